@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The books of a pass through experts. Sorting is by counting: visits in the order of rows, expert by expert,
- * so that neighbours in a product are neighbours in memory. */
+/* The books of a pass through experts. Sorting is by counting: assignments in the order of rows, expert by
+ * expert, so that neighbours in a product are neighbours in memory. */
 
 #include "cpu/experts.h"
 
@@ -57,20 +57,20 @@ static void list_products(struct experts_workspace *work, const struct layer_tra
 void experts_group(struct experts_workspace *work, const struct layer_traits *traits,
                    const struct weights_layer *layer, uint32_t n_rows)
 {
-    const uint32_t n = traits->experts.n, n_visits = n_rows * traits->experts.n_used;
-    uint32_t *next = work->first_place + 1; /* where an expert's next visit goes: at the end, where the
+    const uint32_t n = traits->experts.n, n_assignments = n_rows * traits->experts.n_used;
+    uint32_t *next = work->first_place + 1; /* where an expert's next assignment goes: at the end, where the
                                              * next expert's first place is */
     memset(work->first_place, 0, (n + 1) * sizeof *work->first_place);
     work->n_inputs = work->n_outputs = 0;
-    for (uint32_t v = 0; v < n_visits; v++)
+    for (uint32_t v = 0; v < n_assignments; v++)
         if (work->experts[v] + 1 < n)
             next[work->experts[v] + 1]++;
     for (uint32_t e = 1; e < n; e++)
         next[e] += next[e - 1];
-    for (uint32_t v = 0; v < n_visits; v++) {
+    for (uint32_t v = 0; v < n_assignments; v++) {
         uint32_t place = next[work->experts[v]]++;
         work->places[v] = place;
-        work->visits[place] = v;
+        work->assignments[place] = v;
     }
     for (uint32_t e = 0; e < n; e++) {
         uint32_t first = work->first_place[e], end = work->first_place[e + 1];
@@ -97,9 +97,9 @@ void experts_combine(const struct experts_workspace *work, uint32_t n_used, uint
 {
     memset(out, 0, n * sizeof *out);
     for (uint32_t k = 0; k < n_used; k++) {
-        const size_t visit = (size_t)row * n_used + k;
-        const float *got = work->out + (size_t)work->places[visit] * work->embd_stride;
-        const float weight = work->weights[visit];
+        const size_t assignment = (size_t)row * n_used + k;
+        const float *got = work->out + (size_t)work->places[assignment] * work->embd_stride;
+        const float weight = work->weights[assignment];
         for (uint32_t i = 0; i < n; i++)
             out[i] += weight * got[i];
     }

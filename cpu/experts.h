@@ -4,11 +4,11 @@
 
 /* Mixtures of experts: which experts a row goes to, and a pass's rows in the order of experts.
  *
- * A *visit* is one row at one of its experts: a row makes n_used of them, visit row · n_used + k being that
- * to its k-th best expert. Visits to one expert get neighbouring *places*, so that its matrices meet all of
- * them in one product, and experts that nobody visits are not read. What a row gets from an expert, and the
- * order in which it is summed, hang on the row alone, not on who else visits. A model without experts has an
- * empty workspace (workspace.c). */
+ * An *assignment* pairs a row with one of its experts: a row has n_used of them, and number row · n_used + k
+ * is that to its k-th best expert. Assignments to one expert get neighbouring *places*, so that one product
+ * multiplies its matrices with all of them; experts without assignments are not read. What a row gets from an
+ * expert, and the order in which it is summed, depend on the row alone. A model without experts has an empty
+ * workspace (workspace.c). */
 
 #include "cpu/weights.h"
 
@@ -16,19 +16,19 @@ struct experts_workspace {
     uint32_t scores_stride; /* the most experts of a layer, rounded up to 32 */
     uint32_t ff_stride, embd_stride;
     float *scores;         /* [max_rows][scores_stride]: what the router says of each expert */
-    uint32_t *experts;     /* [max_visits], by visit */
-    float *weights;        /* [max_visits], by visit */
-    uint32_t *places;      /* [max_visits], by visit */
-    uint32_t *visits;      /* [max_visits], by place */
+    uint32_t *experts;     /* [max_assignments], by assignment */
+    float *weights;        /* [max_assignments], by assignment */
+    uint32_t *places;      /* [max_assignments], by assignment */
+    uint32_t *assignments; /* [max_assignments], by place */
     uint32_t *first_place; /* [scores_stride + 1], by expert */
-    /* Products of the experts that are visited: gates and ups, and downs. */
+    /* Products of the experts that have assignments: gates and ups, and downs. */
     struct product *inputs, *outputs;
     uint32_t n_inputs, n_outputs;
     /* By place. */
-    struct activations x;         /* [max_visits][embd_stride] */
-    float *gate, *up;             /* [max_visits][ff_stride] */
-    struct activations activated; /* [max_visits][ff_stride] */
-    float *out;                   /* [max_visits][embd_stride] */
+    struct activations x;         /* [max_assignments][embd_stride] */
+    float *gate, *up;             /* [max_assignments][ff_stride] */
+    struct activations activated; /* [max_assignments][ff_stride] */
+    float *out;                   /* [max_assignments][embd_stride] */
 };
 
 /* The best n_used experts of a row by its scores, the first of equals first, and their weights: the softmax
@@ -36,8 +36,8 @@ struct experts_workspace {
  * stays visible. Overwrites the scores. */
 void experts_choose(const struct experts *experts, float *scores, uint32_t *ret_chosen, float *ret_weights);
 
-/* Gives the visits of rows 0 … n_rows − 1 their places, and lists the products of the experts that have any.
- * By one thread. */
+/* Gives the assignments of rows 0 … n_rows − 1 their places, and lists the products of the experts that have
+ * any. By one thread. */
 void experts_group(struct experts_workspace *work, const struct layer_traits *traits,
                    const struct weights_layer *layer, uint32_t n_rows);
 

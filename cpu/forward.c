@@ -11,7 +11,7 @@
  *
  * Where there are experts, what comes before gate and up and after down is
  *
- *   weights: router = scores  →  rows: choose  →  one thread: group visits  →  places: gather  →  …
+ *   weights: router = scores  →  rows: choose  →  one thread: group assignments  →  places: gather  →  …
  *   …  →  rows: combine = delta
  *
  * A parallel layer leaves out the second norm: gate and up read the first one's rows, which nothing has
@@ -322,7 +322,7 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     end_phase(forward, index, "group");
 
     while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
-        experts_gather(work, &forward->normed, work->visits[i] / n_used, i);
+        experts_gather(work, &forward->normed, work->assignments[i] / n_used, i);
     end_phase(forward, index, "gather");
 
     multiplier_share(&forward->multiplier, work->inputs, work->n_inputs, &work->x, index);

@@ -131,10 +131,10 @@ static int take_products(struct memory *memory, size_t n, struct product **ret_p
 static int take_experts(struct experts_workspace *work, struct memory *memory, const struct widths *widths,
                         uint32_t max_rows, uint32_t embd_stride)
 {
-    const size_t visits = (size_t)max_rows * widths->n_used;
-    if (visits > UINT32_MAX)
+    const size_t assignments = (size_t)max_rows * widths->n_used;
+    if (assignments > UINT32_MAX)
         return -ENOMEM;
-    if (visits == 0)
+    if (assignments == 0)
         return 0;
     work->scores_stride = padded(widths->n_experts);
     work->ff_stride = padded(widths->n_expert_ff);
@@ -142,9 +142,9 @@ static int take_experts(struct experts_workspace *work, struct memory *memory, c
     const struct {
         uint32_t **uints;
         size_t n;
-    } all[] = {{&work->experts, visits},
-               {&work->places, visits},
-               {&work->visits, visits},
+    } all[] = {{&work->experts, assignments},
+               {&work->places, assignments},
+               {&work->assignments, assignments},
                {&work->first_place, (size_t)work->scores_stride + 1}};
     int r = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all && r == 0; i++)
@@ -152,20 +152,20 @@ static int take_experts(struct experts_workspace *work, struct memory *memory, c
     if (r == 0)
         r = take_floats(memory, max_rows, work->scores_stride, &work->scores);
     if (r == 0)
-        r = take_floats(memory, visits, 1, &work->weights);
+        r = take_floats(memory, assignments, 1, &work->weights);
     if (r == 0)
         r = take_products(memory, 2 * (size_t)widths->n_experts, &work->inputs);
     if (r == 0)
         r = take_products(memory, widths->n_experts, &work->outputs);
     if (r == 0)
-        r = take_activations(memory, (uint32_t)visits, embd_stride, false, &work->x);
+        r = take_activations(memory, (uint32_t)assignments, embd_stride, false, &work->x);
     if (r == 0)
-        r = take_activations(memory, (uint32_t)visits, work->ff_stride, false, &work->activated);
+        r = take_activations(memory, (uint32_t)assignments, work->ff_stride, false, &work->activated);
     if (r == 0)
-        r = take_floats(memory, visits, work->ff_stride, &work->gate);
+        r = take_floats(memory, assignments, work->ff_stride, &work->gate);
     if (r == 0)
-        r = take_floats(memory, visits, work->ff_stride, &work->up);
-    return r < 0 ? r : take_floats(memory, visits, embd_stride, &work->out);
+        r = take_floats(memory, assignments, work->ff_stride, &work->up);
+    return r < 0 ? r : take_floats(memory, assignments, embd_stride, &work->out);
 }
 
 static int take_workspace(struct forward *forward, struct memory *memory)

@@ -343,7 +343,7 @@ static int start_profile(struct backend *backend)
     return r;
 }
 
-/* Of a step: experts make several visits of a row. */
+/* Of a step: experts make several assignments of a row. */
 static uint32_t most_rows(const struct backend_config *config)
 {
     const uint32_t n_used = workspace_experts_used(config->model), rows = backend_rows_for(config, MAX_ROWS);

@@ -227,10 +227,10 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
     look->gate = take(look, (size_t)INSPECTION_PICKED * w->ff_stride, sizeof(float));
     look->up = take(look, (size_t)INSPECTION_PICKED * w->ff_stride, sizeof(float));
     look->scores = take(look, (size_t)INSPECTION_PICKED * w->experts.scores_stride, sizeof(float));
-    look->visit_gate = take(look, w->experts.ff_stride, sizeof(float));
-    look->visit_up = take(look, w->experts.ff_stride, sizeof(float));
-    look->visit_out = take(look, w->embd_stride, sizeof(float));
-    take_held(look, w->experts.ff_stride, &look->visit_activated);
+    look->expert_gate = take(look, w->experts.ff_stride, sizeof(float));
+    look->expert_up = take(look, w->experts.ff_stride, sizeof(float));
+    look->expert_out = take(look, w->embd_stride, sizeof(float));
+    take_held(look, w->experts.ff_stride, &look->expert_activated);
     look->keys = take(look, pool, sizeof(float));
     look->values = take(look, pool, sizeof(float));
     look->logits = take(look, w->vocab_stride, sizeof(float));

@@ -42,9 +42,9 @@ struct inspection {
 
     struct held normed, attended, activated;
     float *stream, *delta, *q, *turned, *k, *v, *gate, *up; /* [INSPECTION_PICKED][the workspace's stride] */
-    /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one visit */
-    float *scores, *visit_gate, *visit_up, *visit_out;
-    struct held visit_activated;
+    /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one assignment */
+    float *scores, *expert_gate, *expert_up, *expert_out;
+    struct held expert_activated;
     float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
     float *logits;        /* of the last row */
     float *weights;       /* the reference's scratch, as the next three */

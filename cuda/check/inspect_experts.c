@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Mixtures of experts: the router, whom it chooses, and the products of each visit of a picked row. A visit
- * is looked at as if it was the pass's one picked row, whose number is then the visit's. */
+/* Mixtures of experts: the router, the experts it chooses, and the products of each assignment of a picked
+ * row. An assignment is looked at as if it was the pass's one picked row, whose number is then the
+ * assignment's. */
 
 #include "cuda/check/inspect_parts.h"
 
@@ -19,13 +20,13 @@ struct choice {
 
 static int bring_choice(struct inspection *look, uint32_t layer, uint32_t i, struct choice *choice)
 {
-    const struct device_visits *visits = &look->pass->workspace->experts.visits;
+    const struct device_assignments *assignments = &look->pass->workspace->experts.assignments;
     const uint32_t n_used = look->model->layers[layer].traits.experts.n_used;
     const size_t first = (size_t)look->picked[i] * n_used;
-    int r =
-        inspection_bring(look, visits->experts + first, n_used * sizeof *choice->experts, choice->experts);
+    int r = inspection_bring(look, assignments->experts + first, n_used * sizeof *choice->experts,
+                             choice->experts);
     return r < 0 ? r
-                 : inspection_bring(look, visits->weights + first, n_used * sizeof *choice->weights,
+                 : inspection_bring(look, assignments->weights + first, n_used * sizeof *choice->weights,
                                     choice->weights);
 }
 
@@ -78,12 +79,12 @@ static struct held held_row(const struct held *held, uint32_t i)
                          held->stride};
 }
 
-/* Makes visit k of picked row i the one picked row; and back. */
+/* Makes assignment k of picked row i the one picked row; and back. */
 struct picked_before {
     uint32_t picked, n_picked;
 };
 
-static struct picked_before pick_visit(struct inspection *look, uint32_t n_used, uint32_t i, uint32_t k)
+static struct picked_before pick_assignment(struct inspection *look, uint32_t n_used, uint32_t i, uint32_t k)
 {
     const struct picked_before before = {look->picked[0], look->n_picked};
     look->picked[0] = look->picked[i] * n_used + k;
@@ -97,27 +98,27 @@ static void pick_rows(struct inspection *look, struct picked_before before)
     look->n_picked = before.n_picked;
 }
 
-/* Gate, up and activation of the visit that is picked. */
-static int check_visit(struct inspection *look, uint32_t layer, uint32_t expert, const struct held *x)
+/* Gate, up and activation of the assignment that is picked. */
+static int check_assignment(struct inspection *look, uint32_t layer, uint32_t expert, const struct held *x)
 {
     const struct expert_workspace *w = &look->pass->workspace->experts;
     const struct model_layer *from = &look->model->layers[layer];
     const struct model_tensor up = expert_of(&from->tensors[TENSOR_EXPERT_UPS], expert);
     const struct model_tensor gate = expert_of(&from->tensors[TENSOR_EXPERT_GATES], expert);
     const size_t row_bytes = w->ff_stride * sizeof(float);
-    int r = inspect_bring_rows(look, w->up, row_bytes, look->visit_up);
+    int r = inspect_bring_rows(look, w->up, row_bytes, look->expert_up);
     if (r == 0)
-        r = inspect_product(look, "multiply_visits", &up, x, look->visit_up, w->ff_stride);
+        r = inspect_product(look, "multiply_experts", &up, x, look->expert_up, w->ff_stride);
     if (r == 0 && from->traits.gated)
-        r = inspect_bring_rows(look, w->gate, row_bytes, look->visit_gate);
+        r = inspect_bring_rows(look, w->gate, row_bytes, look->expert_gate);
     if (r == 0 && from->traits.gated)
-        r = inspect_product(look, "multiply_visits", &gate, x, look->visit_gate, w->ff_stride);
+        r = inspect_product(look, "multiply_experts", &gate, x, look->expert_gate, w->ff_stride);
     if (r == 0)
-        r = inspect_bring_activations(look, &w->activated, &look->visit_activated);
+        r = inspect_bring_activations(look, &w->activated, &look->expert_activated);
     return r < 0 || look->broken
                ? r
-               : inspect_activated_row(look, "activate", layer, 0, look->visit_gate, look->visit_up,
-                                       &look->visit_activated, from->traits.experts.n_ff);
+               : inspect_activated_row(look, "activate", layer, 0, look->expert_gate, look->expert_up,
+                                       &look->expert_activated, from->traits.experts.n_ff);
 }
 
 int inspect_experts(struct inspection *look, uint32_t layer)
@@ -136,28 +137,28 @@ int inspect_experts(struct inspection *look, uint32_t layer)
         if (r == 0)
             r = check_choice(look, layer, i, &choice);
         for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
-            const struct picked_before before = pick_visit(look, n_used, i, k);
-            r = check_visit(look, layer, choice.experts[k], &x);
+            const struct picked_before before = pick_assignment(look, n_used, i, k);
+            r = check_assignment(look, layer, choice.experts[k], &x);
             pick_rows(look, before);
         }
     }
     return r;
 }
 
-/* What the picked visit got; adds it to the row's sum, look->expected. */
+/* What the picked assignment got; adds it to the row's sum, look->expected. */
 static int check_got(struct inspection *look, uint32_t layer, uint32_t expert, double weight)
 {
     const struct workspace *w = look->pass->workspace;
     const struct model_tensor down =
         expert_of(&look->model->layers[layer].tensors[TENSOR_EXPERT_DOWNS], expert);
-    int r = inspect_bring_activations(look, &w->experts.activated, &look->visit_activated);
+    int r = inspect_bring_activations(look, &w->experts.activated, &look->expert_activated);
     if (r == 0)
-        r = inspect_bring_rows(look, w->experts.out, w->embd_stride * sizeof(float), look->visit_out);
+        r = inspect_bring_rows(look, w->experts.out, w->embd_stride * sizeof(float), look->expert_out);
     if (r == 0)
-        r = inspect_product(look, "multiply_visits", &down, &look->visit_activated, look->visit_out,
+        r = inspect_product(look, "multiply_experts", &down, &look->expert_activated, look->expert_out,
                             w->embd_stride);
     for (uint32_t c = 0; c < look->model->params.n_embd; c++)
-        look->expected[c] += weight * (double)look->visit_out[c];
+        look->expected[c] += weight * (double)look->expert_out[c];
     return r;
 }
 
@@ -167,13 +168,13 @@ int inspect_mixture(struct inspection *look, uint32_t layer)
     const uint32_t n = look->model->params.n_embd, stride = look->pass->workspace->embd_stride;
     int r = 0;
     for (uint32_t i = 0; i < look->n_picked && r == 0 && !look->broken; i++) {
-        const struct inspect_site site = {"combine_visits", NULL, layer, look->picked[i], OFF_ROW};
+        const struct inspect_site site = {"combine_experts", NULL, layer, look->picked[i], OFF_ROW};
         struct choice choice;
         r = bring_choice(look, layer, i, &choice);
         for (uint32_t c = 0; c < n; c++)
             look->expected[c] = 0;
         for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
-            const struct picked_before before = pick_visit(look, n_used, i, k);
+            const struct picked_before before = pick_assignment(look, n_used, i, k);
             r = check_got(look, layer, choice.experts[k], (double)choice.weights[k]);
             pick_rows(look, before);
         }

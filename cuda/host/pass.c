@@ -10,7 +10,7 @@
  *   → gate, up and activation → down = delta and norm of the next layer (stream += delta)
  *   → norm of outputs → head → logits → sample
  *
- * Where there are experts, gate, up and down are products of visits (kernels.h), and what they gave is
+ * Where there are experts, gate, up and down are products of assignments (kernels.h), and what they gave is
  * summed:
  *
  *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
@@ -67,11 +67,11 @@ static void expect_weights(struct device_stream *queue, const struct device_matr
     device_expect(queue, bytes * n_experts);
 }
 
-/* As if visits went to as many experts as they can. */
-static uint32_t experts_read(const struct device_visits *visits, uint32_t n_rows)
+/* As if assignments went to as many experts as they can. */
+static uint32_t experts_read(const struct device_assignments *assignments, uint32_t n_rows)
 {
-    const uint32_t n_visits = n_rows * visits->n_used;
-    return n_visits < visits->n_experts ? n_visits : visits->n_experts;
+    const uint32_t n_assignments = n_rows * assignments->n_used;
+    return n_assignments < assignments->n_experts ? n_assignments : assignments->n_experts;
 }
 
 /* A layer's keys and values of every sequence, once. */
@@ -209,14 +209,14 @@ static int end_attention(const struct pass *pass, struct device_stream *queue, u
     return seen(pass, r, PASS_ATTENTION_OUTPUT, l);
 }
 
-/* A layer's visits, in the workspace's memory. */
-static struct device_visits visits_of(const struct pass *pass, uint32_t l)
+/* A layer's assignments, in the workspace's memory. */
+static struct device_assignments assignments_of(const struct pass *pass, uint32_t l)
 {
     const struct experts *experts = &pass->model->layers[l].traits.experts;
-    struct device_visits visits = pass->workspace->experts.visits;
-    visits.n_experts = experts->n;
-    visits.n_used = experts->n_used;
-    return visits;
+    struct device_assignments assignments = pass->workspace->experts.assignments;
+    assignments.n_experts = experts->n;
+    assignments.n_used = experts->n_used;
+    return assignments;
 }
 
 /* Up to what the experts' last product reads. */
@@ -226,7 +226,7 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
     const struct expert_workspace *experts = &w->experts;
     const struct layer_traits *traits = &pass->model->layers[l].traits;
     const struct device_layer *layer = &pass->weights->layers[l];
-    const struct device_visits visits = visits_of(pass, l);
+    const struct device_assignments assignments = assignments_of(pass, l);
     const struct device_product router = {&layer->matrices[TENSOR_ROUTER], experts->scores,
                                           experts->scores_stride};
     const struct device_product inputs[] = {
@@ -240,13 +240,14 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
     expect_weights(queue, &router.matrix, 1, 1);
     int r = kernels_multiply(queue, &router, 1, &w->normed, &step);
     if (r == 0)
-        r = kernels_choose(queue, &visits, experts->scores, experts->scores_stride, pass->memory.rows, n_rows,
-                           pass->invariant);
-    expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&visits, n_rows));
+        r = kernels_choose(queue, &assignments, experts->scores, experts->scores_stride, pass->memory.rows,
+                           n_rows, pass->invariant);
+    expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
     if (r == 0)
-        r = kernels_multiply_visits(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &visits, &step);
+        r = kernels_multiply_experts(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &assignments,
+                                     &step);
     if (r == 0)
-        r = kernels_activate(queue, &activate, n_rows * visits.n_used);
+        r = kernels_activate(queue, &activate, n_rows * assignments.n_used);
     return seen(pass, r, PASS_ACTIVATE, l);
 }
 
@@ -254,15 +255,15 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
 static int sum_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
-    const struct device_visits visits = visits_of(pass, l);
+    const struct device_assignments assignments = assignments_of(pass, l);
     const struct device_product down = {&pass->weights->layers[l].matrices[TENSOR_EXPERT_DOWNS],
                                         w->experts.out, w->embd_stride};
     const struct multiply_step step = products_of(pass, n_rows);
-    expect_weights(queue, &down.matrix, 1, experts_read(&visits, n_rows));
-    int r = kernels_multiply_visits(queue, &down, 1, &w->experts.activated, false, &visits, &step);
+    expect_weights(queue, &down.matrix, 1, experts_read(&assignments, n_rows));
+    int r = kernels_multiply_experts(queue, &down, 1, &w->experts.activated, false, &assignments, &step);
     return r < 0 ? r
-                 : kernels_combine(queue, &visits, w->experts.out, w->embd_stride, pass->model->params.n_embd,
-                                   w->delta, n_rows);
+                 : kernels_combine(queue, &assignments, w->experts.out, w->embd_stride,
+                                   pass->model->params.n_embd, w->delta, n_rows);
 }
 
 static int multiply_activate(const struct pass *pass, struct device_stream *queue,

@@ -22,9 +22,9 @@ enum pass_part {
     PASS_HEADS,            /* q in its place, keys and values in the pool */
     PASS_ATTENTION,        /* attended */
     PASS_ATTENTION_OUTPUT, /* delta; then the stream in its place, and normed */
-    PASS_ACTIVATE,         /* gate, up, activated; of experts scores, visits, and these by visit */
-    PASS_DOWN, /* what experts gave, by visit; delta; but for the last layer then the stream in its place, and
-                  normed */
+    PASS_ACTIVATE,         /* gate, up, activated; of experts scores, assignments, and these by assignment */
+    PASS_DOWN, /* what experts gave, by assignment; delta; but for the last layer then the stream in its
+                  place, and normed */
     PASS_OUTPUT_NORM, /* normed, of outputs */
     PASS_LOGITS       /* logits */
 };

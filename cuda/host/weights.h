@@ -21,7 +21,7 @@ struct device_weights {
     struct device_matrix output;
     struct device_matrix embedding, positions; /* rows as in the file; positions may have none */
     size_t bytes;                              /* read for one token: all matrices but of experts it does not
-                                                * visit, a row of each embedding */
+                                                * assignment, a row of each embedding */
 };
 
 /* -EINVAL names the first tensor whose format no kernel reads. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Mixtures of experts, but for their products (visits.cu): which experts a row goes to, its visits in the
- * order of experts, and the sum of what it got.
+/* Mixtures of experts, but for their products (products/expert_products.cu): which experts a row goes to, its
+ * assignments in the order of experts, and the sum of what it got.
  *
  * A row's choice and its sum hang on the row alone. Visits are sorted by counting, in one block of threads,
  * an expert to a thread: so their order is the same in every run. */
 
 #include "cuda/kernels/activations.h"
-#include "cuda/kernels/visits.h"
+#include "cuda/kernels/expert_tiles.h"
 
 #include <errno.h>
 
@@ -29,8 +29,8 @@ static __device__ inline float score_of(float score)
 }
 
 /* A warp to a row: the best of those that come after the one before, n_used times. */
-static __global__ void choose_experts(struct device_visits visits, const float *scores, uint32_t stride,
-                                      const struct step_row *rows, uint32_t n_rows)
+static __global__ void choose_experts(struct device_assignments assignments, const float *scores,
+                                      uint32_t stride, const struct step_row *rows, uint32_t n_rows)
 {
     simt_start();
     const uint32_t warp = blockIdx.x * CHOOSE_WARPS + threadIdx.x / SIMT_LANES,
@@ -38,16 +38,16 @@ static __global__ void choose_experts(struct device_visits visits, const float *
     const uint32_t row = warp < n_rows ? warp : n_rows - 1;
     const bool is_there = warp < n_rows, is_dead = rows[row].position == ROW_DEAD;
     const float *mine = scores + (size_t)row * stride;
-    const size_t first = (size_t)row * visits.n_used;
+    const size_t first = (size_t)row * assignments.n_used;
     uint32_t faults = 0;
-    for (uint32_t e = lane; e < visits.n_experts; e += SIMT_LANES)
+    for (uint32_t e = lane; e < assignments.n_experts; e += SIMT_LANES)
         faults |= !(fabsf(mine[e]) <= 3.4028235e38f);
     const bool finite = simt_ballot(faults) == 0;
     uint64_t last = UINT64_MAX;
     float best = 0, sum = 0;
-    for (uint32_t k = 0; k < visits.n_used; k++) {
+    for (uint32_t k = 0; k < assignments.n_used; k++) {
         uint64_t next = 0;
-        for (uint32_t e = lane; e < visits.n_experts; e += SIMT_LANES) {
+        for (uint32_t e = lane; e < assignments.n_experts; e += SIMT_LANES) {
             const uint64_t rank = rank_of(score_of(mine[e]), e);
             next = rank < last && rank > next ? rank : next;
         }
@@ -58,12 +58,13 @@ static __global__ void choose_experts(struct device_visits visits, const float *
         const float weight = expf(score - best);
         sum += weight;
         if (is_there && lane == k % SIMT_LANES) {
-            visits.experts[first + k] = is_dead ? VISIT_NOBODY : expert;
-            visits.weights[first + k] = weight;
+            assignments.experts[first + k] = is_dead ? EXPERT_NONE : expert;
+            assignments.weights[first + k] = weight;
         }
     }
-    for (uint32_t k = lane; k < visits.n_used && is_there; k += SIMT_LANES) /* what this lane has written */
-        visits.weights[first + k] = finite ? visits.weights[first + k] / sum : NAN;
+    for (uint32_t k = lane; k < assignments.n_used && is_there;
+         k += SIMT_LANES) /* what this lane has written */
+        assignments.weights[first + k] = finite ? assignments.weights[first + k] / sum : NAN;
 }
 
 /* ---- the order of experts ---- */
@@ -71,23 +72,25 @@ static __global__ void choose_experts(struct device_visits visits, const float *
 #define GROUP_THREADS 256
 
 struct group_shared {
-    uint32_t visits[GROUP_THREADS];
+    uint32_t assignments[GROUP_THREADS];
     uint64_t sums[GROUP_THREADS];
 };
 
-/* Calls each(visit) for every visit to the thread's expert, in their order. All threads take part. */
+/* Calls each(assignment) for every assignment to the thread's expert, in their order. All threads take part.
+ */
 template <class Each>
-static __device__ inline void for_visits_to(const struct device_visits &visits, uint32_t n_visits,
-                                            uint32_t expert, struct group_shared *shared, const Each &each)
+static __device__ inline void for_assignments_to(const struct device_assignments &assignments,
+                                                 uint32_t n_assignments, uint32_t expert,
+                                                 struct group_shared *shared, const Each &each)
 {
-    for (uint32_t from = 0; from < n_visits; from += GROUP_THREADS) {
-        const uint32_t left = n_visits - from, n = left < GROUP_THREADS ? left : GROUP_THREADS;
-        simt_barrier(); /* the visits before have been looked at */
+    for (uint32_t from = 0; from < n_assignments; from += GROUP_THREADS) {
+        const uint32_t left = n_assignments - from, n = left < GROUP_THREADS ? left : GROUP_THREADS;
+        simt_barrier(); /* the assignments before have been looked at */
         if (threadIdx.x < n)
-            shared->visits[threadIdx.x] = visits.experts[from + threadIdx.x];
+            shared->assignments[threadIdx.x] = assignments.experts[from + threadIdx.x];
         simt_barrier();
         for (uint32_t i = 0; i < n; i++)
-            if (shared->visits[i] == expert)
+            if (shared->assignments[i] == expert)
                 each(from + i);
     }
 }
@@ -108,47 +111,49 @@ static __device__ inline uint64_t sum_up_to_here(struct group_shared *shared, ui
 
 /* By one block, GROUP_THREADS experts at a time. Counts of places and of tiles go together, in the halves of
  * 64 bits. */
-static __global__ void group_visits(struct device_visits visits, uint32_t n_visits, uint32_t tile_rows)
+static __global__ void group_assignments(struct device_assignments assignments, uint32_t n_assignments,
+                                         uint32_t tile_rows)
 {
     simt_start();
     struct group_shared *shared = simt_shared<struct group_shared>();
     uint64_t before = 0; /* of the experts before these */
-    for (uint32_t from = 0; from < visits.n_experts; from += GROUP_THREADS) {
+    for (uint32_t from = 0; from < assignments.n_experts; from += GROUP_THREADS) {
         const uint32_t expert = from + threadIdx.x;
         uint32_t n = 0;
-        for_visits_to(visits, n_visits, expert, shared, [&](uint32_t) { n++; });
+        for_assignments_to(assignments, n_assignments, expert, shared, [&](uint32_t) { n++; });
         const uint32_t n_tiles = (n + tile_rows - 1) / tile_rows;
         const uint64_t counts = n | (uint64_t)n_tiles << 32, sums = sum_up_to_here(shared, counts);
         const uint64_t firsts = before + sums - counts;
         uint32_t place = (uint32_t)firsts;
         for (uint32_t i = 0; i < n_tiles; i++) {
             const uint32_t left = n - i * tile_rows;
-            visits.tiles[(uint32_t)(firsts >> 32) + i] =
-                visits_tile{expert, place + i * tile_rows, left < tile_rows ? left : tile_rows};
+            assignments.tiles[(uint32_t)(firsts >> 32) + i] =
+                expert_tile{expert, place + i * tile_rows, left < tile_rows ? left : tile_rows};
         }
-        for_visits_to(visits, n_visits, expert, shared, [&](uint32_t visit) {
-            visits.rows[place] = visit / visits.n_used;
-            visits.visits[place++] = visit;
+        for_assignments_to(assignments, n_assignments, expert, shared, [&](uint32_t assignment) {
+            assignments.rows[place] = assignment / assignments.n_used;
+            assignments.by_place[place++] = assignment;
         });
         before += shared->sums[GROUP_THREADS - 1];
     }
     if (threadIdx.x == 0)
-        *visits.n_tiles = (uint32_t)(before >> 32);
+        *assignments.n_tiles = (uint32_t)(before >> 32);
 }
 
-int kernels_choose(struct device_stream *queue, const struct device_visits *visits, const float *scores,
-                   uint32_t stride, const struct step_row *rows, uint32_t n_rows, bool reproducible)
+int kernels_choose(struct device_stream *queue, const struct device_assignments *assignments,
+                   const float *scores, uint32_t stride, const struct step_row *rows, uint32_t n_rows,
+                   bool reproducible)
 {
-    const uint32_t tile_rows = visits_tile_of(visits, n_rows, reproducible);
-    if (visits->n_used > visits->n_experts || visits->n_experts > stride)
+    const uint32_t tile_rows = expert_tile_rows(assignments, n_rows, reproducible);
+    if (assignments->n_used > assignments->n_experts || assignments->n_experts > stride)
         return -EINVAL;
     int r = simt_launch(queue, "choose_experts", choose_experts,
                         {(n_rows + CHOOSE_WARPS - 1) / CHOOSE_WARPS, 1, 1}, {CHOOSE_WARPS * SIMT_LANES, 1, 1},
-                        0, *visits, scores, stride, rows, n_rows);
+                        0, *assignments, scores, stride, rows, n_rows);
     if (r < 0 || tile_rows == 0)
         return r;
-    return simt_launch(queue, "group_visits", group_visits, {1, 1, 1}, {GROUP_THREADS, 1, 1},
-                       sizeof(struct group_shared), *visits, n_rows * visits->n_used, tile_rows);
+    return simt_launch(queue, "group_assignments", group_assignments, {1, 1, 1}, {GROUP_THREADS, 1, 1},
+                       sizeof(struct group_shared), *assignments, n_rows * assignments->n_used, tile_rows);
 }
 
 /* ---- the sum ---- */
@@ -156,18 +161,18 @@ int kernels_choose(struct device_stream *queue, const struct device_visits *visi
 #define COMBINE_THREADS 128
 
 /* Four columns to a thread; blockIdx.y is the row. */
-static __global__ void combine_visits(struct device_visits visits, const float *got, uint32_t stride,
-                                      uint32_t n_columns, float *out)
+static __global__ void combine_experts(struct device_assignments assignments, const float *got,
+                                       uint32_t stride, uint32_t n_columns, float *out)
 {
     simt_start();
     const uint32_t column = (blockIdx.x * COMBINE_THREADS + threadIdx.x) * 4, row = blockIdx.y;
     struct float_four sum = {};
     if (column >= stride)
         return;
-    for (uint32_t k = 0; k < visits.n_used; k++) {
-        const size_t visit = (size_t)row * visits.n_used + k;
-        const float weight = visits.weights[visit];
-        const struct float_four four = read_columns(got + visit * stride, column, n_columns);
+    for (uint32_t k = 0; k < assignments.n_used; k++) {
+        const size_t assignment = (size_t)row * assignments.n_used + k;
+        const float weight = assignments.weights[assignment];
+        const struct float_four four = read_columns(got + assignment * stride, column, n_columns);
         SIMT_UNROLL
         for (uint32_t i = 0; i < 4; i++)
             sum.v[i] = fmaf(weight, column + i < n_columns ? four.v[i] : 0, sum.v[i]);
@@ -178,12 +183,12 @@ static __global__ void combine_visits(struct device_visits visits, const float *
             out[(size_t)row * stride + column + i] = sum.v[i];
 }
 
-int kernels_combine(struct device_stream *queue, const struct device_visits *visits, const float *got,
-                    uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows)
+int kernels_combine(struct device_stream *queue, const struct device_assignments *assignments,
+                    const float *got, uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows)
 {
     if (stride % LAYOUT_COLUMNS != 0 || stride < n_columns)
         return -EINVAL;
-    return simt_launch(queue, "combine_visits", combine_visits,
+    return simt_launch(queue, "combine_experts", combine_experts,
                        {(stride / 4 + COMBINE_THREADS - 1) / COMBINE_THREADS, n_rows, 1},
-                       {COMBINE_THREADS, 1, 1}, 0, *visits, got, stride, n_columns, out);
+                       {COMBINE_THREADS, 1, 1}, 0, *assignments, got, stride, n_columns, out);
 }

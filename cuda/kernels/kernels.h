@@ -157,49 +157,50 @@ int kernels_round(struct device_stream *queue, const struct device_activations *
 
 /* ---- mixtures of experts ---- */
 
-/* Where rows go. A *visit* is one row at one of its experts: a row makes n_used of them, visit row · n_used +
- * k being that to its k-th best. Where rows are many, visits to one expert get neighbouring *places*, and
- * tiles are runs of them. Dead rows visit nobody. */
-#define VISIT_NOBODY        UINT32_MAX
+/* Which experts rows go to. An *assignment* pairs a row with one of its experts: a row has n_used of them,
+ * and number row · n_used + k is that to its k-th best. Where rows are many, assignments to one expert get
+ * neighbouring *places*, and tiles are runs of places. Dead rows have no assignments. */
+#define EXPERT_NONE         UINT32_MAX
 #define KERNELS_MOST_USED   512   /* experts of a row */
 #define KERNELS_MOST_VISITS 32768 /* of a step; what a bucket has too many is not counted */
-struct visits_tile {
+struct expert_tile {
     uint32_t expert, first, n; /* places */
 };
-struct device_visits {
+struct device_assignments {
     uint32_t n_experts, n_used;
-    uint32_t *experts;         /* [visits], or VISIT_NOBODY */
-    float *weights;            /* [visits]: of a row they add up to 1 */
-    uint32_t *visits, *rows;   /* by place */
-    struct visits_tile *tiles; /* [kernels_most_tiles], of KERNELS_LEAST_TILE */
+    uint32_t *experts;         /* [assignments], or EXPERT_NONE */
+    float *weights;            /* [assignments]: of a row they add up to 1 */
+    uint32_t *by_place, *rows; /* by place */
+    struct expert_tile *tiles; /* [kernels_most_tiles], of KERNELS_LEAST_TILE */
     uint32_t *n_tiles;
 };
 
 /* Tiles that there may be, of so many places at most each. */
 #define KERNELS_LEAST_TILE 8
-static inline uint32_t kernels_most_tiles(uint32_t n_experts, uint32_t n_visits, uint32_t tile)
+static inline uint32_t kernels_most_tiles(uint32_t n_experts, uint32_t n_assignments, uint32_t tile)
 {
-    const uint32_t most = n_visits / tile + n_experts;
-    return n_visits < most ? n_visits : most;
+    const uint32_t most = n_assignments / tile + n_experts;
+    return n_assignments < most ? n_assignments : most;
 }
 
 /* The best n_used experts of each row by its scores, [n_rows][stride], of equal ones the first, and the
  * softmax of their scores; where a score is not finite all weights of the row are NaN. Then places and tiles,
  * when the products of so many rows need them. -EINVAL: more experts than scores, or than there are. */
-int kernels_choose(struct device_stream *queue, const struct device_visits *visits, const float *scores,
-                   uint32_t stride, const struct step_row *rows, uint32_t n_rows, bool reproducible);
+int kernels_choose(struct device_stream *queue, const struct device_assignments *assignments,
+                   const float *scores, uint32_t stride, const struct step_row *rows, uint32_t n_rows,
+                   bool reproducible);
 
-/* out[visit][i] = weights[expert][i] · x, in one launch, `x` being that of the visit's row or, when
- * not by_row, of the visit. Only what is visited is read. The step's rows and whether it is reproducible are
- * those of the choice; no tile is shared. -EINVAL as kernels_multiply, or for matrices of another number of
- * experts or with a bias. */
-int kernels_multiply_visits(struct device_stream *queue, const struct device_product *products,
-                            uint32_t n_products, const struct device_activations *x, bool by_row,
-                            const struct device_visits *visits, const struct multiply_step *step);
+/* out[assignment][i] = weights[expert][i] · x, in one launch, `x` being that of the assignment's row or, when
+ * not by_row, of the assignment. Experts without assignments are not read. The step's rows and whether it is
+ * reproducible are those of the choice; no tile is shared. -EINVAL as kernels_multiply, or for matrices of
+ * another number of experts or with a bias. */
+int kernels_multiply_experts(struct device_stream *queue, const struct device_product *products,
+                             uint32_t n_products, const struct device_activations *x, bool by_row,
+                             const struct device_assignments *assignments, const struct multiply_step *step);
 
-/* out[row] = Σ weight · got[visit], best expert first. [visits][stride], [n_rows][stride] */
-int kernels_combine(struct device_stream *queue, const struct device_visits *visits, const float *got,
-                    uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows);
+/* out[row] = Σ weight · got[assignment], best expert first. [assignments][stride], [n_rows][stride] */
+int kernels_combine(struct device_stream *queue, const struct device_assignments *assignments,
+                    const float *got, uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows);
 
 /* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
 int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,

@@ -63,12 +63,12 @@ static void take_experts(struct expert_workspace *work, struct device_memory *me
         return;
     const size_t n_tiles = kernels_most_tiles(widths->n_experts, (uint32_t)n, KERNELS_LEAST_TILE);
     work->scores = take_floats(memory, rows, work->scores_stride);
-    work->visits.experts = device_memory_take_zeroed(memory, n * sizeof *work->visits.experts);
-    work->visits.weights = take_floats(memory, n, 1);
-    work->visits.visits = device_memory_take_zeroed(memory, n * sizeof *work->visits.visits);
-    work->visits.rows = device_memory_take_zeroed(memory, n * sizeof *work->visits.rows);
-    work->visits.tiles = device_memory_take_zeroed(memory, n_tiles * sizeof *work->visits.tiles);
-    work->visits.n_tiles = device_memory_take_zeroed(memory, sizeof *work->visits.n_tiles);
+    work->assignments.experts = device_memory_take_zeroed(memory, n * sizeof *work->assignments.experts);
+    work->assignments.weights = take_floats(memory, n, 1);
+    work->assignments.by_place = device_memory_take_zeroed(memory, n * sizeof *work->assignments.by_place);
+    work->assignments.rows = device_memory_take_zeroed(memory, n * sizeof *work->assignments.rows);
+    work->assignments.tiles = device_memory_take_zeroed(memory, n_tiles * sizeof *work->assignments.tiles);
+    work->assignments.n_tiles = device_memory_take_zeroed(memory, sizeof *work->assignments.n_tiles);
     work->gate = take_floats(memory, n, work->ff_stride);
     work->up = take_floats(memory, n, work->ff_stride);
     take_activations(memory, n, work->ff_stride, &work->activated);

@@ -9,14 +9,15 @@
 #include "cuda/host/memory/memory.h"
 #include "model/model.h"
 
-/* Of mixtures of experts, by visit (kernels.h); all NULL where no layer has any. */
+/* Of mixtures of experts, by assignment (kernels.h); all NULL where no layer has any. */
 struct expert_workspace {
     uint32_t scores_stride, ff_stride;
-    float *scores;               /* [max_rows][scores_stride]: what the router says of each expert */
-    struct device_visits visits; /* arrays; how many experts there are and are used is a layer's matter */
-    float *gate, *up;            /* [visits][ff_stride] */
+    float *scores; /* [max_rows][scores_stride]: what the router says of each expert */
+    struct device_assignments
+        assignments;  /* arrays; how many experts there are and are used is a layer's matter */
+    float *gate, *up; /* [assignments][ff_stride] */
     struct device_activations activated;
-    float *out; /* [visits][embd_stride] */
+    float *out; /* [assignments][embd_stride] */
 };
 
 struct workspace {

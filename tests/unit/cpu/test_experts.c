@@ -55,47 +55,47 @@ START_TEST(a_score_that_is_not_finite_stays_visible)
 }
 END_TEST
 
-/* Groups random visits and asks who is where. */
+/* Groups random assignments and checks their places. */
 static void check_groups(uint32_t n_rows, uint32_t n_experts, uint32_t n_used, bool gated)
 {
-    uint32_t experts[ROWS_MOST * MOST], places[ROWS_MOST * MOST], visits[ROWS_MOST * MOST];
-    uint32_t first_place[MOST + 1], counts[MOST] = {0}, n_visits = n_rows * n_used;
+    uint32_t experts[ROWS_MOST * MOST], places[ROWS_MOST * MOST], assignments[ROWS_MOST * MOST];
+    uint32_t first_place[MOST + 1], counts[MOST] = {0}, n_assignments = n_rows * n_used;
     struct product inputs[2 * MOST], outputs[MOST];
     struct experts_workspace work = {.experts = experts,
                                      .places = places,
-                                     .visits = visits,
+                                     .assignments = assignments,
                                      .first_place = first_place,
                                      .inputs = inputs,
                                      .outputs = outputs};
     const struct layer_traits traits = {.experts = {.n = n_experts, .n_used = n_used}, .gated = gated};
     static const struct weights_layer layer;
-    for (uint32_t v = 0; v < n_visits; v++)
+    for (uint32_t v = 0; v < n_assignments; v++)
         counts[experts[v] = random_u32() % n_experts]++;
     experts_group(&work, &traits, &layer, n_rows);
     bool taken[ROWS_MOST * MOST] = {false};
-    for (uint32_t v = 0; v < n_visits; v++) {
-        ck_assert_uint_lt(places[v], n_visits);
-        ck_assert(!taken[places[v]] && visits[places[v]] == v);
+    for (uint32_t v = 0; v < n_assignments; v++) {
+        ck_assert_uint_lt(places[v], n_assignments);
+        ck_assert(!taken[places[v]] && assignments[places[v]] == v);
         taken[places[v]] = true;
     }
-    uint32_t n_visited = 0, at = 0;
+    uint32_t n_used_experts = 0, at = 0;
     for (uint32_t e = 0; e < n_experts; e++) {
         if (counts[e] == 0)
             continue; /* has no product: not read */
-        const struct product *out = &outputs[n_visited], *in = &inputs[n_visited * (gated ? 2 : 1)];
+        const struct product *out = &outputs[n_used_experts], *in = &inputs[n_used_experts * (gated ? 2 : 1)];
         ck_assert(out->index == e && out->first == at && out->n == counts[e]);
         ck_assert(in->index == e && in->first == at && in->n == counts[e]);
         for (; at < out->first + out->n; at++) {
-            ck_assert_uint_eq(experts[visits[at]], e);
-            ck_assert(at == out->first || visits[at] > visits[at - 1]); /* in the order of rows */
+            ck_assert_uint_eq(experts[assignments[at]], e);
+            ck_assert(at == out->first || assignments[at] > assignments[at - 1]); /* in the order of rows */
         }
-        n_visited++;
+        n_used_experts++;
     }
-    ck_assert_uint_eq(work.n_outputs, n_visited);
-    ck_assert_uint_eq(work.n_inputs, n_visited * (gated ? 2 : 1));
+    ck_assert_uint_eq(work.n_outputs, n_used_experts);
+    ck_assert_uint_eq(work.n_inputs, n_used_experts * (gated ? 2 : 1));
 }
 
-START_TEST(visits_to_an_expert_stand_together_and_who_has_none_is_not_read)
+START_TEST(rows_of_an_expert_lie_together_and_unused_experts_are_not_read)
 {
     for (uint32_t round = 0; round < 500; round++) {
         uint32_t n_experts = 1 + random_u32() % MOST;
@@ -109,7 +109,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_best_are_chosen_and_their_weights_add_up_to_1);
     tcase_add_test(tests, large_scores_do_not_overflow);
     tcase_add_test(tests, a_score_that_is_not_finite_stays_visible);
-    tcase_add_test(tests, visits_to_an_expert_stand_together_and_who_has_none_is_not_read);
+    tcase_add_test(tests, rows_of_an_expert_lie_together_and_unused_experts_are_not_read);
 }
 
 int main(void)

@@ -158,15 +158,15 @@ START_TEST(keys_and_values_in_8_bits_are_held_to_it_too)
 }
 END_TEST
 
-/* Of tiles of visits the last block has none. */
+/* Of tiles of assignments the last block has none. */
 static const struct {
     const char *kernel, *named;
 } expert_kernels[] = {
     {"choose_experts", "kernel choose_experts (layer 0), with 40 rows: column 0 of row 39"},
-    {"group_visits", "kernel multiply_visits (blk.0.ffn_up_exps.weight, Q8_0, 96 × 256), with 40 rows"},
-    {"multiply_visits_gemv",
-     "kernel multiply_visits (blk.0.ffn_gate_exps.weight, Q8_0, 96 × 256), with 1 rows"},
-    {"combine_visits", "kernel combine_visits (layer 0), with 40 rows"},
+    {"group_assignments", "kernel multiply_experts (blk.0.ffn_up_exps.weight, Q8_0, 96 × 256), with 40 rows"},
+    {"multiply_experts_gemv",
+     "kernel multiply_experts (blk.0.ffn_gate_exps.weight, Q8_0, 96 × 256), with 1 rows"},
+    {"combine_experts", "kernel combine_experts (layer 0), with 40 rows"},
 };
 
 START_TEST(kernels_of_experts_are_held_to_it_too)

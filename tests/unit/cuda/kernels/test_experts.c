@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Mixtures of experts on the device: whom a row visits against the CPU backend's choice, the order of visits
- * against its definition, and what they get against sums in double. */
+/* Mixtures of experts on the device: the experts of a row against the CPU backend's choice, the order of
+ * assignments against its definition, and what they get against sums in double. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/layout.h"
@@ -14,23 +14,23 @@
 
 #define MOST_ROWS 150
 
-/* ---- visits ---- */
+/* ---- assignments ---- */
 
 /* Visits of MOST_ROWS rows, on the device; what nobody has written is there first. */
-static struct device_visits make_visits(uint32_t n_experts, uint32_t n_used)
+static struct device_assignments make_assignments(uint32_t n_experts, uint32_t n_used)
 {
     const size_t n = (size_t)MOST_ROWS * n_used;
-    struct device_visits visits = {
+    struct device_assignments assignments = {
         .n_experts = n_experts,
         .n_used = n_used,
         .experts = on_device(NULL, n * 4),
         .weights = on_device(NULL, n * 4),
-        .visits = on_device(NULL, n * 4),
+        .by_place = on_device(NULL, n * 4),
         .rows = on_device(NULL, n * 4),
         .tiles = on_device(NULL, kernels_most_tiles(n_experts, (uint32_t)n, KERNELS_LEAST_TILE) *
-                                     sizeof *visits.tiles),
-        .n_tiles = on_device(NULL, sizeof *visits.n_tiles)};
-    return visits;
+                                     sizeof *assignments.tiles),
+        .n_tiles = on_device(NULL, sizeof *assignments.n_tiles)};
+    return assignments;
 }
 
 /* Row r is dead when r % dead_each is 3. */
@@ -59,49 +59,51 @@ static float *make_scores(uint32_t n_experts, uint32_t stride)
     return scores;
 }
 
-static void check_choice(const struct device_visits *visits, const float *scores, uint32_t stride,
+static void check_choice(const struct device_assignments *assignments, const float *scores, uint32_t stride,
                          uint32_t n_rows, uint32_t dead_each)
 {
-    const struct experts experts = {.n = visits->n_experts, .n_used = visits->n_used};
-    const uint32_t *chosen = from_device(visits->experts, (size_t)n_rows * visits->n_used * 4);
-    const float *weights = from_device(visits->weights, (size_t)n_rows * visits->n_used * 4);
+    const struct experts experts = {.n = assignments->n_experts, .n_used = assignments->n_used};
+    const uint32_t *chosen = from_device(assignments->experts, (size_t)n_rows * assignments->n_used * 4);
+    const float *weights = from_device(assignments->weights, (size_t)n_rows * assignments->n_used * 4);
     float *row = malloc(stride * sizeof *row), expected_weights[512];
     uint32_t expected[512];
     for (uint32_t r = 0; r < n_rows; r++) {
         memcpy(row, scores + (size_t)r * stride, stride * sizeof *row);
         experts_choose(&experts, row, expected, expected_weights);
-        for (uint32_t k = 0; k < visits->n_used; k++) {
-            const size_t visit = (size_t)r * visits->n_used + k;
+        for (uint32_t k = 0; k < assignments->n_used; k++) {
+            const size_t assignment = (size_t)r * assignments->n_used + k;
             if (dead_each && r % dead_each == 3) {
-                ck_assert_uint_eq(chosen[visit], VISIT_NOBODY);
+                ck_assert_uint_eq(chosen[assignment], EXPERT_NONE);
                 continue;
             }
-            ck_assert_msg(chosen[visit] == expected[k], "row %u visits %u as number %u, not %u", r,
-                          chosen[visit], k, expected[k]);
-            ck_assert_msg(isnan(expected_weights[k]) ? isnan(weights[visit])
-                                                     : fabsf(weights[visit] - expected_weights[k]) <= 1e-6f,
-                          "row %u number %u: weight %g for %g", r, k, weights[visit], expected_weights[k]);
+            ck_assert_msg(chosen[assignment] == expected[k], "row %u assignments %u as number %u, not %u", r,
+                          chosen[assignment], k, expected[k]);
+            ck_assert_msg(
+                isnan(expected_weights[k]) ? isnan(weights[assignment])
+                                           : fabsf(weights[assignment] - expected_weights[k]) <= 1e-6f,
+                "row %u number %u: weight %g for %g", r, k, weights[assignment], expected_weights[k]);
         }
     }
     free(row);
 }
 
 /* Places: expert by expert, in the order of rows; tiles: runs of them that leave out none. */
-static void check_order(const struct device_visits *visits, uint32_t n_rows)
+static void check_order(const struct device_assignments *assignments, uint32_t n_rows)
 {
-    const uint32_t n = n_rows * visits->n_used, n_tiles = *(uint32_t *)from_device(visits->n_tiles, 4);
-    const uint32_t *chosen = from_device(visits->experts, (size_t)n * 4);
-    const uint32_t *places = from_device(visits->visits, (size_t)n * 4);
-    const uint32_t *rows = from_device(visits->rows, (size_t)n * 4);
-    const struct visits_tile *tiles = from_device(visits->tiles, (n_tiles + 1) * sizeof *tiles);
+    const uint32_t n = n_rows * assignments->n_used,
+                   n_tiles = *(uint32_t *)from_device(assignments->n_tiles, 4);
+    const uint32_t *chosen = from_device(assignments->experts, (size_t)n * 4);
+    const uint32_t *places = from_device(assignments->by_place, (size_t)n * 4);
+    const uint32_t *rows = from_device(assignments->rows, (size_t)n * 4);
+    const struct expert_tile *tiles = from_device(assignments->tiles, (n_tiles + 1) * sizeof *tiles);
     uint32_t at = 0, t = 0;
-    ck_assert_uint_le(n_tiles, kernels_most_tiles(visits->n_experts, n, KERNELS_LEAST_TILE));
-    for (uint32_t e = 0; e < visits->n_experts; e++) {
+    ck_assert_uint_le(n_tiles, kernels_most_tiles(assignments->n_experts, n, KERNELS_LEAST_TILE));
+    for (uint32_t e = 0; e < assignments->n_experts; e++) {
         const uint32_t first = at;
         for (uint32_t v = 0; v < n; v++)
             if (chosen[v] == e) {
                 ck_assert_uint_eq(places[at], v);
-                ck_assert_uint_eq(rows[at], v / visits->n_used);
+                ck_assert_uint_eq(rows[at], v / assignments->n_used);
                 at++;
             }
         for (uint32_t next = first; next < at; next += tiles[t++].n) {
@@ -117,21 +119,22 @@ static const struct {
     uint32_t n_experts, n_used, dead_each;
 } mixtures[] = {{1, 1, 0}, {8, 2, 0}, {8, 2, 5}, {31, 31, 0}, {33, 3, 4}, {300, 8, 0}, {600, 40, 6}};
 
-START_TEST(rows_visit_whom_the_cpu_would_send_them_to)
+START_TEST(rows_go_to_the_experts_that_the_cpu_chooses)
 {
     static const uint32_t counts[] = {1, 4, 5, 37, MOST_ROWS};
     const uint32_t n_experts = mixtures[_i].n_experts, stride = layout_padded(n_experts);
     open_device();
-    struct device_visits visits = make_visits(n_experts, mixtures[_i].n_used);
+    struct device_assignments assignments = make_assignments(n_experts, mixtures[_i].n_used);
     const struct step_row *rows = make_rows(mixtures[_i].dead_each);
     float *scores = make_scores(n_experts, stride);
     const float *held = on_device(scores, (size_t)MOST_ROWS * stride * sizeof *scores);
     for (size_t c = 0; c < 5; c++)
         for (int reproducible = 0; reproducible < 2; reproducible++) {
-            ck_assert_int_eq(kernels_choose(queue, &visits, held, stride, rows, counts[c], reproducible), 0);
-            check_choice(&visits, scores, stride, counts[c], mixtures[_i].dead_each);
+            ck_assert_int_eq(kernels_choose(queue, &assignments, held, stride, rows, counts[c], reproducible),
+                             0);
+            check_choice(&assignments, scores, stride, counts[c], mixtures[_i].dead_each);
             if (reproducible || counts[c] > KERNELS_GEMV)
-                check_order(&visits, counts[c]);
+                check_order(&assignments, counts[c]);
         }
     free(scores);
     close_device();
@@ -183,9 +186,9 @@ static void fill_random(float *row, uint32_t i, uint32_t n_columns)
 }
 
 /* Rows go to two of the first VISITED experts; row r is dead when r % 6 is 3. */
-static struct device_visits choose(uint32_t first, uint32_t n_rows, bool reproducible)
+static struct device_assignments choose(uint32_t first, uint32_t n_rows, bool reproducible)
 {
-    struct device_visits visits = make_visits(EXPERTS, USED);
+    struct device_assignments assignments = make_assignments(EXPERTS, USED);
     float scores[MOST_ROWS][256];
     struct step_row rows[MOST_ROWS];
     for (uint32_t r = 0; r < n_rows; r++) {
@@ -195,60 +198,61 @@ static struct device_visits choose(uint32_t first, uint32_t n_rows, bool reprodu
             scores[r][e] = e == VISITED ? -9 : (float)((row * 7 + e * (1 + row % 3)) % VISITED);
     }
     const float *held = on_device(scores, n_rows * sizeof scores[0]);
-    ck_assert_int_eq(kernels_choose(queue, &visits, held, 256, on_device(rows, n_rows * sizeof *rows), n_rows,
-                                    reproducible),
+    ck_assert_int_eq(kernels_choose(queue, &assignments, held, 256, on_device(rows, n_rows * sizeof *rows),
+                                    n_rows, reproducible),
                      0);
-    return visits;
+    return assignments;
 }
 
 #define UNTOUCHED 0x7b7b7b7b
 
-/* The products of visits of rows first … first + n_rows − 1: [visits][OUTPUTS + 3]. */
+/* The products of assignments of rows first … first + n_rows − 1: [assignments][OUTPUTS + 3]. */
 static float *multiply(const struct matrices *weights, const struct inputs *inputs, bool by_row,
-                       uint32_t first, uint32_t n_rows, bool reproducible, struct device_visits *ret_visits)
+                       uint32_t first, uint32_t n_rows, bool reproducible,
+                       struct device_assignments *ret_assignments)
 {
-    const uint32_t stride = OUTPUTS + 3, n_visits = n_rows * USED;
-    const size_t bytes = n_visits * stride * 4;
+    const uint32_t stride = OUTPUTS + 3, n_assignments = n_rows * USED;
+    const size_t bytes = n_assignments * stride * 4;
     const struct device_activations x = inputs_from(inputs, first * (by_row ? 1 : USED));
     float *out = on_device(NULL, bytes);
     const struct device_product product = {&weights->matrix, out, stride};
-    *ret_visits = choose(first, n_rows, reproducible);
+    *ret_assignments = choose(first, n_rows, reproducible);
     ck_assert_int_eq(device_fill(queue, out, 0x7b, bytes), 0);
     const struct multiply_step step = {.n_rows = n_rows, .reproducible = reproducible};
-    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &x, by_row, ret_visits, &step), 0);
+    ck_assert_int_eq(kernels_multiply_experts(queue, &product, 1, &x, by_row, ret_assignments, &step), 0);
     return from_device(out, bytes);
 }
 
 static void check_products(const struct matrices *weights, const struct inputs *inputs, bool by_row,
-                           const struct device_visits *visits, const float *out, uint32_t n_rows)
+                           const struct device_assignments *assignments, const float *out, uint32_t n_rows)
 {
     const enum format format = weights->matrix.format;
     const bool floats = format == FORMAT_F32 || format == FORMAT_F16 || format == FORMAT_BF16;
-    const uint32_t *chosen = from_device(visits->experts, (size_t)n_rows * USED * 4);
-    for (uint32_t visit = 0; visit < n_rows * USED; visit++) {
+    const uint32_t *chosen = from_device(assignments->experts, (size_t)n_rows * USED * 4);
+    for (uint32_t assignment = 0; assignment < n_rows * USED; assignment++) {
         const float *x = (floats ? inputs->values : inputs->rounded) +
-                         (size_t)(by_row ? visit / USED : visit) * inputs->x.stride;
+                         (size_t)(by_row ? assignment / USED : assignment) * inputs->x.stride;
         for (uint32_t i = 0; i < OUTPUTS + 3; i++) {
-            const float found = out[visit * (OUTPUTS + 3) + i];
-            if (i >= OUTPUTS || chosen[visit] == VISIT_NOBODY) {
+            const float found = out[assignment * (OUTPUTS + 3) + i];
+            if (i >= OUTPUTS || chosen[assignment] == EXPERT_NONE) {
                 ck_assert_uint_eq(format_bits_of_float(found), UNTOUCHED);
                 continue;
             }
             const float *w =
-                weights->floats + ((size_t)chosen[visit] * OUTPUTS + i) * weights->matrix.n_columns;
+                weights->floats + ((size_t)chosen[assignment] * OUTPUTS + i) * weights->matrix.n_columns;
             double sum = 0, size = 0;
             for (uint32_t k = 0; k < weights->matrix.n_columns; k++) {
                 sum += (double)w[k] * (double)x[k];
                 size += fabs((double)w[k] * (double)x[k]);
             }
             ck_assert_msg(fabs((double)found - sum) <= 3e-6 * size,
-                          "%s, %u rows: visit %u of expert %u, output %u: %g for %g",
-                          format_traits(format)->name, n_rows, visit, chosen[visit], i, found, sum);
+                          "%s, %u rows: assignment %u of expert %u, output %u: %g for %g",
+                          format_traits(format)->name, n_rows, assignment, chosen[assignment], i, found, sum);
         }
     }
 }
 
-START_TEST(a_visit_gets_what_its_expert_makes_of_its_row)
+START_TEST(an_assignment_gets_the_product_of_its_expert_and_row)
 {
     /* Alone, in tiles of 8, in wide ones. */
     static const uint32_t counts[] = {1, 4, 23, MOST_ROWS};
@@ -259,9 +263,9 @@ START_TEST(a_visit_gets_what_its_expert_makes_of_its_row)
     for (int by_row = 0; by_row < 2; by_row++) {
         struct inputs inputs = make_inputs(n_columns, MOST_ROWS * (by_row ? 1 : USED), fill_random);
         for (size_t c = by_row ? 0 : 1; c < 4; c++) {
-            struct device_visits visits;
-            float *out = multiply(&weights, &inputs, by_row, 0, counts[c], false, &visits);
-            check_products(&weights, &inputs, by_row, &visits, out, counts[c]);
+            struct device_assignments assignments;
+            float *out = multiply(&weights, &inputs, by_row, 0, counts[c], false, &assignments);
+            check_products(&weights, &inputs, by_row, &assignments, out, counts[c]);
         }
         free_inputs(&inputs);
     }
@@ -270,7 +274,7 @@ START_TEST(a_visit_gets_what_its_expert_makes_of_its_row)
 }
 END_TEST
 
-START_TEST(a_visits_bits_are_the_same_whoever_else_visits)
+START_TEST(an_assignments_bits_do_not_depend_on_the_others)
 {
     static const enum format formats[] = {FORMAT_F16, FORMAT_Q4_K, FORMAT_Q2_K, FORMAT_IQ4_NL};
     static const uint32_t counts[] = {1, 3, 5, 40};
@@ -278,12 +282,12 @@ START_TEST(a_visits_bits_are_the_same_whoever_else_visits)
     open_device();
     struct matrices weights = make_matrices(formats[_i], n_columns);
     struct inputs inputs = make_inputs(n_columns, MOST_ROWS, fill_random);
-    struct device_visits visits;
-    float *all = multiply(&weights, &inputs, true, 0, MOST_ROWS, true, &visits);
-    check_products(&weights, &inputs, true, &visits, all, MOST_ROWS);
+    struct device_assignments assignments;
+    float *all = multiply(&weights, &inputs, true, 0, MOST_ROWS, true, &assignments);
+    check_products(&weights, &inputs, true, &assignments, all, MOST_ROWS);
     for (size_t c = 0; c < 4; c++)
         for (uint32_t first = 0; first + counts[c] <= MOST_ROWS; first += 53) {
-            float *some = multiply(&weights, &inputs, true, first, counts[c], true, &visits);
+            float *some = multiply(&weights, &inputs, true, first, counts[c], true, &assignments);
             ck_assert_mem_eq(some, all + (size_t)first * USED * stride, counts[c] * USED * stride * 4);
         }
     free_inputs(&inputs);
@@ -298,19 +302,19 @@ START_TEST(two_matrices_of_different_formats_share_a_launch)
     struct matrices weights[2] = {make_matrices(FORMAT_Q4_K, 512), make_matrices(FORMAT_F16, 500)};
     struct inputs inputs = make_inputs(500, MOST_ROWS, fill_random);
     for (uint32_t n = 2; n <= 32; n *= 16) {
-        const struct device_visits visits = choose(0, n, false);
+        const struct device_assignments assignments = choose(0, n, false);
         const size_t bytes = n * USED * (OUTPUTS + 3) * 4;
         const struct device_product products[2] = {{&weights[0].matrix, on_device(NULL, bytes), OUTPUTS + 3},
                                                    {&weights[1].matrix, on_device(NULL, bytes), OUTPUTS + 3}};
         const uint64_t launches = device_counts(device).launches;
         for (int p = 0; p < 2; p++)
             ck_assert_int_eq(device_fill(queue, products[p].out, 0x7b, bytes), 0);
-        ck_assert_int_eq(kernels_multiply_visits(queue, products, 2, &inputs.x, true, &visits,
-                                                 &(struct multiply_step){.n_rows = n}),
+        ck_assert_int_eq(kernels_multiply_experts(queue, products, 2, &inputs.x, true, &assignments,
+                                                  &(struct multiply_step){.n_rows = n}),
                          0);
         ck_assert_uint_eq(device_counts(device).launches, launches + 1);
         for (int p = 0; p < 2; p++)
-            check_products(&weights[p], &inputs, true, &visits, from_device(products[p].out, bytes), n);
+            check_products(&weights[p], &inputs, true, &assignments, from_device(products[p].out, bytes), n);
     }
     for (int p = 0; p < 2; p++)
         free(weights[p].floats);
@@ -321,17 +325,17 @@ END_TEST
 
 /* ---- sums ---- */
 
-START_TEST(a_row_gets_the_weighted_sum_of_its_visits)
+START_TEST(a_row_gets_the_weighted_sum_of_its_experts)
 {
     const uint32_t n_columns = _i ? 1030 : 33, stride = layout_padded(n_columns), n_rows = 7, n_used = 3;
-    const struct device_visits visits = {.n_used = n_used};
+    const struct device_assignments assignments = {.n_used = n_used};
     float weights[7 * 3], *got = malloc((size_t)n_rows * n_used * stride * sizeof *got);
     open_device();
     for (uint32_t i = 0; i < n_rows * n_used; i++)
         weights[i] = random_float();
     for (uint32_t i = 0; i < n_rows * n_used * stride; i++)
         got[i] = i % stride < n_columns ? random_float() : NAN; /* not looked at */
-    struct device_visits held = visits;
+    struct device_assignments held = assignments;
     held.weights = on_device(weights, sizeof weights);
     float *out = on_device(NULL, n_rows * stride * sizeof *out);
     ck_assert_int_eq(device_fill(queue, out, 0x7b, n_rows * stride * sizeof *out), 0);
@@ -359,25 +363,25 @@ START_TEST(what_does_not_fit_together_is_refused)
     open_device();
     struct matrices weights = make_matrices(FORMAT_Q8_0, 512);
     struct inputs inputs = make_inputs(256, 1, fill_random);
-    struct device_visits visits = make_visits(EXPERTS, USED);
+    struct device_assignments assignments = make_assignments(EXPERTS, USED);
     struct device_product product = {&weights.matrix, on_device(NULL, 4096), OUTPUTS + 3};
     const float *scores = on_device(NULL, 4096);
     const struct step_row *rows = make_rows(0);
     const struct multiply_step one_row = {.n_rows = 1};
-    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, &one_row),
+    ck_assert_int_eq(kernels_multiply_experts(queue, &product, 1, &inputs.x, true, &assignments, &one_row),
                      -EINVAL); /* columns */
     weights.matrix.padded_columns = 256;
     weights.matrix.n_experts = EXPERTS - 1;
-    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, &one_row),
+    ck_assert_int_eq(kernels_multiply_experts(queue, &product, 1, &inputs.x, true, &assignments, &one_row),
                      -EINVAL);
     weights.matrix.n_experts = EXPERTS;
     weights.matrix.bias = product.out;
-    ck_assert_int_eq(kernels_multiply_visits(queue, &product, 1, &inputs.x, true, &visits, &one_row),
+    ck_assert_int_eq(kernels_multiply_experts(queue, &product, 1, &inputs.x, true, &assignments, &one_row),
                      -EINVAL);
-    ck_assert_int_eq(kernels_choose(queue, &visits, scores, EXPERTS - 1, rows, 1, false), -EINVAL);
-    visits.n_used = EXPERTS + 1;
-    ck_assert_int_eq(kernels_choose(queue, &visits, scores, 256, rows, 1, false), -EINVAL);
-    ck_assert_int_eq(kernels_combine(queue, &visits, scores, 33, 33, product.out, 1), -EINVAL);
+    ck_assert_int_eq(kernels_choose(queue, &assignments, scores, EXPERTS - 1, rows, 1, false), -EINVAL);
+    assignments.n_used = EXPERTS + 1;
+    ck_assert_int_eq(kernels_choose(queue, &assignments, scores, 256, rows, 1, false), -EINVAL);
+    ck_assert_int_eq(kernels_combine(queue, &assignments, scores, 33, 33, product.out, 1), -EINVAL);
     free(weights.floats);
     free_inputs(&inputs);
     close_device();
@@ -386,12 +390,13 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_loop_test(tests, rows_visit_whom_the_cpu_would_send_them_to, 0,
+    tcase_add_loop_test(tests, rows_go_to_the_experts_that_the_cpu_chooses, 0,
                         sizeof mixtures / sizeof *mixtures);
-    tcase_add_loop_test(tests, a_visit_gets_what_its_expert_makes_of_its_row, 0, (int)N_TESTED_FORMATS);
-    tcase_add_loop_test(tests, a_visits_bits_are_the_same_whoever_else_visits, 0, 4);
+    tcase_add_loop_test(tests, an_assignment_gets_the_product_of_its_expert_and_row, 0,
+                        (int)N_TESTED_FORMATS);
+    tcase_add_loop_test(tests, an_assignments_bits_do_not_depend_on_the_others, 0, 4);
     tcase_add_test(tests, two_matrices_of_different_formats_share_a_launch);
-    tcase_add_loop_test(tests, a_row_gets_the_weighted_sum_of_its_visits, 0, 2);
+    tcase_add_loop_test(tests, a_row_gets_the_weighted_sum_of_its_experts, 0, 2);
     tcase_add_test(tests, what_does_not_fit_together_is_refused);
 }
 

@@ -7,6 +7,7 @@
  * hash that a hostile file could make collide. Immutable once opened; threads share. */
 
 #include "gguf/gguf_internal.h"
+#include "gguf/gguf_values.h"
 
 #include <errno.h>
 #include <fcntl.h>

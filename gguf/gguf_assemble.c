@@ -4,7 +4,7 @@
  * The head that such a file would begin with is written to memory and parsed as any other, so that whatever
  * is refused there is refused here; names, strings and arrays point into it. */
 
-#include "gguf/gguf_internal.h"
+#include "gguf/gguf_assemble.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 
 #include "common/hash.h"
+#include "gguf/gguf_internal.h"
+#include "gguf/gguf_writer.h"
 
 int gguf_new(struct gguf **ret_gguf)
 {

@@ -5,7 +5,7 @@
  * the parts' sizes. Threads take pieces in turn, so a file is read about as fast as memory is; each piece is
  * asked for at once and given back when it was read, because a model's file may be larger than memory. */
 
-#include "gguf/gguf_internal.h"
+#include "gguf/gguf_digest.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "common/hash.h"
+#include "gguf/gguf_internal.h"
 
 #define PIECE_BYTES  ((size_t)4 << 20)
 #define MOST_THREADS 16 /* memory is not read faster by more */

@@ -5,11 +5,13 @@
  * are taken by value, not by type. Array elements stand unaligned in the file and are copied out one by one.
  */
 
-#include "gguf/gguf_internal.h"
+#include "gguf/gguf_values.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+
+#include "gguf/gguf_internal.h"
 
 static const char *type_name(enum gguf_type type)
 {

@@ -6,7 +6,7 @@
  * not a SIGBUS), maps it, and lets every tensor be filled in place. common/files/output_file.h makes it
  * appear whole or not at all. */
 
-#include "gguf/gguf_internal.h"
+#include "gguf/gguf_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 
 #include "common/amount.h"
 #include "common/files/output_file.h"
+#include "gguf/gguf_internal.h"
 
 struct planned_tensor {
     char *name;

@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "gguf/gguf_values.h"
+#include "gguf/gguf_writer.h"
 
 /* No width is beyond, nor a product of two that is one: far above any model, and a row of it times a step's
  * rows is still an index of 64 bits. */

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 #include "model/architecture.h"
 
 /* Behind ARCHITECTURE and a dot: a bool that GGUF files have no need of (model/huggingface/folder.h). */

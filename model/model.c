@@ -21,6 +21,8 @@
 #include "common/utf8.h"
 #include "model/huggingface/folder.h"
 #include "model/hyperparameters.h"
+#include "gguf/gguf_digest.h"
+#include "gguf/gguf_values.h"
 
 struct finder {
     const struct gguf *gguf;

@@ -9,6 +9,7 @@
 #include "engine/backend/kv_groups.h"
 #include "text/template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_values.h"
 
 #define STEP_ROWS 512 /* of a worker on the CPU */
 

@@ -20,6 +20,8 @@
 #include "common/utf8.h"
 #include "model/hyperparameters.h"
 #include "model/model.h"
+#include "gguf/gguf_assemble.h"
+#include "gguf/gguf_writer.h"
 
 #define MAX_THREADS 64
 #define BATCH_ROWS  16

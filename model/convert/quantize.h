@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 #include "model/convert/mixture.h"
 
 /* What has just been decided for tensor `i` of `n`; its work begins after the call. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 #include "model/convert/random_blocks.h"
 #include "model/convert/synth_vocabulary.h"
 #include "model/hyperparameters.h"

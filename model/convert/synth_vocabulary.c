@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_writer.h"
 
 #define SPACE      "\xe2\x96\x81" /* U+2581, the space of a vocabulary */
 #define LETTERS    "etaoinshrdlcumwfgypbvkjxqz"

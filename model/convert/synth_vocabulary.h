@@ -4,7 +4,7 @@
 
 /* A made-up vocabulary of the SentencePiece kind: part of synth_write. */
 
-#include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 
 /* <unk> <s> </s>, 256 bytes, the space and 94 printable characters; the least a vocabulary can have, with a
  * few to spare for pieces. */

@@ -11,6 +11,7 @@
 
 #include "common/utf8.h"
 #include "model/huggingface/json_values.h"
+#include "gguf/gguf_writer.h"
 
 #define MOST_TEXT ((size_t)1 << 20)
 

@@ -10,7 +10,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 
 enum config_scaling { CONFIG_UNSCALED, CONFIG_LINEAR, CONFIG_YARN, CONFIG_LLAMA3 };
 

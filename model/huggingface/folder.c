@@ -22,6 +22,8 @@
 #include "model/huggingface/pooling.h"
 #include "model/huggingface/safetensors.h"
 #include "model/huggingface/tokens.h"
+#include "gguf/gguf_assemble.h"
+#include "gguf/gguf_writer.h"
 
 #define INDEX      "model.safetensors.index.json"
 #define SINGLE     "model.safetensors"

@@ -19,6 +19,7 @@
 #include "model/huggingface/json_values.h"
 #include "model/huggingface/tokens_kind.h"
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_writer.h"
 
 #define MOST_TOKENIZER ((size_t)256 << 20)
 #define MOST_CONFIG    ((size_t)16 << 20)

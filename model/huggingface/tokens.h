@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 
 /* The texts of files. One without a length is not there; only the first must be. */
 struct tokens_files {

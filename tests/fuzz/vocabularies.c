@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "common/files/rundir.h"
+#include "gguf/gguf_writer.h"
 
 enum { MAX_TOKENS = 300 };
 

@@ -7,6 +7,8 @@
 
 #include "common/bytes.h"
 #include "gguf/gguf.h"
+#include "gguf/gguf_values.h"
+#include "gguf/gguf_writer.h"
 
 #include <signal.h>
 #include <stdio.h>

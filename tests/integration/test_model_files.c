@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 
 static char dir[RUNDIR_PATH_MAX + 1];
 static char floats[RUNDIR_PATH_MAX + 20], small[RUNDIR_PATH_MAX + 20];

@@ -21,6 +21,7 @@
 #include "text/tokenizer/tokenizer_bpe.h"
 #include "text/tokenizer/tokenizer_spm.h"
 #include "text/tokenizer/vocabulary.h"
+#include "gguf/gguf_values.h"
 
 #define SPACE "\xe2\x96\x81" /* U+2581, the space of a "llama" vocabulary */
 

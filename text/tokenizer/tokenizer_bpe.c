@@ -18,6 +18,7 @@
 #include <utf8proc.h>
 
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_values.h"
 
 #define KEY_PRE    "tokenizer.ggml.pre"
 #define KEY_MERGES "tokenizer.ggml.merges"

@@ -14,6 +14,7 @@
 
 #include "common/hash.h"
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_values.h"
 
 #define KEY_TOKENS "tokenizer.ggml.tokens"
 #define KEY_SCORES "tokenizer.ggml.scores"

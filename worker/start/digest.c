@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "worker/start/digest_file.h"
-#include "gguf/gguf.h"
+#include "gguf/gguf_digest.h"
 
 #define SHARE   4 /* of the threads that pack, one reads */
 #define LOOK_NS (10 * CLOCK_NS_PER_MS)

@@ -26,6 +26,7 @@
 #include "model/huggingface/folder.h"
 #include "model/model.h"
 #include "model/traits.h"
+#include "gguf/gguf_values.h"
 
 #define SHOWN_ELEMENTS 4
 #define MOST_SEQUENCES (1u << 20)

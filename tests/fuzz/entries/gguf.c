@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "model/model.h"
+#include "gguf/gguf_digest.h"
+#include "gguf/gguf_values.h"
 
 static uint64_t sum; /* keeps reads from being optimized away */
 

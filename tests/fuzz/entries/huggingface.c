@@ -17,6 +17,8 @@
 #include "model/huggingface/safetensors.h"
 #include "model/huggingface/tokens.h"
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_assemble.h"
+#include "gguf/gguf_writer.h"
 
 static uint64_t sum; /* keeps reads from being optimized away */
 

@@ -11,6 +11,7 @@
 
 #include "common/files/rundir.h"
 #include "gguf/gguf.h"
+#include "gguf/gguf_writer.h"
 #include "model/convert/synth.h"
 #include "model/architecture.h"
 

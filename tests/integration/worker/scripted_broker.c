@@ -20,6 +20,8 @@
 #include "common/utf8.h"
 #include "model/convert/synth.h"
 #include "gguf/gguf.h"
+#include "gguf/gguf_values.h"
+#include "gguf/gguf_writer.h"
 #include "text/tokenizer/tokenizer.h"
 
 #define MOST_EXTRAS 16

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "common/files/rundir.h"
+#include "gguf/gguf_digest.h"
+#include "gguf/gguf_values.h"
 
 static void check_small_file(uint32_t version)
 {

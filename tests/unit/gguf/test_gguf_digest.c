@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "common/files/rundir.h"
+#include "gguf/gguf_digest.h"
+#include "gguf/gguf_writer.h"
 
 static int fill_from(void *arg, void *out, size_t size)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/run.h"
 #include "gguf/gguf.h"
+#include "gguf/gguf_digest.h"
+#include "gguf/gguf_writer.h"
 
 #include <errno.h>
 #include <stdlib.h>

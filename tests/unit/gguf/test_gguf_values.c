@@ -3,6 +3,7 @@
 
 #include "tests/unit/run.h"
 #include "tests/unit/gguf/raw_gguf.h"
+#include "gguf/gguf_values.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "common/files/rundir.h"
+#include "gguf/gguf_values.h"
+#include "gguf/gguf_writer.h"
 
 static int fill_counting(void *arg, void *out, size_t size)
 {

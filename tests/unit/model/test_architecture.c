@@ -13,6 +13,7 @@
 #include "model/convert/synth.h"
 #include "model/model.h"
 #include "model/traits.h"
+#include "gguf/gguf_writer.h"
 
 static char dir[RUNDIR_PATH_MAX + 1];
 static char path[RUNDIR_PATH_MAX + 20], edited[RUNDIR_PATH_MAX + 20];

@@ -12,6 +12,7 @@
 #include "common/utf8.h"
 #include "model/convert/synth.h"
 #include "model/frequencies.h"
+#include "gguf/gguf_writer.h"
 
 /* A change to the good model: what is dropped, set or added. */
 struct edit {

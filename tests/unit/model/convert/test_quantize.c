@@ -10,6 +10,9 @@
 #include "common/files/rundir.h"
 #include "model/model.h"
 #include "model/convert/synth.h"
+#include "gguf/gguf_digest.h"
+#include "gguf/gguf_values.h"
+#include "gguf/gguf_writer.h"
 
 static char dir[RUNDIR_PATH_MAX + 1];
 static char in[RUNDIR_PATH_MAX + 20], out[RUNDIR_PATH_MAX + 20];

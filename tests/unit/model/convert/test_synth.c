@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "model/convert/random_blocks.h"
 #include "gguf/blocks.h"
+#include "gguf/gguf_values.h"
 
 static char dir[RUNDIR_PATH_MAX + 1];
 static char path[RUNDIR_PATH_MAX + 20];

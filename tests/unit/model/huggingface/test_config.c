@@ -3,6 +3,9 @@
 
 #include "model/huggingface/config.h"
 #include "tests/unit/run.h"
+#include "gguf/gguf_assemble.h"
+#include "gguf/gguf_values.h"
+#include "gguf/gguf_writer.h"
 
 #include <stdio.h>
 #include <string.h>

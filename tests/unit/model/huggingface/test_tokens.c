@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_assemble.h"
+#include "gguf/gguf_values.h"
+#include "gguf/gguf_writer.h"
 
 #define BYTES_PRE "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}"
 #define VOCAB     "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]"

@@ -3,6 +3,7 @@
 #include "text/template/tool_form.h"
 #include "tests/unit/run.h"
 #include "tests/unit/text/tokenizer/vocabularies.h"
+#include "gguf/gguf_writer.h"
 
 #include <errno.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/run.h"
 #include "tests/unit/text/tokenizer/vocabularies.h"
+#include "gguf/gguf_writer.h"
 
 #include <errno.h>
 #include <math.h>

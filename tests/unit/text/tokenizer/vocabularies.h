@@ -11,6 +11,7 @@
 
 #include "common/files/rundir.h"
 #include "text/tokenizer/tokenizer.h"
+#include "gguf/gguf_writer.h"
 
 struct test_token {
     const char *text;

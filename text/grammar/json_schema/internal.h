@@ -41,7 +41,7 @@ bool schema_spend(struct schema_reader *reader, uint64_t steps);
 /* A schema, at a place below the current one. */
 const struct expression *schema_below(struct schema_reader *reader, const json_t *schema, const char *key);
 
-/* The schema at the place that a $ref names, or NULL (json_schema_merge.c). */
+/* The schema at the place that a $ref names, or NULL (merge.c). */
 const json_t *schema_resolve(struct schema_reader *reader, const char *ref);
 /* Both schemas as one, owned by the reader; NULL when that cannot be. */
 const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b);

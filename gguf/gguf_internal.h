@@ -56,6 +56,8 @@ int gguf_parse_file(struct bytes file, struct gguf *part, struct error *err);
 /* The same of a head alone: its tensors' data are NULL. */
 int gguf_parse_head(struct bytes head, struct gguf *part, struct error *err);
 
+struct gguf_writer;
+
 /* Everything before the data, padded. */
 int gguf_writer_head(const struct gguf_writer *writer, struct buffer *ret_head);
 

@@ -6,8 +6,8 @@
  * tables are made from the list, so a row without all of it does not link:
  *
  *     ID_to_float, ID_from_float           plain conversions (gguf/format_*.c)
- *     struct packed_ID, pack_ID, unpack_ID eight rows as the CPU's kernels read them (cpu/packing_*.c)
- *     multiply_ID                          their product (cpu/kernels_*.c)
+ *     struct packed_ID, pack_ID, unpack_ID eight rows as the CPU reads them (cpu/kernels/packing_*.c)
+ *     multiply_ID                          their product (cpu/kernels/blocks.c, superblocks.c)
  *     fill_ID                              random blocks (model/convert/random_blocks.c)
  *     layout_ID, pack_ID                   planes as a GPU's kernels read them (cuda/kernels/layout.c)
  *     block_kind<FORMAT_NAME>              what those make of a block (cuda/kernels/weight_blocks.h)

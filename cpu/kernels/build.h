@@ -3,7 +3,7 @@
 #define CPU_KERNELS_BUILD_H
 
 /* What the kernel sources of one instruction set share: their names end in the set's own, so that several
- * builds link into one program. kernels_build.c puts each together. */
+ * builds link into one program. build.c puts each together. */
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/lanes/math.h"

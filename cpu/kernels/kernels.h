@@ -4,9 +4,8 @@
 
 /* The arithmetic of the CPU backend: a struct of functions per instruction set.
  *
- * The kernel sources (kernels_*.c) are written over the eight-lane operations of lanes_*.h and built once per
- * instruction set (kernels_build.h); another set is another such header, or a struct whose functions are
- * replaced one by one.
+ * The kernel sources use the eight-lane operations of cpu/lanes/ and are built once per instruction set
+ * (build.h); another set is another such header, or a struct whose functions are replaced one by one.
  *
  * What every kernel promises: one output is computed by one thread, in one order of summation, whatever other
  * rows or columns the call covers. So a row's logits are the same bytes alone, in a batch, or in any

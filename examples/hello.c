@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libquern in one page: put a question to a pool and print the answer as it comes.
+/* libquern in one page: send a question to a pool and print the answer as it arrives.
  *
  *   cc hello.c -o hello $(pkg-config --cflags --libs quern) && ./hello "What is Quern?"
  *

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The smallest program: a question in, the answer as it is made.
+"""The smallest program: sends a question and prints the answer as it is generated.
 
 python examples/hello.py [QUESTION]
 
-A model that was not trained to chat goes on with a text: client.generate(TEXT)."""
+For a model without chat training use client.generate(TEXT), which continues the text."""
 
 import sys
 

@@ -4,9 +4,9 @@
  *   cc several.c -o several $(pkg-config --cflags --libs quern)
  *   ./several "What is Quern?" "What is 2 plus 3?" "Tell me about days"
  *
- * The pool answers all of them side by side; each answer is printed when it is whole. An answer that grows
- * beyond LONGEST bytes is cancelled, from inside its callback; Ctrl-C cancels all that still run. A cancelled
- * request ends like any other: what had come is kept, and its end says why. */
+ * The pool answers all of them at once; each answer is printed when it is complete. An answer that grows
+ * beyond LONGEST bytes is cancelled, from inside its callback; Ctrl-C cancels those still running. A
+ * cancelled request ends like any other: the output so far is kept, and its end gives the reason. */
 
 #include <quern.h>
 #include <signal.h>

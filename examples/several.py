@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Several questions at once over one connection, with asyncio; whoever finds the pool full tries again.
+"""Several questions at once over one connection, with asyncio; requests that the full pool rejects are retried.
 
 python examples/several.py QUESTION…"""
 

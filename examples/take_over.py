@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A request that outlives the program that made it.
+"""A request that outlives the program that sent it.
 
-python examples/take_over.py [QUESTION]    prints a ticket, and leaves
+python examples/take_over.py [QUESTION]    prints a ticket and exits
 python examples/take_over.py --take TICKET  prints the output, from its first token on
 
 The ticket is the right to read the output: keep it secret."""

@@ -36,7 +36,7 @@ enum { JUDGES_MEMORY = 0 };
 enum { JUDGES_MEMORY = 1 };
 #endif
 
-enum { PROCESSES = 8, MAX_RUNNING = 3, PATIENCE_S = 120, LEASE_S = 5 };
+enum { PROCESSES = 8, MAX_RUNNING = 3, PATIENCE_S = 120, LEASE_S = 5, FIRST_TOKENS = 1000 };
 
 struct options {
     int sessions, requests, rounds;
@@ -272,14 +272,18 @@ static void round_of_load(const struct pool *pool, const struct options *options
             _exit(run_sessions(pool->frontend, sessions, requests,
                                options->seed + (unsigned)(round * PROCESSES + i)));
     }
-    /* Two processes are paused: one for less than the lease, one for more. */
-    sleep(1);
+    /* Two processes are paused once tokens come: one for less than the lease, one until its leases are over.
+     */
+    const long tokens = __atomic_load_n(&totals->tokens, __ATOMIC_RELAXED);
+    const uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
+    while (__atomic_load_n(&totals->tokens, __ATOMIC_RELAXED) < tokens + FIRST_TOKENS && clock_ns() < until)
+        usleep(1000);
     for (int i = 0; i < 2 && i < n; i++)
         kill(children[i], SIGSTOP);
     sleep(2);
     kill(children[0], SIGCONT);
     if (n > 1) {
-        sleep(LEASE_S);
+        sleep(LEASE_S - 1);
         kill(children[1], SIGCONT);
     }
     for (int i = 0; i < n; i++) {

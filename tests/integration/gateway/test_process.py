@@ -225,11 +225,11 @@ class Served(unittest.TestCase):
 
 class Measured(unittest.TestCase):
     def test_the_benchmark_tells_what_came(self):
-        said = subprocess.run([BUILD / "quern", "bench", "gateway", "-s", "3", "-n", "40", "-i", "10", "-p", "5", "-r", "1", "-J"],
+        said = subprocess.run([BUILD / "quern", "bench", "gateway", "-s", "3", "-n", "40", "-i", "200", "-p", "5", "-r", "1", "-J"],
                               capture_output=True, text=True, timeout=3 * WAIT)
         self.assertEqual(said.returncode, 0, said.stderr)
         told = json.loads(said.stdout)
-        self.assertEqual((told["bench"], told["streams"], told["tokens"], told["idle_streams"]), ("gateway", 3, 40, 10))
+        self.assertEqual((told["bench"], told["streams"], told["tokens"], told["idle_streams"]), ("gateway", 3, 40, 200))
         for kind in ("", "single_"):
             self.assertGreater(told[kind + "tokens_per_s"], 0)
             self.assertTrue(0 < told[kind + "events_per_s"] <= told[kind + "tokens_per_s"], told)

@@ -120,6 +120,7 @@ class Served(unittest.TestCase):
         pool = self.serve("--http", "127.0.0.1:0", "--workers", "2", "--alias", names[0], "--alias", names[1])
         url = until(lambda: self.addresses(pool), "the gateway listens")[0]
         until(lambda: self.get(url) == 200, "it serves")
+        until(lambda: all(worker["state"] == "ready" for worker in self.ask(url, "/status")[2]["workers"]), "both are ready")
 
         def check():
             listed = [model["id"] for model in self.ask(url, "/v1/models")[2]["data"]]

@@ -6,7 +6,7 @@ import { Markup } from "./markup.js";
 import { TokenView } from "./tokens.js";
 
 const ENDS = {
-  length: "cut off: that is as long as it may be",
+  length: "cut off at the token limit",
   stopped: "stopped",
 };
 
@@ -65,7 +65,7 @@ export class AnswerView {
       await navigator.clipboard.writeText(this.answer.content);
       this.copyButton.textContent = "Copied";
     } catch {
-      this.copyButton.textContent = "The browser forbids it";
+      this.copyButton.textContent = "Not allowed by the browser";
     }
     setTimeout(() => (this.copyButton.textContent = "Copy"), 2000);
   }

@@ -28,10 +28,10 @@ export const key = {
 function inWords(status, said, retryAfter) {
   const when = retryAfter ? ` Try again in ${retryAfter} s.` : "";
   const why = said ? `${said[0].toUpperCase()}${said.slice(1).replace(/\.$/, "")}.` : "";
-  if (status === 401) return key.value ? "The gateway does not know this key." : "This gateway serves only who has a key.";
-  if (status === 429) return `There is too much to do at the moment. ${why}${when}`;
-  if (status === 503) return `The pool cannot answer now. ${why}${when}`;
-  return why || `The gateway answered with the status ${status}.`;
+  if (status === 401) return key.value ? "The gateway does not know this key." : "This gateway requires a key.";
+  if (status === 429) return `The pool is busy. ${why}${when}`;
+  if (status === 503) return `The pool is unavailable. ${why}${when}`;
+  return why || `The gateway returned status ${status}.`;
 }
 
 async function failure(answer) {

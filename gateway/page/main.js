@@ -50,7 +50,7 @@ function askForKeys() {
     event.preventDefault();
     const written = byId("key").value.trim();
     if (!/^[\x21-\x7e]+$/.test(written)) {
-      byId("key-text").textContent = "A key consists of letters, digits and signs of ASCII, without blanks.";
+      byId("key-text").textContent = "A key consists of ASCII letters, digits and symbols, without blanks.";
       return;
     }
     key.set(written);

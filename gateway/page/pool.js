@@ -75,11 +75,11 @@ const FIGURES = [
   ["clients", (sample) => number(sample.sessions)],
 ];
 const TOTALS = [
-  ["Requests taken", (status) => number(status.admitted)],
+  ["Requests accepted", (status) => number(status.admitted)],
   ["ended", (status) => number(status.ended)],
   ["refused", (status) => number(status.rejected)],
   ["moved to another worker", (status) => number(status.moved)],
-  ["Tokens made", (status) => number(status.tokens)],
+  ["Tokens generated", (status) => number(status.tokens)],
   ["Output kept for replays", (status) => bytes(status.journal_bytes)],
 ];
 
@@ -102,7 +102,7 @@ export class Pool {
     this.figures = table(byId("figures"), FIGURES);
     this.totals = table(byId("totals"), TOTALS);
     this.strips = [
-      new Strip({ title: "Tokens made", value: (sample) => sample.rate, say: rate, least: 10 }),
+      new Strip({ title: "Tokens generated", value: (sample) => sample.rate, say: rate, least: 10 }),
       new Strip({ title: "Requests, running and in the queue", value: (sample) => sample.running + sample.queued, say: number, least: 1 }),
       new Strip({ title: "KV cache in use", value: (sample) => sample.kv, say: percent, least: 0.1, most: 1 }),
     ];

@@ -6,14 +6,14 @@ import { byId, element, memory, setText } from "./dom.js";
 
 // Numbers, by the names of the interface: bounds, what holds when they are empty, what they do.
 const NUMBERS = [
-  { name: "temperature", label: "Temperature", least: 0, most: 100, initial: "0.8", help: "0 always takes the most likely" },
-  { name: "top_p", label: "Top P", least: 0, most: 1, initial: "0.95", help: "of the most likely that sum to P; 1 is off" },
-  { name: "top_k", label: "Top K", least: 0, most: 2147483647, whole: true, initial: "40", help: "of the K most likely; 0 is off" },
-  { name: "min_p", label: "Min P", least: 0, most: 1, initial: "0.05", help: "nothing below P times the most likely" },
-  { name: "repetition_penalty", label: "Repetition penalty", least: 0.01, most: 100, initial: "1", help: "against what was said or asked; 1 is off" },
-  { name: "presence_penalty", label: "Presence penalty", least: -2, most: 2, initial: "0", help: "against what was said" },
-  { name: "frequency_penalty", label: "Frequency penalty", least: -2, most: 2, initial: "0", help: "the same, for each time" },
-  { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, initial: "random", help: "the same seed, the same answer" },
+  { name: "temperature", label: "Temperature", least: 0, most: 100, initial: "0.8", help: "0 always picks the likeliest" },
+  { name: "top_p", label: "Top P", least: 0, most: 1, initial: "0.95", help: "sample from the likeliest that sum to P; 1 is off" },
+  { name: "top_k", label: "Top K", least: 0, most: 2147483647, whole: true, initial: "40", help: "sample from the K likeliest; 0 is off" },
+  { name: "min_p", label: "Min P", least: 0, most: 1, initial: "0.05", help: "drop those below P times the likeliest" },
+  { name: "repetition_penalty", label: "Repetition penalty", least: 0.01, most: 100, initial: "1", help: "penalizes tokens of the prompt and answer; 1 is off" },
+  { name: "presence_penalty", label: "Presence penalty", least: -2, most: 2, initial: "0", help: "penalizes tokens of the answer" },
+  { name: "frequency_penalty", label: "Frequency penalty", least: -2, most: 2, initial: "0", help: "the same, for each occurrence" },
+  { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, initial: "random", help: "the same seed gives the same answer" },
   { name: "max_tokens", label: "Max tokens", least: 1, most: 2147483647, whole: true, initial: "1024", help: "of one answer" },
   { name: "top_logprobs", label: "Alternatives", least: 0, most: 20, whole: true, initial: "5", help: "for each token in the token view" },
 ];
@@ -22,9 +22,9 @@ const STOPS_MOST = 16;
 function problemOf(row, text) {
   const value = Number(text);
   if (text === "") return "";
-  if (Number.isNaN(value)) return "This is not a number.";
-  if (row.whole && !Number.isInteger(value)) return "This has to be a whole number.";
-  if (value < row.least || value > row.most) return `This has to be from ${row.least} to ${row.most}.`;
+  if (Number.isNaN(value)) return "Enter a number.";
+  if (row.whole && !Number.isInteger(value)) return "Enter a whole number.";
+  if (value < row.least || value > row.most) return `Enter a number from ${row.least} to ${row.most}.`;
   return "";
 }
 
@@ -51,13 +51,13 @@ export class Settings {
     this.form.append(
       element("div", { class: "field wide" }, element("label", { for: "setting-system", text: "System prompt" }),
         element("textarea", { id: "setting-system", name: "system", rows: 3, "aria-describedby": "setting-system-help" }),
-        element("p", { id: "setting-system-help", class: "fine", text: "Said to the model before the conversation." })),
+        element("p", { id: "setting-system-help", class: "fine", text: "Given to the model before the conversation." })),
       element("div", { class: "fields" }, ...NUMBERS.map(field)),
       element("div", { class: "field wide" }, element("label", { for: "setting-stop", text: "Stop at" }),
         element("textarea", { id: "setting-stop", name: "stop", rows: 2, "aria-describedby": "setting-stop-help" }),
         element("p", { id: "setting-stop-help", class: "fine",
-          text: `Texts that end an answer before them: one in a line, ${STOPS_MOST} at most.` })),
-      element("button", { type: "button", class: "quiet", text: "Back to the defaults", onclick: () => this.reset() }));
+          text: `An answer stops before any of these texts: one per line, at most ${STOPS_MOST}.` })),
+      element("button", { type: "button", class: "quiet", text: "Reset to defaults", onclick: () => this.reset() }));
   }
 
   text(name) {
@@ -72,7 +72,7 @@ export class Settings {
   // What is wrong with each field, where something is: [[name, sentence]].
   problems() {
     const found = NUMBERS.map((row) => [row.name, problemOf(row, this.text(row.name))]);
-    found.push(["stop", this.stops().length > STOPS_MOST ? `These are more than ${STOPS_MOST} texts.` : ""]);
+    found.push(["stop", this.stops().length > STOPS_MOST ? `At most ${STOPS_MOST} texts are allowed.` : ""]);
     return found;
   }
 

@@ -46,7 +46,7 @@ export class TokenView {
       onkeydown: (event) => this.go(event),
     });
     this.detail = element("div", { class: "token-detail", "aria-live": "polite" },
-      element("p", { class: "fine", text: "Point at a token, or go through them with the arrow keys." }));
+      element("p", { class: "fine", text: "Point at a token, or use the arrow keys." }));
     this.node = element("div", {}, this.list, this.detail);
   }
 

@@ -145,12 +145,12 @@ static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, 
     int r =
         message_decode(broker->frame_decoder, zmq_msg_data(payload), zmq_msg_size(payload), &message, err);
     if (r != 0)
-        return r < 0 ? error_set(err, r, "a frame there is no memory for") : -EBADMSG;
+        return r < 0 ? error_set(err, r, "a frame too large for the free memory") : -EBADMSG;
     if (message.kind != MESSAGE_FRAME)
         return error_set(err, -EBADMSG, "a %s on its stream", message_kind_name(message.kind));
     const struct frame *frame = &message.frame;
     if (frame->wseq <= worker->wseq)
-        return ++worker->repeats <= REPEATS_MOST ? 0 : error_set(err, -EBADMSG, "old frames without end");
+        return ++worker->repeats <= REPEATS_MOST ? 0 : error_set(err, -EBADMSG, "endless old frames");
     if (frame->wseq != worker->wseq + 1) {
         worker_link_ask_resend(&broker->worker_link, worker, broker->now);
         return 0;
@@ -173,7 +173,7 @@ static int take_next(struct broker *broker, struct worker *worker, zmq_msg_t *to
         return 1;
     if (!zmq_msg_more(topic) || zmq_msg_recv(payload, worker->stream, ZMQ_DONTWAIT) < 0 ||
         zmq_msg_more(payload))
-        return error_set(err, -EBADMSG, "a message that has not two parts");
+        return error_set(err, -EBADMSG, "a message that does not have two parts");
     worker_intake_taken(worker->index, zmq_msg_size(topic) + zmq_msg_size(payload), 2);
     return take(broker, worker, topic, payload, err);
 }
@@ -190,7 +190,7 @@ void frames_settle(struct broker *broker, struct worker *worker)
 /* Nothing that it sent is taken any more; what it holds of our memory goes. */
 static void give_up(struct broker *broker, struct worker *worker, const char *what)
 {
-    log_error("%s sent %s: it is killed", worker->name, what);
+    log_error("%s sent %s: killing it", worker->name, what);
     frames_close(worker);
     supervisor_kill(&broker->supervisor, worker->index);
 }

@@ -75,8 +75,7 @@ static struct request *find_request(struct broker *broker, struct session *sessi
     struct request_key key = {session->id, id};
     struct request *request = ledger_find(&broker->ledger, &key);
     if (!request)
-        refuse(broker, session, asked, &id, PROTO_UNKNOWN_REQUEST,
-               "there is no such request, or it ended long ago");
+        refuse(broker, session, asked, &id, PROTO_UNKNOWN_REQUEST, "unknown request, or it ended long ago");
     return request;
 }
 
@@ -186,7 +185,7 @@ static enum proto_error check_required(const struct generation *generation, stru
 {
     for (size_t i = 0; i < generation->require.n; i++)
         if (!has_name(&features, generation->require.items[i]))
-            return error_set(err, PROTO_UNSUPPORTED, "generate: require: there is no \"%.*s\" here",
+            return error_set(err, PROTO_UNSUPPORTED, "generate: require: \"%.*s\" is not supported",
                              (int)generation->require.items[i].len,
                              (const char *)generation->require.items[i].data);
     return PROTO_OK;
@@ -226,7 +225,7 @@ static void cancel(struct broker *broker, struct session *session, const struct 
         return;
     if (memcmp(&request->current.session, &session->id, sizeof session->id) != 0) {
         refuse(broker, session, MESSAGE_CANCEL, &message->cancel.id, PROTO_UNKNOWN_REQUEST,
-               "another session has taken this request over");
+               "another session has taken over this request");
         return;
     }
     struct message ok = {.kind = MESSAGE_CANCEL_OK};
@@ -254,12 +253,12 @@ static void attach(struct broker *broker, struct session *session, const struct 
     struct request *request = ledger_find(&broker->ledger, &key);
     if (!request) {
         refuse(broker, session, MESSAGE_ATTACH, &key.id, PROTO_UNKNOWN_REQUEST,
-               "there is no such request, or it ended long ago");
+               "unknown request, or it ended long ago");
         return;
     }
     if (lifecycle_attach(broker, request, session) < 0) {
         refuse(broker, session, MESSAGE_ATTACH, &key.id, PROTO_CONFLICT,
-               "attach: this session has another request of that id");
+               "attach: this session has another request with that id");
         return;
     }
     struct message ok = {.kind = MESSAGE_ATTACH_OK};
@@ -332,7 +331,7 @@ static void take(struct broker *broker, const struct origin *from, struct bytes 
         bool has_id = message_decoder_failed_id(broker->decoder, &id);
         no = make_error(message_decoder_failed_kind(broker->decoder), has_id ? &id : NULL,
                         r < 0 ? PROTO_INTERNAL : PROTO_BAD_REQUEST,
-                        r < 0 ? "the broker lacks memory to read it" : err.text);
+                        r < 0 ? "not enough memory in the broker to read it" : err.text);
         if (session)
             answer(broker, session, &no);
         else
@@ -343,7 +342,7 @@ static void take(struct broker *broker, const struct origin *from, struct bytes 
         no = make_error(message.kind, NULL, PROTO_HELLO_REQUIRED, "say hello first");
         client_link_send_stranger(&broker->client_link, peer, &no);
     } else if (!handlers[message.kind]) {
-        no = make_error(message.kind, NULL, PROTO_BAD_REQUEST, "this kind is not for a client to send");
+        no = make_error(message.kind, NULL, PROTO_BAD_REQUEST, "a client may not send this kind of message");
         answer(broker, session, &no);
     } else {
         handlers[message.kind](broker, session, &message, raw);

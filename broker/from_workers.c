@@ -92,11 +92,11 @@ static void refuse_model(struct broker *broker, const struct peer *peer, const s
                          struct bytes model, const struct worker *other)
 {
     struct error err;
-    error_set(&err, 0, "model \"%.*s\": its name is an alias of another model of this pool, \"%s\"",
+    error_set(&err, 0, "model \"%.*s\": this name is an alias of another model of this pool, \"%s\"",
               (int)model.len, (const char *)model.data, other->model);
     utf8_clean(err.text);
     if (worth_a_line(broker))
-        log_error("%s is refused: %s", worker->name, err.text);
+        log_error("%s rejected: %s", worker->name, err.text);
     refuse(broker, peer, PROTO_CONFLICT, err.text);
 }
 
@@ -120,7 +120,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     struct worker *worker = expected(broker, peer, message);
     if (!worker) {
         if (worth_a_line(broker))
-            log_warn("refused a worker that is not ours: \"%.*s\"", (int)message->register_.name.len,
+            log_warn("rejected a worker of another pool: \"%.*s\"", (int)message->register_.name.len,
                      (const char *)message->register_.name.data);
         refuse(broker, peer, PROTO_BAD_REQUEST, "register: this worker was not started by this broker");
         worker_link_send_stranger(&broker->worker_link, peer, &(struct message){.kind = MESSAGE_DRAIN});
@@ -203,7 +203,7 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
     struct worker *worker = worker_of_peer(broker, peer);
     if (message_decode(broker->decoder, data, len, &message, &err) != 0) {
         if (worth_a_line(broker))
-            log_warn("%s sent what is no message: %s", worker ? worker->name : "a stranger", err.text);
+            log_warn("%s sent an invalid message: %s", worker ? worker->name : "a stranger", err.text);
         refuse(broker, peer, PROTO_BAD_REQUEST, err.text);
         return;
     }
@@ -245,8 +245,7 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         refused_by(broker, worker, &message);
         break;
     default:
-        log_warn("%s sent a %s, which is not for a worker to send", worker->name,
-                 message_kind_name(message.kind));
+        log_warn("%s sent a %s, which a worker may not send", worker->name, message_kind_name(message.kind));
     }
 }
 

@@ -174,7 +174,7 @@ static void give_memory_back(const struct broker *broker, struct turn *turn)
 /* Who did not listen for a while (stopped, swapped out) has no right to call others silent. */
 static void stood_still(struct broker *broker, uint64_t late)
 {
-    log_warn("stood still for %.1f s", (double)late / (double)CLOCK_NS_PER_S);
+    log_warn("stalled for %.1f s", (double)late / (double)CLOCK_NS_PER_S);
     sessions_stood_still(&broker->sessions, late, broker->now);
     intake_stood_still(broker->now);
 }
@@ -262,10 +262,10 @@ static void announce(const struct broker *broker, struct turn *turn)
                      ready == 1 ? "" : "s", first->model, first->context);
     log_write(line, (size_t)n);
     uint32_t clients = broker->most_connections / 2;
-    log_info("room for %u clients and %zu MiB of what they send",
+    log_info("room for %u clients and %zu MiB of their messages",
              clients < SESSION_MAX ? clients : SESSION_MAX, INTAKE_MAX_BYTES >> 20);
     if (clients < FEW_CLIENTS)
-        log_warn("that is few: the limit of open files is low (ulimit -n, LimitNOFILE)");
+        log_warn("this is few because the limit of open files is low (ulimit -n, LimitNOFILE)");
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].state == WORKER_FAILED)
             log_error("%s failed for good: %s", broker->workers[i].name,
@@ -288,7 +288,7 @@ static bool wind_down(struct broker *broker, struct turn *turn)
     if (broker->now >= turn->drain_until && broker_n_alive(broker) > 0) {
         log_warn("%s not finished after %u s: ending", amount_of(broker_n_alive(broker), "request").text,
                  broker->options.drain_seconds);
-        lifecycle_end_all(broker, "the pool was stopped, and this request took too long to wait for");
+        lifecycle_end_all(broker, "the pool was stopped, and this request did not finish in time");
     }
     if (turn->stop_at == 0 && broker_n_alive(broker) == 0) {
         turn->stop_at = broker->now + STOP_NS;

@@ -60,11 +60,11 @@ static void report_death(struct broker *broker, const struct worker *worker,
         return;
     }
     if (record->left) {
-        log_info("%s has left, as it was told; the next one is started", worker->name);
+        log_info("%s has left as told; starting the next one", worker->name);
         return;
     }
     uint64_t wait = record->start_at > broker->now ? record->start_at - broker->now : 0;
-    log_warn("%s died: %s; it is started again in %.1f s", worker->name, record->reason,
+    log_warn("%s died: %s; restarting it in %.1f s", worker->name, record->reason,
              (double)wait / (double)CLOCK_NS_PER_S);
 }
 

@@ -157,7 +157,7 @@ static int check_free(const char *endpoint, struct error *err)
 {
     const char *path = path_of(endpoint);
     if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !is_socket(AT_FDCWD, path))
-        return error_set(err, -EEXIST, "%s is in the way: it is no socket of ours", path);
+        return error_set(err, -EEXIST, "%s exists and is not a socket of ours", path);
     return 0;
 }
 

@@ -25,7 +25,21 @@ int error_set(struct error *err, int code, const char *format, ...)
 int error_out_of_range(struct error *err, int code, const char *what, int64_t value, int64_t least,
                        int64_t most)
 {
-    return error_set(err, code, "%s %" PRId64 " is out of range %" PRId64 "..%" PRId64, what, value, least,
+    return error_set(err, code, "%s%s%" PRId64 " is out of range %" PRId64 "..%" PRId64, what,
+                     what[0] ? " " : "", value, least, most);
+}
+
+int error_out_of_range_unsigned(struct error *err, int code, const char *what, uint64_t value, uint64_t least,
+                                uint64_t most)
+{
+    return error_set(err, code, "%s%s%" PRIu64 " is out of range %" PRIu64 "..%" PRIu64, what,
+                     what[0] ? " " : "", value, least, most);
+}
+
+int error_out_of_range_real(struct error *err, int code, const char *what, double value, double least,
+                            double most)
+{
+    return error_set(err, code, "%s%s%g is out of range %g..%g", what, what[0] ? " " : "", value, least,
                      most);
 }
 

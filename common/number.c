@@ -8,9 +8,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* As error_out_of_range() says it, but with the text as it was written: the number may not fit any type. */
+#define OUT_OF_RANGE " is out of range "
 
 /* Digits and nothing else, at least one. */
 static bool is_whole(const char *text)
@@ -22,9 +26,11 @@ int number_read(const char *text, uint64_t least, uint64_t most, uint64_t *ret_n
 {
     errno = 0;
     uint64_t number = is_whole(text) ? strtoull(text, NULL, 10) : 0;
-    if (!is_whole(text) || errno || number < least || number > most)
+    if (!is_whole(text + (text[0] == '-')))
         return error_set(err, -EINVAL, "\"%.80s\" is not a number from %" PRIu64 " to %" PRIu64, text, least,
                          most);
+    if (text[0] == '-' || errno || number < least || number > most)
+        return error_set(err, -EINVAL, "%.80s" OUT_OF_RANGE "%" PRIu64 "..%" PRIu64, text, least, most);
     *ret_number = number;
     return 0;
 }
@@ -43,9 +49,11 @@ int number_read_signed(const char *text, int64_t least, int64_t most, int64_t *r
     const char *digits = text + (text[0] == '-' || text[0] == '+');
     errno = 0;
     int64_t number = is_whole(digits) ? strtoll(text, NULL, 10) : 0;
-    if (!is_whole(digits) || errno || number < least || number > most)
+    if (!is_whole(digits))
         return error_set(err, -EINVAL, "\"%.80s\" is not a number from %" PRId64 " to %" PRId64, text, least,
                          most);
+    if (errno || number < least || number > most)
+        return error_set(err, -EINVAL, "%.80s" OUT_OF_RANGE "%" PRId64 "..%" PRId64, text, least, most);
     *ret_number = number;
     return 0;
 }
@@ -59,9 +67,10 @@ int number_read_real(const char *text, double least, double most, double *ret_nu
     double number = plausible && c ? strtod_l(text, &end, c) : 0;
     if (c)
         freelocale(c);
-    /* Written so that NaN fails. */
-    if (!end || end == text || *end || !(number >= least && number <= most))
+    if (!end || end == text || *end || isnan(number))
         return error_set(err, -EINVAL, "\"%.80s\" is not a number from %g to %g", text, least, most);
+    if (number < least || number > most)
+        return error_set(err, -EINVAL, "%.80s" OUT_OF_RANGE "%g..%g", text, least, most);
     *ret_number = number;
     return 0;
 }

@@ -16,8 +16,10 @@ static int check_bias(const struct logit_bias *entry, uint32_t n_vocab, struct e
         return error_set(err, -EINVAL, "logit_bias: id %d is outside the vocabulary of %u", entry->id,
                          n_vocab);
     if (!(entry->bias >= -SAMPLING_MAX_BIAS && entry->bias <= SAMPLING_MAX_BIAS))
-        return error_set(err, -EINVAL, "logit_bias: %g of id %d is outside %d … %d", (double)entry->bias,
-                         entry->id, -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS);
+        return error_prefix(
+            err,
+            error_out_of_range_real(err, -EINVAL, "", entry->bias, -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS),
+            "logit_bias of id %d", entry->id);
     return 0;
 }
 
@@ -26,17 +28,16 @@ int sampling_check(const struct sampling *sampling, uint32_t n_vocab, struct err
 /* Written so that NaN fails. */
 #define CHECK_REAL(name, least, most, ...)                                                                   \
     if (!(sampling->name >= (least) && sampling->name <= (most)))                                            \
-        return error_set(err, -EINVAL, #name ": %g is outside %g … %g", sampling->name, (double)(least),     \
-                         (double)(most));
+        return error_out_of_range_real(err, -EINVAL, #name, sampling->name, least, most);
 #define CHECK_COUNT(name, least, most, ...)                                                                  \
     if (sampling->name > (most))                                                                             \
-        return error_set(err, -EINVAL, #name ": %u is outside %d … %d", sampling->name, least, most);
+        return error_out_of_range_unsigned(err, -EINVAL, #name, sampling->name, least, most);
     SAMPLING_PARAMETERS(CHECK_REAL, CHECK_COUNT)
 #undef CHECK_REAL
 #undef CHECK_COUNT
     const struct logit_bias_list *biases = &sampling->logit_bias;
     if (biases->n > SAMPLING_MAX_BIASES)
-        return error_set(err, -EINVAL, "logit_bias: %zu items are more than %d", biases->n,
+        return error_set(err, -EINVAL, "logit_bias: %zu items; at most %d are allowed", biases->n,
                          SAMPLING_MAX_BIASES);
     int r = 0;
     for (size_t i = 0; i < biases->n && r == 0; i++)

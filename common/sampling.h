@@ -19,13 +19,15 @@
 /* REAL rows are doubles, COUNT rows uint32_t. */
 /* clang-format off */
 #define SAMPLING_PARAMETERS(REAL, COUNT)                                                                      \
-    REAL(temperature, 0, 100, 0.8, "T", "divides the logits: above 1 is more varied; 0 = greedy")             \
+    REAL(temperature, 0, 100, 0.8, "T", "divide the logits by this: above 1 varies more; 0 = greedy")         \
     COUNT(top_k, 0, INT32_MAX, 40, "K", "sample from the K most likely; 0 = off, 1 = greedy")                 \
-    REAL(top_p, 0, 1, 0.95, "P", "sample from the most likely that sum to P; 1 = off")                        \
-    REAL(min_p, 0, 1, 0.05, "P", "drop what is less likely than P times the most likely; 0 = off")            \
-    REAL(repetition_penalty, 0.01, 100, 1, "R", "makes what stands in prompt or output less likely; 1 = off") \
-    REAL(presence_penalty, -2, 2, 0, "R", "is taken off the logit of what stands in the output; 0 = off")     \
-    REAL(frequency_penalty, -2, 2, 0, "R", "is taken off a logit for each time it stands in the output; 0 = off")
+    REAL(top_p, 0, 1, 0.95, "P", "sample from the likeliest tokens whose probabilities sum to P; 1 = off")    \
+    REAL(min_p, 0, 1, 0.05, "P", "drop tokens less likely than P times the likeliest; 0 = off")               \
+    REAL(repetition_penalty, 0.01, 100, 1, "R",                                                               \
+         "make tokens of the prompt and the output less likely; 1 = off")                                     \
+    REAL(presence_penalty, -2, 2, 0, "R", "subtract from the logits of tokens in the output; 0 = off")        \
+    REAL(frequency_penalty, -2, 2, 0, "R",                                                                    \
+         "subtract from a logit for each time its token is in the output; 0 = off")
 /* clang-format on */
 
 /* What is added to the logit of one id: −SAMPLING_MAX_BIAS all but forbids it, SAMPLING_MAX_BIAS all but

@@ -44,11 +44,10 @@ struct backend {
 static int check_abilities(const struct backend_config *config, struct error *err)
 {
     if (config->n_devices > 1 || (config->n_devices == 1 && config->devices[0] != 0))
-        return error_set(err, -ENODEV,
-                         "there is one cpu device, number 0; %u were asked for, the first is %u",
+        return error_set(err, -ENODEV, "there is one cpu device, number 0; %u requested from number %u on",
                          config->n_devices, config->devices[0]);
     if (config->kv_type == BACKEND_KV_BF16)
-        return error_set(err, -ENOTSUP, "the cpu keeps keys and values in f16 or q8_0, not in bf16");
+        return error_set(err, -ENOTSUP, "the cpu device stores keys and values as f16 or q8_0, not bf16");
     return 0;
 }
 
@@ -88,10 +87,10 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
     const char *wanted = config->cpu.portable ? "portable" : getenv("QUERN_KERNELS");
     backend->profile = config->profile ? calloc(1, sizeof *backend->profile) : NULL;
     if (config->profile && !backend->profile)
-        return error_set(err, -ENOMEM, "no memory for a profile");
+        return error_set(err, -ENOMEM, "not enough memory for a profile");
     const struct kernels *kernels = kernels_by_name(wanted);
     if (!kernels)
-        return error_set(err, -EINVAL, "QUERN_KERNELS: this machine has no kernels \"%s\"", wanted);
+        return error_set(err, -EINVAL, "QUERN_KERNELS: no kernels \"%s\" on this machine", wanted);
     backend->forward = (struct forward){.model = model,
                                         .kernels = kernels,
                                         .threads = backend->threads,
@@ -113,7 +112,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
                                         .progress = config->progress,
                                         .progress_arg = config->progress_arg};
     r = backend->slots ? stepper_init(&backend->stepper) : -ENOMEM;
-    return r < 0 ? error_set(err, r, "no memory for %u slots", config->n_slots) : 0;
+    return r < 0 ? error_set(err, r, "not enough memory for %u slots", config->n_slots) : 0;
 }
 
 static void cpu_close(struct backend *backend)
@@ -139,7 +138,7 @@ static int cpu_open(const struct backend_config *config, struct backend **ret_ba
         return r;
     struct backend *backend = calloc(1, sizeof *backend);
     if (!backend)
-        return error_set(err, -ENOMEM, "no memory for the backend");
+        return error_set(err, -ENOMEM, "not enough memory for the backend");
     backend->model = config->model;
     backend->n_slots = config->n_slots;
     backend->n_context = config->n_context;

@@ -41,8 +41,8 @@ TRAITS_ARE_KNOWN(26);
 int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {
     if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
-        return error_set(err, -EINVAL, "a context of %u is beyond the model's %u learned positions",
-                         n_context, model->params.n_context);
+        return error_set(err, -EINVAL, "a context of %u exceeds the model's %u learned positions", n_context,
+                         model->params.n_context);
     return model_check_traits(model, MISSING, "the CPU backend", err);
 }
 

@@ -74,8 +74,8 @@ static int count_blocks(struct kv *kv, const struct kv_config *config, const str
     if (n[0] == 0 || total_bytes(kv, n) > fit)
         return error_set(
             err, -ENOMEM,
-            "%s of %s for each of %s do not fit, %llu do: %s has %s, %s of them free, %s "
-            "are promised to others, %s taken by this worker, %s by the prefix store and other workers' "
+            "%s of %s for each of %s do not fit (%llu would): %s has %s, %s free, %s committed to others, %s "
+            "used by this worker, %s by the prefix store and other workers' "
             "weights",
             amount_of(n[0] ? n[0] : 1, "KV block").text, amount_of_bytes(set_bytes).text,
             amount_of(memory->n_sharers ? memory->n_sharers : 1, "worker").text,
@@ -135,13 +135,13 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
         kv->groups[g].block_bytes = kv->groups[g].n_layers * kv->layer_bytes;
     int r = count_blocks(kv, config, memory, err);
     if (r == 0 && place_layers(kv, config, memory) < 0)
-        r = error_set(err, -ENOMEM, "no memory for %u layers", kv->n_layers);
+        r = error_set(err, -ENOMEM, "not enough memory for %u layers", kv->n_layers);
     for (uint32_t g = 0; r == 0 && g < kv->n_groups; g++) {
         const struct backend_group *group = &kv->groups[g];
         void *pool;
         r = memory_take(memory, group->n_blocks * group->block_bytes, &pool);
         if (r < 0)
-            return error_set(err, r, "no memory for %u KV blocks of %s", group->n_blocks,
+            return error_set(err, r, "not enough memory for %u KV blocks of %s", group->n_blocks,
                              amount_of_bytes(group->block_bytes).text);
         kv->pools[g] = pool;
     }
@@ -180,7 +180,7 @@ static void store_halves(const struct kv *kv, const struct kernels *kernels, con
                          const float *values, uint16_t *to_keys, uint16_t *to_values)
 {
     for (uint32_t d = 0; d < kv->dim; d += 8) {
-        /* The last eight of a head whose size is no multiple of 8 are filled up with zeros. */
+        /* The last eight of a head whose size is not a multiple of 8 are filled up with zeros. */
         uint32_t n = kv->dim - d < 8 ? kv->dim - d : 8;
         float key[8] = {0}, value[8] = {0};
         uint16_t half[8];

@@ -205,7 +205,7 @@ static int pin_caller(struct threads *threads, const int *cpus, uint32_t n_cpus,
 {
     for (uint32_t i = 0; i < n_cpus; i++)
         if (cpus[i] < 0 || cpus[i] >= CPU_SETSIZE)
-            return error_set(err, -EINVAL, "there is no core %d", cpus[i]);
+            return error_set(err, -EINVAL, "no core %d", cpus[i]);
     if (sched_getaffinity(0, sizeof threads->before, &threads->before) < 0)
         return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
     int r = pin_to(cpus[0]);
@@ -223,15 +223,15 @@ int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct thr
         n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
     }
     if (n_threads > MAX_THREADS)
-        return error_set(err, -EINVAL, "%u threads are more than %u", n_threads, MAX_THREADS);
+        return error_out_of_range(err, -EINVAL, "threads", n_threads, 1, MAX_THREADS);
     struct threads *threads = aligned_alloc(64, sizeof *threads);
     if (!threads)
-        return error_set(err, -ENOMEM, "no memory for the threads");
+        return error_set(err, -ENOMEM, "not enough memory for the threads");
     memset(threads, 0, sizeof *threads);
     threads->n = threads->running = n_threads;
     int r = 0;
     if (n_threads > 1 && !(threads->members = calloc(n_threads - 1, sizeof *threads->members)))
-        r = error_set(err, -ENOMEM, "no memory for %u threads", n_threads);
+        r = error_set(err, -ENOMEM, "not enough memory for %u threads", n_threads);
     if (r == 0 && n_cpus)
         r = pin_caller(threads, cpus, n_cpus, err);
     for (uint32_t i = 1; i < n_threads && r == 0; i++) {

@@ -209,7 +209,7 @@ static int pack(struct weights *weights, const struct model *model, struct threa
     /* Eight bytes a column are more than any format needs for a row of zeros. */
     uint8_t *zeros = calloc(weights->max_columns, 8);
     if (!zeros)
-        return error_set(err, -ENOMEM, "no memory for a row of weights");
+        return error_set(err, -ENOMEM, "not enough memory for a row of weights");
     struct packing_job job = {.model = model,
                               .threads = threads,
                               .weights = weights,
@@ -228,11 +228,11 @@ static int check_size(size_t bytes, const struct memory *memory, struct error *e
     struct available available;
     if (available_read("", &available) < 0 || bytes <= memory_divided(memory, &available))
         return 0;
-    return error_set(err, -ENOMEM,
-                     "%s of weights do not fit: %s has %s, %s of them are the prefix store's and other "
-                     "workers' weights",
-                     amount_of_bytes(bytes).text, available.by, amount_of_bytes(available.total).text,
-                     amount_of_bytes(memory->reserved).text);
+    return error_set(
+        err, -ENOMEM,
+        "%s of weights do not fit: %s has %s, of which the prefix store and other workers' weights use %s",
+        amount_of_bytes(bytes).text, available.by, amount_of_bytes(available.total).text,
+        amount_of_bytes(memory->reserved).text);
 }
 
 /* What the store has to do, for every member of the team. */
@@ -280,7 +280,7 @@ static int take_arena(const struct backend_config *config, const struct placemen
     else if (r == 0)
         memory->shared += wanted->size;
     if (r < 0)
-        return error_set(err, r, "no memory for %s of weights", amount_of_bytes(wanted->size).text);
+        return error_set(err, r, "not enough memory for %s of weights", amount_of_bytes(wanted->size).text);
     *ret_base = base;
     *ret_packed = found;
     return 0;
@@ -293,8 +293,9 @@ int weights_init(struct weights *weights, const struct model *model, struct memo
     bool packed = false;
     *weights = (struct weights){0};
     weights->layers = calloc(model->params.n_layers, sizeof *weights->layers);
-    int r = weights->layers ? describe_all(weights, model, err)
-                            : error_set(err, -ENOMEM, "no memory for %u layers", model->params.n_layers);
+    int r = weights->layers
+                ? describe_all(weights, model, err)
+                : error_set(err, -ENOMEM, "not enough memory for %u layers", model->params.n_layers);
     if (r == 0) {
         place_all(weights, model, &counted);
         r = take_arena(config, &counted, memory, threads, &placement.base, &packed, err);

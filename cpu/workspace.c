@@ -256,7 +256,7 @@ int forward_init(struct forward *forward, struct memory *memory, bool float_acti
     if (r == 0)
         r = memory_take(memory, forward->max_rows * sizeof *forward->tasks, &tasks);
     if (r < 0)
-        return error_set(err, r, "no memory for a workspace of %u rows", forward->max_rows);
+        return error_set(err, r, "not enough memory for a workspace of %u rows", forward->max_rows);
     forward->tasks = tasks;
     return 0;
 }

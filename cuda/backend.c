@@ -69,17 +69,17 @@ static int cuda_check(const struct model *model, struct error *err)
 static int check_config(const struct backend_config *config, struct error *err)
 {
     if (config->n_devices > 1)
-        return error_set(err, -ENODEV, "one worker uses one device; %u were asked for", config->n_devices);
+        return error_set(err, -ENODEV, "a worker uses one device; %u were requested", config->n_devices);
     if (config->kv_type == BACKEND_KV_BF16)
-        return error_set(err, -ENOTSUP, "the CUDA backend keeps keys and values in f16 or q8_0, not in bf16");
+        return error_set(err, -ENOTSUP, "the CUDA backend stores keys and values as f16 or q8_0, not bf16");
     if (config->n_slots == 0 || config->n_context == 0)
         return error_set(err, -EINVAL, "slots and context must be at least 1");
     if (config->cuda.library_rows > 0 && config->invariant)
-        return error_set(
-            err, -EINVAL,
-            "products by cuBLASLt depend on how many rows a step has: not on an invariant device");
+        return error_set(err, -EINVAL,
+                         "cuBLASLt's results depend on the number of rows in a step: not available on an "
+                         "invariant device");
     if (config->cuda.library_rows > 0 && config->cuda.library_rows < BACKEND_LEAST_LIBRARY_ROWS)
-        return error_set(err, -EINVAL, "cuBLASLt multiplies steps of %u rows or more; %u were asked for",
+        return error_set(err, -EINVAL, "cuBLASLt needs steps of at least %u rows; %u were requested",
                          BACKEND_LEAST_LIBRARY_ROWS, config->cuda.library_rows);
     int r = pass_check(config->model, config->n_context, err);
     return r < 0 ? r : device_weights_check(config->model, err);
@@ -116,8 +116,7 @@ static int read_shares_rule(enum stream_k_rule *ret_rule, struct error *err)
             *ret_rule = (enum stream_k_rule)rule;
             return 0;
         }
-    return error_set(err, -EINVAL, "$QUERN_SHARES is \"%s\", and neither planned nor never nor always",
-                     value);
+    return error_set(err, -EINVAL, "$QUERN_SHARES is \"%s\", expected planned, never or always", value);
 }
 
 /* Takes or counts everything but the weights. */
@@ -265,7 +264,7 @@ static int choose_blocks(struct backend *backend, struct error *err)
     int r = device_weights_init(&backend->weights, &counted, backend->config.model);
     device_weights_deinit(&backend->weights);
     if (r < 0)
-        return error_set(err, r, "no memory for the layers");
+        return error_set(err, r, "not enough memory for the layers");
     const size_t left = counted.bytes < room ? room - counted.bytes : 0;
     choose_slots(backend, left);
     if (sizes->n_blocks == 0) {
@@ -288,13 +287,13 @@ static int take_parts(struct backend *backend, struct error *err)
     if (r == 0)
         r = take_state(backend, &memory);
     if (r < 0)
-        return error_set(err, r, "no memory for %u slots", backend->sizes.n_slots);
+        return error_set(err, r, "not enough memory for %u slots", backend->sizes.n_slots);
     backend->memory_bytes = memory.bytes;
     if (!memory.lacking)
         return 0;
     r = device_verdict(backend->device, err);
     return r < 0 ? r
-                 : error_set(err, -ENOMEM, "%.1f MiB were free and could not all be had",
+                 : error_set(err, -ENOMEM, "%.1f MiB were free but could not all be allocated",
                              MIB(device_free_bytes(backend->device)));
 }
 
@@ -372,12 +371,12 @@ static void find_library(struct backend *backend)
     if (rows == 0)
         return;
     if (!library_products_wants(backend->config.model))
-        say(backend, "cuBLASLt multiplies nothing of this model: the matrices of its layers are F32");
+        say(backend, "cuBLASLt is not used for this model: its layers are F32");
     else if (rows > backend->sizes.max_rows)
-        say(backend, "a step has up to %u rows: none will be multiplied by cuBLASLt, from %u on",
+        say(backend, "cuBLASLt is not used: a step has at most %u rows, fewer than %u",
             backend->sizes.max_rows, rows);
     else if (library_products_open(&backend->large, &reason) < 0)
-        say(backend, "cuBLASLt cannot be used, our own kernels multiply: %s", reason.text);
+        say(backend, "cuBLASLt is not available, using our own kernels: %s", reason.text);
     else
         backend->sizes.library_rows = rows;
 }
@@ -388,7 +387,7 @@ static int plan_library(struct backend *backend, struct error *err)
     int r = library_products_plan(&backend->large, backend->device, &backend->weights, backend->config.model,
                                   &backend->workspace, &backend->config);
     if (r < 0)
-        return r == -ENOMEM ? error_set(err, r, "no memory for the plans of cuBLASLt") : r;
+        return r == -ENOMEM ? error_set(err, r, "not enough memory for the plans of cuBLASLt") : r;
     if (library_products_takes_any(&backend->large))
         say(backend, "steps of %u rows or more that read a prompt are multiplied by cuBLASLt %zu.%zu.%zu",
             backend->sizes.library_rows, version / 10000, version / 100 % 100, version % 100);
@@ -456,7 +455,7 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
         return r;
     struct backend *backend = calloc(1, sizeof *backend);
     if (!backend)
-        return error_set(err, -ENOMEM, "no memory for the backend");
+        return error_set(err, -ENOMEM, "not enough memory for the backend");
     backend->config = *config;
     backend->config.devices = NULL; /* the caller's */
     backend->sizes = (struct sizes){.n_slots = config->n_slots,

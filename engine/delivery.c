@@ -94,7 +94,7 @@ void delivery_embedding(struct delivery *delivery, struct sequence *sequence, co
 {
     if (!embedding_of_sums(sums, delivery->n_embedding, delivery->embedding)) {
         delivery_end(delivery, sequence, ENGINE_END_FAULT,
-                     "the model's final states have no mean of finite length above zero");
+                     "the mean of the model's final states is zero or not finite");
         return;
     }
     struct engine_event event = {

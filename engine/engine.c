@@ -76,7 +76,7 @@ static int check_backend(const struct engine *engine, const struct backend_info 
     const struct backend_config *config = &engine->config.backend_config;
     const uint32_t n_slots = info->n_slots;
     if (n_slots < config->n_slots || (n_slots > config->n_slots && n_slots > config->most_slots))
-        return error_set(err, -EINVAL, "%s: it has %u slots and not %u", name, n_slots, config->n_slots);
+        return error_set(err, -EINVAL, "%s: %u slots instead of %u", name, n_slots, config->n_slots);
     if (info->n_groups < 1 || info->n_groups > BACKEND_MOST_GROUPS)
         return error_prefix(
             err,
@@ -84,7 +84,7 @@ static int check_backend(const struct engine *engine, const struct backend_info 
             "%s", name);
     for (uint32_t g = 0; g < info->n_groups; g++)
         if (info->max_rows < n_slots || info->groups[g].n_blocks == 0)
-            return error_set(err, -EINVAL, "%s: %u rows a step and %u KV blocks are too few for %u slots",
+            return error_set(err, -EINVAL, "%s: %u rows per step and %u KV blocks are too few for %u slots",
                              name, info->max_rows, info->groups[g].n_blocks, n_slots);
     return 0;
 }
@@ -96,7 +96,7 @@ static int open_parts(struct engine *engine, struct error *err)
     /* Before the backend, which may keep this thread, and those that it starts, on one core. */
     int r = masks_new(config->model->tokenizer, config->model->params.n_vocab, &engine->masks);
     if (r < 0)
-        return error_set(err, r, "engine: a thread for masks: %s", strerror(-r));
+        return error_set(err, r, "engine: cannot start a thread for masks: %s", strerror(-r));
     r = config->backend->open(&config->backend_config, &engine->backend, err);
     if (r < 0)
         return r;
@@ -190,7 +190,7 @@ static int make_sequence(struct engine *engine, const struct engine_request *req
     int r = sequence_new(request, tokenizer_end_ids(tokenizer), engine->scheduler.info.n_groups,
                          ++engine->n_arrived, clock_ns(), &sequence);
     if (r < 0)
-        return error_set(err, r, "no memory for the request");
+        return error_set(err, r, "not enough memory for the request");
     if (request->n_output > 0 || request->text_offset > 0)
         r = sequence_resume(sequence, request, tokenizer, err);
     if (r == 0 && request->grammar && sequence->state != SEQUENCE_DUE)
@@ -200,7 +200,7 @@ static int make_sequence(struct engine *engine, const struct engine_request *req
                      (struct ids_view){request->output, request->n_output}, &sequence->mask);
     if (r != 0) {
         sequence_free(sequence);
-        return r == -ENOMEM ? error_set(err, r, "no memory for the request") : r;
+        return r == -ENOMEM ? error_set(err, r, "not enough memory for the request") : r;
     }
     *ret_sequence = sequence;
     return 0;
@@ -216,7 +216,7 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
     if (r != 0)
         return r;
     if (delivery_find(&engine->delivery, request->tag))
-        return error_set(err, ENGINE_E_INVALID, "tag %llu is alive already",
+        return error_set(err, ENGINE_E_INVALID, "tag %llu is already in use",
                          (unsigned long long)request->tag);
     if (request->n_output == 0 && engine->scheduler.n_waiting >= engine->config.max_waiting)
         return error_set(err, ENGINE_E_FULL, "queue full: %s waiting",
@@ -227,7 +227,7 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
     r = delivery_add(&engine->delivery, sequence);
     if (r < 0) {
         sequence_free(sequence);
-        return error_set(err, r, "no memory for the request");
+        return error_set(err, r, "not enough memory for the request");
     }
     engine->n_due += sequence->state == SEQUENCE_DUE;
     scheduler_add(&engine->scheduler, sequence, request->cache_salt);
@@ -343,8 +343,7 @@ static void admit(struct engine *engine)
         if (r == -ENOMEM)
             error_set(&reason, r, "%s: out of memory for the sequence", engine->config.backend->name);
         else if (r < 0)
-            error_set(&reason, r, "%s: the sequence was refused: %s", engine->config.backend->name,
-                      strerror(-r));
+            error_set(&reason, r, "%s: sequence rejected: %s", engine->config.backend->name, strerror(-r));
         if (r < 0)
             end(engine, sequence, ENGINE_END_FAULT, reason.text);
     }
@@ -363,7 +362,7 @@ static void end_fault(struct engine *engine, struct sequence *sequence)
     struct error reason;
     if (!sequence->mask)
         delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT,
-                     "the model gave no finite logit to sample from");
+                     "the model produced no finite logit to sample");
     else if (mask_has_ended(sequence->mask, &reason))
         delivery_end(&engine->delivery, sequence, ENGINE_END_STOP, NULL);
     else
@@ -399,9 +398,9 @@ static void end_refused(struct engine *engine, struct plan *plan, int code)
     struct sequence *sequence = plan->sequences[0];
     const char *name = engine->config.backend->name;
     if (code == -ENOMEM)
-        error_set(&reason, code, "%s: out of memory for a step (%u rows)", name, plan->sets[0].n_ids);
+        error_set(&reason, code, "%s: out of memory for a step of %u rows", name, plan->sets[0].n_ids);
     else
-        error_set(&reason, code, "%s: a step (%u rows) was refused: %s", name, plan->sets[0].n_ids,
+        error_set(&reason, code, "%s: step of %u rows rejected: %s", name, plan->sets[0].n_ids,
                   strerror(-code));
     if (sequence->state != SEQUENCE_DUE)
         delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT, reason.text);

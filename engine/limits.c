@@ -9,8 +9,8 @@ static int check_ids(const char *what, const int32_t *ids, uint32_t n, uint32_t 
 {
     for (uint32_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= n_vocab)
-            return error_set(err, ENGINE_E_INVALID, "%s[%u] is %d; the model has ids 0 to %u", what, i,
-                             ids[i], n_vocab - 1);
+            return error_set(err, ENGINE_E_INVALID, "%s[%u]: id %d is outside the vocabulary of %u", what, i,
+                             ids[i], n_vocab);
     return 0;
 }
 
@@ -19,7 +19,8 @@ static int check_stops(const struct engine_request *request, const struct model 
 {
     size_t n_end = tokenizer_end_ids(model->tokenizer).n;
     if (request->n_stop_ids + n_end > info->most_stop_ids)
-        return error_set(err, ENGINE_E_INVALID, "stop_ids: %u and the model's own %zu; the device takes %u",
+        return error_set(err, ENGINE_E_INVALID,
+                         "stop_ids: %u plus the model's own %zu exceed the device's limit of %u",
                          request->n_stop_ids, n_end, info->most_stop_ids);
     for (uint32_t i = 0; i < request->n_stop; i++)
         if (request->stop[i].len == 0)
@@ -42,13 +43,13 @@ int engine_check_request(const struct engine_request *request, const struct mode
     if (request->n_prompt == 0)
         return error_set(err, ENGINE_E_INVALID, "the prompt is empty");
     if (request->embed && info->n_embedding == 0)
-        return error_set(err, ENGINE_E_INVALID, "embed: this device makes no embeddings");
+        return error_set(err, ENGINE_E_INVALID, "embed: this device cannot compute embeddings");
     if (request->embed && model->params.pooling == POOLING_RANK)
         return error_set(err, ENGINE_E_INVALID,
                          "embed: the model ranks pairs of texts (pooling_type rank) and makes no embeddings");
     if (request->embed && !is_plain(request))
         return error_set(err, ENGINE_E_INVALID,
-                         "embed goes without tokens, stops, log probabilities, grammar and cache");
+                         "embed excludes tokens, stops, log probabilities, grammar and cache");
     if (request->max_tokens == 0 && !request->embed)
         return error_set(err, ENGINE_E_INVALID, "max_tokens is 0");
     uint64_t total = (uint64_t)request->n_prompt + request->max_tokens;
@@ -73,16 +74,17 @@ int engine_check_request(const struct engine_request *request, const struct mode
     if (r != 0)
         return r;
     if (request->n_spelled > ENGINE_MOST_SPELLED)
-        return error_set(err, ENGINE_E_INVALID, "%u control tokens are to be spelled; at most %d are",
+        return error_set(err, ENGINE_E_INVALID, "%u control tokens to spell out; at most %d are allowed",
                          request->n_spelled, ENGINE_MOST_SPELLED);
     if (request->n_output > request->max_tokens)
-        return error_set(err, ENGINE_E_INVALID, "%u ids of output are more than max_tokens (%u)",
+        return error_set(err, ENGINE_E_INVALID, "output has %u ids, more than max_tokens (%u)",
                          request->n_output, request->max_tokens);
     if (request->priority > ENGINE_MOST_PRIORITY || request->priority < -ENGINE_MOST_PRIORITY)
         return error_out_of_range(err, ENGINE_E_INVALID, "priority", request->priority, -ENGINE_MOST_PRIORITY,
                                   ENGINE_MOST_PRIORITY);
     if (request->n_logprobs > ENGINE_MOST_LOGPROBS || request->n_logprobs > model->params.n_vocab)
-        return error_set(err, ENGINE_E_INVALID, "logprobs is %u; at most %u are told", request->n_logprobs,
-                         ENGINE_MOST_LOGPROBS);
+        return error_out_of_range(err, ENGINE_E_INVALID, "logprobs", request->n_logprobs, 0,
+                                  ENGINE_MOST_LOGPROBS < model->params.n_vocab ? ENGINE_MOST_LOGPROBS
+                                                                               : model->params.n_vocab);
     return 0;
 }

@@ -38,7 +38,7 @@ const char *sequence_state_name(enum sequence_state state)
 void sequence_become(struct sequence *sequence, enum sequence_state state)
 {
     if (!(states[sequence->state].next & 1u << state)) {
-        fprintf(stderr, "a sequence cannot go from %s to %s\n", states[sequence->state].name,
+        fprintf(stderr, "invalid sequence state change from %s to %s\n", states[sequence->state].name,
                 states[state].name);
         abort();
     }

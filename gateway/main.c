@@ -94,7 +94,7 @@ static void drain(struct gateway *gateway, struct server *server)
 
 static void retire(struct gateway *gateway, struct server *server)
 {
-    log_info("another gateway takes over; %s under way", amount_of(gateway->working, "request").text);
+    log_info("another gateway is taking over; %s under way", amount_of(gateway->working, "request").text);
     gateway->retired = true;
     server_retire(server);
 }

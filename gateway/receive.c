@@ -54,7 +54,7 @@ static struct connection *connection_of(struct MHD_Connection *connection)
 
 static int refuse_size(const struct gateway *gateway, struct refusal *refusal)
 {
-    return refuse(refusal, 413, "too_large", NULL, "the body of a request may have %u kB at most",
+    return refuse(refusal, 413, "too_large", NULL, "a request body may have at most %u kB",
                   gateway->options.body_kb);
 }
 
@@ -78,7 +78,7 @@ static int authenticate(struct exchange *exchange, struct refusal *refusal)
     if (exchange->key)
         return 0;
     return refuse(refusal, 401, "invalid_api_key", NULL, "%s",
-                  said ? "the API key is not known here" : "an API key is needed: Authorization: Bearer KEY");
+                  said ? "unknown API key" : "an API key is required: Authorization: Bearer KEY");
 }
 
 /* A page asks in advance whether it may ask. */

@@ -86,5 +86,5 @@ int routes_find(const char *method, const char *path, const struct route **ret_r
     if (ret_allowed[0])
         return refuse(refusal, 405, "method_not_allowed", NULL, "%.64s takes %s, not %.16s", path,
                       ret_allowed, method);
-    return refuse(refusal, 404, "not_found", NULL, "there is nothing at %.200s", path);
+    return refuse(refusal, 404, "not_found", NULL, "nothing found at %.200s", path);
 }

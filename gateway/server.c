@@ -123,7 +123,7 @@ static int start_daemon(struct server *server, struct error *err)
         MHD_OPTION_END);
     /* clang-format on */
     if (!server->daemon && options->tls_cert)
-        return error_set(err, -EINVAL, "%s and %s are no certificate and key that fit", options->tls_cert,
+        return error_set(err, -EINVAL, "%s and %s are not a matching certificate and key", options->tls_cert,
                          options->tls_key);
     if (!server->daemon)
         return error_set(err, -EIO, "libmicrohttpd does not start");

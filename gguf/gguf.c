@@ -72,7 +72,7 @@ static int compare_tensors(const void *a, const void *b)
 static int refuse_duplicate(const char *what, struct bytes name, struct error *err)
 {
     char text[96];
-    return error_set(err, -EINVAL, "%s %s comes twice", what, utf8_printable(name, sizeof text, text));
+    return error_set(err, -EINVAL, "duplicate %s %s", what, utf8_printable(name, sizeof text, text));
 }
 
 int gguf_index(struct gguf *gguf, struct error *err)
@@ -248,7 +248,7 @@ static int read_split(const struct gguf *part, uint32_t *ret_no, uint32_t *ret_c
     if (count == 0) /* some writers mark a whole file so */
         count = 1;
     if (count > MAX_PARTS || no >= count)
-        return error_set(err, -EINVAL, "split.no %" PRIu32 " of split.count %" PRIu32 " makes no sense", no,
+        return error_set(err, -EINVAL, "split.no %" PRIu32 " of split.count %" PRIu32 " is invalid", no,
                          count);
     *ret_no = no;
     *ret_count = count;
@@ -366,12 +366,12 @@ int gguf_check_unchanged(const struct gguf *gguf, struct error *err)
             st.st_ino != map->inode)
             continue; /* it was moved, removed or replaced: what is mapped stays */
         if ((size_t)st.st_size != map->size)
-            return error_set(err, -ESTALE, "%s changed its size while it was read, from %zu to %zu bytes",
+            return error_set(err, -ESTALE, "%s changed size while being read, from %zu to %zu bytes",
                              map->path, map->size, (size_t)st.st_size);
         if (!is_same_time(&st.st_mtim, &map->modified))
-            return error_set(err, -ESTALE, "%s was written to while it was read", map->path);
+            return error_set(err, -ESTALE, "%s was written to while being read", map->path);
         if (!is_same_time(&st.st_ctim, &map->changed)) /* written to, perhaps, and its time set back */
-            return error_set(err, -ESTALE, "%s was changed while it was read", map->path);
+            return error_set(err, -ESTALE, "%s was changed while being read", map->path);
     }
     return 0;
 }

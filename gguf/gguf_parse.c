@@ -95,7 +95,7 @@ static int take_name(struct reader *reader, const char *what, struct bytes *ret_
     if (r < 0)
         return r;
     if (name.len == 0 || name.len > MAX_NAME)
-        return error_set(reader->err, -EINVAL, "%s has %zu bytes, 1 to %d are allowed", what, name.len,
+        return error_set(reader->err, -EINVAL, "%s has %zu bytes; 1 to %d are allowed", what, name.len,
                          MAX_NAME);
     *ret_name = name;
     return 0;
@@ -135,7 +135,8 @@ static int take_scalar(struct reader *reader, const char *what, struct gguf_valu
         break;
     case GGUF_BOOL:
         if (raw.bits > 1)
-            return error_set(reader->err, -EINVAL, "%s is the truth value %" PRIu64, what, raw.bits);
+            return error_set(reader->err, -EINVAL, "%s has the invalid boolean value %" PRIu64, what,
+                             raw.bits);
         value->u = raw.bits;
         break;
     default: /* unsigned integers; GGUF_I64 has the same bits */
@@ -214,7 +215,7 @@ static int size_tensor(struct gguf_tensor *tensor, const char *what, struct erro
     }
     if (tensor->dims[0] % traits->block_elements != 0)
         return error_set(err, -EINVAL,
-                         "%s: rows of %" PRIu64 " elements are no multiple of the %s block of %u", what,
+                         "%s: rows of %" PRIu64 " elements are not a multiple of the %s block size %u", what,
                          tensor->dims[0], traits->name, traits->block_elements);
     if (__builtin_mul_overflow(n / traits->block_elements, (uint64_t)traits->block_bytes, &bytes))
         return error_set(err, -EINVAL, "%s: its size overflows", what);
@@ -236,7 +237,7 @@ static int take_tensor(struct reader *reader, size_t i, struct gguf_tensor *tens
     if (r < 0)
         return r;
     if (tensor->n_dims == 0 || tensor->n_dims > GGUF_MAX_DIMS)
-        return error_set(reader->err, -EINVAL, "%s has %" PRIu32 " dimensions, 1 to %d are supported", what,
+        return error_set(reader->err, -EINVAL, "%s has %" PRIu32 " dimensions; 1 to %d are supported", what,
                          tensor->n_dims, GGUF_MAX_DIMS);
     for (uint32_t d = 0; d < GGUF_MAX_DIMS; d++)
         tensor->dims[d] = 1;
@@ -311,7 +312,7 @@ static int place_tensors(struct reader *reader, struct gguf *part, const uint64_
         if (offsets[i] % alignment != 0)
             return error_set(reader->err, -EINVAL,
                              "tensor %s lies at offset %" PRIu64
-                             ", which is no multiple of the alignment %" PRIu64,
+                             ", which is not a multiple of the alignment %" PRIu64,
                              name, offsets[i], alignment);
         if (start > reader->len || offsets[i] > reader->len - start ||
             tensor->size > reader->len - start - offsets[i])

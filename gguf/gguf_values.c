@@ -32,7 +32,7 @@ static bool is_signed(enum gguf_type type)
 
 static int wrong_type(const char *key, const struct gguf_value *value, const char *wanted, struct error *err)
 {
-    return error_set(err, -EINVAL, "metadata %s has type %s, %s is needed", key, type_name(value->type),
+    return error_set(err, -EINVAL, "metadata %s has type %s, expected %s", key, type_name(value->type),
                      wanted);
 }
 

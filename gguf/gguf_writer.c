@@ -261,7 +261,7 @@ static int fill_file(const struct gguf_writer *writer, const struct buffer *head
         const struct planned_tensor *tensor = &writer->tensors[i];
         r = tensor->fill(tensor->arg, memory + offset, tensor->size);
         if (r < 0)
-            error_set(err, r, "making tensor %s: %s", tensor->name, strerror(-r));
+            error_set(err, r, "creating tensor %s: %s", tensor->name, strerror(-r));
         offset += aligned(tensor->size);
     }
     munmap(memory, size);

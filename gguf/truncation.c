@@ -75,7 +75,7 @@ static _Noreturn void end(const struct watched *entry)
     last_words_text(&words, process_name);
     last_words_text(&words, ": ");
     last_words_text(&words, entry->path);
-    last_words_text(&words, " became shorter while it was read");
+    last_words_text(&words, " was truncated while being read");
     last_words_say(&words);
     _exit(exit_status);
 }

@@ -144,7 +144,7 @@ int model_files_find(const char *path, const char *variant, struct model_files *
         ret_files->variant ^= hash_text(QUERN_VERSION);
     int r = is_folder ? add_folder(ret_files, path) : add_parts(ret_files, path);
     if (r < 0)
-        return error_set(err, r, "%s: no memory for the names of its files", path);
+        return error_set(err, r, "%s: not enough memory for the names of its files", path);
     const struct hash128 key = read_times(ret_files, &ret_files->settled);
     memcpy(ret_files->key, &key, sizeof ret_files->key);
     return 0;

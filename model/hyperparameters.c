@@ -140,7 +140,7 @@ static int read_real(const struct source *source, const char *name, bool may_be_
     if (r != 0)
         return r;
     if (!(found > 0 || (may_be_off && found == 0)) || !isfinite(found))
-        return error_set(source->err, -EINVAL, "hyperparameter %s is %g, a number above 0 is needed", key,
+        return error_set(source->err, -EINVAL, "hyperparameter %s is %g; a number above 0 is required", key,
                          (double)found);
     *value = found;
     return 0;
@@ -190,12 +190,12 @@ static int refuse_other_gates(const struct source *source)
                      source->err);
     if (r >= 0 && gating > 1) /* 0: as the architecture does */
         return error_set(source->err, -EINVAL,
-                         "hyperparameter %s is %" PRIu32 ", only 1 (softmax) is supported", key, gating);
+                         "hyperparameter %s is %" PRIu32 "; only 1 (softmax) is supported", key, gating);
     if (r >= 0)
         r = gguf_f32(source->gguf, full_key(source->architecture, "expert_weights_scale", key), &scale,
                      source->err);
     if (r >= 0 && scale != 1 && scale != 0)
-        return error_set(source->err, -EINVAL, "hyperparameter %s is %g, only 1 is supported", key,
+        return error_set(source->err, -EINVAL, "hyperparameter %s is %g; only 1 is supported", key,
                          (double)scale);
     if (r >= 0)
         r = gguf_bool(source->gguf, full_key(source->architecture, "expert_weights_norm", key), &normed,
@@ -232,9 +232,9 @@ static int read_rope_scaling(const struct source *source, struct model_params *p
     if (r < 0)
         return r;
     if (scaling == ROTARY_LONG && r == 0 && params->rope_factor != 1)
-        return error_set(
-            source->err, -EINVAL, "hyperparameter %s is %g beside long-rope factors, which say all",
-            full_key(source->architecture, "rope.scaling.factor", key), (double)params->rope_factor);
+        return error_set(source->err, -EINVAL, "hyperparameter %s is %g, which long-rope factors exclude",
+                         full_key(source->architecture, "rope.scaling.factor", key),
+                         (double)params->rope_factor);
     if (scaling == ROTARY_LONG || r == 0)
         params->rope_scaling = (enum rotary_scaling)scaling;
     return 0;
@@ -288,8 +288,8 @@ static int check_width(const char *what, uint64_t n, uint64_t of, struct error *
 {
     if (n * of > LIMIT) /* neither is beyond LIMIT */
         return error_set(err, -EINVAL,
-                         "%" PRIu64 " %s of %" PRIu64 ": more than %u in a row are not possible", n, what, of,
-                         LIMIT);
+                         "%" PRIu64 " %s of %" PRIu64 ": more than %u in a row are not supported", n, what,
+                         of, LIMIT);
     return 0;
 }
 
@@ -302,7 +302,8 @@ static int complete_heads(struct model_params *params, struct error *err)
                          params->n_heads, params->n_kv_heads);
     if (params->head_dim == 0) {
         if (params->n_embd % params->n_heads != 0)
-            return error_set(err, -EINVAL, "embedding length %" PRIu32 " is no multiple of %" PRIu32 " heads",
+            return error_set(err, -EINVAL,
+                             "embedding length %" PRIu32 " is not a multiple of %" PRIu32 " heads",
                              params->n_embd, params->n_heads);
         params->head_dim = params->n_embd / params->n_heads;
     }
@@ -324,7 +325,7 @@ static int complete_rope(const struct architecture *architecture, struct model_p
     if (params->rope_dims % 2 != 0 || params->rope_dims > params->head_dim)
         return error_set(err, -EINVAL,
                          "%" PRIu32 " rotary dimensions in heads of %" PRIu32
-                         ": an even number up to that is needed",
+                         ": an even number up to that is required",
                          params->rope_dims, params->head_dim);
     if (params->rope_base == 0)
         params->rope_base = 10000;
@@ -337,7 +338,7 @@ static int complete_rope(const struct architecture *architecture, struct model_p
     if (params->rope_slow_turns == 0)
         params->rope_slow_turns = 1;
     if (params->rope_scaling == ROTARY_YARN && !(params->rope_base > 1))
-        return error_set(err, -EINVAL, "YaRN scaling of a rotary base of %g: a base above 1 is needed",
+        return error_set(err, -EINVAL, "YaRN scaling of a rotary base of %g: a base above 1 is required",
                          (double)params->rope_base);
     return 0;
 }

@@ -50,7 +50,7 @@ static int check_vector(const struct finder *finder, const char *name, const str
                          " is needed",
                          name, tensor->n_dims, tensor->dims[0], n);
     if (tensor->format != FORMAT_F32)
-        return error_set(finder->err, -EINVAL, "tensor %s has format %s, F32 is needed", name,
+        return error_set(finder->err, -EINVAL, "tensor %s has format %s, expected F32", name,
                          format_traits(tensor->format)->name);
     return 0;
 }
@@ -160,7 +160,7 @@ static int settle_rotary_factors(struct model *model, struct error *err)
         return error_set(err, -EINVAL, "tensor %s is missing, which long-rope needs",
                          tensor_name(has_long ? TENSOR_ROTARY_SHORT : TENSOR_ROTARY_LONG, 0, false, name));
     if (has_long && tensors[TENSOR_ROTARY_FACTORS].weight)
-        return error_set(err, -EINVAL, "tensor %s has no place beside %s",
+        return error_set(err, -EINVAL, "tensor %s is not allowed beside %s",
                          tensor_name(TENSOR_ROTARY_FACTORS, 0, false, name),
                          tensor_name(TENSOR_ROTARY_LONG, 0, false, other));
     if (has_long && model->params.rope_scaling == ROTARY_UNSCALED)
@@ -214,7 +214,7 @@ static int refuse_leftovers(const struct finder *finder)
     for (size_t i = 0; i < gguf_n_tensors(finder->gguf); i++) {
         char name[64];
         if (!finder->used[i])
-            return error_set(finder->err, -EINVAL, "tensor %s has no place in a %s model",
+            return error_set(finder->err, -EINVAL, "unexpected tensor %s in a %s model",
                              utf8_printable(gguf_tensor_at(finder->gguf, i)->name, sizeof name, name),
                              finder->architecture->name);
     }
@@ -323,7 +323,7 @@ int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(
                       struct error *err)
 {
     int r = gguf_digest(model->gguf, n_threads, progress, arg, model->digest);
-    return r < 0 ? error_set(err, r, "no memory for the digest of the model") : 0;
+    return r < 0 ? error_set(err, r, "not enough memory for the digest of the model") : 0;
 }
 
 bool model_is_stretched(const struct model *model, uint32_t n_context)

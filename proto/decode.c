@@ -95,12 +95,12 @@ static int decode_pairs(struct decoding *decoding, unsigned depth, size_t n, con
         if (!reader_next(reader, &key))
             return decode_broken(err);
         if (key.type != ITEM_TEXT)
-            return error_set(err, MESSAGE_E_MALFORMED, "a key is not a text");
+            return error_set(err, MESSAGE_E_MALFORMED, "a key is not a string");
         int at = find_field(table, hint, key.bytes, key.n);
         if (at < 0) {
             bool kind = kind_seen && key.n == 1 && memcmp(key.bytes, "k", 1) == 0;
             if (kind && *kind_seen)
-                return error_set(err, MESSAGE_E_MALFORMED, "k: comes twice");
+                return error_set(err, MESSAGE_E_MALFORMED, "k: duplicate key");
             if (kind)
                 *kind_seen = true;
             if (!reader_skip(reader, depth - 1))
@@ -110,7 +110,7 @@ static int decode_pairs(struct decoding *decoding, unsigned depth, size_t n, con
         }
         const struct field *field = &table->fields[at];
         if (seen >> at & 1)
-            return error_set(err, MESSAGE_E_MALFORMED, "%s: comes twice", field->key);
+            return error_set(err, MESSAGE_E_MALFORMED, "%s: duplicate key", field->key);
         seen |= 1ull << at;
         hint = (unsigned)at + 1;
         int r = decode_value(decoding, depth - 1, field, (uint8_t *)base + field->offset, err);
@@ -132,7 +132,8 @@ int decode_map(struct decoding *decoding, unsigned depth, const struct field_tab
     if (map.type != ITEM_MAP)
         return error_set(err, MESSAGE_E_MALFORMED, "expected a map");
     if (map.n > FIELDS_MAX_KEYS)
-        return error_set(err, MESSAGE_E_MALFORMED, "%zu keys are more than %d", map.n, FIELDS_MAX_KEYS);
+        return error_set(err, MESSAGE_E_MALFORMED, "%zu keys; at most %d are allowed", map.n,
+                         FIELDS_MAX_KEYS);
     return decode_pairs(decoding, depth, map.n, table, NULL, base, err);
 }
 
@@ -162,7 +163,7 @@ static int decode_kind(struct reader reader, enum message_kind *ret_kind, struct
         return error_set(err, MESSAGE_E_MALFORMED, "k: expected a text");
     *ret_kind = message_kind_find((struct bytes){kind.bytes, kind.n});
     if (*ret_kind == MESSAGE_NONE)
-        return error_set(err, MESSAGE_E_UNKNOWN_KIND, "there is no kind \"%.*s\"",
+        return error_set(err, MESSAGE_E_UNKNOWN_KIND, "unknown kind \"%.*s\"",
                          (int)(kind.n < 40 ? kind.n : 40), (const char *)kind.bytes);
     return 0;
 }
@@ -186,13 +187,14 @@ static int decode_message(struct message_decoder *decoder, struct reader start, 
     if (!reader_next(&decoding.reader, &map) || map.type != ITEM_MAP)
         return error_set(err, MESSAGE_E_MALFORMED, "not a msgpack map");
     if (map.n > FIELDS_MAX_KEYS)
-        return error_set(err, MESSAGE_E_MALFORMED, "%zu keys are more than %d", map.n, FIELDS_MAX_KEYS);
+        return error_set(err, MESSAGE_E_MALFORMED, "%zu keys; at most %d are allowed", map.n,
+                         FIELDS_MAX_KEYS);
     int r = decode_kind(start, &message->kind, err);
     if (r != 0)
         return r;
     const char *name = message_kind_name(message->kind);
     if (len > message_max_bytes(message->kind))
-        return error_set(err, MESSAGE_E_MALFORMED, "%s: %zu bytes are more than %zu", name, len,
+        return error_set(err, MESSAGE_E_MALFORMED, "%s: %zu bytes; at most %zu are allowed", name, len,
                          message_max_bytes(message->kind));
     bool kind_seen = false;
     r = decode_pairs(&decoding, FIELDS_MAX_DEPTH, map.n, field_table_of(message->kind), &kind_seen, message,

@@ -332,7 +332,7 @@ static int decode_scalar(struct reader *reader, const struct field *field, void 
         if (item.type != ITEM_TEXT)
             return expected(err, "a text");
         if (!name_find(field->names, bytes, &value) || value < field->low)
-            return error_set(err, MESSAGE_E_MALFORMED, "\"%.*s\" is not known here",
+            return error_set(err, MESSAGE_E_MALFORMED, "unknown value \"%.*s\"",
                              (int)(item.n < 40 ? item.n : 40), (const char *)item.bytes);
         memcpy(at, &value, sizeof value);
         return 0;

@@ -193,7 +193,7 @@ static int encode_prompt(struct encoder *e, const struct prompt *prompt)
             return -EINVAL;
         return encode_maps(e, field_table_of_chat(), (struct list){prompt->chat.items, n});
     }
-    return error_set(e->err, -EINVAL, "is of no known form");
+    return error_set(e->err, -EINVAL, "has an unknown form");
 }
 
 /* [id, real], as a float 32. */
@@ -289,7 +289,7 @@ static int encode_value(struct encoder *e, const struct field *field, const void
         uint32_t value;
         memcpy(&value, at, sizeof value);
         if (value >= field->names->n || value < field->low)
-            return error_set(e->err, -EINVAL, "%u is no value of it", value);
+            return error_set(e->err, -EINVAL, "invalid value %u", value);
         return pack_text(e, bytes_of_string(field->names->names[value]));
     }
     case FIELD_ID:
@@ -304,7 +304,7 @@ static int encode_value(struct encoder *e, const struct field *field, const void
     case FIELD_RANGE: {
         const struct version_range *range = at;
         if (range->min > range->max)
-            return error_set(e->err, -EINVAL, "%u … %u is upside down", range->min, range->max);
+            return error_set(e->err, -EINVAL, "%u..%u is reversed", range->min, range->max);
         return encode_pair(e, range->min, range->max);
     }
     case FIELD_NAMES:
@@ -329,7 +329,7 @@ static int encode_value(struct encoder *e, const struct field *field, const void
     case FIELD_MAP:
         return encode_map(e, field->table, NULL, at);
     }
-    return error_set(e->err, -EINVAL, "is of no known type");
+    return error_set(e->err, -EINVAL, "has an unknown type");
 }
 
 /* `kind` is the name under "k" of a whole message, NULL for a map inside one. */
@@ -374,7 +374,7 @@ int message_encode_or_say(const struct message *message, struct buffer *out, str
     msgpack_packer_init(&encoder.packer, out, write_buffer);
     r = encode_map(&encoder, table, name, message);
     if (r == 0 && out->len - before > max)
-        r = error_set(err, -EINVAL, "%zu bytes are more than %zu", out->len - before, max);
+        r = error_set(err, -EINVAL, "%zu bytes; at most %zu are allowed", out->len - before, max);
     if (r != 0)
         out->len = before;
     if (r == -EINVAL)

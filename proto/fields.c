@@ -50,29 +50,29 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY(#name, FIELD_U32, GIVEN(sampling.name)), ALWAYS, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
 #define GENERATION \
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
-    {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, and no token")}, \
-    {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: control tokens written out in the text become their ids")}, \
+    {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, without tokens")}, \
+    {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: parse control tokens in the text")}, \
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
-    {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "most tokens to make; left out: 256, or what there is room for")}, \
-    {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("lower max_tokens to what the prompt leaves of the context, where it would be refused")}, \
+    {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: 256, or what there is room for")}, \
+    {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("reduce max_tokens to fit the context instead of refusing the request")}, \
     SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT) \
-    {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("is added to the logit of these ids; an id that stands twice gets both")}, \
+    {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("added to the logits of these ids; biases of a repeated id add up")}, \
     {KEY("seed", FIELD_U64, GIVEN(sampling.seed)), .present = GIVEN(has_seed), .high = UINT64_MAX, OPTION("N", "same seed, same request: same output; left out: a random one")}, \
     {KEY("stop", FIELD_NAMES, GIVEN(stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES, HELP("end the output before the first of them")}, \
-    {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, beside the model's own end ids")}, \
-    {KEY("grammar", FIELD_TEXT, GIVEN(grammar.text)), .high = PROTO_MAX_GRAMMAR_BYTES, HELP("what the output has to be, written as grammar_kind says")}, \
+    {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, in addition to the model's own end ids")}, \
+    {KEY("grammar", FIELD_TEXT, GIVEN(grammar.text)), .high = PROTO_MAX_GRAMMAR_BYTES, HELP("what the output must match, in the form that grammar_kind names")}, \
     {KEY("grammar_kind", FIELD_ENUM, GIVEN(grammar.kind)), .names = &names_of_grammars, HELP("gbnf, json (any object, without grammar), schema or regex")}, \
     {KEY("logprobs", FIELD_U32, GIVEN(logprobs)), .high = PROTO_MAX_LOGPROBS + 1, HELP("n: log probabilities of the id and of the n − 1 most likely; 0 = none")}, \
-    {KEY("pieces", FIELD_BOOL, GIVEN(pieces)), HELP("with `logprobs`: frames tell the bytes of each of those ids too")}, \
+    {KEY("pieces", FIELD_BOOL, GIVEN(pieces)), HELP("with `logprobs`: frames also carry the bytes of each of those ids")}, \
     {KEY("priority", FIELD_I32, GIVEN(priority)), .low = -8, .high = 8, OPTION("N", "higher ones go first")}, \
     {KEY("deadline_ms", FIELD_U64, GIVEN(deadline_ms)), .high = MAX_DEADLINE_MS, OPTION("N", "end after so many milliseconds from arrival at the broker; 0 = none")}, \
-    {KEY("on_disconnect", FIELD_ENUM, GIVEN(on_disconnect)), .names = &names_of_policies, HELP("what becomes of it when the session leaves")}, \
+    {KEY("on_disconnect", FIELD_ENUM, GIVEN(on_disconnect)), .names = &names_of_policies, HELP("what happens to the request when the session leaves")}, \
     {KEY("keep_s", FIELD_U32, GIVEN(keep_s)), .high = 86400, HELP("seconds, for `keep`")}, \
     {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only")}, \
-    {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: nothing of it is looked up in the prefix cache, and nothing kept there")}, \
-    {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("for whom the client asks: turns and shares are divided between tenants")}, \
-    {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features without which the request makes no sense")}
+    {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: neither look up nor keep the prompt in the prefix cache")}, \
+    {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("on whose behalf the client asks: turns and shares are divided among tenants")}, \
+    {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}
 
 /* ---- parts ---- */
 

@@ -8,8 +8,8 @@
  * quern.h and Python's _types.py what it means to users; the rest follows from the row. */
 /* clang-format off */
 #define WORKER_GAUGES(ROW)                                                                                    \
-    ROW(U32_OR_0, active, "active", "gauge", "Sequences that are being decoded.")                             \
-    ROW(U32_OR_0, waiting, "waiting", "gauge", "Sequences that wait.")                                        \
+    ROW(U32_OR_0, active, "active", "gauge", "Sequences being decoded.")                             \
+    ROW(U32_OR_0, waiting, "waiting", "gauge", "Sequences waiting.")                                        \
     ROW(U32_OR_0, kv_free, "kv_blocks_free", "gauge", "Free blocks of the KV cache.")                         \
     ROW(U32_OR_0, kv_total, "kv_blocks", "gauge", "Blocks of the KV cache.")                                  \
     ROW(U32_OR_0, kv_block_bytes, "kv_block_bytes", "gauge", "Bytes of one block of the KV cache.")           \

@@ -580,7 +580,7 @@ bool message_find(struct bytes encoded, const char *key, struct bytes *ret_value
  * bound exceeded, a kind unset). */
 int message_encode(const struct message *message, struct buffer *out);
 
-/* The same, with the reason of an -EINVAL ("generate: top_p: 2 is outside above 0 … 1"). */
+/* The same, with the reason of an -EINVAL ("generate: top_p: 2 is out of range 0..1"). */
 int message_encode_or_say(const struct message *message, struct buffer *out, struct error *err);
 
 #endif

@@ -137,7 +137,7 @@ static bool asks(struct control_peer *peer)
     }
     if (n != sizeof request || request.version != CONTROL_VERSION ||
         (request.kind != CONTROL_RELOAD && request.kind != CONTROL_RELOAD_GATEWAY)) {
-        control_refuse(peer, "this pool does not know what it is asked for: it is of another version");
+        control_refuse(peer, "unknown order: the pool has another version");
         return false;
     }
     if (peer->follows)

@@ -29,8 +29,8 @@ static int read_address(struct notify *notify, const char *text, struct error *e
         return error_set(err, -EAFNOSUPPORT,
                          "NOTIFY_SOCKET: \"%s\" is neither a path nor an abstract socket (@NAME)", text);
     if (length < 2 || length >= sizeof notify->address.sun_path)
-        return error_set(err, -EINVAL, "NOTIFY_SOCKET: an address of %zu bytes, 2 to %zu are possible",
-                         length, sizeof notify->address.sun_path - 1);
+        return error_out_of_range(err, -EINVAL, "NOTIFY_SOCKET: length", (int64_t)length, 2,
+                                  sizeof notify->address.sun_path - 1);
     notify->address.sun_family = AF_UNIX;
     memcpy(notify->address.sun_path, text, length);
     notify->address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);

@@ -22,7 +22,7 @@ bool orders_take(struct places *places, const struct order *order, uint64_t now)
         places_stop(places, SIGTERM);
         break;
     default:
-        log_error("the broker gave an order that is not known: %u", order->kind);
+        log_error("unknown order of the broker: %u", order->kind);
     }
     return false;
 }

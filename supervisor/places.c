@@ -278,7 +278,7 @@ static void describe_death(struct place *place, int status)
     size_t size = sizeof place->record.reason;
     if (place->stalled_ms > 0)
         snprintf(reason, size, "made no progress%s for %u s and was killed",
-                 place->record.state == PLACE_STARTING ? " in loading" : "", place->stalled_ms / 1000);
+                 place->record.state == PLACE_STARTING ? " while loading" : "", place->stalled_ms / 1000);
     else if (WIFSIGNALED(status))
         snprintf(reason, size, "killed by signal %d (%s)%s%.300s", WTERMSIG(status),
                  strsignal(WTERMSIG(status)), colon, last);

@@ -73,7 +73,7 @@ static void replace_gateway(struct reload *reload, struct gateway_child *gateway
     gateway_child_replace(gateway, now);
     reload->gateway_waits = gateway->trial == GATEWAY_TRIAL_WAITS;
     if (reload->gateway_waits)
-        say(reload, "gateways of reloads before this one have streams to end");
+        say(reload, "gateways of earlier reloads still have streams to finish");
     else
         say(reload, "the gateway is replaced");
 }
@@ -103,9 +103,9 @@ static void gateway_turn(struct reload *reload, const struct places *places,
     if (gateway->trial == GATEWAY_TRIAL_PASSED)
         done(reload, places, true, control, now);
     else if (gateway->trial == GATEWAY_TRIAL_FAILED && gateway->next.pid == 0)
-        reload_failed(
-            reload, control, "the gateway that was to follow does not serve: %.400s; %s", gateway->reason,
-            gateway->current.serves ? "the one before stays" : "the one before is gone and is started again");
+        reload_failed(reload, control, "the new gateway does not serve: %.400s; %s", gateway->reason,
+                      gateway->current.serves ? "keeping the old one"
+                                              : "the old one is gone and is restarted");
     else
         report(reload, control, now);
 }
@@ -118,8 +118,8 @@ bool reload_turn(struct reload *reload, struct places *places, struct gateway_ch
         bool another = record->incarnation != reload->incarnation;
         report(reload, control, now);
         if (places_took_back(places)) {
-            reload_failed(reload, control, "worker-%u: %.400s; the program before is started again",
-                          reload->index, record->reason);
+            reload_failed(reload, control, "worker-%u: %.400s; restarting the old program", reload->index,
+                          record->reason);
         } else if (record->state == PLACE_FAILED && another) {
             reload_failed(reload, control, "worker-%u failed for good: %.400s", reload->index,
                           record->reason);
@@ -154,6 +154,6 @@ void reload_failed(struct reload *reload, struct control *control, const char *f
     vsnprintf(reload->text, sizeof reload->text, format, args);
     va_end(args);
     reload->stage = RELOAD_NONE;
-    log_error("reload: it failed: %s", reload->text);
+    log_error("reload failed: %s", reload->text);
     control_report(control, CONTROL_FAILED, reload->text);
 }

@@ -204,12 +204,11 @@ static bool take_back(struct supervision *self, const char *reason)
     self->use_own = true;
     self->change = BROKER_KEPT;
     self->start_at = self->now;
-    gateway_child_give_up_next(&self->gateway, "there was no broker for it");
+    gateway_child_give_up_next(&self->gateway, "no broker was running");
     if (self->reload.stage != RELOAD_NONE)
-        reload_failed(&self->reload, &self->control,
-                      "the broker that was to follow %.400s: the one before is started again", reason);
+        reload_failed(&self->reload, &self->control, "the new broker %.400s: restarting the old one", reason);
     else
-        log_error("the broker that was to follow %s: the one before is started again", reason);
+        log_error("the new broker %s: restarting the old one", reason);
     return true;
 }
 
@@ -258,7 +257,7 @@ static void broker_ended(struct supervision *self, int status)
     self->link = -1;
     char how[128];
     if (self->stalled)
-        snprintf(how, sizeof how, "stood still and was killed");
+        snprintf(how, sizeof how, "stalled and was killed");
     else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -278,7 +277,7 @@ static void broker_ended(struct supervision *self, int status)
         return;
     }
     bool again = restart_died(&self->restart, STEADY_NS, self->now, &self->start_at);
-    log_error("the broker %s%s", how, again ? ": it is started again" : " again and again: it is given up");
+    log_error("the broker %s%s", how, again ? ": restarting it" : " repeatedly: giving up");
     if (!again)
         end(self, EXIT_FAILURE);
     else if (self->restart.waits <= AT_ONCE)
@@ -324,7 +323,7 @@ static void end_for_want_of_a_gateway(struct supervision *self)
         return;
     }
     if (self->reload.stage != RELOAD_NONE)
-        reload_failed(&self->reload, &self->control, "the pool ends, as it has no gateway");
+        reload_failed(&self->reload, &self->control, "the pool ends because it has no gateway");
     gateway_child_stop(&self->gateway, SIGTERM); /* none is started any more */
     self->failed = true;
     self->signals += 2;
@@ -368,9 +367,9 @@ static const char *reason_against(const struct supervision *self, enum control_k
         return "the pool serves no HTTP";
     return self->signals > 0                        ? "the pool was told to end"
            : !self->serving                         ? "the pool has not started yet"
-           : self->reload.stage != RELOAD_NONE      ? "a reload is under way already"
+           : self->reload.stage != RELOAD_NONE      ? "a reload is already under way"
            : self->change != BROKER_KEPT            ? "the broker is being replaced"
-           : access(self->options->model, R_OK) < 0 ? "the model's file cannot be read any more"
+           : access(self->options->model, R_OK) < 0 ? "the model file can no longer be read"
                                                     : NULL;
 }
 
@@ -523,7 +522,7 @@ static void say_what_is_served(const struct supervision *self)
     const struct options *options = self->options;
     log_info("no MODEL given: serving %s", options->model);
     if (self->gateway.listen_fd >= 0)
-        log_info("a page to chat with it: %s://%s/", options->http_tls_cert[0] ? "https" : "http",
+        log_info("chat with it at %s://%s/", options->http_tls_cert[0] ? "https" : "http",
                  self->gateway.address);
 }
 

@@ -120,7 +120,7 @@ static void end_here(struct request *request, enum end_reason reason, enum proto
 
 /* ---- assignments ---- */
 
-/* One of this topic, in the table; NULL when memory is short. */
+/* One of this topic, in the table; NULL when out of memory. */
 static struct request *new_request(struct assignments *assignments, const uint8_t topic[PROTO_TOPIC_BYTES])
 {
     struct request *request = calloc(1, sizeof *request);
@@ -192,7 +192,7 @@ static void prepare(struct request *request)
     if (preparer_add(request->owner->preparer, &request->preparation))
         request->stage = STAGE_PREPARING;
     else
-        end_here(request, END_ERROR, PROTO_OVERLOADED, "too many prompts wait for their tokens");
+        end_here(request, END_ERROR, PROTO_OVERLOADED, "too many prompts are waiting for their tokens");
 }
 
 static bool needs_preparation(const struct generation *generation)

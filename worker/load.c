@@ -220,7 +220,7 @@ static void confine(struct load *load)
     const struct sandbox sandbox = {(const char *const *)load->files.paths, load->files.n};
     int r = load->confined ? sandbox_confine_files(&sandbox, &err) : 0;
     if (r < 0 && r != -EBUSY)
-        log_warn("files are not confined, so all that its user may read is within reach: %s", err.text);
+        log_warn("files are not confined: it can read all that its user can: %s", err.text);
     load->confined &= r != -EBUSY; /* "auto" has asked a driver: its threads call what they like */
     if (load->confined && sandbox_confine_calls(SANDBOX_LOADING, load->options->name, &err) < 0)
         log_debug("system calls are not confined: %s", err.text); /* said aloud at the next stage */
@@ -253,7 +253,7 @@ static void after_part(void *arg, uint64_t done, uint64_t total)
 static int check_quantize(const char *name, struct error *err)
 {
     if (!mixture_by_name(name))
-        return error_set(err, -EINVAL, "--quantize: there is no type \"%s\"", name);
+        return error_set(err, -EINVAL, "--quantize: unknown type \"%s\"", name);
     return 0;
 }
 
@@ -281,7 +281,7 @@ static int open_engine(struct load *load, struct error *err)
 {
     const struct worker_options *options = load->options;
     if (options->context > load->model->params.n_context)
-        log_warn("a context of %u is more than the %u that the model was trained for", options->context,
+        log_warn("a context of %u exceeds the %u that the model was trained for", options->context,
                  load->model->params.n_context);
     uint32_t n_sharers,
         device = backend_share(&load->backend, options->board_slot, options->local_workers, &n_sharers);
@@ -350,8 +350,8 @@ static void after_tensor(void *arg, const struct quantize_step *step)
 static void log_shortfalls(const struct load *load)
 {
     if (load->model->params.pooling == POOLING_RANK)
-        log_warn("the model is made to rank pairs of texts (pooling_type rank), which is not supported; it "
-                 "makes no embeddings either");
+        log_warn("the model ranks pairs of texts (pooling_type rank), which is not supported; embeddings are "
+                 "not available either");
     if (load_most_tokens(load) < engine_context(load->engine))
         log_warn("the context is %u tokens instead of %u: the KV cache holds no more", load_most_tokens(load),
                  engine_context(load->engine));

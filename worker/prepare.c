@@ -200,7 +200,7 @@ int preparer_new(const struct prompt_encoder *encoder, bool brief_lane, struct p
     if (r < 0) {
         end_lanes(preparer, NULL);
         free_parts(preparer);
-        return error_set(err, r, "a thread for prompts: %s", strerror(-r));
+        return error_set(err, r, "cannot start a thread for prompts: %s", strerror(-r));
     }
     *ret_preparer = preparer;
     return 0;

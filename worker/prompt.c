@@ -102,7 +102,7 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
     if (!encoder->chat)
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
     if (tools.len > 0 && !encoder->tools)
-        return refuse(ret_refusal, PROTO_UNSUPPORTED, "the model's chat template knows no tools");
+        return refuse(ret_refusal, PROTO_UNSUPPORTED, "the model's chat template does not support tools");
     struct chat_turn *turns = calloc(prompt->chat.n + 1, sizeof *turns);
     if (!turns)
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
@@ -121,7 +121,7 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
     free(turns);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
     if (r != 0 && ret_refusal->reason.text[0] == 0)
-        error_set(&ret_refusal->reason, 0, "the conversation could not be made a prompt");
+        error_set(&ret_refusal->reason, 0, "the conversation could not be turned into a prompt");
     return r == 0;
 }
 
@@ -170,7 +170,7 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
             return false;
     } else {
         if (prompt->text.len > encoder->most_bytes)
-            return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %s, at most %s can fit",
+            return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %s; at most %s fit",
                           amount_of_bytes(prompt->text.len).text, amount_of_bytes(encoder->most_bytes).text);
         if (!encode_text(encoder, prompt->text, prompt->special, ret_ids, ret_refusal))
             return false;

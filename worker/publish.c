@@ -104,7 +104,7 @@ static void tell_pieces(struct publisher *publisher, struct frame *frame)
     publisher->pieces.len = 0;
     int r = buffer_reserve(&publisher->pieces, n * sizeof(struct bytes));
     if (r < 0)
-        die("the pieces of a frame could not be kept", r);
+        die("the pieces of a frame could not be stored", r);
     struct bytes *pieces = (struct bytes *)(void *)publisher->pieces.data;
     for (size_t i = 0; i < n; i++)
         pieces[i] = piece_of(publisher->tokenizer, frame->logprobs.items[i].id);
@@ -155,7 +155,7 @@ static void flush(struct publisher *publisher, struct output *output, const stru
         output->off += frame->text.len;
         int r = stream_publish(publisher->stream, output->topic, &message);
         if (r < 0)
-            die("a frame could not be kept", r);
+            die("a frame could not be stored", r);
     } while (!over);
     output->ids.len = output->text.len = output->logprobs.len = 0;
     output->flushed_ns = now;
@@ -231,7 +231,7 @@ static int gather(struct output *output, const struct engine_event *event)
 void publish_event(struct publisher *publisher, struct output *output, const struct engine_event *event)
 {
     if (gather(output, event) < 0)
-        die("the tokens of a request could not be kept", -ENOMEM);
+        die("the tokens of a request could not be stored", -ENOMEM);
     set_pending(publisher, output, true);
     expect(publisher, output);
 }

@@ -111,7 +111,8 @@ void tokenize_take(struct tokenize *tokenize)
     DL_APPEND(tokenize->questions, question);
     if (preparer_add(tokenize->preparer, &question->preparation))
         return;
-    answer_error(tokenize->link, ref_of(message), PROTO_OVERLOADED, "too many texts wait for their tokens");
+    answer_error(tokenize->link, ref_of(message), PROTO_OVERLOADED,
+                 "too many texts are waiting for their tokens");
     free_question(question);
 }
 

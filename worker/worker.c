@@ -293,7 +293,7 @@ static bool is_over(struct worker *worker, uint64_t now)
         return true;
     }
     if (now > worker->link.heard_ns + worker->options->orphan_s * CLOCK_NS_PER_S) {
-        log_warn("no word from the broker for %u s: ending with %s", worker->options->orphan_s,
+        log_warn("no message from the broker for %u s: ending with %s", worker->options->orphan_s,
                  amount_of(worker->assignments.n, "request").text);
         return true;
     }

@@ -100,7 +100,7 @@ static int open_folder(const char *folder, DIR **ret_dir, struct error *err)
     if (st.st_mode & S_IWOTH) {
         closedir(dir);
         return error_set(err, -EPERM,
-                         "client-keys: anybody can write to %s (mode %04o), and let himself in: chmod o-w %s",
+                         "client-keys: anyone can write to %s (mode %04o) and so gain access: chmod o-w %s",
                          folder, (unsigned)st.st_mode & 07777, folder);
     }
     *ret_dir = dir;
@@ -169,15 +169,15 @@ static int read_key(struct client_keys *keys, const char *name, mode_t mode)
     if (r == 0)
         r = certificate_read(path, &certificate, &err);
     if (r == 0 && !zmq_z85_decode(bytes, certificate.public_key))
-        r = error_set(&err, -EINVAL, "%s: its public-key stands for no bytes", path);
+        r = error_set(&err, -EINVAL, "%s: invalid public-key", path);
     if (r == 0 && certificate.secret_key[0])
-        log_warn("client-keys: %s holds the secret key too, which is the client's alone", path);
+        log_warn("client-keys: %s also holds the secret key, which only the client may have", path);
     explicit_bzero(&certificate, sizeof certificate);
     if (r == 0)
         return enter(keys, bytes, name);
     if (is_our_trouble(r))
         return r;
-    log_warn("client-keys: it lets nobody in: %s", err.text);
+    log_warn("client-keys: no client can connect: %s", err.text);
     return 0;
 }
 
@@ -208,7 +208,7 @@ static int read_folder(struct client_keys *keys, bool *ret_any_gone, struct erro
     {
         if (key->found)
             continue;
-        log_info("client-keys: %s was taken away", key->name);
+        log_info("client-keys: %s was removed", key->name);
         take_away(keys, key);
         *ret_any_gone = true;
     }
@@ -247,7 +247,7 @@ static bool take_all_away(struct client_keys *keys)
 {
     struct client_key *key, *next;
     bool any = keys->by_bytes != NULL;
-    log_error("client-keys: %s is gone: nobody is let in", keys->folder);
+    log_error("client-keys: %s is gone: no client can connect", keys->folder);
     HASH_ITER(by_bytes, keys->by_bytes, key, next)
     {
         take_away(keys, key);
@@ -259,7 +259,7 @@ static bool take_all_away(struct client_keys *keys)
 static bool stays(struct client_keys *keys, const struct error *err)
 {
     if (!keys->unreadable)
-        log_error("%s; the keys stay as they are", err->text);
+        log_error("%s; the keys are unchanged", err->text);
     keys->unreadable = true;
     keys->seen = 0;
     return false;

@@ -100,7 +100,7 @@ static struct kept *find_kept(const struct ledger *ledger, const struct id128 *s
     return kept;
 }
 
-/* What the session has that asked first, made if need be; NULL when memory is short. */
+/* What the session has that asked first, made if need be; NULL when out of memory. */
 static struct kept *kept_for(struct ledger *ledger, const struct id128 *session)
 {
     struct kept *kept = find_kept(ledger, session);

@@ -34,7 +34,7 @@ struct ledger {            /* zeroed but for the seed: empty */
     uint64_t owners; /* of logs: the last one */
 };
 
-/* Adds a request under its home key. NULL when memory is short. The caller has seen that it is free. */
+/* Adds a request under its home key. NULL when out of memory. The caller has seen that it is free. */
 struct request *ledger_add(struct ledger *ledger, struct request_key key);
 
 /* Finds by home or by current key; NULL when there is none. */

@@ -155,8 +155,8 @@ struct session *session_open(struct sessions *sessions, struct id128 id, const s
 void session_say_why_none(const struct sessions *sessions, const struct id128 *id, struct error *err)
 {
     if (sessions->n >= SESSION_MAX && !session_find(sessions, id))
-        error_set(err, PROTO_OVERLOADED, "too many sessions: %zu are open, of %d at most", sessions->n,
-                  SESSION_MAX);
+        error_set(err, PROTO_OVERLOADED, "too many sessions: %zu are open, at most %d are allowed",
+                  sessions->n, SESSION_MAX);
     else
         error_set(err, PROTO_OVERLOADED, "out of memory: no session can be opened now");
 }

@@ -66,7 +66,7 @@ struct sessions {                /* zeroed but for the seed and the credit: empt
 
 /* Opens a session for a peer, or gives an open one to a new peer (its client reconnected); either way the
  * lease is renewed. A peer that had another session leaves that one. NULL when there are SESSION_MAX or
- * memory is short. */
+ * out of memory. */
 struct session *session_open(struct sessions *sessions, struct id128 id, const struct peer *peer,
                              uint64_t now);
 

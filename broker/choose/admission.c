@@ -98,14 +98,14 @@ static enum proto_error check_client_requests(const struct admission *admission,
         return PROTO_OK;
     if (share->requests >= most)
         return error_set(
-            reason, PROTO_OVERLOADED, "this %s has %s not ended, and may have %zu (client-requests)",
+            reason, PROTO_OVERLOADED, "this %s has %s unfinished; at most %zu are allowed (client-requests)",
             party->tenancy->alone ? "tenant" : "client", amount_of(share->requests, "request").text, most);
     if (party->tenancy->named && !party->tenancy->alone &&
         !share_allows_first(holdings->tenant->requests, 1, most - share->requests, most))
-        return error_set(reason, PROTO_OVERLOADED,
-                         "this tenant has %s not ended, of %zu that its client has and %zu that it may have "
-                         "(client-requests)",
-                         amount_of(holdings->tenant->requests, "request").text, share->requests, most);
+        return error_set(
+            reason, PROTO_OVERLOADED,
+            "this tenant has %s unfinished, of its client's %zu; the client may have %zu (client-requests)",
+            amount_of(holdings->tenant->requests, "request").text, share->requests, most);
     return PROTO_OK;
 }
 
@@ -131,21 +131,21 @@ enum proto_error admission_check_queue(const struct admission *admission, const 
     if (no != PROTO_OK)
         return no;
     if (requests_left == 0 || bytes_left < bytes)
-        return error_set(reason, PROTO_OVERLOADED, "the queue is full: %s of %s waiting, and %zu of %s may",
-                         amount_of(admission->queued, "request").text,
-                         amount_of_bytes(admission->queued_bytes).text, admission->max_queued,
-                         amount_of_bytes(admission->max_queued_bytes).text);
+        return error_set(
+            reason, PROTO_OVERLOADED, "queue full: %s of %s waiting; at most %zu of %s are allowed",
+            amount_of(admission->queued, "request").text, amount_of_bytes(admission->queued_bytes).text,
+            admission->max_queued, amount_of_bytes(admission->max_queued_bytes).text);
     if ((whose = whose_is_full(party, &requests, &had)))
-        return error_set(reason, PROTO_OVERLOADED,
-                         "this %s's share of the queue is full: %s of it waiting, of %zu in all, "
-                         "and there is room for %zu more",
-                         whose, amount_of((size_t)had, "request").text, admission->queued, requests_left);
-    if ((whose = whose_is_full(party, &message, &had)))
         return error_set(
             reason, PROTO_OVERLOADED,
-            "this %s's share of the queue is full: %s of prompts waiting, and %s more is too much "
-            "now that there is room for %s",
-            whose, amount_of_bytes(had).text, amount_of_bytes(bytes).text, amount_of_bytes(bytes_left).text);
+            "this %s's share of the queue is full: %s waiting, of %zu in all, with room for %zu more", whose,
+            amount_of((size_t)had, "request").text, admission->queued, requests_left);
+    if ((whose = whose_is_full(party, &message, &had)))
+        return error_set(reason, PROTO_OVERLOADED,
+                         "this %s's share of the queue is full: %s of prompts waiting, and %s more exceed "
+                         "its share of the %s left",
+                         whose, amount_of_bytes(had).text, amount_of_bytes(bytes).text,
+                         amount_of_bytes(bytes_left).text);
     return PROTO_OK;
 }
 
@@ -169,14 +169,13 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
     if (!journal_could_hold(journal, bytes))
         return error_set(
             reason, PROTO_OVERLOADED,
-            "the journal is full of requests that run or wait, and of answers that their clients have not "
-            "read: %s wanted, and %s of %s left",
+            "journal full of running and waiting requests and unread answers: %s needed, %s of %s left",
             amount_of_bytes(bytes).text, amount_of_bytes(claim.left).text,
             amount_of_bytes(journal->limit).text);
     if ((whose = whose_is_full(party, &claim, &had)))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this %s's share of the journal is full: its requests could take %s, and %s more is "
-                         "too much now that %s of %s is left",
+                         "this %s's share of the journal is full: its requests could take %s, and %s more "
+                         "exceed its share of the rest, %s of %s",
                          whose, amount_of_bytes(had).text, amount_of_bytes(bytes).text,
                          amount_of_bytes(claim.left).text, amount_of_bytes(journal->limit).text);
     return PROTO_OK;

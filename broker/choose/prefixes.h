@@ -26,7 +26,7 @@ struct prompt_pieces {
 };
 
 /* Cuts a prompt; the end that fills no piece is left out. NULL when there is none: the prompt is shorter, or
- * not to be cached, or memory is short. The secret keeps clients from choosing prompts of equal hashes. */
+ * not to be cached, or out of memory. The secret keeps clients from choosing prompts of equal hashes. */
 struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t secret);
 
 struct prefixes { /* zeroed: knows nothing, and learns nothing */

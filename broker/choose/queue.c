@@ -340,7 +340,7 @@ static int know_in_line(struct queue *queue, struct queue_group *unknown, struct
     return r < 0 ? r : n;
 }
 
-/* The same for all lines of a group. False: none was found, or memory is short. */
+/* The same for all lines of a group. False: none was found, or out of memory. */
 static bool know_some(struct queue *queue, struct queue_group *unknown, struct bytes model)
 {
     const struct heap *lines = &unknown->requests.lines;

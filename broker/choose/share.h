@@ -34,7 +34,7 @@ struct shares {    /* zeroed but for the seed: nobody has anything */
 /* Whose share this is; NULL when it has nothing. */
 struct share *share_find(const struct shares *shares, const struct id128 *id);
 
-/* Counts a request of it; NULL when memory is short. */
+/* Counts a request of it; NULL when out of memory. */
 struct share *share_take(struct shares *shares, const struct id128 *id);
 
 /* Counts it no more; the last one takes the share along. */

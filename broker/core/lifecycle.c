@@ -76,7 +76,7 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
         assign.assign.off = request->log.text_bytes;
         r = worker_link_send(&broker->worker_link, worker, &assign, err);
     } else {
-        error_set(err, r, "what it has made so far cannot be read");
+        error_set(err, r, "its output so far cannot be read");
     }
     ids_deinit(&output);
     return r;
@@ -105,7 +105,7 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
         if (scheduler_lacks_embeddings(broker->workers, broker->n_workers, &wish))
             lifecycle_fail(broker, request, PROTO_UNSUPPORTED, "%s", LIFECYCLE_NO_EMBEDDINGS);
         else if (request->epoch.move > 0)
-            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "no worker is left that could go on with it");
+            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "no worker is left to continue it");
         else
             lifecycle_fail(broker, request, PROTO_NO_WORKER, "no worker serves this request any more");
         return true;
@@ -269,7 +269,7 @@ static bool finish(struct broker *broker, struct worker *worker, struct request 
     if (message->finished.wseq > worker->wseq)
         return false;
     if (message->finished.count != request->log.count)
-        lifecycle_fail(broker, request, PROTO_INTERNAL, "%s made %llu tokens, %llu came", worker->name,
+        lifecycle_fail(broker, request, PROTO_INTERNAL, "%s made %llu tokens, %llu arrived", worker->name,
                        (unsigned long long)message->finished.count, (unsigned long long)request->log.count);
     else
         lifecycle_end_here(broker, request, &message->finished.end);
@@ -356,7 +356,7 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
             n_moved++;
             move(broker, request, "its worker died");
         } else {
-            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; it had lost %s before",
+            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; the request had lost %s before",
                            worker->name, reason, amount_of(request->n_lost, "worker").text);
         }
     }

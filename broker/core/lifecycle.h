@@ -10,7 +10,7 @@
 
 /* Why a request with `embed` is refused where workers make tokens alone. */
 #define LIFECYCLE_NO_EMBEDDINGS                                                                              \
-    "embed: no worker of this pool makes embeddings: its device cannot, or its model only ranks"
+    "embed: no worker of this pool can compute embeddings: the device cannot, or the model only ranks"
 
 /* Gives queued requests to workers as long as both last. */
 void lifecycle_dispatch(struct broker *broker);

@@ -256,19 +256,19 @@ int recover(struct broker *broker, struct error *err)
 {
     struct recovery recovery = {0};
     if (vault_was_damaged(broker->journal.vault))
-        log_error("what the broker before has left is damaged as a whole: its requests are lost");
+        log_error("the previous broker's state is damaged: its requests are lost");
     int r = take_stock(broker, &recovery);
     for (size_t i = 0; i < recovery.records.n && r == 0; i++)
         r = restore(broker, &recovery, &recovery.records.items[i]);
     for (size_t i = recovery.next_chunk; i < recovery.chunks.n && r == 0; i++)
         vault_give(broker->journal.vault, recovery.chunks.items[i].block);
     if (recovery.records.n > 0 || recovery.damaged > 0)
-        log_info("took over the requests of the broker before: %zu running, %zu waiting, %zu ended",
+        log_info("took over the previous broker's requests: %zu running, %zu waiting, %zu ended",
                  recovery.running, recovery.queued, recovery.ended);
     if (recovery.damaged > 0)
-        log_error("%s of what it had left %s damaged and dropped", amount_of(recovery.damaged, "part").text,
+        log_error("%s of its state %s damaged and dropped", amount_of(recovery.damaged, "part").text,
                   recovery.damaged == 1 ? "was" : "were");
     free(recovery.records.items);
     free(recovery.chunks.items);
-    return r < 0 ? error_set(err, r, "what the broker before has left: out of memory") : 0;
+    return r < 0 ? error_set(err, r, "the previous broker's state: out of memory") : 0;
 }

@@ -44,7 +44,7 @@ static void send_page(struct broker *broker, struct session *session, struct id1
     struct request *request = ledger_find(&broker->ledger, &key);
     struct journal_page *page = &broker->page;
     if (!request) {
-        refuse(broker, session, id, PROTO_UNKNOWN_REQUEST, "there is no such request, or it ended long ago");
+        refuse(broker, session, id, PROTO_UNKNOWN_REQUEST, "unknown request, or it ended long ago");
         return;
     }
     if (request->state == REQUEST_ENDED)

@@ -43,8 +43,8 @@ static void refuse_full(struct broker *broker, const struct tokenize_question *q
     char text[PROTO_MAX_TEXT_BYTES];
     struct tokenize_had had = tokenize_table_had(&broker->tokenize, &question->client);
     snprintf(text, sizeof text,
-             "this client has its share of the questions for a tokenizer: %zu of the %zu that wait, of %d at "
-             "most; of the large ones %s of the %s that wait, of %s",
+             "this client's share of the tokenizer queue is full: %zu of the %zu waiting, at most %d; of the "
+             "large ones %s of the %s waiting, at most %s",
              had.questions, broker->tokenize.n, TOKENIZE_TABLE_MAX, amount_of_bytes(had.bytes).text,
              amount_of_bytes(broker->tokenize.waiting_bytes).text,
              amount_of_bytes(TOKENIZE_TABLE_MAX_BYTES).text);
@@ -210,7 +210,7 @@ void tokenize_expire(struct broker *broker)
     while (tokenize_table_expire(&broker->tokenize, broker->now, -1, &question)) {
         forget(broker, &question);
         if (question.worker == TOKENIZE_NO_WORKER)
-            refuse(broker, &question, PROTO_OVERLOADED, "too many texts wait for a tokenizer");
+            refuse(broker, &question, PROTO_OVERLOADED, "too many texts are waiting for a tokenizer");
         else
             refuse(broker, &question, PROTO_INTERNAL, "the worker did not answer");
     }

@@ -87,7 +87,7 @@ void client_link_shed(struct client_link *link)
         session_doom(link->sessions, session);
         doomed++;
     }
-    log_warn("%s wait for clients who do not read: %s closed", amount_of_bytes(link->credit.waiting).text,
+    log_warn("%s waiting for clients that do not read: %s closed", amount_of_bytes(link->credit.waiting).text,
              amount_of(doomed, "connection").text);
 }
 

@@ -206,9 +206,8 @@ void stream_report(struct stream *stream, uint64_t now)
 {
     if (stream->refused == stream->said || (stream->said_ns > 0 && now - stream->said_ns < CLOCK_NS_PER_S))
         return;
-    log_warn("closed %" PRIu64
-             " connections with a subscription more than the %u that their client's key may "
-             "have (client-subscriptions), the last of %s",
+    log_warn("closed %" PRIu64 " connections that exceeded the %u subscriptions of their client's key "
+             "(client-subscriptions), the last of %s",
              stream->refused - stream->said, stream->allowance->subscriptions, stream->refused_of);
     stream->said = stream->refused;
     stream->said_ns = now;

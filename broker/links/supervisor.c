@@ -43,7 +43,7 @@ int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct er
                    news.welcome.board_version != BOARD_VERSION))
         r = -EBADMSG;
     if (r == -EBADMSG)
-        return error_set(err, r, "the supervisor is of another version: the pool has to be started anew");
+        return error_set(err, r, "the supervisor has another version: restart the pool");
     if (r < 0)
         return error_set(err, r, "the supervisor: %s", strerror(-r));
     if (news.welcome.n_places != n || n > WORKER_MAX)

@@ -69,7 +69,7 @@ struct worker *worker_link_of(struct worker_link *link, const struct peer *peer)
 static void give_up(struct worker_link *link, struct worker *worker, int r)
 {
     if (r != OUTBOX_E_GONE)
-        log_error("%s cannot be sent to (%s): it is killed", worker->name,
+        log_error("cannot send to %s (%s): killing it", worker->name,
                   r == OUTBOX_E_FULL ? "it does not read" : strerror(-r));
     worker->peer.len = 0;
     supervisor_kill(link->supervisor, worker->index);

@@ -144,7 +144,7 @@ void zap_report(struct zap *zap, uint64_t now)
 {
     if (zap->refused == zap->said || now - zap->said_ns < CLOCK_NS_PER_S)
         return;
-    log_warn("refused %s of clients whose keys are not in %s, the last from %s",
+    log_warn("rejected %s of clients whose keys are not in %s, the last from %s",
              amount_of(zap->refused - zap->said, "connection").text, zap->keys->folder, zap->from);
     zap->said = zap->refused;
     zap->said_ns = now;

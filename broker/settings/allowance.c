@@ -15,7 +15,7 @@ enum proto_error allowance_check_session(const struct allowance *allowance, cons
     if (!key || allowance->sessions == 0 || key->sessions < allowance->sessions)
         return PROTO_OK;
     return error_set(reason, PROTO_OVERLOADED,
-                     "this client's key has %s open, and may have %u (client-sessions)",
+                     "this client's key has %s open; at most %u are allowed (client-sessions)",
                      amount_of(key->sessions, "session").text, allowance->sessions);
 }
 
@@ -25,7 +25,7 @@ enum proto_error allowance_check_subscription(const struct allowance *allowance,
     if (!key || allowance->subscriptions == 0 || subscriptions < allowance->subscriptions)
         return PROTO_OK;
     return error_set(reason, PROTO_OVERLOADED,
-                     "this client's key has %s of the stream, and may have %u (client-subscriptions)",
+                     "this client's key has %s of the stream; at most %u are allowed (client-subscriptions)",
                      amount_of(subscriptions, "subscription").text, allowance->subscriptions);
 }
 
@@ -53,7 +53,7 @@ enum proto_error allowance_check_tokens(const struct allowance *allowance, struc
     double wait_ms = (1 - key->tokens) * 60000.0 / allowance->tokens + 1;
     *ret_retry_ms = wait_ms < UINT32_MAX ? (uint32_t)wait_ms : UINT32_MAX;
     return error_set(reason, PROTO_OVERLOADED,
-                     "this client's key has had its %u tokens a minute (client-tokens): more in %u s",
+                     "this client's key has used its %u tokens a minute (client-tokens): more in %u s",
                      allowance->tokens, *ret_retry_ms / 1000 + 1);
 }
 

@@ -38,12 +38,12 @@ static char *cut_value(char *text, struct error *err)
     }
     char *end = strchr(value + 1, *value);
     if (!end) {
-        error_set(err, -EINVAL, "the quote is not closed");
+        error_set(err, -EINVAL, "unterminated quote");
         return NULL;
     }
     const char *behind = end + 1 + strspn(end + 1, BLANKS);
     if (*behind && *behind != '#') {
-        error_set(err, -EINVAL, "something stands behind the quote: \"%.80s\"", behind);
+        error_set(err, -EINVAL, "unexpected text after the quote: \"%.80s\"", behind);
         return NULL;
     }
     *end = 0;
@@ -83,10 +83,10 @@ int config_file_parse(const void *data, size_t len, const char *path, config_fil
                       struct error *err)
 {
     if (len > CONFIG_FILE_MAX_BYTES)
-        return error_set(err, -EINVAL, "%s: no configuration, it is larger than %zu bytes", path,
+        return error_set(err, -EINVAL, "%s: not a configuration file: larger than %zu bytes", path,
                          CONFIG_FILE_MAX_BYTES);
     if (len > 0 && memchr(data, 0, len))
-        return error_set(err, -EINVAL, "%s: no configuration, it has a zero byte", path);
+        return error_set(err, -EINVAL, "%s: not a configuration file: contains a zero byte", path);
     char *text = strndup(len > 0 ? data : "", len);
     if (!text)
         return error_set(err, -ENOMEM, "out of memory");

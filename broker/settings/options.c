@@ -74,21 +74,20 @@ static const struct setting {
     uint32_t limit; /* texts: bytes with the zero; numbers: the largest */
     uint32_t least; /* numbers */
 } settings[] = {
-    {GROUP_MODEL, "alias", "NAME", "Another name that the model answers to; may be given several times",
-     SETTING_ALIASES, offsetof(struct options, aliases), 0, 0},
-    {GROUP_MODEL, "chat-template", "FILE",
-     "How conversations are written out (default: the model's own template)", SETTING_TEXT,
+    {GROUP_MODEL, "alias", "NAME", "Another name for the model; may be given several times", SETTING_ALIASES,
+     offsetof(struct options, aliases), 0, 0},
+    {GROUP_MODEL, "chat-template", "FILE", "Chat template (default: the model's own)", SETTING_TEXT,
      offsetof(struct options, chat_template), PATH_MAX, 0},
     {GROUP_MODEL, "ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
      offsetof(struct options, context), LAUNCH_MAX_CONTEXT, 1},
-    {GROUP_MODEL, "kv-type", "TYPE", "What keys and values are kept in: f16 or q8_0 (default f16)",
-     SETTING_TEXT, offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_MODEL, "kv-type", "TYPE", "Type of keys and values: f16 or q8_0 (default f16)", SETTING_TEXT,
+     offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_MODEL, "quantize", "TYPE",
-     "Make weights in F32, F16 or BF16 smaller while loading: Q8_0, Q4_K_M ... (default no)", SETTING_TEXT,
+     "Quantize weights in F32, F16 or BF16 while loading: Q8_0, Q4_K_M ... (default no)", SETTING_TEXT,
      offsetof(struct options, quantize), OPTIONS_TEXT_MAX + 1, 0},
-    {GROUP_MODEL, "system", "TEXT", "The system message of conversations that bring none", SETTING_TEXT,
+    {GROUP_MODEL, "system", "TEXT", "System message of conversations that have none", SETTING_TEXT,
      offsetof(struct options, system), OPTIONS_SYSTEM_MAX + 1, 0},
-    {GROUP_WORKERS, "workers", "N", "Worker processes (default: one for each GPU, without one 1)",
+    {GROUP_WORKERS, "workers", "N", "Worker processes (default: one per GPU; 1 without a GPU)",
      SETTING_NUMBER, offsetof(struct options, workers), WORKER_MAX, 1},
     {GROUP_WORKERS, "device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT,
      offsetof(struct options, device), OPTIONS_TEXT_MAX + 1, 0},
@@ -97,37 +96,35 @@ static const struct setting {
     {GROUP_WORKERS, "kv-blocks", "N",
      "KV cache of a worker, in blocks of 32 tokens (default: what the slots need, if there is room)",
      SETTING_NUMBER, offsetof(struct options, kv_blocks), LAUNCH_MAX_KV_BLOCKS, 1},
-    {GROUP_WORKERS, "cached-blocks", "N",
-     "KV blocks that the prefix cache keeps at most; 0: none (default all)", SETTING_NUMBER,
-     offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
+    {GROUP_WORKERS, "cached-blocks", "N", "Most KV blocks that the prefix cache keeps; 0: none (default all)",
+     SETTING_NUMBER, offsetof(struct options, cached_blocks), LAUNCH_MAX_KV_BLOCKS, 0},
     {GROUP_WORKERS, "prefix-store", "MIB",
      "Memory in which workers share the KV blocks of prompts (default none)", SETTING_NUMBER,
      offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
     {GROUP_WORKERS, "threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
     {GROUP_WORKERS, "invariant", NULL,
-     "Answers that do not depend on what else runs, on a GPU too; slower there", SETTING_NUMBER,
+     "Make answers independent of what else runs, also on a GPU; slower there", SETTING_NUMBER,
      offsetof(struct options, invariant), 1, 0},
     {GROUP_WORKERS, "cublas", "ROWS",
-     "Multiply steps of ROWS rows or more that read a prompt by cuBLASLt on a GPU: off, auto or a number "
-     "(default off)",
+     "On a GPU, use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)",
      SETTING_TEXT, offsetof(struct options, cublas), OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_POOL, "rundir", "DIR", "Run directory (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
      SETTING_TEXT, offsetof(struct options, rundir), RUNDIR_PATH_MAX + 1, 0},
     {GROUP_POOL, "frame-us", "N",
-     "Put tokens made within so many microseconds into one frame; 0: never (default 250)", SETTING_NUMBER,
+     "Send tokens made within this many microseconds in one frame; 0: never (default 250)", SETTING_NUMBER,
      offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
-    {GROUP_POOL, "journal", "MIB", "Memory for answers that may be asked for again (default 256)",
+    {GROUP_POOL, "journal", "MIB", "Memory for answers that clients may request again (default 256)",
      SETTING_NUMBER, offsetof(struct options, journal), JOURNAL_MAX_MIB, 16},
     {GROUP_POOL, "retention", "SECONDS",
-     "Keep answers for so long after their end, if there is room (default 60)", SETTING_NUMBER,
+     "Keep answers this long after their end, if there is room (default 60)", SETTING_NUMBER,
      offsetof(struct options, retention), RETENTION_MAX_S, 1},
     {GROUP_POOL, "drain-seconds", "N",
-     "When told to end, end what is not finished after so many seconds (default 60)", SETTING_NUMBER,
+     "When told to end, end unfinished requests after this many seconds (default 60)", SETTING_NUMBER,
      offsetof(struct options, drain_seconds), DRAIN_MAX_S, 0},
-    {GROUP_POOL, "no-sandbox", NULL, "Let workers keep all rights of the user, to debug", SETTING_NUMBER,
+    {GROUP_POOL, "no-sandbox", NULL, "Do not confine workers, for debugging", SETTING_NUMBER,
      offsetof(struct options, no_sandbox), 1, 0},
-    {GROUP_POOL, "owner", "PID", "At the end, remove the run directory if process PID, our parent, is gone",
+    {GROUP_POOL, "owner", "PID", "On exit, remove the run directory if the parent process PID is gone",
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
     {GROUP_POOL, "supervision-fd", "FD", NULL, SETTING_NUMBER, offsetof(struct options, supervision_fd),
      INT32_MAX, 1},
@@ -135,46 +132,45 @@ static const struct setting {
      OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_NETWORK, "tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
      offsetof(struct options, tcp), OPTIONS_TEXT_MAX + 1, 0},
-    {GROUP_NETWORK, "public-host", "NAME",
-     "The name or address by which clients reach --tcp (default: its HOST)", SETTING_TEXT,
-     offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_NETWORK, "public-host", "NAME", "Name or address at which clients reach --tcp (default: its HOST)",
+     SETTING_TEXT, offsetof(struct options, public_host), OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_NETWORK, "curve-key", "FILE", "Encrypt TCP with this CURVE certificate (its secret file)",
      SETTING_TEXT, offsetof(struct options, curve_key), PATH_MAX, 0},
-    {GROUP_NETWORK, "client-keys", "DIR", "Let in over TCP only clients whose public certificates are in DIR",
+    {GROUP_NETWORK, "client-keys", "DIR", "Accept over TCP only clients whose public certificates are in DIR",
      SETTING_TEXT, offsetof(struct options, client_keys), PATH_MAX, 0},
-    {GROUP_NETWORK, "any-client", NULL, "Let in over TCP whoever knows the public key of --curve-key",
+    {GROUP_NETWORK, "any-client", NULL, "Accept over TCP any client that knows the public key of --curve-key",
      SETTING_NUMBER, offsetof(struct options, any_client), 1, 0},
     {GROUP_HTTP, "http", "HOST:PORT",
      "Also serve HTTP there, with a quern-gateway; auto: 127.0.0.1:8080, or another port if it is taken",
      SETTING_TEXT, offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
-    {GROUP_HTTP, "http-keys", "FILE", "Who may use it: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
+    {GROUP_HTTP, "http-keys", "FILE", "API keys: lines of NAME KEY, see quern-gateway(1)", SETTING_TEXT,
      offsetof(struct options, http_keys), PATH_MAX, 0},
-    {GROUP_HTTP, "http-hosts", "NAME,...", "Without keys: further names under which browsers reach it",
+    {GROUP_HTTP, "http-hosts", "NAME,...", "Without keys: further host names that browsers may use",
      SETTING_TEXT, offsetof(struct options, http_hosts), OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_HTTP, "http-tls-cert", "FILE", "Serve HTTPS with this certificate and its chain (PEM)",
      SETTING_TEXT, offsetof(struct options, http_tls_cert), PATH_MAX, 0},
     {GROUP_HTTP, "http-tls-key", "FILE", "The private key of that certificate (PEM)", SETTING_TEXT,
      offsetof(struct options, http_tls_key), PATH_MAX, 0},
-    {GROUP_HTTP, "http-log", "FILE", "Write a line of JSON there for each HTTP request", SETTING_TEXT,
+    {GROUP_HTTP, "http-log", "FILE", "Write a line of JSON to FILE for each HTTP request", SETTING_TEXT,
      offsetof(struct options, http_log), PATH_MAX, 0},
-    {GROUP_HTTP, "http-cors", "ORIGIN", "Let pages of ORIGIN use it: https://HOST, or * for all",
-     SETTING_TEXT, offsetof(struct options, http_cors), OPTIONS_TEXT_MAX + 1, 0},
-    {GROUP_HTTP, "http-open", NULL, "Serve other machines without keys, whoever asks", SETTING_NUMBER,
+    {GROUP_HTTP, "http-cors", "ORIGIN", "Allow web pages of ORIGIN: https://HOST, or * for all", SETTING_TEXT,
+     offsetof(struct options, http_cors), OPTIONS_TEXT_MAX + 1, 0},
+    {GROUP_HTTP, "http-open", NULL, "Serve other machines without keys", SETTING_NUMBER,
      offsetof(struct options, http_open), 1, 0},
-    {GROUP_HTTP, "http-max-tokens", "N", "Tokens of an answer where a request does not say (default 1024)",
+    {GROUP_HTTP, "http-max-tokens", "N", "Max tokens of an answer if the request sets none (default 1024)",
      SETTING_NUMBER, offsetof(struct options, http_max_tokens), INT32_MAX, 1},
-    {GROUP_HTTP, "http-body-kb", "N", "Most of the body of a request, in KiB (default 8192)", SETTING_NUMBER,
+    {GROUP_HTTP, "http-body-kb", "N", "Largest request body, in KiB (default 8192)", SETTING_NUMBER,
      offsetof(struct options, http_body_kb), 1 << 20, 1},
     {GROUP_CLIENTS, "client-requests", "N",
-     "Most requests of a client, its key or session, that have not ended (default: its share)",
-     SETTING_NUMBER, offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
+     "Most unfinished requests of a client, by key or session (default: its share)", SETTING_NUMBER,
+     offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
     {GROUP_CLIENTS, "client-sessions", "N", "Most sessions of a client with a key (default 4096)",
      SETTING_NUMBER, offsetof(struct options, client_sessions), SESSION_MAX, 1},
     {GROUP_CLIENTS, "client-subscriptions", "N",
      "Most subscriptions of the stream of a client with a key (default 8192, or two for each session)",
      SETTING_NUMBER, offsetof(struct options, client_subscriptions), ALLOWANCE_MAX_SUBSCRIPTIONS, 1},
     {GROUP_CLIENTS, "client-tokens", "N",
-     "Most tokens a minute of a client with a key, read and made (default: no bound)", SETTING_NUMBER,
+     "Most tokens a minute of a client with a key, prompts and answers (default: no limit)", SETTING_NUMBER,
      offsetof(struct options, client_tokens), INT32_MAX, 1},
 };
 #define N_SETTINGS (sizeof settings / sizeof *settings)
@@ -235,7 +231,7 @@ struct reading {
 static int note_line(struct reading *reading, size_t i, unsigned line, const char *name, struct error *err)
 {
     if (reading->lines[i] > 0)
-        return error_set(err, -EINVAL, "%s: line %u gives it already", name, reading->lines[i]);
+        return error_set(err, -EINVAL, "%s: already set in line %u", name, reading->lines[i]);
     reading->lines[i] = line;
     return 0;
 }
@@ -250,7 +246,7 @@ static int take_setting(void *arg, unsigned line, const char *name, const char *
     while (i < N_SETTINGS && (is_model || !settings[i].help || strcmp(settings[i].name, name) != 0))
         i++;
     if (i == N_SETTINGS && !is_model)
-        return error_set(err, -EINVAL, "there is no setting \"%.80s\"", name);
+        return error_set(err, -EINVAL, "unknown setting \"%.80s\"", name);
     bool may_repeat = !is_model && settings[i].type == SETTING_ALIASES;
     int r = may_repeat ? 0 : note_line(reading, i, line, name, err);
     if (r < 0)
@@ -283,7 +279,7 @@ static error_t take_option(int key, char *value, struct argp_state *state)
         walk->options->config[0])
         argp_error(state, "no MODEL given, and %s names none", walk->options->config);
     if (key == ARGP_KEY_ARG && state->arg_num > 0)
-        argp_error(state, "one MODEL only; \"%s\" is one too many", value);
+        argp_error(state, "only one MODEL is allowed; unexpected \"%s\"", value);
     bool known = key == ARGP_KEY_ARG || key == KEY_CONFIG ||
                  (key >= KEY_SETTING && key < KEY_SETTING + (int)N_SETTINGS);
     if (!known)
@@ -307,8 +303,8 @@ int options_check_guarded(const struct options *options, struct error *err)
                          options->tcp);
     if (options->client_keys[0] == 0 && !options->any_client)
         return error_set(err, -EPERM,
-                         "tcp: %s is not a loopback address: give --client-keys, the folder of keys that it "
-                         "lets in, or let in whoever knows the server's (--any-client)",
+                         "tcp: %s is not a loopback address: give --client-keys, a folder of accepted keys, "
+                         "or accept any client that knows the server's key (--any-client)",
                          options->tcp);
     return 0;
 }
@@ -338,9 +334,9 @@ static int check_http(const struct options *options, struct error *err)
                  {"http-body-kb", options->http_body_kb ? "1" : ""}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
         if (parts[i].value[0])
-            return error_set(err, -EINVAL, "%s: it is for HTTP, and no http is given", parts[i].name);
+            return error_set(err, -EINVAL, "%s: requires http", parts[i].name);
     if (!options->http_tls_cert[0] != !options->http_tls_key[0])
-        return error_set(err, -EINVAL, "http-tls-cert and http-tls-key go together");
+        return error_set(err, -EINVAL, "http-tls-cert and http-tls-key must be given together");
     bool named = options->http[0] && strcmp(options->http, OPTIONS_HTTP_AUTO) != 0;
     int r = named ? listen_check(options->http, err) : 0;
     return r < 0 ? error_prefix(err, r, "http") : 0;
@@ -360,8 +356,7 @@ static int check_public_host(const char *host, struct error *err)
     if (inet_pton(AF_INET6, inner, &address) == 1)
         return 0;
     return error_set(err, -EINVAL,
-                     "public-host: \"%.80s\" is neither a name nor an address (those of IPv6 in brackets)",
-                     host);
+                     "public-host: \"%.80s\" is neither a name nor an address (IPv6 in brackets)", host);
 }
 
 /* Unless they are given: of a client with so many sessions. */
@@ -408,9 +403,9 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
         take_option,
         "[MODEL]",
         "Serves MODEL, a GGUF file or a folder with SafeTensors, to the clients of the run directory with a "
-        "pool of worker processes. Without MODEL and --config: the demo model, by HTTP too.\v"
-        "Ctrl-C or SIGTERM finishes what was asked and refuses new requests; after --drain-seconds, or at a "
-        "second one, what is not finished ends.",
+        "pool of worker processes. Without MODEL and --config, serves the demo model, also by HTTP.\vCtrl-C "
+        "or SIGTERM finishes the requests under way and refuses new ones; after --drain-seconds, or at a "
+        "second signal, unfinished requests end.",
         NULL,
         NULL,
         NULL};
@@ -438,23 +433,18 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     if (walk.result == 0 && options.public_host[0])
         walk.result = check_public_host(options.public_host, err);
     if (walk.result == 0 && options.public_host[0] && !options.tcp[0])
-        walk.result =
-            error_set(err, -EINVAL, "public-host: it is where clients reach TCP, and no tcp is given");
+        walk.result = error_set(err, -EINVAL, "public-host: requires tcp");
     /* Whoever gives a key expects a pool on the network, and an encrypted one. */
     if (walk.result == 0 && options.curve_key[0] && !options.tcp[0])
-        walk.result = error_set(err, -EINVAL, "curve-key: it encrypts TCP, and no tcp is given");
+        walk.result = error_set(err, -EINVAL, "curve-key: requires tcp");
     if (walk.result == 0 && options.any_client && options.client_keys[0])
-        walk.result = error_set(err, -EINVAL,
-                                "any-client: it lets in whoever knows the curve-key, and client-keys says "
-                                "who is let in");
+        walk.result = error_set(err, -EINVAL, "any-client and client-keys exclude each other");
     if (walk.result == 0 && options.client_keys[0] && !options.curve_key[0])
-        walk.result = error_set(err, -EINVAL,
-                                "client-keys: clients have keys where the pool has one, and no "
-                                "curve-key is given");
+        walk.result = error_set(err, -EINVAL, "client-keys: requires curve-key");
     if (walk.result == 0 && options.invariant && options.cublas[0] && strcmp(options.cublas, "off") != 0)
         walk.result = error_set(err, -EINVAL,
-                                "cublas: its products depend on how many rows a step has, which invariant "
-                                "rules out");
+                                "cublas and invariant exclude each other: cuBLASLt's results depend on the "
+                                "number of rows in a step");
     if (walk.result == 0)
         walk.result = check_http(&options, err);
     if (options.client_subscriptions == 0)

@@ -42,7 +42,7 @@ bool credit_total_woken(const struct credit_total *total);
 
 struct credit; /* of one connection */
 
-/* NULL when memory is short. */
+/* NULL when out of memory. */
 struct credit *credit_new(struct credit_total *total);
 
 /* Takes NULL. What is under way goes on being counted in the total. Returns NULL. */

@@ -24,7 +24,7 @@ static const char *describe(enum intake_reason reason, char *text, size_t size)
                  INTAKE_MAX_CONNECTION_BYTES >> 20);
         return text;
     case INTAKE_ALL_BYTES:
-        snprintf(text, size, "whose messages took longest, when those of all had more than %zu MiB",
+        snprintf(text, size, "with the slowest messages, when all together exceeded %zu MiB",
                  INTAKE_MAX_BYTES >> 20);
         return text;
     case INTAKE_SUBSCRIPTIONS_BYTES:
@@ -43,12 +43,12 @@ static const char *describe(enum intake_reason reason, char *text, size_t size)
                  2 * INTAKE_SUBSCRIBER_CURVE_BYTES);
         return text;
     case INTAKE_NOT_LET_IN:
-        snprintf(text, size, "with more than %d bytes before they were let in", HANDSHAKE_MAX_BYTES);
+        snprintf(text, size, "with more than %d bytes before authentication", HANDSHAKE_MAX_BYTES);
         return text;
     case INTAKE_TIMED_PING:
-        return "with a PING that has a time";
+        return "with a PING that has a time to live";
     case INTAKE_UNUSED:
-        snprintf(text, size, "by which no session said or heard anything for %d s", INTAKE_UNUSED_S);
+        snprintf(text, size, "whose sessions were all silent for %d s", INTAKE_UNUSED_S);
         return text;
     default:
         return "";
@@ -73,7 +73,7 @@ void intake_log_turn(struct intake_log *log, uint64_t now)
                      (unsigned long long)(closed[i] - log->said[i]),
                      describe((enum intake_reason)i, text, sizeof text));
     }
-    log_warn("closed %s for what they did (%llu in all): %s", amount_of(more, "connection").text,
+    log_warn("closed %s for violations (%llu in all): %s", amount_of(more, "connection").text,
              (unsigned long long)all, line);
     memcpy(log->said, closed, sizeof log->said);
     log->said_ns = now;

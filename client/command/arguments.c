@@ -51,5 +51,5 @@ int argument_model(int key, char *arg, struct argp_state *state, const char **re
 void argument_refuse_model(struct argp_state *state, const char *word)
 {
     if (prompt_names_model(word))
-        argp_error(state, "\"%s\" looks like a model file, not like a prompt: give it with --model", word);
+        argp_error(state, "\"%s\" looks like a model file, not a prompt: give it with --model", word);
 }

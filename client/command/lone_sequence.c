@@ -51,7 +51,7 @@ static int open_backend(struct lone_sequence *sequence, const struct lone_sequen
     uint32_t n_blocks = backend_blocks_for(config->n_context);
     sequence->blocks = calloc(n_blocks, sizeof *sequence->blocks);
     if (!sequence->blocks)
-        return error_set(err, -ENOMEM, "no memory for %u blocks", n_blocks);
+        return error_set(err, -ENOMEM, "not enough memory for %u blocks", n_blocks);
     for (uint32_t i = 0; i < n_blocks; i++)
         sequence->blocks[i] = i;
     struct backend_config backend = {.model = config->model,

@@ -30,15 +30,15 @@ enum { GROUP_POOL = 1, GROUP_REQUEST };
 static const struct argp_child children[] = {{&pool_argp, 0, NULL, GROUP_POOL}, {0}};
 
 static const struct argp_option fixed_options[] = {
-    {"stop", KEY_STOP, "TEXT", 0, "End before this text; may be given several times", GROUP_REQUEST},
-    {"stop-id", KEY_STOP_ID, "ID", 0, "End after this token; may be given several times", GROUP_REQUEST},
+    {"stop", KEY_STOP, "TEXT", 0, "Stop before this text; may be given several times", GROUP_REQUEST},
+    {"stop-id", KEY_STOP_ID, "ID", 0, "Stop after this token; may be given several times", GROUP_REQUEST},
     {"logit-bias", KEY_LOGIT_BIAS, "ID:BIAS", 0,
      "Add BIAS, from -100 to 100, to the logit of this token; may be given several times", GROUP_REQUEST},
-    {"json-schema", KEY_JSON_SCHEMA, "FILE", 0, "Answer with JSON that this JSON Schema describes",
+    {"json-schema", KEY_JSON_SCHEMA, "FILE", 0, "Answer with JSON that matches this JSON Schema",
      GROUP_REQUEST},
     {"json-object", KEY_JSON_OBJECT, NULL, 0, "Answer with a JSON object", GROUP_REQUEST},
-    {"grammar", KEY_GRAMMAR, "FILE", 0, "Answer with what the rules of this GBNF file make", GROUP_REQUEST},
-    {"regex", KEY_REGEX, "TEXT", 0, "Answer with a text that this regular expression matches", GROUP_REQUEST},
+    {"grammar", KEY_GRAMMAR, "FILE", 0, "Answer with text that matches this GBNF grammar", GROUP_REQUEST},
+    {"regex", KEY_REGEX, "TEXT", 0, "Answer with text that matches this regular expression", GROUP_REQUEST},
 };
 #define N_FIXED (sizeof fixed_options / sizeof *fixed_options)
 
@@ -64,7 +64,7 @@ static void add_logit_bias(struct request_arguments *arguments, char *text, stru
     uint32_t id = 0;
     double bias = 0;
     if (request->n_logit_bias == SAMPLING_MAX_BIASES)
-        argp_error(state, "--logit-bias: at most %d of them", SAMPLING_MAX_BIASES);
+        argp_error(state, "--logit-bias: at most %d are allowed", SAMPLING_MAX_BIASES);
     if (!colon)
         argp_error(state, "--logit-bias: \"%s\" is not ID:BIAS", text);
     *colon = 0;
@@ -79,7 +79,7 @@ static void add_stop_id(struct request_arguments *arguments, const char *text, s
 {
     struct quern_request *request = &arguments->request;
     if (request->n_stop_ids == PROTO_MAX_STOP_IDS)
-        argp_error(state, "--stop-id: at most %d of them", PROTO_MAX_STOP_IDS);
+        argp_error(state, "--stop-id: at most %d are allowed", PROTO_MAX_STOP_IDS);
     arguments->stop_ids[request->n_stop_ids++] =
         (int32_t)argument_number(state, "--stop-id", text, 0, INT32_MAX);
 }
@@ -88,11 +88,10 @@ static void add_stop(struct request_arguments *arguments, const char *text, stru
 {
     struct quern_request *request = &arguments->request;
     if (request->n_stop == PROTO_MAX_STOPS)
-        argp_error(state, "--stop: at most %d of them", PROTO_MAX_STOPS);
+        argp_error(state, "--stop: at most %d are allowed", PROTO_MAX_STOPS);
     size_t len = strlen(text);
     if (len == 0 || len > PROTO_MAX_STOP_BYTES)
-        argp_error(state, "--stop: a text of 1 to %d bytes is needed, and this has %zu", PROTO_MAX_STOP_BYTES,
-                   len);
+        argp_error(state, "--stop: expected 1 to %d bytes, not %zu", PROTO_MAX_STOP_BYTES, len);
     arguments->stops[request->n_stop++] = text;
 }
 
@@ -116,7 +115,7 @@ static void read_grammar(struct request_arguments *arguments, enum quern_grammar
         buffer_append(&arguments->grammar, "", 1) < 0)
         argp_failure(state, EXIT_FAILURE, 0, "%s", err.text[0] ? err.text : "out of memory");
     if (strlen((const char *)arguments->grammar.data) + 1 < arguments->grammar.len)
-        argp_failure(state, EXIT_FAILURE, 0, "%s: has a zero byte", path);
+        argp_failure(state, EXIT_FAILURE, 0, "%s: contains a zero byte", path);
     arguments->request.grammar = (const char *)arguments->grammar.data;
 }
 

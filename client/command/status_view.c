@@ -42,9 +42,9 @@ static int parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option known[] = {
-    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
+    {"connect", KEY_CONNECT, "EP", 0, "Pool to use: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
-    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "Our own CURVE certificate there (its secret file)", 0},
+    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "This client's CURVE certificate (its secret file)", 0},
     {0},
 };
 

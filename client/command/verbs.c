@@ -24,7 +24,7 @@ static void print_list(const struct verb_table *table, FILE *out)
     fprintf(out, "Usage: %s %s [ARGUMENT...]\n\n", table->program, table->placeholder);
     for (const struct verb *verb = table->verbs; verb->name; verb++)
         fprintf(out, "  %-11s %s\n", verb->name, verb->summary);
-    fprintf(out, "\n`%s %s --help' says more.\n", table->program, table->placeholder);
+    fprintf(out, "\nSee `%s %s --help' for more.\n", table->program, table->placeholder);
 }
 
 static unsigned least(unsigned a, unsigned b, unsigned c)
@@ -77,7 +77,7 @@ static int refuse(const struct verb_table *table, const char *word)
     if (word[0] == '-')
         fprintf(stderr, "%s: unrecognized option '%s'", table->program, word);
     else
-        fprintf(stderr, "%s: there is no %s \"%s\"", table->program, table->noun, word);
+        fprintf(stderr, "%s: unknown %s \"%s\"", table->program, table->noun, word);
     if (meant)
         fprintf(stderr, "; did you mean \"%s\"?", meant->name);
     fprintf(stderr, "\nTry `%s --help' for more information.\n", table->program);

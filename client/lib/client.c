@@ -37,7 +37,8 @@ static int resolve(const char *wanted, char ret_endpoint[256], struct error *err
     }
     if (wanted && wanted[0] != '/' && wanted[0] != '.')
         return error_set(err, -EINVAL,
-                         "%.200s is no endpoint: ipc://PATH, tcp://HOST:PORT, or a run directory", wanted);
+                         "%.200s is not an endpoint: ipc://PATH, tcp://HOST:PORT, or a run directory",
+                         wanted);
     int r = rundir_path(wanted, folder, err);
     if (r < 0)
         return r;
@@ -49,7 +50,7 @@ static int resolve(const char *wanted, char ret_endpoint[256], struct error *err
     if (r == 0 && access(socket_path, F_OK) < 0)
         r = -errno;
     if (r == -ENOENT)
-        return error_set(err, r, "no pool runs in %s (there is no %s)", folder, socket_path);
+        return error_set(err, r, "no pool is running in %s (%s does not exist)", folder, socket_path);
     if (r < 0)
         return error_set(err, r, "%s: %s", socket_path, strerror(-r));
     snprintf(ret_endpoint, 256, "ipc://%s", socket_path);
@@ -67,9 +68,10 @@ static int find_server_key(const char *named, struct certificate *ret_server, st
 {
     if (access(named, F_OK) == 0 || !certificate_is_key(named)) {
         int r = certificate_read(named, ret_server, err);
-        return r == -ENOENT ? error_set(err, r, "server key \"%s\": neither a file nor %d characters of Z85",
-                                        named, CERTIFICATE_KEY_LEN)
-                            : r;
+        return r == -ENOENT
+                   ? error_set(err, r, "server key \"%s\" is neither a file nor %d characters of Z85", named,
+                               CERTIFICATE_KEY_LEN)
+                   : r;
     }
     strcpy(ret_server->public_key, named);
     return 0;
@@ -109,7 +111,7 @@ static int encrypt(struct quern *client, const struct keys *keys, struct error *
     void *const sockets[] = {client->dealer, client->stream};
     struct certificate server = {0}, own = {0};
     if (strncmp(client->endpoint, "tcp://", 6) != 0)
-        return error_set(err, -EINVAL, "%s is not reached by TCP, and takes no key", client->endpoint);
+        return error_set(err, -EINVAL, "%s is not a TCP endpoint and takes no key", client->endpoint);
     int r = find_server_key(keys->server, &server, err);
     if (r == 0)
         r = find_own_key(keys->client, &own, err);
@@ -165,7 +167,7 @@ static int make_sockets(struct quern *client, const struct keys *keys, struct er
         return error_set(err, -errno, "ZeroMQ: %s", zmq_strerror(errno));
     int r = keys->server ? encrypt(client, keys, err) : 0;
     if (!keys->server && keys->client)
-        r = error_set(err, -EINVAL, "a client key takes the pool's server key too");
+        r = error_set(err, -EINVAL, "a client key requires the pool's server key");
     if (r < 0)
         return r;
     if (zmq_setsockopt(client->stream, ZMQ_SUBSCRIBE, &client->session, sizeof client->session) < 0 ||

@@ -16,7 +16,7 @@
 int outgoing_check_size(const struct quern *client, size_t len, struct error *err)
 {
     size_t max = client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
-    return len > max ? error_set(err, -EMSGSIZE, "the message has %s, the pool takes %s",
+    return len > max ? error_set(err, -EMSGSIZE, "the message has %s; the pool accepts %s",
                                  amount_of_bytes(len).text, amount_of_bytes(max).text)
                      : 0;
 }
@@ -25,7 +25,7 @@ int outgoing_check_size(const struct quern *client, size_t len, struct error *er
 static int say_unsent(const struct quern *client, struct error *err)
 {
     if (errno == EAGAIN)
-        return error_set(err, -EAGAIN, "too many messages to %s are under way already", client->endpoint);
+        return error_set(err, -EAGAIN, "too many messages to %s are already under way", client->endpoint);
     return error_set(err, -errno, "%s: %s", client->endpoint, zmq_strerror(errno));
 }
 

@@ -113,7 +113,7 @@ int quern_request_set(struct quern_request *request, const char *name, const cha
     while (i < N_PARAMETERS && strcmp(parameters[i].name, name) != 0)
         i++;
     if (i == N_PARAMETERS) {
-        error_set(&err, 0, "%.80s: there is no such parameter", name);
+        error_set(&err, 0, "%.80s: unknown parameter", name);
         return state_say(ret_err, -ENOENT, &err);
     }
     int r = read_value(field_of(&parameters[i]), value, (char *)request + parameters[i].in_request, &err);

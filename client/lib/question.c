@@ -89,7 +89,7 @@ static void add_room_of_worker(const struct worker_status *from, size_t *room, s
     WORKER_STATUS_FIELDS(ADD_ROOM)
 }
 
-/* False when memory is short: it is asked again. */
+/* False when out of memory: it is asked again. */
 static bool keep_status(struct quern *client, const struct message *message)
 {
     size_t n = message->status_ok.workers.n, room = message->status_ok.version.len + 1, n_pointers = 0;

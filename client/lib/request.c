@@ -106,7 +106,7 @@ int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *r
     memcpy(wanted.bytes, id.bytes, 16);
     struct request *request = state_find_request(client, &wanted);
     if (!request) {
-        error_set(&err, 0, "there is no such request, or it has ended");
+        error_set(&err, 0, "unknown request, or it has ended");
         return state_say(ret_err, -ENOENT, &err);
     }
     request->cancel_wanted = true;
@@ -339,7 +339,7 @@ static void request_forgotten(struct quern *client, struct request *request)
         begin_anew(client, request);
     } else {
         char text[128];
-        snprintf(text, sizeof text, "the broker no longer knows this request; %s had come",
+        snprintf(text, sizeof text, "the broker no longer knows this request; %s had arrived",
                  amount_of(request->next, "token").text);
         delivery_fail(client, request, "worker_lost", bytes_of_string(text), 0);
     }

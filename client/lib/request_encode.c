@@ -45,8 +45,8 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
 {
     int forms = (from->text != NULL) + (from->ids != NULL) + (from->messages != NULL);
     if (forms != 1)
-        return error_set(err, -EINVAL, "a request has one prompt: text, ids or messages; this one has %d",
-                         forms);
+        return error_set(err, -EINVAL,
+                         "a request needs exactly one prompt: text, ids or messages; this one has %d", forms);
     to->special = from->special;
     if (from->text) {
         to->form = PROMPT_TEXT;
@@ -126,10 +126,10 @@ static int check_limits(const struct limits *limits, const struct generation *ge
         {"bytes of a grammar", generation->grammar.text.len, limits->grammar_bytes},
     };
     if (!grammar_text_is_none(&generation->grammar) && limits->grammar_bytes == 0)
-        return error_set(err, -EMSGSIZE, "the pool knows no grammars");
+        return error_set(err, -EMSGSIZE, "the pool does not support grammars");
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         if (bounds[i].has > bounds[i].most)
-            return error_set(err, -EMSGSIZE, "the pool takes %zu %s, this request has %zu", bounds[i].most,
+            return error_set(err, -EMSGSIZE, "the pool accepts %zu %s; this request has %zu", bounds[i].most,
                              bounds[i].what, bounds[i].has);
     return 0;
 }
@@ -141,7 +141,7 @@ static int find_places(struct quern_encoded *encoded, struct error *err)
     struct bytes id, seed;
     if (!message_find(all, "id", &id) || id.len != 2 + sizeof(struct id128) ||
         !message_find(all, "seed", &seed) || seed.len != 1 + sizeof(uint64_t))
-        return error_set(err, -EINVAL, "generate: it has no id and seed where they were written");
+        return error_set(err, -EINVAL, "generate: the id or the seed is missing");
     encoded->id_at = (size_t)((const uint8_t *)id.data - encoded->bytes.data) + 2;
     encoded->seed_at = (size_t)((const uint8_t *)seed.data - encoded->bytes.data) + 1;
     return 0;

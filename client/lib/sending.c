@@ -33,8 +33,8 @@ int sending_check(struct quern *client, const struct quern_encoded *encoded, str
     client->room_wanted = true;
     client->room_made = false;
     return error_set(err, -EAGAIN,
-                     "too much is under way already: %zu bytes of requests that the pool has not "
-                     "accepted, and %zu more are too many",
+                     "too much is under way: %zu bytes of requests that the pool has not yet accepted; %zu "
+                     "more do not fit",
                      had, more);
 }
 
@@ -95,7 +95,7 @@ bool sending_end_unwanted(struct quern *client, struct request *request)
     return true;
 }
 
-/* Sends the first request of the tenant whose turn it is. If the socket is full or memory is short, the next
+/* Sends the first request of the tenant whose turn it is. If the socket is full or out of memory, the next
  * round tries again. False: nothing can be sent now. */
 static bool send_next(struct quern *client)
 {

@@ -72,7 +72,7 @@ void session_forget_models(struct quern *client)
     client->n_models = 0;
 }
 
-/* False when memory is short. */
+/* False when out of memory. */
 static bool remember_models(struct quern *client, const struct model_info *from, size_t n)
 {
     session_forget_models(client);
@@ -134,7 +134,7 @@ void session_hello_ok(struct quern *client, const struct message *message)
     }
     const struct bytes *stream = choose_stream(client, &message->hello_ok.stream);
     if (!stream) {
-        snprintf(text, sizeof text, "the pool at %.160s told no endpoint of its stream that is reached so",
+        snprintf(text, sizeof text, "the pool at %.160s did not name a stream endpoint of this kind",
                  client->endpoint);
         break_for_good(client, -EPROTO, text);
         return;
@@ -212,7 +212,7 @@ static void judge_patience(struct quern *client)
         snprintf(text, sizeof text, "the broker at %s has not answered for %.1f s", client->endpoint,
                  (double)silent / CLOCK_NS_PER_S);
     else
-        snprintf(text, sizeof text, "the session at %s was lost, and could not be opened again for %.1f s",
+        snprintf(text, sizeof text, "the session at %s was lost, and could not be reopened for %.1f s",
                  client->endpoint, (double)closed / CLOCK_NS_PER_S);
     break_for_good(client, -ETIMEDOUT, text);
 }

@@ -94,7 +94,7 @@ void state_drop_encoded(struct request *request)
 
 /* ---- what the pool has not accepted ---- */
 
-/* The tenant's sender, made if need be; NULL when memory is short. */
+/* The tenant's sender, made if need be; NULL when out of memory. */
 static struct sender *sender_for(struct quern *client, const char *tenant)
 {
     struct sender *sender;

@@ -188,7 +188,7 @@ struct quern {
 
 /* The request of that id that has not ended, or NULL. */
 struct request *state_find_request(struct quern *client, const struct id128 *id);
-/* A new one, in the table; NULL when memory is short. */
+/* A new one, in the table; NULL when out of memory. */
 struct request *state_add_request(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg);
 /* Out of the table, and freed. */
 void state_remove_request(struct quern *client, struct request *request);

@@ -119,7 +119,7 @@ static void end_as_lost(struct quern *client, struct request *request)
 }
 
 /* One frame of a page. False when no further one of it is to be looked at: the request is over, and freed; or
- * memory is short, and the timer asks for the page again. */
+ * out of memory, and the timer asks for the page again. */
 static bool apply_replayed(struct quern *client, struct request *request, struct bytes bytes)
 {
     struct message message;
@@ -129,7 +129,7 @@ static bool apply_replayed(struct quern *client, struct request *request, struct
     if (r != 0 || message.kind != MESSAGE_FRAME ||
         memcmp(message.frame.id.bytes, request->id.bytes, 16) != 0) {
         delivery_fail(client, request, "internal",
-                      BYTES_LITERAL("the broker replayed something that is no frame of this request"), 0);
+                      BYTES_LITERAL("the broker replayed a frame of another request"), 0);
         return false;
     }
     if (leaves_gap(request, &message.frame)) {

@@ -155,8 +155,8 @@ static void print_parameters(void)
 {
     const struct field_table *table = field_table_of(MESSAGE_GENERATE);
     printf("\nclass Parameters(TypedDict, total=False):\n"
-           "    \"\"\"What `generate` and `chat` take beside the prompt. What is left out is as the protocol "
-           "says.\"\"\"\n\n");
+           "    \"\"\"Parameters of `generate` and `chat` besides the prompt. Those left out have the "
+           "protocol's defaults.\"\"\"\n\n");
     for (unsigned i = 0; i < table->n; i++) {
         const struct field *field = &table->fields[i];
         if (field->type == FIELD_ID || field->type == FIELD_PROMPT ||

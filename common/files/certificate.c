@@ -59,7 +59,7 @@ static int take_key(struct reader *reader, const char *key_name, const char *val
     if (value[0] == '"' || value[0] == '\'') {
         const char *close = strchr(value + 1, value[0]);
         if (!close)
-            return error_set(err, -EINVAL, "%s:%d: the quote of %s is not closed", reader->name, reader->line,
+            return error_set(err, -EINVAL, "%s:%d: unterminated quote after %s", reader->name, reader->line,
                              key_name);
         value++;
         len = (size_t)(close - value);
@@ -69,10 +69,10 @@ static int take_key(struct reader *reader, const char *key_name, const char *val
                          key_name, len, CERTIFICATE_KEY_LEN);
     size_t good = strspn(value, z85);
     if (good < len)
-        return error_set(err, -EINVAL, "%s:%d: %s is not Z85 at its character %zu", reader->name,
-                         reader->line, key_name, good + 1);
+        return error_set(err, -EINVAL, "%s:%d: %s: invalid Z85 at character %zu", reader->name, reader->line,
+                         key_name, good + 1);
     if (ret_key[0])
-        return error_set(err, -EINVAL, "%s:%d: a second %s", reader->name, reader->line, key_name);
+        return error_set(err, -EINVAL, "%s:%d: duplicate %s", reader->name, reader->line, key_name);
     memcpy(ret_key, value, len);
     ret_key[len] = 0;
     return 0;
@@ -115,7 +115,7 @@ static int parse_lines(struct reader *reader, char *text, struct error *err)
     if (strspn(reader->found.secret_key, "0") == CERTIFICATE_KEY_LEN)
         reader->found.secret_key[0] = 0;
     if (r == 0 && !reader->found.public_key[0])
-        r = error_set(err, -EINVAL, "%s: no CURVE certificate, it has no public-key", reader->name);
+        r = error_set(err, -EINVAL, "%s: not a CURVE certificate: no public-key", reader->name);
     return r;
 }
 
@@ -124,10 +124,10 @@ int certificate_parse(const void *data, size_t len, const char *name, struct cer
 {
     struct reader reader = {.name = name};
     if (len > FILE_MAX_BYTES)
-        return error_set(err, -EINVAL, "%s: no CURVE certificate, it is larger than %d bytes", name,
+        return error_set(err, -EINVAL, "%s: not a CURVE certificate: larger than %d bytes", name,
                          FILE_MAX_BYTES);
     if (len > 0 && memchr(data, 0, len))
-        return error_set(err, -EINVAL, "%s: no CURVE certificate, it has a zero byte", name);
+        return error_set(err, -EINVAL, "%s: not a CURVE certificate: contains a zero byte", name);
     char *text = strndup(len > 0 ? data : "", len);
     if (!text)
         return error_set(err, -ENOMEM, "out of memory");
@@ -189,7 +189,7 @@ int certificate_read_secret(const char *path, struct certificate *ret_certificat
         snprintf(beside, sizeof beside, "%s_secret", path);
         r = read_file(beside, &certificate, &status, err);
         if (r == -ENOENT)
-            return error_set(err, -EINVAL, "%s has no secret-key, and there is no %s to read", path, beside);
+            return error_set(err, -EINVAL, "%s has no secret-key, and %s does not exist", path, beside);
         path = beside;
         if (r == 0 && !certificate.secret_key[0])
             r = error_set(err, -EINVAL, "%s has no secret-key", path);
@@ -210,7 +210,7 @@ static int write_new(const char *path, mode_t mode, const char *text, struct err
 {
     char temporary[PATH_MAX];
     if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
-        return error_set(err, -ENAMETOOLONG, "%.80s… is too long a name", path);
+        return error_set(err, -ENAMETOOLONG, "%.80s…: name too long", path);
     int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
     if (fd < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
@@ -224,7 +224,7 @@ static int write_new(const char *path, mode_t mode, const char *text, struct err
         r = -errno;
     unlink(temporary);
     if (r == -EEXIST)
-        return error_set(err, r, "%s is there already, and keys are not overwritten", path);
+        return error_set(err, r, "%s already exists; keys are never overwritten", path);
     return r < 0 ? error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
@@ -234,11 +234,11 @@ int certificate_write(const char *folder, const char *name, const struct certifi
     char public_path[PATH_MAX], secret_path[PATH_MAX], text[1024];
     if (snprintf(public_path, sizeof public_path, "%s/%s", folder, name) >= PATH_MAX ||
         snprintf(secret_path, sizeof secret_path, "%s/%s_secret", folder, name) >= PATH_MAX)
-        return error_set(err, -ENAMETOOLONG, "%.80s… is too long a name", folder);
+        return error_set(err, -ENAMETOOLONG, "%.80s…: name too long", folder);
     if (access(public_path, F_OK) == 0)
-        return error_set(err, -EEXIST, "%s is there already, and keys are not overwritten", public_path);
+        return error_set(err, -EEXIST, "%s already exists; keys are never overwritten", public_path);
     snprintf(text, sizeof text,
-             "# A CURVE certificate with its secret key: whoever reads it can pass for this server.\n\n"
+             "# A CURVE certificate with its secret key: anyone who reads it can impersonate this server.\n\n"
              "metadata\ncurve\n    public-key = \"%s\"\n    secret-key = \"%s\"\n",
              certificate->public_key, certificate->secret_key);
     int r = write_new(secret_path, 0600, text, err);
@@ -246,7 +246,7 @@ int certificate_write(const char *folder, const char *name, const struct certifi
     if (r < 0)
         return r;
     snprintf(text, sizeof text,
-             "# A public CURVE certificate: give it to those who are to connect.\n\n"
+             "# A public CURVE certificate: give it to the clients that connect.\n\n"
              "metadata\ncurve\n    public-key = \"%s\"\n",
              certificate->public_key);
     r = write_new(public_path, 0644, text, err);

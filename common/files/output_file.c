@@ -81,9 +81,9 @@ static int open_target(struct output_file *file, bool regular_only, struct error
         return fail(file, -errno, err);
     size_t len = strlen(file->path);
     if (!exists && (len == 0 || file->path[len - 1] == '/'))
-        return error_set(err, -ENOENT, "\"%s\" is no name of a file", file->path);
+        return error_set(err, -ENOENT, "\"%s\" is not a file name", file->path);
     if (!exists && lstat(file->path, &there) == 0)
-        return error_set(err, -ENOENT, "%s: a link to a file that does not exist", file->path);
+        return error_set(err, -ENOENT, "%s: dangling symbolic link", file->path);
     bool is_stdout = exists && fstat(STDOUT_FILENO, &own) == 0 && same_file(&there, &own);
     file->direct = is_stdout || (exists && !S_ISREG(there.st_mode));
     if (file->direct && regular_only)
@@ -110,7 +110,7 @@ static int open_output(struct output_file *ret_file, const char *path, bool regu
 {
     struct output_file file = {.fd = -1, .path = strdup(path)};
     if (!file.path)
-        return error_set(err, -ENOMEM, "%s: no memory", path);
+        return error_set(err, -ENOMEM, "%s: out of memory", path);
     int r = open_target(&file, regular_only, err);
     if (r < 0)
         return output_file_discard(&file, r);

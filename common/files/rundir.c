@@ -42,10 +42,10 @@ int rundir_check(const char *path, struct error *err)
     if (!S_ISDIR(st.st_mode))
         return error_set(err, -ENOTDIR, "run directory %s is not a directory", path);
     if (st.st_uid != getuid())
-        return error_set(err, -EPERM, "run directory %s belongs to user %u, not to us (%u)", path,
-                         (unsigned)st.st_uid, (unsigned)getuid());
+        return error_set(err, -EPERM, "run directory %s belongs to user %u, not to the current user (%u)",
+                         path, (unsigned)st.st_uid, (unsigned)getuid());
     if ((st.st_mode & 0777) != 0700)
-        return error_set(err, -EPERM, "run directory %s has mode %04o, 0700 is required", path,
+        return error_set(err, -EPERM, "run directory %s has mode %04o; 0700 is required", path,
                          (unsigned)st.st_mode & 0777);
     return 0;
 }
@@ -66,7 +66,7 @@ int rundir_lock(const char *path, int *ret_fd, struct error *err)
         int r = errno == EWOULDBLOCK ? -EBUSY : -errno;
         close(fd);
         if (r == -EBUSY)
-            return error_set(err, r, "another pool runs in %s (its lock is held)", path);
+            return error_set(err, r, "another pool is running in %s (it holds the lock)", path);
         return error_set(err, r, "%s: %s", path, strerror(-r));
     }
     *ret_fd = fd;

@@ -41,10 +41,10 @@ int secret_file_read(const char *path, size_t most, struct secret_file *ret_file
     if (r == 0 && !S_ISREG(file.status.st_mode))
         r = error_set(err, -EINVAL, "%s: not a regular file", path);
     else if (r < 0 || (r = read_all(fd, most, &file)) < 0)
-        r == -EFBIG ? error_set(err, r, "%s has more than %zu bytes", path, most)
+        r == -EFBIG ? error_set(err, r, "%s is larger than %zu bytes", path, most)
                     : error_set(err, r, "%s: %s", path, strerror(-r));
     else if (memchr(file.text, 0, file.len))
-        r = error_set(err, -EINVAL, "%s has a zero byte, and is no text", path);
+        r = error_set(err, -EINVAL, "%s contains a zero byte", path);
     if (fd >= 0)
         close(fd);
     if (r == 0)

@@ -80,11 +80,11 @@ static int check_reach(const struct sockaddr *address, bool open, const char *na
 {
     if (open || is_loopback(address))
         return 0;
-    return error_set(err, -EPERM,
-                     "%s can be reached from other machines, and anybody there could use the pool: "
-                     "give a file of keys (--keys; with serve, --http-keys), or, if that is meant, --open "
-                     "(with serve, --http-open)",
-                     name);
+    return error_set(
+        err, -EPERM,
+        "%s is reachable from other machines, so anyone there could use the pool: give a key file (--keys; "
+        "with serve, --http-keys) or allow it with --open (with serve, --http-open)",
+        name);
 }
 
 int listen_on(const char *host_port, bool open, char ret_address[LISTEN_ADDRESS], struct error *err)
@@ -116,7 +116,7 @@ int listen_adopt(int fd, bool open, char ret_address[LISTEN_ADDRESS], struct err
     if (flags < 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0 || !listens ||
         getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
         (address.ss_family != AF_INET && address.ss_family != AF_INET6))
-        return error_set(err, -EINVAL, "descriptor %d is not a TCP socket that listens", fd);
+        return error_set(err, -EINVAL, "descriptor %d is not a listening TCP socket", fd);
     say_address(fd, name);
     int r = check_reach((const struct sockaddr *)&address, open, name, err);
     if (r < 0)
@@ -138,7 +138,7 @@ int listen_passed(int *ret_fd, struct error *err)
     if (owner != (uint32_t)getpid()) /* meant for another process */
         n = 0;
     if (n > 1)
-        return error_set(err, -EINVAL, "LISTEN_FDS: %u sockets were passed, where one is served", n);
+        return error_set(err, -EINVAL, "LISTEN_FDS: %u sockets passed, expected one", n);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");

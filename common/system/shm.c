@@ -36,8 +36,9 @@ static bool may_reach(size_t size)
 
 const char *shm_reason(int code)
 {
-    return code == -EFBIG ? "beyond the limit of a file's size, which counts here (ulimit -f, LimitFSIZE)"
-                          : strerror(-code);
+    return code == -EFBIG
+               ? "exceeds the file size limit, which applies to shared memory (ulimit -f, LimitFSIZE)"
+               : strerror(-code);
 }
 
 int shm_commit(int fd, size_t offset, size_t size)

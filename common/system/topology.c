@@ -32,13 +32,13 @@ static int load(const char *synthetic, hwloc_topology_t *ret_hwloc, struct error
     setenv("HWLOC_PLUGINS_PATH", NO_PLUGINS, false);
     unsetenv("HWLOC_XMLFILE");
     if (hwloc_topology_init(&hwloc) < 0)
-        return error_set(err, -ENOMEM, "no memory for the topology of the machine");
+        return error_set(err, -ENOMEM, "not enough memory for the topology of the machine");
     hwloc_topology_set_flags(hwloc, FLAGS);
     int r = 0;
     if (synthetic && hwloc_topology_set_synthetic(hwloc, synthetic) < 0)
-        r = error_set(err, -EINVAL, "hwloc takes no topology \"%s\"", synthetic);
+        r = error_set(err, -EINVAL, "hwloc does not accept the topology \"%s\"", synthetic);
     if (r == 0 && hwloc_topology_load(hwloc) < 0)
-        r = error_set(err, -ENOMEM, "hwloc finds no topology of the machine");
+        r = error_set(err, -ENOMEM, "hwloc cannot read the machine's topology");
     if (r < 0)
         hwloc_topology_destroy(hwloc);
     else
@@ -165,7 +165,7 @@ int topology_new(const char *synthetic, struct topology **ret_topology, struct e
         hwloc_topology_destroy(hwloc);
     if (!topology || fill(topology, hwloc) < 0) {
         topology_free(topology);
-        return error_set(err, -ENOMEM, "no memory for the topology of the machine");
+        return error_set(err, -ENOMEM, "not enough memory for the topology of the machine");
     }
     if (!synthetic)
         cpu_quota_read("", &topology->quota);

@@ -212,8 +212,8 @@ static int check_twin(struct gate *gate, uint32_t i, uint32_t n, const struct ba
     const double most = gate->pass->invariant ? 0 : may_tip ? OFF_TIPPED : OFF_TWINS;
     if (!(off <= most * squares))
         return inspection_refuse(&gate->look,
-                                 "row %u of a decode of %u equal rows is not what the row is alone: the "
-                                 "squared error is %.2g of the squares, and may be %.2g",
+                                 "row %u of a decode of %u equal rows differs from the row computed alone: "
+                                 "relative squared error %.2g, limit %.2g",
                                  i, n, off / squares, most);
     return check_sample(gate, &greedy, 1, gate->others, result);
 }

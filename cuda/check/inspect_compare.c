@@ -24,7 +24,7 @@ int inspection_refuse(struct inspection *look, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return error_set(look->err, -ENODEV, "%s computes wrongly: %s",
+    return error_set(look->err, -ENODEV, "%s computes wrong results: %s",
                      device_properties(look->steps->device)->name, text);
 }
 

@@ -87,14 +87,14 @@ int device_count(uint32_t *ret_n, struct error *err)
     }
     cudaGetLastError();
     if (e == cudaErrorNoDevice || e == cudaSuccess)
-        return error_set(err, -ENODEV, "the driver shows no GPU of NVIDIA");
+        return error_set(err, -ENODEV, "the driver finds no NVIDIA GPU");
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
-        return error_set(err, -ENODEV, "there is no driver of NVIDIA");
+        return error_set(err, -ENODEV, "no NVIDIA driver");
     if (e == cudaErrorInsufficientDriver)
-        return error_set(err, -ENODEV, "the driver of NVIDIA is for CUDA %d.%d; this build needs %d.%d",
+        return error_set(err, -ENODEV, "the NVIDIA driver supports CUDA %d.%d; this build needs %d.%d",
                          driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
                          CUDART_VERSION % 1000 / 10);
-    return error_set(err, -ENODEV, "the driver of NVIDIA does not start: %s (%s)", text_of(e),
+    return error_set(err, -ENODEV, "the NVIDIA driver does not start: %s (%s)", text_of(e),
                      cudaGetErrorName(e));
 }
 
@@ -123,8 +123,8 @@ static int describe(struct device *device, uint32_t number, struct error *err)
     if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction ||
         e == cudaErrorUnsupportedPtxVersion)
         return error_set(err, -ENODEV,
-                         "GPU %u, %s of compute capability %d.%d, is none that this build has code for (%s)",
-                         number, p.name, p.major, p.minor, QUERN_CUDA_ARCHITECTURES);
+                         "GPU %u, %s of compute capability %d.%d: this build has no code for it (%s)", number,
+                         p.name, p.major, p.minor, QUERN_CUDA_ARCHITECTURES);
     if (e != cudaSuccess)
         return error_set(err, -EIO, "GPU %u, %s: %s (%s)", number, p.name, text_of(e), cudaGetErrorName(e));
     return 0;
@@ -149,7 +149,7 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
     if (r < 0)
         return r;
     if (number >= n)
-        return error_set(err, -ENODEV, "there is no GPU %u: there %s %u", number, n == 1 ? "is" : "are", n);
+        return error_set(err, -ENODEV, "no GPU %u: there %s %u", number, n == 1 ? "is" : "are", n);
     struct device *device = (struct device *)calloc(1, sizeof *device);
     if (!device)
         return error_set(err, -ENOMEM, "no memory");

@@ -91,7 +91,7 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
                          n == 1 ? "is" : "are", n);
     struct device *device = (struct device *)calloc(1, sizeof *device);
     if (!device)
-        return error_set(err, -ENOMEM, "no memory for the emulated device");
+        return error_set(err, -ENOMEM, "not enough memory for the emulated device");
     device->fault_at = emu_number("QUERN_EMU_FAULT", 0);
     device->stall_at = emu_number("QUERN_EMU_STALL", 0);
     device->flip_at = emu_number("QUERN_EMU_FLIP", 0);

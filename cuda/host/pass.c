@@ -35,15 +35,16 @@ TRAITS_ARE_KNOWN(26);
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
     if (workspace_padded(model->params.n_embd) > KERNELS_NORM_COLUMNS)
-        return error_set(err, -EINVAL, "the CUDA backend norms rows of up to %u; this %s model's have %u",
+        return error_set(err, -EINVAL,
+                         "the CUDA backend normalizes rows of up to %u; this %s model's have %u",
                          KERNELS_NORM_COLUMNS, model->params.architecture, model->params.n_embd);
     if (workspace_experts_used(model) > KERNELS_MOST_USED)
         return error_set(err, -EINVAL,
                          "the CUDA backend sends a row to up to %u experts; this %s model has %u",
                          KERNELS_MOST_USED, model->params.architecture, workspace_experts_used(model));
     if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
-        return error_set(err, -EINVAL, "a context of %u is beyond the model's %u learned positions",
-                         n_context, model->params.n_context);
+        return error_set(err, -EINVAL, "a context of %u exceeds the model's %u learned positions", n_context,
+                         model->params.n_context);
     return model_check_traits(model, MISSING, "the CUDA backend", err);
 }
 

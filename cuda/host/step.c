@@ -149,10 +149,10 @@ int steps_fail(struct steps *steps, int code)
     if (steps->failed == 0) {
         steps->failed = code;
         if (code == -ETIMEDOUT)
-            error_set(&steps->failure, code, "%s has done nothing for %u ms",
+            error_set(&steps->failure, code, "%s has made no progress for %u ms",
                       device_properties(steps->device)->name, device_properties(steps->device)->stall_ms);
         else
-            error_set(&steps->failure, code, "%s refused work: %s", device_properties(steps->device)->name,
+            error_set(&steps->failure, code, "%s rejected work: %s", device_properties(steps->device)->name,
                       strerror(-code));
     }
     return steps->failed;

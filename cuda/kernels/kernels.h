@@ -121,7 +121,7 @@ int kernels_multiply(struct device_stream *queue, const struct device_product *p
                      const struct device_activations *x, const struct multiply_step *step);
 
 /* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. -EINVAL: a
- * stride that is no multiple of 4, or of `out` none of 256. */
+ * stride that is not a multiple of 4, or of `out` none of 256. */
 struct activate_step {
     enum activation activation;
     const float *gate, *up; /* [rows][stride] */

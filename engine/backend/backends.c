@@ -22,7 +22,7 @@ static int load(const char *name, struct backend_choice *ret_choice, struct erro
     return r;
 }
 
-#define PASSED_OVER "the CPU is used and not the GPU"
+#define PASSED_OVER "using the CPU instead of the GPU"
 
 /* That a machine has no GPU, or a build no plugin for one, is nothing to talk about. */
 static struct backend_choice choose_best(const struct model *model)
@@ -57,7 +57,7 @@ int backend_check_name(const char *name, struct error *err)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return 0;
-    return error_set(err, -EINVAL, "there is no device \"%s\"; there are " QUERN_DEVICES, name);
+    return error_set(err, -EINVAL, "unknown device \"%s\"; available: " QUERN_DEVICES, name);
 }
 
 int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,

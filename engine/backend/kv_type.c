@@ -16,7 +16,7 @@ int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct err
             *ret_type = (enum backend_kv_type)i;
             return 0;
         }
-    return error_set(err, -EINVAL, "there is no KV type \"%s\"; there are f16 and q8_0", name);
+    return error_set(err, -EINVAL, "unknown KV type \"%s\" (f16 or q8_0)", name);
 }
 
 const char *kv_type_name(enum backend_kv_type type)

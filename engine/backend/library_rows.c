@@ -18,8 +18,8 @@ int library_rows_by_name(const char *name, uint32_t *ret_rows, struct error *err
         rows = LIBRARY_ROWS_AUTO;
     else if (strcmp(name, "off") != 0 &&
              number_read_u32(name, BACKEND_LEAST_LIBRARY_ROWS, MOST_ROWS, &rows, &unused) < 0)
-        return error_set(err, -EINVAL, "\"%s\" is neither off nor auto nor a number of rows from %d to %d",
-                         name, BACKEND_LEAST_LIBRARY_ROWS, MOST_ROWS);
+        return error_set(err, -EINVAL, "\"%s\" is not off, auto or a number of rows from %d to %d", name,
+                         BACKEND_LEAST_LIBRARY_ROWS, MOST_ROWS);
     *ret_rows = rows;
     return 0;
 }

@@ -104,8 +104,7 @@ static void null_close(struct backend *backend)
 static int null_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
     if (config->n_devices > 0 || config->weights || config->kv_type != BACKEND_KV_DEFAULT || config->profile)
-        return error_set(err, -ENOTSUP,
-                         "the null backend has no devices, no weights, no KV type and no kernels");
+        return error_set(err, -ENOTSUP, "the null backend has no devices, weights, KV types or kernels");
     struct backend *backend = calloc(1, sizeof *backend);
     if (!backend)
         return error_set(err, -ENOMEM, "null backend: out of memory");
@@ -127,8 +126,7 @@ static int null_open(const struct backend_config *config, struct backend **ret_b
     if (r < 0) {
         null_close(backend);
         return error_set(err, r,
-                         r == -EINVAL ? "the model has no token that may be sampled"
-                                      : "null backend: out of memory");
+                         r == -EINVAL ? "the model has no token to sample" : "null backend: out of memory");
     }
     *ret_backend = backend;
     return 0;

@@ -40,17 +40,17 @@ static int find(const char *name, char ret_path[PATH_MAX], struct error *err)
         if (n < PATH_MAX && access(ret_path, F_OK) == 0)
             return 0;
     }
-    return error_set(err, -ENOENT, "there is no quern-%s.so in %s%s%s", name, places[0],
+    return error_set(err, -ENOENT, "quern-%s.so not found in %s%s%s", name, places[0],
                      places[1] ? " or in " : "", places[1] ? places[1] : "");
 }
 
 static int check(const struct backend_plugin *plugin, const char *path, struct error *err)
 {
     if (!plugin)
-        return error_set(err, -ENOEXEC, "%s is no plugin of Quern: it has no symbol " PLUGIN_SYMBOL, path);
+        return error_set(err, -ENOEXEC, "%s is not a Quern plugin: it lacks the symbol " PLUGIN_SYMBOL, path);
     if (*plugin->interface != backend_interface)
         return error_set(err, -ENOEXEC,
-                         "%s is of another build than this program: of version %s and interface %016" PRIx64
+                         "%s is from another build than this program: version %s and interface %016" PRIx64
                          ", not " QUERN_VERSION " and %016" PRIx64,
                          path, plugin->version, *plugin->interface, backend_interface);
     return 0;

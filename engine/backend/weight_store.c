@@ -293,7 +293,7 @@ int weight_store_open(const struct weight_store_file *file, struct weight_store 
 {
     struct weight_store *store = calloc(1, sizeof *store);
     if (!store)
-        return error_set(err, -ENOMEM, "no memory for a store of weights");
+        return error_set(err, -ENOMEM, "not enough memory for a store of weights");
     *store = (struct weight_store){.file = *file, .fd = -1};
     int r = publish_wish(store);
     if (r == 0)
@@ -327,7 +327,7 @@ int weight_store_wait(struct weight_store *store, bool (*progress)(void *arg), v
                 progress(arg);
         }
         if (now - since > PATIENCE_NS)
-            return error_set(err, -ETIMEDOUT, "another worker that packs the same model makes no progress");
+            return error_set(err, -ETIMEDOUT, "another worker packing the same model makes no progress");
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
     }
     drop_before(store);

@@ -137,7 +137,7 @@ struct prefix *prefix_free(struct prefix *prefix)
 
 /* ---- spaces ---- */
 
-/* False when memory is short. */
+/* False when out of memory. */
 static bool add_space(struct prefix *prefix, struct space *space)
 {
     HASH_ADD(by_salt, prefix->spaces, salt, space->salt_len, space);

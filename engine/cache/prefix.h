@@ -45,7 +45,7 @@ int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blo
 struct prefix *prefix_free(struct prefix *prefix);
 
 /* The space of a salt, from the first prefix_enter until as many prefix_leave and the last of its nodes: 0
- * where there is no memory for it, or no block is ever kept: a space in which nothing is found. */
+ * where there is not enough memory for it, or no block is ever kept: a space in which nothing is found. */
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt);
 void prefix_leave(struct prefix *prefix, uint64_t space);
 

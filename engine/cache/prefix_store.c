@@ -80,7 +80,7 @@ static int settle(struct prefix_store *store, struct error *err)
     size_t place_bytes = sizeof(struct place) + store->kind.block_bytes;
     uint64_t n_sets = store->size > PAGE ? (store->size - PAGE) / (place_bytes * WAYS) : 0;
     if (n_sets < LEAST_SETS || n_sets > UINT32_MAX / WAYS)
-        return error_set(err, -ENOTSUP, "prefix store: %s have no room for %d blocks of %s",
+        return error_set(err, -ENOTSUP, "prefix store: %s cannot hold %d blocks of %s",
                          amount_of_bytes(store->size).text, LEAST_SETS * WAYS,
                          amount_of_bytes(store->kind.block_bytes).text);
     if (!atomic_compare_exchange_strong(&store->header->shape, &found, ours) && found != ours)

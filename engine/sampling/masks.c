@@ -318,7 +318,7 @@ bool mask_has_ended(const struct mask *mask, struct error *ret_reason)
     if (mask->failed != 0)
         error_set(ret_reason, 0, "%s", mask->failure.text);
     else
-        error_set(ret_reason, 0, "the grammar leaves none of the model's tokens to go on with");
+        error_set(ret_reason, 0, "no token of the model continues the grammar");
     return mask->failed == 0 && mask->complete;
 }
 

@@ -95,7 +95,7 @@ static void end_one(struct connections *connections, const struct connection *co
     if (!goes)
         return;
     if (may_say(connections, now))
-        log_warn("%u of %u connections are taken: the oldest without a request end for new ones",
+        log_warn("%u of %u connections are in use: the oldest idle ones are closed for new ones",
                  connections->n, connections->most);
     connections->counters->connections_ended++;
     connection_whole(goes);
@@ -130,7 +130,7 @@ bool connections_admit(struct connections *connections, const struct sockaddr *f
     if (addresses_have_room(&connections->addresses, from))
         return true;
     if (may_say(connections, clock_ns()))
-        log_warn("an address has %u connections: it gets no others", connections->addresses.most);
+        log_warn("an address has %u connections: refusing more from it", connections->addresses.most);
     connections->counters->connections_refused++;
     return false;
 }

@@ -54,7 +54,7 @@ struct connections {
 /* Whether a client may connect, as its address has not enough of them. */
 bool connections_admit(struct connections *connections, const struct sockaddr *from);
 
-/* A client connected. NULL when memory is short. */
+/* A client connected. NULL when out of memory. */
 struct connection *connection_new(struct connections *connections, int fd, const struct sockaddr *from);
 void connection_free(struct connections *connections, struct connection *connection);
 

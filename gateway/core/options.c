@@ -42,36 +42,35 @@ static const struct argp_option known[] = {
      "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
      0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or the file that holds it (CURVE)", 0},
-    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate at the pool (its secret file)",
+    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
-    {"keys", KEY_KEYS, "FILE", 0, "Serve only who has a key: lines of NAME KEY [requests=N] [tokens=N]", 0},
-    {"cors", KEY_CORS, "ORIGIN", 0, "Let pages of ORIGIN use it: https://HOST, or * for all", 0},
+    {"keys", KEY_KEYS, "FILE", 0, "Require API keys: lines of NAME KEY [requests=N] [tokens=N]", 0},
+    {"cors", KEY_CORS, "ORIGIN", 0, "Allow web pages of ORIGIN: https://HOST, or * for all", 0},
     {"hosts", KEY_HOSTS, "NAME,...", 0,
-     "Without keys: further names under which browsers reach it, or * for any", 0},
-    {"open", KEY_OPEN, NULL, 0, "Serve other machines too, whoever asks", 0},
+     "Without keys: further host names that browsers may use, or * for any", 0},
+    {"open", KEY_OPEN, NULL, 0, "Serve other machines without keys", 0},
     {"request-log", KEY_REQUEST_LOG, "FILE", 0,
-     "Write a line of JSON for each request there; SIGHUP opens it anew", 0},
+     "Write a line of JSON for each request to FILE; SIGHUP reopens it", 0},
     {"tls-cert", KEY_TLS_CERT, "FILE", 0, "Serve HTTPS with this certificate and its chain (PEM)", 0},
-    {"tls-key", KEY_TLS_KEY, "FILE", 0, "Its secret key (PEM), which others may not read", 0},
+    {"tls-key", KEY_TLS_KEY, "FILE", 0, "Its private key (PEM), not readable by others", 0},
     {"connections", KEY_CONNECTIONS, "N", 0, "Most connections at once (default 2048)", 0},
     {"address-connections", KEY_ADDRESS_CONNECTIONS, "N", 0,
-     "Most of one address but loopback (default: half of --connections; 0: no limit)", 0},
+     "Most connections of one address except loopback (default: half of --connections; 0: no limit)", 0},
     {"request-seconds", KEY_REQUEST_SECONDS, "N", 0,
-     "Close a connection on which no whole request has come for so many seconds (default 60)", 0},
-    {"body-kb", KEY_BODY_KB, "N", 0, "Most of the body of a request (default 8192)", 0},
-    {"bodies-mb", KEY_BODIES_MB, "N", 0,
-     "Most of the bodies of all requests, as they come and while they are needed (default 96)", 0},
+     "Close a connection without a complete request after this many seconds (default 60)", 0},
+    {"body-kb", KEY_BODY_KB, "N", 0, "Largest request body (default 8192)", 0},
+    {"bodies-mb", KEY_BODIES_MB, "N", 0, "Memory for the bodies of all requests (default 96)", 0},
     {"stream-kb", KEY_STREAM_KB, "N", 0,
-     "Cut off a client that leaves so much of its stream unread (default 1024)", 0},
-    {"streams-mb", KEY_STREAMS_MB, "N", 0, "Most of all answers that waits to be read (default 96)", 0},
-    {"max-tokens", KEY_MAX_TOKENS, "N", 0, "Tokens of an answer where a request does not say (default 1024)",
+     "Cut off a client with this much of its stream unread (default 1024)", 0},
+    {"streams-mb", KEY_STREAMS_MB, "N", 0, "Memory for all unread answers (default 96)", 0},
+    {"max-tokens", KEY_MAX_TOKENS, "N", 0, "Max tokens of an answer if the request sets none (default 1024)",
      0},
-    {"parent", KEY_PARENT, "PID", 0, "End when this process, our parent, does; it passes signals on", 0},
+    {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does; it passes signals on", 0},
     {"listen-fd", KEY_LISTEN_FD, "N", 0,
-     "Serve on the socket that listens and is inherited as descriptor N, in place of --listen", 0},
-    {"report-fd", KEY_REPORT_FD, "N", 0, "Tell the parent there when it serves, or why it does not", 0},
+     "Serve on the listening socket inherited as descriptor N, instead of --listen", 0},
+    {"report-fd", KEY_REPORT_FD, "N", 0, "Report to the parent on descriptor N when serving, or why not", 0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
-     "When told to end, end what is not finished after so many seconds (default 60)", 0},
+     "When told to end, end unfinished requests after this many seconds (default 60)", 0},
     {0}};
 
 static const struct argument arguments[] = {
@@ -106,13 +105,13 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_END:
         if (!options->tls_cert != !options->tls_key)
-            argp_error(state, "--tls-cert and --tls-key go together");
+            argp_error(state, "--tls-cert and --tls-key must be given together");
         if (options->hosts && !origin_hosts_are_valid(options->hosts))
             argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
                        options->hosts);
         return 0;
     case ARGP_KEY_ARG:
-        argp_error(state, "\"%s\" is one too many", value);
+        argp_error(state, "unexpected argument \"%s\"", value);
         return 0;
     default:
         return arguments_take(arguments, known, key, value, state, state->input);
@@ -127,7 +126,7 @@ void options_parse(int argc, char **argv, struct options *ret_options)
         NULL,
         "Serves a pool by HTTP: the interfaces of OpenAI, Anthropic and Ollama, and a page.\v"
         "SIGTERM or Ctrl-C refuses new requests and finishes those under way; after --drain-seconds, or at a "
-        "second one, what is not finished ends. SIGUSR1 leaves new connections to another gateway on the "
+        "second signal, unfinished requests end. SIGUSR1 leaves new connections to another gateway on the "
         "same socket, and ends it with the last of its own.",
         NULL,
         NULL,

@@ -6,6 +6,7 @@
 
 #include "gateway/core/parameters.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,11 +179,16 @@ static int take_bias(const char *path, const char *key, const json_t *value,
 {
     uint32_t id;
     if (number_read_u32(key, 0, INT32_MAX, &id, NULL) < 0)
-        return refuse_value(refusal, path, "%s: \"%.40s\" is no token id", path, key);
+        return refuse_value(refusal, path, "%s: \"%.40s\" is not a token id", path, key);
     double bias = json_number_value(value);
-    if (!json_is_number(value) || !(fabs(bias) <= SAMPLING_MAX_BIAS))
-        return refuse_value(refusal, path, "%s: the value of \"%.40s\" is no number from %d to %d", path, key,
-                            -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS);
+    if (!json_is_number(value))
+        return refuse_value(refusal, path, "%s: the value of \"%.40s\" is %s, not a number from %d to %d",
+                            path, key, json_in_kind(value), -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS);
+    if (!(fabs(bias) <= SAMPLING_MAX_BIAS)) {
+        struct error err;
+        error_out_of_range_real(&err, -EINVAL, "", bias, -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS);
+        return refuse_value(refusal, path, "%s of \"%.40s\": %s", path, key, err.text);
+    }
     *ret_bias = (struct quern_logit_bias){(int32_t)id, (float)bias};
     return 0;
 }
@@ -278,7 +284,7 @@ int parameters_prompt(void *into, const struct json_row *row, const char *path, 
     if (json_is_array(value) && json_array_size(value) == 1 && json_is_string(json_array_get(value, 0)))
         value = json_array_get(value, 0);
     if (json_is_array(value) && json_array_size(value) > 0 && json_is_string(json_array_get(value, 0)))
-        return refuse_value(refusal, path, "%s has %zu texts; one at a time is taken", path,
+        return refuse_value(refusal, path, "%s has %zu texts; only one is allowed", path,
                             json_array_size(value));
     if (json_is_array(value) && json_array_size(value) > 0)
         return parameters_ids(parameters, path, value, &parameters->request.ids, &parameters->request.n_ids,
@@ -299,7 +305,7 @@ static int finish_tools(struct parameters *parameters, struct refusal *refusal)
     if (parameters->tool_use == TOOLS_NONE)
         parameters->request.tools = NULL;
     if (parameters->request.tools && !parameters->request.messages)
-        return refuse_value(refusal, "tools", "tools go with messages");
+        return refuse_value(refusal, "tools", "tools require messages");
     return 0;
 }
 
@@ -320,7 +326,7 @@ static int finish_penalties(const struct parameters *parameters, struct refusal 
     for (size_t i = 0; i < sizeof none / sizeof *none && parameters->other_penalties; i++)
         if (none[i] < 0 || none[i] > 0)
             return refuse(refusal, 400, "unsupported_parameter", parameters->other_penalties,
-                          "%s is not supported beside penalties, which count the whole text",
+                          "%s is not supported with penalties, which count the whole text",
                           parameters->other_penalties);
     return 0;
 }
@@ -336,7 +342,7 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
         return refuse_value(refusal, missing, "%s is missing", missing);
     bool has_system = parameters->system && parameters->system[0];
     if (has_system && !as_user && !request->messages)
-        return refuse_value(refusal, "system", "system has no place beside a raw prompt");
+        return refuse_value(refusal, "system", "system is not allowed with a raw prompt");
     if (!has_system && !as_user)
         return 0;
     struct quern_message *messages = parameters_memory(parameters, request->n_messages + 2, sizeof *messages);

@@ -77,7 +77,7 @@ static void try_open(struct pool *pool, uint64_t now)
         quern_watch(pool->client, pool->watched);
 }
 
-/* The entry of that name, a new one if there is none; NULL when memory is short. */
+/* The entry of that name, a new one if there is none; NULL when out of memory. */
 static struct pool_model *model_entry(struct pool *pool, const char *name)
 {
     for (size_t i = 0; i < pool->n_models; i++)
@@ -260,7 +260,7 @@ int pool_check(const struct pool *pool, const char *model, struct refusal *refus
         return REFUSED;
     }
     if (pool->n_models == 0) {
-        refuse(refusal, 503, "loading", NULL, "no worker has said yet which model it serves");
+        refuse(refusal, 503, "loading", NULL, "no worker has reported its model yet");
         refusal->retry_after_s = 1;
         return REFUSED;
     }

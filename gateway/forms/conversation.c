@@ -17,7 +17,7 @@ static const json_t *text_of_part(const char *path, const json_t *part, struct r
     const char *type = json_string_value(json_object_get(part, "type"));
     const json_t *text = json_object_get(part, "text");
     if (!type) {
-        refuse_value(refusal, path, "%s is no object with a type", path);
+        refuse_value(refusal, path, "%s is not an object with a type", path);
         return NULL;
     }
     if (strcmp(type, "text") != 0) {
@@ -91,7 +91,7 @@ static int take_role(void *into, const struct json_row *row, const char *path, j
             message->message->role = roles[i][1];
             return 0;
         }
-    return refuse_value(refusal, path, "%s is none of system, developer, user, assistant and tool", path);
+    return refuse_value(refusal, path, "%s is not one of system, developer, user, assistant and tool", path);
 }
 
 static int take_content(void *into, const struct json_row *row, const char *path, json_t *value,

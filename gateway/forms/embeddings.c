@@ -93,7 +93,7 @@ static int check_dimensions(const struct embeddings_in *in, uint32_t n_embedding
     if (in->dimensions == 0 || in->dimensions == n_embedding)
         return 0;
     return refuse(refusal, 400, "unsupported_parameter", "dimensions",
-                  "dimensions is %u: the model's embeddings have %u numbers, and cannot be shortened",
+                  "dimensions is %u: the model's embeddings have %u numbers and cannot be shortened",
                   in->dimensions, n_embedding);
 }
 
@@ -109,7 +109,7 @@ static int hold(struct embeddings *e, size_t n, struct refusal *refusal)
         return REFUSED;
     if (bytes > most)
         return refuse(refusal, 400, "too_large", "input",
-                      "input has %s, of %zu numbers each; at most %zu fit into an answer",
+                      "input has %s, of %zu numbers each; an answer can hold %zu",
                       amount_of(e->in.n, "text").text, n, most / sizeof *e->numbers / n);
     if (!exchange_hold(e->exchange, bytes)) {
         exchange_no_room(refusal);

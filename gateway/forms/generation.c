@@ -345,11 +345,10 @@ static int form_of(const struct gateway *gateway, const struct parameters *param
 {
     const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
     *ret_form = tool_form_find(model ? model->tools : "");
-    return *ret_form
-               ? 0
-               : refuse(refusal, 400, "unsupported_parameter", "tools",
-                        "tools: the chat template of the model \"%.128s\" has no form for them that is known",
-                        model ? model->name : "");
+    return *ret_form ? 0
+                     : refuse(refusal, 400, "unsupported_parameter", "tools",
+                              "tools: the chat template of the model \"%.128s\" has no known form for them",
+                              model ? model->name : "");
 }
 
 /* Parsers look at the names of tools for as long as answers come. 0 or -ENOMEM. */

@@ -10,7 +10,7 @@ static int set_grammar(struct parameters *parameters, const char *path, enum que
                        const char *text, struct refusal *refusal)
 {
     if (parameters->request.grammar)
-        return refuse_value(refusal, path, "%s: the request has a grammar already", path);
+        return refuse_value(refusal, path, "%s: the request already has a grammar", path);
     parameters->request.grammar = text;
     parameters->request.grammar_kind = kind;
     return 0;
@@ -100,13 +100,14 @@ int grammar_response_format(void *into, const struct json_row *row, const char *
     struct parameters *parameters = into;
     const char *type = json_string_value(json_object_get(value, "type"));
     if (!json_is_object(value) || !type)
-        return refuse_value(refusal, path, "%s is no object with a type", path);
+        return refuse_value(refusal, path, "%s is not an object with a type", path);
     if (strcmp(type, "text") == 0)
         return 0;
     bool schema = strcmp(type, "json_schema") == 0;
     if (!schema && strcmp(type, "json_object") != 0)
-        return refuse_value(
-            refusal, path, "%s: the type \"%.40s\" is none of text, json_object and json_schema", path, type);
+        return refuse_value(refusal, path,
+                            "%s: the type \"%.40s\" is not one of text, json_object and json_schema", path,
+                            type);
     if (schema && !json_is_object(json_object_get(value, "json_schema")))
         return refuse_value(refusal, path, "%s has no json_schema", path);
     const char *before = parameters->request.grammar;

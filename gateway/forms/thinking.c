@@ -9,7 +9,7 @@
 static int refuse_thoughts(const char *path, const char *asked, struct refusal *refusal)
 {
     return refuse(refusal, 400, "unsupported_parameter", path,
-                  "%s: %s is not supported: thoughts are not told apart from the answer", path, asked);
+                  "%s: %s is not supported: thinking is not separated from the answer", path, asked);
 }
 
 int thinking_ollama(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -34,14 +34,15 @@ int thinking_effort(void *into, const struct json_row *row, const char *path, js
     while (effort && i < sizeof efforts / sizeof *efforts && strcmp(efforts[i], effort) != 0)
         i++;
     if (!effort || i == sizeof efforts / sizeof *efforts)
-        return refuse_value(refusal, path, "%s is none of none, minimal, low, medium, high and xhigh", path);
+        return refuse_value(refusal, path, "%s is not one of none, minimal, low, medium, high and xhigh",
+                            path);
     if (i == 0)
         parameters->without_thinking = row->key;
     else if (strcmp(effort, "medium") == 0) /* as much as there is where nobody says anything */
         parameters->with_thinking = row->key;
     else
         return refuse(refusal, 400, "unsupported_parameter", path,
-                      "%s: \"%s\" is not supported: how much a model thinks cannot be chosen", path, effort);
+                      "%s: \"%s\" is not supported: the amount of thinking cannot be chosen", path, effort);
     return 0;
 }
 
@@ -51,10 +52,10 @@ int thinking_anthropic(void *into, const struct json_row *row, const char *path,
     struct parameters *parameters = into;
     const char *type = json_string_value(json_object_get(value, "type"));
     if (!type)
-        return refuse_value(refusal, path, "%s is no object with a type", path);
+        return refuse_value(refusal, path, "%s is not an object with a type", path);
     if (strcmp(type, "disabled") != 0)
         return refuse(refusal, 400, "unsupported_parameter", path,
-                      "%s: the type \"%.40s\" is not supported: thoughts are not told apart from the answer",
+                      "%s: the type \"%.40s\" is not supported: thinking is not separated from the answer",
                       path, type);
     parameters->without_thinking = row->key;
     return 0;
@@ -65,8 +66,7 @@ int thinking_check(const struct parameters *parameters, bool thinks, struct refu
     const char *without = parameters->without_thinking, *with = parameters->with_thinking;
     if (without && thinks)
         return refuse(refusal, 400, "unsupported_parameter", without,
-                      "%s: this model thinks before it answers; switching that off is not supported",
-                      without);
+                      "%s: this model thinks before it answers; disabling that is not supported", without);
     if (with && !thinks)
         return refuse(refusal, 400, "unsupported_parameter", with,
                       "%s: this model does not think before it answers", with);

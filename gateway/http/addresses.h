@@ -21,7 +21,7 @@ struct addresses { /* zeroed but for `seed` and `most`: nobody has any */
 /* Whether one more may come from there. */
 bool addresses_have_room(const struct addresses *addresses, const struct sockaddr *from);
 
-/* Counts one. NULL: it is not counted, as it comes from loopback, or memory is short. */
+/* Counts one. NULL: it is not counted, as it comes from loopback, or out of memory. */
 struct address *addresses_take(struct addresses *addresses, const struct sockaddr *from);
 
 /* Takes NULL. */

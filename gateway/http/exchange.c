@@ -128,7 +128,7 @@ const char *exchange_request_header(const struct exchange *exchange, const char 
 /* Ends it before its answer has been taken. */
 static void cut(struct exchange *exchange, const char *what)
 {
-    log_warn("%s: %s %s is cut off: %s, %s not taken", exchange->peer, exchange->method, exchange->path, what,
+    log_warn("%s: %s %s cut off: %s, %s not sent", exchange->peer, exchange->method, exchange->path, what,
              amount_of_bytes(exchange->out.len - exchange->taken + exchange->held).text);
     exchange->limits->cut++;
     exchange_lost(exchange);
@@ -140,7 +140,7 @@ static void cut(struct exchange *exchange, const char *what)
 
 void exchange_no_room(struct refusal *refusal)
 {
-    refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much waits to be read by clients");
+    refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much output is waiting to be read by clients");
     refusal->retry_after_s = 1;
 }
 
@@ -372,7 +372,7 @@ bool exchange_write(struct exchange *exchange, const void *data, size_t len)
     }
     if (buffer_append(&exchange->out, data, len) < 0) {
         unread_give(&limits->unread, &exchange->unread, len);
-        cut(exchange, "memory is short");
+        cut(exchange, "out of memory");
         return false;
     }
     if (!exchange->late && exchange->out.len - exchange->taken > limits->one) {

@@ -129,9 +129,9 @@ static int take_single(struct framing *framing, enum framing_single which, struc
     if (which != FRAMING_ENCODING)
         return 0;
     if (framing->old)
-        return refuse_head(refusal, name, "HTTP/1.0 has no Transfer-Encoding");
+        return refuse_head(refusal, name, "HTTP/1.0 does not support Transfer-Encoding");
     if (value.len != strlen("chunked") || strncasecmp(text, "chunked", value.len) != 0)
-        return refuse_head(refusal, name, "the only Transfer-Encoding of a request is chunked");
+        return refuse_head(refusal, name, "the only supported Transfer-Encoding is chunked");
     return 0;
 }
 
@@ -139,14 +139,14 @@ int framing_field(struct framing *framing, struct bytes name, struct bytes value
 {
     char shown[64] = "";
     if (!is_token(name))
-        return refuse_head(refusal, NULL,
-                           "a header has a name with a space, a control character or none at all");
+        return refuse_head(refusal, NULL, "a header name is empty or has a space or a control character");
     memcpy(shown, name.data, name.len < sizeof shown ? name.len : sizeof shown - 1);
     if (has_control(value))
         return refuse_head(refusal, shown, "the header %s has a control character", shown);
     if (!follows(framing, name, value))
         return refuse_head(refusal, shown,
-                           "the header %s, or the one before, is not a single line with CR LF", shown);
+                           "the header %s, or the one before it, is not a single line ending in CR LF",
+                           shown);
     for (int i = 0; i < FRAMING_SINGLES; i++)
         if (strlen(singles[i]) == name.len && strncasecmp(singles[i], name.data, name.len) == 0)
             return take_single(framing, i, value, refusal);

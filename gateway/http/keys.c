@@ -34,7 +34,7 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
     char *rest, *name = strtok_r(line, blank, &rest), *secret = strtok_r(NULL, blank, &rest), *word;
     int r = 0;
     if (!secret)
-        return error_set(err, -EINVAL, "a line is NAME KEY [requests=N] [tokens=N]");
+        return error_set(err, -EINVAL, "expected NAME KEY [requests=N] [tokens=N]");
     *ret_key = (struct key){.secret_len = strlen(secret)};
     if (strlen(name) >= sizeof ret_key->name)
         return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);
@@ -67,9 +67,9 @@ static int make_list(struct bytes text, struct keys *keys, struct error *err)
 static int add(struct keys *keys, const struct key *key, struct error *err)
 {
     if (keys_find(keys, (struct bytes){key->secret, key->secret_len}))
-        return error_set(err, -EINVAL, "the key of %s stands there already", key->name);
+        return error_set(err, -EINVAL, "the key of %s is a duplicate", key->name);
     if (keys->n >= KEYS_MOST)
-        return error_set(err, -EINVAL, "there are more than %d keys", KEYS_MOST);
+        return error_set(err, -EINVAL, "more than %d keys", KEYS_MOST);
     keys->list[keys->n++] = *key;
     return 0;
 }
@@ -111,7 +111,7 @@ int keys_parse(struct bytes text, const char *name, struct keys *ret_keys, struc
     if (r == 0)
         r = take_lines(text, name, &keys, err);
     if (r == 0 && keys.n == 0)
-        r = error_set(err, -EINVAL, "%s: there is no key in it", name);
+        r = error_set(err, -EINVAL, "%s: no keys", name);
     if (r < 0)
         keys_deinit(&keys);
     else
@@ -126,7 +126,7 @@ int keys_read(const char *path, struct keys *ret_keys, struct error *err)
     if (r < 0)
         return r;
     if (file.status.st_mode & S_IRWXO)
-        r = error_set(err, -EPERM, "%s can be read by everybody; its mode must be 0600 or 0640", path);
+        r = error_set(err, -EPERM, "%s is readable by everyone; its mode must be 0600 or 0640", path);
     else
         r = keys_parse((struct bytes){file.text, file.len}, path, ret_keys, err);
     secret_file_deinit(&file);
@@ -174,7 +174,7 @@ int key_take(struct key *key, uint64_t tokens, struct refusal *refusal)
     if (!key)
         return 0;
     if (key->most_requests && key->requests >= key->most_requests)
-        r = refuse(refusal, 429, "rate_limit_exceeded", NULL, "%s of this key under way already",
+        r = refuse(refusal, 429, "rate_limit_exceeded", NULL, "this key already has %s under way",
                    amount_of(key->requests, "request").text);
     else if (key->most_tokens && tokens > key->most_tokens)
         r = refuse(refusal, 400, "too_many_tokens", NULL,
@@ -182,7 +182,7 @@ int key_take(struct key *key, uint64_t tokens, struct refusal *refusal)
                    (unsigned long long)tokens, (unsigned long long)key->most_tokens);
     else if (key->most_tokens && tokens > key->most_tokens - key->tokens)
         r = refuse(refusal, 429, "rate_limit_exceeded", NULL,
-                   "%llu tokens are asked for with this key already; it may have %llu at once",
+                   "this key already has %llu tokens requested; it may have %llu at once",
                    (unsigned long long)key->tokens, (unsigned long long)key->most_tokens);
     if (r != 0) {
         refusal->retry_after_s = refusal->status == 429;
@@ -214,7 +214,7 @@ int keys_ask(struct keys *keys, struct key *key, size_t bytes, struct refusal *r
     if (!is_share(key->asked.n, 1, all->n, KEYS_MOST_ASKED) ||
         (key->asked.n > 0 && !is_share(key->asked.bytes, bytes, all->bytes, KEYS_MOST_ASKED_BYTES))) {
         refuse(refusal, 429, "rate_limit_exceeded", NULL,
-               "%zu questions of this key, of %zu bytes, wait for a tokenizer already", key->asked.n,
+               "%zu questions of this key, of %zu bytes, are already waiting for a tokenizer", key->asked.n,
                key->asked.bytes);
         refusal->retry_after_s = 1;
         return REFUSED;

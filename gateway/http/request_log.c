@@ -33,12 +33,12 @@ void request_log_reopen(struct request_log *log)
 {
     int fd = open_file(log->path);
     if (fd < 0) {
-        log_error("%s: %s: requests are written to the file that was open", log->path, strerror(-fd));
+        log_error("%s: %s: requests are still written to the old file", log->path, strerror(-fd));
         return;
     }
     close(log->fd);
     log->fd = fd;
-    log_info("%s: opened anew", log->path);
+    log_info("%s: reopened", log->path);
 }
 
 void request_log_close(struct request_log *log)
@@ -162,9 +162,8 @@ void request_log_write(struct request_log *log, const struct request_line *line)
     log->written += r == 0;
     log->lost += r < 0;
     if (r < 0 && !log->failing)
-        log_error("%s: %s: requests are not written down", log->path, strerror(-r));
+        log_error("%s: %s: requests are not logged", log->path, strerror(-r));
     else if (r == 0 && log->failing)
-        log_info("%s: requests are written down again; %llu are not there", log->path,
-                 (unsigned long long)log->lost);
+        log_info("%s: requests are logged again; %llu are missing", log->path, (unsigned long long)log->lost);
     log->failing = r < 0;
 }

@@ -17,12 +17,11 @@ int json_in_parse(const void *data, size_t len, json_t **ret_object, struct refu
         return refuse_value(refusal, NULL, "the body is empty");
     json_t *json = json_loadb(data, len, JSON_REJECT_DUPLICATES, &error);
     if (!json && json_memory_limited())
-        return refuse(refusal, 413, "too_large", NULL,
-                      "the body has too many values for its size to be read");
+        return refuse(refusal, 413, "too_large", NULL, "the body has too many values for its size");
     if (!json && json_error_code(&error) == json_error_out_of_memory)
         return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
     if (!json && json_error_code(&error) == json_error_null_character)
-        return refuse_value(refusal, NULL, "line %d of the body has a NUL character in a text", error.line);
+        return refuse_value(refusal, NULL, "line %d of the body has a NUL character in a string", error.line);
     if (!json)
         return refuse_value(refusal, NULL, "the body is not JSON: line %d, column %d: %s", error.line,
                             error.column, error.text);
@@ -115,7 +114,7 @@ int json_in_unsupported(void *into, const struct json_row *row, const char *path
     if (asks_for_nothing(value, row->name))
         return 0;
     return refuse(refusal, 400, "unsupported_parameter", path, "%s is not supported%s%s%s", path,
-                  row->name ? ", but for \"" : "", row->name ? row->name : "", row->name ? "\"" : "");
+                  row->name ? ", except \"" : "", row->name ? row->name : "", row->name ? "\"" : "");
 }
 
 static int refuse_range(struct refusal *refusal, const char *path, int64_t number, int64_t least,

@@ -11,8 +11,7 @@
 static int refuse_choice(const char *path, struct refusal *refusal)
 {
     return refuse(refusal, 400, "unsupported_parameter", path,
-                  "%s is none of those that are supported: none, auto, required (any), one tool by its name",
-                  path);
+                  "%s must be none, auto, required (any) or one tool by its name", path);
 }
 
 /* "none", "auto" or what the family calls required. */
@@ -44,7 +43,8 @@ static int take_allowed(struct parameters *parameters, const char *path, const j
     const json_t *tools = json_object_get(allowed, "tools");
     const char *mode = json_string_value(json_object_get(allowed, "mode"));
     if (!json_is_array(tools) || json_array_size(tools) == 0 || !mode || strcmp(mode, "none") == 0)
-        return refuse_value(refusal, path, "%s: allowed_tools has a mode, auto or required, and tools", path);
+        return refuse_value(refusal, path, "%s: allowed_tools needs tools and a mode, auto or required",
+                            path);
     const size_t n = json_array_size(tools);
     const char **names = parameters_memory(parameters, n, sizeof *names);
     if (!names)
@@ -118,12 +118,12 @@ int tool_choice_anthropic(void *into, const struct json_row *row, const char *pa
     struct parameters *parameters = into;
     const char *type = json_string_value(json_object_get(value, "type"));
     if (!json_is_object(value) || !type)
-        return refuse_value(refusal, path, "%s is no object with a type", path);
+        return refuse_value(refusal, path, "%s is not an object with a type", path);
     if (json_in_take(into, anthropic_rows, path, value, refusal) != 0)
         return REFUSED;
     bool one = strcmp(type, "tool") == 0;
     if (one != (parameters->named_tool != NULL))
-        return refuse_value(refusal, path, "%s: the type \"tool\", and no other, has the name of one", path);
+        return refuse_value(refusal, path, "%s: only the type \"tool\" takes a name", path);
     return take_mode(parameters, path, one ? "any" : type, "any", refusal);
 }
 
@@ -141,8 +141,7 @@ static int allow(const struct parameters *parameters, const char *name, struct r
 {
     struct offered_tool *tool = find(parameters, name);
     if (!tool)
-        return refuse_value(refusal, "tool_choice", "tool_choice: none of the tools is called \"%.64s\"",
-                            name);
+        return refuse_value(refusal, "tool_choice", "tool_choice: no tool is named \"%.64s\"", name);
     tool->barred = false;
     return 0;
 }
@@ -154,7 +153,7 @@ int tool_choice_finish(struct parameters *parameters, struct refusal *refusal)
         return 0;
     bool chosen = parameters->named_tool || parameters->allowed_tools;
     if ((parameters->tool_use == TOOLS_REQUIRED || chosen) && parameters->n_tools == 0)
-        return refuse_value(refusal, "tool_choice", "tool_choice: there are no tools to be called");
+        return refuse_value(refusal, "tool_choice", "tool_choice: the request has no tools");
     for (size_t i = 0; i < parameters->n_tools && chosen; i++)
         parameters->tools[i].barred = true;
     if (parameters->named_tool)

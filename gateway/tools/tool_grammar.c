@@ -154,7 +154,8 @@ static int check_schemas(const struct parameters *parameters, struct refusal *re
         bool held = !tool->barred && (tool->strict || parameters->tool_use == TOOLS_REQUIRED);
         if (held && !tool->schema)
             return refuse_value(refusal, "tools",
-                                "tools[%zu]: the schema of \"%.64s\" is not one of an object", i, tool->name);
+                                "tools[%zu]: the schema of \"%.64s\" does not describe an object", i,
+                                tool->name);
     }
     return 0;
 }
@@ -171,7 +172,7 @@ static int find_content(const struct parameters *parameters, const char **ret_sc
         return 0;
     }
     if (!parameters->schema_is_object)
-        return refuse_value(refusal, "tools", "tools: a schema beside them has to be an object of JSON");
+        return refuse_value(refusal, "tools", "tools: a schema given with tools must describe a JSON object");
     *ret_schema = request->grammar;
     return 0;
 }
@@ -185,8 +186,7 @@ int tool_grammar_set(struct parameters *parameters, const struct tool_form *form
     if (!json && !is_needed(parameters))
         return 0;
     if (request->grammar && !json)
-        return refuse_value(refusal, "tools",
-                            "tools: the request has a grammar, so calls cannot be held to another");
+        return refuse_value(refusal, "tools", "tools: not supported together with a grammar");
     if (check_schemas(parameters, refusal) != 0 || find_content(parameters, &content, refusal) != 0)
         return REFUSED;
     struct json_out out = {0};

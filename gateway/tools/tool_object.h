@@ -18,7 +18,7 @@
 enum tool_object_state {
     TOOL_OBJECT_OPEN, /* goes on */
     TOOL_OBJECT_WHOLE,
-    TOOL_OBJECT_BAD /* it is no object, or memory is short */
+    TOOL_OBJECT_BAD /* it is no object, or out of memory */
 };
 
 struct tool_object { /* zeroed: before its first byte, which is a brace */

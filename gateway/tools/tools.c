@@ -19,8 +19,8 @@ static int check_name(const char *path, const json_t *name, struct refusal *refu
         good = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
                (text[i] >= '0' && text[i] <= '9') || strchr("_-.", text[i]);
     return good ? 0
-                : refuse_value(refusal, path, "%s is no name of up to %d letters, digits, _, - and .", path,
-                               MAX_NAME_BYTES);
+                : refuse_value(refusal, path, "%s is not a name of up to %d letters, digits, _, - and .",
+                               path, MAX_NAME_BYTES);
 }
 
 /* A tool in OpenAI's form, a new reference, or NULL: no memory. The values may be NULL: left out. */
@@ -190,7 +190,7 @@ int tools_take_calls(struct parameters *parameters, const char *path, json_t *va
         if (!json_is_string(json_object_get(function, "name")))
             return refuse_value(refusal, where, "%s has no name", where);
         if (!json_is_string(arguments) && !json_is_object(arguments))
-            return refuse_value(refusal, where, "%s.arguments is no string and no object", where);
+            return refuse_value(refusal, where, "%s.arguments is neither a string nor an object", where);
     }
     if (json_array_size(value) == 0)
         return 0;

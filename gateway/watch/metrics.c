@@ -86,22 +86,19 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
 {
     const struct counters *counters = &gateway->counters;
     struct refusal refusal;
-    single(out, "quern_up", "gauge", "Whether the pool answers.",
+    single(out, "quern_up", "gauge", "Whether the pool responds.",
            gateway_check(gateway, NULL, &refusal) == 0);
-    single(out, "quern_http_requests_in_flight", "gauge", "Requests that are being answered.",
-           gateway->working);
+    single(out, "quern_http_requests_in_flight", "gauge", "Requests being answered.", gateway->working);
     write_answers(counters, out);
-    single(out, "quern_connections_ended_total", "counter",
-           "Connections without a request that were ended for new ones.",
+    single(out, "quern_connections_ended_total", "counter", "Idle connections closed for new ones.",
            (double)counters->connections_ended);
     single(out, "quern_connections_refused_total", "counter",
-           "Connections of addresses that had enough of them.", (double)counters->connections_refused);
+           "Connections refused to addresses that had too many.", (double)counters->connections_refused);
     single(out, "quern_streams_cut_total", "counter", "Streams whose clients read too slowly.",
            (double)gateway->streams.cut);
-    single(out, "quern_stream_unread_bytes", "gauge", "What waits to be read, of all answers.",
+    single(out, "quern_stream_unread_bytes", "gauge", "Unread bytes of all answers.",
            (double)gateway->streams.unread.budget.used);
-    single(out, "quern_body_bytes", "gauge", "Bodies of requests, and what is kept of them.",
-           (double)gateway->bodies.used);
+    single(out, "quern_body_bytes", "gauge", "Memory of request bodies.", (double)gateway->bodies.used);
     single(out, "quern_abandoned_total", "counter", "Generations whose clients went away.",
            (double)counters->abandoned);
     single(out, "quern_prompt_tokens_total", "counter", "Tokens of prompts.",
@@ -153,9 +150,9 @@ static void write_workers(const struct quern_status *status, struct json_out *ou
 static void write_pool(const struct quern_status *status, struct json_out *out)
 {
     single(out, "quern_pool_sessions", "gauge", "Clients of the broker.", status->sessions);
-    single(out, "quern_pool_queued", "gauge", "Requests that wait for a worker.", status->queued);
-    single(out, "quern_pool_running", "gauge", "Requests that workers have.", status->running);
-    single(out, "quern_pool_admitted_total", "counter", "Requests taken.", (double)status->admitted);
+    single(out, "quern_pool_queued", "gauge", "Requests waiting for a worker.", status->queued);
+    single(out, "quern_pool_running", "gauge", "Requests assigned to workers.", status->running);
+    single(out, "quern_pool_admitted_total", "counter", "Requests accepted.", (double)status->admitted);
     single(out, "quern_pool_rejected_total", "counter", "Requests refused.", (double)status->rejected);
     single(out, "quern_pool_ended_total", "counter", "Requests ended.", (double)status->ended);
     single(out, "quern_pool_moved_total", "counter", "Requests moved to another worker.",

@@ -180,7 +180,7 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
             return error_set(err, -EINVAL, "the name of tensor %s is too long", name);
         const struct format_traits *traits = format_traits(from->format);
         if (!is_real(from->format) && !(quantizer->options->requantize && traits->to_float))
-            return error_set(err, -EINVAL, "tensor %s is %s already; quantize from F32, F16 or BF16", name,
+            return error_set(err, -EINVAL, "tensor %s is already %s; quantize from F32, F16 or BF16", name,
                              traits->name);
         plans[i] = (struct plan){.quantizer = quantizer, .from = from, .i = i};
         struct mixture_tensor tensor = {.role = TENSOR_ROLES,
@@ -279,7 +279,8 @@ int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
                 format_bytes(plans[i].format, from->dims[0] * from->dims[1] * from->dims[2] * from->dims[3]));
     }
     if (r == 0 && gguf_add_memory(gguf, size, &memory) < 0)
-        r = error_set(err, -ENOMEM, "no memory for %s of quantized weights", amount_of_bytes(size).text);
+        r = error_set(err, -ENOMEM, "not enough memory for %s of quantized weights",
+                      amount_of_bytes(size).text);
     for (size_t i = 0; i < n && r == 0; i++) {
         const struct gguf_tensor from = *plans[i].from;
         if (plans[i].format == from.format)

@@ -214,7 +214,7 @@ int synth_write(const struct synth_shape *shape, const struct mixture *mixture, 
                 const char *path, struct error *err)
 {
     if (shape->n_vocab < SYNTH_LEAST_VOCABULARY)
-        return error_set(err, -EINVAL, "a vocabulary of %" PRIu32 " is too small, %d is the least",
+        return error_set(err, -EINVAL, "a vocabulary of %" PRIu32 " is too small; at least %d is required",
                          shape->n_vocab, SYNTH_LEAST_VOCABULARY);
     struct synth synth = {.shape = shape,
                           .architecture = architectures[0],
@@ -225,7 +225,7 @@ int synth_write(const struct synth_shape *shape, const struct mixture *mixture, 
     if (shape->architecture)
         synth.architecture = architecture_by_name(bytes_of_string(shape->architecture));
     if (!synth.architecture)
-        return error_set(err, -EINVAL, "there is no architecture \"%s\"", shape->architecture);
+        return error_set(err, -EINVAL, "unknown architecture \"%s\"", shape->architecture);
     int r = gguf_writer_new(&synth.writer);
     if (r == 0)
         r = add_metadata(&synth); /* what a file may leave out is completed behind it */
@@ -238,7 +238,7 @@ int synth_write(const struct synth_shape *shape, const struct mixture *mixture, 
     if (r == 0)
         r = gguf_writer_write(synth.writer, path, err);
     else if (r == -ENOMEM)
-        error_set(err, r, "no memory for the plan of a model");
+        error_set(err, r, "not enough memory for the plan of a model");
     gguf_writer_free(synth.writer);
     free(synth.plans);
     return r;

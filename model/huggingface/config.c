@@ -64,7 +64,7 @@ static int read_positive(const json_t *json, const char *key, float otherwise, f
     if (r < 0)
         return r;
     if (r == 0 && !(value > 0))
-        return error_set(err, -EINVAL, "%s is %g, a number above 0 is needed", key, (double)value);
+        return error_set(err, -EINVAL, "%s is %g; a number above 0 is required", key, (double)value);
     *ret_value = value;
     return 0;
 }
@@ -92,14 +92,14 @@ static int read_counts(const json_t *json, struct config *config, struct error *
     if (strcmp(config->architecture, "qwen3") == 0)
         share = 128;
     else if (config->n_embd % config->n_heads != 0 && json_read_u32(json, "head_dim", &said, err) != 0)
-        return error_set(err, -EINVAL, "hidden_size %u is no multiple of num_attention_heads %u",
+        return error_set(err, -EINVAL, "hidden_size %u is not a multiple of num_attention_heads %u",
                          config->n_embd, config->n_heads);
     r = read_count(json, "head_dim", share ? share : 1, &config->head_dim, err);
     if (r == 0 && (uint64_t)config->n_heads * config->head_dim > MOST_COUNT)
-        r = error_set(err, -EINVAL, "num_attention_heads %u of head_dim %u are more than are possible",
-                      config->n_heads, config->head_dim);
+        r = error_set(err, -EINVAL, "num_attention_heads %u times head_dim %u is too large", config->n_heads,
+                      config->head_dim);
     if (r == 0 && config->n_kv_heads > config->n_heads)
-        r = error_set(err, -EINVAL, "num_key_value_heads %u of num_attention_heads %u make no sense",
+        r = error_set(err, -EINVAL, "num_key_value_heads %u does not fit num_attention_heads %u",
                       config->n_kv_heads, config->n_heads);
     return r;
 }
@@ -122,13 +122,12 @@ static int refuse_others(const json_t *json, struct error *err)
     if (r >= 0)
         r = json_read_real(json, "partial_rotary_factor", &partial, err);
     if (r >= 0 && partial != 1)
-        return error_set(err, -EINVAL, "partial_rotary_factor is %g, only 1 is supported", (double)partial);
+        return error_set(err, -EINVAL, "partial_rotary_factor is %g; only 1 is supported", (double)partial);
     const json_t *quantized = json_object_get(json, "quantization_config");
     if (r >= 0 && quantized && !json_is_null(quantized))
-        return error_set(
-            err, -EINVAL,
-            "quantization_config: weights that are quantized already are not supported; take the "
-            "original's, or a GGUF file");
+        return error_set(err, -EINVAL,
+                         "quantization_config: quantized weights are not supported; use the original weights "
+                         "or a GGUF file");
     return r < 0 ? r : 0;
 }
 
@@ -191,7 +190,7 @@ static int read_rope(const json_t *json, struct config *config, struct error *er
     if (r < 0 || !scaling || json_is_null(scaling))
         return r;
     if (!json_is_object(scaling))
-        return error_set(err, -EINVAL, "%s is no object", key);
+        return error_set(err, -EINVAL, "%s is not an object", key);
     r = json_read_text(scaling, "rope_type", &type, err);
     if (r == JSON_E_MISSING)
         r = json_read_text(scaling, "type", &type, err);

@@ -140,7 +140,7 @@ static int add_shard(struct folder *folder, const char *name)
             return 0;
     char shown[96];
     if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
-        return error_set(folder->err, -EINVAL, INDEX ": weight_map: \"%s\" is no file of the folder",
+        return error_set(folder->err, -EINVAL, INDEX ": weight_map: \"%s\" is not a file of the folder",
                          utf8_printable(bytes_of_string(name), sizeof shown, shown));
     if (folder->n_shards == MOST_FILES)
         return error_set(folder->err, -EINVAL, INDEX ": weight_map: more than %d files", MOST_FILES);
@@ -214,7 +214,7 @@ static int check_shape(const struct safetensor *tensor, const struct place *plac
 {
     const uint32_t n_dims = place->rows ? 2 : 1;
     if (tensor->n_dims != n_dims)
-        return error_set(err, -EINVAL, "tensor %s has %u dimensions, %u are needed", tensor->name,
+        return error_set(err, -EINVAL, "tensor %s has %u dimensions, expected %u", tensor->name,
                          tensor->n_dims, n_dims);
     if (place->rows && tensor->dims[0] != place->rows)
         return error_set(err, -EINVAL, "tensor %s has %" PRIu64 " rows, config.json says %u (%s)",
@@ -418,7 +418,7 @@ int huggingface_open(const char *path, struct gguf **ret_gguf, struct error *err
     let_go(&folder);
     if (r < 0) {
         gguf_free(folder.gguf);
-        return r == -ENOMEM ? error_set(err, r, "%s: no memory", path) : error_prefix(err, r, "%s", path);
+        return r == -ENOMEM ? error_set(err, r, "%s: out of memory", path) : error_prefix(err, r, "%s", path);
     }
     *ret_gguf = folder.gguf;
     return 0;

@@ -14,16 +14,16 @@ int json_object_parse(struct bytes text, size_t most, json_t **ret_object, struc
 {
     json_error_t reason;
     if (text.len > most)
-        return error_set(err, -EMSGSIZE, "%s, at most %s are read", amount_of_bytes(text.len).text,
+        return error_set(err, -EMSGSIZE, "%s; at most %s are read", amount_of_bytes(text.len).text,
                          amount_of_bytes(most).text);
     json_t *json = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &reason);
     if (!json && json_error_code(&reason) == json_error_out_of_memory)
-        return error_set(err, -ENOMEM, "no memory for %s of JSON", amount_of_bytes(text.len).text);
+        return error_set(err, -ENOMEM, "not enough memory for %s of JSON", amount_of_bytes(text.len).text);
     if (!json)
-        return error_set(err, -EINVAL, "line %d is no JSON: %s", reason.line, utf8_clean(reason.text));
+        return error_set(err, -EINVAL, "line %d: invalid JSON: %s", reason.line, utf8_clean(reason.text));
     if (!json_is_object(json)) {
         json_decref(json);
-        return error_set(err, -EINVAL, "it is JSON, but no object");
+        return error_set(err, -EINVAL, "the JSON is not an object");
     }
     *ret_object = json;
     return 0;
@@ -42,7 +42,7 @@ int json_read_u32(const json_t *object, const char *key, uint32_t *ret_value, st
         return JSON_E_MISSING;
     json_int_t found = json_integer_value(value);
     if (!json_is_integer(value) || found < 0 || found > UINT32_MAX)
-        return error_set(err, -EINVAL, "%s is no integer from 0 to %u", key, UINT32_MAX);
+        return error_set(err, -EINVAL, "%s is not an integer from 0 to %u", key, UINT32_MAX);
     *ret_value = (uint32_t)found;
     return 0;
 }
@@ -54,7 +54,7 @@ int json_read_real(const json_t *object, const char *key, float *ret_value, stru
         return JSON_E_MISSING;
     float found = (float)json_number_value(value);
     if (!json_is_number(value) || !isfinite(found))
-        return error_set(err, -EINVAL, "%s is no number that can be computed with", key);
+        return error_set(err, -EINVAL, "%s is not a finite number", key);
     *ret_value = found;
     return 0;
 }
@@ -76,7 +76,7 @@ int json_read_text(const json_t *object, const char *key, const char **ret_text,
     if (!value)
         return JSON_E_MISSING;
     if (!json_is_string(value))
-        return error_set(err, -EINVAL, "%s is no text", key);
+        return error_set(err, -EINVAL, "%s is not a string", key);
     *ret_text = json_string_value(value);
     return 0;
 }

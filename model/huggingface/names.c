@@ -111,7 +111,7 @@ int names_place(const struct config *config, const char *name, struct place *ret
         const struct row *row = find_row(stem, of_layer, &bias);
         char shown[96];
         if (!row)
-            return error_set(err, -EINVAL, "tensor %s has no place in a %s model of %u layers",
+            return error_set(err, -EINVAL, "unexpected tensor %s in a %s model of %u layers",
                              utf8_printable(bytes_of_string(name), sizeof shown, shown), config->architecture,
                              config->n_layers);
         if (of_layer)

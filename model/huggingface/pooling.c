@@ -52,7 +52,7 @@ static int find_by_name(const char *name, struct error *err)
     for (size_t i = 0; i < N_WAYS; i++)
         if (strcmp(ways[i].name, name) == 0)
             return (int)i;
-    return error_set(err, -EINVAL, "pooling_mode \"%s\" is not known",
+    return error_set(err, -EINVAL, "unknown pooling_mode \"%s\"",
                      utf8_printable(bytes_of_string(name), sizeof shown, shown));
 }
 

@@ -37,14 +37,14 @@ static int read_dtype(const json_t *entry, struct safetensor *tensor, struct err
     const json_t *dtype = json_object_get(entry, "dtype");
     char shown[32], what[96];
     if (!json_is_string(dtype))
-        return fail(err, tensor->name, "dtype is no text");
+        return fail(err, tensor->name, "dtype is not a string");
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (strcmp(dtypes[i].name, json_string_value(dtype)) == 0) {
             tensor->dtype = dtypes[i].name;
             tensor->element_size = dtypes[i].size;
             return 0;
         }
-    snprintf(what, sizeof what, "dtype \"%s\" is not known",
+    snprintf(what, sizeof what, "unknown dtype \"%s\"",
              utf8_printable(bytes_of_string(json_string_value(dtype)), sizeof shown, shown));
     return fail(err, tensor->name, what);
 }
@@ -53,16 +53,16 @@ static int read_shape(const json_t *entry, struct safetensor *tensor, struct err
 {
     const json_t *shape = json_object_get(entry, "shape");
     if (!json_is_array(shape) || json_array_size(shape) > SAFETENSORS_MAX_DIMS)
-        return fail(err, tensor->name, "shape is no array of at most 8 numbers");
+        return fail(err, tensor->name, "shape is not an array of at most 8 numbers");
     tensor->n_dims = (uint32_t)json_array_size(shape);
     uint64_t size = tensor->element_size;
     for (uint32_t d = 0; d < tensor->n_dims; d++) {
         const json_t *dim = json_array_get(shape, d);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return fail(err, tensor->name, "shape holds what is no number of elements");
+            return fail(err, tensor->name, "shape has an invalid number of elements");
         tensor->dims[d] = (uint64_t)json_integer_value(dim);
         if (__builtin_mul_overflow(size, tensor->dims[d], &size))
-            return fail(err, tensor->name, "shape has more elements than there can be");
+            return fail(err, tensor->name, "shape has too many elements");
     }
     tensor->size = size;
     return 0;
@@ -74,7 +74,7 @@ static int read_place(const json_t *entry, struct bytes data, struct safetensor 
     const json_t *from = json_array_get(place, 0), *to = json_array_get(place, 1);
     char what[160];
     if (json_array_size(place) != 2 || !json_is_integer(from) || !json_is_integer(to))
-        return fail(err, tensor->name, "data_offsets are no two integers");
+        return fail(err, tensor->name, "data_offsets are not two integers");
     json_int_t begin = json_integer_value(from), end = json_integer_value(to);
     if (begin < 0 || end < begin || (uint64_t)end > data.len) {
         snprintf(what, sizeof what, "data_offsets %lld to %lld lie outside of the file's %zu bytes of data",
@@ -95,7 +95,7 @@ static int read_tensor(const char *name, const json_t *entry, struct bytes data,
 {
     tensor->name = name;
     if (!json_is_object(entry))
-        return fail(err, name, "its entry in the header is no object");
+        return fail(err, name, "its entry in the header is not an object");
     int r = read_dtype(entry, tensor, err);
     if (r == 0)
         r = read_shape(entry, tensor, err);
@@ -115,7 +115,7 @@ static int refuse_overlap(const struct safetensors *file, struct error *err)
         const struct safetensor *before = &file->tensors[i - 1];
         if (before->data + before->size > file->tensors[i].data) {
             char what[128], other[64];
-            snprintf(what, sizeof what, "it lies over tensor %s",
+            snprintf(what, sizeof what, "it overlaps tensor %s",
                      utf8_printable(bytes_of_string(before->name), sizeof other, other));
             return fail(err, file->tensors[i].name, what);
         }
@@ -149,12 +149,12 @@ int safetensors_parse(struct bytes file, struct safetensors *ret_file, struct er
     struct safetensors found = {0};
     uint64_t len = 0;
     if (file.len < 8)
-        return error_set(err, -EINVAL, "no SafeTensors file: it has %zu bytes", file.len);
+        return error_set(err, -EINVAL, "not a SafeTensors file: it has %zu bytes", file.len);
     for (int i = 7; i >= 0; i--)
         len = len << 8 | bytes[i];
     if (len > file.len - 8 || len > MOST_HEADER)
         return error_set(err, -EINVAL,
-                         "no SafeTensors file, or truncated: a header of %" PRIu64
+                         "not a SafeTensors file, or truncated: a header of %" PRIu64
                          " bytes in a file of %zu (at most %zu are read)",
                          len, file.len, MOST_HEADER);
     int r = json_object_parse((struct bytes){bytes + 8, len}, MOST_HEADER, &found.header, err);

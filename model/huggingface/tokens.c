@@ -53,7 +53,7 @@ static int read_id(const json_t *value, uint64_t most, const char *what, uint32_
     char shown[64];
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         (uint64_t)json_integer_value(value) > most)
-        return error_set(err, -EINVAL, "the id of token %s is no number from 0 to %" PRIu64,
+        return error_set(err, -EINVAL, "the id of token %s is not a number from 0 to %" PRIu64,
                          utf8_printable(bytes_of_string(what), sizeof shown, shown), most);
     *ret_id = (uint32_t)json_integer_value(value);
     return 0;
@@ -198,7 +198,7 @@ static int split_merge(const json_t *merge, size_t i, const char **ret_left, siz
         len = left ? strlen(left) : 0;
     }
     if (!left || !right || len == 0 || right[0] == '\0' || memchr(left, ' ', len) || strchr(right, ' '))
-        return error_set(err, -EINVAL, "model: merges: entry %zu is no pair of tokens", i);
+        return error_set(err, -EINVAL, "model: merges: entry %zu is not a pair of tokens", i);
     *ret_left = left;
     *ret_left_len = len;
     *ret_right = right;
@@ -221,8 +221,8 @@ static int read_merges(const json_t *tokenizer, struct list *list, struct buffer
         if (r == 0 && list->scores) { /* the whole, looked up and dropped */
             const json_t *whole = word(tokenizer, (const char *)texts->data + start);
             if (!whole)
-                return error_set(err, -EINVAL, "model: merges: entry %zu makes no token of the vocabulary",
-                                 i);
+                return error_set(err, -EINVAL,
+                                 "model: merges: entry %zu does not make a token of the vocabulary", i);
             float *score = &list->scores[json_integer_value(whole)];
             *score = *score < -1e8f ? -(float)i : *score;
             texts->len = start;
@@ -297,8 +297,8 @@ static int collect_ends(const json_t *generation, int64_t eos, uint32_t n, int64
     for (size_t i = 0; i < n_said; i++) {
         const json_t *value = json_is_array(said) ? json_array_get(said, i) : said;
         if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) >= n)
-            return error_set(err, -EINVAL, "generation_config.json: eos_token_id is no id of the %u tokens",
-                             n);
+            return error_set(err, -EINVAL,
+                             "generation_config.json: eos_token_id is not an id of the %u tokens", n);
         bool known = false;
         for (uint32_t e = 0; e < found; e++)
             known |= ends[e] == json_integer_value(value);
@@ -389,11 +389,11 @@ static int write_template(struct bytes chat, const json_t *config, struct gguf_w
     else if (said && !json_is_null(said) && !pair.value.string.data && chat.len == 0)
         return error_set(
             err, -EINVAL,
-            "tokenizer_config.json: chat_template is no text, nor a list with one called default");
+            "tokenizer_config.json: chat_template is neither a string nor a list with one named default");
     if (chat.len > 0)
         pair.value.string = chat;
     if (pair.value.string.len > MOST_TEMPLATE)
-        return error_set(err, -EINVAL, "the chat template has %zu bytes, at most %zu are read",
+        return error_set(err, -EINVAL, "the chat template has %zu bytes; at most %zu are read",
                          pair.value.string.len, MOST_TEMPLATE);
     return pair.value.string.len > 0 ? gguf_writer_pair(writer, &pair) : 0;
 }

@@ -82,7 +82,7 @@ static uint32_t count(const struct options *options, const char *program, int si
     pid_t pid;
     int fd, status;
     if (launch_count(program, options, &pid, &fd, &err) < 0) {
-        log_debug("devices are not counted: %s", err.text);
+        log_debug("cannot count devices: %s", err.text);
         return 0;
     }
     const bool heard = hear(fd, signal_fd, said), ended = heard && ends_within(pid, END_NS, &status);
@@ -106,7 +106,7 @@ uint32_t devices_workers(const struct options *options, const char *program, int
         return options->workers;
     uint32_t n = has_no_numbers(options->device) ? 0 : count(options, program, signal_fd);
     if (n > WORKER_MAX) {
-        log_warn("there are %u devices; a pool has %u workers at most", n, WORKER_MAX);
+        log_warn("%u devices found; a pool has at most %u workers", n, WORKER_MAX);
         n = WORKER_MAX;
     } else if (n > 1) {
         log_info("%u devices: a worker on each (--workers starts fewer or more)", n);

@@ -4,7 +4,7 @@
  *
  *     current: none ──start_at──▶ starts ──it reports that it serves──▶ serves ──it dies──▶ none
  *     next:    none ──replace──▶ starts ──it reports that it serves──▶ current; the one before: retired
- *                                   └──it fails, ends, or takes too long──▶ none; the one before stays
+ *                                   └──it fails, ends, or takes too long──▶ none; keeping the old one
  *     retired: SIGUSR1, then answers what it has, and ends by itself
  *
  * The current one is kept running whatever becomes of the next.
@@ -47,9 +47,8 @@ int gateway_child_init(struct gateway_child *child, const struct options *option
     if (!options->http[0])
         return 0;
     int r = program_sibling("quern-gateway", child->program, err);
-    return r == -ENOENT
-               ? error_set(err, r, "http: quern-gateway is not there: it was built without libmicrohttpd")
-               : r;
+    return r == -ENOENT ? error_set(err, r, "http: quern-gateway is missing: this build has no libmicrohttpd")
+                        : r;
 }
 
 /* Waits a moment for an address that another pool is about to leave. The descriptor, or -errno. */
@@ -81,8 +80,7 @@ int gateway_child_listen(struct gateway_child *child, struct error *err)
     if (r < 0 || (fd < 0 && !options->http[0]))
         return r;
     if (!options->http[0])
-        return error_set(err, -EINVAL,
-                         "LISTEN_FDS: a socket was passed, and no http is given to serve on it");
+        return error_set(err, -EINVAL, "LISTEN_FDS: a socket was passed, but http is not set");
     if (fd >= 0)
         r = listen_adopt(fd, open, child->address, err);
     else if (strcmp(options->http, OPTIONS_HTTP_AUTO) == 0)
@@ -200,7 +198,7 @@ void gateway_child_turn(struct gateway_child *child, uint64_t now)
         gateway_child_replace(child, now);
     give_up_retired(child, now);
     if (trial_due(child) <= now)
-        gateway_child_give_up_next(child, "it has not reached the pool in time");
+        gateway_child_give_up_next(child, "it did not reach the pool in time");
     if (start_due(child) <= now && start(child, &child->current, &err) < 0) {
         log_error("the gateway cannot be started: %s", err.text);
         child->start_at = now + CLOCK_NS_PER_S;
@@ -298,7 +296,7 @@ static void reap_retired(struct gateway_child *child)
         child->retired[i].pid = 0;
         say_how(status, how, sizeof how);
         if (WIFSIGNALED(status) && child->retired[i].served && child->start_at != UINT64_MAX)
-            log_error("a gateway that was replaced %s: what it answered is lost", how);
+            log_error("a replaced gateway %s: its answers under way are lost", how);
     }
 }
 
@@ -337,7 +335,7 @@ static bool reap_current(struct gateway_child *child, uint64_t now)
     restart_died(&child->restart, child->restart.wait_ns, now, &child->start_at);
     if (WIFSIGNALED(status) && child->restart.waits <= AT_ONCE)
         child->start_at = now;
-    log_error("the gateway %s: it is started again", how);
+    log_error("the gateway %s: restarting it", how);
     return true;
 }
 

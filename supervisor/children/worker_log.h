@@ -33,7 +33,7 @@ void worker_log_flush(struct worker_log *log, uint64_t now);
  * waits, because the caller says it in a line of its own. */
 void worker_log_close(struct worker_log *log, bool keep_last);
 
-/* The last words as a reason: without the prefix that a log puts before them; "" when it said nothing, or
+/* The last words as a reason: without the prefix that a log puts before them; "" when it printed nothing, or
  * nothing bad. */
 const char *worker_log_last(const struct worker_log *log);
 

@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < argc; i++)
         if (!is_format(argv[i]) && !is_build(argv[i])) {
-            fprintf(stderr, "products: there is no format or build \"%s\"\n", argv[i]);
+            fprintf(stderr, "products: unknown format or build \"%s\"\n", argv[i]);
             return 2;
         }
     for (uint32_t k = 0; (kernels = kernels_at(k)); k++)

@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     bench.uses = calloc((size_t)bench.n_vocab + 1, sizeof *bench.uses);
     if (bench.n_vocab == 0 || !bench.logits || !bench.uses ||
         sampler_new(bench.n_vocab, &bench.sampler) < 0) {
-        fputs("no such vocabulary, or no memory for it\n", stderr);
+        fputs("no such vocabulary, or not enough memory for it\n", stderr);
         return 1;
     }
     for (size_t i = 0; i < (size_t)bench.n_vocab * ROWS_OF_LOGITS; i++)

@@ -218,7 +218,7 @@ static bool check_file(const char *folder, const char *case_path)
     json_decref(test);
     if (model_open(path, false, &model, &err) < 0) {
         if (ranks)
-            printf("%-24s ranks, and is refused: %s\n", name, err.text);
+            printf("%-24s ranks, and rejected: %s\n", name, err.text);
         if (ranks || is_passed_over(folder, name, err.text))
             return true;
         printf("%-24s refused: %s   FAILED\n", name, err.text);

@@ -110,7 +110,7 @@ START_TEST(a_conversation_goes_on_from_turn_to_turn)
     type(terminal, "/reset\r");
     expect(terminal, "> ");
     type(terminal, "/help\r");
-    expect(terminal, "(there is no /help; /reset begins a new conversation");
+    expect(terminal, "(unknown command /help; /reset begins a new conversation");
     expect(terminal, "> ");
     type(terminal, "/exit\r");
     ck_assert_int_eq(end_of(pid, terminal), 0);

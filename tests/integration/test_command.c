@@ -135,17 +135,16 @@ START_TEST(a_name_that_is_not_there_suggests_the_nearest)
 {
     static const struct {
         const char *line, *said;
-    } cases[] = {
-        {"$Q/quern srve", "quern: there is no verb \"srve\"; did you mean \"serve\"?\n"},
-        {"$Q/quern tokenise", "quern: there is no verb \"tokenise\"; did you mean \"tokenize\"?\n"},
-        {"$Q/quern chta --system x", "quern: there is no verb \"chta\"; did you mean \"chat\"?\n"},
-        {"$Q/quern quant", "quern: there is no verb \"quant\"; did you mean \"quantize\"?\n"},
-        {"$Q/quern help stat", "quern: there is no verb \"stat\"; did you mean \"status\"?\n"},
-        {"$Q/quern bench pol", "quern bench: there is no benchmark \"pol\"; did you mean \"pool\"?\n"},
-        {"$Q/quern foo", "quern: there is no verb \"foo\"\n"},
-        {"$Q/quern upgrade", "quern: there is no verb \"upgrade\"\n"},
-        {"$Q/quern ''", "quern: there is no verb \"\"\n"},
-        {"$Q/quern --model x", "quern: unrecognized option '--model'\n"}};
+    } cases[] = {{"$Q/quern srve", "quern: unknown verb \"srve\"; did you mean \"serve\"?\n"},
+                 {"$Q/quern tokenise", "quern: unknown verb \"tokenise\"; did you mean \"tokenize\"?\n"},
+                 {"$Q/quern chta --system x", "quern: unknown verb \"chta\"; did you mean \"chat\"?\n"},
+                 {"$Q/quern quant", "quern: unknown verb \"quant\"; did you mean \"quantize\"?\n"},
+                 {"$Q/quern help stat", "quern: unknown verb \"stat\"; did you mean \"status\"?\n"},
+                 {"$Q/quern bench pol", "quern bench: unknown benchmark \"pol\"; did you mean \"pool\"?\n"},
+                 {"$Q/quern foo", "quern: unknown verb \"foo\"\n"},
+                 {"$Q/quern upgrade", "quern: unknown verb \"upgrade\"\n"},
+                 {"$Q/quern ''", "quern: unknown verb \"\"\n"},
+                 {"$Q/quern --model x", "quern: unrecognized option '--model'\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_int_eq(shell(cases[i].line), 2);
         ck_assert_str_eq(out, "");
@@ -162,28 +161,28 @@ START_TEST(what_is_wrong_on_a_command_line_is_named_as_it_was_typed)
     } cases[] = {
         {"$Q/quern chat hello", "quern chat: Too many arguments\n"},
         {"$Q/quern run --temp x hi", "quern run: --temperature: \"x\" is not a number from 0 to 100\n"},
-        {"$Q/quern run -n 0 hi", "quern run: --max-tokens: \"0\" is not a number from 1 to 2147483647\n"},
+        {"$Q/quern run -n 0 hi", "quern run: --max-tokens: 0 is out of range 1..2147483647\n"},
         {"$Q/quern logits --tokens 1,x",
          "quern logits: --tokens: \"x\" is not a number from 0 to 2147483647\n"},
         {"$Q/quern logits --tokens 1,,2",
          "quern logits: --tokens: \"\" is not a number from 0 to 2147483647\n"},
         {"$Q/quern logits --tokens 1,+2",
          "quern logits: --tokens: \"+2\" is not a number from 0 to 2147483647\n"},
-        {"$Q/quern bench pool -s 1", "quern bench pool: --requests: \"1\" is not a number from 2 to 4096\n"},
-        {"$Q/quern run --top-k=-1 hi", "quern run: --top-k: \"-1\" is not a number from 0 to 2147483647\n"},
+        {"$Q/quern bench pool -s 1", "quern bench pool: --requests: 1 is out of range 2..4096\n"},
+        {"$Q/quern run --top-k=-1 hi", "quern run: --top-k: -1 is out of range 0..2147483647\n"},
         {"$Q/quern run $(yes -- --logit-bias=1:1 | head -n 1025) hi",
-         "quern run: --logit-bias: at most 1024 of them\n"},
-        {"$Q/quern run $(yes -- --stop=x | head -n 17) hi", "quern run: --stop: at most 16 of them\n"},
-        {"$Q/quern run --stop '' hi",
-         "quern run: --stop: a text of 1 to 256 bytes is needed, and this has 0\n"},
+         "quern run: --logit-bias: at most 1024 are allowed\n"},
+        {"$Q/quern run $(yes -- --stop=x | head -n 17) hi", "quern run: --stop: at most 16 are allowed\n"},
+        {"$Q/quern run --stop '' hi", "quern run: --stop: expected 1 to 256 bytes, not 0\n"},
         {"$Q/quern run --stop $(printf %0257d 0) hi",
-         "quern run: --stop: a text of 1 to 256 bytes is needed, and this has 257\n"},
-        {"$Q/quern run $(yes -- --stop-id=1 | head -n 65) hi", "quern run: --stop-id: at most 64 of them\n"},
-        {"$Q/quern serve x --curve-key x", "quern serve: curve-key: it encrypts TCP, and no tcp is given\n"},
+         "quern run: --stop: expected 1 to 256 bytes, not 257\n"},
+        {"$Q/quern run $(yes -- --stop-id=1 | head -n 65) hi",
+         "quern run: --stop-id: at most 64 are allowed\n"},
+        {"$Q/quern serve x --curve-key x", "quern serve: curve-key: requires tcp\n"},
         {"$Q/quern serve x --http x",
          "quern serve: http: \"x\" is not HOST:PORT with a port from 0 to 65535\n"},
         {"$Q/quern serve x --config /nowhere", "quern serve: /nowhere: No such file or directory\n"},
-        {"$Q/quern-worker --slots 0", "quern-worker: --slots: \"0\" is not a number from 1 to 4096\n"},
+        {"$Q/quern-worker --slots 0", "quern-worker: --slots: 0 is out of range 1..4096\n"},
         {"$Q/quern serve x --config /tmp", "quern serve: /tmp: Is a directory\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_int_eq(shell(cases[i].line), 2);
@@ -239,7 +238,7 @@ START_TEST(help_offers_the_devices_that_there_are)
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
         ck_assert_int_ne(backend_choose(devices[d], NULL, &choice, &refused), -EINVAL);
     ck_assert_int_eq(backend_choose("gpu", NULL, &choice, &refused), -EINVAL);
-    ck_assert_str_eq(refused.text, "there is no device \"gpu\"; there are " QUERN_DEVICES);
+    ck_assert_str_eq(refused.text, "unknown device \"gpu\"; available: " QUERN_DEVICES);
 }
 END_TEST
 
@@ -250,15 +249,16 @@ START_TEST(a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu)
         const char *line;
         int status;
         const char *said;
-    } cases[] = {{"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --device cpu --out - | cksum", 0, ""},
-                 {"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --out - | cksum", 0,
-                  "quern: the CPU is used and not the GPU: emulated computes wrongly: kernel norm (layer 0), "
-                  "with 2 rows: "},
-                 {"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --device cuda --out -", 1,
-                  "quern: emulated computes wrongly: kernel norm "},
-                 {"$Q/quern run --model \"$MODEL\" --device cuda x", 1,
-                  "quern: the pool did not start: emulated computes wrongly: kernel norm "},
-                 {"$Q/quern run --model \"$MODEL\" -n 2 --ids x >/dev/null", 0, ""}};
+    } cases[] = {
+        {"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --device cpu --out - | cksum", 0, ""},
+        {"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --out - | cksum", 0,
+         "quern: using the CPU instead of the GPU: emulated computes wrong results: kernel norm (layer 0), "
+         "with 2 rows: "},
+        {"$Q/quern logits \"$MODEL\" --tokens 1,2,3 --device cuda --out -", 1,
+         "quern: emulated computes wrong results: kernel norm "},
+        {"$Q/quern run --model \"$MODEL\" --device cuda x", 1,
+         "quern: the pool did not start: emulated computes wrong results: kernel norm "},
+        {"$Q/quern run --model \"$MODEL\" -n 2 --ids x >/dev/null", 0, ""}};
     char expected[64] = "", plugins[sizeof dir + 16];
     snprintf(plugins, sizeof plugins, "%s/plugins", dir);
     setenv("QUERN_PLUGINS", plugins, 1);
@@ -276,7 +276,7 @@ START_TEST(a_gpu_that_is_wrong_or_too_small_is_refused_and_auto_takes_the_cpu)
     ck_assert_int_eq(shell("QUERN_EMU_SKIP= QUERN_EMU_BYTES=5000000 $Q/quern logits \"$MODEL\" "
                            "--tokens 1,2,3 --out - | cksum"),
                      0);
-    ck_assert_msg(begins(err, "quern: the CPU is used and not the GPU: 1 sequences with a context of 3 "),
+    ck_assert_msg(begins(err, "quern: using the CPU instead of the GPU: 1 sequences with a context of 3 "),
                   "%s", err);
     ck_assert_str_eq(out, expected);
     ck_assert_int_eq(shell("rm -r $QUERN_PLUGINS"), 0);
@@ -292,23 +292,24 @@ START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
         int status;
         const char *said;
     } cases[] = {
-        {"$Q/quern status", 1, "quern: no pool runs in "},
+        {"$Q/quern status", 1, "quern: no pool is running in "},
         {"$Q/quern run --model /nowhere.gguf x", 1, "quern: /nowhere.gguf: No such file or directory\n"},
         {"$Q/quern run --model /etc/passwd x", 1,
          "quern: the pool did not start: /etc/passwd: not a GGUF file"},
         {"QUERN_PLUGINS=/nowhere $Q/quern run --model \"$MODEL\" --device cuda x", 1,
-         "quern: the pool did not start: no device \"cuda\": there is no quern-cuda.so in /nowhere"},
+         "quern: the pool did not start: no device \"cuda\": quern-cuda.so not found in /nowhere"},
         {"$Q/quern run --model \"$MODEL\" --device gpu x", 1,
-         "quern: the pool did not start: there is no device \"gpu\"; "},
+         "quern: the pool did not start: unknown device \"gpu\"; "},
         {"QUERN_PLUGINS=/nowhere $Q/quern logits \"$MODEL\" --tokens 1 --device emu --out -", 1,
-         "quern: no device \"emu\": there is no quern-emu.so in /nowhere\n"},
+         "quern: no device \"emu\": quern-emu.so not found in /nowhere\n"},
         {"$Q/quern run --model \"$MODEL\"", 1, "quern: the prompt is empty\n"},
         {"$Q/quern run --connect nowhere x", 1, "quern: nowhere is no endpoint"},
-        {"$Q/quern run --connect http://nowhere x", 1, "quern: http://nowhere is no endpoint"},
+        {"$Q/quern run --connect http://nowhere x", 1, "quern: http://nowhere is not an endpoint"},
         {"$Q/quern chat --model \"$MODEL\"", 1, "quern: the model has no chat template; "},
         {"$Q/quern run --model \"$MODEL\" -n 1000000 x", 1, "quern: too_long: "},
         {"$Q/quern run --model \"$MODEL\" --stop $(printf '\\377') x", 1, "quern: generate: stop: "},
-        {"$Q/quern logits \"$MODEL\" --tokens 99999 --out -", 1, "quern: there is no id 99999"},
+        {"$Q/quern logits \"$MODEL\" --tokens 99999 --out -", 1,
+         "quern: id 99999 is outside the vocabulary of "},
         {"$Q/quern serve /nowhere.gguf", 78, "quern serve: /nowhere.gguf: No such file or directory\n"},
         {"$Q/quern-broker /nowhere.gguf", 78, "quern-broker: /nowhere.gguf: No such file or directory\n"},
         {"$Q/quern serve --workers 0 \"$MODEL\"", 2, "quern serve: "},
@@ -333,9 +334,8 @@ START_TEST(a_limit_of_file_sizes_is_told_and_no_signal_ends_the_command)
     static const struct {
         const char *words, *said;
     } cases[] = {
-        {"quern run --model $MODEL x",
-         "quern: the pool did not start: nothing may be written to files here, nor "
-         "to shared memory (ulimit -f)\n1\n"},
+        {"quern run --model $MODEL x", "quern: the pool did not start: the file size limit allows no files "
+                                       "or shared memory (ulimit -f)\n1\n"},
         {"quern serve $MODEL --rundir $D/limited", "quern serve: $D/limited/boot: File too large\n1\n"},
         {"quern synth tiny Q8_0 $D/model", "quern: $D/model: allocating "},
         {"quern quantize $MODEL --requantize Q4_0 $D/model", "quern: $D/model: "},

@@ -87,7 +87,7 @@ START_TEST(what_is_no_grammar_is_refused_with_the_reason)
         enum quern_grammar kind;
         const char *text, *reason;
     } cases[] = {
-        {QUERN_GBNF, "root ::= root \"a\" | \"b\"", "left recursion"},
+        {QUERN_GBNF, "root ::= root \"a\" | \"b\"", "left-recursive"},
         {QUERN_REGEX, "(?=a)", "assertions"},
         {QUERN_SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}",
          "the keyword \"uniqueItems\" is not supported"},

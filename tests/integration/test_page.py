@@ -394,7 +394,7 @@ class ThePool(Base):
         until(lambda: float(page.text("#figures dd").replace(",", "")) > 10, "tokens are made")
         until(lambda: page.script("return document.querySelector('.strip .line').getAttribute('d').split('L').length") > 3,
               "the chart has a line")
-        self.assertRegex(page.one(".strip svg").get_attribute("aria-label"), r"^Tokens made: now .* tokens/s, at most ")
+        self.assertRegex(page.one(".strip svg").get_attribute("aria-label"), r"^Tokens generated: now .* tokens/s, at most ")
         page.shoot("pool-light")
         page.colours("dark")
         page.shoot("pool-dark")

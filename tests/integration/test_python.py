@@ -372,4 +372,4 @@ def test_an_example_says_why_it_failed(tmp_path):
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, TOP / "examples/hello.py"], env=environment, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "unreachable: no pool runs in" in done.stderr
+    assert "unreachable: no pool is running in" in done.stderr

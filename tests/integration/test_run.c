@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_ALONE "quern: stdin is not added to the prompt, since another process reads it too"
+#define LEFT_ALONE "quern: stdin is not added to the prompt because another process reads it too"
 
 static char alone[128], both[128]; /* answers to "Once", and to that with the text */
 
@@ -116,7 +116,7 @@ START_TEST(a_pipe_that_says_nothing_is_told_of)
 {
     check("mkfifo $D/in/fifo; (exec 3>$D/in/fifo; until grep -q waiting $D/err; do sleep 0.1; done; "
           "cat $D/in/text >&3) & exec $ASK Once <$D/in/fifo",
-          both, "quern: waiting for text on stdin, which is added to the prompt");
+          both, "quern: waiting for text on stdin to add to the prompt");
 }
 END_TEST
 
@@ -125,7 +125,8 @@ START_TEST(what_is_no_text_or_too_much_is_refused)
     static const struct {
         const char *line, *said;
     } cases[] = {
-        {"printf 'a\\0b' | $ASK Once", "quern: stdin is not text: byte 1 is 0x00, which no text has\n"},
+        {"printf 'a\\0b' | $ASK Once",
+         "quern: stdin is not text: byte 1 is 0x00, which is not allowed in text\n"},
         {"printf 'ab\\377' | $ASK Once", "quern: stdin is not text: byte 2 is 0xff, which is not UTF-8\n"},
         {"printf '\\377' | $ASK", "quern: stdin is not text: byte 0 is 0xff, which is not UTF-8\n"},
         {"head -c 4194304 /dev/zero | tr '\\0' x | $ASK Once", "quern: the prompt is longer than 4 MiB\n"},
@@ -153,8 +154,8 @@ START_TEST(a_model_in_place_of_a_prompt_is_refused)
         snprintf(line, sizeof line, "$Q/quern %s", lines[i]);
         int status = shell(line);
         ck_assert_msg(status == 2, "%s: status %d, %s", line, status, err);
-        ck_assert_msg(strstr(err, "looks like a model file, not like a prompt: give it with --model\n"),
-                      "%s: %s", line, err);
+        ck_assert_msg(strstr(err, "looks like a model file, not a prompt: give it with --model\n"), "%s: %s",
+                      line, err);
         ck_assert_str_eq(out, "");
     }
     /* A prompt that speaks of one is none. */

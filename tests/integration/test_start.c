@@ -27,7 +27,7 @@ START_TEST(a_second_pool_in_the_same_directory_is_refused)
     strcpy(second.rundir, pool.rundir);
     int status = pool_fails(&second, 60, tiny_model(), NULL);
     ck_assert_int_eq(status, 1);
-    ck_assert_ptr_nonnull(strstr(pool_log(&second), "another pool runs in"));
+    ck_assert_ptr_nonnull(strstr(pool_log(&second), "another pool is running in"));
     struct quern *client = connect_to(pool.frontend); /* the first one is unharmed */
     quern_free(client);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
@@ -65,10 +65,10 @@ START_TEST(a_wrong_name_is_one_line_and_a_status_of_its_own)
 {
     static const struct {
         const char *option, *value, *text;
-    } wrong[] = {{"--device", "gpu", "there is no device \"gpu\"; there are "},
-                 {"--kv-type", "q9", "there is no KV type \"q9\""},
-                 {"--quantize", "Q9", "--quantize: there is no type \"Q9\""},
-                 {"--cublas", "some", "--cublas: \"some\" is neither off nor auto"}};
+    } wrong[] = {{"--device", "gpu", "unknown device \"gpu\"; available: "},
+                 {"--kv-type", "q9", "unknown KV type \"q9\""},
+                 {"--quantize", "Q9", "--quantize: unknown type \"Q9\""},
+                 {"--cublas", "some", "--cublas: \"some\" is not off, auto"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int status = pool_fails(&pool, 60, tiny_model(), wrong[i].option, wrong[i].value, NULL);
         ck_assert_msg(status == 78, "%d: %s", status, pool_log(&pool));
@@ -104,7 +104,7 @@ START_TEST(workers_of_one_machine_promise_its_memory_once)
     struct pool crowded = {0};
     /* Tera bytes: refused by each, in numbers that say who shares what. */
     pool_spawn(&crowded, tiny_model(), "--workers", "2", "--kv-blocks", "67108864", NULL);
-    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit, ", 60));
+    ck_assert(pool_says(&crowded, "for each of 2 workers do not fit ", 60));
     pool_stop(&crowded, SIGTERM, 60);
     pool_forget(&crowded);
 }
@@ -122,8 +122,8 @@ START_TEST(a_limit_of_file_sizes_ends_a_pool_with_a_line_before_it_serves_and_no
     int status = pool_fails(&pool, 60, tiny_model(), NULL);
     ck_assert_int_eq(prlimit(0, RLIMIT_FSIZE, &before, NULL), 0);
     ck_assert_int_eq(status, 1);
-    ck_assert_msg(strstr(pool_log(&pool), "shared memory for requests: beyond the limit of a file's size"),
-                  "%s", pool_log(&pool));
+    ck_assert_msg(strstr(pool_log(&pool), "shared memory for requests: exceeds the file size limit"), "%s",
+                  pool_log(&pool));
     ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
     pool_forget(&pool);
 

@@ -282,7 +282,7 @@ START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_pr
     ck_assert_int_eq(kill(broker, SIGSTOP), 0);
     await_answers(client, &answer, 1, 60);
     ck_assert_int_ne(pool_broker_pid(&pool), broker);
-    ck_assert(pool_says(&pool, "the broker stood still and was killed: it is started again", 0));
+    ck_assert(pool_says(&pool, "the broker stalled and was killed: restarting it", 0));
     ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
     ck_assert_uint_eq(answer.ids.len, many_tokens()); /* the worker that was started in its place went on */
     answer_deinit(&answer);

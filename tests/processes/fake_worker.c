@@ -525,7 +525,7 @@ int main(int argc, char **argv)
         return PROGRAM_EXIT_PERMANENT;
     }
     if (strcmp(word, "unfit") == 0) {
-        fputs("there is no device \"gpu\"\n", stderr);
+        fputs("unknown device \"gpu\"\n", stderr);
         return PROGRAM_EXIT_USAGE;
     }
     if (strcmp(word, "crash") == 0)

@@ -125,7 +125,7 @@ START_TEST(messages_that_do_not_end_make_room_for_those_that_do)
     for (int i = 0; i < ALL + MORE; i++)
         fds[i] = begin_message(bytes);
     ck_assert(zmtp_closes(fds[0], PATIENCE_S * 1000));
-    ck_assert(pool_says(&the_pool, "when those of all had more than 256 MiB", PATIENCE_S));
+    ck_assert(pool_says(&the_pool, "when all together exceeded 256 MiB", PATIENCE_S));
     client_connect(&client_b, &the_pool);
     ck_assert_int_ge(zmq_send(client_b.control, bytes, PROTO_MAX_REQUEST_BYTES, 0), 0);
     expect_refusals(1);

@@ -210,7 +210,7 @@ START_TEST(a_vault_that_was_damaged_costs_what_is_in_it_and_not_the_pool)
     ck_assert_int_eq(kill(pool_broker_pid(&the_pool), SIGKILL), 0);
     client_close(&client_a);
     client_open(&client_a, &the_pool, 'a');
-    ck_assert(pool_says(&the_pool, "damaged as a whole: its requests are lost", PATIENCE_S));
+    ck_assert(pool_says(&the_pool, "state is damaged: its requests are lost", PATIENCE_S));
     client_generate(&client_a, 'r', "count 10", NULL);
     ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
     close_pool();
@@ -251,13 +251,13 @@ static void expect_flood_to_end(const char *prompt, const char *reason)
 
 START_TEST(a_worker_whose_message_has_parts_without_end_is_killed)
 {
-    expect_flood_to_end("parts", "worker-0 sent a message of more than 2 parts: it is killed");
+    expect_flood_to_end("parts", "worker-0 sent a message of more than 2 parts: killing it");
 }
 END_TEST
 
 START_TEST(a_worker_whose_message_on_its_link_has_parts_is_killed)
 {
-    expect_flood_to_end("pieces", "worker-0 sent a message of more than 1 part: it is killed");
+    expect_flood_to_end("pieces", "worker-0 sent a message of more than 1 part: killing it");
 }
 END_TEST
 
@@ -270,7 +270,7 @@ END_TEST
 /* Whether they are too many to be taken, or are taken and too many, the machine decides. */
 START_TEST(a_worker_that_repeats_an_old_frame_without_end_is_killed)
 {
-    expect_flood_to_end("stale", ": it is killed");
+    expect_flood_to_end("stale", ": killing it");
 }
 END_TEST
 

@@ -239,13 +239,13 @@ START_TEST(a_key_has_its_limits_over_all_of_its_sessions)
     open_tcp(&second, alice, 's');
     connect_tcp(&third, alice);
     say_hello(&third);
-    expect_overloaded(&third, "has 2 sessions open, and may have 2 (client-sessions)");
+    expect_overloaded(&third, "has 2 sessions open; at most 2 are allowed (client-sessions)");
     client_generate(&client_a, '1', "wait", NULL);
     client_expect(&client_a, MESSAGE_ACCEPTED);
     client_generate(&second, '2', "wait", NULL);
     client_expect(&second, MESSAGE_ACCEPTED);
     client_generate(&second, '3', "count 1", NULL);
-    expect_overloaded(&second, "2 requests not ended, and may have 2 (client-requests)");
+    expect_overloaded(&second, "2 requests unfinished; at most 2 are allowed (client-requests)");
     /* A client of the run directory has its own. */
     client_generate(&client_b, '3', "count 1", NULL);
     client_expect(&client_b, MESSAGE_ACCEPTED);
@@ -255,7 +255,7 @@ START_TEST(a_key_has_its_limits_over_all_of_its_sessions)
     client_generate(&client_a, '4', "count 60", NULL);
     ck_assert_int_eq(client_read(&client_a, '4', &count, NULL), END_LENGTH);
     client_generate(&second, '5', "count 1", NULL);
-    expect_overloaded(&second, "has had its 50 tokens a minute (client-tokens): more in ");
+    expect_overloaded(&second, "has used its 50 tokens a minute (client-tokens): more in ");
     client_close(&second);
     client_close(&third);
     close_all(&client_a);
@@ -329,7 +329,7 @@ START_TEST(the_limits_of_a_key_outlive_the_broker)
     struct client second;
     open_tcp(&second, alice, 's'); /* another session, the same key */
     client_generate(&second, '3', "count 1", NULL);
-    expect_overloaded(&second, "2 requests not ended, and may have 2 (client-requests)");
+    expect_overloaded(&second, "2 requests unfinished; at most 2 are allowed (client-requests)");
     client_close(&second);
     client_close(&client_b); /* whose session the next broker does not know */
     close_pool();
@@ -350,11 +350,12 @@ START_TEST(texts_to_tokenize_count_as_tokens_of_the_key)
     }
     question.tokenize.ref = 77;
     client_send(&second, &question);
-    struct message no = expect_overloaded(&second, "has had its 3 tokens a minute (client-tokens): more in ");
+    struct message no =
+        expect_overloaded(&second, "has used its 3 tokens a minute (client-tokens): more in ");
     ck_assert_uint_eq(no.error.ref, 77);
     ck_assert_int_eq(no.error.of, MESSAGE_TOKENIZE);
     client_generate(&second, '1', "count 1", NULL);
-    expect_overloaded(&second, "has had its 3 tokens a minute (client-tokens): more in ");
+    expect_overloaded(&second, "has used its 3 tokens a minute (client-tokens): more in ");
     client_send(&client_b, &question); /* it has no key */
     client_expect(&client_b, MESSAGE_TOKENIZE_OK);
     client_close(&second);
@@ -438,11 +439,12 @@ START_TEST(a_key_has_so_many_subscriptions_over_all_of_its_connections)
     open_tcp(&second, alice, 's');
     greet_tcp(&third, alice, 't');
     struct message no = subscribe_and_join(&third);
-    expect_no_more_subscriptions(&no, "this client's key has 2 subscriptions of the stream, and may have 2 "
-                                      "(client-subscriptions)");
+    expect_no_more_subscriptions(
+        &no,
+        "this client's key has 2 subscriptions of the stream; at most 2 are allowed (client-subscriptions)");
     ck_assert(pool_says(&the_pool,
-                        "connections with a subscription more than the 2 that their client's key may "
-                        "have (client-subscriptions), the last of alice",
+                        "connections that exceeded the 2 subscriptions of their client's key "
+                        "(client-subscriptions), the last of alice",
                         PATIENCE_S));
     open_tcp(&other, bob, 'o'); /* who has his own */
     client_generate(&client_a, 'r', "count 10", NULL);
@@ -477,8 +479,9 @@ START_TEST(subscriptions_of_one_connection_count_each)
     struct client second;
     greet_tcp(&second, alice, 's');
     struct message no = subscribe_and_join(&second);
-    expect_no_more_subscriptions(&no, "this client's key has 5 subscriptions of the stream, and may have 5 "
-                                      "(client-subscriptions)");
+    expect_no_more_subscriptions(
+        &no,
+        "this client's key has 5 subscriptions of the stream; at most 5 are allowed (client-subscriptions)");
     for (unsigned i = 0; i < 4; i++) { /* given back one by one, too */
         struct id128 topic = {{'x'}};
         memcpy(&topic.bytes[4], &i, sizeof i);
@@ -537,9 +540,9 @@ START_TEST(a_folder_of_keys_that_makes_no_sense_is_one_line)
     char path[RUNDIR_PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/key", the_pool.rundir);
     ck_assert_int_eq(zcert_save_secret(server, path), 0);
-    expect_refusal(2, "client-keys: clients have keys where the pool has one", "--client-keys", folder, NULL,
-                   NULL);
-    expect_refusal(2, "any-client: it lets in whoever", "--any-client", "--client-keys", folder, NULL);
+    expect_refusal(2, "client-keys: requires curve-key", "--client-keys", folder, NULL, NULL);
+    expect_refusal(2, "any-client and client-keys exclude each other", "--any-client", "--client-keys",
+                   folder, NULL);
     expect_refusal(1, "client-keys: /nowhere: No such file", "--curve-key", path, "--client-keys",
                    "/nowhere");
     pool_forget(&the_pool);

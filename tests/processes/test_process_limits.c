@@ -167,7 +167,8 @@ START_TEST(files_that_are_no_sockets_are_left_where_they_are)
     write_file(notes);
     write_file(frontend);
     ck_assert_int_eq(pool_fails(&the_pool, PATIENCE_S, model, NULL), 1);
-    ck_assert_msg(strstr(pool_log(&the_pool), "frontend is in the way"), "%s", pool_log(&the_pool));
+    ck_assert_msg(strstr(pool_log(&the_pool), "frontend exists and is not a socket"), "%s",
+                  pool_log(&the_pool));
     ck_assert_int_eq(access(frontend, F_OK), 0);
     unlink(frontend);
     open_pool(NULL);

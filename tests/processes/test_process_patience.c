@@ -65,12 +65,12 @@ START_TEST(who_does_not_say_who_it_is_or_has_no_session_is_closed_in_time_and_wh
     while (count_open(strangers, STRANGERS) > 0) {
         stay_there();
         /* Where it stood still, as on a machine that is busy, the broker begins to count again. */
-        ck_assert_msg(seconds() < INTAKE_UNUSED_S + PATIENCE_S || strstr(pool_log(&the_pool), "stood still"),
+        ck_assert_msg(seconds() < INTAKE_UNUSED_S + PATIENCE_S || strstr(pool_log(&the_pool), "stalled"),
                       "%s", pool_log(&the_pool));
     }
     ck_assert_uint_ge(seconds(), STRANGERS_LEAST_S);
     /* In one line or in two, if the broker looked between them. */
-    ck_assert(pool_says(&the_pool, "for what they did (2 in all)", PATIENCE_S));
+    ck_assert(pool_says(&the_pool, "for violations (2 in all)", PATIENCE_S));
     client_generate(&client_a, 'r', "count 10", NULL);
     ck_assert_int_eq(client_read(&client_a, 'r', &count, NULL), END_LENGTH);
     close_pool();

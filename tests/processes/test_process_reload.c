@@ -231,7 +231,7 @@ START_TEST(a_broker_program_that_does_not_come_up_is_taken_back)
     spoil_program("quern-broker", "exit 1");
     struct control_report report = await(ask());
     ck_assert_int_eq(report.result, CONTROL_FAILED);
-    ck_assert_msg(strstr(report.text, "the one before is started again"), "%s", report.text);
+    ck_assert_msg(strstr(report.text, "restarting the old one"), "%s", report.text);
     expect_service('b');
     expect_name(pool_broker_pid(&the_pool), "quern-broker"); /* although it is /proc/self/exe */
     struct message replay = named(MESSAGE_REPLAY, 'r');      /* from before */
@@ -263,8 +263,7 @@ START_TEST(a_broker_program_that_hangs_is_taken_back)
     uint64_t began = clock_ns();
     struct control_report report = await(ask());
     ck_assert_int_eq(report.result, CONTROL_FAILED);
-    ck_assert_msg(strstr(report.text, "stood still and was killed: the one before is started again"), "%s",
-                  report.text);
+    ck_assert_msg(strstr(report.text, "stalled and was killed: restarting the old one"), "%s", report.text);
     ck_assert_uint_lt(clock_ns() - began, PATIENCE_S * CLOCK_NS_PER_S);
     expect_service('b');
     close_pool();
@@ -288,7 +287,7 @@ START_TEST(a_worker_program_that_hangs_is_taken_back_at_once)
     uint64_t began = clock_ns();
     struct control_report report = await(ask());
     ck_assert_int_eq(report.result, CONTROL_FAILED);
-    ck_assert_msg(strstr(report.text, "made no progress in loading for 10 s"), "%s", report.text);
+    ck_assert_msg(strstr(report.text, "made no progress while loading for 10 s"), "%s", report.text);
     ck_assert_uint_lt(clock_ns() - began, 2 * PATIENCE_S * CLOCK_NS_PER_S);
     expect_service('b');
     struct message status = client_status(&client_a);
@@ -321,7 +320,7 @@ START_TEST(a_killed_broker_whose_program_was_spoiled_is_started_all_the_same)
     spoil_program("quern-broker", "exit 1");
     ck_assert_int_eq(kill(pool_broker_pid(&the_pool), SIGKILL), 0);
     expect_service('b');
-    ck_assert(pool_says(&the_pool, "ended with status 1: the one before is started again", PATIENCE_S));
+    ck_assert(pool_says(&the_pool, "ended with status 1: restarting the old one", PATIENCE_S));
     close_pool();
 }
 END_TEST

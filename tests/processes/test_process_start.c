@@ -194,7 +194,7 @@ END_TEST
 /* A service manager starts no pool again that ends with 78. */
 START_TEST(settings_that_name_what_there_is_not_are_told_by_the_exit_status)
 {
-    fails_in_one_line(&the_pool, "unfit", 78, "there is no device \"gpu\"", "--workers", "2", NULL);
+    fails_in_one_line(&the_pool, "unfit", 78, "unknown device \"gpu\"", "--workers", "2", NULL);
     pool_forget(&the_pool);
 }
 END_TEST

@@ -72,9 +72,9 @@ static int read_literal(struct gbnf_reader *reader, const struct expression **re
     while (r == 0 && cursor_peek(&reader->at) != '"') {
         uint32_t point = 0;
         if (cursor_peek(&reader->at) < 0 || cursor_peek(&reader->at) == '\n')
-            r = invalid(reader, "a literal has no closing \"");
+            r = invalid(reader, "unterminated literal");
         else if (!cursor_character(&reader->at, CURSOR_GBNF, &point))
-            r = invalid(reader, "a literal has an escape or a byte that is no character");
+            r = invalid(reader, "invalid escape or byte in a literal");
         else
             r = characters_append(&text, point);
     }
@@ -94,14 +94,14 @@ static int read_set(struct gbnf_reader *reader, const struct expression **ret_ex
     while (r == 0 && cursor_peek(&reader->at) != ']') {
         struct code_range range;
         if (cursor_peek(&reader->at) < 0 || !cursor_character(&reader->at, CURSOR_GBNF, &range.first))
-            return invalid(reader, "a set has no closing ], or a byte that is no character");
+            return invalid(reader, "character set: missing ] or invalid byte");
         range.last = range.first;
         bool dash = cursor_peek(&reader->at) == '-' && cursor_peek_second(&reader->at) != ']';
         reader->at.pos += dash;
         if (dash && !cursor_character(&reader->at, CURSOR_GBNF, &range.last))
-            return invalid(reader, "a set has a byte that is no character");
+            return invalid(reader, "invalid byte in a character set");
         if (range.last < range.first)
-            return invalid(reader, "a range of a set ends before it begins");
+            return invalid(reader, "character range out of order");
         r = code_set_add(reader->rules, &set, range);
     }
     reader->at.pos += r == 0;
@@ -115,11 +115,11 @@ static int read_group(struct gbnf_reader *reader, const struct expression **ret_
 {
     reader->at.pos++;
     if (++reader->depth > MOST_DEPTH)
-        return invalid(reader, "groups are nested too deep");
+        return invalid(reader, "groups nested too deeply");
     int r = read_choice(reader, ret_expression);
     reader->depth--;
     if (r == 0 && !cursor_take(&reader->at, ")"))
-        r = invalid(reader, "a group has no closing )");
+        r = invalid(reader, "unmatched (");
     return r;
 }
 
@@ -140,7 +140,7 @@ static int read_schema(struct gbnf_reader *reader, const struct expression **ret
     size_t taken = 0;
     skip_blanks(reader);
     if (cursor_peek(&reader->at) != '{')
-        return invalid(reader, "expected an object of JSON behind %json");
+        return invalid(reader, "expected a JSON object after %json");
     int r = json_schema_embed(
         &reader->schemas, (struct bytes){reader->at.data + reader->at.pos, reader->at.len - reader->at.pos},
         &taken, ret_expression, &reason);
@@ -166,7 +166,7 @@ static int read_item(struct gbnf_reader *reader, const struct expression **ret_e
     if (cursor_take(&reader->at, "%json"))
         return read_schema(reader, ret_expression);
     if (c != '.')
-        return invalid(reader, "expected a literal, a set, a group, a schema or the name of a rule");
+        return invalid(reader, "expected a literal, set, group, schema or rule name");
     reader->at.pos++;
     *ret_expression = expression_chars(reader->rules, &all, 1, false);
     return 0;
@@ -179,8 +179,8 @@ static int read_repeats(struct gbnf_reader *reader, const struct expression **ex
     while ((r = cursor_repeat(&reader->at, true, &repeat)) > 0 && n++ < MOST_REPEATS)
         *expression = expression_repeat(reader->rules, *expression, repeat.least, repeat.most);
     if (r > 0)
-        return invalid(reader, "repeats of repeats of repeats");
-    return r < 0 ? invalid(reader, "a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536") : 0;
+        return invalid(reader, "repetitions nested too deeply");
+    return r < 0 ? invalid(reader, "invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536") : 0;
 }
 
 static int read_sequence(struct gbnf_reader *reader, const struct expression **ret_expression)
@@ -222,22 +222,22 @@ static int read_rule(struct gbnf_reader *reader)
     struct bytes name = read_name(reader);
     const struct expression *body = NULL;
     if (name.len == 0 || name.len >= sizeof reader->rules->items->name)
-        return invalid(reader, "expected the name of a rule, at most 63 of a-z A-Z 0-9 - _");
+        return invalid(reader, "expected a rule name: at most 63 of a-z A-Z 0-9 - _");
     skip_blanks(reader);
     if (!cursor_take(&reader->at, "::="))
-        return invalid(reader, "expected ::= behind the name of a rule");
+        return invalid(reader, "expected ::= after the rule name");
     uint32_t rule = rules_named(reader->rules, name);
     if (rule == UINT32_MAX)
         return invalid(reader, "too many rules");
     if (reader->rules->items[rule].body)
-        return error_set(reader->err, GRAMMAR_E_INVALID, "grammar: the rule \"%s\" is there twice",
+        return error_set(reader->err, GRAMMAR_E_INVALID, "grammar: duplicate rule \"%s\"",
                          reader->rules->items[rule].name);
     reader->rule = rule;
     int r = read_choice(reader, &body);
     if (r == 0 && cursor_peek(&reader->at) == ')')
         r = invalid(reader, "unmatched )");
     if (r == 0 && !body)
-        r = error_set(reader->err, GRAMMAR_E_INVALID, "grammar: it is too large");
+        r = error_set(reader->err, GRAMMAR_E_INVALID, "grammar: too large");
     reader->rules->items[rule].body = body;
     return r;
 }
@@ -255,10 +255,8 @@ int gbnf_read(struct bytes text, struct rules *rules, struct error *err)
     }
     for (uint32_t i = 0; i < rules->n; i++)
         if (!rules->items[i].body)
-            return error_set(err, GRAMMAR_E_INVALID, "grammar: the rule \"%s\" is not defined",
-                             rules->items[i].name);
+            return error_set(err, GRAMMAR_E_INVALID, "grammar: undefined rule \"%s\"", rules->items[i].name);
     uint32_t n = rules->n;
     rules->root = rules_named(rules, BYTES_LITERAL("root"));
-    return rules->root < n ? 0
-                           : error_set(err, GRAMMAR_E_INVALID, "grammar: the rule \"root\" is not defined");
+    return rules->root < n ? 0 : error_set(err, GRAMMAR_E_INVALID, "grammar: undefined rule \"root\"");
 }

@@ -40,7 +40,7 @@ static int read_rules(enum grammar_kind kind, struct bytes text, struct rules *r
     case GRAMMAR_REGEX:
         return regex_read(text, rules, err);
     }
-    return error_set(err, GRAMMAR_E_INVALID, "grammar: there is no such kind");
+    return error_set(err, GRAMMAR_E_INVALID, "grammar: unknown kind");
 }
 
 /* What the machine says, in the words of grammar.h. */
@@ -78,7 +78,7 @@ int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret
     if (rules.arena.starved)
         r = -ENOMEM;
     else if (r == 0 && rules.arena.limited)
-        r = error_set(err, GRAMMAR_E_INVALID, "grammar: it is too large");
+        r = error_set(err, GRAMMAR_E_INVALID, "grammar: too large");
     if (r == 0)
         r = program_make(&rules, &grammar->program, err);
     rules_deinit(&rules);

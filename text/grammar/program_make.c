@@ -317,7 +317,7 @@ static int search_rules(struct making *making, struct search *search, struct err
             search->empty[i] = walk(search, entry, NULL, NULL);
             changed |= search->empty[i];
             if (search->work > MOST_WORK)
-                r = error_set(err, GRAMMAR_E_INVALID, "grammar: its rules are too many and too large");
+                r = error_set(err, GRAMMAR_E_INVALID, "grammar: the rules are too many and too large");
         }
     }
     for (uint32_t i = 0; i < n && r == 0; i++) {
@@ -329,10 +329,9 @@ static int search_rules(struct making *making, struct search *search, struct err
     }
     uint32_t found = r == 0 ? find_cycle(making, first_edge, &edges) : PROGRAM_NONE;
     if (found != PROGRAM_NONE)
-        r = error_set(
-            err, GRAMMAR_E_INVALID,
-            "grammar: the rule \"%s\" may begin with itself (left recursion), which is not possible",
-            making->rules->items[found].name);
+        r = error_set(err, GRAMMAR_E_INVALID,
+                      "grammar: the rule \"%s\" is left-recursive, which is not supported",
+                      making->rules->items[found].name);
     free(first_edge);
     free(edges.to);
     return r;
@@ -408,7 +407,7 @@ static int make_rules(struct making *making, struct error *err)
         if (maker->out_of_memory)
             return -ENOMEM;
         return error_set(err, GRAMMAR_E_INVALID,
-                         "grammar: it is too large: more than %u nodes or %u sets of characters at the rule "
+                         "grammar: too large: more than %u nodes or %u character sets at the rule "
                          "\"%s\"",
                          PROGRAM_MOST_NODES, PROGRAM_MOST_SETS, rules->items[i].name);
     }

@@ -78,14 +78,14 @@ static int read_set_item(struct regex_reader *reader, struct code_set *set)
         return add_class(reader, set, class, n, negated);
     }
     if (!cursor_character(&reader->at, CURSOR_REGEX, &range.first))
-        return invalid(reader, "a set has no closing ], or an escape that is not supported");
+        return invalid(reader, "character set: missing ] or unsupported escape");
     range.last = range.first;
     bool dash = cursor_peek(&reader->at) == '-' && cursor_peek_second(&reader->at) != ']';
     reader->at.pos += dash;
     if (dash && !cursor_character(&reader->at, CURSOR_REGEX, &range.last))
-        return invalid(reader, "a range of a set has no end that is a character");
+        return invalid(reader, "character range: the end is not a character");
     if (range.last < range.first)
-        return invalid(reader, "a range of a set ends before it begins");
+        return invalid(reader, "character range out of order");
     return code_set_add(reader->rules, set, range);
 }
 
@@ -119,11 +119,11 @@ static int read_group(struct regex_reader *reader, const struct expression **ret
             return invalid(reader, "assertions and flags, (?…), are not supported");
     }
     if (++reader->depth > MOST_DEPTH)
-        return invalid(reader, "groups are nested too deep");
+        return invalid(reader, "groups nested too deeply");
     int r = read_choice(reader, ret_expression);
     reader->depth--;
     if (r == 0 && !cursor_take(&reader->at, ")"))
-        r = invalid(reader, "a group has no closing )");
+        r = invalid(reader, "unmatched (");
     return r;
 }
 
@@ -144,7 +144,7 @@ static int read_escape(struct regex_reader *reader, const struct expression **re
     if (c == 'b' || c == 'B' || c == 'A' || c == 'Z' || c == 'z')
         return invalid(reader, "assertions (\\b and others) are not supported");
     if (!cursor_character(&reader->at, CURSOR_REGEX, &range.first))
-        return invalid(reader, "an escape that is not supported");
+        return invalid(reader, "unsupported escape");
     range.last = range.first;
     *ret_expression = spell(reader, &range, 1, false);
     return 0;
@@ -168,13 +168,13 @@ static int read_item(struct regex_reader *reader, const struct expression **ret_
     case '+':
     case '?':
     case '{':
-        return invalid(reader, "a repeat of nothing");
+        return invalid(reader, "nothing to repeat");
     case '^':
     case '$':
-        return invalid(reader, "^ and $ are supported at the ends of the whole expression only");
+        return invalid(reader, "^ and $ are supported only at the ends of the whole expression");
     default:
         if (!cursor_character(&reader->at, CURSOR_REGEX, &range.first))
-            return invalid(reader, "it is not UTF-8");
+            return invalid(reader, "not UTF-8");
         range.last = range.first;
         *ret_expression = spell(reader, &range, 1, false);
         return 0;
@@ -188,10 +188,10 @@ static int read_repeats(struct regex_reader *reader, const struct expression **e
     if (r > 0)
         *expression = expression_repeat(reader->rules, *expression, repeat.least, repeat.most);
     if (r > 0 && cursor_take(&reader->at, "+"))
-        return invalid(reader, "possessive repeats are not supported");
+        return invalid(reader, "possessive quantifiers are not supported");
     if (r > 0)
         cursor_take(&reader->at, "?");
-    return r < 0 ? invalid(reader, "a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536") : 0;
+    return r < 0 ? invalid(reader, "invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536") : 0;
 }
 
 /* Whether an anchor for the end is next, which may be followed by nothing but another alternative. */
@@ -257,7 +257,7 @@ int regex_expression(struct bytes text, const struct regex_style *style, struct 
     const struct expression *expression = NULL;
     int r = read_choice(&reader, &expression);
     if (r == 0 && !expression)
-        return error_set(err, GRAMMAR_E_INVALID, "regex: it is too large");
+        return error_set(err, GRAMMAR_E_INVALID, "regex: too large");
     if (r == 0)
         *ret_expression = expression;
     return r;

@@ -26,7 +26,7 @@ int chat_template_new(struct bytes source, struct bytes bos, struct bytes eos,
 {
     struct chat_template *t = calloc(1, sizeof *t);
     if (!t)
-        return error_set(err, -ENOMEM, "no memory for the chat template");
+        return error_set(err, -ENOMEM, "not enough memory for the chat template");
     int r = jinja_template_new(source, &t->jinja, err);
     if (r < 0) {
         chat_template_free(t);
@@ -71,7 +71,7 @@ int chat_template_render(const struct chat_template *chat_template, const json_t
     struct jinja_variable *variables = calloc(n_extra + OURS, sizeof *variables);
     int r = -ENOMEM;
     if (!date || !variables) {
-        error_set(err, r, "no memory for the chat");
+        error_set(err, r, "not enough memory for the chat");
         goto out;
     }
     const char *name;
@@ -117,8 +117,8 @@ static int objects_of(struct bytes text, const char *what, json_t **ret_array, s
     }
     bool parsed = array != NULL;
     json_decref(array);
-    return parsed ? error_set(err, -EINVAL, "the %s: no array of objects", what)
-                  : error_set(err, -EINVAL, "the %s: no JSON: %s", what, error.text);
+    return parsed ? error_set(err, -EINVAL, "the %s: not an array of objects", what)
+                  : error_set(err, -EINVAL, "the %s: not JSON: %s", what, error.text);
 }
 
 /* Arguments that are the text of an object become that object: templates write it out as JSON again. */
@@ -134,7 +134,7 @@ static void read_arguments(json_t *call)
     json_decref(object);
 }
 
-/* Sets a member that is there. False: it is not UTF-8, or memory is short. */
+/* Sets a member that is there. False: it is not UTF-8, or out of memory. */
 static bool set_text(json_t *turn, const char *key, struct bytes text)
 {
     return text.len == 0 || json_object_set_new(turn, key, json_stringn(text.data, text.len)) == 0;
@@ -160,7 +160,7 @@ static int set_calls(json_t *turn, struct bytes calls, size_t i, struct error *e
         json_object_set_new(turn, "content", json_null());
     return json_object_set_new(turn, "tool_calls", array) == 0
                ? 0
-               : error_set(err, -ENOMEM, "no memory for the chat");
+               : error_set(err, -ENOMEM, "not enough memory for the chat");
 }
 
 static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, struct error *err)
@@ -174,7 +174,7 @@ static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, st
         r = error_set(err, -EILSEQ, "the %s of message %zu is not UTF-8", role ? "content" : "role", i);
     else if (!turn || json_object_set(turn, "role", role) < 0 ||
              json_object_set(turn, "content", content) < 0)
-        r = error_set(err, -ENOMEM, "no memory for the chat");
+        r = error_set(err, -ENOMEM, "not enough memory for the chat");
     else if (!set_text(turn, "name", from->name) || !set_text(turn, "tool_call_id", from->tool_call_id))
         r = error_set(err, -EILSEQ, "a name of message %zu is not UTF-8", i);
     else
@@ -191,12 +191,12 @@ static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, st
 static int messages_of(const struct chat_turn *turns, size_t n, json_t **ret_messages, struct error *err)
 {
     json_t *messages = json_array();
-    int r = messages ? 0 : error_set(err, -ENOMEM, "no memory for the chat");
+    int r = messages ? 0 : error_set(err, -ENOMEM, "not enough memory for the chat");
     for (size_t i = 0; i < n && r == 0; i++) {
         json_t *turn = NULL;
         r = turn_of(&turns[i], i, &turn, err);
         if (r == 0 && json_array_append_new(messages, turn) < 0)
-            r = error_set(err, -ENOMEM, "no memory for the chat");
+            r = error_set(err, -ENOMEM, "not enough memory for the chat");
     }
     if (r == 0)
         *ret_messages = messages;
@@ -215,7 +215,7 @@ static int extra_of(struct bytes tools, json_t **ret_extra, struct error *err)
     if (r == 0 && json_array_size(array) > 0)
         *ret_extra = json_pack("{s:O}", "tools", array);
     if (r == 0 && json_array_size(array) > 0 && !*ret_extra)
-        r = error_set(err, -ENOMEM, "no memory for the chat");
+        r = error_set(err, -ENOMEM, "not enough memory for the chat");
     json_decref(array);
     return r;
 }
@@ -257,7 +257,7 @@ int chat_template_encode(const struct chat_template *chat_template, const struct
     if (r == 0)
         r = chat_template_render(chat_template, messages, &context, &text, err);
     if (r == 0 && text.text.len > most)
-        r = error_set(err, -E2BIG, "the conversation has %s, at most %s can fit",
+        r = error_set(err, -E2BIG, "the conversation has %s; at most %s fit",
                       amount_of_bytes(text.text.len).text, amount_of_bytes(most).text);
     if (r == 0)
         r = encode_text(tokenizer, &text, ret_ids, err);

@@ -26,11 +26,11 @@ int pretokenizer_new(struct bytes name, struct pretokenizer **ret_pretokenizer, 
 {
     const struct pretokenizer_expressions *expressions = pretokenizer_find(name);
     if (!expressions)
-        return error_set(err, -EINVAL, "tokenizer.ggml.pre: the pre-tokenizer \"%.*s\" is not known",
+        return error_set(err, -EINVAL, "tokenizer.ggml.pre: unknown pre-tokenizer \"%.*s\"",
                          (int)(name.len < 64 ? name.len : 64), (const char *)name.data);
     struct pretokenizer *p = calloc(1, sizeof *p);
     if (!p)
-        return error_set(err, -ENOMEM, "no memory for the pre-tokenizer");
+        return error_set(err, -ENOMEM, "not enough memory for the pre-tokenizer");
     p->traits = &expressions->traits;
     for (; expressions->patterns[p->n]; p->n++) {
         int code;

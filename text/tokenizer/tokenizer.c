@@ -65,7 +65,8 @@ static int read_id(const struct tokenizer *t, const struct gguf *gguf, const cha
     if (r < 0)
         return r;
     if (id >= t->vocabulary.size)
-        return error_set(err, -EINVAL, "%s is %u, the vocabulary has %u tokens", key, id, t->vocabulary.size);
+        return error_set(err, -EINVAL, "%s is %u, but the vocabulary has %u tokens", key, id,
+                         t->vocabulary.size);
     *ret_id = (int32_t)id;
     return 0;
 }
@@ -88,7 +89,7 @@ static int read_normalizer(struct tokenizer *t, const struct gguf *gguf, struct 
     if (r != 0)
         return r == GGUF_E_MISSING ? 0 : r;
     if (!bytes_equal(form, BYTES_LITERAL("NFC")))
-        return error_set(err, -EINVAL, "tokenizer.normalizer: \"%.*s\" is not known, \"NFC\" is",
+        return error_set(err, -EINVAL, "tokenizer.normalizer: \"%.*s\" is not supported (\"NFC\" is)",
                          (int)(form.len < 64 ? form.len : 64), (const char *)form.data);
     t->normalizes = true;
     return 0;
@@ -242,7 +243,7 @@ static int init_kind(struct tokenizer *t, const struct gguf *gguf, struct error 
     bool llama = bytes_equal(kind, BYTES_LITERAL("llama"));
     if (!llama && !bytes_equal(kind, BYTES_LITERAL("gpt2")))
         return error_set(err, -EINVAL,
-                         "tokenizer.ggml.model: the kind \"%.*s\" is not known, \"llama\" and \"gpt2\" are",
+                         "tokenizer.ggml.model: unknown kind \"%.*s\" (\"llama\" and \"gpt2\" are supported)",
                          (int)(kind.len < 64 ? kind.len : 64), (const char *)kind.data);
     r = vocabulary_init(&t->vocabulary, gguf, err);
     if (r == 0 && !llama)
@@ -260,21 +261,21 @@ int tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, str
 {
     struct tokenizer *t = calloc(1, sizeof *t);
     if (!t)
-        return error_set(err, -ENOMEM, "no memory for the tokenizer");
+        return error_set(err, -ENOMEM, "not enough memory for the tokenizer");
     int r = init_kind(t, gguf, err);
     if (r == 0)
         r = find_end_ids(t, gguf, err);
     if (r == 0)
         r = specials_init(&t->specials, &t->vocabulary);
     if (r == -E2BIG)
-        error_set(err, r, "the special tokens' names take more memory than any tokenizer needs");
+        error_set(err, r, "the special tokens' names take too much memory");
     if (r == 0)
         r = find_quirks(t, gguf, err);
     if (r == 0)
         r = spell_pieces(t);
     if (r < 0) {
         tokenizer_free(t);
-        return r == -ENOMEM ? error_set(err, r, "no memory for the tokenizer") : r;
+        return r == -ENOMEM ? error_set(err, r, "not enough memory for the tokenizer") : r;
     }
     *ret_tokenizer = t;
     return 0;

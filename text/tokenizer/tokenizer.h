@@ -32,7 +32,7 @@ enum token_type {
 enum tokenizer_flags {
     /* BOS and EOS as the file says (add_bos_token, add_eos_token), else as its kind has it. */
     TOKENIZER_ADD_SPECIAL = 1,
-    /* Control tokens written out in the text become their ids. */
+    /* Parse control tokens in the text. */
     TOKENIZER_PARSE_SPECIAL = 2
 };
 

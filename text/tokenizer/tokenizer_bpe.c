@@ -100,7 +100,7 @@ static int add_merge(struct bpe *bpe, const struct vocabulary *vocabulary, struc
     int shown = (int)(line.len < 64 ? line.len : 64);
     const char *space = line.len > 2 ? memchr(text + 1, ' ', line.len - 2) : NULL;
     if (!space || memchr(space + 1, ' ', line.len - (size_t)(space + 1 - text)))
-        return error_set(err, -EINVAL, "%s: entry %u \"%.*s\" is not two parts with a space between",
+        return error_set(err, -EINVAL, "%s: entry %u \"%.*s\" is not two parts separated by a space",
                          KEY_MERGES, rank, shown, text);
     size_t left_len = (size_t)(space - text), right_len = line.len - left_len - 1;
     int32_t left = vocabulary_find(vocabulary, text, left_len);
@@ -113,8 +113,8 @@ static int add_merge(struct bpe *bpe, const struct vocabulary *vocabulary, struc
         return r;
     int32_t whole = vocabulary_find(vocabulary, joined->data, joined->len);
     if (left < 0 || right < 0 || whole < 0)
-        return error_set(err, -EINVAL, "%s: entry %u \"%.*s\": %s is no token of the vocabulary", KEY_MERGES,
-                         rank, shown, text,
+        return error_set(err, -EINVAL, "%s: entry %u \"%.*s\": %s is not in the vocabulary", KEY_MERGES, rank,
+                         shown, text,
                          left < 0    ? "its left part"
                          : right < 0 ? "its right part"
                                      : "the whole");
@@ -130,11 +130,11 @@ static int read_merges(struct bpe *bpe, const struct vocabulary *vocabulary, con
 {
     const struct gguf_value *merges = gguf_find(gguf, KEY_MERGES);
     if (!merges)
-        return error_set(err, -EINVAL, "%s is missing, a \"gpt2\" vocabulary needs it", KEY_MERGES);
+        return error_set(err, -EINVAL, "%s is missing; a \"gpt2\" vocabulary needs it", KEY_MERGES);
     if (merges->type != GGUF_ARRAY || (merges->array.type != GGUF_STRING && merges->array.n > 0))
         return error_set(err, -EINVAL, "%s is not an array of strings", KEY_MERGES);
     if (merges->array.n > MAX_MERGES)
-        return error_set(err, -EINVAL, "%s has %llu entries, at most %d are allowed", KEY_MERGES,
+        return error_set(err, -EINVAL, "%s has %llu entries; at most %d are allowed", KEY_MERGES,
                          (unsigned long long)merges->array.n, MAX_MERGES);
     uint32_t n_slots = 64;
     while (n_slots < 2 * merges->array.n)
@@ -159,7 +159,7 @@ int bpe_new(const struct vocabulary *vocabulary, const struct gguf *gguf, struct
 {
     struct bpe *bpe = calloc(1, sizeof *bpe);
     if (!bpe)
-        return error_set(err, -ENOMEM, "no memory for the tokenizer");
+        return error_set(err, -ENOMEM, "not enough memory for the tokenizer");
     struct bytes name = {0};
     int r = gguf_string(gguf, KEY_PRE, &name, err);
     if (r == 0 || r == GGUF_E_MISSING)
@@ -168,7 +168,7 @@ int bpe_new(const struct vocabulary *vocabulary, const struct gguf *gguf, struct
         r = read_merges(bpe, vocabulary, gguf, err);
     if (r < 0) {
         bpe_free(bpe);
-        return r == -ENOMEM ? error_set(err, r, "no memory for the tokenizer") : r;
+        return r == -ENOMEM ? error_set(err, r, "not enough memory for the tokenizer") : r;
     }
     for (int b = 0; b < 256; b++) {
         uint8_t utf8[4];

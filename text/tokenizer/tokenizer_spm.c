@@ -64,7 +64,7 @@ static bool are_words_apart(const struct vocabulary *vocabulary)
 int spm_init(struct spm *spm, const struct vocabulary *vocabulary, int32_t unknown, struct error *err)
 {
     if (!vocabulary->scores)
-        return error_set(err, -EINVAL, "tokenizer.ggml.scores is missing, a \"llama\" vocabulary needs it");
+        return error_set(err, -EINVAL, "tokenizer.ggml.scores is missing; a \"llama\" vocabulary needs it");
     spm->unknown = unknown;
     spm->words_apart = are_words_apart(vocabulary);
     for (int b = 0; b < 256; b++)
@@ -75,7 +75,7 @@ int spm_init(struct spm *spm, const struct vocabulary *vocabulary, int32_t unkno
         struct bytes text = vocabulary_text(vocabulary, id);
         int byte = spm_byte_of(text);
         if (byte < 0)
-            return error_set(err, -EINVAL, "token %u is of type byte but is written \"%.*s\", not <0x00>", id,
+            return error_set(err, -EINVAL, "token %u has type byte but is written \"%.*s\", not <0x00>", id,
                              (int)(text.len < 64 ? text.len : 64), (const char *)text.data);
         spm->byte_ids[byte] = (int32_t)id;
     }

@@ -26,7 +26,7 @@ static int copy_texts(struct vocabulary *v, const struct gguf *gguf, struct erro
 {
     const struct gguf_value *tokens = gguf_find(gguf, KEY_TOKENS);
     if (!tokens)
-        return error_set(err, -EINVAL, "%s is missing: the file carries no vocabulary", KEY_TOKENS);
+        return error_set(err, -EINVAL, "%s is missing: the file has no vocabulary", KEY_TOKENS);
     if (tokens->type != GGUF_ARRAY || tokens->array.type != GGUF_STRING)
         return error_set(err, -EINVAL, "%s is not an array of strings", KEY_TOKENS);
     if (tokens->array.n == 0 || tokens->array.n > MAX_TOKENS)
@@ -140,7 +140,7 @@ int vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf, stru
     if (r == 0)
         r = index_texts(vocabulary);
     if (r == -ENOMEM)
-        error_set(err, r, "no memory for a vocabulary of %u tokens", vocabulary->size);
+        error_set(err, r, "not enough memory for a vocabulary of %u tokens", vocabulary->size);
     if (r < 0)
         vocabulary_deinit(vocabulary);
     return r;

@@ -177,7 +177,7 @@ static void take_register_ok(struct link *link, const struct message *message)
 {
     uint32_t ms = message->register_ok.heartbeat_ms;
     if (link->boot != 0 && link->boot != message->register_ok.boot)
-        log_info("the broker was started again");
+        log_info("the broker was restarted");
     link->boot = message->register_ok.boot;
     link->mark = message->register_ok.subscription;
     link->heartbeat_ns = (ms < LEAST_HEARTBEAT_MS ? LEAST_HEARTBEAT_MS : ms) * CLOCK_NS_PER_MS;
@@ -214,7 +214,7 @@ static void take_unread(struct link *link, int code, struct error *err)
     struct message answer = {.kind = MESSAGE_ERROR};
     if (code == -ENOMEM)
         error_set(err, 0, "the worker is out of memory");
-    log_warn("what the broker sent cannot be read: %s", err->text);
+    log_warn("cannot read the broker's message: %s", err->text);
     answer.error.has_id = message_decoder_failed_id(link->received->decoder, &answer.error.id);
     if (!answer.error.has_id)
         return;
@@ -274,7 +274,7 @@ struct received *received_free(struct received *received)
 }
 
 /* Receives one message of a single part, which is all that a broker sends; others are dropped whole. False:
- * nothing is there, or no memory for it yet. */
+ * nothing is there, or not enough memory for it yet. */
 static bool receive(struct link *link, bool *ret_whole)
 {
     if (!link->received && !(link->received = received_new()))

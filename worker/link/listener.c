@@ -15,7 +15,7 @@
 
 static int not_one(int fd, struct error *err)
 {
-    return error_set(err, -EINVAL, "descriptor %d is no unix socket that listens at a path", fd);
+    return error_set(err, -EINVAL, "descriptor %d is not a listening unix socket with a path", fd);
 }
 
 int listener_take(int fd, struct listener *ret_listener, struct error *err)

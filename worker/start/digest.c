@@ -102,7 +102,7 @@ int digest_finish(struct digest *digest, bool (*progress)(void *arg), void *arg,
     }
     join(digest);
     if (digest->result < 0)
-        return error_set(err, digest->result, "no memory for the digest of the model");
+        return error_set(err, digest->result, "not enough memory for the digest of the model");
     memcpy(digest->model->digest, digest->value, sizeof digest->value);
     return 0;
 }

@@ -89,7 +89,7 @@ int sandbox_confine_files(const struct sandbox *sandbox, struct error *err)
 {
     struct stat tasks; /* a folder for each thread, besides itself and the one above */
     if (stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3)
-        return error_set(err, -EBUSY, "%u threads run already", (unsigned)tasks.st_nlink - 2);
+        return error_set(err, -EBUSY, "%u threads are already running", (unsigned)tasks.st_nlink - 2);
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1)
         return error_set(err, -ENOTSUP, "this kernel has no Landlock: %s", strerror(errno));
@@ -118,7 +118,7 @@ static void on_violation(int signal, siginfo_t *info, void *context)
     struct last_words words = {0};
     unsigned call = (unsigned)info->si_syscall;
     last_words_text(&words, process_name);
-    last_words_text(&words, ": the sandbox stops it: it called ");
+    last_words_text(&words, ": stopped by the sandbox: it called ");
     if (call < MOST_CALLS && call_names[call])
         last_words_text(&words, call_names[call]);
     else
@@ -280,7 +280,7 @@ int sandbox_confine_calls(enum sandbox_stage stage, const char *name, struct err
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_TRAP);
     if (!filter)
-        return error_set(err, -ENOMEM, "no memory for the filter of system calls");
+        return error_set(err, -ENOMEM, "not enough memory for the filter of system calls");
     catch_violations(name);
     int r = load_filter(filter, stage);
     seccomp_release(filter);

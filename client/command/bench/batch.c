@@ -61,7 +61,7 @@ static void parse_counts(struct argp_state *state, const char *arg, struct optio
     options->n_counts = 0;
     for (char *item = strtok_r(list, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
         if (options->n_counts == MOST_COUNTS)
-            argp_error(state, "--sequences: more than %d numbers", MOST_COUNTS);
+            argp_error(state, "--sequences: at most %d numbers are allowed", MOST_COUNTS);
         options->counts[options->n_counts++] =
             (uint32_t)argument_number(state, "--sequences", item, 1, MOST_SEQUENCES);
     }
@@ -72,12 +72,12 @@ static void parse_counts(struct argp_state *state, const char *arg, struct optio
 
 static const struct argp_option known[] = {
     {"sequences", 's', "LIST", 0, "Numbers of sequences, separated by commas (default 1,2,4,8,16,32)", 0},
-    {NULL, 'n', "N", 0, "Ids that each sequence decodes (default 32)", 0},
+    {NULL, 'n', "N", 0, "Ids each sequence decodes (default 32)", 0},
     {"depth", 'D', "N", 0, "Ids of each prompt (default 16)", 0},
-    {"repetitions", 'r', "N", 0, "How often to measure (default 3)", 0},
+    {"repetitions", 'r', "N", 0, "Number of measurements (default 3)", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
-    {"kv-type", 'k', "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (default f16)", 0},
+    {"kv-type", 'k', "TYPE", 0, "Type of keys and values: f16 or q8_0 (default f16)", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
 
@@ -124,7 +124,7 @@ static int submit(struct batch *batch, uint64_t i, uint64_t round, struct error 
     const struct options *options = batch->options;
     int32_t *prompt = calloc(options->depth, sizeof *prompt);
     if (!prompt)
-        return error_set(err, -ENOMEM, "no memory for %u ids", options->depth);
+        return error_set(err, -ENOMEM, "not enough memory for %u ids", options->depth);
     for (uint32_t j = 0; j < options->depth; j++)
         prompt[j] = (int32_t)(3 + (round * 131 + i * 31 + j * 7) % (batch->model->params.n_vocab - 3));
     const struct engine_request request = {.tag = i,

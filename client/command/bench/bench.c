@@ -103,7 +103,7 @@ int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second
     void *buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!readers || buffer == MAP_FAILED) {
         free(readers);
-        return error_set(err, -ENOMEM, "no memory to measure bandwidth with");
+        return error_set(err, -ENOMEM, "not enough memory to measure bandwidth");
     }
     madvise(buffer, BUFFER_BYTES, MADV_HUGEPAGE);
     memset(buffer, 1, BUFFER_BYTES);
@@ -114,7 +114,7 @@ int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second
     munmap(buffer, BUFFER_BYTES);
     free(readers);
     if (r < 0)
-        return error_set(err, r, "threads to measure bandwidth with: %s", strerror(-r));
+        return error_set(err, r, "threads to measure bandwidth: %s", strerror(-r));
     *ret_bytes_per_second = spread_of(rates, REPETITIONS);
     return 0;
 }

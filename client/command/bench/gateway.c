@@ -118,7 +118,7 @@ static int read_streams(struct gateway_bench *bench, int wait_ms, uint32_t *ret_
     if (interrupt_signal())
         return error_set(err, -EINTR, "interrupted");
     if (n == 0)
-        return error_set(err, -ETIMEDOUT, "nothing has come for %d ms", wait_ms);
+        return error_set(err, -ETIMEDOUT, "nothing received for %d ms", wait_ms);
     for (int i = 0; i < n; i++) {
         struct bench_http *http = &bench->streams[events[i].data.u32];
         int r = bench_http_read(http, err);
@@ -207,7 +207,7 @@ static int ask_pool(struct gateway_bench *bench, uint32_t number, double *ret_us
         if (r == 0 && interrupt_signal())
             return error_set(err, -EINTR, "interrupted");
         if (r == 0 && clock_ns() - start_ns > STALL_MS * CLOCK_NS_PER_MS)
-            return error_set(err, -ETIMEDOUT, "nothing has come for %d ms", STALL_MS);
+            return error_set(err, -ETIMEDOUT, "nothing received for %d ms", STALL_MS);
     }
     *ret_us = (double)(clock_ns() - start_ns) / 1000;
     return r < 0 ? error_set(err, r, "%s", said.text) : 0;
@@ -309,7 +309,7 @@ static int begin_all(struct gateway_bench *bench, pid_t worker, struct error *er
             begun += http->events > 0;
         }
         if (r == 0 && clock_ns() > until)
-            r = error_set(err, -ETIMEDOUT, "%u of %u streams have begun after %d ms", begun, n, STALL_MS);
+            r = error_set(err, -ETIMEDOUT, "%u of %u streams began within %d ms", begun, n, STALL_MS);
     }
     return r;
 }
@@ -431,7 +431,7 @@ static const struct argp_option known[] = {
     {"idle", 'i', "N", 0, "Streams that wait, for the memory (2000)", 0},
     {"probes", 'p', "N", 0, "Requests of one token, each way (1000)", 0},
     {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
-    {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
+    {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: a generated one)", 0},
     {"json", 'J', NULL, 0, "One JSON object", 0},
     {0}};
 

@@ -188,7 +188,7 @@ int bench_http_read(struct bench_http *http, struct error *err)
         return error_set(err, -EPROTO, "the gateway refused a request: %.*s", n < 300 ? (int)n : 300, data);
     http->bytes += (uint64_t)n;
     if (!take_all(http, data, (size_t)n))
-        return error_set(err, -EPROTO, "the gateway sent something that is no chunk");
+        return error_set(err, -EPROTO, "the gateway sent an invalid chunk");
     return !http->whole;
 }
 

@@ -38,19 +38,17 @@ typedef int measurement(struct lone_sequence *sequence, const struct options *op
                         struct error *err);
 
 static const struct argp_option known[] = {
-    {NULL, 'n', "N", 0, "Ids that one repetition decodes (default 32), or prefills (default 128)", 0},
-    {"depth", 'D', "N", 0, "Ids that are in the cache already (default 0)", 0},
-    {"repetitions", 'r', "N", 0, "How often to measure (default 5)", 0},
+    {NULL, 'n', "N", 0, "Ids decoded (default 32) or prefilled (default 128) per measurement", 0},
+    {"depth", 'D', "N", 0, "Ids already in the cache (default 0)", 0},
+    {"repetitions", 'r', "N", 0, "Number of measurements (default 5)", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
-    {"kv-type", 'k', "TYPE", 0, "What keys and values are kept in: f16 or q8_0 (default f16)", 0},
+    {"kv-type", 'k', "TYPE", 0, "Type of keys and values: f16 or q8_0 (default f16)", 0},
     {"cublas", 'b', "ROWS", 0,
-     "Steps of ROWS rows or more that read a prompt multiply by cuBLASLt: off, auto or a number (default "
-     "off)",
-     0},
+     "Use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
-    {"profile", 'P', NULL, 0, "Say what each kernel did, measured one by one; decoding is slower then", 0},
+    {"profile", 'P', NULL, 0, "Report each kernel's work, measured one by one; this slows decoding", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
 
@@ -83,7 +81,7 @@ static int feed_any(struct lone_sequence *sequence, uint32_t n, bool sampled, st
 {
     int32_t *ids = calloc(n + 1, sizeof *ids), next;
     if (!ids)
-        return error_set(err, -ENOMEM, "no memory for %u ids", n);
+        return error_set(err, -ENOMEM, "not enough memory for %u ids", n);
     for (uint32_t i = 0; i < n; i++)
         ids[i] = (int32_t)(3 + i * 7 % 300);
     int r = sampled ? lone_sequence_prefill(sequence, ids, n, &next, err)

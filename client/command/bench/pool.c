@@ -83,7 +83,7 @@ static void on_output(void *arg, const struct quern_output *output)
         snprintf(run->wrong, sizeof run->wrong, "a request ended by %s %s: %.120s",
                  quern_reason_name(output->end->reason), output->end->error, output->end->text);
     else if (output->end->output_tokens != stream->next)
-        snprintf(run->wrong, sizeof run->wrong, "%" PRIu64 " ids came of %u", stream->next,
+        snprintf(run->wrong, sizeof run->wrong, "%" PRIu64 " of %u ids arrived", stream->next,
                  output->end->output_tokens);
 }
 
@@ -116,7 +116,7 @@ static int dispatch(struct bench_run *run, struct error *err)
     if (interrupt_signal())
         return error_set(err, -EINTR, "interrupted");
     if (clock_ns() - run->last_output_ns > STALL_NS)
-        return error_set(err, -ETIMEDOUT, "nothing has come for 20 s, %u requests are open", run->open);
+        return error_set(err, -ETIMEDOUT, "nothing received for 20 s, %u requests are open", run->open);
     return 0;
 }
 
@@ -167,7 +167,7 @@ static int throughput(struct bench_run *run, struct result *result, bool probing
         frames += run->streams[i].frames;
         if (run->streams[i].next != options->tokens ||
             (i % 2 && run->streams[i].hash != run->streams[i - 1].hash))
-            return error_set(err, -EPROTO, "two requests of one seed have other ids");
+            return error_set(err, -EPROTO, "two requests with the same seed have different ids");
     }
     if (!probing) {
         uint64_t tokens = (uint64_t)options->requests * options->tokens;
@@ -302,7 +302,7 @@ static const struct argp_option known[] = {
     {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
     {"frame-us", 'f', "N", 0,
      "Tokens made within N microseconds share a frame (default: 250, then 0: a frame each)", 0},
-    {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: one made for this)", 0},
+    {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: a generated one)", 0},
     {"json", 'J', NULL, 0, "One JSON object a line", 0},
     {0}};
 

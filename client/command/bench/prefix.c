@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quern bench prefix: what is saved of prompts that begin as others did.
+/* quern bench prefix: what the prefix cache saves.
  *
  * Six situations, each with private pools of its own and a goal beside its value. Work is counted in tokens
  * of prompts that were computed, which no load on the machine changes: what a request's usage says that it
@@ -102,13 +102,13 @@ static int measure_all(void *arg, const char *model, struct error *err)
 /* ---- the command ---- */
 
 static const struct argp_option known[] = {
-    {NULL, 'n', "N", 0, "Ids of a prompt (2000); of those sent at once, half of it", 0},
+    {NULL, 'n', "N", 0, "Ids of a prompt (2000); half as many of those sent at once", 0},
     {"turns", 't', "N", 0, "Turns of the conversation (20)", 0},
     {"requests", 's', "N", 0, "Requests of the tenants (2000)", 0},
-    {"repetitions", 'r', "N", 0, "Prompts to take times of (5)", 0},
+    {"repetitions", 'r', "N", 0, "Prompts to time (5)", 0},
     {"model", 'm', "FILE", 0, "The model (default: a tiny one made for this)", 0},
-    {"device", 'd', "NAME", 0, "The device, where times or moments matter", 0},
-    {"llama-server", 'l', "FILE", 0, "A llama-server, to ask it the same", 0},
+    {"device", 'd', "NAME", 0, "The device for measured times", 0},
+    {"llama-server", 'l', "FILE", 0, "A llama-server to compare with", 0},
     {"json", 'J', NULL, 0, "One JSON object a line", 0},
     {0}};
 
@@ -130,10 +130,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int bench_prefix(int argc, char **argv)
 {
-    static const struct argp argp = {
-        .options = known,
-        .parser = parse,
-        .doc = "Measures what is saved of prompts that begin as others did, beside the goals."};
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .doc = "Measures how much the prefix cache saves, next to the goals."};
     struct prefix_options options = {.ids = 2000, .turns = 20, .requests = 2000, .repetitions = 5};
     struct prefix_bench bench = {.options = &options};
     arguments_parse(&argp, argc, argv, &options);

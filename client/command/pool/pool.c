@@ -82,9 +82,9 @@ static int connect_to_model(struct pool *pool, const char *endpoint, const char 
 int pool_open(const struct pool_options *options, struct pool **ret_pool, struct error *err)
 {
     if (options->server_key && !options->connect)
-        return error_set(err, -EINVAL, "--server-key is of a pool on the network, which --connect names");
+        return error_set(err, -EINVAL, "--server-key requires --connect with a pool on the network");
     if (options->client_key && !options->server_key)
-        return error_set(err, -EINVAL, "--client-key is for a pool that has a --server-key");
+        return error_set(err, -EINVAL, "--client-key requires --server-key");
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return error_set(err, -ENOMEM, "out of memory");

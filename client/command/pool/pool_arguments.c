@@ -15,9 +15,9 @@ enum {
 };
 
 static const struct argp_option known_options[] = {
-    {"connect", KEY_CONNECT, "EP", 0, "Pool to ask: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
+    {"connect", KEY_CONNECT, "EP", 0, "Pool to use: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
-    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "Our own CURVE certificate there (its secret file)", 0},
+    {"client-key", KEY_CLIENT_KEY, "FILE", 0, "This client's CURVE certificate (its secret file)", 0},
     {"model", 'm', "FILE", 0, "Start a private pool with this model", 0},
     {"device", KEY_DEVICE, "D", 0, "Device of a private pool: " QUERN_DEVICES, 0},
     {"ctx", KEY_CONTEXT, "N", 0, "Context length of a private pool, in tokens", 0},

@@ -169,8 +169,8 @@ static int did_not_start(const struct private_pool *pool, struct words *words, s
     const char *last = words->last;
     const char *reason = strncmp(last, dress, sizeof dress - 1) == 0 ? last + sizeof dress - 1 : last;
     if (!reason[0])
-        reason = may_not_speak() ? "nothing may be written to files here, nor to shared memory (ulimit -f)"
-                                 : "it said nothing";
+        reason = may_not_speak() ? "the file size limit allows no files or shared memory (ulimit -f)"
+                                 : "it printed nothing";
     return error_set(err, -ECHILD, "the pool did not start: %s", reason);
 }
 
@@ -215,8 +215,8 @@ int private_pool_start(struct private_pool *pool, const struct pool_options *opt
         snprintf(model, sizeof model, "%s", options->model);
     else if ((r = default_model(model, err)) < 0)
         error_prefix(err, r,
-                     "no pool runs, and there is no model to start one with: name one with --model or "
-                     "$QUERN_MODEL, or start a pool with quern serve");
+                     "no pool is running and no model is given to start one: use --model or $QUERN_MODEL, or "
+                     "start a pool with quern serve");
     if (r == 0 && access(model, R_OK) < 0)
         r = error_set(err, -errno, "%s: %s", model, strerror(errno));
     if (r == 0)

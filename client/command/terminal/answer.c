@@ -110,7 +110,7 @@ int answer_report(const struct answer *answer)
         program_error("the deadline passed");
         return EXIT_FAILURE;
     case QUERN_CANCELLED:
-        program_error("the pool cancelled the request: it had not heard of this program for too long");
+        program_error("the pool cancelled the request because it lost contact with this program");
         return EXIT_FAILURE;
     case QUERN_ERROR:
         program_error("%s%s%s", answer->error, answer->error[0] ? ": " : "", answer->text);

@@ -28,7 +28,7 @@ int io_write_text(const char *data, size_t len);
 #define IO_FLOAT_DIGITS 9 /* of a float, to read back the same */
 
 /* The same for a line of JSON, whose numbers have so many digits. Takes the reference;
- * NULL, as of functions that had no memory for it, is -ENOMEM. */
+ * NULL, as of functions that had not enough memory for it, is -ENOMEM. */
 int io_write_json(json_t *json);
 
 /* Appends stdin up to its end. -EMSGSIZE with a reason beyond `max` bytes, -ENOMEM, or -errno. `what` names

@@ -127,7 +127,7 @@ static unsigned char take_paste(EditLine *terminal, wint_t key)
     if (n < 0)
         return CC_EOF;
     if (n > (long)PASTE_MOST) {
-        fprintf(stderr, "\n(more than %u characters were pasted: they are left out)\n", PASTE_MOST);
+        fprintf(stderr, "\n(pasted text beyond %u characters was dropped)\n", PASTE_MOST);
         return CC_REDISPLAY;
     }
     while (n > 0 && editor->paste[n - 1] == L'\n') /* what was copied by whole lines */

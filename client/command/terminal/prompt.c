@@ -89,11 +89,11 @@ static int await(struct prompt_patience patience, struct error *err)
         uint64_t waited = (clock_ns() - start) / CLOCK_NS_PER_MS;
         if (waited >= patience.error_ms)
             return error_set(err, -ETIMEDOUT,
-                             "stdin: nothing came within %u s; \"-\" after the prompt waits longer, and "
-                             "</dev/null does without",
+                             "stdin: no input within %u s; add \"-\" after the prompt to wait longer, or "
+                             "</dev/null to go without",
                              patience.error_ms / 1000);
         if (waited >= patience.notice_ms && !told) {
-            program_error("waiting for text on stdin, which is added to the prompt (</dev/null: for none)");
+            program_error("waiting for text on stdin to add to the prompt (</dev/null for none)");
             told = true;
         }
         bool notice_first = !told && patience.notice_ms < patience.error_ms;
@@ -121,7 +121,7 @@ static int append_stdin(struct buffer *prompt, struct error *err)
         valid = (size_t)(zero - text.data);
     if (r == 0 && valid < text.len)
         r = error_set(err, -EINVAL, "stdin is not text: byte %zu is 0x%02x, %s", valid, text.data[valid],
-                      text.data[valid] ? "which is not UTF-8" : "which no text has");
+                      text.data[valid] ? "which is not UTF-8" : "which is not allowed in text");
     if (r == 0 && append_part(prompt, text.data, text.len) < 0)
         r = error_set(err, -ENOMEM, "out of memory");
     buffer_deinit(&text);
@@ -136,8 +136,8 @@ static int append_own_stdin(struct buffer *prompt, struct prompt_patience patien
     case NOBODYS:
         return 0;
     case SOMEBODYS:
-        program_error("stdin is not added to the prompt, since another process reads it too (\"-\" after the "
-                      "prompt adds it, </dev/null silences this)");
+        program_error("stdin is not added to the prompt because another process reads it too (\"-\" after "
+                      "the prompt adds it, </dev/null silences this)");
         return 0;
     case OURS_MAYBE:
         r = await(patience, err);

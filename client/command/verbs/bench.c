@@ -10,9 +10,9 @@ int verb_bench(int argc, char **argv)
         {"decode", "ids per second of one sequence, and its share of memory bandwidth", bench_decode},
         {"prefill", "ids per second of a prompt", bench_prefill},
         {"batch", "ids per second of several sequences at once", bench_batch},
-        {"pool", "tokens per second and latency of the pool, with tokens for free", bench_pool},
+        {"pool", "tokens per second and latency of the pool with a null backend", bench_pool},
         {"gateway", "what HTTP costs: tokens per second, first token, memory", bench_gateway},
-        {"prefix", "what is saved of prompts that begin as others did", bench_prefix},
+        {"prefix", "what the prefix cache saves", bench_prefix},
         {0},
     };
     static const struct verb_table table = {"quern bench", "benchmark", "NAME", benchmarks};

@@ -150,7 +150,7 @@ static bool obey(struct chat *chat, const struct turn *turn, int *ret_r, struct 
     if (!turn->quoted && strcmp(text, "/reset") == 0)
         *ret_r = reset(chat);
     else if (!turn->quoted && is_command(text))
-        fprintf(stderr, "(there is no %s; %s)\n", text, usage);
+        fprintf(stderr, "(unknown command %s; %s)\n", text, usage);
     else if (text[strspn(text, " \t\r\n")])
         *ret_r = take_turn(chat, text, err);
     return true;
@@ -240,22 +240,20 @@ int verb_chat(int argc, char **argv)
     request_arguments_init(&options.common);
     const struct argp_child children[] = {{&options.common.argp, 0, NULL, 0}, {0}};
     static const struct argp_option known[] = {
-        {"system", KEY_SYSTEM, "TEXT", 0, "What the model is told before the conversation", 0}, {0}};
+        {"system", KEY_SYSTEM, "TEXT", 0, "System message of the conversation", 0}, {0}};
     const struct argp argp = {
         .children = children,
         .options = known,
         .parser = parse,
-        .doc =
-            "A conversation: each line is a turn, and so are the lines from one that begins with \"\"\" to "
-            "one that "
-            "ends so, and what is pasted. /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an answer; "
-            "another slash and a word is not sent.\vWith neither --connect nor --model: talks to the "
-            "pool that runs, or starts a private one with $QUERN_MODEL or the model that is shipped."};
+        .doc = "Holds a conversation. Each line is a turn; so are lines enclosed in \"\"\", and pasted text. "
+               "/reset starts over, /exit or Ctrl-D ends, Ctrl-C stops an answer; other lines that begin "
+               "with a slash and a word are not sent.\vWithout --connect and --model: uses the running pool, "
+               "or starts a private one with $QUERN_MODEL or the demo model."};
     struct error err = {0};
     struct pool *pool;
     options.common.request.max_tokens = 0; /* not said */
     request_arguments_describe(&options.common, "max_tokens",
-                               "Most tokens of an answer (a quarter of the context, at most 1024)");
+                               "Max tokens of an answer (default: a quarter of the context, at most 1024)");
     arguments_parse(&argp, argc, argv, &options);
     interrupt_catch();
     int r = pool_open(&options.common.pool, &pool, &err);

@@ -44,7 +44,7 @@ static int read_ids(struct buffer *list, const struct tokenizer *tokenizer, stru
     char *rest, *word;
     int r = buffer_append(list, "", 1);
     if (r == 0 && strlen((char *)list->data) + 1 < list->len)
-        return error_set(err, -EINVAL, "stdin: a NUL among the ids");
+        return error_set(err, -EINVAL, "stdin: a NUL byte among the ids");
     for (word = r == 0 ? strtok_r((char *)list->data, " ,\t\r\n", &rest) : NULL; word && r == 0;
          word = strtok_r(NULL, " ,\t\r\n", &rest)) {
         uint32_t id = 0;
@@ -101,17 +101,17 @@ static int detokenize(const struct options *options, struct error *err)
 int verb_detokenize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"special", 's', NULL, 0, "Write out control tokens by their names", 0},
+        {"special", 's', NULL, 0, "Include control tokens, by their names", 0},
         {NULL, 0, NULL, 0, NULL, 0},
     };
-    static const struct argp argp = {known,
-                                     parse,
-                                     "MODEL",
-                                     "Prints the text of the token ids on stdin, which blanks or commas "
-                                     "part. Nothing is added at its end.",
-                                     NULL,
-                                     NULL,
-                                     NULL};
+    static const struct argp argp = {
+        known,
+        parse,
+        "MODEL",
+        "Prints the text of the token ids on stdin, separated by blanks or commas. No newline is added.",
+        NULL,
+        NULL,
+        NULL};
     struct options options = {0};
     struct error err = {0};
     arguments_parse(&argp, argc, argv, &options);

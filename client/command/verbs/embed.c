@@ -46,7 +46,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0)
-            argp_error(state, "one text, please: put it in quotes");
+            argp_error(state, "more than one text: put the text in quotes");
         options->text = arg;
         return 0;
     default:
@@ -56,7 +56,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option known_options[] = {
     {"json", KEY_JSON, NULL, 0, "Print one JSON object instead: the embedding and prompt_tokens", 1},
-    {"special", KEY_SPECIAL, NULL, 0, "Control tokens written out in the text become their ids", 1},
+    {"special", KEY_SPECIAL, NULL, 0, "Parse control tokens in the text", 1},
     {0},
 };
 
@@ -131,8 +131,8 @@ int verb_embed(int argc, char **argv)
         .args_doc = "[TEXT]",
         .doc = "Prints the embedding of a text, given as an argument or on stdin: the mean of the model's "
                "final states, of length one, a number a line."
-               "\vWith neither --connect nor --model: asks the pool that runs, or starts a private one with "
-               "$QUERN_MODEL or the model that is shipped. A newline at the text's end is part of it."};
+               "\vWithout --connect and --model: uses the running pool, or starts a private one with "
+               "$QUERN_MODEL or the demo model. A newline at the text's end is part of it."};
     struct embed_options options = {0};
     struct buffer text = {0};
     struct error err = {0};

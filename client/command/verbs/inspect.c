@@ -40,9 +40,9 @@ struct options {
 
 static const struct argp_option known[] = {
     {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
-    {"sequences", 'n', "N", 0, "Sequences that memory is told for (1)", 0},
+    {"sequences", 'n', "N", 0, "Sequences for the memory estimate (1)", 0},
     {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
-    {"digest", 'd', NULL, 0, "By which pools know the model: reads the whole file", 0},
+    {"digest", 'd', NULL, 0, "Also print the model's digest, which pools use: reads the whole file", 0},
     {0}};
 
 static const struct argument arguments[] = {
@@ -415,9 +415,8 @@ int verb_inspect(int argc, char **argv)
         .options = known,
         .parser = parse,
         .args_doc = "MODEL",
-        .doc = "Shows what a GGUF file holds, or a folder with SafeTensors in GGUF's words. Exit status 1 "
-               "when no worker can run it; what can be read of it "
-               "is shown all the same."};
+        .doc = "Shows the contents of a GGUF file, or of a folder with SafeTensors in GGUF's terms. Exit "
+               "status 1 if no worker can run it; the readable part is shown all the same."};
     struct options options = {.sequences = 1};
     struct error err = {0};
     struct gguf *gguf;

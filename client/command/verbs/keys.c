@@ -36,7 +36,7 @@ static int parse(int key, char *arg, struct argp_state *state)
     struct arguments *arguments = state->input;
     if (key == 'c') {
         if (!is_name(arg))
-            argp_error(state, "--client: \"%.80s\" is no name of letters, digits and . - _ @", arg);
+            argp_error(state, "--client: \"%.80s\" is not a name of letters, digits and . - _ @", arg);
         arguments->client = arg;
         return 0;
     }

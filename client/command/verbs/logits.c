@@ -41,16 +41,14 @@ static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
 }
 
 static const struct argp_option known[] = {
-    {"tokens", 't', "ID,ID,...", 0, "The ids to feed; no others are added", 0},
+    {"tokens", 't', "ID,ID,...", 0, "The ids to feed; none are added", 0},
     {"out", 'o', "FILE", 0, "Where to write little-endian float32; - is stdout", 0},
     {"all", 'a', NULL, 0, "The logits after every id, not only after the last", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
-    {"float-activations", 'f', NULL, 0, "Round no activation to 8 bits", 0},
-    {"kv-type", 'k', "TYPE", 0, "Keep keys and values in f16 or q8_0, and say how far that is from f16", 0},
+    {"float-activations", 'f', NULL, 0, "Do not round activations to 8 bits", 0},
+    {"kv-type", 'k', "TYPE", 0, "Type of keys and values, f16 or q8_0; also prints the error against f16", 0},
     {"cublas", 'b', "ROWS", 0,
-     "Steps of ROWS rows or more that read a prompt multiply by cuBLASLt: off, auto or a number (default "
-     "off)",
-     0},
+     "Use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
@@ -76,7 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     else if (key == 'b')
         options->library_rows = argument_library_rows(state, arg);
     else if (key == ARGP_KEY_END && (!options->path || !options->out || options->ids.len == 0))
-        argp_error(state, "a model, --tokens and --out are needed");
+        argp_error(state, "a model, --tokens and --out are required");
     else if (arguments_take(arguments, known, key, arg, state, options) != 0)
         return argument_model(key, arg, state, &options->path);
     return 0;
@@ -129,7 +127,7 @@ static int compare(const struct options *options, const struct lone_sequence_con
     plain.kv_type = BACKEND_KV_F16;
     float *wanted = calloc(n_floats, sizeof *wanted);
     if (!wanted)
-        return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
+        return error_set(err, -ENOMEM, "not enough memory for %zu logits", n_floats);
     int r = compute(options, plain, wanted, err);
     double error = 0, power = 0;
     for (size_t i = 0; i < n_floats && r == 0; i++) {
@@ -152,7 +150,7 @@ static int run(const struct options *options, const struct model *model, const s
     uint32_t n = (uint32_t)options->ids.len, n_vocab = model->params.n_vocab;
     for (uint32_t i = 0; i < n; i++)
         if ((uint32_t)options->ids.data[i] >= n_vocab)
-            return error_set(err, -EINVAL, "there is no id %d: the vocabulary has %u", options->ids.data[i],
+            return error_set(err, -EINVAL, "id %d is outside the vocabulary of %u", options->ids.data[i],
                              n_vocab);
     struct lone_sequence_config config = {.model = model,
                                           .backend = *backend,
@@ -166,7 +164,7 @@ static int run(const struct options *options, const struct model *model, const s
     size_t n_floats = (size_t)n_vocab * (options->all ? n : 1);
     float *logits = calloc(n_floats, sizeof *logits);
     if (!logits)
-        return error_set(err, -ENOMEM, "no memory for %zu logits", n_floats);
+        return error_set(err, -ENOMEM, "not enough memory for %zu logits", n_floats);
     int r = compute(options, config, logits, err);
     if (r == 0 && options->kv_type == BACKEND_KV_Q8)
         r = compare(options, &config, logits, n_floats, err);
@@ -184,8 +182,8 @@ int verb_logits(int argc, char **argv)
         .options = known,
         .parser = parse,
         .args_doc = "MODEL",
-        .doc = "Writes the logits that follow the given ids, as the device's kernels make them. An "
-               "output file is complete or not there."};
+        .doc = "Writes the logits that follow the given ids, as the device's kernels compute them. The "
+               "output file appears only when it is complete."};
     struct options options = {.device = "auto", .chunk = 512};
     arguments_parse(&argp, argc, argv, &options);
     struct error err = {0};

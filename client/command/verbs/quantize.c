@@ -39,7 +39,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         } else if (state->arg_num == 1) {
             options->mixture = mixture_by_name(arg);
             if (!options->mixture)
-                argp_error(state, "there is no type \"%s\"", arg);
+                argp_error(state, "unknown type \"%s\"", arg);
         } else if (state->arg_num == 2) {
             options->out = arg;
         } else {
@@ -71,16 +71,15 @@ int verb_quantize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
         {"threads", 't', "N", 0, "Threads (default: one for each core)", 0},
-        {"requantize", 'r', NULL, 0, "Take a file that is quantized already; its loss adds to the new one",
-         0},
+        {"requantize", 'r', NULL, 0, "Accept a file that is already quantized; the losses add up", 0},
         {0}};
     static const struct argp argp = {.options = known,
                                      .parser = parse,
                                      .args_doc = "IN TYPE OUT.gguf",
-                                     .doc = "Makes a model in F32, F16 or BF16 smaller, a GGUF file or a "
-                                            "folder with SafeTensors.\vTYPE: Q8_0 Q6_K Q5_K_M Q5_K_S Q5_K "
-                                            "Q4_K_M Q4_K_S Q4_K Q5_0 Q4_0, or F32 F16 BF16. _M spends "
-                                            "more bits where they count."};
+                                     .doc = "Quantizes a model in F32, F16 or BF16: a GGUF file or a folder "
+                                            "with SafeTensors.\vTYPE: Q8_0 Q6_K Q5_K_M Q5_K_S Q5_K "
+                                            "Q4_K_M Q4_K_S Q4_K Q5_0 Q4_0, or F32 F16 BF16. _M uses more "
+                                            "bits for the tensors that matter most."};
     struct options options = {0};
     struct totals totals = {0};
     struct error err = {0};

@@ -55,7 +55,7 @@ static int connect_to(const char *rundir, int *ret_fd, struct error *err)
     if (fd >= 0)
         close(fd);
     if (r == -ENOENT || r == -ECONNREFUSED)
-        return error_set(err, r, "no pool runs in %s", rundir);
+        return error_set(err, r, "no pool is running in %s", rundir);
     return error_set(err, r, "%s: %s", address.sun_path, strerror(-r));
 }
 
@@ -73,7 +73,7 @@ static int receive(int fd, const char *rundir, struct control_report *ret_report
     if (len < 0)
         return error_set(err, -errno, "%s: %s", rundir, strerror(errno));
     if (len != sizeof *ret_report)
-        return error_set(err, -EBADMSG, "the pool in %s is of another version", rundir);
+        return error_set(err, -EBADMSG, "the pool in %s has another version", rundir);
     ret_report->text[sizeof ret_report->text - 1] = 0;
     utf8_clean(ret_report->text);
     return 0;
@@ -106,7 +106,7 @@ static int reload(const struct wish *wish, struct error *err)
     if (r == 0)
         r = rundir_check(rundir, err);
     if (r == -ENOENT)
-        return error_set(err, r, "no pool runs in %s", rundir);
+        return error_set(err, r, "no pool is running in %s", rundir);
     if (r == 0)
         r = connect_to(rundir, &fd, err);
     if (r < 0)
@@ -124,7 +124,8 @@ int verb_reload(int argc, char **argv)
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
-        {"gateway", KEY_GATEWAY, NULL, 0, "Only the gateway: for other keys, or another certificate", 0},
+        {"gateway", KEY_GATEWAY, NULL, 0, "Replace only the gateway, to load new keys or a new certificate",
+         0},
         {0}};
     static const struct argp argp = {
         .options = options,

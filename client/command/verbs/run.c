@@ -41,7 +41,7 @@ static void take_word(struct run_options *options, const char *word, struct argp
     if (options->n_words > 0)
         argument_refuse_model(state, options->words[0]);
     if (options->n_words == 2 || (options->n_words == 1 && is_dash(word) == is_dash(options->words[0])))
-        argp_error(state, "one prompt, please: put it in quotes");
+        argp_error(state, "more than one prompt: put the prompt in quotes");
     options->words[options->n_words++] = word;
 }
 
@@ -87,7 +87,8 @@ static const struct argp_option known_options[] = {
     {"raw", KEY_RAW, NULL, 0, "Send the prompt as it is, without the model's chat template", 3},
     {"ids", KEY_IDS, NULL, 0, "Print token ids instead of text", 3},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end", 3},
-    {"logprobs", KEY_LOGPROBS, "N", 0, "With --json: log probabilities of each token and its N likeliest", 3},
+    {"logprobs", KEY_LOGPROBS, "N", 0, "With --json: log probabilities of each token and of the N likeliest",
+     3},
     {0},
 };
 
@@ -126,14 +127,13 @@ int verb_run(int argc, char **argv)
         .options = known_options,
         .parser = parse,
         .args_doc = "[PROMPT] [-]",
-        .doc =
-            "Answers one prompt, given as an argument or on stdin, and prints the answer as it is made. With "
-            "both, the text on stdin follows the argument. An answer that -n cut off is followed by a word "
-            "about it on stderr."
-            "\v\"-\" stands for stdin. Without it a stdin that another process may be reading, such as a "
-            "script's, is not added to the argument, and a line on stderr says so.\n"
-            "With neither --connect nor --model: asks the pool that runs, or starts a private one with "
-            "$QUERN_MODEL or the model that is shipped. The model's chat template is applied if it has one."};
+        .doc = "Answers one prompt, given as an argument or on stdin, and prints the answer as it is "
+               "generated. With both, the text on stdin follows the argument. A note on stderr follows an "
+               "answer that -n cut off."
+               "\v\"-\" stands for stdin. Without it, stdin that another process may read too, such as a "
+               "script's, is not added to the argument, and a line on stderr says so.\n"
+               "Without --connect and --model: uses the running pool, or starts a private one with "
+               "$QUERN_MODEL or the demo model. The model's chat template is applied if it has one."};
     struct buffer prompt = {0};
     struct error err = {0};
     struct pool *pool;

@@ -30,11 +30,11 @@ static int parse(int key, char *arg, struct argp_state *state)
         if (state->arg_num == 0) {
             options->shape = synth_shape_by_name(arg);
             if (!options->shape)
-                argp_error(state, "there is no shape \"%s\"", arg);
+                argp_error(state, "unknown shape \"%s\"", arg);
         } else if (state->arg_num == 1) {
             options->mixture = mixture_by_name(arg);
             if (!options->mixture)
-                argp_error(state, "there is no type \"%s\"", arg);
+                argp_error(state, "unknown type \"%s\"", arg);
         } else if (state->arg_num == 2) {
             options->path = arg;
         } else {
@@ -72,8 +72,8 @@ static char *help(int key, const char *text, void *input)
 
 int verb_synth(int argc, char **argv)
 {
-    static const struct argp_option known[] = {
-        {"seed", 's', "N", 0, "Another seed gives other weights (default 1)", 0}, {0}};
+    static const struct argp_option known[] = {{"seed", 's', "N", 0, "Seed of the weights (default 1)", 0},
+                                               {0}};
     static const struct argp argp = {.options = known,
                                      .parser = parse,
                                      .args_doc = "SHAPE TYPE OUT.gguf",

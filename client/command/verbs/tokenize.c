@@ -71,8 +71,8 @@ static int tokenize(const struct options *options, struct error *err)
 int verb_tokenize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"special", 's', NULL, 0, "Add BOS and EOS as the file says, and parse control tokens in the text",
-         0},
+        {"special", 's', NULL, 0,
+         "Add BOS and EOS as the model file asks, and parse control tokens in the text", 0},
         {NULL, 0, NULL, 0, NULL, 0},
     };
     static const struct argp argp = {

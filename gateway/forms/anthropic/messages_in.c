@@ -87,7 +87,7 @@ static int take_message(struct reading *reading, const char *path, json_t *objec
     bool assistant = role && strcmp(role, "assistant") == 0;
     if (!assistant && (!role || strcmp(role, "user") != 0)) {
         snprintf(where, sizeof where, "%s.role", path);
-        return refuse_value(refusal, where, "%s is none of user and assistant", where);
+        return refuse_value(refusal, where, "%s is neither user nor assistant", where);
     }
     snprintf(where, sizeof where, "%s.content", path);
     if (json_is_array(content) && json_array_size(content) == 0)

@@ -38,7 +38,7 @@ static int take_model(void *into, const struct json_row *row, const char *path, 
 
 /* clang-format off */
 static const struct json_row option_rows[] = {
-    {"num_predict", parameters_max_tokens, "-1 is as many as there is room for", 0},
+    {"num_predict", parameters_max_tokens, "-1: as many as there is room for", 0},
     {"temperature", parameters_number, "temperature", 0},
     {"top_k", neutral_top_k, NULL, 0},
     {"top_p", parameters_number, "top_p", 0},
@@ -46,7 +46,7 @@ static const struct json_row option_rows[] = {
     {"repeat_penalty", parameters_number, "repetition_penalty", 0},
     {"presence_penalty", parameters_number, "presence_penalty", 0},
     {"frequency_penalty", parameters_number, "frequency_penalty", 0},
-    {"seed", parameters_seed, "-1 is a random one", 0},
+    {"seed", parameters_seed, "-1: a random one", 0},
     {"stop", parameters_stop, NULL, 0},
     /* How a model is loaded is the pool's business. */
     {"num_ctx", json_in_ignore, NULL, 0},

@@ -20,7 +20,7 @@ const struct json_row chat_rows[] = {
     {"messages", conversation_messages, NULL, 0},
     OPENAI_ROWS,
     NEUTRAL_CHAT_ROWS,
-    {"max_completion_tokens", parameters_max_tokens, "-1 is as many as there is room for", 0},
+    {"max_completion_tokens", parameters_max_tokens, "-1: as many as there is room for", 0},
     {"store", json_in_ignore, NULL, 0},
     {"service_tier", json_in_ignore, NULL, 0},
     {"safety_identifier", json_in_ignore, NULL, 0},

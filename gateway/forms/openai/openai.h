@@ -36,7 +36,7 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
 /* clang-format off */
 #define OPENAI_ROWS                                                                                          \
     {"model", parameters_model, NULL, 0},                                                                    \
-    {"max_tokens", parameters_max_tokens, "-1 is as many as there is room for", 0},                          \
+    {"max_tokens", parameters_max_tokens, "-1: as many as there is room for", 0},                          \
     {"top_k", neutral_top_k, NULL, 0},                                                                       \
     SAMPLING_PARAMETERS(OPENAI_NUMBER, OPENAI_NUMBER)                                                        \
     {"repeat_penalty", parameters_number, "repetition_penalty", 0},                                          \

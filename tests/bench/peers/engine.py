@@ -23,7 +23,7 @@ class Variant:
 
 def last_words(text):
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return " / ".join(lines[-3:]) if lines else "it said nothing"
+    return " / ".join(lines[-3:]) if lines else "it printed nothing"
 
 
 def run(*command, errors_too=False):

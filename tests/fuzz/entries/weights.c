@@ -150,7 +150,7 @@ static void look(uint8_t n, size_t size)
     struct error err = {{0}};
     uint8_t digest[16] = "the digest of it";
     if (weight_store_open(&file, &store, &err) < 0)
-        return; /* no memory for a segment */
+        return; /* not enough memory for a segment */
     if (weight_store_wait(store, let_go, NULL, &err) < 0)
         abort();
     const uint8_t *known = weight_store_digest(store);

@@ -139,13 +139,13 @@ class Answers(Base):
     def test_what_is_no_grammar_is_refused_by_its_reason(self):
         chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 20}
         for fields, reason in (
-                ({"regex": "(?=a)"}, "assertions"), ({"grammar": "root ::= x"}, '"x" is not defined'),
+                ({"regex": "(?=a)"}, "assertions"), ({"grammar": "root ::= x"}, 'undefined rule "x"'),
                 ({"guided_json": {"type": "array", "uniqueItems": True}}, '"uniqueItems" is not supported'),
-                ({"regex": "a", "grammar": 'root ::= "a"'}, "has a grammar already"), ({"regex": 5}, "not a string"),
-                ({"response_format": {"type": "xml"}}, "none of text, json_object and json_schema"),
+                ({"regex": "a", "grammar": 'root ::= "a"'}, "already has a grammar"), ({"regex": 5}, "not a string"),
+                ({"response_format": {"type": "xml"}}, "not one of text, json_object and json_schema"),
                 ({"response_format": {"type": "json_schema"}}, "has no json_schema"),
                 ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "has no schema"),
-                ({"response_format": "json"}, "no object with a type")):
+                ({"response_format": "json"}, "not an object with a type")):
             status, _, answer = self.gateway.post("/v1/chat/completions", **chat, **fields)
             self.assertEqual(status, 400, answer)
             self.assertIn(reason, answer["error"]["message"])

@@ -37,7 +37,7 @@ class Bounds(Base):
         # Few enough to have room unread: on a busy machine this process reads late too.
         events = self.gateway.stream("/v1/completions", prompt="b", max_tokens=400)
         self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
-        self.gateway.says("is cut off: the client reads too slowly")
+        self.gateway.says("cut off: the client reads too slowly")
         self.nothing_runs()
         self.assertNotIn(b"[DONE]", read_all(slow))
 
@@ -304,7 +304,7 @@ class Tls(Base):
     def test_a_slow_reader_is_cut_off_and_one_that_leaves_ends_its_request(self):
         slow = self.connected()
         slow.sendall(long_request(stream=True))
-        self.gateway.says("is cut off: the client reads too slowly")
+        self.gateway.says("cut off: the client reads too slowly")
         slow.close()
         leaving = self.connected()
         leaving.sendall(long_request(stream=True))
@@ -332,7 +332,7 @@ class Tls(Base):
         open_key = str(self.place / "open.pem")
         shutil.copy(self.key, open_key)
         os.chmod(open_key, 0o644)
-        self.assertIn("everybody can read", start(self.cert, open_key)[1])
+        self.assertIn("everyone", start(self.cert, open_key)[1])
         self.assertEqual(start(self.cert, None)[0], 2)
 
 

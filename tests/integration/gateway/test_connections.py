@@ -66,7 +66,7 @@ class Connections(Base):
         self.hold(8 * PLACES)
         self.asked()
         self.assertGreater(self.ended(), 6 * PLACES)
-        self.gateway.says(f"of {PLACES} connections are taken")
+        self.gateway.says(f"of {PLACES} connections are in use")
         until(lambda: all(is_closed(connection) for connection in self.held[:6 * PLACES]), "the oldest are closed")
         self.assertFalse(is_closed(self.held[-1]))
 

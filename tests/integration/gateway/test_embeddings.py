@@ -184,7 +184,7 @@ class Unread(Base):
             self.assertIn("of this key", answer["error"]["message"])
             status, headers, answer = self.embed(self.BOB, "a")
             self.assertEqual((status, headers["Retry-After"]), (429, "1"), answer)
-            self.assertIn("waits to be read", answer["error"]["message"])
+            self.assertIn("waiting to be read", answer["error"]["message"])
             self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)
             leave(connection)
             until(lambda: self.embed(self.ADA, "a")[0] == 200, "both have room again")

@@ -28,14 +28,14 @@ def answer(gateway, method, path, body=None):
 
 def test_no_answer_has_a_model_without_a_name(folder):
     with Gateway(folder, "", ["Dry."], model="", state="starting") as gateway:
-        gateway.until(lambda: "no worker has said" in answer(gateway, "GET", "/health")[2])
+        gateway.until(lambda: "no worker has reported" in answer(gateway, "GET", "/health")[2])
         status, _, health = answer(gateway, "GET", "/health")
         assert (status, json.loads(health)["status"]) == (503, "loading")
         for path, body in POSTS.items():
             for model in ({}, {"model": "fake"}):
                 status, retry, text = answer(gateway, "POST", path, {**body, **model})
                 assert (status, retry) == (503, "1"), text
-                assert "no worker has said yet which model it serves" in text
+                assert "no worker has reported its model yet" in text
         assert answer(gateway, "GET", "/v1/models")[:2] == (503, "1")
         assert not gateway.broker.generates
         gateway.broker.worker = {"model": "fake", "state": "ready"}

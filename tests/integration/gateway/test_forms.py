@@ -36,7 +36,7 @@ class Forms(Base):
 
     def test_what_is_not_there_is_told_in_the_form_of_its_family(self):
         status, _, answer = self.gateway.post("/api/show", model="m")
-        self.assertEqual((status, answer), (404, {"error": "there is nothing at /api/show"}))
+        self.assertEqual((status, answer), (404, {"error": "nothing found at /api/show"}))
         status, _, answer = self.gateway.post("/v1/messages/count_tokens", messages=HI)
         self.assertEqual((status, answer["type"], answer["error"]["type"]), (404, "error", "not_found_error"))
         status, _, answer = self.gateway.post("/v1/responses", input="Hi")
@@ -120,8 +120,7 @@ class Thinks(Base):
                                    ("/v1/messages", "thinking", {"type": "disabled"}), ("/api/chat", "think", False)):
             status, _, answer = self.gateway.post(path, messages=HI, **{param: value})
             text = answer["error"] if path == "/api/chat" else answer["error"]["message"]
-            self.assertEqual((status, text), (400, f"{param}: this model thinks before it answers; switching that off is "
-                                                   "not supported"))
+            self.assertEqual((status, text), (400, f"{param}: this model thinks before it answers; disabling that is not supported"))
         self.assertEqual(self.gateway.post("/v1/chat/completions", messages=HI, max_tokens=3, reasoning_effort="medium")[0],
                          200)
 

@@ -42,9 +42,9 @@ class RequestLog(Base):
         return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(name + " "))
 
     def reopen(self):
-        said = self.gateway.log().count("opened anew")
+        said = self.gateway.log().count("reopened")
         self.gateway.process.send_signal(signal.SIGHUP)
-        until(lambda: self.gateway.log().count("opened anew") > said, "the log is opened anew")
+        until(lambda: self.gateway.log().count("reopened") > said, "the log is opened anew")
 
     def test_1_each_request_has_a_line_with_its_phases(self):
         trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -98,16 +98,16 @@ class RequestLog(Base):
         for _ in range(3):
             self.assertEqual(self.gateway.ask("GET", "/v1/models")[0], 200)
         until(lambda: self.metric("quern_request_log_lost_total") == 3, "they are counted")
-        self.assertEqual(self.gateway.log().count("requests are not written down"), 1)
+        self.assertEqual(self.gateway.log().count("requests are not logged"), 1)
         self.file.unlink()
         self.reopen()
         self.gateway.ask("GET", "/v1/models")
-        self.gateway.says("written down again; 3 are not there")
+        self.gateway.says("are logged again; 3 are missing")
         self.file.unlink()
         self.file.mkdir()  # now it cannot be opened: the old one is written on
         written = self.metric("quern_request_log_lines_total")
         self.gateway.process.send_signal(signal.SIGHUP)
-        self.gateway.says("requests are written to the file that was open")
+        self.gateway.says("requests are still written to the old file")
         self.gateway.ask("GET", "/v1/models")
         until(lambda: self.metric("quern_request_log_lines_total") == written + 1, "it is written")
 

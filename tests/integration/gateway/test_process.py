@@ -113,7 +113,7 @@ class Served(unittest.TestCase):
         for wrong in (("--http-open",), ("--http-cors", "*"), ("--http-max-tokens", "1"), ("--http-body-kb", "1")):
             pool = self.serve(*wrong)
             self.assertEqual(pool.process.wait(WAIT), 2)
-            self.assertIn(f"{wrong[0][2:]}: it is for HTTP, and no http is given", pool.log()[pool.begun:])
+            self.assertIn(f"{wrong[0][2:]}: requires http", pool.log()[pool.begun:])
 
     def test_a_model_answers_to_its_other_names_everywhere(self):
         names = ["gpt-4o", "größe 2"]
@@ -157,7 +157,7 @@ class Served(unittest.TestCase):
         said = subprocess.run([BUILD / "quern", "reload", "--rundir", self.rundir], timeout=WAIT, text=True,
                               capture_output=True)
         self.assertEqual(said.returncode, 1)
-        self.assertIn('model "Quern demo": its name is an alias of another model of this pool, "tiny', said.stderr)
+        self.assertIn('model "Quern demo": this name is an alias of another model of this pool, "tiny', said.stderr)
         answer = subprocess.run([BUILD / "quern", "run", "x", "--raw", "-n", "1", "--connect", self.rundir],
                                 timeout=WAIT, capture_output=True)
         self.assertEqual(answer.returncode, 0, answer.stderr)
@@ -179,7 +179,7 @@ class Served(unittest.TestCase):
                 pool.says("gateway info ready: http")
                 url, said = self.addresses(pool)[-1], pool.log()[pool.begun:]
                 self.assertRegex(said, "no MODEL given: serving .*quern-demo-Q8_0.gguf\n")
-                self.assertIn(f"a page to chat with it: {url}/\n", said)
+                self.assertIn(f"chat with it at {url}/\n", said)
                 if taken:
                     self.assertIn(f"127.0.0.1:8080 is taken: HTTP is on {url[7:]} instead\n", said)
                 until(lambda: self.get(url) == 200, "it serves")
@@ -203,7 +203,7 @@ class Served(unittest.TestCase):
         self.assertIn("Address already in use", pool.log())
         pool = self.serve("--http", "0.0.0.0:0")
         self.assertEqual(pool.process.wait(WAIT), 1)
-        self.assertIn("give a file of keys", pool.log())
+        self.assertIn("give a key file", pool.log())
         keys = self.folder / "short-keys"
         keys.write_text("alice short\n")
         keys.chmod(0o600)

@@ -223,8 +223,8 @@ class Reload(unittest.TestCase):
         os.chmod(key, 0o600)
         said = self.reload()
         self.assertEqual(said.returncode, 1, said.stderr)
-        self.assertIn(f"{cert} and {key} are no certificate and key that fit", said.stderr)
-        self.assertIn("the one before stays", said.stderr)
+        self.assertIn(f"{cert} and {key} are not a matching certificate and key", said.stderr)
+        self.assertIn("keeping the old one", said.stderr)
         self.assertEqual(self.gateway(), before)
         self.assertTrue(self.is_ready())
         os.remove(key)
@@ -255,7 +255,7 @@ class Reload(unittest.TestCase):
         self.assertEqual(self.gateway(), before)
         # Should it die now, nobody else suffers, and it is there again as soon as it can be.
         os.kill(before, signal.SIGKILL)
-        until(lambda: self.pool.log().count("the gateway ended with status 1: it is started again") > 1, "it is tried")
+        until(lambda: self.pool.log().count("the gateway ended with status 1: restarting it") > 1, "it is tried")
         keys.write_text("bob 0123456789abcdef0123\n")
         until(self.is_ready, "it serves again")
         self.assertEqual(self.pool.end(), 0, self.pool.log())
@@ -343,7 +343,7 @@ class Reload(unittest.TestCase):
             os.kill(child_of(self.parent, "quern-broker"), signal.SIGKILL)
             said = command.communicate(timeout=2 * WAIT)[1]
             self.assertEqual(command.returncode, 1, said + self.pool.log())
-            self.assertIn("the broker that was to follow ended with status 3: the one before is started again", said)
+            self.assertIn("the new broker ended with status 3: restarting the old one", said)
         finally:
             go_on(held)  # were it there, it would take over now
             command.kill()
@@ -360,9 +360,9 @@ class Reload(unittest.TestCase):
         os.kill(broker, signal.SIGSTOP)  # it is killed for that some seconds later, and the next one can be reached
         said = self.reload("--gateway")
         self.assertEqual(said.returncode, 0, said.stderr + self.pool.log())
-        self.pool.says("another gateway takes over")
+        self.pool.says("another gateway is taking over")
         log = self.pool.log()
-        self.assertLess(log.index("the broker stood still and was killed"), log.index("another gateway takes over"))
+        self.assertLess(log.index("the broker stalled and was killed"), log.index("another gateway is taking over"))
         self.one_gateway()
         self.assertNotEqual(self.gateway(), before)
         self.assertEqual(self.pool.end(), 0, self.pool.log())
@@ -435,7 +435,7 @@ class Retired(Base):
             streaming.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 2000, "stream": True}))
             until(lambda: self.status()["running"] == 1, "the stream runs")
             self.gateway.process.send_signal(signal.SIGUSR1)
-            self.gateway.says("another gateway takes over; 1 request under way")
+            self.gateway.says("another gateway is taking over; 1 request under way")
             for connection in (idle, silent):
                 self.assertEqual(connection.sock.recv(1), b"")
                 if connection is idle:  # what is between two requests has ended, and not what is amid one

@@ -73,7 +73,7 @@ static void take_end(struct job *job, const struct quern_end *end)
 {
     const struct expected *expected = &all->expected[job->kind];
     bool promised = end->reason == QUERN_ERROR && strcmp(end->error, "worker_lost") == 0 &&
-                    strstr(end->text, "it had lost 2 workers before");
+                    strstr(end->text, "the request had lost 2 workers before");
     if (promised)
         __atomic_add_fetch(&all->moved_out, 1, __ATOMIC_RELAXED);
     else if (end->reason == QUERN_ERROR)

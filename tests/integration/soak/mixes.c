@@ -465,7 +465,7 @@ static int open_store(struct rig *alone)
     for (uint32_t g = 0; g < info->n_groups; g++)
         bytes += info->groups[g].block_bytes;
     if (shm_create("mixes", 4096 + STORE_BLOCKS * bytes, &fd) < 0)
-        fail("no memory for a store");
+        fail("not enough memory for a store");
     return fd;
 }
 

@@ -9,7 +9,7 @@
 /* The numbers of a line; of what it has not, nothing is added. */
 static void take_line(struct recoveries *recoveries, const char *line)
 {
-    static const char took[] = "took over the requests of the broker before: ",
+    static const char took[] = "took over the previous broker's requests: ",
                       ending[] = " is ending: handing over ", moving[] = " moving ";
     const char *at;
     long a = 0, b = 0;

@@ -230,7 +230,7 @@ static void await_unlocked(const struct pool *pool, int timeout_s)
 {
     uint64_t until = clock_ns() + (uint64_t)timeout_s * CLOCK_NS_PER_S;
     int fd, r;
-    if (strstr(pool_log(pool), "its lock is held")) /* by another pool, which serves */
+    if (strstr(pool_log(pool), "it holds the lock")) /* by another pool, which serves */
         return;
     while ((r = rundir_lock(pool->rundir, &fd, NULL)) == -EBUSY && clock_ns() < until)
         usleep(20000);
@@ -323,7 +323,7 @@ unsigned pool_log_lines(const struct pool *pool)
 {
     unsigned n = 0;
     for (const char *line = pool_log(pool), *end; (end = strchr(line, '\n')); line = end + 1)
-        n += !memmem(line, (size_t)(end - line), "stood still", strlen("stood still"));
+        n += !memmem(line, (size_t)(end - line), "stalled", strlen("stalled"));
     return n;
 }
 

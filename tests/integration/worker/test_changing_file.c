@@ -28,14 +28,14 @@ static int load(const char *how, const char *device, const char *reason)
 
 START_TEST(a_worker_whose_model_is_truncated_while_it_loads_says_so_and_may_be_tried_again)
 {
-    ck_assert_int_eq(load("truncated", "cpu", "became shorter while it was read\n"), EXIT_FAILURE);
-    ck_assert_int_eq(load("truncated", "null", "became shorter while it was read\n"), EXIT_FAILURE);
+    ck_assert_int_eq(load("truncated", "cpu", "was truncated while being read\n"), EXIT_FAILURE);
+    ck_assert_int_eq(load("truncated", "null", "was truncated while being read\n"), EXIT_FAILURE);
 }
 END_TEST
 
 START_TEST(a_worker_whose_model_is_written_to_while_it_loads_says_so_and_may_be_tried_again)
 {
-    ck_assert_int_eq(load("written", "cpu", "was written to while it was read\n"), EXIT_FAILURE);
+    ck_assert_int_eq(load("written", "cpu", "was written to while being read\n"), EXIT_FAILURE);
 }
 END_TEST
 
@@ -73,7 +73,7 @@ START_TEST(commands_end_with_one_line_that_names_the_file)
         int status = run_command(cases[i].arguments, cases[i].how, said, sizeof said);
         const char *last = strstr(said, "quern: ");
         ck_assert_msg(status == EXIT_FAILURE && last &&
-                          strcmp(last, "quern: model.gguf became shorter while it was read\n") == 0,
+                          strcmp(last, "quern: model.gguf was truncated while being read\n") == 0,
                       "%s: %d, %s", cases[i].arguments, status, said);
     }
     /* It opens the file twice, and sees the second time what is wrong. */
@@ -81,7 +81,7 @@ START_TEST(commands_end_with_one_line_that_names_the_file)
     ck_assert_msg(strstr(said, "model.gguf: truncated at byte ") != NULL, "%s", said);
     ck_assert_int_eq(run_command("logits model.gguf --tokens 1,2 --out out", "written", said, sizeof said),
                      EXIT_FAILURE);
-    ck_assert_str_eq(said, "quern-unlucky: model.gguf was written to while it was read\n");
+    ck_assert_str_eq(said, "quern-unlucky: model.gguf was written to while being read\n");
 }
 END_TEST
 

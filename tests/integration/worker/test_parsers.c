@@ -124,7 +124,7 @@ START_TEST(calls_that_loading_does_not_need_end_it)
             char line[128];
             struct scripted *s = start(parsers[p], cases[i].what, NULL);
             ck_assert_int_eq(worker_status(s), 1000 + SIGSYS);
-            snprintf(line, sizeof line, "worker-7: the sandbox stops it: it called %s\n", cases[i].called);
+            snprintf(line, sizeof line, "worker-7: stopped by the sandbox: it called %s\n", cases[i].called);
             ck_assert_msg(strstr(worker_stderr(s), line) != NULL, "%s in %s: %s", cases[i].what, parsers[p],
                           worker_stderr(s));
             scripted_free(s);

@@ -120,7 +120,8 @@ static void take_over(struct quern *client, uint64_t ended, const char *what)
     ck_assert_int_eq(kill(pool_broker_pid(&pool), SIGKILL), 0);
     ended += ask_for_all(client, what);
     if (quern_status(client, PATIENCE_S * 1000, &status, &err) != 0) {
-        ck_assert_msg(strstr(err.text, "lacks memory"), "%s: %s\n%s", what, err.text, pool_log(&pool));
+        ck_assert_msg(strstr(err.text, "not enough memory in the broker"), "%s: %s\n%s", what, err.text,
+                      pool_log(&pool));
         unlink(next);
         return;
     }

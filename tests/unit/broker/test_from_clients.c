@@ -34,7 +34,7 @@ static void expect_error(int client, enum message_kind of, uint8_t name, enum pr
 
 static void expect_unknown(int client, enum message_kind of, uint8_t name)
 {
-    expect_error(client, of, name, PROTO_UNKNOWN_REQUEST, "there is no such request, or it ended long ago");
+    expect_error(client, of, name, PROTO_UNKNOWN_REQUEST, "unknown request, or it ended long ago");
 }
 
 static void expect_nothing(int client)
@@ -203,7 +203,7 @@ START_TEST(what_is_not_for_a_client_to_send_is_refused)
     static const enum message_kind kinds[] = {MESSAGE_PONG, MESSAGE_BYE_OK, MESSAGE_WELCOME, MESSAGE_ACK};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         client_says(0, &(struct message){.kind = kinds[i]});
-        expect_error(0, kinds[i], 0, PROTO_BAD_REQUEST, "this kind is not for a client to send");
+        expect_error(0, kinds[i], 0, PROTO_BAD_REQUEST, "a client may not send this kind of message");
     }
 }
 END_TEST
@@ -226,7 +226,7 @@ START_TEST(a_request_may_require_what_there_is)
 {
     struct message no = client_generates(0, 'r', require_telepathy);
     ck_assert_int_eq(no.error.error, PROTO_UNSUPPORTED);
-    ck_assert_text(no.error.text, "generate: require: there is no \"telepathy\" here");
+    ck_assert_text(no.error.text, "generate: require: \"telepathy\" is not supported");
     ck_assert_uint_eq(broker->counters.rejected, 1);
     inside_admit(0, 's', require_embed);
 }
@@ -261,7 +261,7 @@ START_TEST(a_cancel_is_the_owners)
     ck_assert_int_eq(lifecycle_attach(broker, request, sessions[1]), 0);
     client_says(0, &cancel);
     expect_error(0, MESSAGE_CANCEL, 'r', PROTO_UNKNOWN_REQUEST,
-                 "another session has taken this request over");
+                 "another session has taken over this request");
     ck_assert_int_eq(request->state, REQUEST_RUNNING);
     client_says(1, &cancel);
     struct message ok = client_hears(1);

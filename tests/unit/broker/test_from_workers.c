@@ -192,7 +192,7 @@ START_TEST(a_name_that_would_mean_two_models_is_refused)
     ck_assert_int_eq(no.kind, MESSAGE_ERROR);
     ck_assert_int_eq(no.error.error, PROTO_CONFLICT);
     ck_assert_text(no.error.text,
-                   "model \"other\": its name is an alias of another model of this pool, \"m\"");
+                   "model \"other\": this name is an alias of another model of this pool, \"m\"");
     ck_assert_str_ne(first->model, "other");
     broker->workers[1].state = WORKER_FAILED; /* nobody asks that one */
     worker_says(0, &message);
@@ -360,14 +360,13 @@ START_TEST(what_cannot_be_read_is_told_and_logged_once_a_second)
         logged_begin(&logged);
         worker_says_bytes(0, "\xc1", 1);
         const char *said = logged_end(&logged);
-        ck_assert_int_eq(strstr(said, "worker-0 sent what is no message") != NULL, i == 0 || i == 3);
+        ck_assert_int_eq(strstr(said, "worker-0 sent an invalid message") != NULL, i == 0 || i == 3);
         ck_assert_int_eq(worker_hears(0).error.error, PROTO_BAD_REQUEST);
         broker->now += i == 1 ? S - 1 : i == 2 ? 1 : 0;
     }
     logged_begin(&logged);
     worker_says(0, &(struct message){.kind = MESSAGE_BYE});
-    ck_assert_ptr_nonnull(
-        strstr(logged_end(&logged), "worker-0 sent a bye, which is not for a worker to send"));
+    ck_assert_ptr_nonnull(strstr(logged_end(&logged), "worker-0 sent a bye, which a worker may not send"));
     expect_nothing(0);
 }
 END_TEST

@@ -43,7 +43,7 @@ START_TEST(a_process_is_expected_as_it_was_started)
     news.place.pid = 123;
     strcpy(news.place.stream, "inproc://worker-0-next");
     const char *said = tell(PLACE_STARTING, 2, false, "killed by signal 9");
-    ck_assert_said(said, "warn worker-0 died: killed by signal 9; it is started again in 0.0 s");
+    ck_assert_said(said, "warn worker-0 died: killed by signal 9; restarting it in 0.0 s");
     ck_assert_int_eq(first->state, WORKER_STARTING);
     ck_assert_uint_eq(first->incarnation, 2);
     ck_assert_str_eq(first->endpoint, "inproc://worker-0-next");
@@ -60,7 +60,7 @@ START_TEST(a_place_is_as_empty_as_before_its_first_process)
     first->adopted = first->settled = first->relieved = true;
     news.place.start_at = broker->now + 1500 * CLOCK_NS_PER_MS;
     ck_assert_said(tell(PLACE_WAITING, 1, false, "it crashed"),
-                   "warn worker-0 died: it crashed; it is started again in 1.5 s");
+                   "warn worker-0 died: it crashed; restarting it in 1.5 s");
     ck_assert_int_eq(first->state, WORKER_ABSENT);
     ck_assert_uint_eq(first->peer.len, 0);
     ck_assert_uint_eq(first->link.len, 0);
@@ -90,7 +90,7 @@ END_TEST
 START_TEST(each_death_is_told_as_what_it_was)
 {
     ck_assert_said(tell(PLACE_WAITING, 1, true, ""),
-                   "info worker-0 has left, as it was told; the next one is started\n");
+                   "info worker-0 has left as told; starting the next one\n");
     tell(PLACE_READY, 2, false, "");
     ck_assert_str_eq(tell(PLACE_GONE, 2, false, "it was stopped"), "");
     ck_assert_int_eq(first->state, WORKER_ABSENT);

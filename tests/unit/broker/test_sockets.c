@@ -160,7 +160,7 @@ START_TEST(a_file_in_the_way_is_left_there_and_named)
     for (int i = 0; i < 2; i++) {
         make_file(names[i]);
         ck_assert_int_eq(sockets_bind(broker, &err), -EEXIST);
-        snprintf(expected, sizeof expected, "%s is in the way: it is no socket of ours", path_of(names[i]));
+        snprintf(expected, sizeof expected, "%s exists and is not a socket of ours", path_of(names[i]));
         ck_assert_str_eq(err.text, expected);
         ck_assert(is_there(names[i]));
         for (int k = 0; k < 2; k++)
@@ -267,8 +267,8 @@ START_TEST(beyond_this_machine_both_sides_have_keys_or_nothing_is_bound)
     strcpy(broker->options.tcp, "0.0.0.0:5999");
     expect_refusal(-EPERM, "tcp: 0.0.0.0:5999 is not a loopback address: give --curve-key or use 127.0.0.1");
     make_certificate("key", NULL);
-    expect_refusal(-EPERM, "tcp: 0.0.0.0:5999 is not a loopback address: give --client-keys, the folder of "
-                           "keys that it lets in, or let in whoever knows the server's (--any-client)");
+    expect_refusal(-EPERM, "tcp: 0.0.0.0:5999 is not a loopback address: give --client-keys, a folder of "
+                           "accepted keys, or accept any client that knows the server's key (--any-client)");
     strcpy(broker->options.tcp, "127.0.0.1:5999");
     make_certificate("other", "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID");
     snprintf(expected, sizeof expected, "curve-key: the public and the secret key of %s are not a pair",

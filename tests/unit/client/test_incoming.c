@@ -56,7 +56,7 @@ START_TEST(a_stream_that_is_none_or_cannot_be_connected_to_ends_the_session_by_n
     ck_assert_int_eq(client->state, SESSION_BROKEN);
     ck_assert_int_eq(client->broken, -EPROTO);
     ck_assert_str_eq(client->broken_err.text,
-                     "the pool at inproc://broker told no endpoint of its stream that is reached so");
+                     "the pool at inproc://broker did not name a stream endpoint of this kind");
     bare_tear_down();
     bare_set_up();
     char endpoint[PROTO_MAX_NAME_BYTES + 1] = "ipc:///"; /* longer than a socket's path may be */
@@ -262,7 +262,7 @@ static void check_told(const struct refusal *row, const struct told *told)
     ck_assert_str_eq(told->error, row->outcome == LOST ? "worker_lost" : proto_error_name(row->error));
     ck_assert_uint_eq(told->end.retry_after_ms, row->outcome == LOST ? 0 : 70);
     char lost[100];
-    snprintf(lost, sizeof lost, "the broker no longer knows this request; %d tokens had come",
+    snprintf(lost, sizeof lost, "the broker no longer knows this request; %d tokens had arrived",
              (int)row->next);
     ck_assert_str_eq(told->error_text, row->outcome == LOST ? lost : "no?");
 }

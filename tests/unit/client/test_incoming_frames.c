@@ -172,7 +172,7 @@ END_TEST
 START_TEST(a_page_with_a_gap_or_of_another_request_is_the_end)
 {
     static const int32_t ids[] = {1, 2};
-    static const char foreign[] = "the broker replayed something that is no frame of this request",
+    static const char foreign[] = "the broker replayed a frame of another request",
                       gap[] = "the pool no longer has the output from token 0 on";
     bare_open();
     for (int i = 0; i < 3; i++) {

@@ -129,7 +129,7 @@ START_TEST(a_prompt_is_a_text_or_ids_or_messages)
     request.n_messages = 1;
     request.ids = ids;
     ck_assert_int_eq(quern_generate(client, &request, NULL, NULL, NULL, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "a request has one prompt: text, ids or messages; this one has 2");
+    ck_assert_str_eq(err.text, "a request needs exactly one prompt: text, ids or messages; this one has 2");
     request.ids = NULL;
     request.text = "Hi";
     ck_assert_int_eq(quern_generate(client, &request, NULL, NULL, NULL, &err), -EINVAL);
@@ -155,13 +155,13 @@ START_TEST(a_request_that_cannot_be_right_is_refused_before_it_is_sent)
     request.text = "Hi";
     request.top_p = 3;
     ck_assert_int_eq(quern_generate(client, &request, gather, NULL, NULL, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "generate: top_p: 3 is outside 0 … 1");
+    ck_assert_str_eq(err.text, "generate: top_p: 3 is out of range 0..1");
     request.top_p = 1;
     memset(large, 'a', sizeof large - 1);
     large[sizeof large - 1] = 0;
     request.text = large;
     ck_assert_int_eq(quern_generate(client, &request, gather, NULL, NULL, &err), -EMSGSIZE);
-    ck_assert_ptr_nonnull(strstr(err.text, "takes 4096"));
+    ck_assert_ptr_nonnull(strstr(err.text, "accepts 4096"));
     ck_assert_uint_eq(quern_active(client), 0);
     ck_assert_int_eq(fake_broker_count(broker, "generate"), 0);
     ck_assert_int_eq(quern_cancel(client, (struct quern_id){{1}}, &err), -ENOENT);
@@ -188,7 +188,7 @@ START_TEST(a_request_made_before_the_pool_said_what_it_takes_ends_if_it_takes_le
     ck_assert_int_eq(too_large.ends, 1);
     ck_assert_int_eq(too_large.reason, QUERN_ERROR);
     ck_assert_str_eq(too_large.error, "too_long");
-    ck_assert_ptr_nonnull(strstr(too_large.error_text, "the pool takes 4096"));
+    ck_assert_ptr_nonnull(strstr(too_large.error_text, "the pool accepts 4096"));
     ck_assert_int_eq(small.reason, QUERN_LENGTH);
     ck_assert_int_eq(fake_broker_count(broker, "generate"), 1);
     stop();
@@ -212,28 +212,28 @@ START_TEST(what_the_pool_said_it_takes_is_held_before_anything_is_sent)
     quern_request_init(&request);
     request.ids = ids;
     request.n_ids = 9;
-    expect_too_much(&request, "the pool takes 8 ids of a prompt, this request has 9");
+    expect_too_much(&request, "the pool accepts 8 ids of a prompt; this request has 9");
     request.n_ids = 8;
     request.stop = stops;
     request.n_stop = 3;
-    expect_too_much(&request, "the pool takes 2 stop strings, this request has 3");
+    expect_too_much(&request, "the pool accepts 2 stop strings; this request has 3");
     request.stop = long_stops;
     request.n_stop = 1;
-    expect_too_much(&request, "the pool takes 4 bytes of a stop string, this request has 5");
+    expect_too_much(&request, "the pool accepts 4 bytes of a stop string; this request has 5");
     request.stop = stops;
     request.stop_ids = ids;
     request.n_stop_ids = 4;
-    expect_too_much(&request, "the pool takes 3 stop ids, this request has 4");
+    expect_too_much(&request, "the pool accepts 3 stop ids; this request has 4");
     request.n_stop_ids = 3;
     request.logprobs = 3; /* the limit counts alternatives, this the id's own too */
-    expect_too_much(&request, "the pool takes 2 log probabilities of an id, this request has 3");
+    expect_too_much(&request, "the pool accepts 2 log probabilities of an id; this request has 3");
     request.logprobs = 2;
     request.logit_bias = biases;
     request.n_logit_bias = 2;
-    expect_too_much(&request, "the pool takes 1 logit biases, this request has 2");
+    expect_too_much(&request, "the pool accepts 1 logit biases; this request has 2");
     request.n_logit_bias = 1;
     request.grammar = "root ::= \"a\"";
-    expect_too_much(&request, "the pool takes 8 bytes of a grammar, this request has 12");
+    expect_too_much(&request, "the pool accepts 8 bytes of a grammar; this request has 12");
     ck_assert_uint_eq(quern_active(client), 0);
     ck_assert_int_eq(fake_broker_count(broker, "generate"), 0);
     stop();
@@ -346,7 +346,7 @@ START_TEST(a_question_that_is_refused_says_why)
     ck_assert_int_eq(
         quern_tokenize(client, &(struct quern_text){.text = large, .len = 6000}, 9000, &ids, &n, &err),
         -EMSGSIZE);
-    ck_assert_msg(strstr(err.text, "the pool takes 4096"), "%s", err.text);
+    ck_assert_msg(strstr(err.text, "the pool accepts 4096"), "%s", err.text);
     ck_assert_uint_lt(clock_ns() - begun, 5 * CLOCK_NS_PER_S);
     ck_assert_int_eq(quern_status(client, 20000, &status, &err), 0);
     stop();

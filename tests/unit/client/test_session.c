@@ -191,7 +191,7 @@ START_TEST(a_session_that_cannot_be_opened_again_ends_everything_with_a_reason)
     ck_assert_int_eq(quern_generate(client, &request, gather, NULL, NULL, &err), -EMSGSIZE);
     ck_assert_uint_eq(quern_active(client), 1);
     ck_assert_int_eq(dispatch_until_broken(&err), -ETIMEDOUT);
-    ck_assert_msg(strstr(err.text, "could not be opened again"), "%s", err.text);
+    ck_assert_msg(strstr(err.text, "could not be reopened"), "%s", err.text);
     ck_assert_int_eq(g.ends, 1);
     ck_assert_str_eq(g.error, "worker_lost");
     stop();
@@ -283,7 +283,7 @@ START_TEST(a_stream_is_reached_the_way_the_broker_was_or_not_at_all)
     struct fake_config config = {.stream = "tcp://127.0.0.1:1"};
     broker = fake_broker_new(&config, folder);
     ck_assert_int_eq(quern_connect(folder, 30000, &client, &err), -EPROTO);
-    ck_assert_msg(strstr(err.text, "no endpoint of its stream"), "%s", err.text);
+    ck_assert_msg(strstr(err.text, "did not name a stream endpoint"), "%s", err.text);
     fake_broker_free(broker);
 }
 END_TEST
@@ -516,11 +516,11 @@ START_TEST(keys_that_cannot_be_used_are_told_before_anything_is_sent)
     ck_assert_int_eq(zmq_curve_keypair(public_key, secret_key), 0);
     ck_assert_int_eq(zmq_curve_keypair(other, unused), 0);
     ck_assert_int_eq(quern_connect_curve("ipc:///tmp/nobody", public_key, NULL, 50, &none, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "ipc:///tmp/nobody is not reached by TCP, and takes no key");
+    ck_assert_str_eq(err.text, "ipc:///tmp/nobody is not a TCP endpoint and takes no key");
     ck_assert_int_eq(quern_connect_curve(tcp, NULL, "a-file", 50, &none, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "a client key takes the pool's server key too");
+    ck_assert_str_eq(err.text, "a client key requires the pool's server key");
     ck_assert_int_eq(quern_connect_curve(tcp, "/nowhere/key", NULL, 50, &none, &err), -ENOENT);
-    ck_assert_str_eq(err.text, "server key \"/nowhere/key\": neither a file nor 40 characters of Z85");
+    ck_assert_str_eq(err.text, "server key \"/nowhere/key\" is neither a file nor 40 characters of Z85");
     ck_assert_int_eq(quern_connect_curve(tcp, public_key, "/nowhere/key", 50, &none, &err), -ENOENT);
     ck_assert_ptr_eq(strstr(err.text, "client key: "), err.text);
     ck_assert_int_eq(rundir_temporary(folder, NULL), 0);

@@ -54,6 +54,10 @@ START_TEST(a_number_outside_its_bounds_is_told_with_both)
     ck_assert_int_eq(error_out_of_range(&err, 7, "priority", 300, -100, 100), 7);
     ck_assert_str_eq(err.text, "priority 300 is out of range -100..100");
     ck_assert_int_eq(error_out_of_range(NULL, -22, "n", INT64_MIN, 0, INT64_MAX), -22);
+    ck_assert_int_eq(error_out_of_range_unsigned(&err, 7, "", UINT64_MAX, 1, UINT64_MAX - 1), 7);
+    ck_assert_str_eq(err.text, "18446744073709551615 is out of range 1..18446744073709551614");
+    ck_assert_int_eq(error_out_of_range_real(&err, 7, "top_p", 1.5, 0, 1), 7);
+    ck_assert_str_eq(err.text, "top_p 1.5 is out of range 0..1");
 }
 END_TEST
 

@@ -179,12 +179,12 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     bad[4].n_context = 0;
     bad[5].devices = two, bad[5].n_devices = 2;
     const int expected[] = {-ENODEV, -ENOTSUP, -ENOMEM, -EINVAL, -EINVAL, -ENODEV};
-    const char *named[] = {"there is one cpu device, number 0; 1 were asked for, the first is 1",
-                           "the cpu keeps keys and values in f16 or q8_0, not in bf16",
+    const char *named[] = {"there is one cpu device, number 0; 1 requested from number 1 on",
+                           "the cpu device stores keys and values as f16 or q8_0, not bf16",
                            "4294967295 KV blocks of ",
                            "slots and context must be at least 1",
                            "slots and context must be at least 1",
-                           "there is one cpu device, number 0; 2 were asked for, the first is 0"};
+                           "there is one cpu device, number 0; 2 requested from number 0 on"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;
         struct error err = {0};
@@ -205,7 +205,7 @@ START_TEST(kernels_that_the_machine_has_not_are_named)
     setenv("QUERN_KERNELS", "abacus", 1);
     ck_assert_int_eq(backend_cpu.open(&config, &unused, &err), -EINVAL);
     unsetenv("QUERN_KERNELS");
-    ck_assert_str_eq(err.text, "QUERN_KERNELS: this machine has no kernels \"abacus\"");
+    ck_assert_str_eq(err.text, "QUERN_KERNELS: no kernels \"abacus\" on this machine");
     tear_down(&f);
 }
 END_TEST

@@ -628,7 +628,7 @@ START_TEST(what_cannot_be_computed_is_refused_by_its_name)
 
     shape.architecture = "gpt2";
     model = make_model(&shape, "F32");
-    expect_refusal(model, 81, "a context of 81 is beyond the model's 80 learned positions");
+    expect_refusal(model, 81, "a context of 81 exceeds the model's 80 learned positions");
     model_free(model);
 }
 END_TEST

@@ -82,7 +82,7 @@ START_TEST(a_window_without_room_for_one_sequence_is_refused)
 {
     leave(4 * BLOCK); /* the second group alone needs four blocks, and half a block is missing */
     ck_assert_int_eq(take(0), -ENOMEM);
-    expect_beginning("1 KV block of 64 KiB for each of 1 worker do not fit, 1 do: ");
+    expect_beginning("1 KV block of 64 KiB for each of 1 worker do not fit (1 would): ");
     ck_assert_uint_eq(memory.total, 0);
 }
 END_TEST
@@ -97,12 +97,12 @@ START_TEST(who_asks_for_a_number_gets_it_within_his_part)
     ck_assert_uint_eq(kv.groups[1].n_blocks, 50);
     memory_deinit(&memory);
     ck_assert_int_eq(take(51), -ENOMEM);
-    expect_beginning("51 KV blocks of 64 KiB for each of 2 workers do not fit, 50 do: ");
+    expect_beginning("51 KV blocks of 64 KiB for each of 2 workers do not fit (50 would): ");
     memory.total = 2 * BLOCK + 1; /* weights of its own */
     ck_assert_int_eq(take(49), -ENOMEM);
-    snprintf(taken, sizeof taken, "%s taken by this worker, %s by the prefix store",
+    snprintf(taken, sizeof taken, "%s used by this worker, %s by the prefix store",
              amount_of_bytes(memory.total).text, amount_of_bytes(memory.reserved).text);
-    ck_assert_msg(strstr(err.text, ", 48 do: ") && strstr(err.text, taken), "%s", err.text);
+    ck_assert_msg(strstr(err.text, " (48 would): ") && strstr(err.text, taken), "%s", err.text);
     memory.total = 0;
 }
 END_TEST

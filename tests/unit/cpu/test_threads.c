@@ -204,10 +204,10 @@ START_TEST(a_core_that_is_not_there_is_named)
         ck_assert_ptr_nonnull(strstr(err.text, "core 1023"));
     }
     ck_assert_int_eq(threads_new(1025, NULL, 0, &threads, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "1025 threads are more than 1024");
+    ck_assert_str_eq(err.text, "threads 1025 is out of range 1..1024");
     cpu = -1;
     ck_assert_int_eq(threads_new(1, &cpu, 1, &threads, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "there is no core -1");
+    ck_assert_str_eq(err.text, "no core -1");
     ck_assert_ptr_null(threads);
 }
 END_TEST

@@ -138,7 +138,7 @@ START_TEST(weights_that_can_never_fit_are_refused_by_their_numbers)
     ck_assert_uint_eq(memory.total, 0);
     snprintf(says, sizeof says, "%.40s of weights do not fit: ", amount_of_bytes(size).text);
     ck_assert_msg(strncmp(err.text, says, strlen(says)) == 0, "%s", err.text);
-    snprintf(says, sizeof says, "%.30s of them are the prefix store's",
+    snprintf(says, sizeof says, "of which the prefix store and other workers' weights use %.30s",
              amount_of_bytes(memory.reserved).text);
     ck_assert_msg(strstr(err.text, says) != NULL, "%s", err.text);
     threads_free(threads);

@@ -123,7 +123,7 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     bad[2].kv_type = BACKEND_KV_BF16;
     bad[3].n_slots = 0;
     const int expected[] = {-ENODEV, -ENODEV, -ENOTSUP, -EINVAL};
-    const char *named[] = {"no emulated device 1", "one device", "not in bf16", "slots"};
+    const char *named[] = {"no emulated device 1", "one device", "not bf16", "slots"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;
         struct error err = {0};

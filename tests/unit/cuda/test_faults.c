@@ -100,8 +100,8 @@ START_TEST(a_device_that_stands_still_becomes_a_verdict)
     ck_assert_int_eq(quern_backend.verdict(backend, &err), 0);
     ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
     ck_assert_int_eq(poll_to_the_end(ticket, &err), -ETIMEDOUT);
-    ck_assert_ptr_nonnull(strstr(err.text, "done nothing"));
-    check_lost(-ETIMEDOUT, "done nothing");
+    ck_assert_ptr_nonnull(strstr(err.text, "made no progress"));
+    check_lost(-ETIMEDOUT, "made no progress");
 }
 END_TEST
 
@@ -117,7 +117,7 @@ START_TEST(logits_are_not_waited_for_without_end)
     ck_assert_msg(open_with("QUERN_EMU_STALL", "4", &err) == 0, "%s", err.text);
     ck_assert_int_eq(quern_backend.slot_open(backend, 0, &greedy), 0);
     ck_assert_int_eq(quern_backend.submit(backend, &wanted, &ticket), -ETIMEDOUT);
-    check_lost(-ETIMEDOUT, "done nothing");
+    check_lost(-ETIMEDOUT, "made no progress");
 }
 END_TEST
 

@@ -20,7 +20,7 @@ START_TEST(without_a_library_our_own_products_do_and_one_line_says_why)
         struct error err;
         char expected[320];
         ck_assert_msg(open_with(cases[i].fault, &backend, &err) == 0, "%s", err.text);
-        snprintf(expected, sizeof expected, "cuBLASLt cannot be used, our own kernels multiply: %s\n",
+        snprintf(expected, sizeof expected, "cuBLASLt is not available, using our own kernels: %s\n",
                  cases[i].reasons);
         ck_assert_str_eq(said, expected);
         check_own(backend);
@@ -174,7 +174,7 @@ START_TEST(what_multiplies_is_told_only_where_it_does)
     model = make_model(&small_shape, "F32");
     check_own(open_backend(&quern_backend, ROWS));
     backend = open_backend(&quern_backend, ROWS);
-    ck_assert_str_eq(said, "cuBLASLt multiplies nothing of this model: the matrices of its layers are F32\n");
+    ck_assert_str_eq(said, "cuBLASLt is not used for this model: its layers are F32\n");
     quern_backend.close(backend);
     model_free(model);
     model = make_model(&small_shape, "Q8_0");
@@ -206,7 +206,7 @@ START_TEST(want_of_memory_for_plans_is_told)
     lacking = sizeof(struct library_bucket);
     ck_assert_int_eq(open_as(&quern_backend, &config, &backend, &err), -ENOMEM);
     lacking = 0;
-    ck_assert_str_eq(err.text, "no memory for the plans of cuBLASLt");
+    ck_assert_str_eq(err.text, "not enough memory for the plans of cuBLASLt");
     model_free(model);
 }
 END_TEST

@@ -70,10 +70,10 @@ START_TEST(a_backend_that_has_too_little_is_refused)
         const char *text;
     } cases[] = {{no_group, "fake: number of KV groups 0 is out of range 1..4"},
                  {too_many_groups, "fake: number of KV groups 5 is out of range 1..4"},
-                 {few_rows, "fake: 3 rows a step and 9 KV blocks are too few for 4 slots"},
-                 {no_blocks, "fake: 16 rows a step and 0 KV blocks are too few for 4 slots"},
-                 {few_slots, "fake: it has 3 slots and not 4"},
-                 {more_slots, "fake: it has 5 slots and not 4"},
+                 {few_rows, "fake: 3 rows per step and 9 KV blocks are too few for 4 slots"},
+                 {no_blocks, "fake: 16 rows per step and 0 KV blocks are too few for 4 slots"},
+                 {few_slots, "fake: 3 slots instead of 4"},
+                 {more_slots, "fake: 5 slots instead of 4"},
                  {just_enough, NULL}};
     fake_script = (struct fake_script){0};
     ops.info = say_something_else;

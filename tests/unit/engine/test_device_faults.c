@@ -73,7 +73,7 @@ START_TEST(logits_that_are_not_finite_end_that_sequence_alone)
         struct engine_request request = request_of(tag, 10, 20);
         faults += h->outcomes[tag].end == ENGINE_END_FAULT;
         if (h->outcomes[tag].end == ENGINE_END_FAULT)
-            ck_assert_str_eq(h->outcomes[tag].fault, "the model gave no finite logit to sample from");
+            ck_assert_str_eq(h->outcomes[tag].fault, "the model produced no finite logit to sample");
         check_outcome(h, &request);
     }
     ck_assert_int_eq(faults, 1);

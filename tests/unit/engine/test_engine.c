@@ -175,7 +175,7 @@ START_TEST(a_tag_is_refused_while_alive_and_free_after_its_end)
     for (int round = 0; round < 5; round++) {
         submit(h, &request);
         ck_assert_int_eq(engine_submit(h->engine, &request, &err), ENGINE_E_INVALID);
-        ck_assert_str_eq(err.text, "tag 3 is alive already");
+        ck_assert_str_eq(err.text, "tag 3 is already in use");
         while (h->outcomes[3].end == ENGINE_RUNNING)
             ck_assert_int_ge(engine_step(h->engine, &err), 0);
         check_outcome(h, &request);

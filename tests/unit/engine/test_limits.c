@@ -77,16 +77,16 @@ END_TEST
 START_TEST(ids_are_of_the_vocabulary)
 {
     char says[128];
-    snprintf(says, sizeof says, "prompt[1] is -1; the model has ids 0 to %d", FAKE_VOCAB - 1);
+    snprintf(says, sizeof says, "prompt[1]: id -1 is outside the vocabulary of %d", FAKE_VOCAB);
     refused(WITH(request.prompt = low, request.n_prompt = 2), says);
-    snprintf(says, sizeof says, "output[1] is %d; the model has ids 0 to %d", FAKE_VOCAB, FAKE_VOCAB - 1);
+    snprintf(says, sizeof says, "output[1]: id %d is outside the vocabulary of %d", FAKE_VOCAB, FAKE_VOCAB);
     refused(WITH(request.output = high, request.n_output = 2), says);
-    snprintf(says, sizeof says, "stop_ids[1] is %d; the model has ids 0 to %d", FAKE_VOCAB, FAKE_VOCAB - 1);
+    snprintf(says, sizeof says, "stop_ids[1]: id %d is outside the vocabulary of %d", FAKE_VOCAB, FAKE_VOCAB);
     refused(WITH(request.stop_ids = high, request.n_stop_ids = 2), says);
     accepted(WITH(request.output = ids, request.n_output = 3));
     accepted(WITH(request.stop_ids = ids, request.n_stop_ids = 2)); /* and the model's own one */
     refused(WITH(request.stop_ids = ids, request.n_stop_ids = 3),
-            "stop_ids: 3 and the model's own 1; the device takes 3");
+            "stop_ids: 3 plus the model's own 1 exceed the device's limit of 3");
 }
 END_TEST
 
@@ -98,22 +98,21 @@ START_TEST(counts_have_bounds)
     refused(WITH(request.stop = stops, request.n_stop = 2), "stop[1] is empty");
     accepted(WITH(request.spelled = made, request.n_spelled = 4));
     refused(WITH(request.spelled = made, request.n_spelled = 5),
-            "5 control tokens are to be spelled; at most 4 are");
+            "5 control tokens to spell out; at most 4 are allowed");
     accepted(WITH(request.output = made, request.n_output = 4));
-    refused(WITH(request.output = made, request.n_output = 5),
-            "5 ids of output are more than max_tokens (4)");
+    refused(WITH(request.output = made, request.n_output = 5), "output has 5 ids, more than max_tokens (4)");
     accepted(WITH(request.priority = 1000));
     accepted(WITH(request.priority = -1000));
     refused(WITH(request.priority = 1001), "priority 1001 is out of range -1000..1000");
     refused(WITH(request.priority = -1001), "priority -1001 is out of range -1000..1000");
     accepted(WITH(request.n_logprobs = 256));
-    refused(WITH(request.n_logprobs = 257), "logprobs is 257; at most 256 are told");
+    refused(WITH(request.n_logprobs = 257), "logprobs 257 is out of range 0..256");
 }
 END_TEST
 
 START_TEST(an_embedding_goes_with_nothing_else)
 {
-    static const char says[] = "embed goes without tokens, stops, log probabilities, grammar and cache";
+    static const char says[] = "embed excludes tokens, stops, log probabilities, grammar and cache";
     static const struct bytes stop[] = {BYTES_LITERAL("a")};
     accepted(embedding());
 #define EMBEDDING(change)                                                                                    \
@@ -134,7 +133,7 @@ START_TEST(an_embedding_goes_with_nothing_else)
     const struct engine_request request = embedding();
     const struct backend_info none = {.most_stop_ids = 3};
     ck_assert_int_eq(engine_check_request(&request, &fake_model, &none, 10, 10, &err), ENGINE_E_INVALID);
-    ck_assert_str_eq(err.text, "embed: this device makes no embeddings");
+    ck_assert_str_eq(err.text, "embed: this device cannot compute embeddings");
     const struct backend_info some = {.most_stop_ids = 3, .n_embedding = 8};
     struct model ranks = fake_model;
     ranks.params.pooling = POOLING_RANK;

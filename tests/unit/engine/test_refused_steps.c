@@ -51,8 +51,8 @@ START_TEST(a_request_whose_steps_are_refused_ends_alone_and_the_device_lives)
         ck_assert_msg((o->end == ENGINE_END_FAULT) == (tag == 3), "request %d", (int)tag);
         check_outcome(h, &request);
     }
-    const char *said = refusals[_i >> 1] == -ENOMEM ? "fake: out of memory for a step (40 rows)"
-                                                    : "fake: a step (40 rows) was refused: Invalid argument";
+    const char *said = refusals[_i >> 1] == -ENOMEM ? "fake: out of memory for a step of 40 rows"
+                                                    : "fake: step of 40 rows rejected: Invalid argument";
     ck_assert_str_eq(h->outcomes[3].fault, said);
     check_idle(h);
     /* The next one is served. */
@@ -82,7 +82,7 @@ START_TEST(a_request_whose_slot_is_refused_ends_alone)
         check_outcome(h, &request);
     }
     const char *said = refusals[_i >> 1] == -ENOMEM ? "fake: out of memory for the sequence"
-                                                    : "fake: the sequence was refused: Invalid argument";
+                                                    : "fake: sequence rejected: Invalid argument";
     ck_assert_str_eq(h->outcomes[3].fault, said);
     ck_assert_uint_eq(h->outcomes[3].ids.len, 0);
     check_idle(h);
@@ -102,7 +102,7 @@ START_TEST(one_that_is_refused_in_the_middle_of_its_answer_keeps_what_it_has)
     fake_script.refused_seed = request.sampling.seed;
     run_dry(h);
     ck_assert_int_eq(h->outcomes[1].end, ENGINE_END_FAULT);
-    ck_assert_ptr_nonnull(strstr(h->outcomes[1].fault, "a step (1 rows)"));
+    ck_assert_ptr_nonnull(strstr(h->outcomes[1].fault, "step of 1 rows"));
     check_outcome(h, &request); /* what it has is the beginning of its answer */
     check_idle(h);
     harness_free(h);

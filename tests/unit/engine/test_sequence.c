@@ -52,7 +52,8 @@ START_TEST(a_state_is_followed_by_those_of_the_picture_alone)
         for (int to = 0; to < N_STATES; to++) {
             char says[128] = "";
             if (may_follow[from][to] != '+')
-                snprintf(says, sizeof says, "a sequence cannot go from %s to %s\n", names[from], names[to]);
+                snprintf(says, sizeof says, "invalid sequence state change from %s to %s\n", names[from],
+                         names[to]);
             ck_assert_str_eq(change_elsewhere((enum sequence_state)from, (enum sequence_state)to), says);
         }
     }

@@ -187,13 +187,13 @@ START_TEST(bad_metadata_is_named)
     expect_refusal(&b, "metadata nest is an array of type 9");
     raw_head(&b, 3, 0, 1);
     raw_string(&b, "maybe"), raw_u32(&b, GGUF_BOOL), raw(&b, "\2", 1);
-    expect_refusal(&b, "metadata maybe is the truth value 2");
+    expect_refusal(&b, "metadata maybe has the invalid boolean value 2");
     raw_head(&b, 3, 0, 1);
     raw_string(&b, ""), raw_u32(&b, GGUF_U32), raw_u32(&b, 1);
     expect_refusal(&b, "has 0 bytes");
     raw_head(&b, 3, 0, 2);
     raw_pair_u32(&b, "twin", 1), raw_pair_u32(&b, "twin", 1);
-    expect_refusal(&b, "metadata twin comes twice");
+    expect_refusal(&b, "duplicate metadata twin");
     static const uint32_t alignments[] = {0, 4, 12, 48};
     for (size_t i = 0; i < sizeof alignments / sizeof alignments[0]; i++) {
         raw_head(&b, 3, 0, 1);
@@ -232,15 +232,15 @@ START_TEST(bad_tensors_are_named)
     expect_tensor_refusal(2, wraps, FORMAT_F32, 0, "overflow");
     expect_tensor_refusal(2, large, FORMAT_F32, 0, "overflows");
     expect_tensor_refusal(1, ragged, FORMAT_Q8_0, 0,
-                          "rows of 33 elements are no multiple of the Q8_0 block of 32");
-    expect_tensor_refusal(1, one, FORMAT_F32, 8, "no multiple of the alignment");
+                          "rows of 33 elements are not a multiple of the Q8_0 block size 32");
+    expect_tensor_refusal(1, one, FORMAT_F32, 8, "not a multiple of the alignment");
     expect_tensor_refusal(1, one, FORMAT_F32, 32, "truncated");
     expect_tensor_refusal(1, one, FORMAT_F32, UINT64_MAX - 31, "truncated");
     struct buffer b = {0};
     raw_head(&b, 3, 2, 0);
     raw_tensor(&b, "t", 1, one, FORMAT_F32, 0), raw_tensor(&b, "t", 1, one, FORMAT_F32, 64);
     raw_pad(&b, 32), raw_zeros(&b, 128);
-    expect_refusal(&b, "tensor t comes twice");
+    expect_refusal(&b, "duplicate tensor t");
 }
 END_TEST
 
@@ -330,13 +330,13 @@ START_TEST(a_file_that_changes_is_noticed_and_one_that_is_replaced_is_not)
     const struct timespec same[] = {st.st_atim, st.st_mtim};
     utimensat(AT_FDCWD, path, later, 0);
     ck_assert_int_eq(gguf_check_unchanged(gguf, &err), -ESTALE);
-    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf was written to while it was read"));
+    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf was written to while being read"));
     utimensat(AT_FDCWD, path, same, 0);
     ck_assert_int_eq(gguf_check_unchanged(gguf, &err), -ESTALE); /* a time set back hides nothing */
-    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf was changed while it was read"));
+    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf was changed while being read"));
     ck_assert_int_eq(truncate(path, st.st_size + 1), 0);
     ck_assert_int_eq(gguf_check_unchanged(gguf, &err), -ESTALE);
-    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf changed its size while it was read, from "));
+    ck_assert_ptr_nonnull(strstr(err.text, "a.gguf changed size while being read, from "));
     ck_assert_int_eq(rename(other, path), 0);
     ck_assert_int_eq(gguf_check_unchanged(gguf, &err), 0);
     ck_assert_int_eq(unlink(path), 0);

@@ -120,9 +120,9 @@ START_TEST(what_a_value_is_not_is_told_with_what_it_is)
     ck_assert_int_eq(gguf_u32(gguf, "k", &(uint32_t){0}, &err), -EINVAL);
     ck_assert_str_eq(err.text, "metadata k is negative (-5)");
     ck_assert_int_eq(gguf_bool(gguf, "k", &(bool){0}, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "metadata k has type i64, bool is needed");
+    ck_assert_str_eq(err.text, "metadata k has type i64, expected bool");
     ck_assert_int_eq(gguf_string(gguf, "k", &(struct bytes){0}, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "metadata k has type i64, string is needed");
+    ck_assert_str_eq(err.text, "metadata k has type i64, expected string");
     ck_assert_int_eq(gguf_f32(gguf, "kk", &(float){0}, &err), GGUF_E_MISSING);
     ck_assert_int_eq(gguf_bool(gguf, "", &(bool){0}, &err), GGUF_E_MISSING);
     ck_assert_int_eq(gguf_string(gguf, "j", &(struct bytes){0}, &err), GGUF_E_MISSING);
@@ -133,9 +133,9 @@ START_TEST(what_a_value_is_not_is_told_with_what_it_is)
     gguf_free(gguf);
     gguf = open_array(GGUF_U8, "", 1, 1);
     ck_assert_int_eq(gguf_f32(gguf, "k", &(float){0}, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "metadata k has type array, a number is needed");
+    ck_assert_str_eq(err.text, "metadata k has type array, expected a number");
     ck_assert_int_eq(gguf_u32(gguf, "k", &(uint32_t){0}, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "metadata k has type array, an integer is needed");
+    ck_assert_str_eq(err.text, "metadata k has type array, expected an integer");
     gguf_free(gguf);
 }
 END_TEST
@@ -162,9 +162,9 @@ START_TEST(a_name_has_65535_bytes_at_most)
         file.len = 0;
         raw_head(&file, 3, 0, 1);
         raw_pair_u32(&file, name, 5);
-        ck_assert_str_eq(refusal(), len == 65535 ? ""
-                                                 : "the name of metadata pair 0 has 65536 bytes, 1 to 65535 "
-                                                   "are allowed");
+        ck_assert_str_eq(
+            refusal(),
+            len == 65535 ? "" : "the name of metadata pair 0 has 65536 bytes; 1 to 65535 are allowed");
     }
     free(name);
 }

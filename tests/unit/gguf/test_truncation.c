@@ -122,11 +122,11 @@ START_TEST(a_truncated_model_is_one_line_and_the_status)
 {
     char said[4096];
     ck_assert_int_eq(run(read_a_model, said), STATUS);
-    ck_assert_str_eq(said, "child: model became shorter while it was read\n");
+    ck_assert_str_eq(said, "child: model was truncated while being read\n");
     ck_assert_int_eq(run(read_a_model_in_two_threads, said), STATUS);
-    ck_assert_str_eq(said, "child: model became shorter while it was read\n");
+    ck_assert_str_eq(said, "child: model was truncated while being read\n");
     ck_assert_int_eq(run(read_a_model_of_a_long_name, said), STATUS);
-    ck_assert_ptr_nonnull(strstr(said, "xxx/?[31mmodel became shorter while it was read\n"));
+    ck_assert_ptr_nonnull(strstr(said, "xxx/?[31mmodel was truncated while being read\n"));
 }
 END_TEST
 
@@ -138,7 +138,7 @@ START_TEST(any_other_bus_error_is_a_defect)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int status = run(cases[i], said);
         ck_assert_msg(status != STATUS && status != 0, "case %zu: %d", i, status);
-        ck_assert_ptr_null(strstr(said, "became shorter"));
+        ck_assert_ptr_null(strstr(said, "was truncated"));
     }
 }
 END_TEST

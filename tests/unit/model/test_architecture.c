@@ -231,7 +231,7 @@ START_TEST(a_file_of_one_architecture_is_none_of_another)
                  {"llama", "qwen3", "tensor blk.0.attn_q_norm.weight is missing"},
                  {"llama", "gemma2", "tensor blk.0.post_attention_norm.weight is missing"},
                  {"llama", "gpt2", "hyperparameter gpt2.attention.layer_norm_epsilon is missing"},
-                 {"qwen3", "llama", "tensor blk.0.attn_q_norm.weight has no place in a llama model"},
+                 {"qwen3", "llama", "unexpected tensor blk.0.attn_q_norm.weight in a llama model"},
                  {"gpt2", "phi2", "tensor output.bias is missing"},
                  {"phi2", "gpt2", "tensor position_embd.weight is missing"},
                  {"phi3", "llama", "tensor blk.0.attn_q.weight is missing"},

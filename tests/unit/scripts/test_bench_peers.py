@@ -368,7 +368,7 @@ class WholeRun(unittest.TestCase):
 
     def test_wrong_options_are_named(self):
         for options, reason in (((), "no peer is named"), (("--llama-cpp", "x", "--rows", "2b"), 'no row "2b"'),
-                                (("--llama-cpp", "x", "--rounds", "0"), '"0" is no number above 0')):
+                                (("--llama-cpp", "x", "--rounds", "0"), '"0" is not a number above 0')):
             done = self.bench(*options)
             self.assertEqual((done.returncode, reason in done.stderr), (2, True), done.stderr)
 

@@ -205,11 +205,11 @@ START_TEST(what_cannot_be_understood_is_named)
         int r;
     } wrong[] = {
         {"vsock:2:1234", NULL, NULL, "NOTIFY_SOCKET: \"vsock:2:1234\"", -EAFNOSUPPORT},
-        {long_path, NULL, NULL, "NOTIFY_SOCKET: an address of 199 bytes", -EINVAL},
-        {"@", NULL, NULL, "NOTIFY_SOCKET: an address of 1 bytes", -EINVAL},
+        {long_path, NULL, NULL, "NOTIFY_SOCKET: length 199 is out of range 2..", -EINVAL},
+        {"@", NULL, NULL, "NOTIFY_SOCKET: length 1 is out of range 2..", -EINVAL},
         {"@a", "soon", NULL, "WATCHDOG_USEC: \"soon\"", -EINVAL},
-        {"@a", "0", NULL, "WATCHDOG_USEC: \"0\"", -EINVAL},
-        {"@a", "18446744073709551615", NULL, "WATCHDOG_USEC: \"18446744073709551615\"", -EINVAL},
+        {"@a", "0", NULL, "WATCHDOG_USEC: 0 is out of range", -EINVAL},
+        {"@a", "18446744073709551615", NULL, "WATCHDOG_USEC: 18446744073709551615 is out of range", -EINVAL},
         {"@a", "1000", "me", "WATCHDOG_PID: \"me\"", -EINVAL},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

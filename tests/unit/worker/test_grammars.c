@@ -64,7 +64,7 @@ START_TEST(what_is_no_grammar_is_kept_from_nobody_and_told_each_time)
     for (int i = 0; i < 2; i++) {
         struct error err = {0};
         ck_assert_int_eq(grammars_get(grammars, &wrong, &grammar, &err), GRAMMAR_E_INVALID);
-        ck_assert(strstr(err.text, "no closing )") && !grammar);
+        ck_assert(strstr(err.text, "unmatched (") && !grammar);
     }
     grammars_free(grammars);
 }

@@ -145,7 +145,7 @@ START_TEST(a_text_that_cannot_be_a_prompt_is_told_why)
     refused(&prompt, "", PROTO_BAD_REQUEST, "the text is not UTF-8");
     encoder.most_bytes = 3;
     prompt = text_prompt("abcd");
-    refused(&prompt, "", PROTO_TOO_LONG, "the prompt has 4 bytes, at most 3 bytes can fit");
+    refused(&prompt, "", PROTO_TOO_LONG, "the prompt has 4 bytes; at most 3 bytes fit");
     prompt = text_prompt("abc");
     ck_assert(prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
     ids_deinit(&ids);
@@ -161,7 +161,7 @@ START_TEST(a_conversation_that_cannot_be_a_prompt_is_told_why)
     refused(&chat, "", PROTO_UNSUPPORTED, "the model has no chat template: send text or token ids");
     tear_down();
     open_with(SPELL);
-    refused(&chat, "[]", PROTO_UNSUPPORTED, "the model's chat template knows no tools");
+    refused(&chat, "[]", PROTO_UNSUPPORTED, "the model's chat template does not support tools");
     prompt_encoder_deinit(&encoder);
     model->chat_template = BYTES_LITERAL("{% if %}");
     ck_assert_int_eq(prompt_encoder_init(&encoder, model, &err), 0);

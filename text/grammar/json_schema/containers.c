@@ -78,7 +78,7 @@ static bool add_undescribed(struct schema_reader *reader, struct members *member
         const char *name = json_string_value(json_array_get(required, i));
         bool again = false;
         if (!name) {
-            schema_refuse(reader, "required has something that is no name");
+            schema_refuse(reader, "required has an entry that is not a string");
             return false;
         }
         for (size_t j = 0; j < i && !again; j++) {
@@ -88,7 +88,7 @@ static bool add_undescribed(struct schema_reader *reader, struct members *member
         if (again || json_object_get(properties, name))
             continue;
         if (json_is_false(additional)) {
-            schema_refuse(reader, "\"%.60s\" is required, and no property that is allowed", name);
+            schema_refuse(reader, "\"%.60s\" is required but not an allowed property", name);
             return false;
         }
         note_name(members, name);
@@ -162,11 +162,11 @@ const struct expression *schema_object(struct schema_reader *reader, const json_
     const char *name;
     json_t *value;
     if (properties && !json_is_object(properties))
-        return schema_refuse(reader, "properties is no object");
+        return schema_refuse(reader, "properties is not an object");
     if (required && !json_is_array(required))
-        return schema_refuse(reader, "required is no list of names");
+        return schema_refuse(reader, "required is not an array of strings");
     if (additional && !json_is_boolean(additional) && !json_is_object(additional))
-        return schema_refuse(reader, "additionalProperties is no schema");
+        return schema_refuse(reader, "additionalProperties is not a schema");
     if (json_object_size(properties) > SCHEMA_MOST_NAMES || json_array_size(required) > SCHEMA_MOST_NAMES)
         return schema_refuse(reader, "more than %u properties are not supported", SCHEMA_MOST_NAMES);
     if (!schema_spend(reader, (uint64_t)json_array_size(required) *
@@ -233,9 +233,9 @@ const struct expression *schema_array(struct schema_reader *reader, const json_t
         !schema_count(reader, schema, "maxItems", GRAMMAR_UNBOUNDED, &array.most))
         return NULL;
     if (array.prefix && !json_is_array(array.prefix))
-        return schema_refuse(reader, "prefixItems is no list of schemas");
+        return schema_refuse(reader, "prefixItems is not an array of schemas");
     if (json_is_array(items))
-        return schema_refuse(reader, "items is a list; prefixItems is its name since 2020");
+        return schema_refuse(reader, "items is an array; use prefixItems (JSON Schema 2020-12)");
     size_t n = json_array_size(array.prefix);
     if (n > SCHEMA_MOST_NAMES) /* each is an expression within that of the one before */
         return schema_refuse(reader, "more than %u prefixItems are not supported", SCHEMA_MOST_NAMES);
@@ -247,7 +247,7 @@ const struct expression *schema_array(struct schema_reader *reader, const json_t
     if (reader->code != 0)
         return NULL;
     if (array.least > array.most || (!array.other && array.least > n))
-        return schema_refuse(reader, "no array has as many items as minItems wants");
+        return schema_refuse(reader, "no array can have minItems items");
     uint32_t rule = rules_add(reader->rules, "array");
     if (rule == UINT32_MAX)
         return schema_refuse(reader, "too many arrays");

@@ -140,7 +140,7 @@ static const struct expression *listed(struct schema_reader *reader, const json_
                 return schema_refuse(reader, "%s beside enum or const is not supported", key);
     }
     if (list && !json_is_array(list))
-        return schema_refuse(reader, "enum is no array");
+        return schema_refuse(reader, "enum is not an array");
     if (!schema_spend(reader, (1 + (uint64_t)json_array_size(list)) * (1 + json_array_size(type))))
         return NULL;
     for (size_t i = 0; list && i < json_array_size(list); i++) {
@@ -172,7 +172,7 @@ static const struct expression *of_type(struct schema_reader *reader, const json
     if (strcmp(type, "boolean") == 0)
         return expression_or(reader->rules, expression_text(reader->rules, "true"),
                              expression_text(reader->rules, "false"));
-    return schema_refuse(reader, "the type \"%.40s\" is not known", type);
+    return schema_refuse(reader, "unknown type \"%.40s\"", type);
 }
 
 /* The type that the keywords are about, when none is said; NULL: they are about none. */
@@ -205,7 +205,7 @@ static const struct expression *of_types(struct schema_reader *reader, const jso
         expression_push(reader->rules, &choices, name ? of_type(reader, schema, name) : NULL);
     }
     if (!json_is_array(type) || json_array_size(type) == 0 || (choices.failed && reader->code == 0))
-        return schema_refuse(reader, "type is neither a name nor a list of names");
+        return schema_refuse(reader, "type is neither a string nor an array of strings");
     return expression_choice(reader->rules, &choices);
 }
 
@@ -222,7 +222,7 @@ static const struct expression *alternatives(struct schema_reader *reader, const
     struct expression_list choices = {0};
     bool asserts = false;
     if (!json_is_array(list) || json_array_size(list) == 0)
-        return schema_refuse(reader, "%s is no list of schemas", keyword);
+        return schema_refuse(reader, "%s is not an array of schemas", keyword);
     if (!beside || !check_keywords(reader, beside, &asserts))
         return NULL;
     asserts |= json_object_get(beside, "$ref") || json_object_get(beside, "allOf") ||
@@ -238,7 +238,7 @@ static const struct expression *alternatives(struct schema_reader *reader, const
         expression_push(reader->rules, &choices, one ? schema_below(reader, one, key) : NULL);
     }
     if (choices.n == 0 && !choices.failed)
-        return schema_refuse(reader, "no alternative of %s is possible", keyword);
+        return schema_refuse(reader, "no alternative of %s can match", keyword);
     return expression_choice(reader->rules, &choices);
 }
 
@@ -253,7 +253,7 @@ static const struct expression *reference(struct schema_reader *reader, const ch
             return expression_rule(reader->rules, reader->refs[i].rule);
     uint32_t rule = rules_add(reader->rules, ref);
     if (reader->n_refs == SCHEMA_MOST_REFS || rule == UINT32_MAX)
-        return schema_refuse(reader, "more than %u places are named by $ref", SCHEMA_MOST_REFS);
+        return schema_refuse(reader, "$ref names more than %u places", SCHEMA_MOST_REFS);
     reader->refs[reader->n_refs].schema = schema;
     reader->refs[reader->n_refs++].rule = rule;
     char path[sizeof reader->path];
@@ -270,7 +270,7 @@ static const struct expression *with_reference(struct schema_reader *reader, con
 {
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
     if (!ref)
-        return schema_refuse(reader, "$ref is no string");
+        return schema_refuse(reader, "$ref is not a string");
     const json_t *beside = schema_without(reader, schema, "$ref");
     asserts |= json_object_get(schema, "allOf") || json_object_get(schema, "anyOf") ||
                json_object_get(schema, "oneOf");
@@ -286,7 +286,7 @@ static const struct expression *all_of(struct schema_reader *reader, const json_
     const json_t *list = json_object_get(schema, "allOf");
     const json_t *merged = schema_without(reader, schema, "allOf");
     if (!json_is_array(list))
-        return schema_refuse(reader, "allOf is no list of schemas");
+        return schema_refuse(reader, "allOf is not an array of schemas");
     for (size_t i = 0; i < json_array_size(list) && merged; i++)
         merged = schema_merge(reader, merged, json_array_get(list, i));
     return merged ? read_schema(reader, merged) : NULL;
@@ -317,9 +317,9 @@ static const struct expression *read_schema(struct schema_reader *reader, const 
     if (json_is_false(schema))
         return schema_refuse(reader, "the schema false allows nothing");
     if (!json_is_object(schema))
-        return schema_refuse(reader, "a schema is an object, true or false");
+        return schema_refuse(reader, "a schema must be an object, true or false");
     if (reader->depth == SCHEMA_MOST_DEPTH)
-        return schema_refuse(reader, "schemas are nested more than %u deep", SCHEMA_MOST_DEPTH);
+        return schema_refuse(reader, "schemas nested more than %u deep", SCHEMA_MOST_DEPTH);
     reader->depth++;
     const struct expression *expression = read_object(reader, schema);
     reader->depth--;
@@ -346,7 +346,7 @@ static int finish(struct schema_reader *reader, const struct expression *body)
         return reader->code;
     rules->root = rules_add(rules, "root");
     if (!body || rules->root == UINT32_MAX)
-        return error_set(reader->err, GRAMMAR_E_INVALID, "schema: it is too large");
+        return error_set(reader->err, GRAMMAR_E_INVALID, "schema: too large");
     rules->items[rules->root].body = body;
     return 0;
 }

@@ -59,7 +59,7 @@ const json_t *schema_resolve(struct schema_reader *reader, const char *ref)
     const json_t *at = reader->root;
     const char *pointer = ref + 1;
     if (ref[0] != '#' || (pointer[0] && pointer[0] != '/')) {
-        schema_refuse(reader, "$ref \"%.80s\" is no place in this schema (#/…)", ref);
+        schema_refuse(reader, "$ref \"%.80s\" does not point into this schema (#/…)", ref);
         return NULL;
     }
     while (*pointer == '/' && at) {
@@ -73,7 +73,7 @@ const json_t *schema_resolve(struct schema_reader *reader, const char *ref)
         }
     }
     if (!at)
-        schema_refuse(reader, "$ref \"%.80s\": there is no such place", ref);
+        schema_refuse(reader, "$ref \"%.80s\" not found in the schema", ref);
     return at;
 }
 
@@ -181,14 +181,14 @@ const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const 
     if (json_is_true(b))
         return a;
     if (!json_is_object(b) || !json_is_object(a)) {
-        schema_refuse(reader, "a schema that is to hold with others is no object");
+        schema_refuse(reader, "a schema combined with others is not an object");
         return NULL;
     }
     const char *ref = json_string_value(json_object_get(b, "$ref"));
     if (ref && !json_object_get(a, "$ref")) { /* the target's own keywords, and what stands beside the ref */
         const json_t *target = schema_resolve(reader, ref), *beside = schema_without(reader, b, "$ref");
         if (++reader->depth > SCHEMA_MOST_DEPTH)
-            schema_refuse(reader, "a $ref leads back to itself");
+            schema_refuse(reader, "circular $ref");
         const json_t *whole = target && beside && reader->code == 0 ? schema_merge(reader, a, beside) : NULL;
         const json_t *merged = whole ? schema_merge(reader, whole, target) : NULL;
         reader->depth--;
@@ -196,7 +196,7 @@ const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const 
     }
     if (closes_over(a, b) || closes_over(b, a)) {
         schema_refuse(reader,
-                      "additionalProperties, where other schemas have properties too, is not supported");
+                      "additionalProperties is not supported where other schemas have properties too");
         return NULL;
     }
     if (!charge(reader, a) || !charge(reader, b))
@@ -208,7 +208,7 @@ const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const 
         json_t *own = json_object_get(merged, key);
         json_t *joined = !own || json_equal(own, value) ? json_incref(value) : merge_values(key, own, value);
         if (!joined || json_object_set_new(merged, key, joined) != 0) {
-            schema_refuse(reader, "%.60s is said twice of one value, which is not supported", key);
+            schema_refuse(reader, "%.60s applies twice to one value, which is not supported", key);
             return NULL;
         }
     }

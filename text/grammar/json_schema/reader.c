@@ -39,7 +39,7 @@ bool schema_count(struct schema_reader *reader, const json_t *schema, const char
     double number = json_number_value(value);
     if (!json_is_number(value) || number < 0 || number > GRAMMAR_MOST_REPEATS ||
         number != (double)(uint32_t)number) {
-        schema_refuse(reader, "%s is no whole number from 0 to %u", keyword, GRAMMAR_MOST_REPEATS);
+        schema_refuse(reader, "%s is not an integer from 0 to %u", keyword, GRAMMAR_MOST_REPEATS);
         return false;
     }
     *ret_count = (uint32_t)number;

@@ -64,9 +64,9 @@ const struct expression *schema_string(struct schema_reader *reader, const json_
     if ((pattern != NULL) + (format != NULL) + counted > 1)
         return schema_refuse(reader, "only one of pattern, format and minLength/maxLength is supported");
     if (least > most)
-        return schema_refuse(reader, "no string is as long as minLength wants");
+        return schema_refuse(reader, "no string can have minLength characters");
     if (pattern && !json_is_string(pattern))
-        return schema_refuse(reader, "pattern is no string");
+        return schema_refuse(reader, "pattern is not a string");
     if (pattern)
         return of_regex(reader, "pattern",
                         (struct bytes){json_string_value(pattern), json_string_length(pattern)}, true);
@@ -88,12 +88,11 @@ static bool read_bound(struct schema_reader *reader, const json_t *schema, const
     if (!value)
         return true;
     if (!json_is_number(value)) {
-        schema_refuse(reader, "%s is no number", keyword);
+        schema_refuse(reader, "%s is not a number", keyword);
         return false;
     }
     if (number != floor(number) && !integer) {
-        schema_refuse(reader, "%s is %g; for numbers with fractions only whole bounds are supported", keyword,
-                      number);
+        schema_refuse(reader, "%s is %g; numbers with fractions support only whole bounds", keyword, number);
         return false;
     }
     /* Of an integer a bound between two numbers is the next one inside; beyond all that is made it is none.
@@ -136,5 +135,5 @@ const struct expression *schema_number(struct schema_reader *reader, const json_
         take_exclusive(schema, "exclusiveMaximum", high, true, &bounds.high, &bounds.high_open);
     const struct expression *number =
         bounds.low <= bounds.high ? json_text_between(&reader->json, &bounds, !integer) : NULL;
-    return number ? number : schema_refuse(reader, "no number lies within its bounds");
+    return number ? number : schema_refuse(reader, "no number lies within the bounds");
 }

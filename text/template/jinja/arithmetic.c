@@ -171,7 +171,7 @@ int jinja_calculate(struct jinja_run *run, enum jinja_operator op, struct jinja_
                           op == JINJA_ADD ? "added" : "calculated with");
     bool divides = op == JINJA_DIVIDE || op == JINJA_FLOOR_DIVIDE || op == JINJA_MODULO;
     if (divides && jinja_real_of(b) == 0)
-        return jinja_fail(run, -EINVAL, "a division by zero");
+        return jinja_fail(run, -EINVAL, "division by zero");
     if (jinja_is_whole(a) && jinja_is_whole(b) && op != JINJA_DIVIDE &&
         (op != JINJA_POWER || jinja_whole_of(b) >= 0))
         return calculate_whole(run, op, jinja_whole_of(a), jinja_whole_of(b), ret_value);

@@ -102,7 +102,7 @@ int jinja_call(struct jinja_run *run, struct jinja_value callee, const struct ji
     if (callee.type == JINJA_FUNCTION)
         return callee.function(run, arguments, ret_value);
     if (callee.type == JINJA_UNDEFINED && callee.node)
-        return jinja_fail(run, -EINVAL, "\"%.*s\" is called, but not defined",
+        return jinja_fail(run, -EINVAL, "\"%.*s\" is called but not defined",
                           (int)(callee.node->name.len < 64 ? callee.node->name.len : 64),
                           (const char *)callee.node->name.data);
     return jinja_fail(run, -EINVAL, "%s cannot be called", jinja_type_name(callee));
@@ -157,7 +157,7 @@ static int apply_filter(struct jinja_run *run, const struct jinja_node *node, st
     jinja_function *filter = jinja_find_filter(node->name);
     run->line = node->line;
     if (!filter)
-        return jinja_fail(run, -EINVAL, "the filter \"%.*s\" is not known",
+        return jinja_fail(run, -EINVAL, "unknown filter \"%.*s\"",
                           (int)(node->name.len < 64 ? node->name.len : 64), (const char *)node->name.data);
     int r = evaluate_arguments(run, node, &value, &arguments);
     run->line = node->line;
@@ -183,7 +183,7 @@ static int evaluate_test(struct jinja_run *run, const struct jinja_node *node, s
     struct jinja_arguments arguments;
     jinja_function *test = jinja_find_test(node->name);
     if (!test)
-        return jinja_fail(run, -EINVAL, "the test \"%.*s\" is not known",
+        return jinja_fail(run, -EINVAL, "unknown test \"%.*s\"",
                           (int)(node->name.len < 64 ? node->name.len : 64), (const char *)node->name.data);
     int r = jinja_evaluate(run, node->a, &value);
     if (r == 0)
@@ -289,7 +289,7 @@ static int evaluate_slice(struct jinja_run *run, const struct jinja_node *node, 
     if (step.type == JINJA_NONE)
         step = jinja_of_int(1);
     if (step.type != JINJA_INT)
-        return jinja_fail(run, -EINVAL, "a slice's step is %s", jinja_type_name(step));
+        return jinja_fail(run, -EINVAL, "slice step is %s", jinja_type_name(step));
     return jinja_slice(run, object, node->b ? &from : NULL, node->c ? &to : NULL, step.integer, ret_value);
 }
 
@@ -367,7 +367,7 @@ static int evaluate_kind(struct jinja_run *run, const struct jinja_node *node, s
     case JINJA_NODE_CONDITIONAL:
         return evaluate_conditional(run, node, ret_value);
     default:
-        return jinja_fail(run, -EINVAL, "a statement stands where a value belongs");
+        return jinja_fail(run, -EINVAL, "a statement where a value is expected");
     }
 }
 

@@ -66,7 +66,7 @@ static int add(struct lexer *lexer, enum jinja_token_kind kind, const char *text
         size_t cap = tokens->cap * 2 + 64;
         struct jinja_token *moved = arena_take(lexer->arena, cap, sizeof *moved);
         if (!moved)
-            return error_set(lexer->err, -ENOMEM, "no memory for the template");
+            return error_set(lexer->err, -ENOMEM, "not enough memory for the template");
         if (tokens->n > 0)
             memcpy(moved, tokens->items, tokens->n * sizeof *moved);
         tokens->items = moved;
@@ -172,7 +172,7 @@ static int lex_string(struct lexer *lexer)
         return error_set(lexer->err, -EINVAL, "line %u: unterminated string", lexer->line);
     char *text = arena_take(lexer->arena, 1, end - lexer->at + 1);
     if (!text)
-        return error_set(lexer->err, -ENOMEM, "no memory for the template");
+        return error_set(lexer->err, -ENOMEM, "not enough memory for the template");
     size_t n = 0;
     for (size_t at = lexer->at + 1; at < end;) {
         if (lexer->source[at] == '\\') {
@@ -356,7 +356,7 @@ static int normalize(struct lexer *lexer, struct bytes source)
 {
     char *copy = arena_take(lexer->arena, 1, source.len + 1);
     if (!copy)
-        return error_set(lexer->err, -ENOMEM, "no memory for the template");
+        return error_set(lexer->err, -ENOMEM, "not enough memory for the template");
     const char *from = source.data;
     for (size_t i = 0; i < source.len; i++) {
         if (from[i] == '\r') {

@@ -174,7 +174,7 @@ static int compare(struct jinja_run *run, struct jinja_value a, struct jinja_val
     }
     if (a.type == JINJA_LIST && b.type == JINJA_LIST && a.list->is_tuple == b.list->is_tuple)
         return compare_lists(run, a.list, b.list, depth, ret_order);
-    return jinja_fail(run, -EINVAL, "%s and %s have no order", jinja_type_name(a), jinja_type_name(b));
+    return jinja_fail(run, -EINVAL, "%s and %s cannot be compared", jinja_type_name(a), jinja_type_name(b));
 }
 
 int jinja_compare(struct jinja_run *run, struct jinja_value a, struct jinja_value b, int *ret_order)
@@ -188,14 +188,14 @@ int jinja_contains(struct jinja_run *run, struct jinja_value whole, struct jinja
     *ret_contains = false;
     if (whole.type == JINJA_STR) {
         if (part.type != JINJA_STR)
-            return jinja_fail(run, -EINVAL, "%s is looked for in a string", jinja_type_name(part));
+            return jinja_fail(run, -EINVAL, "cannot search a string for %s", jinja_type_name(part));
         *ret_contains = part.string->len == 0 || memmem(whole.string->data, whole.string->len,
                                                         part.string->data, part.string->len) != NULL;
         return jinja_spend(run, 1 + whole.string->len / 64);
     }
     if (whole.type != JINJA_LIST && whole.type != JINJA_GENERATOR && whole.type != JINJA_DICT &&
         whole.type != JINJA_UNDEFINED)
-        return jinja_fail(run, -EINVAL, "something is looked for in %s", jinja_type_name(whole));
+        return jinja_fail(run, -EINVAL, "cannot search in %s", jinja_type_name(whole));
     const struct jinja_list *list;
     int r = jinja_items_of(run, whole, &list);
     for (size_t i = 0; r == 0 && !*ret_contains && i < list->n; i++)
@@ -230,7 +230,7 @@ int jinja_items_of(struct jinja_run *run, struct jinja_value value, const struct
             *value.list = (struct jinja_list){0};
         }
     } else if (value.type != JINJA_LIST) {
-        return jinja_fail(run, -EINVAL, "%s cannot be walked through", jinja_type_name(value));
+        return jinja_fail(run, -EINVAL, "%s is not iterable", jinja_type_name(value));
     }
     if (r == 0)
         *ret_list = made.list;
@@ -285,7 +285,7 @@ int jinja_member_of(struct jinja_run *run, struct jinja_value object, struct jin
 {
     *ret_value = (struct jinja_value){.type = JINJA_UNDEFINED};
     if (object.type == JINJA_UNDEFINED)
-        return jinja_fail(run, -EINVAL, "a member of an undefined value is asked for");
+        return jinja_fail(run, -EINVAL, "member of an undefined value requested");
     if (object.type == JINJA_DICT) {
         int r = jinja_spend(run, object.dict->n / 4);
         for (size_t i = 0; r == 0 && i < object.dict->n; i++) {
@@ -339,10 +339,10 @@ int jinja_attribute(struct jinja_run *run, struct jinja_value object, struct byt
         r = loop_attribute(run, object.loop, name, ret_value);
     } else if (object.type == JINJA_UNDEFINED) {
         int shown = object.node ? (int)(object.node->name.len < 64 ? object.node->name.len : 64) : 0;
-        return jinja_fail(run, -EINVAL, "\"%.*s\" is asked of %s%.*s%s", (int)(name.len < 64 ? name.len : 64),
-                          (const char *)name.data, shown ? "\"" : "an undefined value", shown,
-                          shown ? (const char *)object.node->name.data : "",
-                          shown ? "\", which is undefined" : "");
+        return jinja_fail(
+            run, -EINVAL, "\"%.*s\" requested of %s%.*s%s", (int)(name.len < 64 ? name.len : 64),
+            (const char *)name.data, shown ? "\"" : "an undefined value", shown,
+            shown ? (const char *)object.node->name.data : "", shown ? "\", which is undefined" : "");
     } else {
         const struct jinja_string key = {.data = name.data, .len = name.len};
         r = jinja_member_of(run, object, (struct jinja_value){.type = JINJA_STR, .string = &key}, ret_value);
@@ -360,7 +360,7 @@ static int bound_of(struct jinja_run *run, const struct jinja_value *bound, int6
     if (!bound || bound->type == JINJA_NONE)
         return 0;
     if (!jinja_is_whole(*bound))
-        return jinja_fail(run, -EINVAL, "a slice is bounded by %s", jinja_type_name(*bound));
+        return jinja_fail(run, -EINVAL, "slice bound is %s", jinja_type_name(*bound));
     int64_t at = jinja_whole_of(*bound), low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
     if (at < 0)
         at = at + n < low ? low : at + n;
@@ -373,14 +373,14 @@ int jinja_slice(struct jinja_run *run, struct jinja_value value, const struct ji
 {
     int64_t n, begin, end;
     if (value.type == JINJA_UNDEFINED)
-        return jinja_fail(run, -EINVAL, "an undefined value is sliced");
+        return jinja_fail(run, -EINVAL, "cannot slice an undefined value");
     if (value.type == JINJA_GENERATOR)
-        return jinja_fail(run, -EINVAL, "a generator is sliced");
+        return jinja_fail(run, -EINVAL, "cannot slice a generator");
     *ret_value = (struct jinja_value){.type = JINJA_UNDEFINED};
     if (value.type != JINJA_LIST && value.type != JINJA_STR)
         return 0; /* like any member that is not there */
     if (step == 0 || step == INT64_MIN)
-        return jinja_fail(run, -EINVAL, "a slice's step is %s", step == 0 ? "0" : "out of range");
+        return jinja_fail(run, -EINVAL, "slice step is %s", step == 0 ? "0" : "out of range");
     int r = jinja_length(run, value, &n);
     if (r == 0)
         r = bound_of(run, from, step < 0 ? n - 1 : 0, n, step, &begin);

@@ -111,7 +111,7 @@ static int parse_string(struct parser *parser, struct jinja_node **ret_node)
     }
     char *text = arena_take(parser->arena, 1, len + 1);
     if (!text)
-        return error_set(parser->err, -ENOMEM, "no memory for the template");
+        return error_set(parser->err, -ENOMEM, "not enough memory for the template");
     len = 0;
     for (size_t i = first; i < parser->at; i++) {
         struct bytes part = parser->tokens.items[i].text;
@@ -246,7 +246,7 @@ int parse_postfix(struct parser *parser, struct jinja_node *value, struct jinja_
         if (parser_takes_operator(parser, ".")) {
             const struct jinja_token *name = parser_token(parser);
             if (name->kind != JINJA_NAME && name->kind != JINJA_INTEGER)
-                return parser_fails(parser, "a name behind the point");
+                return parser_fails(parser, "a name after the point");
             r = parser_node(parser, JINJA_NODE_ATTRIBUTE, &node);
             if (r != 0)
                 return r;

@@ -43,7 +43,7 @@ int parser_node(struct parser *parser, enum jinja_node_kind kind, struct jinja_n
 {
     struct jinja_node *node = arena_take(parser->arena, 1, sizeof *node);
     if (!node)
-        return error_set(parser->err, -ENOMEM, "no memory for the template");
+        return error_set(parser->err, -ENOMEM, "not enough memory for the template");
     node->kind = kind;
     node->line = parser_token(parser)->line;
     *ret_node = node;
@@ -167,7 +167,7 @@ static int parse_targets(struct parser *parser, bool attributes, struct jinja_no
             if (r != 0)
                 return r;
             if (parser_token(parser)->kind != JINJA_NAME)
-                return parser_fails(parser, "a name behind the point");
+                return parser_fails(parser, "a name after the point");
             (*tail)->a = object;
             (*tail)->name = parser_token(parser)->text;
             parser->at++;

@@ -47,7 +47,7 @@ static int assign(struct jinja_run *run, const struct jinja_node *target, struct
     if (r != 0)
         return r;
     if (object.type != JINJA_DICT || !object.dict->is_namespace)
-        return jinja_fail(run, -EINVAL, "\"%.*s\" is set in %s that is no namespace",
+        return jinja_fail(run, -EINVAL, "\"%.*s\" is set in %s, which is not a namespace",
                           (int)(target->name.len < 64 ? target->name.len : 64),
                           (const char *)target->name.data, jinja_type_name(object));
     r = jinja_of_bytes(run, target->name.data, target->name.len, NULL, &key);
@@ -295,7 +295,7 @@ static int run_statement(struct jinja_run *run, const struct jinja_node *node)
         run->jump = node->kind == JINJA_NODE_BREAK ? JINJA_BREAK : JINJA_CONTINUE;
         return 0;
     default:
-        return jinja_fail(run, -EINVAL, "a value stands where a statement belongs");
+        return jinja_fail(run, -EINVAL, "a value where a statement is expected");
     }
 }
 
@@ -323,7 +323,7 @@ int jinja_template_new(struct bytes source, struct jinja_template **ret_template
                          JINJA_MAX_SOURCE);
     struct jinja_template *jinja = calloc(1, sizeof *jinja);
     if (!jinja)
-        return error_set(err, -ENOMEM, "no memory for the template");
+        return error_set(err, -ENOMEM, "not enough memory for the template");
     jinja->arena.limit = SIZE_MAX / 2; /* the source bounds it: less than 400 bytes for each of its bytes */
     int r = jinja_parse(source, &jinja->arena, &jinja->tree, err);
     if (r < 0) {
@@ -403,7 +403,7 @@ int jinja_render(const struct jinja_template *jinja, const struct jinja_variable
     if (r == 0)
         r = jinja_run_body(&run, jinja->tree);
     if (r == 0 && copy_out(&out, ret_text, ret_marks) < 0)
-        r = error_set(err, -ENOMEM, "no memory for the text of a chat");
+        r = error_set(err, -ENOMEM, "not enough memory for the text of a chat");
     arena_deinit(&run.arena);
     return r;
 }

@@ -15,7 +15,7 @@ int jinja_string_argument(struct jinja_run *run, const struct jinja_arguments *a
     if (!jinja_argument(arguments, i, name, &value) || value.type == JINJA_NONE)
         return 0;
     if (value.type != JINJA_STR)
-        return jinja_fail(run, -EINVAL, "%s stands where a string belongs", jinja_type_name(value));
+        return jinja_fail(run, -EINVAL, "expected a string, not %s", jinja_type_name(value));
     *ret_string = value.string;
     return 0;
 }
@@ -28,7 +28,7 @@ int jinja_int_argument(struct jinja_run *run, const struct jinja_arguments *argu
     if (!jinja_argument(arguments, i, name, &value) || value.type == JINJA_NONE)
         return 0;
     if (value.type != JINJA_INT)
-        return jinja_fail(run, -EINVAL, "%s stands where a whole number belongs", jinja_type_name(value));
+        return jinja_fail(run, -EINVAL, "expected a whole number, not %s", jinja_type_name(value));
     *ret_value = value.integer;
     return 0;
 }

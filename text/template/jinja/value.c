@@ -30,7 +30,7 @@ void *jinja_alloc(struct jinja_run *run, size_t size)
 int jinja_no_memory(struct jinja_run *run)
 {
     if (run->arena.starved)
-        return jinja_fail(run, -ENOMEM, "no memory for what the template makes");
+        return jinja_fail(run, -ENOMEM, "not enough memory for the template's output");
     return jinja_fail(run, -EMSGSIZE, "the template needs more than %s",
                       amount_of_bytes(run->arena.limit).text);
 }

@@ -53,9 +53,9 @@ class BaseClient:
     ) -> None:
         place = _place.endpoint_of(endpoint)
         if server_key is None and client_key is not None:
-            raise BadRequest("client_key: a connection without a server key is not encrypted, and shows no key")
+            raise BadRequest("client_key: requires the pool's server key")
         if server_key is not None and not place.startswith("tcp://"):
-            raise BadRequest(f"{place} is not reached by TCP, and takes no key")
+            raise BadRequest(f"{place} is not a TCP endpoint and takes no key")
         server = _certificate.server_key(server_key) if server_key is not None else None
         pair = _certificate.key_pair(client_key) if client_key is not None else None
         self._timeout = timeout

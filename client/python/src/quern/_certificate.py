@@ -32,7 +32,7 @@ def _key(where: str, name: str, value: str) -> str:
     if quote in ('"', "'"):
         value, closed, _ = value[1:].partition(quote)
         if not closed:
-            raise BadRequest(f"{where}: the quote of {name} is not closed")
+            raise BadRequest(f"{where}: unterminated quote after {name}")
     else:
         value = (value.split() or [""])[0]
     if len(value) != _LENGTH:
@@ -60,12 +60,12 @@ def parse(text: str, path: str) -> dict[str, str]:
         elif (at_margin or not other_section) and assigned and name in ("public-key", "secret-key"):
             where = f"{path}:{number}"
             if name in found:
-                raise BadRequest(f"{where}: a second {name}")
+                raise BadRequest(f"{where}: duplicate {name}")
             found[name] = _key(where, name, value.strip())
     if found.get("secret-key") == "0" * _LENGTH:  # who saves a pair of which only the public half is known
         del found["secret-key"]
     if "public-key" not in found:
-        raise BadRequest(f"{path}: no CURVE certificate, it has no public-key")
+        raise BadRequest(f"{path}: not a CURVE certificate: no public-key")
     return found
 
 
@@ -74,7 +74,7 @@ def _read(path: str, secret: bool) -> dict[str, str]:
         data = file.read(_MOST_BYTES + 1)
         about = os.fstat(file.fileno())  # of what was read, not of what has its name by now
     if len(data) > _MOST_BYTES or b"\0" in data:
-        raise BadRequest(f"{path}: no CURVE certificate")
+        raise BadRequest(f"{path}: not a CURVE certificate")
     found = parse(data.decode("utf-8", "replace"), path)
     others = 0o077 if about.st_uid == os.geteuid() else 0o007
     if secret and "secret-key" in found and about.st_mode & others:
@@ -89,7 +89,7 @@ def server_key(named: str | os.PathLike[str]) -> str:
     if not os.path.exists(path):
         if is_key(path):
             return path
-        raise BadRequest(f'server key "{path}": neither a file nor {_LENGTH} characters of Z85')
+        raise BadRequest(f'server key "{path}" is neither a file nor {_LENGTH} characters of Z85')
     return _read(path, False)["public-key"]
 
 

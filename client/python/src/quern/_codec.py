@@ -113,7 +113,7 @@ def _unpack_what_there_is(data: bytes) -> tuple[Pairs, str | int]:
     except Exception:
         raise Malformed("not a msgpack map") from None
     if n > tables.MAX_KEYS:
-        raise Malformed(f"{n} keys are more than {tables.MAX_KEYS}")
+        raise Malformed(f"{n} keys; at most {tables.MAX_KEYS} are allowed")
     try:
         for _ in range(n):
             key = ""
@@ -128,7 +128,7 @@ def _decode_map(table: Table, value: object, depth: int) -> Fields:
     if not isinstance(value, Pairs):
         raise Malformed("expected a map")
     if len(value) > tables.MAX_KEYS:
-        raise Malformed(f"{len(value)} keys are more than {tables.MAX_KEYS}")
+        raise Malformed(f"{len(value)} keys; at most {tables.MAX_KEYS} are allowed")
     return _decode_pairs(table, value, depth, False)
 
 
@@ -138,18 +138,18 @@ def _decode_pairs(table: Table, pairs: Pairs, depth: int, top: bool) -> Fields:
     by_key = table.by_key
     for key, value in pairs:
         if not isinstance(key, str):
-            raise Malformed("a key is not a text")
+            raise Malformed("a key is not a string")
         field = by_key.get(key)
         if field is None:
             if top and key == "k":
                 if kind_seen:
-                    raise Malformed("k: comes twice")
+                    raise Malformed("k: duplicate key")
                 kind_seen = True
             elif isinstance(value, list) and _deeper_than(value, depth - 1):
                 raise Malformed(f"{key[:40]}: truncated, too deep, or not msgpack")
             continue
         if key in fields:
-            raise Malformed(f"{key}: comes twice")
+            raise Malformed(f"{key}: duplicate key")
         try:
             fields[key] = _decode_value(field, value, depth - 1)
         except Malformed as wrong:
@@ -224,7 +224,7 @@ def decode(data: bytes) -> tuple[str, Fields]:
         raise Malformed("an empty message")
     pairs, rest = _unpack(data)
     if len(pairs) > tables.MAX_KEYS:
-        raise Malformed(f"{len(pairs)} keys are more than {tables.MAX_KEYS}")
+        raise Malformed(f"{len(pairs)} keys; at most {tables.MAX_KEYS} are allowed")
     kind = next((value for key, value in pairs if key == "k"), None)
     if kind is None:
         raise Malformed("k: missing")
@@ -232,9 +232,9 @@ def decode(data: bytes) -> tuple[str, Fields]:
         raise Malformed("k: expected a text")
     table = tables.KINDS.get(kind)
     if table is None:
-        raise Malformed(f'there is no kind "{kind[:40]}"')
+        raise Malformed(f'unknown kind "{kind[:40]}"')
     if len(data) > table.max_bytes:
-        raise Malformed(f"{kind}: {len(data)} bytes are more than {table.max_bytes}")
+        raise Malformed(f"{kind}: {len(data)} bytes; at most {table.max_bytes} are allowed")
     try:
         if isinstance(rest, str):
             # What stands before it may be wrong too, and is told first.
@@ -307,7 +307,7 @@ def _encode_value(field: Field, value: Any) -> bytes:
 def _encode_map(table: Table, fields: Mapping[str, Any], kind: str | None) -> bytes:
     unknown = [key for key in fields if key not in table.by_key]
     if unknown:
-        raise Malformed(f"{unknown[0]}: there is no such key")
+        raise Malformed(f"{unknown[0]}: unknown key")
     out = [_pack("k") + _pack(kind)] if kind is not None else []
     whole = {each.key: fields.get(each.key, None if each.required else each.default()) for each in table.fields}
     _check_whole(table, whole)
@@ -330,7 +330,7 @@ def encode(kind: str, fields: Mapping[str, Any]) -> bytes:
     try:
         data = _encode_map(table, fields, kind)
         if len(data) > table.max_bytes:
-            raise Malformed(f"{len(data)} bytes are more than {table.max_bytes}")
+            raise Malformed(f"{len(data)} bytes; at most {table.max_bytes} are allowed")
     except Malformed as wrong:
         raise Malformed(f"{kind}: {wrong}") from None
     return data

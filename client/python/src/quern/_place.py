@@ -21,15 +21,15 @@ def _check_folder(folder: str) -> None:
     try:
         about = os.lstat(folder)
     except FileNotFoundError:
-        raise Unreachable(f"no pool runs in {folder} (there is no such directory)") from None
+        raise Unreachable(f"no pool is running in {folder} (no such directory)") from None
     except OSError as wrong:
         raise Unreachable(f"run directory {folder}: {wrong.strerror}") from None
     if not stat.S_ISDIR(about.st_mode):
         raise NotAllowed(f"run directory {folder} is not a directory")
     if about.st_uid != os.getuid():
-        raise NotAllowed(f"run directory {folder} belongs to user {about.st_uid}, not to us ({os.getuid()})")
+        raise NotAllowed(f"run directory {folder} belongs to user {about.st_uid}, not to the current user ({os.getuid()})")
     if about.st_mode & 0o777 != 0o700:
-        raise NotAllowed(f"run directory {folder} has mode {about.st_mode & 0o777:04o}, 0700 is required")
+        raise NotAllowed(f"run directory {folder} has mode {about.st_mode & 0o777:04o}; 0700 is required")
 
 
 def endpoint_of(wanted: str | os.PathLike[str] | None) -> str:
@@ -38,12 +38,12 @@ def endpoint_of(wanted: str | os.PathLike[str] | None) -> str:
     named = default_folder() if wanted is None else os.fspath(wanted)
     if "://" in named:
         if not named.startswith(("ipc://", "tcp://")):
-            raise BadRequest(f"{named} is no endpoint: ipc://PATH or tcp://HOST:PORT")
+            raise BadRequest(f"{named} is not an endpoint: ipc://PATH or tcp://HOST:PORT")
         return named
     if isinstance(wanted, str) and not wanted.startswith(("/", ".")):
-        raise BadRequest(f"{wanted!r} is no endpoint: ipc://PATH, tcp://HOST:PORT, or a run directory")
+        raise BadRequest(f"{wanted!r} is not an endpoint: ipc://PATH, tcp://HOST:PORT, or a run directory")
     _check_folder(named)
     frontend = pathlib.Path(named, "frontend")
     if not frontend.exists():
-        raise Unreachable(f"no pool runs in {named} (there is no {frontend})")
+        raise Unreachable(f"no pool is running in {named} ({frontend} does not exist)")
     return f"ipc://{frontend}"

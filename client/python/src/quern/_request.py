@@ -58,7 +58,7 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {"prompt": prompt}
     for name, value in parameters.items():
         if name not in known:
-            raise BadRequest(f"{name}: there is no such parameter")
+            raise BadRequest(f"{name}: unknown parameter")
         if value is not None:
             fields[name] = value
     for name in ("stop", "require"):
@@ -91,7 +91,7 @@ def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
     prompt, stop, grammar = fields["prompt"], fields.get("stop", []), fields.get("grammar", "")
     ids = len(prompt) if not isinstance(prompt, str) and prompt and isinstance(prompt[0], int) else 0
     if (grammar or fields.get("grammar_kind", "gbnf") != "gbnf") and limits["grammar_bytes"] == 0:
-        raise TooLong("the pool knows no grammars")
+        raise TooLong("the pool does not support grammars")
     for what, has, most in (
         ("ids of a prompt", ids, limits["prompt_ids"]),
         ("stop strings", len(stop), limits["stops"]),
@@ -102,7 +102,7 @@ def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
         ("bytes of a grammar", len(grammar.encode()), limits["grammar_bytes"]),
     ):
         if has > most:
-            raise TooLong(f"the pool takes {most} {what}, this request has {has}")
+            raise TooLong(f"the pool accepts {most} {what}; this request has {has}")
 
 
 def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, int]) -> bytes:
@@ -113,7 +113,7 @@ def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, i
         raise BadRequest(str(wrong).removeprefix("generate: ")) from None
     check_limits(fields, limits)
     if len(wire) > limits["request_bytes"]:
-        raise TooLong(f"the request has {len(wire)} bytes, the pool takes {limits['request_bytes']}")
+        raise TooLong(f"the request has {len(wire)} bytes; the pool accepts {limits['request_bytes']}")
     return wire
 
 
@@ -163,7 +163,7 @@ class Request:
         """Says the generate."""
         self.sent_at = self.heard_at = session.now
         if len(self.wire) > session.limits["request_bytes"]:  # of a pool that was started anew and takes less
-            text = f"the request has {len(self.wire)} bytes, the pool takes {session.limits['request_bytes']}"
+            text = f"the request has {len(self.wire)} bytes; the pool accepts {session.limits['request_bytes']}"
             self.fail(session, "too_long", text)
             return
         self.state = "sent"
@@ -291,7 +291,7 @@ class Request:
             self._take_held()
             self.send(session)
         else:
-            text = f"the broker no longer knows this request; {self.next} token{'s' * (self.next != 1)} had come"
+            text = f"the broker no longer knows this request; {self.next} token{'s' * (self.next != 1)} had arrived"
             self.fail(session, "worker_lost", text)
 
     # -- coming in, frames --
@@ -341,7 +341,7 @@ class Request:
             except Malformed:
                 kind, fields = "", {}
             if kind != "frame" or fields["id"] != self.id:
-                self.fail(session, "internal", "the broker replayed something that is no frame of this request")
+                self.fail(session, "internal", "the broker replayed a frame of another request")
                 return
             if self._leaves_gap(fields):
                 self._lost(session)

@@ -165,7 +165,7 @@ class Session:
             answer(self.broken)
             return
         if len(wire) > self.limits["request_bytes"]:
-            answer(TooLong(f"the message has {len(wire)} bytes, the pool takes {self.limits['request_bytes']}"))
+            answer(TooLong(f"the message has {len(wire)} bytes; the pool accepts {self.limits['request_bytes']}"))
             return
         self._wait_anew()
         question = self._questions[self._last_ref] = _Question(wire, answer, now, now + timeout)
@@ -302,7 +302,7 @@ class Session:
         scheme = self.endpoint[: self.endpoint.index("://") + 3]
         stream = next((each for each in fields["stream"] if each.startswith(scheme)), None)
         if stream is None:
-            text = f"the pool at {self.endpoint} told no endpoint of its stream that is reached so"
+            text = f"the pool at {self.endpoint} did not name a stream endpoint of this kind"
             self._break(Unsupported(text))
             return
         self.stream_endpoint = stream
@@ -360,7 +360,7 @@ class Session:
         if silent >= self.patience:
             text = f"the broker at {self.endpoint} has not answered for {silent:.1f} s"
         elif closed >= self.patience:
-            text = f"the session at {self.endpoint} was lost, and could not be opened again for {closed:.1f} s"
+            text = f"the session at {self.endpoint} was lost, and could not be reopened for {closed:.1f} s"
         else:
             return
         self._give_up(Unreachable(text))

@@ -40,35 +40,35 @@ KINDS: dict[str, Table] = {
     "generate": table(
         Field("id", ID, required=True, always=True),
         Field("prompt", PROMPT, required=True, always=True),
-        Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, and no token"),
-        Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
+        Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
+        Field("special", BOOL, help="text prompts: parse control tokens in the text"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
-        Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
-        Field("fit_context", BOOL, help="lower max_tokens to what the prompt leaves of the context, where it would be refused"),
-        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
+        Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: 256, or what there is room for"),
+        Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
+        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divide the logits by this: above 1 varies more; 0 = greedy"),
         Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
-        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the most likely that sum to P; 1 = off"),
-        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop what is less likely than P times the most likely; 0 = off"),
-        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="makes what stands in prompt or output less likely; 1 = off"),
-        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off the logit of what stands in the output; 0 = off"),
-        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off a logit for each time it stands in the output; 0 = off"),
-        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="is added to the logit of these ids; an id that stands twice gets both"),
+        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
+        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop tokens less likely than P times the likeliest; 0 = off"),
+        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
+        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
+        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
+        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids; biases of a repeated id add up"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
-        Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
-        Field("grammar", TEXT, high=262144, help="what the output has to be, written as grammar_kind says"),
+        Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
+        Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
-        Field("pieces", BOOL, help="with `logprobs`: frames tell the bytes of each of those ids too"),
+        Field("pieces", BOOL, help="with `logprobs`: frames also carry the bytes of each of those ids"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
         Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
-        Field("on_disconnect", ENUM, help="what becomes of it when the session leaves", names=("cancel", "keep",)),
+        Field("on_disconnect", ENUM, help="what happens to the request when the session leaves", names=("cancel", "keep",)),
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
-        Field("cache_prompt", BOOL, initial=1, help="false: nothing of it is looked up in the prefix cache, and nothing kept there"),
-        Field("tenant", NAME, high=128, help="for whom the client asks: turns and shares are divided between tenants"),
-        Field("require", TEXTS, high=32, item_high=128, help="features without which the request makes no sense"),
+        Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
+        Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
+        Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         max_bytes=6881280,
     ),
     "cancel": table(
@@ -281,35 +281,35 @@ KINDS: dict[str, Table] = {
         Field("output", IDS, high=524288),
         Field("off", INT, high=9007199254740992),
         Field("prompt", PROMPT, required=True, always=True),
-        Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, and no token"),
-        Field("special", BOOL, help="text prompts: control tokens written out in the text become their ids"),
+        Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
+        Field("special", BOOL, help="text prompts: parse control tokens in the text"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
-        Field("max_tokens", INT, low=1, high=2147483647, help="most tokens to make; left out: 256, or what there is room for"),
-        Field("fit_context", BOOL, help="lower max_tokens to what the prompt leaves of the context, where it would be refused"),
-        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divides the logits: above 1 is more varied; 0 = greedy"),
+        Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: 256, or what there is room for"),
+        Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
+        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divide the logits by this: above 1 varies more; 0 = greedy"),
         Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
-        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the most likely that sum to P; 1 = off"),
-        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop what is less likely than P times the most likely; 0 = off"),
-        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="makes what stands in prompt or output less likely; 1 = off"),
-        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off the logit of what stands in the output; 0 = off"),
-        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="is taken off a logit for each time it stands in the output; 0 = off"),
-        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="is added to the logit of these ids; an id that stands twice gets both"),
+        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
+        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop tokens less likely than P times the likeliest; 0 = off"),
+        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
+        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
+        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
+        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids; biases of a repeated id add up"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
-        Field("stop_ids", IDS, high=64, help="end the output, beside the model's own end ids"),
-        Field("grammar", TEXT, high=262144, help="what the output has to be, written as grammar_kind says"),
+        Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
+        Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
-        Field("pieces", BOOL, help="with `logprobs`: frames tell the bytes of each of those ids too"),
+        Field("pieces", BOOL, help="with `logprobs`: frames also carry the bytes of each of those ids"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
         Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
-        Field("on_disconnect", ENUM, help="what becomes of it when the session leaves", names=("cancel", "keep",)),
+        Field("on_disconnect", ENUM, help="what happens to the request when the session leaves", names=("cancel", "keep",)),
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
-        Field("cache_prompt", BOOL, initial=1, help="false: nothing of it is looked up in the prefix cache, and nothing kept there"),
-        Field("tenant", NAME, high=128, help="for whom the client asks: turns and shares are divided between tenants"),
-        Field("require", TEXTS, high=32, item_high=128, help="features without which the request makes no sense"),
+        Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
+        Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
+        Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         max_bytes=6881280,
     ),
     "ack": table(
@@ -330,48 +330,48 @@ MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128)
 
 
 class Parameters(TypedDict, total=False):
-    """What `generate` and `chat` take beside the prompt. What is left out is as the protocol says."""
+    """Parameters of `generate` and `chat` besides the prompt. Those left out have the protocol's defaults."""
 
     special: bool
-    """text prompts: control tokens written out in the text become their ids"""
+    """text prompts: parse control tokens in the text"""
     tools: str
     """messages only: JSON, an array of the tools that the model may call"""
     model: str
     """which model, by name; empty: any"""
     max_tokens: int
-    """most tokens to make; left out: 256, or what there is room for"""
+    """max tokens to generate; left out: 256, or what there is room for"""
     fit_context: bool
-    """lower max_tokens to what the prompt leaves of the context, where it would be refused"""
+    """reduce max_tokens to fit the context instead of refusing the request"""
     temperature: float
-    """divides the logits: above 1 is more varied; 0 = greedy (default 0.8)"""
+    """divide the logits by this: above 1 varies more; 0 = greedy (default 0.8)"""
     top_k: int
     """sample from the K most likely; 0 = off, 1 = greedy (default 40)"""
     top_p: float
-    """sample from the most likely that sum to P; 1 = off (default 0.95)"""
+    """sample from the likeliest tokens whose probabilities sum to P; 1 = off (default 0.95)"""
     min_p: float
-    """drop what is less likely than P times the most likely; 0 = off (default 0.05)"""
+    """drop tokens less likely than P times the likeliest; 0 = off (default 0.05)"""
     repetition_penalty: float
-    """makes what stands in prompt or output less likely; 1 = off (default 1)"""
+    """make tokens of the prompt and the output less likely; 1 = off (default 1)"""
     presence_penalty: float
-    """is taken off the logit of what stands in the output; 0 = off (default 0)"""
+    """subtract from the logits of tokens in the output; 0 = off (default 0)"""
     frequency_penalty: float
-    """is taken off a logit for each time it stands in the output; 0 = off (default 0)"""
+    """subtract from a logit for each time its token is in the output; 0 = off (default 0)"""
     logit_bias: Mapping[int, float] | Sequence[tuple[int, float]]
-    """is added to the logit of these ids; an id that stands twice gets both"""
+    """added to the logits of these ids; biases of a repeated id add up"""
     seed: int
     """same seed, same request: same output; left out: a random one"""
     stop: str | Sequence[str]
     """end the output before the first of them"""
     stop_ids: Sequence[int]
-    """end the output, beside the model's own end ids"""
+    """end the output, in addition to the model's own end ids"""
     grammar: str | Mapping[str, object]
-    """what the output has to be, written as grammar_kind says"""
+    """what the output must match, in the form that grammar_kind names"""
     grammar_kind: str
     """gbnf, json (any object, without grammar), schema or regex"""
     logprobs: int
     """n: log probabilities of the id and of the n − 1 most likely; 0 = none"""
     pieces: bool
-    """with `logprobs`: frames tell the bytes of each of those ids too"""
+    """with `logprobs`: frames also carry the bytes of each of those ids"""
     priority: int
     """higher ones go first"""
     deadline_ms: int
@@ -381,8 +381,8 @@ class Parameters(TypedDict, total=False):
     cache_salt: str
     """cached prefixes are shared with requests of the same salt only"""
     cache_prompt: bool
-    """false: nothing of it is looked up in the prefix cache, and nothing kept there"""
+    """false: neither look up nor keep the prompt in the prefix cache"""
     tenant: str
-    """for whom the client asks: turns and shares are divided between tenants"""
+    """on whose behalf the client asks: turns and shares are divided among tenants"""
     require: str | Sequence[str]
-    """features without which the request makes no sense"""
+    """features that the request needs"""

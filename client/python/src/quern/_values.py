@@ -26,17 +26,17 @@ class Pairs(list):  # type: ignore[type-arg]
 
 def check_number(field: Field, value: int) -> None:
     if not field.low <= value <= field.high:
-        raise Malformed(f"{value} is outside {field.low} … {field.high}")
+        raise Malformed(f"{value} is out of range {field.low}..{field.high}")
 
 
 def check_real(field: Field, value: float) -> None:
     if not field.real_low <= value <= field.real_high:  # NaN fails too
-        raise Malformed(f"{value:g} is outside {field.real_low:g} … {field.real_high:g}")
+        raise Malformed(f"{value:g} is out of range {field.real_low:g}..{field.real_high:g}")
 
 
 def check_count(n: int, most: int) -> None:
     if n > most:
-        raise Malformed(f"{n} items are more than {most}")
+        raise Malformed(f"{n} items; at most {most} are allowed")
 
 
 def check_text(text: str, most: int, name: bool) -> None:
@@ -46,11 +46,11 @@ def check_text(text: str, most: int, name: bool) -> None:
         before = len(text[: wrong.start].encode("utf-8", "surrogateescape"))
         raise Malformed(f"not UTF-8 at byte {before}") from None
     if len(data) > most:
-        raise Malformed(f"{len(data)} bytes are more than {most}")
+        raise Malformed(f"{len(data)} bytes; at most {most} are allowed")
     if name:
         for at, byte in enumerate(data):
             if byte < 0x20 or byte == 0x7F:
-                raise Malformed(f"a control character at byte {at}")
+                raise Malformed(f"control character at byte {at}")
 
 
 def is_integer(value: object) -> bool:
@@ -108,7 +108,7 @@ def check_strings(field: Field, value: object) -> list[Any]:
             if isinstance(item, str):
                 check_text(item, field.item_high, False)
             elif len(item) > field.item_high:
-                raise Malformed(f"{len(item)} bytes are more than {field.item_high}")
+                raise Malformed(f"{len(item)} bytes; at most {field.item_high} are allowed")
         except Malformed as wrong:
             raise Malformed(f"item {i}: {wrong}") from None
     return items
@@ -135,7 +135,7 @@ def check_logprobs(field: Field, value: object) -> list[list[tuple[int, float]]]
             raise Malformed("expected as many entries for each id")
         entries = [check_id_and_real(item, "pairs of id and logarithm") for item in items]
         if any(math.isnan(logarithm) for _, logarithm in entries):
-            raise Malformed("a logarithm that is not a number")
+            raise Malformed("a log probability that is not a number")
         rows.append(entries)
     return rows
 
@@ -161,14 +161,14 @@ def check_scalar(field: Field, value: Any) -> Any:
         if not isinstance(value, bytes):
             raise Malformed("expected a byte string")
         if len(value) % 4:
-            raise Malformed(f"{len(value)} bytes are no whole float 32s")
+            raise Malformed(f"{len(value)} bytes are not a whole number of 32-bit floats")
         check_count(len(value) // 4, field.high)
     else:
         if not isinstance(value, str):
             raise Malformed("expected a text")
         if kind == f.ENUM:
             if value not in field.names:
-                raise Malformed(f'"{value[:40]}" is not known here')
+                raise Malformed(f'unknown value "{value[:40]}"')
         else:
             check_text(value, field.high, kind == f.NAME)
     return value

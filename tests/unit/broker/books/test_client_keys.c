@@ -241,7 +241,7 @@ START_TEST(a_folder_that_everybody_may_write_to_is_refused_and_changes_nothing)
     add_key("alice", alice);
     ck_assert_int_eq(chmod(folder, 0777), 0);
     ck_assert_int_eq(client_keys_init(&keys, folder, now, &err), -EPERM);
-    ck_assert_msg(strstr(err.text, "anybody can write to"), "%s", err.text);
+    ck_assert_msg(strstr(err.text, "anyone can write to"), "%s", err.text);
     ck_assert_int_eq(chmod(folder, 0700), 0);
     begin();
     ck_assert_int_eq(chmod(folder, 0777), 0);

@@ -104,7 +104,7 @@ START_TEST(who_gets_no_session_hears_whether_there_are_too_many)
     ck_assert_str_eq(err.text, "out of memory: no session can be opened now");
     sessions.n = SESSION_MAX;
     session_say_why_none(&sessions, &new, &err);
-    ck_assert_str_eq(err.text, "too many sessions: 16384 are open, of 16384 at most");
+    ck_assert_str_eq(err.text, "too many sessions: 16384 are open, at most 16384 are allowed");
     session_say_why_none(&sessions, &known, &err);
     ck_assert_str_eq(err.text, "out of memory: no session can be opened now");
     sessions.n = 1;

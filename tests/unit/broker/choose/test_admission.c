@@ -50,7 +50,7 @@ static enum proto_error ask_journal(const struct admission *admission, const str
     return admission_check_journal(admission, &party, bytes, journal, reason);
 }
 
-#define FULL                           "the queue is full: "
+#define FULL                           "queue full: "
 #define SHARE_FULL                     "this session's share of the queue is full: "
 #define ck_assert_begins(text, prefix) ck_assert_mem_eq(text, prefix, sizeof(prefix) - 1)
 
@@ -64,7 +64,7 @@ START_TEST(of_the_queue_a_session_has_as_much_as_it_leaves_free)
         enter(&admission, &requests[i]);
     }
     ck_assert_begins(refusal(&admission, ann, 1),
-                     SHARE_FULL "4 requests of it waiting, of 4 in all, and there is room for 4 more");
+                     SHARE_FULL "4 requests waiting, of 4 in all, with room for 4 more");
     for (int i = 4; i < 6; i++) {
         ck_assert_str_eq(refusal(&admission, bob, 1), "");
         requests[i] = make(bob, 1, 0);
@@ -88,8 +88,8 @@ START_TEST(of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free)
     struct admission admission = {.max_queued = 100, .max_queued_bytes = 1000};
     struct request a = make(ann, 300, 0), b = make(bob, 349, 0), c = make(eve, 350, 0);
     ck_assert_begins(
-        refusal(&admission, ann, 501), SHARE_FULL
-        "0 bytes of prompts waiting, and 501 bytes more is too much now that there is room for 1000 bytes");
+        refusal(&admission, ann, 501),
+        SHARE_FULL "0 bytes of prompts waiting, and 501 bytes more exceed its share of the 1000 bytes left");
     ck_assert_str_eq(refusal(&admission, ann, 500), "");
     enter(&admission, &a);
     ck_assert_begins(refusal(&admission, ann, 201), SHARE_FULL);
@@ -98,7 +98,7 @@ START_TEST(of_the_bytes_of_prompts_a_session_has_as_much_as_it_leaves_free)
     enter(&admission, &b);
     enter(&admission, &c); /* as a request that came back from its worker */
     ck_assert_begins(refusal(&admission, eve, 2),
-                     FULL "3 requests of 999 bytes waiting, and 100 of 1000 bytes may");
+                     FULL "3 requests of 999 bytes waiting; at most 100 of 1000 bytes are allowed");
     end(&admission, &a);
     end(&admission, &b);
     end(&admission, &c);
@@ -118,11 +118,11 @@ START_TEST(of_the_journal_a_session_has_as_much_as_it_leaves_free)
     ck_assert_int_eq(ask_journal(&admission, &ann, 101, &journal, &reason), PROTO_OVERLOADED);
     ck_assert_begins(reason.text,
                      "this session's share of the journal is full: its requests could take 400 bytes, and "
-                     "101 bytes more is too much now that 600 bytes of 1000 bytes is left");
+                     "101 bytes more exceed its share of the rest, 600 bytes of 1000 bytes");
     ck_assert_int_eq(ask_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(ask_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
-    ck_assert_begins(reason.text, "the journal is full");
-    ck_assert_ptr_nonnull(strstr(reason.text, "601 bytes wanted, and 600 bytes of 1000 bytes left"));
+    ck_assert_begins(reason.text, "journal full");
+    ck_assert_ptr_nonnull(strstr(reason.text, "601 bytes needed, 600 bytes of 1000 bytes left"));
     end(&admission, &request);
     journal_settle(&journal, &request.log, 400);
     ck_assert_int_eq(ask_journal(&admission, &ann, 500, &journal, &reason), PROTO_OVERLOADED);
@@ -258,7 +258,7 @@ START_TEST(a_client_may_have_so_many_requests_that_have_not_ended)
     enter(&admission, &second);
     admission_dequeued(&admission, &second); /* it runs */
     ck_assert_str_eq(refusal(&admission, ann, 1),
-                     "this client has 2 requests not ended, and may have 2 (client-requests)");
+                     "this client has 2 requests unfinished; at most 2 are allowed (client-requests)");
     ck_assert_str_eq(refusal(&admission, bob, 1), "");
     admission_ended(&admission, &second, CLOCK_NS_PER_S);
     ck_assert_str_eq(refusal(&admission, ann, 1), "");
@@ -387,7 +387,7 @@ START_TEST(a_tenant_that_stands_alone_has_the_share_of_a_session)
     size_t of_x = fill(&admission, requests, &x);
     ck_assert_uint_eq(of_x, 32);
     ck_assert_begins(refusal_of(&admission, &x),
-                     "this tenant's share of the queue is full: 32 requests of it");
+                     "this tenant's share of the queue is full: 32 requests waiting");
     ck_assert_begins(refusal_of(&admission, &again), "this tenant's share"); /* from another session, too */
     size_t of_y = fill(&admission, requests + of_x, &y);
     ck_assert_uint_eq(of_y, 16);
@@ -416,7 +416,7 @@ START_TEST(names_that_a_session_makes_up_leave_an_eighth_to_others)
     }
     ck_assert_uint_eq(n, 56);
     const struct request one_more = for_tenant(ann, "one more", true);
-    ck_assert_begins(refusal_of(&admission, &one_more), SHARE_FULL "56 requests of it wait");
+    ck_assert_begins(refusal_of(&admission, &one_more), SHARE_FULL "56 requests wait");
     ck_assert_str_eq(refusal_of(&admission, &other), "");
     for (size_t i = 0; i < n; i++)
         end(&admission, &requests[i]);
@@ -469,11 +469,11 @@ START_TEST(of_little_every_tenant_may_have_something)
     admission.max_queued = admission.max_queued_bytes = 100;
     enter(&admission, &x);
     ck_assert_begins(refusal_of(&admission, &x),
-                     "this tenant has 1 request not ended, of 1 that its client has and 2 that it");
+                     "this tenant has 1 request unfinished, of its client's 1; the client may have 2");
     struct request z = for_tenant(ann, "z", false);
     ck_assert_str_eq(refusal_of(&admission, &z), "");
     enter(&admission, &z);
-    ck_assert_begins(refusal_of(&admission, &z), "this client has 2 requests not ended");
+    ck_assert_begins(refusal_of(&admission, &z), "this client has 2 requests unfinished");
     end(&admission, &x);
     end(&admission, &z);
 }

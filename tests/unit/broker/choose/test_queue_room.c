@@ -134,7 +134,7 @@ START_TEST(requests_pass_those_that_only_a_full_worker_could_take)
     ck_assert_ptr_eq(queue_first(&queue, QUEUE_ALL), &embed);
     ck_assert_ptr_eq(take_of(other_workers), &bound);
     ck_assert_ptr_eq(take_of(other_workers), &both);
-    ck_assert_ptr_eq(take_of(plain), &others[0]); /* the first session has had its turn */
+    ck_assert_ptr_eq(take_of(plain), &others[0]); /* the first session has used its turn */
     ck_assert_ptr_eq(take_of(plain), &after);
     ck_assert_ptr_eq(take_of(plain), &others[1]);
     ck_assert_ptr_null(queue_first(&queue, QUEUE_TARGET(bound.queued_target)));

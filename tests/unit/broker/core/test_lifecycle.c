@@ -101,7 +101,7 @@ START_TEST(what_nobody_can_run_any_more_ends_and_says_why)
     broker->workers[0].state = broker->workers[1].state = WORKER_FAILED;
     lifecycle_dispatch(broker);
     expect_failure(0, 0, PROTO_NO_WORKER, "no worker serves this request any more");
-    expect_failure(1, 0, PROTO_WORKER_LOST, "no worker is left that could go on with it");
+    expect_failure(1, 0, PROTO_WORKER_LOST, "no worker is left to continue it");
     broker->workers[0].state = broker->workers[1].state = WORKER_READY;
     broker->workers[0].embedding = 4;
     inside_admit(0, 'e', embedding);
@@ -290,7 +290,7 @@ START_TEST(a_worker_that_counts_otherwise_than_its_frames_is_not_believed)
     make(request, 2);
     struct message message = finished(request, 1, 3);
     worker_says(0, &message);
-    expect_failure(0, 2, PROTO_INTERNAL, "worker-0 made 3 tokens, 2 came");
+    expect_failure(0, 2, PROTO_INTERNAL, "worker-0 made 3 tokens, 2 arrived");
 }
 END_TEST
 

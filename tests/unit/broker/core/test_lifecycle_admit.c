@@ -218,8 +218,9 @@ START_TEST(who_is_refused_for_want_of_room_is_told_when_to_come_back)
 {
     broker->admission.max_client_requests = 1;
     inside_admit(0, 'r', NULL);
-    struct message no = expect_refusal(
-        NULL, PROTO_OVERLOADED, "this client has 1 request not ended, and may have 1 (client-requests)");
+    struct message no =
+        expect_refusal(NULL, PROTO_OVERLOADED,
+                       "this client has 1 request unfinished; at most 1 are allowed (client-requests)");
     ck_assert_uint_eq(no.error.retry_after_ms, 1000);
     broker->admission.max_client_requests = 0;
     broker->journal.limit = 1000;
@@ -243,7 +244,7 @@ START_TEST(who_has_had_his_tokens_is_told_when_there_are_more)
     allowance_charge(&broker->allowance, &key, 60, broker->now);
     struct message no =
         expect_refusal(NULL, PROTO_OVERLOADED,
-                       "this client's key has had its 60 tokens a minute (client-tokens): more in 2 s");
+                       "this client's key has used its 60 tokens a minute (client-tokens): more in 2 s");
     ck_assert_uint_eq(no.error.retry_after_ms, 1001);
     ck_assert_int_eq(client_generates(1, 'r', NULL).kind, MESSAGE_ACCEPTED);
     HASH_CLEAR(by_number, broker->client_keys.by_number);

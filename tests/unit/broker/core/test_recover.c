@@ -276,7 +276,7 @@ START_TEST(a_damaged_record_of_an_ended_request_is_dropped_and_told)
     }
     logged_begin(&logged);
     take_over();
-    ck_assert_ptr_nonnull(strstr(logged_end(&logged), "1 part of what it had left was damaged and dropped"));
+    ck_assert_ptr_nonnull(strstr(logged_end(&logged), "1 part of its state was damaged and dropped"));
     ck_assert_uint_eq(broker->ledger.n, 1);
     expect_ended(2, 1);
 }

@@ -308,7 +308,8 @@ START_TEST(a_question_has_so_much_time_wherever_it_waits)
     broker->now++;
     tokenize_expire(broker);
     expect_refusal(900, MESSAGE_TOKENIZE, PROTO_INTERNAL, 0, "the worker did not answer");
-    expect_refusal(901, MESSAGE_TOKENIZE, PROTO_OVERLOADED, 100, "too many texts wait for a tokenizer");
+    expect_refusal(901, MESSAGE_TOKENIZE, PROTO_OVERLOADED, 100,
+                   "too many texts are waiting for a tokenizer");
 }
 END_TEST
 
@@ -332,8 +333,8 @@ START_TEST(a_client_has_its_share_of_the_questions)
     ck_assert_int_eq(next(client).kind, MESSAGE_NONE);
     ask_ids(900, 1);
     expect_refusal(900, MESSAGE_DETOKENIZE, PROTO_OVERLOADED, 100,
-                   "this client has its share of the questions for a tokenizer: 128 of the 128 that wait, of "
-                   "256 at most; of the large ones 0 bytes of the 0 bytes that wait, of 32 MiB");
+                   "this client's share of the tokenizer queue is full: 128 of the 128 waiting, at most 256; "
+                   "of the large ones 0 bytes of the 0 bytes waiting, at most 32 MiB");
 }
 END_TEST
 
@@ -351,7 +352,7 @@ START_TEST(ids_are_charged_to_the_key_when_they_are_known)
     ask_ids(902, 27);
     ask_ids(903, 1);
     expect_refusal(903, MESSAGE_DETOKENIZE, PROTO_OVERLOADED, 601,
-                   "this client's key has had its 100 tokens a minute (client-tokens): more in 1 s");
+                   "this client's key has used its 100 tokens a minute (client-tokens): more in 1 s");
     ck_assert_double_eq(key.tokens, 0);
     tokenize_refused(broker, &broker->workers[0], first, PROTO_BAD_REQUEST, "no such id");
     ck_assert_double_eq(key.tokens, 0);

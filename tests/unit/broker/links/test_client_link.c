@@ -179,7 +179,7 @@ START_TEST(the_log_says_how_much_waits_and_who_was_closed)
     send(&clients[0], CREDIT_MESSAGES + 10);
     send(&clients[1], CREDIT_MESSAGES + 1000);
     link_.most_unread = link_.credit.waiting - 1;
-    snprintf(expected, sizeof expected, "warn %s wait for clients who do not read: 1 connection closed\n",
+    snprintf(expected, sizeof expected, "warn %s waiting for clients that do not read: 1 connection closed\n",
              amount_of_bytes(link_.credit.waiting).text);
     logged_begin(&logged);
     client_link_shed(&link_);

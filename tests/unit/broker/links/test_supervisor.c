@@ -95,7 +95,7 @@ END_TEST
 
 START_TEST(another_version_is_refused_in_words)
 {
-    static const char text[] = "the supervisor is of another version: the pool has to be started anew";
+    static const char text[] = "the supervisor has another version: restart the pool";
     struct news news = welcome();
     news.version++;
     ck_assert_int_eq(init_with(&news, sizeof news, N), -EBADMSG);

@@ -173,11 +173,11 @@ START_TEST(the_log_says_once_a_second_who_was_refused)
     refuse(2, "10.0.0.1");
     refuse(1, "10.0.0.2");
     ck_assert_ptr_nonnull(strstr(report(10 * SECOND),
-                                 "warn refused 3 connections of clients whose keys are not in the-folder, "
+                                 "warn rejected 3 connections of clients whose keys are not in the-folder, "
                                  "the last from 10.0.0.2\n"));
     refuse(1, "10.0.0.3");
     ck_assert_str_eq(report(11 * SECOND - 1), "");
-    ck_assert_ptr_nonnull(strstr(report(11 * SECOND), "warn refused 1 connection of clients"));
+    ck_assert_ptr_nonnull(strstr(report(11 * SECOND), "warn rejected 1 connection of clients"));
     ck_assert_str_eq(report(20 * SECOND), "");
 }
 END_TEST

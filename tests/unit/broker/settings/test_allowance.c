@@ -33,7 +33,8 @@ START_TEST(sessions_are_counted_for_the_key)
     ck_assert_int_eq(allowance_check_session(&allowance, &key, &reason), PROTO_OK);
     key.sessions = 2;
     ck_assert_int_eq(allowance_check_session(&allowance, &key, &reason), PROTO_OVERLOADED);
-    ck_assert_str_eq(reason.text, "this client's key has 2 sessions open, and may have 2 (client-sessions)");
+    ck_assert_str_eq(reason.text,
+                     "this client's key has 2 sessions open; at most 2 are allowed (client-sessions)");
 }
 END_TEST
 
@@ -45,7 +46,7 @@ START_TEST(subscriptions_are_bounded_by_their_number)
     ck_assert_int_eq(allowance_check_subscription(&allowance, &key, 2, &reason), PROTO_OVERLOADED);
     ck_assert_str_eq(
         reason.text,
-        "this client's key has 2 subscriptions of the stream, and may have 2 (client-subscriptions)");
+        "this client's key has 2 subscriptions of the stream; at most 2 are allowed (client-subscriptions)");
     ck_assert_int_eq(allowance_check_subscription(&allowance, NULL, 2, &reason), PROTO_OK);
     ck_assert_int_eq(allowance_check_subscription(&none, &key, 1 << 30, &reason), PROTO_OK);
 }
@@ -60,7 +61,7 @@ START_TEST(a_minutes_tokens_may_be_had_at_once_and_come_back_in_a_minute)
     ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OK);
     allowance_charge(&allowance, &key, 101, SECOND); /* what runs is not stopped */
     ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OVERLOADED);
-    ck_assert_msg(strstr(reason.text, "has had its 600 tokens a minute (client-tokens): more in "), "%s",
+    ck_assert_msg(strstr(reason.text, "has used its 600 tokens a minute (client-tokens): more in "), "%s",
                   reason.text);
     /* A hundred too many are ten seconds, and one more a tenth. */
     ck_assert_uint_ge(retry_ms, 10100);
@@ -84,7 +85,7 @@ START_TEST(who_has_had_all_is_told_when_there_is_one_more)
     ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OVERLOADED);
     ck_assert_uint_eq(retry_ms, 101);
     ck_assert_str_eq(reason.text,
-                     "this client's key has had its 600 tokens a minute (client-tokens): more in 1 s");
+                     "this client's key has used its 600 tokens a minute (client-tokens): more in 1 s");
     allowance_charge(&allowance, &key, 100, SECOND);
     ck_assert_int_eq(allowance_check_tokens(&allowance, &key, SECOND, &retry_ms, &reason), PROTO_OVERLOADED);
     ck_assert_uint_eq(retry_ms, 10101);

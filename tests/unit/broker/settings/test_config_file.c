@@ -83,9 +83,9 @@ START_TEST(what_is_no_setting_is_refused_with_its_line)
     ck_assert_refused("workers", "f.conf:1: \"workers\" is not NAME = VALUE");
     ck_assert_refused("= 2", "f.conf:1: \"= 2\" is not NAME = VALUE");
     ck_assert_refused("a # = 2", "f.conf:1: \"a # = 2\" is not NAME = VALUE");
-    ck_assert_refused("a = \"x", "f.conf:1: the quote is not closed");
-    ck_assert_refused("a = 'x\nb = y'\n", "f.conf:1: the quote is not closed");
-    ck_assert_refused("a = \"x\" y\n", "f.conf:1: something stands behind the quote: \"y\"");
+    ck_assert_refused("a = \"x", "f.conf:1: unterminated quote");
+    ck_assert_refused("a = 'x\nb = y'\n", "f.conf:1: unterminated quote");
+    ck_assert_refused("a = \"x\" y\n", "f.conf:1: unexpected text after the quote: \"y\"");
     ck_assert_str_eq(seen, "");
 }
 END_TEST
@@ -93,7 +93,7 @@ END_TEST
 START_TEST(a_zero_byte_hides_nothing)
 {
     ck_assert_int_eq(parse_bytes("a = 1\0\nb = 2\n", 13), -EINVAL);
-    ck_assert_str_eq(err.text, "f.conf: no configuration, it has a zero byte");
+    ck_assert_str_eq(err.text, "f.conf: not a configuration file: contains a zero byte");
     ck_assert_str_eq(seen, "");
 }
 END_TEST
@@ -118,10 +118,10 @@ START_TEST(a_long_line_is_read_whole_and_an_endless_file_is_not)
     memset(text, '\n', len);
     ck_assert_int_eq(parse_bytes(text, len - 1), 0);
     ck_assert_int_eq(parse_bytes(text, len), -EINVAL);
-    ck_assert_str_eq(err.text, "f.conf: no configuration, it is larger than 262144 bytes");
+    ck_assert_str_eq(err.text, "f.conf: not a configuration file: larger than 262144 bytes");
     free(text);
     ck_assert_int_eq(config_file_read("/dev/zero", note, seen, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "/dev/zero: no configuration, it is larger than 262144 bytes");
+    ck_assert_str_eq(err.text, "/dev/zero: not a configuration file: larger than 262144 bytes");
 }
 END_TEST
 

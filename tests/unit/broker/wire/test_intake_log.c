@@ -104,15 +104,15 @@ START_TEST(each_reason_is_told_with_its_bound)
     ck_assert_str_eq(said(10 * SECOND), "");
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));
     ck_assert_ptr_nonnull(strstr(said(10 * SECOND),
-                                 "warn closed 1 connection for what they did (1 in all): 1 with a message "
+                                 "warn closed 1 connection for violations (1 in all): 1 with a message "
                                  "of more than 16 parts\n"));
     ck_assert(!stays(INTAKE_SUBSCRIPTIONS, ping, sizeof ping - 1));
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));
     ck_assert(!stays_with_parts(INTAKE_MAX_PARTS));
     ck_assert_str_eq(said(11 * SECOND - 1), ""); /* a line a second */
     ck_assert_ptr_nonnull(strstr(said(11 * SECOND),
-                                 "warn closed 3 connections for what they did (4 in all): 2 with a message "
-                                 "of more than 16 parts; 1 with a PING that has a time\n"));
+                                 "warn closed 3 connections for violations (4 in all): 2 with a message "
+                                 "of more than 16 parts; 1 with a PING that has a time to live\n"));
     ck_assert_str_eq(said(20 * SECOND), "");
 }
 END_TEST
@@ -197,7 +197,7 @@ START_TEST(who_is_not_let_in_has_no_large_messages)
             ck_assert_int_eq(write(connection.other, large, sizeof large), sizeof large);
             ssize_t got = receive(connection.ours, (char[16]){0}, 16, 0);
             ck_assert_int_eq(got, cases[i].stays ? (ssize_t)sizeof large : -1);
-            ck_assert(strstr(said(now), "1 with more than 4096 bytes before they were let in\n") ||
+            ck_assert(strstr(said(now), "1 with more than 4096 bytes before authentication\n") ||
                       cases[i].stays);
             end(&connection);
         }

@@ -30,8 +30,8 @@ START_TEST(a_pipe_or_socket_that_says_nothing_is_an_error_in_the_end)
         take_stdin(ends[0]);
         ck_assert_int_eq(prompt_read(words, 1, (struct prompt_patience){NEVER, 1}, &prompt, &err),
                          -ETIMEDOUT);
-        ck_assert_str_eq(err.text, "stdin: nothing came within 0 s; \"-\" after the prompt waits longer, and "
-                                   "</dev/null does without");
+        ck_assert_str_eq(err.text, "stdin: no input within 0 s; add \"-\" after the prompt to wait longer, "
+                                   "or </dev/null to go without");
         ck_assert_ptr_null(prompt.data);
         close(ends[1]);
     }

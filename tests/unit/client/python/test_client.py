@@ -383,7 +383,7 @@ def test_a_pool_that_encrypts_is_reached_with_its_key(folder):
             quern.Client(served.endpoint, timeout=0.5)
         with pytest.raises(quern.Unreachable, match="may be another pool's"):
             quern.Client(served.endpoint, server_key=keys_in(folder, "other")[1].decode(), timeout=0.5)
-        with pytest.raises(quern.BadRequest, match="is not encrypted"):
+        with pytest.raises(quern.BadRequest, match="requires the pool's server key"):
             quern.Client(served.endpoint, client_key=path)
 
 

@@ -183,7 +183,7 @@ def test_tokens_that_a_restart_lost_end_the_request_with_a_reason():
     world = World(n_frames=4, script=[0, 1, FORGET], forgets_requests=True).open()
     got, _ = world.generate()
     assert (got.end.reason, got.end.error) == ("error", "worker_lost")
-    assert "4 tokens had come" in got.end.text
+    assert "4 tokens had arrived" in got.end.text
 
 
 def test_a_broker_that_is_full_after_a_restart_is_asked_again():

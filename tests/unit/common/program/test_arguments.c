@@ -86,10 +86,10 @@ static void expect_refusal(char **argv, const char *says)
 
 START_TEST(a_number_that_is_none_or_out_of_bounds_is_refused_under_the_name_of_its_option)
 {
-    expect_refusal((char *[]){"test", "-s", "65", NULL}, "--streams: \"65\" is not a number from 2 to 64");
-    expect_refusal((char *[]){"test", "-s", "1", NULL}, "--streams: \"1\" is not");
+    expect_refusal((char *[]){"test", "-s", "65", NULL}, "--streams: 65 is out of range 2..64");
+    expect_refusal((char *[]){"test", "-s", "1", NULL}, "--streams: 1 is out of range");
     expect_refusal((char *[]){"test", "-n", "many", NULL}, "-n: \"many\" is not");
-    expect_refusal((char *[]){"test", "--fd", "-1", NULL}, "--fd: \"-1\" is not");
+    expect_refusal((char *[]){"test", "--fd", "-1", NULL}, "--fd: -1 is out of range");
 }
 END_TEST
 

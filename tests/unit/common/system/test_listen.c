@@ -54,7 +54,7 @@ START_TEST(an_address_for_others_has_to_be_meant)
     char address[LISTEN_ADDRESS];
     struct error err = {0};
     ck_assert_int_eq(listen_on("0.0.0.0:0", false, address, &err), -EPERM);
-    ck_assert_ptr_nonnull(strstr(err.text, "0.0.0.0:0 can be reached from other machines"));
+    ck_assert_ptr_nonnull(strstr(err.text, "0.0.0.0:0 is reachable from other machines"));
     int fd = listen_on("0.0.0.0:0", true, address, &err);
     ck_assert_msg(fd >= 0, "%s", err.text);
     ck_assert_int_eq(listen_adopt(fd, false, address, &err), -EPERM);
@@ -81,7 +81,7 @@ START_TEST(a_socket_that_somebody_else_made_is_taken_when_it_listens)
     ck_assert(answers(address));
     close(fd);
     ck_assert_int_eq(listen_adopt(fd, true, address, &err), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(err.text, "is not a TCP socket that listens"));
+    ck_assert_ptr_nonnull(strstr(err.text, "is not a listening TCP socket"));
     int pair[2];
     ck_assert_int_eq(pipe(pair), 0);
     ck_assert_int_eq(listen_adopt(pair[0], true, address, &err), -EINVAL);

@@ -80,11 +80,11 @@ END_TEST
 START_TEST(a_device_that_is_not_to_be_had_is_refused_with_the_reason)
 {
     ck_assert_int_eq(choose("gpu", "any"), -EINVAL);
-    ck_assert_str_eq(err.text, "there is no device \"gpu\"; there are " QUERN_DEVICES);
+    ck_assert_str_eq(err.text, "unknown device \"gpu\"; available: " QUERN_DEVICES);
 
     ck_assert_int_eq(choose("cuda", "any"), -ENODEV);
     char expected[PATH_MAX];
-    snprintf(expected, sizeof expected, "no device \"cuda\": there is no quern-cuda.so in %s", folder);
+    snprintf(expected, sizeof expected, "no device \"cuda\": quern-cuda.so not found in %s", folder);
     ck_assert_str_eq(err.text, expected);
 
     put("none");
@@ -95,7 +95,7 @@ END_TEST
 START_TEST(a_plugin_of_another_build_is_refused_by_name)
 {
     put("stale");
-    check_refusal("no device \"cuda\": %s is of another build than this program: of version " QUERN_VERSION
+    check_refusal("no device \"cuda\": %s is from another build than this program: version " QUERN_VERSION
                   " and interface 0000000000001234, not " QUERN_VERSION " and ");
 }
 END_TEST
@@ -103,7 +103,7 @@ END_TEST
 START_TEST(what_is_no_plugin_is_refused_by_name)
 {
     put("bare");
-    check_refusal("no device \"cuda\": %s is no plugin of Quern: ");
+    check_refusal("no device \"cuda\": %s is not a Quern plugin: ");
     unlink(plugin);
     close(open(plugin, O_CREAT | O_WRONLY, 0600));
     check_refusal("no device \"cuda\": %s cannot be loaded: ");
@@ -119,7 +119,7 @@ START_TEST(auto_is_the_gpu_where_it_executes_the_model)
     ck_assert_int_eq(choose("auto", "unrunnable"), 0);
     ck_assert_ptr_eq(choice.ops, &backend_cpu);
     ck_assert_str_eq(choice.note.text,
-                     "the CPU is used and not the GPU: the device cannot compute mixtures of experts");
+                     "using the CPU instead of the GPU: the device cannot compute mixtures of experts");
     ck_assert_int_eq(backend_choose("auto", NULL, &choice, &err), 0);
     ck_assert_str_eq(choice.ops->name, "plugin");
 }
@@ -127,13 +127,14 @@ END_TEST
 
 START_TEST(auto_falls_back_on_the_cpu_and_nothing_else_does)
 {
-    const struct error why = {"it computes wrongly: kernel norm"};
+    const struct error why = {"it computes wrong results: kernel norm"};
     put("sound");
     ck_assert_int_eq(choose("auto", "any"), 0);
     ck_assert(backend_fall_back(&choice, &why));
     ck_assert_ptr_eq(choice.ops, &backend_cpu);
     ck_assert_uint_eq(choice.n_devices, 0);
-    ck_assert_str_eq(choice.note.text, "the CPU is used and not the GPU: it computes wrongly: kernel norm");
+    ck_assert_str_eq(choice.note.text,
+                     "using the CPU instead of the GPU: it computes wrong results: kernel norm");
     ck_assert(!backend_fall_back(&choice, &why)); /* once */
     ck_assert_int_eq(choose("cuda", "any"), 0);
     ck_assert(!backend_fall_back(&choice, &why));
@@ -158,9 +159,9 @@ START_TEST(auto_says_that_it_passes_over_a_stale_plugin)
     put("stale");
     ck_assert_int_eq(choose("auto", "any"), 0);
     ck_assert_ptr_eq(choice.ops, &backend_cpu);
-    ck_assert_msg(strncmp(choice.note.text, "the CPU is used and not the GPU: ", 33) == 0, "%s",
+    ck_assert_msg(strncmp(choice.note.text, "using the CPU instead of the GPU: ", 33) == 0, "%s",
                   choice.note.text);
-    ck_assert_ptr_nonnull(strstr(choice.note.text, "is of another build"));
+    ck_assert_ptr_nonnull(strstr(choice.note.text, "is from another build"));
 }
 END_TEST
 

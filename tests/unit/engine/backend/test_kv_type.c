@@ -31,7 +31,7 @@ START_TEST(all_else_is_refused_with_what_there_is)
         char expected[128];
         ck_assert_int_eq(kv_type_by_name(wrong[i], &type, &err), -EINVAL);
         ck_assert_int_eq(type, BACKEND_KV_BF16);
-        snprintf(expected, sizeof expected, "there is no KV type \"%s\"; there are f16 and q8_0", wrong[i]);
+        snprintf(expected, sizeof expected, "unknown KV type \"%s\" (f16 or q8_0)", wrong[i]);
         ck_assert_str_eq(err.text, expected);
     }
 }

@@ -29,8 +29,8 @@ START_TEST(all_else_is_refused_with_what_there_is)
         char expected[128];
         ck_assert_int_eq(library_rows_by_name(wrong[i], &rows, &err), -EINVAL);
         ck_assert_uint_eq(rows, 7);
-        snprintf(expected, sizeof expected,
-                 "\"%s\" is neither off nor auto nor a number of rows from 65 to 65536", wrong[i]);
+        snprintf(expected, sizeof expected, "\"%s\" is not off, auto or a number of rows from 65 to 65536",
+                 wrong[i]);
         ck_assert_str_eq(err.text, expected);
     }
 }

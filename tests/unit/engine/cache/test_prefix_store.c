@@ -173,7 +173,7 @@ START_TEST(what_cannot_be_shared_is_refused)
     ck_assert_str_eq(err.text, "prefix store: it has blocks of 65536 bytes, not 32768");
     kind.block_bytes = size;
     ck_assert_int_eq(prefix_store_open(fd, &kind, &other, &err), -ENOTSUP);
-    ck_assert_msg(strstr(err.text, " have no room for 8 blocks of "), "%s", err.text);
+    ck_assert_msg(strstr(err.text, " cannot hold 8 blocks of "), "%s", err.text);
     ck_assert_int_lt(prefix_store_open(-1, &kind, &other, &err), 0);
 }
 END_TEST

@@ -159,7 +159,7 @@ START_TEST(what_would_change_something_is_refused_by_name)
         const struct form *form;
         const char *member, *param, *says;
     } refused[] = {
-        {&chat, "\"top_k\": -2", "top_k", "from 0"},
+        {&chat, "\"top_k\": -2", "top_k", "out of range 0.."},
         {&chat, "\"top_k\": -1.0", "top_k", "-1"},
         {&chat, "\"modalities\": [\"text\", \"audio\"]", "modalities", "only text is supported"},
         {&chat, "\"modalities\": {}", "modalities", "only text"},
@@ -190,14 +190,14 @@ START_TEST(what_would_change_something_is_refused_by_name)
         {&text, "\"dry_multiplier\": 0.8", "dry_multiplier", "only 0"},
         {&text, "\"id_slot\": 0", "id_slot", "only -1"},
         {&text, "\"truncate_prompt_tokens\": 5", "truncate_prompt_tokens", "is not supported"},
-        {&text, "\"repeat_last_n\": 256, \"repeat_penalty\": 1.1", "repeat_last_n", "beside penalties"},
-        {&text, "\"frequency_penalty\": 0.5, \"repeat_last_n\": 0", "repeat_last_n", "beside penalties"},
-        {&text, "\"presence_penalty\": -0.5, \"penalize_nl\": false", "penalize_nl", "beside penalties"},
+        {&text, "\"repeat_last_n\": 256, \"repeat_penalty\": 1.1", "repeat_last_n", "with penalties"},
+        {&text, "\"frequency_penalty\": 0.5, \"repeat_last_n\": 0", "repeat_last_n", "with penalties"},
+        {&text, "\"presence_penalty\": -0.5, \"penalize_nl\": false", "penalize_nl", "with penalties"},
         {&text, "\"repeat_last_n\": \"all\"", "repeat_last_n", "only -1 or 64"},
         {&message, "\"context_management\": {\"edits\": [1]}", "context_management", "not supported"},
         {&ollama, "\"logprobs\": true", "logprobs", "only false"},
         {&ollama, "\"truncate\": \"yes\"", "truncate", "not a boolean"},
-        {&option, "\"top_k\": -5", "options.top_k", "from 0"},
+        {&option, "\"top_k\": -5", "options.top_k", "out of range 0.."},
         {&option, "\"tfs_z\": 0.5", "options.tfs_z", "only 1"},
         {&option, "\"typical_p\": 0.7", "options.typical_p", "only 1"},
         {&option, "\"mirostat\": 1", "options.mirostat", "only 0"},
@@ -321,8 +321,8 @@ START_TEST(errors_of_embeddings_name_the_input)
         size_t n, index;
         const char *text, *expected, *param;
     } cases[] = {
-        {1, 0, "prompt[3] is 9; the model has ids 0 to 7", "input[3] is 9; the model has ids 0 to 7",
-         "input[3]"},
+        {1, 0, "prompt[3]: id 9 is outside the vocabulary of 8",
+         "input[3]: id 9 is outside the vocabulary of 8", "input[3]"},
         {9, 4, "prompt[3] is 9", "input[4][3] is 9", "input[4][3]"},
         {9, 4, "prompt has 70 tokens", "input[4] has 70 tokens", "input[4]"},
         {1, 0, "the prompt is empty", "input is empty", "input"},

@@ -48,11 +48,11 @@ END_TEST
 START_TEST(a_line_that_makes_no_sense_is_named)
 {
     static const char *const refused[][2] = {
-        {"", "file: there is no key"},
-        {"# nothing\n", "file: there is no key"},
-        {"ada\n", "file:1: a line is NAME KEY"},
+        {"", "file: no keys"},
+        {"# nothing\n", "file: no keys"},
+        {"ada\n", "file:1: expected NAME KEY"},
         {"ada " ONE "\nbob short\n", "file:2: the key of bob has 5 bytes"},
-        {"ada " ONE "\n\nbob " ONE "\n", "file:3: the key of bob stands there already"},
+        {"ada " ONE "\n\nbob " ONE "\n", "file:3: the key of bob is a duplicate"},
         {"ada " ONE " requests=0\n", "file:1: "},
         {"ada " ONE " requests=-1\n", "file:1: "},
         {"ada " ONE " tokens=many\n", "file:1: "},

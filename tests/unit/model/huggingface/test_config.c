@@ -71,9 +71,11 @@ START_TEST(a_size_of_heads_that_is_said_needs_no_share)
         "\"num_hidden_layers\":1,\"num_attention_heads\":4,\"max_position_embeddings\":64,\"head_dim\":6}";
     ck_assert_int_eq(config_parse(bytes_of_string(uneven), &config, NULL), 0);
     ck_assert(config.n_embd == 30 && config.head_dim == 6);
-    expect_refusal("llama", ",\"head_dim\":4194305", "num_attention_heads 4 of head_dim 4194305 are more");
+    expect_refusal("llama", ",\"head_dim\":4194305",
+                   "num_attention_heads 4 times head_dim 4194305 is too large");
     ck_assert_uint_eq(config_of("llama", ",\"head_dim\":4194304").head_dim, 4194304); /* 2²⁴ together */
-    expect_refusal("llama", ",\"num_key_value_heads\":5", "num_key_value_heads 5 of num_attention_heads 4");
+    expect_refusal("llama", ",\"num_key_value_heads\":5",
+                   "num_key_value_heads 5 does not fit num_attention_heads 4");
 }
 END_TEST
 
@@ -86,7 +88,8 @@ START_TEST(a_window_counts_in_one_kind_alone)
     ck_assert_uint_eq(config_of("qwen2", ",\"sliding_window\":32,\"use_sliding_window\":false").window, 0);
     expect_refusal("qwen2", ",\"sliding_window\":32,\"use_sliding_window\":true",
                    "use_sliding_window is true");
-    expect_refusal("mistral", ",\"sliding_window\":-1", "sliding_window is no integer from 0 to 4294967295");
+    expect_refusal("mistral", ",\"sliding_window\":-1",
+                   "sliding_window is not an integer from 0 to 4294967295");
 }
 END_TEST
 
@@ -133,17 +136,16 @@ START_TEST(scaling_that_cannot_be_is_named)
     static const struct {
         const char *more, *says;
     } cases[] = {
-        {",\"rope_scaling\":3", "rope_scaling is no object"},
+        {",\"rope_scaling\":3", "rope_scaling is not an object"},
         {",\"rope_scaling\":{\"factor\":2}", "rope_scaling: rope_type is missing"},
-        {",\"rope_scaling\":{\"rope_type\":2}", "rope_scaling: rope_type is no text"},
+        {",\"rope_scaling\":{\"rope_type\":2}", "rope_scaling: rope_type is not a string"},
         {",\"rope_parameters\":{\"rope_type\":\"longrope\"}",
          "rope_parameters: rope_type \"longrope\" is not supported"},
         {",\"rope_parameters\":{\"rope_theta\":0,\"rope_type\":\"default\"}",
-         "rope_theta is 0, a number above 0"},
+         "rope_theta is 0; a number above 0"},
         {",\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}",
-         "rope_scaling: factor is 0, a number above 0"},
-        {",\"rope_scaling\":{\"type\":\"linear\",\"factor\":1e60}",
-         "factor is no number that can be computed with"},
+         "rope_scaling: factor is 0; a number above 0"},
+        {",\"rope_scaling\":{\"type\":\"linear\",\"factor\":1e60}", "factor is not a finite number"},
         {",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"mscale\":1}", "mscale is not supported"},
         {",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"mscale_all_dim\":1}",
          "mscale_all_dim is not supported"},
@@ -152,10 +154,10 @@ START_TEST(scaling_that_cannot_be_is_named)
         {LLAMA3 "\"high_freq_factor\":4,\"original_max_position_embeddings\":8192}", "llama3 needs"},
         {LLAMA3 "\"low_freq_factor\":1,\"high_freq_factor\":4}", "llama3 needs"},
         {",\"tie_word_embeddings\":1", "tie_word_embeddings is neither true nor false"},
-        {",\"hidden_act\":1", "hidden_act is no text"},
-        {",\"rms_norm_eps\":\"x\"", "rms_norm_eps is no number that can be computed with"},
+        {",\"hidden_act\":1", "hidden_act is not a string"},
+        {",\"rms_norm_eps\":\"x\"", "rms_norm_eps is not a finite number"},
         {",\"rms_norm_eps\":-1e-5", "rms_norm_eps is -1e-05"},
-        {",\"head_dim\":4294967296", "head_dim is no integer from 0 to 4294967295"},
+        {",\"head_dim\":4294967296", "head_dim is not an integer from 0 to 4294967295"},
         {",\"head_dim\":16777217", "head_dim 16777217 is out of range 1..16777216"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

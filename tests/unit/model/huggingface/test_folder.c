@@ -118,7 +118,7 @@ START_TEST(shards_are_found_by_the_index)
     write_shard("b.safetensors", 4, N_SHAPES, NULL);
     expect_refusal("tensor model.layers.0.self_attn.q_proj.weight is in two files");
     write_text("model.safetensors.index.json", "{\"weight_map\":{\"x\":\"../a.safetensors\"}}");
-    expect_refusal("weight_map: \"../a.safetensors\" is no file of the folder");
+    expect_refusal("weight_map: \"../a.safetensors\" is not a file of the folder");
     write_text("model.safetensors.index.json", "{}");
     expect_refusal("model.safetensors.index.json: weight_map is missing or empty");
     ck_assert_int_eq(unlink(path_of("model.safetensors.index.json")), 0);
@@ -272,9 +272,9 @@ START_TEST(a_config_that_cannot_be_is_named)
     } cases[] = {
         {"\"llama\"", "\"bert\"", "config.json: model_type \"bert\" is not supported"},
         {"\"hidden_size\":32,", "", "config.json: hidden_size is missing"},
-        {"\"hidden_size\":32", "\"hidden_size\":-1", "config.json: hidden_size is no integer"},
-        {"\"hidden_size\":32", "\"hidden_size\":33", "config.json: hidden_size 33 is no multiple"},
-        {"\"hidden_size\":32", "\"hidden_size\":\"x\"", "config.json: hidden_size is no integer"},
+        {"\"hidden_size\":32", "\"hidden_size\":-1", "config.json: hidden_size is not an integer"},
+        {"\"hidden_size\":32", "\"hidden_size\":33", "config.json: hidden_size 33 is not a multiple"},
+        {"\"hidden_size\":32", "\"hidden_size\":\"x\"", "config.json: hidden_size is not an integer"},
         {"\"hidden_size\":32", "\"head_dim\":8,\"hidden_size\":64",
          "columns, config.json says 64 (hidden_size)"},
         {"\"vocab_size\":8", "\"vocab_size\":9",
@@ -297,8 +297,8 @@ START_TEST(a_config_that_cannot_be_is_named)
         {"\"rms_norm_eps\":1e-5", "\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}",
          "rope_scaling: llama3 needs original_max_position_embeddings"},
         {"\"rms_norm_eps\":1e-5", "\"partial_rotary_factor\":0.5", "partial_rotary_factor is 0.5"},
-        {"\"model_type\"", "\"vocab_size\":1,\"model_type\"", "config.json: line 1 is no JSON: duplicate"},
-        {"{\"model_type\"", "[{\"model_type\"", "config.json: line 1 is no JSON"},
+        {"\"model_type\"", "\"vocab_size\":1,\"model_type\"", "config.json: line 1: invalid JSON: duplicate"},
+        {"{\"model_type\"", "[{\"model_type\"", "config.json: line 1: invalid JSON"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[1024];
@@ -330,12 +330,12 @@ START_TEST(a_tokenizer_of_another_kind_is_named)
         {"\"add_prefix_space\":false", "\"add_prefix_space\":true", "pre_tokenizer: this way of splitting"},
         {"\"post_processor\":null", "\"post_processor\":{\"type\":\"RobertaProcessing\"}",
          "post_processor: RobertaProcessing is not supported"},
-        {"\"a b\"", "\"ab\"", "tokenizer.json: model: merges: entry 0 is no pair of tokens"},
-        {"\"a b\"", "[\"a\"]", "merges: entry 0 is no pair of tokens"},
+        {"\"a b\"", "\"ab\"", "tokenizer.json: model: merges: entry 0 is not a pair of tokens"},
+        {"\"a b\"", "[\"a\"]", "merges: entry 0 is not a pair of tokens"},
         {"\"a b\"", "\"a x\"", "\"a x\""},
         {"\"c\":3", "\"c\":2", "tokenizer.json: model: vocab: id 2 has two tokens"},
-        {"\"c\":3", "\"c\":-3", "the id of token c is no number"},
-        {"\"c\":3", "\"c\":16777216", "the id of token c is no number"},
+        {"\"c\":3", "\"c\":-3", "the id of token c is not a number"},
+        {"\"c\":3", "\"c\":16777216", "the id of token c is not a number"},
         {"\"special\":true", "\"rstrip\":true", "added_tokens: rstrip of <|end|> is not supported"},
         {"\"vocab\":{", "\"words\":{", "model: vocab is missing or empty"},
         {"\"id\":6", "\"id\":8", "the vocabulary has 9 tokens, token_embd.weight only 8 rows"},
@@ -353,7 +353,7 @@ START_TEST(a_tokenizer_of_another_kind_is_named)
     expect_refusal("tokenizer.json is missing");
     write_text("tokenizer.json", TOKENIZER);
     write_text("generation_config.json", "{\"eos_token_id\":7}");
-    expect_refusal("generation_config.json: eos_token_id is no id of the 7 tokens");
+    expect_refusal("generation_config.json: eos_token_id is not an id of the 7 tokens");
     write_text("generation_config.json", "{\"eos_token_id\":[0,1,2,3]}");
     expect_refusal("generation_config.json: eos_token_id: more than 3 ids");
 }
@@ -433,20 +433,20 @@ START_TEST(a_header_that_cannot_be_is_named)
         void (*edit)(json_t *header);
         const char *says;
     } cases[] = {
-        {dtype_that_nobody_knows, "model.safetensors: tensor lm_head.weight: dtype \"Q9\" is not known"},
+        {dtype_that_nobody_knows, "model.safetensors: tensor lm_head.weight: unknown dtype \"Q9\""},
         {dtype_of_whole_numbers, "tensor lm_head.weight: dtype I16 is not supported (F32, F16 and BF16 are)"},
-        {shape_too_large, "tensor lm_head.weight: shape has more elements than there can be"},
-        {shape_negative, "tensor lm_head.weight: shape holds what is no number of elements"},
+        {shape_too_large, "tensor lm_head.weight: shape has too many elements"},
+        {shape_negative, "tensor lm_head.weight: shape has an invalid number of elements"},
         {shape_turned, "tensor lm_head.weight has 32 rows, config.json says 8 (vocab_size)"},
         {place_outside, "tensor lm_head.weight: data_offsets 1099511627776 to 1099511628288 lie outside"},
         {place_backwards, "tensor lm_head.weight: data_offsets 1024 to 512 lie outside"},
         {place_of_another_size,
          "tensor lm_head.weight: data_offsets hold 510 bytes, its shape and dtype 512"},
-        {place_of_another, "it lies over tensor "},
+        {place_of_another, "it overlaps tensor "},
         {name_without_place,
-         "tensor model.layers.1.input_layernorm.weight has no place in a llama model of 1 layers"},
-        {bias_of_a_norm, "tensor model.norm.bias has no place"},
-        {entry_without_object, "tensor lm_head.weight: its entry in the header is no object"},
+         "unexpected tensor model.layers.1.input_layernorm.weight in a llama model of 1 layers"},
+        {bias_of_a_norm, "unexpected tensor model.norm.bias"},
+        {entry_without_object, "tensor lm_head.weight: its entry in the header is not an object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_shard("model.safetensors", 0, N_SHAPES, cases[i].edit);
@@ -456,9 +456,9 @@ START_TEST(a_header_that_cannot_be_is_named)
     write_bytes("model.safetensors", endless, sizeof endless);
     expect_refusal("a header of 18446744073709551615 bytes in a file of 16");
     write_bytes("model.safetensors", endless, 3);
-    expect_refusal("model.safetensors: no SafeTensors file: it has 3 bytes");
+    expect_refusal("model.safetensors: not a SafeTensors file: it has 3 bytes");
     write_bytes("model.safetensors", "\4\0\0\0\0\0\0\0nope", 12);
-    expect_refusal("model.safetensors: header: line 1 is no JSON");
+    expect_refusal("model.safetensors: header: line 1: invalid JSON");
 }
 END_TEST
 

@@ -87,20 +87,21 @@ START_TEST(a_tensor_that_cannot_be_is_named)
     static const struct {
         const char *entry, *says;
     } cases[] = {
-        {"\"dtype\":7,\"shape\":[2],\"data_offsets\":[0,8]", "dtype is no text"},
-        {"\"dtype\":\"f32\",\"shape\":[2],\"data_offsets\":[0,8]", "dtype \"f32\" is not known"},
-        {"\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]", "shape is no array of at most 8 numbers"},
+        {"\"dtype\":7,\"shape\":[2],\"data_offsets\":[0,8]", "dtype is not a string"},
+        {"\"dtype\":\"f32\",\"shape\":[2],\"data_offsets\":[0,8]", "unknown dtype \"f32\""},
+        {"\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]",
+         "shape is not an array of at most 8 numbers"},
         {"\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]",
-         "shape is no array of at most 8 numbers"},
+         "shape is not an array of at most 8 numbers"},
         {"\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]",
-         "shape holds what is no number of elements"},
+         "shape has an invalid number of elements"},
         {"\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]",
-         "shape has more elements than there can be"},
-        {"\"dtype\":\"F32\",\"shape\":[2]", "data_offsets are no two integers"},
-        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]", "data_offsets are no two integers"},
-        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]", "data_offsets are no two integers"},
-        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8.0]", "data_offsets are no two integers"},
-        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[null,8]", "data_offsets are no two integers"},
+         "shape has too many elements"},
+        {"\"dtype\":\"F32\",\"shape\":[2]", "data_offsets are not two integers"},
+        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]", "data_offsets are not two integers"},
+        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]", "data_offsets are not two integers"},
+        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8.0]", "data_offsets are not two integers"},
+        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[null,8]", "data_offsets are not two integers"},
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-1,7]",
          "data_offsets -1 to 7 lie outside of the file's 8 bytes of data"},
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[1,9]",
@@ -116,10 +117,10 @@ START_TEST(a_tensor_that_cannot_be_is_named)
         snprintf(says, sizeof says, "tensor a.b: %s", cases[i].says);
         expect_refusal(header, 8, says);
     }
-    expect_refusal("{\"a\":[]}", 0, "tensor a: its entry in the header is no object");
+    expect_refusal("{\"a\":[]}", 0, "tensor a: its entry in the header is not an object");
     expect_refusal("{\"a\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},"
                    "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
-                   4, "tensor b: it lies over tensor a");
+                   4, "tensor b: it overlaps tensor a");
 }
 END_TEST
 
@@ -153,8 +154,9 @@ START_TEST(a_header_has_sixteen_mebibytes_at_most)
     len++;
     memcpy(bytes, &len, 8);
     ck_assert_int_eq(safetensors_parse((struct bytes){bytes, 8 + len}, &file, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "no SafeTensors file, or truncated: a header of 16777217 bytes in a file of "
-                               "16777225 (at most 16777216 are read)");
+    ck_assert_str_eq(err.text,
+                     "not a SafeTensors file, or truncated: a header of 16777217 bytes in a file of "
+                     "16777225 (at most 16777216 are read)");
     free(bytes);
 }
 END_TEST
@@ -167,14 +169,15 @@ START_TEST(a_header_lies_within_the_file)
     ck_assert_int_eq(safetensors_parse(bytes, &file, &err), 0);
     safetensors_deinit(&file);
     ck_assert_int_eq(safetensors_parse((struct bytes){bytes.data, bytes.len - 1}, &file, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "no SafeTensors file, or truncated: a header of 2 bytes in a file of 9 (at "
+    ck_assert_str_eq(err.text, "not a SafeTensors file, or truncated: a header of 2 bytes in a file of 9 (at "
                                "most 16777216 are read)");
     ck_assert_int_eq(safetensors_parse((struct bytes){bytes.data, 7}, &file, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "no SafeTensors file: it has 7 bytes");
+    ck_assert_str_eq(err.text, "not a SafeTensors file: it has 7 bytes");
     free((void *)bytes.data);
-    expect_refusal("", 0, "header: line 1 is no JSON: '[' or '{' expected near end of file");
-    expect_refusal("[]", 0, "header: it is JSON, but no object");
-    expect_refusal("{\"a\":{},\"a\":{}}", 0, "header: line 1 is no JSON: duplicate object key near '\"a\"'");
+    expect_refusal("", 0, "header: line 1: invalid JSON: '[' or '{' expected near end of file");
+    expect_refusal("[]", 0, "header: the JSON is not an object");
+    expect_refusal("{\"a\":{},\"a\":{}}", 0,
+                   "header: line 1: invalid JSON: duplicate object key near '\"a\"'");
 }
 END_TEST
 

@@ -180,9 +180,9 @@ START_TEST(models_and_normalizers_of_other_kinds_are_named)
             "tokenizer.json: model: null is not supported");
     refused(&(struct tokens_files){0}, "tokenizer.json is empty");
     refused(&(struct tokens_files){.tokenizer = BYTES_LITERAL("[]")},
-            "tokenizer.json: it is JSON, but no object");
+            "tokenizer.json: the JSON is not an object");
     refused(&(struct tokens_files){.tokenizer = bytes_json(BYTES_PRE, "", ""), .config = BYTES_LITERAL("x")},
-            "tokenizer_config.json: line 1 is no JSON: '[' or '{' expected near 'x'");
+            "tokenizer_config.json: line 1: invalid JSON: '[' or '{' expected near 'x'");
 }
 END_TEST
 
@@ -307,14 +307,14 @@ START_TEST(merges_that_cannot_be_are_named)
         const char *merges, *says;
     } cases[] = {
         {"\"merges\":{}", "merges is missing"},
-        {"\"merges\":[\"a a\",\" a\"]", "merges: entry 1 is no pair of tokens"},
-        {"\"merges\":[\"a \"]", "merges: entry 0 is no pair of tokens"},
-        {"\"merges\":[\"a a a\"]", "merges: entry 0 is no pair of tokens"},
-        {"\"merges\":[[\"a a\",\"a\"]]", "merges: entry 0 is no pair of tokens"},
-        {"\"merges\":[[\"a\",\"a\",\"a\"]]", "merges: entry 0 is no pair of tokens"},
-        {"\"merges\":[[\"\",\"a\"]]", "merges: entry 0 is no pair of tokens"},
-        {"\"merges\":[[\"a\",1]]", "merges: entry 0 is no pair of tokens"},
-        {"\"merges\":[\"a b\"]", "merges: entry 0 makes no token of the vocabulary"},
+        {"\"merges\":[\"a a\",\" a\"]", "merges: entry 1 is not a pair of tokens"},
+        {"\"merges\":[\"a \"]", "merges: entry 0 is not a pair of tokens"},
+        {"\"merges\":[\"a a a\"]", "merges: entry 0 is not a pair of tokens"},
+        {"\"merges\":[[\"a a\",\"a\"]]", "merges: entry 0 is not a pair of tokens"},
+        {"\"merges\":[[\"a\",\"a\",\"a\"]]", "merges: entry 0 is not a pair of tokens"},
+        {"\"merges\":[[\"\",\"a\"]]", "merges: entry 0 is not a pair of tokens"},
+        {"\"merges\":[[\"a\",1]]", "merges: entry 0 is not a pair of tokens"},
+        {"\"merges\":[\"a b\"]", "merges: entry 0 does not make a token of the vocabulary"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[512], says[160];
@@ -358,7 +358,7 @@ START_TEST(ids_without_a_token_are_filled)
         &(struct tokens_files){.tokenizer = BYTES_LITERAL(
                                    "{\"pre_tokenizer\":" BYTES_PRE
                                    ",\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":65537},\"merges\":[]}}")},
-        "tokenizer.json: model: vocab: the id of token a is no number from 0 to 65536");
+        "tokenizer.json: model: vocab: the id of token a is not a number from 0 to 65536");
 }
 END_TEST
 
@@ -369,8 +369,8 @@ START_TEST(an_added_token_that_cannot_be_is_named)
     } cases[] = {
         {"{\"id\":3}", "entry 0 has no content"},
         {"{\"id\":3,\"content\":\"\"}", "entry 0 has no content"},
-        {"{\"content\":\"x\"}", "the id of token x is no number from 0 to 65539"},
-        {"{\"id\":65540,\"content\":\"x\"}", "the id of token x is no number from 0 to 65539"},
+        {"{\"content\":\"x\"}", "the id of token x is not a number from 0 to 65539"},
+        {"{\"id\":65540,\"content\":\"x\"}", "the id of token x is not a number from 0 to 65539"},
         {"{\"id\":2,\"content\":\"x\"}", "id 2 has two tokens, one of them x"},
         {"{\"id\":3,\"content\":\"x\",\"lstrip\":true}", "lstrip of x is not supported"},
         {"{\"id\":3,\"content\":\"x\",\"single_word\":true}", "single_word of x is not supported"},
@@ -478,7 +478,7 @@ START_TEST(several_ids_end_an_answer)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(&(struct tokens_files){.tokenizer = bytes_json(BYTES_PRE, "", ADDED),
                                        .generation = bytes_of_string(wrong[i])},
-                "generation_config.json: eos_token_id is no id of the 5 tokens");
+                "generation_config.json: eos_token_id is not an id of the 5 tokens");
 }
 END_TEST
 
@@ -514,13 +514,13 @@ START_TEST(a_template_is_found_where_it_stands)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(&(struct tokens_files){.tokenizer = bytes_json(BYTES_PRE, "", ""),
                                        .config = bytes_of_string(wrong[i])},
-                "tokenizer_config.json: chat_template is no text, nor a list with one called default");
+                "tokenizer_config.json: chat_template is neither a string nor a list with one named default");
     static char longest[(1 << 20) + 1];
     memset(longest, 'x', sizeof longest);
     struct tokens_files files = {.tokenizer = bytes_json(BYTES_PRE, "", ""), .chat = {longest, 1 << 20}};
     gguf_free(accepted(&files));
     files.chat.len++;
-    refused(&files, "the chat template has 1048577 bytes, at most 1048576 are read");
+    refused(&files, "the chat template has 1048577 bytes; at most 1048576 are read");
 }
 END_TEST
 

@@ -100,58 +100,56 @@ START_TEST(mistakes_are_named)
     static const struct {
         const char *grammar, *reason;
     } cases[] = {
-        {"", "grammar: the rule \"root\" is not defined"},
-        {"x ::= \"a\"", "grammar: the rule \"root\" is not defined"},
-        {"root ::= y", "grammar: the rule \"y\" is not defined"},
-        {"root ::= \"a\"\nroot ::= \"b\"", "grammar: the rule \"root\" is there twice"},
-        {"root ::= \"a", "grammar: line 1: a literal has no closing \""},
-        {"root ::=\n\"a\nb\"", "grammar: line 2: a literal has no closing \""},
-        {"root ::= [a", "grammar: line 1: a set has no closing ], or a byte that is no character"},
-        {"root ::= [\xff]", "grammar: line 1: a set has no closing ], or a byte that is no character"},
-        {"root ::= [a-\xff]", "grammar: line 1: a set has a byte that is no character"},
-        {"::= \"b\"", "grammar: line 1: expected the name of a rule, at most 63 of a-z A-Z 0-9 - _"},
-        {"root ::= [b-a]", "grammar: line 1: a range of a set ends before it begins"},
-        {"root ::= (\"a\"", "grammar: line 1: a group has no closing )"},
+        {"", "grammar: undefined rule \"root\""},
+        {"x ::= \"a\"", "grammar: undefined rule \"root\""},
+        {"root ::= y", "grammar: undefined rule \"y\""},
+        {"root ::= \"a\"\nroot ::= \"b\"", "grammar: duplicate rule \"root\""},
+        {"root ::= \"a", "grammar: line 1: unterminated literal"},
+        {"root ::=\n\"a\nb\"", "grammar: line 2: unterminated literal"},
+        {"root ::= [a", "grammar: line 1: character set: missing ] or invalid byte"},
+        {"root ::= [\xff]", "grammar: line 1: character set: missing ] or invalid byte"},
+        {"root ::= [a-\xff]", "grammar: line 1: invalid byte in a character set"},
+        {"::= \"b\"", "grammar: line 1: expected a rule name: at most 63 of a-z A-Z 0-9 - _"},
+        {"root ::= [b-a]", "grammar: line 1: character range out of order"},
+        {"root ::= (\"a\"", "grammar: line 1: unmatched ("},
         {"root ::= \"a\")", "grammar: line 1: unmatched )"},
-        {"root ::= \"\\q\"", "grammar: line 1: a literal has an escape or a byte that is no character"},
-        {"root ::= \"\xff\"", "grammar: line 1: a literal has an escape or a byte that is no character"},
+        {"root ::= \"\\q\"", "grammar: line 1: invalid escape or byte in a literal"},
+        {"root ::= \"\xff\"", "grammar: line 1: invalid escape or byte in a literal"},
         {"root ::= \"a\"{3,2}",
-         "grammar: line 1: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
-        {"root ::= \"a\"****", "grammar: line 1: repeats of repeats of repeats"},
+         "grammar: line 1: invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536"},
+        {"root ::= \"a\"****", "grammar: line 1: repetitions nested too deeply"},
         {"root ::= \"a\"{99999999}",
-         "grammar: line 1: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
-        {"root = \"a\"", "grammar: line 1: expected ::= behind the name of a rule"},
-        {"root ::= <a>",
-         "grammar: line 1: expected a literal, a set, a group, a schema or the name of a rule"},
-        {"root ::= %json [1]", "grammar: line 1: expected an object of JSON behind %json"},
+         "grammar: line 1: invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536"},
+        {"root = \"a\"", "grammar: line 1: expected ::= after the rule name"},
+        {"root ::= <a>", "grammar: line 1: expected a literal, set, group, schema or rule name"},
+        {"root ::= %json [1]", "grammar: line 1: expected a JSON object after %json"},
         {"root ::= %json {\"type\": ",
          "grammar: the rule \"root\": schema: line 1: unexpected token near end of file"},
         {"root ::= a\na ::= %json {\"properties\": {\"b\": {\"type\": \"array\", \"uniqueItems\": true}}} "
          "root",
          "grammar: the rule \"a\": schema: at #/b: the keyword \"uniqueItems\" is not supported"},
         {"root ::= %json {\"$ref\": \"#/$defs/a\"} %json {\"$defs\": {\"a\": true}}",
-         "grammar: the rule \"root\": schema: at #: $ref \"#/$defs/a\": there is no such place"},
+         "grammar: the rule \"root\": schema: at #: $ref \"#/$defs/a\" not found in the schema"},
         {"root ::= root \"a\" | \"b\"",
-         "grammar: the rule \"root\" may begin with itself (left recursion), which is not possible"},
+         "grammar: the rule \"root\" is left-recursive, which is not supported"},
         {"root ::= a\na ::= b\nb ::= \"x\"? a \"y\" | \"z\"",
-         "grammar: the rule \"a\" may begin with itself (left recursion), which is not possible"},
+         "grammar: the rule \"a\" is left-recursive, which is not supported"},
         {"root ::= \"x\"? e root\ne ::= \"\"",
-         "grammar: the rule \"root\" may begin with itself (left recursion), which is not possible"},
+         "grammar: the rule \"root\" is left-recursive, which is not supported"},
         {"root ::= ((((\"a\"{1000}){1000}){1000}){1000})",
-         "grammar: it is too large: more than 262144 nodes or 4096 sets of characters at the rule \"root\""},
+         "grammar: too large: more than 262144 nodes or 4096 character sets at the rule \"root\""},
         {"root ::= [a-z]{60000}{60000}",
-         "grammar: it is too large: more than 262144 nodes or 4096 sets of characters at the rule \"root\""},
+         "grammar: too large: more than 262144 nodes or 4096 character sets at the rule \"root\""},
         {"root ::= \"a\"{65537}",
-         "grammar: line 1: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
-        {"root ::= \"a\"{1", "grammar: line 1: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
-        {"root ::= \"a\"\n\nb \"c\"", "grammar: the rule \"b\" is not defined"},
-        {"root ::= \"a\" # b\n# c\n b ::=\n [",
-         "grammar: line 4: a set has no closing ], or a byte that is no character"},
-        {"root ::= [a-\\q]", "grammar: line 1: a set has a byte that is no character"},
-        {"root ::= [\\ud800]", "grammar: line 1: a set has no closing ], or a byte that is no character"},
-        {"root ::= %json", "grammar: line 1: expected an object of JSON behind %json"},
-        {"root ::= \"a\" $",
-         "grammar: line 1: expected a literal, a set, a group, a schema or the name of a rule"},
+         "grammar: line 1: invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536"},
+        {"root ::= \"a\"{1",
+         "grammar: line 1: invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536"},
+        {"root ::= \"a\"\n\nb \"c\"", "grammar: undefined rule \"b\""},
+        {"root ::= \"a\" # b\n# c\n b ::=\n [", "grammar: line 4: character set: missing ] or invalid byte"},
+        {"root ::= [a-\\q]", "grammar: line 1: invalid byte in a character set"},
+        {"root ::= [\\ud800]", "grammar: line 1: character set: missing ] or invalid byte"},
+        {"root ::= %json", "grammar: line 1: expected a JSON object after %json"},
+        {"root ::= \"a\" $", "grammar: line 1: expected a literal, set, group, schema or rule name"},
     };
     for (size_t i = 0; i < N(cases); i++)
         ck_assert_str_eq(why_refused(GRAMMAR_GBNF, cases[i].grammar), cases[i].reason);
@@ -163,13 +161,13 @@ START_TEST(deep_nesting_is_refused_not_followed)
     static char text[4096] = "root ::= ";
     size_t n = strlen(text);
     memset(text + n, '(', 2000);
-    ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "grammar: line 1: groups are nested too deep");
+    ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "grammar: line 1: groups nested too deeply");
     for (int depth = 100; depth <= 101; depth++) {
         snprintf(text + n, sizeof text - n, "%0*d\"a\"%0*d", depth, 0, depth, 0);
         for (char *c = text + n; *c; c++)
             *c = *c != '0' ? *c : c < strchr(text, 'a') ? '(' : ')';
         ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text),
-                         depth == 100 ? "" : "grammar: line 1: groups are nested too deep");
+                         depth == 100 ? "" : "grammar: line 1: groups nested too deeply");
     }
 }
 END_TEST
@@ -183,7 +181,7 @@ START_TEST(a_long_chain_of_rules_is_followed)
     snprintf(text + n, sizeof text - n, "r4000 ::= \"a\"\n");
     ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "");
     memcpy(strstr(text, "r4000 ::= \"a\""), "r4000 ::= r0 ", 13);
-    ck_assert(strstr(why_refused(GRAMMAR_GBNF, text), "left recursion"));
+    ck_assert(strstr(why_refused(GRAMMAR_GBNF, text), "left-recursive"));
 }
 END_TEST
 
@@ -258,7 +256,7 @@ START_TEST(a_text_has_a_quarter_of_a_mebibyte_at_most)
     ck_assert(accepts(grammar, "a"));
     grammar_free(grammar);
     ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text), "grammar: 262145 bytes; at most 262144 are allowed");
-    ck_assert_str_eq(why_refused((enum grammar_kind)77, "a"), "grammar: there is no such kind");
+    ck_assert_str_eq(why_refused((enum grammar_kind)77, "a"), "grammar: unknown kind");
 }
 END_TEST
 
@@ -268,9 +266,9 @@ START_TEST(names_rules_and_repeats_have_limits)
     static char text[200000];
     for (int len = 63; len <= 64; len++) {
         snprintf(text, sizeof text, "root ::= r%0*d\nr%0*d ::= \"a\"", len - 1, 7, len - 1, 7);
-        ck_assert_str_eq(
-            why_refused(GRAMMAR_GBNF, text),
-            len == 63 ? "" : "grammar: line 2: expected the name of a rule, at most 63 of a-z A-Z 0-9 - _");
+        ck_assert_str_eq(why_refused(GRAMMAR_GBNF, text),
+                         len == 63 ? ""
+                                   : "grammar: line 2: expected a rule name: at most 63 of a-z A-Z 0-9 - _");
     }
     for (int n = 4096; n <= 4097; n++) {
         for (int defined = 0; defined < 2;

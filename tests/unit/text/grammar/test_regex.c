@@ -46,22 +46,22 @@ START_TEST(what_is_not_supported_is_named)
         {"(?i)a", "regex: at byte 2: assertions and flags, (?…), are not supported"},
         {"\\bword", "regex: at byte 0: assertions (\\b and others) are not supported"},
         {"(a)\\1", "regex: at byte 3: back references are not supported"},
-        {"a^b", "regex: at byte 1: ^ and $ are supported at the ends of the whole expression only"},
-        {"(^a)", "regex: at byte 1: ^ and $ are supported at the ends of the whole expression only"},
-        {"a$b", "regex: at byte 1: ^ and $ are supported at the ends of the whole expression only"},
-        {"\\p{L}", "regex: at byte 2: an escape that is not supported"},
-        {"a**", "regex: at byte 2: a repeat of nothing"},
-        {"*a", "regex: at byte 0: a repeat of nothing"},
-        {"a{2,1}", "regex: at byte 6: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
-        {"a++", "regex: at byte 3: possessive repeats are not supported"},
-        {"(a", "regex: at byte 2: a group has no closing )"},
+        {"a^b", "regex: at byte 1: ^ and $ are supported only at the ends of the whole expression"},
+        {"(^a)", "regex: at byte 1: ^ and $ are supported only at the ends of the whole expression"},
+        {"a$b", "regex: at byte 1: ^ and $ are supported only at the ends of the whole expression"},
+        {"\\p{L}", "regex: at byte 2: unsupported escape"},
+        {"a**", "regex: at byte 2: nothing to repeat"},
+        {"*a", "regex: at byte 0: nothing to repeat"},
+        {"a{2,1}", "regex: at byte 6: invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536"},
+        {"a++", "regex: at byte 3: possessive quantifiers are not supported"},
+        {"(a", "regex: at byte 2: unmatched ("},
         {"a)", "regex: at byte 1: unmatched )"},
-        {"[a", "regex: at byte 2: a set has no closing ], or an escape that is not supported"},
-        {"[a-\\d]", "regex: at byte 5: a range of a set has no end that is a character"},
-        {"[z-a]", "regex: at byte 4: a range of a set ends before it begins"},
-        {"\xff", "regex: at byte 0: it is not UTF-8"},
+        {"[a", "regex: at byte 2: character set: missing ] or unsupported escape"},
+        {"[a-\\d]", "regex: at byte 5: character range: the end is not a character"},
+        {"[z-a]", "regex: at byte 4: character range out of order"},
+        {"\xff", "regex: at byte 0: not UTF-8"},
         {"((a{900}){900}){900}",
-         "grammar: it is too large: more than 262144 nodes or 4096 sets of characters at the rule \"root\""},
+         "grammar: too large: more than 262144 nodes or 4096 character sets at the rule \"root\""},
         {"(?<a", "regex: at byte 4: assertions and flags, (?…), are not supported"},
         {"(?P<a", "regex: at byte 5: assertions and flags, (?…), are not supported"},
         {"(?", "regex: at byte 2: assertions and flags, (?…), are not supported"},
@@ -72,21 +72,21 @@ START_TEST(what_is_not_supported_is_named)
         {"a\\z", "regex: at byte 1: assertions (\\b and others) are not supported"},
         {"\\0", "regex: at byte 0: back references are not supported"},
         {"\\9", "regex: at byte 0: back references are not supported"},
-        {"?a", "regex: at byte 0: a repeat of nothing"},
-        {"{2}", "regex: at byte 0: a repeat of nothing"},
-        {"+", "regex: at byte 0: a repeat of nothing"},
-        {"(|*)", "regex: at byte 2: a repeat of nothing"},
-        {"a{65537}", "regex: at byte 7: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
-        {"a{", "regex: at byte 2: a repeat is none of {m}, {m,} and {m,n} with m ≤ n ≤ 65536"},
-        {"a?+", "regex: at byte 3: possessive repeats are not supported"},
-        {"a{2}+", "regex: at byte 5: possessive repeats are not supported"},
-        {"[", "regex: at byte 1: a set has no closing ], or an escape that is not supported"},
-        {"[]", "regex: at byte 2: a set has no closing ], or an escape that is not supported"},
-        {"[\\q]", "regex: at byte 3: a set has no closing ], or an escape that is not supported"},
-        {"[a-\xff]", "regex: at byte 3: a range of a set has no end that is a character"},
-        {"(a|b$)", "regex: at byte 4: ^ and $ are supported at the ends of the whole expression only"},
-        {"a|^|$b", "regex: at byte 4: ^ and $ are supported at the ends of the whole expression only"},
-        {"\\", "regex: at byte 1: an escape that is not supported"},
+        {"?a", "regex: at byte 0: nothing to repeat"},
+        {"{2}", "regex: at byte 0: nothing to repeat"},
+        {"+", "regex: at byte 0: nothing to repeat"},
+        {"(|*)", "regex: at byte 2: nothing to repeat"},
+        {"a{65537}", "regex: at byte 7: invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536"},
+        {"a{", "regex: at byte 2: invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536"},
+        {"a?+", "regex: at byte 3: possessive quantifiers are not supported"},
+        {"a{2}+", "regex: at byte 5: possessive quantifiers are not supported"},
+        {"[", "regex: at byte 1: character set: missing ] or unsupported escape"},
+        {"[]", "regex: at byte 2: character set: missing ] or unsupported escape"},
+        {"[\\q]", "regex: at byte 3: character set: missing ] or unsupported escape"},
+        {"[a-\xff]", "regex: at byte 3: character range: the end is not a character"},
+        {"(a|b$)", "regex: at byte 4: ^ and $ are supported only at the ends of the whole expression"},
+        {"a|^|$b", "regex: at byte 4: ^ and $ are supported only at the ends of the whole expression"},
+        {"\\", "regex: at byte 1: unsupported escape"},
     };
     for (size_t i = 0; i < N(cases); i++)
         ck_assert_str_eq(why_refused(GRAMMAR_REGEX, cases[i].regex), cases[i].reason);
@@ -97,14 +97,14 @@ START_TEST(groups_have_a_depth)
 {
     static char text[1002];
     memset(text, '(', 500);
-    ck_assert_str_eq(why_refused(GRAMMAR_REGEX, text), "regex: at byte 101: groups are nested too deep");
+    ck_assert_str_eq(why_refused(GRAMMAR_REGEX, text), "regex: at byte 101: groups nested too deeply");
     for (size_t depth = 100; depth <= 101; depth++) {
         memset(text, '(', depth);
         text[depth] = 'a';
         memset(text + depth + 1, ')', depth);
         text[2 * depth + 1] = '\0';
         ck_assert_str_eq(why_refused(GRAMMAR_REGEX, text),
-                         depth == 100 ? "" : "regex: at byte 101: groups are nested too deep");
+                         depth == 100 ? "" : "regex: at byte 101: groups nested too deeply");
     }
 }
 END_TEST

@@ -22,19 +22,19 @@ START_TEST(formats_in_braces_lay_out_as_in_python)
         {"{{ '{:d}{}'.format(yes, yes) }}{{ '{:5}'.format(yes) }}", "1True    1"},
     };
     static const struct example failures[] = {
-        {"{{ '{} {}'.format(1) }}", "a format asks for value 2 of 1"},
-        {"{{ '{x}'.format(y=1) }}", "a format asks for \"x\""},
-        {"{{ '{0}{}'.format(1, 2) }}", "places with a number and places without"},
-        {"{{ '{}{0}'.format(1, 2) }}", "places with a number and places without"},
-        {"{{ '{'.format(1) }}", "lacks its '}'"},
-        {"{{ '}'.format(1) }}", "a single '}'"},
-        {"{{ '{:d}'.format('a') }}", "the format 'd' does not fit a string"},
-        {"{{ '{:5}'.format(none) }}", "does not fit none"},
-        {"{{ '{:z!}'.format(1) }}", "not understood"},
+        {"{{ '{} {}'.format(1) }}", "a format refers to value 2 of 1"},
+        {"{{ '{x}'.format(y=1) }}", "a format needs \"x\""},
+        {"{{ '{0}{}'.format(1, 2) }}", "mixes numbered and unnumbered fields"},
+        {"{{ '{}{0}'.format(1, 2) }}", "mixes numbered and unnumbered fields"},
+        {"{{ '{'.format(1) }}", "unmatched '{'"},
+        {"{{ '}'.format(1) }}", "unmatched '}'"},
+        {"{{ '{:d}'.format('a') }}", "the format 'd' does not apply to a string"},
+        {"{{ '{:5}'.format(none) }}", "does not apply to none"},
+        {"{{ '{:z!}'.format(1) }}", "invalid format"},
         {"{{ '{:99999999}'.format(1) }}", "a width of at most"},
         {"{{ '{:.999f}'.format(1) }}", "a precision of at most"},
         {"{{ '{:99999999999999999999}'.format(1) }}", "too large"},
-        {"{{ '{[}'.format(1) }}{{ '{.}'.format(1) }}", "without a name"},
+        {"{{ '{[}'.format(1) }}{{ '{.}'.format(1) }}", "an empty member name"},
         {"{{ '{:{:{:{:}}}}'.format(1, 2, 3, 4) }}", "nested too deep"},
     };
     EXPECT_ALL(examples);
@@ -54,14 +54,14 @@ START_TEST(formats_with_percent_signs_lay_out_as_in_python)
         {"{{ '%s: %.1f' | format(name, pi) }}{{ '%(x)s' | format(x=3) }}", "Ada: 3.23"},
     };
     static const struct example failures[] = {
-        {"{{ '%s %s' % (1,) }}", "more values than there are"},
-        {"{{ '%s' % (1, 2) }}", "fewer places"},
-        {"{{ 'x' % 1 }}", "fewer places"},
-        {"{{ '%d' % 'x' }}", "the format 'd' does not fit a string"},
-        {"{{ '%' % 1 }}", "ends behind a %"},
-        {"{{ '%(a)s' % 1 }}", "asks a mapping"},
-        {"{{ '%(z)s' % map }}", "a format asks for \"z\""},
-        {"{{ '%y' % 1 }}", "the format 'y' does not fit"},
+        {"{{ '%s %s' % (1,) }}", "not enough values for a format"},
+        {"{{ '%s' % (1, 2) }}", "too many values for a format"},
+        {"{{ 'x' % 1 }}", "too many values for a format"},
+        {"{{ '%d' % 'x' }}", "the format 'd' does not apply to a string"},
+        {"{{ '%' % 1 }}", "ends after %"},
+        {"{{ '%(a)s' % 1 }}", "needs a mapping"},
+        {"{{ '%(z)s' % map }}", "a format needs \"z\""},
+        {"{{ '%y' % 1 }}", "the format 'y' does not apply"},
     };
     EXPECT_ALL(examples);
     EXPECT_FAILURES(failures, -EINVAL);
@@ -108,12 +108,12 @@ START_TEST(methods_of_strings_do_what_pythons_do)
         {"[{{ 'ab' | center(6) }}][{{ 'é..é'.strip('.é') }}][{{ 'ab'.strip('') }}]", "[  ab  ][][ab]"},
     };
     static const struct example failures[] = {
-        {"{{ 'abc'.index('z') }}", "is not there"},
-        {"{{ [1].index(2) }}", "not in the list"},
-        {"{{ 'a'.center(5, 'xy') }}", "padded with one character"},
-        {"{{ 'a'.partition('') }}", "that is not empty"},
-        {"{{ 'a'.split('') }}", "split at nothing"},
-        {"{{ [1].append(2) }}", "\"append\" is called, but not defined"},
+        {"{{ 'abc'.index('z') }}", "substring not found"},
+        {"{{ [1].index(2) }}", "value not found in the list"},
+        {"{{ 'a'.center(5, 'xy') }}", "padding takes a single character"},
+        {"{{ 'a'.partition('') }}", "a non-empty string"},
+        {"{{ 'a'.split('') }}", "split takes a non-empty separator"},
+        {"{{ [1].append(2) }}", "\"append\" is called but not defined"},
     };
     EXPECT_ALL(examples);
     EXPECT_FAILURES(failures, -EINVAL);

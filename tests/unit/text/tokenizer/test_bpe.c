@@ -247,7 +247,7 @@ START_TEST(a_normalizer_of_the_file_is_kept)
     tokenizer_free(plain);
     begin(&v, "gpt-2");
     gguf_writer_string(v.writer, "tokenizer.normalizer", "NFKC");
-    expect_refusal(&v, "tokenizer.normalizer: \"NFKC\" is not known");
+    expect_refusal(&v, "tokenizer.normalizer: \"NFKC\" is not supported");
 }
 END_TEST
 
@@ -258,7 +258,7 @@ START_TEST(a_pre_tokenizer_that_is_not_known_is_refused_by_name)
         struct test_vocabulary v;
         char says[64];
         begin(&v, unknown[i]);
-        snprintf(says, sizeof says, "the pre-tokenizer \"%s\"", unknown[i]);
+        snprintf(says, sizeof says, "unknown pre-tokenizer \"%s\"", unknown[i]);
         expect_refusal(&v, says);
     }
 }
@@ -269,9 +269,10 @@ START_TEST(merges_that_make_no_sense_are_refused)
     static const struct {
         const char *line, *says;
     } bad[] = {
-        {"ab", "not two parts"},    {" ab", "not two parts"},         {"a ", "not two parts"},
-        {"", "not two parts"},      {"a b c", "not two parts"},       {"zz a", "its left part is no token"},
-        {"a zz", "its right part"}, {"c c", "the whole is no token"},
+        {"ab", "is not two parts"},    {" ab", "is not two parts"},
+        {"a ", "is not two parts"},    {"", "is not two parts"},
+        {"a b c", "is not two parts"}, {"zz a", "its left part is not in the vocabulary"},
+        {"a zz", "its right part"},    {"c c", "the whole is not in the vocabulary"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct test_vocabulary v;

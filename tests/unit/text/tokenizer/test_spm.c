@@ -477,7 +477,7 @@ START_TEST(a_vocabulary_that_does_not_fit_together_is_refused)
     begin(&v);
     v.texts[10] = BYTES_LITERAL("<0xZZ>");
     vocabulary_finish(&v);
-    expect_refusal(&v, "token 10 is of type byte");
+    expect_refusal(&v, "token 10 has type byte");
 
     begin(&v);
     gguf_writer_strings(v.writer, "tokenizer.ggml.tokens", v.texts, v.n);

@@ -134,11 +134,11 @@ START_TEST(ids_end_with_the_vocabulary)
         char says[96];
         v = without("llama", "");
         gguf_writer_u32(v.writer, keys[i], 4);
-        snprintf(says, sizeof says, "%s is 4, the vocabulary has 4 tokens", keys[i]);
+        snprintf(says, sizeof says, "%s is 4, but the vocabulary has 4 tokens", keys[i]);
         expect_refusal(&v, says);
         v = without("llama", "");
         gguf_writer_string(v.writer, keys[i], "a");
-        snprintf(says, sizeof says, "metadata %s has type string, an integer is needed", keys[i]);
+        snprintf(says, sizeof says, "metadata %s has type string, expected an integer", keys[i]);
         expect_refusal(&v, says);
     }
 }

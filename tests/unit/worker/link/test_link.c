@@ -254,7 +254,7 @@ START_TEST(a_pool_that_takes_no_worker_of_this_model_says_why)
     become_ready(1000 * MS, 100);
     struct message message = {.kind = MESSAGE_ERROR};
     message.error.error = PROTO_CONFLICT;
-    message.error.text = BYTES_LITERAL("model \"m\": its name is an alias");
+    message.error.text = BYTES_LITERAL("model \"m\": this name is an alias");
     say(&message);
     link_takes();
     ck_assert_str_eq(worker.refusal.text, ""); /* it has been taken already */
@@ -264,7 +264,7 @@ START_TEST(a_pool_that_takes_no_worker_of_this_model_says_why)
     message.error.error = PROTO_CONFLICT;
     say(&message);
     link_takes();
-    ck_assert_str_eq(worker.refusal.text, "model \"m\": its name is an alias");
+    ck_assert_str_eq(worker.refusal.text, "model \"m\": this name is an alias");
 }
 END_TEST
 

@@ -106,7 +106,8 @@ START_TEST(what_is_no_socket_that_listens_at_a_path_is_refused)
         struct error err = {{0}};
         char expected[96];
         ck_assert_int_eq(listener_take(fds[i], &listener, &err), -EINVAL);
-        snprintf(expected, sizeof expected, "descriptor %d is no unix socket that listens at a path", fds[i]);
+        snprintf(expected, sizeof expected, "descriptor %d is not a listening unix socket with a path",
+                 fds[i]);
         ck_assert_str_eq(err.text, expected);
         ck_assert_int_eq(listener.fd, -7);
         close(fds[i]);

@@ -235,7 +235,7 @@ static void check_ends(enum sandbox_stage first, enum sandbox_stage last, void (
 {
     char said[512], expected[128];
     int status = run_in(first, last, act, sandbox, said);
-    snprintf(expected, sizeof expected, "child: the sandbox stops it: it called %s", called);
+    snprintf(expected, sizeof expected, "child: stopped by the sandbox: it called %s", called);
     ck_assert_msg(status == 1000 + SIGSYS && strncmp(said, expected, strlen(expected)) == 0, "%s: %d, %s",
                   called, status, said);
 }
@@ -523,7 +523,7 @@ START_TEST(a_process_that_has_threads_is_left_alone)
             _exit(1);
         (void)!write(gate[1], "x", 1);
         pthread_join(thread, NULL);
-        _exit(strcmp(err.text, "2 threads run already") == 0 ? 0 : 1);
+        _exit(strcmp(err.text, "2 threads are already running") == 0 ? 0 : 1);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);

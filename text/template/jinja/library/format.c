@@ -78,7 +78,7 @@ static int read_layout(struct jinja_run *run, const struct jinja_string *spec,
     if (r == 0 && at < spec->len)
         layout.type = spec->data[at++];
     if (r == 0 && at < spec->len)
-        return jinja_fail(run, -EINVAL, "a format that is not understood");
+        return jinja_fail(run, -EINVAL, "invalid format");
     *ret_layout = layout;
     return r;
 }
@@ -104,16 +104,16 @@ static int read_argument(struct jinja_run *run, struct reader *reader, struct ji
                 return 0;
             }
         }
-        return jinja_fail(run, -EINVAL, "a format asks for \"%.*s\", which is not given",
+        return jinja_fail(run, -EINVAL, "a format needs \"%.*s\", which is missing",
                           (int)(name.len < 64 ? name.len : 64), name.data);
     }
     if (name.len == 0 ? reader->next < 0 : reader->next > 0)
-        return jinja_fail(run, -EINVAL, "a format has places with a number and places without");
+        return jinja_fail(run, -EINVAL, "a format mixes numbered and unnumbered fields");
     i = name.len == 0 ? reader->next++ : i;
     if (name.len > 0)
         reader->next = -1;
     if ((size_t)i >= reader->arguments->n - reader->skip)
-        return jinja_fail(run, -EINVAL, "a format asks for value %lld of %zu", (long long)i + 1,
+        return jinja_fail(run, -EINVAL, "a format refers to value %lld of %zu", (long long)i + 1,
                           reader->arguments->n - reader->skip);
     *ret_value = reader->arguments->items[reader->skip + (size_t)i];
     return 0;
@@ -134,7 +134,7 @@ static int read_members(struct jinja_run *run, struct reader *reader, struct jin
         size_t digits = 0;
         int64_t i = 0;
         if (key.len == 0 || reader->at == format->len)
-            return jinja_fail(run, -EINVAL, "a format asks for a member without a name");
+            return jinja_fail(run, -EINVAL, "a format field has an empty member name");
         reader->at += bracket;
         r = read_number(run, &key, &digits, &i);
         if (r == 0 && bracket && digits == key.len)
@@ -185,7 +185,7 @@ static int fill_place(struct jinja_run *run, struct reader *reader, struct jinja
     if (r == 0 && reads(reader, '!')) {
         char conversion = reader->at + 1 < reader->format->len ? reader->format->data[reader->at + 1] : 0;
         if (conversion != 's' && conversion != 'r')
-            return jinja_fail(run, -EINVAL, "a format converts by !s or !r");
+            return jinja_fail(run, -EINVAL, "a format supports only the conversions !s and !r");
         reader->at += 2;
         r = conversion == 'r' ? jinja_repr_of(run, value, &value) : 0;
         const struct jinja_string *text;
@@ -199,7 +199,7 @@ static int fill_place(struct jinja_run *run, struct reader *reader, struct jinja
         r = read_spec(run, reader, &layout);
     }
     if (r == 0 && !reads(reader, '}'))
-        return jinja_fail(run, -EINVAL, "a place in a format lacks its '}'");
+        return jinja_fail(run, -EINVAL, "unmatched '{' in a format");
     reader->at++;
     return r != 0 ? r : jinja_lay_out(run, builder, &layout, value);
 }
@@ -207,7 +207,7 @@ static int fill_place(struct jinja_run *run, struct reader *reader, struct jinja
 static int fill_places(struct jinja_run *run, struct reader *reader, struct jinja_builder *builder)
 {
     const struct jinja_string *format = reader->format;
-    int r = reader->depth > MAX_FORMAT_DEPTH ? jinja_fail(run, -EINVAL, "a format is nested too deep") : 0;
+    int r = reader->depth > MAX_FORMAT_DEPTH ? jinja_fail(run, -EINVAL, "formats nested too deeply") : 0;
     while (r == 0 && reader->at < format->len) {
         const size_t start = reader->at;
         while (reader->at < format->len && !reads(reader, '{') && !reads(reader, '}'))
@@ -222,7 +222,7 @@ static int fill_places(struct jinja_run *run, struct reader *reader, struct jinj
             reader->at++;
         } else {
             r = brace == '{' ? fill_place(run, reader, builder)
-                             : jinja_fail(run, -EINVAL, "a single '}' in a format");
+                             : jinja_fail(run, -EINVAL, "unmatched '}' in a format");
         }
     }
     return r;
@@ -248,19 +248,18 @@ static int next_value(struct jinja_run *run, const struct jinja_string *format, 
         while (*at < format->len && format->data[*at] != ')')
             ++*at;
         if (*at == format->len || values.type != JINJA_DICT)
-            return jinja_fail(run, -EINVAL, "a format asks a mapping, but %s is given",
-                              jinja_type_name(values));
+            return jinja_fail(run, -EINVAL, "a format needs a mapping, not %s", jinja_type_name(values));
         const struct jinja_string name = {.data = format->data + start, .len = (*at)++ - start};
         int r =
             jinja_member_of(run, values, (struct jinja_value){.type = JINJA_STR, .string = &name}, ret_value);
         if (r == 0 && ret_value->type == JINJA_UNDEFINED)
-            return jinja_fail(run, -EINVAL, "a format asks for \"%.*s\", which is not given",
+            return jinja_fail(run, -EINVAL, "a format needs \"%.*s\", which is missing",
                               (int)(name.len < 64 ? name.len : 64), name.data);
         return r;
     }
     const bool tuple = values.type == JINJA_LIST && values.list->is_tuple;
     if (*next >= (tuple ? values.list->n : 1))
-        return jinja_fail(run, -EINVAL, "a format asks for more values than there are");
+        return jinja_fail(run, -EINVAL, "not enough values for a format");
     *ret_value = tuple ? values.list->items[*next] : values;
     ++*next;
     return 0;
@@ -349,12 +348,12 @@ int jinja_format_percent(struct jinja_run *run, const struct jinja_string *forma
         if (r == 0)
             r = read_percent_layout(run, format, &at, &layout);
         if (r == 0 && at == format->len)
-            r = jinja_fail(run, -EINVAL, "a format ends behind a %%");
+            r = jinja_fail(run, -EINVAL, "a format ends after %%");
         if (r == 0)
             r = lay_out_percent(run, &builder, &layout, format->data[at++], value);
     }
     if (r == 0 && values.type != JINJA_DICT &&
         next < (values.type == JINJA_LIST && values.list->is_tuple ? values.list->n : 1))
-        r = jinja_fail(run, -EINVAL, "a format has fewer places than there are values");
+        r = jinja_fail(run, -EINVAL, "too many values for a format");
     return r != 0 ? r : jinja_of_builder(run, &builder, ret_value);
 }

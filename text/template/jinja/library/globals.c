@@ -70,7 +70,7 @@ static int range(struct jinja_run *run, const struct jinja_arguments *a, struct 
         bounds[0] = 0;
     }
     if (bounds[2] == 0)
-        return jinja_fail(run, -EINVAL, "a range's step is 0");
+        return jinja_fail(run, -EINVAL, "range step is 0");
     struct jinja_value list;
     int r = jinja_new_list(run, 0, &list);
     for (int64_t i = bounds[0]; r == 0 && (bounds[2] > 0 ? i < bounds[1] : i > bounds[1]);) {

@@ -21,7 +21,7 @@ static const struct jinja_string *fill_of(const struct jinja_layout *layout)
 
 int jinja_unfit(struct jinja_run *run, char type, struct jinja_value value)
 {
-    return jinja_fail(run, -EINVAL, "the format '%c' does not fit %s",
+    return jinja_fail(run, -EINVAL, "the format '%c' does not apply to %s",
                       type >= ' ' && type <= '~' ? type : '?', jinja_type_name(value));
 }
 

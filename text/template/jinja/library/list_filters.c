@@ -166,8 +166,8 @@ static int choose(struct jinja_run *run, const struct jinja_arguments *a, bool b
     if (r == 0 && name) {
         test = jinja_find_test((struct bytes){name->data, name->len});
         if (!test)
-            return jinja_fail(run, -EINVAL, "the test \"%.*s\" is not known",
-                              (int)(name->len < 64 ? name->len : 64), name->data);
+            return jinja_fail(run, -EINVAL, "unknown test \"%.*s\"", (int)(name->len < 64 ? name->len : 64),
+                              name->data);
     }
     if (r == 0)
         r = items_if_true(run, a->items[0], &list);

@@ -78,7 +78,7 @@ static int index_of(struct jinja_run *run, const struct jinja_arguments *a, stru
     int64_t n, first;
     int r = look_for(run, a, &n, &first);
     if (r == 0 && first < 0)
-        return jinja_fail(run, -EINVAL, "a value that index looks for is not in the list");
+        return jinja_fail(run, -EINVAL, "index: value not found in the list");
     *ret_value = jinja_of_int(r == 0 ? first : 0);
     return r;
 }

@@ -18,7 +18,7 @@ static int give(bool yes, struct jinja_value *ret_value)
 static int second(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
     if (a->n < 2)
-        return jinja_fail(run, -EINVAL, "a test lacks its argument");
+        return jinja_fail(run, -EINVAL, "a test lacks an argument");
     *ret_value = a->items[1];
     return 0;
 }

@@ -217,7 +217,7 @@ static int give_place(struct jinja_run *run, const struct jinja_arguments *a, bo
     int64_t index = -1;
     int r = place_of(run, a, last, &index);
     if (r == 0 && must && index < 0)
-        return jinja_fail(run, -EINVAL, "a string that index looks for is not there");
+        return jinja_fail(run, -EINVAL, "index: substring not found");
     *ret_value = jinja_of_int(index);
     return r;
 }
@@ -249,7 +249,7 @@ static int count(struct jinja_run *run, const struct jinja_arguments *a, struct 
     int64_t before, n = 0;
     int r = jinja_string_argument(run, a, 1, "sub", &part);
     if (r == 0 && (!part || part->len == 0))
-        return jinja_fail(run, -EINVAL, "count takes a string that is not empty");
+        return jinja_fail(run, -EINVAL, "count takes a non-empty string");
     if (r == 0)
         r = range_of(run, a, &within, &before);
     if (r == 0)
@@ -274,7 +274,7 @@ static int pad(struct jinja_run *run, const struct jinja_arguments *a, int sides
     if (r == 0)
         r = jinja_string_argument(run, a, 2, "fillchar", &fill);
     if (r == 0 && fill && (fill->len == 0 || jinja_character_len(fill, 0) != fill->len))
-        return jinja_fail(run, -EINVAL, "a string is padded with one character");
+        return jinja_fail(run, -EINVAL, "padding takes a single character");
     return r != 0 ? r : jinja_pad(run, a->items[0].string, sides, width, fill, ret_value);
 }
 

@@ -48,7 +48,7 @@ static int split_arguments(struct jinja_run *run, const struct jinja_arguments *
     if (r == 0)
         r = jinja_int_argument(run, a, 2, "maxsplit", -1, ret_times);
     if (r == 0 && *ret_by && (*ret_by)->len == 0)
-        return jinja_fail(run, -EINVAL, "a string is split at nothing");
+        return jinja_fail(run, -EINVAL, "split takes a non-empty separator");
     if (r == 0)
         r = jinja_new_list(run, 0, ret_list);
     return r != 0 ? r : jinja_spend(run, 1 + a->items[0].string->len / 16);
@@ -154,7 +154,7 @@ static int divide(struct jinja_run *run, const struct jinja_arguments *a, bool a
     const struct jinja_string *string = a->items[0].string, *by;
     int r = jinja_string_argument(run, a, 1, "sep", &by);
     if (r == 0 && (!by || by->len == 0))
-        return jinja_fail(run, -EINVAL, "partition takes a string that is not empty");
+        return jinja_fail(run, -EINVAL, "partition takes a non-empty string");
     if (r == 0)
         r = jinja_spend(run, 1 + string->len / 16);
     if (r == 0)

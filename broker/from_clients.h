@@ -2,7 +2,7 @@
 #ifndef BROKER_FROM_CLIENTS_H
 #define BROKER_FROM_CLIENTS_H
 
-/* What clients ask on the client link, and who listens on the stream. */
+/* Messages of clients on the client link, and subscriptions of the stream. */
 
 #include "broker/core/broker.h"
 

@@ -14,7 +14,7 @@ struct arena {
     size_t limit; /* bytes that may be taken; 0: as many as the machine has */
     size_t used;
     struct arena_chunk *chunks; /* the one in use first */
-    /* Why something was not given since the last reset, for those who find out only at the end. */
+    /* Why an allocation failed since the last reset, for callers that check only at the end. */
     bool limited; /* it was beyond the limit */
     bool starved; /* the machine had no memory */
 };

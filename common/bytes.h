@@ -4,9 +4,9 @@
 
 /* Byte views and growable byte buffers.
  *
- * A `struct bytes` borrows: it never owns what it points to, and who hands one out says how long it lives.
- * It is used for text too, which is then UTF-8 without a terminating zero.
- * A `struct buffer` owns its memory; a zeroed one is empty and ready. */
+ * A `struct bytes` borrows: it never owns what it points to, and the function that returns one documents its
+ * lifetime. It is used for text too, which is then UTF-8 without a terminating zero. A `struct buffer` owns
+ * its memory; a zeroed one is empty and ready. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #ifndef COMMON_HASH_H
 #define COMMON_HASH_H
 
-/* XXH3 under two names. Not cryptographic: whoever must not be fooled compares the bytes too. */
+/* XXH3 under two names. Not cryptographic: where an attacker may choose the bytes, compare them too. */
 
 #include <stddef.h>
 #include <stdint.h>

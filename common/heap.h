@@ -26,16 +26,16 @@ struct heap { /* zeroed but for `before`: empty */
 /* Adds. 0, or -ENOMEM with the heap unchanged. */
 int heap_push(struct heap *heap, struct heap_node *node);
 
-/* The one before which none is; NULL when empty. */
+/* The first item; NULL when empty. */
 static inline struct heap_node *heap_first(const struct heap *heap)
 {
     return heap->n > 0 ? heap->nodes[0] : NULL;
 }
 
-/* Takes out a node that is in the heap. */
+/* Removes a node from the heap. */
 void heap_remove(struct heap *heap, struct heap_node *node);
 
-/* Puts a node that is in the heap where it belongs, after what it is ordered by has changed. */
+/* Restores the order after the key of a node in the heap has changed. */
 void heap_settle(struct heap *heap, struct heap_node *node);
 
 /* Frees the array. */

@@ -2,8 +2,8 @@
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
-/* Lines on stderr: "HH:MM:SS.mmm name level text". Processes log; library code only says LOG_DEBUG.
- * The level starts from $QUERN_LOG (error, warn, info, debug), default info. One write(2) a line, so that the
+/* Log lines on stderr: "HH:MM:SS.mmm name level text". Processes log; library code only says LOG_DEBUG. The
+ * level starts from $QUERN_LOG (error, warn, info, debug), default info. One write(2) a line, so that the
  * lines of several processes on one terminal never mix.
  *
  * Logging never waits: while stderr takes nothing (a terminal stopped by Ctrl-S, a pipe that nobody reads)

@@ -4,7 +4,7 @@
 
 /* Text that came from elsewhere: whether it is UTF-8, and how it may be shown.
  *
- * What a person sees has neither bytes that are no UTF-8 nor control characters (U+0000 to U+001F, U+007F to
+ * Text shown to a person has neither invalid UTF-8 nor control characters (U+0000 to U+001F, U+007F to
  * U+009F); each becomes a question mark. A terminal obeys them: a name in a model file, the last words of a
  * process or what a model says could colour it, rename its window or type for the user. */
 

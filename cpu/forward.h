@@ -61,7 +61,7 @@ struct rotation {
     float *cos_sin;      /* [max_rows][dims] */
 };
 
-/* Everything a pass needs: who computes, with which weights, and the workspace. */
+/* Everything a pass needs: threads, weights and the workspace. */
 struct forward {
     const struct model *model;
     const struct kernels *kernels;
@@ -84,7 +84,7 @@ struct forward {
     float **attention_scratch; /* [threads] */
     uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;
 
-    struct profile *profile; /* what each phase takes; NULL: nobody wants to know */
+    struct profile *profile; /* time of each phase; NULL: not measured */
 
     /* Of the pass that runs. */
     uint64_t phase_begun; /* on the clock, of a profile */

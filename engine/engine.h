@@ -59,9 +59,9 @@ struct engine_request {
     uint32_t n_logprobs;  /* as backend_slot.n_logprobs */
     int32_t priority;     /* higher first */
     uint64_t deadline_ns; /* on clock_ns; 0 = none */
-    /* No token is asked for, but the embedding of the prompt, which its one event brings with its end, a
-     * STOP: the mean of the final states of its ids, of length one. max_tokens is 0, and there are no
-     * outputs, stops, log probabilities nor grammar. It is `uncached`: every id is computed. */
+    /* Requests the embedding of the prompt instead of tokens; its only event has it, with the end, a STOP:
+     * the mean of the final states of its ids, of length one. max_tokens is 0, and there are no outputs,
+     * stops, log probabilities nor grammar. It is `uncached`: every id is computed. */
     bool embed;
     struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
     bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
@@ -142,8 +142,8 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
  * engine_step. False when the tag is not alive. May be called from the backend's progress hook. */
 bool engine_cancel(struct engine *engine, uint64_t tag);
 
-/* True when nobody waits for the running step, each of its sequences being cancelled or past its deadline:
- * what a progress hook returns to abandon the step. */
+/* True when no one waits for the running step because each of its sequences is cancelled or past its
+ * deadline. A progress hook returns it to abandon the step. */
 bool engine_step_is_moot(const struct engine *engine);
 
 /* One step: admit, build, submit, take results, call the sink. 1 when work is left, 0 when idle, -errno when

@@ -32,8 +32,9 @@
 
 #define SEQUENCE_NO_SLOT UINT32_MAX
 
-/* What a priority class and a deadline are worth: who is a class lower waits no longer than this for those
- * who come after it, and so does who has no deadline, or one further off, for those who have one. */
+/* What a priority class and a deadline are worth: a sequence one class lower waits at most this long for
+ * later arrivals; so does a sequence without a deadline, or with a later one, for sequences with a
+ * deadline. */
 #define SEQUENCE_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)
 #define SEQUENCE_PRESSING_NS (30 * CLOCK_NS_PER_S)
 
@@ -157,7 +158,7 @@ bool sequence_accept_plain(struct sequence *sequence, const struct tokenizer *to
 bool sequence_goes_before(const struct sequence *a, const struct sequence *b);
 
 /* Order of seniority: priority, then arrival, likewise. It never changes and all that comes later is junior
- * in the end, so everyone becomes the most senior, who always finishes. */
+ * in the end, so every sequence becomes the most senior in time, and the most senior always finishes. */
 bool sequence_is_senior(const struct sequence *a, const struct sequence *b);
 
 #endif

@@ -16,8 +16,8 @@
 
 struct server;
 
-/* Listens, or takes the socket that was inherited; nobody is answered before server_run. The gateway outlives
- * the server. -errno with a reason that names the address. */
+/* Listens, or uses the inherited socket; no request is answered before server_run. The gateway outlives the
+ * server. -errno with a reason that names the address. */
 int server_start(struct gateway *gateway, struct server **ret_server, struct error *err);
 
 /* Closes all connections. Takes NULL. */

@@ -18,9 +18,9 @@
  *
  * A client is one session with one pool. Any number of requests run at once on it; outputs come to each
  * request's callback inside quern_dispatch, in order, without gap or repetition, and then exactly one end.
- * What the stream loses the library asks for again; when the broker restarts it opens the session anew and
- * picks up its requests. Nothing here blocks except for the timeouts given. A client belongs to one thread
- * at a time; several clients may live in several threads.
+ * The library re-requests what the stream loses; when the broker restarts, it reopens the session and resumes
+ * its requests. Nothing here blocks except for the timeouts given. A client belongs to one thread at a time;
+ * several clients may live in several threads.
  *
  * Return values: 0 is success; a negative -errno is a failure of the client or the connection. Where a
  * `struct quern_error` is given it holds one line that says what is wrong; NULL is accepted. Outputs named
@@ -48,17 +48,17 @@ struct quern_id {
 
 /* Connects and opens a session. `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory
  * (anything that begins with / or .), or NULL for the default one: $XDG_RUNTIME_DIR/quern or /tmp/quern-UID.
- * -ENOENT when no pool runs there, -EPERM when the run directory belongs to somebody else or others may enter
- * it, -ETIMEDOUT when the pool does not answer within timeout_ms, -EPROTO when it speaks no version that we
- * do, -EAGAIN when it takes no further session now. */
+ * -ENOENT when no pool runs there, -EPERM when the run directory belongs to another user or others may enter
+ * it, -ETIMEDOUT when the pool does not answer within timeout_ms, -EPROTO when it shares no protocol version
+ * with this library, -EAGAIN when it accepts no further session now. */
 int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_client, struct quern_error *err);
 
 /* The same over TCP to a broker that encrypts with CURVE. `server_key` is its public key: 40 characters of
  * Z85, or the path of a certificate that holds it (as `quern keys`, czmq and pyzmq write them); NULL: without
  * encryption. `client_key` is the path of this client's own certificate with its secret key, for a pool that
- * lets in only those it knows; NULL: a key pair made for this connection. Who has the wrong server key gets
- * no answer: -ETIMEDOUT. -EACCES: the pool does not know this client's key. -EINVAL: no key there, the text
- * names file and line. -EPERM: others can read the secret key. */
+ * accepts only known clients; NULL: a key pair made for this connection. A client with the wrong server key
+ * gets no answer: -ETIMEDOUT. -EACCES: the pool does not know this client's key. -EINVAL: no key found; the
+ * text names the file and line. -EPERM: others can read the secret key. */
 int quern_connect_curve(const char *endpoint, const char *server_key, const char *client_key, int timeout_ms,
                         struct quern **ret_client, struct quern_error *err);
 
@@ -68,7 +68,8 @@ int quern_connect_curve(const char *endpoint, const char *server_key, const char
 int quern_connect_begin(const char *endpoint, const char *server_key, const char *client_key,
                         struct quern **ret_client, struct quern_error *err);
 
-/* Whether the session is open now: not while it opens, nor when the broker has been silent for three seconds.
+/* Whether the session is open now: false while it opens, and when the broker has been silent for three
+ * seconds.
  */
 bool quern_is_open(const struct quern *client);
 
@@ -76,8 +77,8 @@ bool quern_is_open(const struct quern *client);
  * and get no further callback. Takes NULL; returns NULL. Not from inside a callback. */
 struct quern *quern_free(struct quern *client);
 
-/* For how long a broker that does not answer is waited for; then every request ends with the error
- * "worker_lost" and quern_dispatch returns -ETIMEDOUT. Default 30,000. */
+/* How long to wait for a broker that does not answer; then every request ends with the error "worker_lost"
+ * and quern_dispatch returns -ETIMEDOUT. Default 30,000. */
 void quern_set_patience(struct quern *client, uint32_t milliseconds);
 
 struct quern_model {
@@ -86,11 +87,11 @@ struct quern_model {
     uint32_t context;   /* tokens */
     uint32_t workers;   /* that were ready when the session opened */
     bool chat;          /* has a chat template */
-    uint32_t embedding; /* numbers of an embedding (quern_embed_wait); 0: its workers make none */
+    uint32_t embedding; /* numbers of an embedding (quern_embed_wait); 0: embeddings are not available */
 };
 
-/* The models that the pool said it serves, [*ret_n]. They live until the session is opened again, which
- * quern_dispatch may do. */
+/* The models that the pool serves, [*ret_n]. They live until the session is reopened, which quern_dispatch
+ * may do. */
 const struct quern_model *quern_models(const struct quern *client, size_t *ret_n);
 
 /* This session's identity, for quern_attach from another client. Keep it secret: it is the right to read. */
@@ -101,9 +102,9 @@ struct quern_id quern_session(const struct quern *client);
 struct quern_message {
     const char *role; /* "system", "user", "assistant", "tool" */
     const char *content;
-    const char *name;         /* of who speaks, or of the tool whose result it is; NULL: not said */
+    const char *name;         /* of the speaker, or of the tool whose result it is; NULL: none */
     const char *tool_calls;   /* that the assistant made: JSON, as OpenAI's clients write them; NULL: none */
-    const char *tool_call_id; /* of the call whose result it is; NULL: not said */
+    const char *tool_call_id; /* of the call whose result it is; NULL: none */
 };
 
 struct quern_logit_bias {
@@ -130,21 +131,21 @@ struct quern_request {
     /* With messages: the tools that the model may call, JSON as OpenAI's clients write it; NULL: none. Calls
      * stand in the output text, in the model's own form (struct quern_worker). */
     const char *tools;
-    bool special; /* control tokens written out in `text` count as such */
-    /* Text and ids only: the output is not tokens, but the prompt's embedding, in the one output that comes,
-     * with the end. Goes without max_tokens, stops, grammar and logprobs; sampling means nothing to it. */
+    bool special; /* parse control tokens in `text` */
+    /* Text and ids only: the output is not tokens, but the prompt's embedding, in the only output, with the
+     * end. Excludes max_tokens, stops, grammar and logprobs; sampling parameters are ignored. */
     bool embed;
 
     const char *model;                         /* NULL: any */
     uint32_t max_tokens;                       /* 0: 256, or as many as the context has room for */
-    bool fit_context;                          /* max_tokens is lowered to the room that the prompt leaves */
+    bool fit_context;                          /* max_tokens is reduced to what the prompt leaves */
     double temperature;                        /* 0.8; 0 = greedy */
     uint32_t top_k;                            /* 40; 0 = off */
     double top_p;                              /* 0.95; 1 = off */
     double min_p;                              /* 0.05; 0 = off */
     double repetition_penalty;                 /* 1 = off */
-    double presence_penalty;                   /* 0 = off; of ids that stand in the output */
-    double frequency_penalty;                  /* 0 = off; the same for each time they stand there */
+    double presence_penalty;                   /* 0 = off; for ids in the output */
+    double frequency_penalty;                  /* 0 = off; the same for each occurrence */
     const struct quern_logit_bias *logit_bias; /* [n_logit_bias] added to the logits of these ids */
     size_t n_logit_bias;
     bool has_seed; /* false: a random one is chosen */
@@ -153,17 +154,17 @@ struct quern_request {
     size_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
-    const char *grammar;             /* what the output has to be; NULL: anything */
+    const char *grammar;             /* what the output must match; NULL: anything */
     enum quern_grammar grammar_kind; /* how it is written */
     uint32_t logprobs;               /* 0 = none; n: of the id made and of the n − 1 most likely */
-    bool pieces;                     /* with logprobs: outputs tell the bytes of those ids too */
+    bool pieces;                     /* with logprobs: outputs also carry the bytes of those ids */
     int32_t priority;                /* −8 … 8, higher first */
     uint64_t deadline_ms;            /* 0 = none */
-    uint32_t keep_s;                 /* 0: ends with the session; else lives so many seconds without it */
-    const char *cache_salt;          /* NULL: cached prefixes are shared with everybody */
-    bool cache_prompt; /* true; false: nothing of it is looked up in the prefix cache, or kept there */
-    /* For a program that serves several people: a name for the one it asks for, at most 128 bytes. The pool
-     * divides turns and shares between tenants. NULL: the request counts for the session. */
+    uint32_t keep_s;                 /* 0: ends with the session; else lives this many seconds without it */
+    const char *cache_salt;          /* NULL: cached prefixes are shared with everyone */
+    bool cache_prompt; /* true; false: neither look up nor keep the prompt in the prefix cache */
+    /* For a program that serves several users: a name for the one it asks for, at most 128 bytes. The pool
+     * divides turns and shares among tenants. NULL: the request counts for the session. */
     const char *tenant;
 };
 
@@ -173,7 +174,7 @@ void quern_request_init(struct quern_request *request);
 /* A member of struct quern_request that is a number: what a program needs to offer it to its users. */
 struct quern_parameter {
     const char *name;   /* of the member: "top_k" */
-    const char *letter; /* for its value in the help of an option: "K"; NULL: not what a user would choose */
+    const char *letter; /* placeholder for its value in option help: "K"; NULL: not a user option */
     const char *help;   /* "sample from the K most likely; 0 = off, 1 = greedy" */
     double initial;     /* what quern_request_init sets; a seed that is not set is random */
 };
@@ -181,8 +182,8 @@ struct quern_parameter {
 /* The i-th of them; false beyond the last. */
 bool quern_parameter(size_t i, struct quern_parameter *ret_parameter);
 
-/* Sets one by name, from text. -ENOENT: there is no such number; -EINVAL: not a number, or out of range, and
- * the text says which range. */
+/* Sets one by name, from text. -ENOENT: unknown name; -EINVAL: not a number or out of range; the text gives
+ * the range. */
 int quern_request_set(struct quern_request *request, const char *name, const char *value,
                       struct quern_error *err);
 
@@ -193,7 +194,7 @@ const char *quern_reason_name(enum quern_reason reason); /* "stop", … */
 struct quern_end {
     enum quern_reason reason;
     const char *error;       /* QUERN_ERROR: its name in the protocol ("overloaded"); else "" */
-    const char *text;        /* what a person should read of it; else "" */
+    const char *text;        /* a text for people; else "" */
     uint32_t retry_after_ms; /* of "overloaded" */
     uint64_t seed;
     uint32_t prompt_tokens, cached_tokens, output_tokens;
@@ -207,8 +208,8 @@ struct quern_logprob {
     float logprob; /* natural logarithm */
 };
 
-/* What a token stands for: bytes of the text, perhaps a part of a character, 256 of them at most; the name of
- * one that is none of a text, as <|im_end|>. */
+/* The bytes of a token: at most 256, possibly part of a character; for a control token its name, such as
+ * <|im_end|>. */
 struct quern_piece {
     const void *bytes;
     size_t len;
@@ -230,15 +231,15 @@ struct quern_output {
     const struct quern_end *end; /* in the last output, else NULL */
 };
 
-/* Called inside quern_dispatch. It may call quern_encode, quern_generate, quern_cancel, quern_attach and the
- * other forms of these that do not wait, nothing else: what waits is -EBUSY here. */
+/* Called inside quern_dispatch. It may call quern_encode, quern_generate, quern_cancel, quern_attach and
+ * their other forms that do not wait, nothing else: functions that wait return -EBUSY here. */
 typedef void quern_output_fn(void *arg, const struct quern_output *output);
 
-/* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is an
- * end too, with the reason QUERN_ERROR. -EINVAL: a value is out of range, the text names it; -EMSGSIZE:
- * larger than the pool takes. Of large requests only a few MiB are sent at a time; the others wait in the
- * client until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of this tenant
- * wait already. One tenant alone may have 32 MiB, each of n a part in n + 1 of 64 MiB; quern_dispatch returns
+/* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is also
+ * an end, with the reason QUERN_ERROR. -EINVAL: a value is out of range; the text names it; -EMSGSIZE: larger
+ * than the pool accepts. Of large requests only a few MiB are sent at a time; the others wait in the client
+ * until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of this tenant are
+ * waiting. A single tenant may have 32 MiB, each of n tenants 1/(n + 1) of 64 MiB; quern_dispatch returns
  * when there is room again. */
 int quern_generate(struct quern *client, const struct quern_request *request, quern_output_fn *fn, void *arg,
                    struct quern_id *ret_id, struct quern_error *err);
@@ -262,33 +263,33 @@ int quern_generate_wait(struct quern *client, const struct quern_request *reques
 
 /* The embedding of a text or of ids: sends the request as if its `embed` was set, and dispatches until it has
  * ended. *ret_embedding, [*ret_n], is of length one (Euclidean) and lives until the next call with this
- * client; it points where the mean of the model's final states does, or the one that the
- * model says. *ret_end, which may be NULL, has
- * what was counted, its texts "". -EREMOTEIO: the pool ended it otherwise, and the text says how. */
+ * client; it has the direction of the mean of the model's final states, or of the pooling that the model
+ * specifies. *ret_end, which may be NULL, has the counters; its texts are "". -EREMOTEIO: the pool ended it
+ * otherwise, and the text says how. */
 int quern_embed_wait(struct quern *client, const struct quern_request *request, const float **ret_embedding,
                      size_t *ret_n, struct quern_end *ret_end, struct quern_error *err);
 
-/* Asks for the end of a request; its end comes through its callback. -ENOENT when it has ended already. */
+/* Cancels a request; its end comes through its callback. -ENOENT when it has ended already. */
 int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *err);
 
-/* Takes over a request of another session (keep_s), from its first output on. Outputs and the end come as if
- * it had been made here; a request that is gone ends with the error "unknown_request". */
+/* Takes over a request of another session (keep_s), from its first output on. Outputs and the end arrive as
+ * for a request of this client; a request that no longer exists ends with the error "unknown_request". */
 int quern_attach(struct quern *client, struct quern_id session, struct quern_id id, quern_output_fn *fn,
                  void *arg, struct quern_error *err);
 
 /* Requests that have not ended. */
 size_t quern_active(const struct quern *client);
 
-/* Takes what has come, calls callbacks, keeps the session alive. Waits at most timeout_ms (0: not at all; -1:
- * for as long as it takes) for something to come. Call it at least every second, or the pool takes the client
- * for gone. The number of callbacks made, 0 also when a signal cut the wait short, or when there is room
- * again after quern_generate had said -EAGAIN; or a negative code, which then comes at every call: -ETIMEDOUT
- * when the broker has not answered for the patience, or has not opened a lost session again; -EPROTO when it
- * speaks no version that we do. Every request has got its end before. */
+/* Receives messages, calls callbacks and keeps the session alive. Waits at most timeout_ms (0: not at all;
+ * -1: without limit) for messages. Call it at least once a second, or the pool considers the client gone.
+ * Returns the number of callbacks made, which is also 0 when a signal cut the wait short, or when there is
+ * room again after quern_generate returned -EAGAIN; or a negative code, which every later call returns too:
+ * -ETIMEDOUT when the broker did not answer within the patience, or did not reopen a lost session; -EPROTO
+ * when it shares no protocol version with this library. Every request has had its end by then. */
 int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err);
 
-/* From now on quern_dispatch also returns when this descriptor can be read: an epoll(7) with whatever else
- * the program waits for, so that one loop serves both. -1: none. It stays the caller's. */
+/* From now on quern_dispatch also returns when this descriptor can be read: an epoll(7) with the program's
+ * other descriptors, so that one loop serves both. -1: none. It stays the caller's. */
 void quern_watch(struct quern *client, int fd);
 
 /* ---- questions ---- */
@@ -296,7 +297,7 @@ void quern_watch(struct quern *client, int fd);
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
-    const char *tools; /* the form in which its model calls tools: "hermes", "mistral"…; "": it has none */
+    const char *tools; /* the form in which its model calls tools: "hermes", "mistral"…; "": none */
     bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
@@ -304,7 +305,7 @@ struct quern_worker {
     uint32_t kv_free, kv_total; /* blocks of the KV cache */
     uint32_t kv_block_bytes;    /* of one: all bytes of the cache / kv_total; 0: not known yet */
     uint32_t context;           /* most tokens of a sequence */
-    uint32_t embedding;         /* numbers of an embedding; 0: it makes none */
+    uint32_t embedding;         /* numbers of an embedding; 0: not available */
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;
@@ -322,14 +323,14 @@ struct quern_status {
     uint64_t moved; /* to another worker, after theirs had died or ended */
     uint64_t tokens, journal_bytes;
     uint32_t supervisor_pid, broker_pid;
-    uint32_t gateway_pid; /* of the one that the pool started; 0: it serves no HTTP, or none is there now */
+    uint32_t gateway_pid; /* of the one that the pool started; 0: no HTTP, or none running now */
     const struct quern_worker *workers;
     size_t n_workers;
 };
 
 /* These wait for the answer at most timeout_ms, and dispatch meanwhile.
  *
- * How the pool is. The answer lives until the next call with this client. */
+ * The pool's status. It lives until the next call with this client. */
 int quern_status(struct quern *client, int timeout_ms, const struct quern_status **ret_status,
                  struct quern_error *err);
 
@@ -338,7 +339,7 @@ struct quern_text {
     const char *model; /* whose tokenizer; NULL: any */
     const char *text;  /* [len], UTF-8 */
     size_t len;
-    bool special; /* control tokens written out in the text become their ids */
+    bool special; /* parse control tokens in the text */
 };
 
 /* The ids of a text; they live until the next call with this client. */
@@ -350,11 +351,11 @@ struct quern_ids {
     const char *model;  /* whose tokenizer; NULL: any */
     const int32_t *ids; /* [n] */
     size_t n;
-    bool special; /* control tokens are written out by their names, else left out */
+    bool special; /* include control tokens by their names; else leave them out */
 };
 
-/* The text of ids, UTF-8, zero-terminated, *ret_len bytes: bytes that are none become U+FFFD. It lives until
- * the next call with this client. */
+/* The text of ids, UTF-8, zero-terminated, *ret_len bytes; invalid bytes become U+FFFD. It lives until the
+ * next call with this client. */
 int quern_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms, const char **ret_text,
                      size_t *ret_len, struct quern_error *err);
 

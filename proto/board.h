@@ -6,11 +6,11 @@
  * `status` to read. It is how liveness is seen without a message: the layer counter moves while work is done.
  *
  * A slot is a segment of its own, one for each place of the pool, which the supervisor makes. Its worker
- * inherits that one, maps it, and closes the descriptor before it reads anything of strangers. So a worker
- * that was taken over can write to its own slot alone; of one segment with all slots no mapping of a part
- * would keep it off the others (mremap(2) and remap_file_pages(2) show the rest). The segment is sealed:
- * nobody can shrink it under its readers, nor seal it against the next worker. The broker has a slot that no
- * worker has, where it counts the turns of its loop for the supervisor, and maps the others for reading.
+ * inherits that one, maps it, and closes the descriptor before it reads any untrusted input. So a compromised
+ * worker can write only to its own slot; of one segment with all slots no mapping of a part would keep it off
+ * the others (mremap(2) and remap_file_pages(2) show the rest). The segment is sealed: nobody can shrink it
+ * under its readers, nor seal it against the next worker. The broker has a slot that no worker has, where it
+ * counts the turns of its loop for the supervisor, and maps the others for reading.
  *
  * A worker knows by magic and version that it was started by a supervisor that lays out slots as it does, and
  * refuses others. Both stand where it may write, so they are nothing to its readers: a broker is told the
@@ -57,7 +57,7 @@ _Static_assert(sizeof(struct board_slot) == 4096, "board slot layout");
  * -errno. */
 int board_create(int *ret_fd, struct board_slot **ret_slot);
 
-/* Maps a slot for who writes to it. 0 or -errno; -EINVAL: it is smaller than one, or of another version. The
+/* Maps a slot for its writer. 0 or -errno; -EINVAL: it is smaller than one, or of another version. The
  * descriptor stays the caller's. */
 int board_map(int fd, struct board_slot **ret_slot);
 
@@ -71,8 +71,8 @@ struct board_slot *board_unmap(const struct board_slot *slot);
 /* Publishes a snapshot; only the slot's own worker calls it. */
 void board_write(struct board_slot *slot, const struct board_snapshot *snapshot);
 
-/* Copies a consistent snapshot, which is whatever was written: text that may have no end, reals that may be
- * no numbers. -EAGAIN after a bounded number of retries. */
+/* Copies a consistent snapshot of whatever was written: text may be unterminated, reals may be NaN. -EAGAIN
+ * after a bounded number of retries. */
 int board_read(const struct board_slot *slot, struct board_snapshot *ret_snapshot);
 
 /* Makes the slot of a dead worker one that can be read, and mapped by the next: state ABSENT, counters zero.

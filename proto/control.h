@@ -2,14 +2,14 @@
 #ifndef PROTO_CONTROL_H
 #define PROTO_CONTROL_H
 
-/* What the owner of a running pool asks of it: records of fixed size on RUNDIR/control, a socket of the
- * supervisor that keeps their bounds (SOCK_SEQPACKET). Who may enter the run directory may ask.
+/* Orders to a running pool: records of fixed size on RUNDIR/control, a socket of the supervisor that keeps
+ * their bounds (SOCK_SEQPACKET). Anyone who can enter the run directory may send them.
  *
  *     quern reload ──request──▶ supervisor
  *                  ◀──progress, at each step and once a second; then done or failed──
  *
- * A reload goes on to its end whether or not somebody still listens. The end of the connection without a last
- * report is the end of the pool.
+ * A reload runs to its end even if no one listens any more. The end of the connection without a last report
+ * is the end of the pool.
  *
  * Another version of these records is answered by a report of `failed`, whose layout is the same in all. */
 

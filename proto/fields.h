@@ -63,7 +63,7 @@ struct field {
     double real_low, real_high;
     double initial;     /* what a number, or a flag, that is left out becomes */
     const char *help;   /* of a key of generate: what it does, in a few words */
-    const char *letter; /* what stands for its value in the help of an option; NULL: it is no option */
+    const char *letter; /* placeholder for its value in option help; NULL: not an option */
     const struct name_table *names;
     const struct field_table *table; /* of FIELD_MAP, FIELD_MAPS */
 };

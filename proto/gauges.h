@@ -2,10 +2,10 @@
 #ifndef PROTO_GAUGES_H
 #define PROTO_GAUGES_H
 
-/* The numbers that a worker writes to its slot of the board (board.h) and that everybody is told. A row: its
- * type in fields.c; its name on the board, in the status, in libquern and in Python; its name among the
- * metrics, behind "quern_worker_"; the metric's kind and help. worker/report.c says where each is from, and
- * quern.h and Python's _types.py what it means to users; the rest follows from the row. */
+/* The gauges that a worker writes to its slot of the board (board.h), and that the status and the metrics
+ * show. A row: its type in fields.c; its name on the board, in the status, in libquern and in Python; its
+ * name among the metrics, behind "quern_worker_"; the metric's kind and help. worker/report.c says where each
+ * is from, and quern.h and Python's _types.py what it means to users; the rest follows from the row. */
 /* clang-format off */
 #define WORKER_GAUGES(ROW)                                                                                    \
     ROW(U32_OR_0, active, "active", "gauge", "Sequences being decoded.")                             \

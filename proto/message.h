@@ -25,7 +25,7 @@
 /* Bounds, told to clients in hello_ok.limits. A message above its bound closes the connection it came on. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
 #define PROTO_MAX_TAKEN         4096       /* ids of one ping */
-#define PROTO_MAX_TOKENS_UNSAID 256        /* most that are made when nobody said how many */
+#define PROTO_MAX_TOKENS_UNSAID 256        /* default limit of tokens */
 /* One message from or to a worker: an assign holds a whole request and what the broker adds. */
 #define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
 /* One stream frame; and all the frames of one page of a replay. */
@@ -52,7 +52,7 @@
 /* What a request may `require`: that `embed` is known. */
 #define PROTO_FEATURE_EMBED "embed"
 
-/* Sizes of identities. A session is a capability: who knows it may read its stream. */
+/* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
     uint8_t bytes[16];
 };
@@ -178,7 +178,7 @@ struct version_range {
 struct chat_message { /* one turn; all UTF-8, "" = not there but for the first two */
     struct bytes role;
     struct bytes content;
-    struct bytes name;         /* of who speaks; of the tool whose result it is */
+    struct bytes name;         /* of the speaker; of the tool whose result it is */
     struct bytes tool_calls;   /* JSON: an array of calls, as OpenAI's clients write them */
     struct bytes tool_call_id; /* of the call whose result it is */
 };
@@ -207,7 +207,7 @@ enum grammar_text_kind {
     GRAMMAR_TEXT_KIND_COUNT
 };
 
-/* What an output has to be. An empty GBNF is no grammar: any output. */
+/* What an output must match. An empty GBNF means no grammar: any output. */
 struct grammar_text {
     enum grammar_text_kind kind;
     struct bytes text;
@@ -227,7 +227,7 @@ struct generation {
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
     struct bytes model;  /* "" = any */
     uint32_t max_tokens; /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
-    bool fit_context;    /* max_tokens is lowered to the room that the prompt leaves; else refused */
+    bool fit_context;    /* max_tokens is reduced to what the prompt leaves; else refused */
     struct sampling sampling; /* its list points into the decoder's memory */
     bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_list stop;
@@ -241,7 +241,7 @@ struct generation {
     uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
     struct bytes cache_salt;  /* separates prefix caches; "" = shared */
     bool cache_prompt;        /* false: no prefix cache is used for it */
-    struct bytes tenant;      /* for whom the client asks; "" = for itself */
+    struct bytes tenant;      /* on whose behalf the client asks; "" = its own */
     struct text_list require; /* features without which the request makes no sense */
 };
 
@@ -341,7 +341,7 @@ struct model_info {
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
     ROW(U32_OR_0, slots)                                                                                      \
     ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
-    ROW(U32_OR_0, embedding)                       /* numbers of an embedding; 0: it makes none */            \
+    ROW(U32_OR_0, embedding)                       /* numbers of an embedding; 0: not available */            \
     ROW(U64_OR_0, steps)                                                                                      \
     WORKER_GAUGES(ROW)                                                                                        \
     ROW(REAL, tokens_per_s)                                                                                   \
@@ -503,7 +503,7 @@ struct message {
             struct bytes tools;             /* the form in which its model calls tools; "" = it has none */
             bool thinks;                    /* its model thinks before it answers */
             uint32_t kv_blocks, max_prompt; /* told, and not needed: it is the worker that judges prompts */
-            uint32_t embedding;             /* numbers of an embedding; 0: it makes none */
+            uint32_t embedding;             /* numbers of an embedding; 0: not available */
             struct bytes device;
             uint64_t wseq, acked; /* last frame made so far, last one acknowledged */
         } register_;

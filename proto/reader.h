@@ -4,7 +4,7 @@
 
 /* Private to proto/: walks msgpack (https://github.com/msgpack/msgpack/blob/master/spec.md) item by item
  * without building anything, so that hostile bytes can cost no memory. msgpack-c's unpacker would make 24
- * bytes of objects from each byte of a deep or wide message before anybody could look at it. */
+ * bytes of objects from each byte of a deep or wide message before it could be checked. */
 
 #include <stdbool.h>
 #include <stddef.h>

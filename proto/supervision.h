@@ -39,7 +39,7 @@ struct place_record {
     uint32_t state;       /* enum place_state */
     uint32_t incarnation; /* of the process that has or had it last; 0 before the first */
     uint32_t pid;         /* 0: none, or it is being made */
-    uint32_t left;        /* its last process ended by itself, with status 0: somebody told it to */
+    uint32_t left;        /* its last process exited with status 0: it was told to */
     uint32_t unfit;       /* it did not understand what it was told: the settings name what there is not */
     uint64_t start_at;    /* clock_ns */
     char

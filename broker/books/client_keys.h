@@ -4,11 +4,11 @@
 
 /* The public keys of clients that may connect over TCP: a folder of CURVE certificates, one a client, as
  * `quern keys`, czmq and pyzmq write them. The name of a file is its client's. Hidden files, subfolders and
- * what ends in "_secret" are passed over. A file that cannot be read, or is no certificate, lets nobody in
+ * what ends in "_secret" are passed over. A file that cannot be read or is not a certificate grants no access
  * and is named in the log.
  *
- * The folder is looked at twice a second. What has changed in it counts once it was found the same twice, so
- * that no half of a change is believed. While it cannot be read at all the keys stay as they are; once it is
+ * The folder is looked at twice a second. A change takes effect once it has been seen twice unchanged, so
+ * that a partial change is never used. While it cannot be read at all the keys stay as they are; once it is
  * gone there are none.
  *
  * Keys are known by numbers, never 0 and never the same for two: a key that was taken away and comes back is
@@ -48,15 +48,15 @@ struct client_keys {    /* zeroed: no folder, and no keys */
     bool unreadable;     /* and that was said */
 };
 
-/* Reads the folder, whose path must live as long. -errno with the reason: it cannot be read, everybody may
- * write there, or it has more than CLIENT_KEYS_MAX files. */
+/* Reads the folder, whose path must live as long. -errno with the reason: it cannot be read, it is
+ * world-writable, or it has more than CLIENT_KEYS_MAX files. */
 int client_keys_init(struct client_keys *keys, const char *folder, uint64_t now, struct error *err);
 void client_keys_deinit(struct client_keys *keys);
 
 /* Looks whether the folder has changed, if it is time. True when keys were taken away. */
 bool client_keys_look(struct client_keys *keys, uint64_t now);
 
-/* The key of these bytes, or of this number; NULL: nobody's. */
+/* The key of these bytes, or of this number; NULL: unknown. */
 struct client_key *client_keys_find(const struct client_keys *keys, const uint8_t bytes[CLIENT_KEY_BYTES]);
 struct client_key *client_keys_of(const struct client_keys *keys, uint32_t number);
 

@@ -49,8 +49,8 @@ enum { JOURNAL_E_FULL = 1 };
  * longer than most is paid from the slack of the others, and in the last resort journal_append refuses. */
 uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, bool pieces, uint64_t overhead);
 
-/* What clients have not read yet is not thrown away to admit others, up to this part of the journal; beyond,
- * a few who read nothing would keep it from everybody. */
+/* Unread answers are not dropped to admit others, up to this part of the journal; beyond it, a few clients
+ * that never read could block everyone. */
 #define JOURNAL_UNREAD_PART 2
 
 /* Whether unread logs may be released to make room for new ones. */
@@ -102,7 +102,7 @@ bool journal_restore(struct journal *journal, struct journal_log *log, void *blo
 /* The frame that was appended last; empty when there is none. */
 struct bytes journal_last(const struct journal_log *log);
 
-/* A page of frames for whoever has the first `next` ids. */
+/* A page of frames for a client that has the first `next` ids. */
 struct journal_page {
     struct bytes *items; /* [n], borrowed from the log: valid until it is released */
     size_t n;

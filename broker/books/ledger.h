@@ -9,8 +9,7 @@
 #include "common/clock.h"
 #include "common/heap.h"
 
-/* Ended requests are kept for so long, for replays and repeats, unless somebody sets another time; longer if
- * they were asked to be. */
+/* How long ended requests are kept for replays and repeats by default; longer if the request asked for it. */
 #define LEDGER_RETENTION_NS (60 * CLOCK_NS_PER_S)
 
 struct kept { /* what one session has in the journal, unread, of requests that ended; there while it has */
@@ -22,7 +21,7 @@ struct kept { /* what one session has in the journal, unread, of requests that e
 };
 
 struct ledger {            /* zeroed but for the seed: empty */
-    uint64_t seed;         /* of the hashes: secret, so that nobody can choose keys that collide */
+    uint64_t seed;         /* of the hashes: secret, so that no one can choose keys that collide */
     uint64_t retention_ns; /* 0: LEDGER_RETENTION_NS */
     struct request *by_home;
     struct request *by_current; /* only those whose current key is not their home */
@@ -62,9 +61,9 @@ void ledger_asked(const struct ledger *ledger, struct request *request, uint64_t
 void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now);
 
 /* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes, read
- * ones first. Of unread ones always the oldest of the session that has most of them in the journal, so who
- * fills it pushes out his own first; and only while there are many (journal_may_drop_unread), or when
- * somebody `needs` the room who runs already. */
+ * ones first. Of unread ones always the oldest of the session that has most of them in the journal, so a
+ * session that fills it loses its own first; and only while there are many (journal_may_drop_unread), or when
+ * a running request `needs` the room. */
 void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes, bool needs);
 
 /* Forgets the request and frees it with all it owns; it is in no other list. */

@@ -21,7 +21,7 @@
 #include "common/heap.h"
 #include "proto/message.h"
 
-/* A message that delays nobody who is behind it; so long are all but few. */
+/* A message small enough not to delay those behind it; nearly all are. */
 #define REQUEST_BRIEF_BYTES ((size_t)16 << 10)
 
 enum request_state {
@@ -57,10 +57,10 @@ struct tenancy {
 
 struct request {
     struct request_key home;    /* who asked first */
-    struct request_key current; /* who has it now; differs from home only after an attach */
+    struct request_key current; /* its current session; differs from home only after an attach */
     enum request_state state;
     struct epoch epoch;
-    struct id128 client;    /* for whom it counts, if that is a key (session_client) */
+    struct id128 client;    /* the key that it counts for, if any (session_client) */
     uint32_t key;           /* its number; 0: it counts for its home's session */
     struct tenancy tenancy; /* for whom the client asks */
 
@@ -89,7 +89,7 @@ struct request {
     uint32_t queued_target;                     /* and the number of its target (targets.h) */
     struct tenant_line *queued_line;            /* and where it stands there (tenants.h) */
     struct worker *worker;                      /* while assigned */
-    struct prompt_pieces *pieces; /* of the prompt, to find who has it; NULL: none; until it ends */
+    struct prompt_pieces *pieces; /* of the prompt, to find workers that have it; NULL: none; until it ends */
     uint32_t n_found;             /* of those, how many its worker is believed to have had */
     uint32_t n_stored;            /* and how many the prefix store */
     uint64_t prefill, decode;     /* its worker's load: until the first token, until the end */

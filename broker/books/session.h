@@ -2,8 +2,7 @@
 #ifndef BROKER_BOOKS_SESSION_H
 #define BROKER_BOOKS_SESSION_H
 
-/* Open sessions: who a peer of the frontend is, until when we believe that it is there, and which of its
- * requests have not ended. */
+/* Open sessions: the identity of each frontend peer, its lease, and its unfinished requests. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,8 +58,8 @@ struct sessions {                /* zeroed but for the seed and the credit: empt
     size_t n;
     struct session *pending; /* list by pending_prev/next */
     bool any_doomed;
-    /* Not ended, and their session is closed: lists by session_prev/next, each of some sessions, so that who
-     * opens one looks through few. */
+    /* Unfinished requests whose session is closed: lists by session_prev/next, each of some sessions, so that
+     * opening a session searches only a few. */
     struct request *abandoned[SESSION_ABANDONED_LISTS];
 };
 
@@ -85,8 +84,8 @@ struct session *session_of_peer(struct sessions *sessions, const struct peer *pe
 /* Any sign of life. */
 void session_renew(struct session *session, uint64_t now);
 
-/* The broker itself stood still for `late` nanoseconds, in which nobody could give a sign of life or come
- * back: all leases begin again, and the abandoned have so much more time. */
+/* The broker itself was stalled for `late` nanoseconds, in which no one could renew a lease or come back: all
+ * leases start again, and abandoned requests get as much more time. */
 void sessions_stood_still(struct sessions *sessions, uint64_t late, uint64_t now);
 
 /* A request that has not ended is bound to an open session, or abandoned until a time (UINT64_MAX: for good).
@@ -109,7 +108,7 @@ bool session_pay(struct session *session, struct id128 *ret_id, uint64_t *ret_ne
 void session_pend(struct sessions *sessions, struct session *session);
 void session_unpend(struct sessions *sessions, struct session *session);
 
-/* Marks it to be closed when nobody holds a pointer to it any more. */
+/* Marks it to be closed once no pointer to it is held. */
 void session_doom(struct sessions *sessions, struct session *session);
 
 /* Forgets it; the caller has taken its requests away. */

@@ -64,7 +64,7 @@ static inline uint32_t admission_most_tokens(const struct generation *generation
     return generation->max_tokens ? generation->max_tokens : unsaid;
 }
 
-/* A seed for whoever chose none; never the same twice. */
+/* A seed for requests without one; never the same twice. */
 uint64_t admission_draw_seed(struct admission *admission);
 
 /* The fixed part of a request: fills in from what was asked all that the broker itself needs (seed, limits,

@@ -5,9 +5,9 @@
 /* What each session has of that which all of them share: the queue and the journal. A client with a key has
  * one share for all of its sessions; each tenant has one, too.
  *
- * The rule is the same for everything that is shared: with what it asks for a session may have as much as
- * then is left free. One alone gets half of it, each of n a part in n + 1, and there is always something free
- * for who comes next. What was given is not taken back: who has more than he would get now waits until that
+ * The rule is the same for everything shared: including what it asks for, a session may hold as much as is
+ * then left free. A single session gets half, each of n gets 1/(n + 1), so something is always free for the
+ * next one. Nothing granted is taken back: a session that holds more than it would get now waits until that
  * has ended. (Admission makes one exception, for long requests.) */
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ struct share { /* of a client or a tenant; there while a request of it has not e
     UT_hash_handle hh;
 };
 
-struct shares {    /* zeroed but for the seed: nobody has anything */
+struct shares {    /* zeroed except for the seed: no holdings */
     uint64_t seed; /* of the hash */
     struct share *by_id;
 };
@@ -40,7 +40,7 @@ struct share *share_take(struct shares *shares, const struct id128 *id);
 /* Counts it no more; the last one takes the share along. */
 void share_release(struct shares *shares, struct share *share);
 
-/* The rule: whether who has `had` may have `more`, of which `free` are left. */
+/* The rule: whether a holder of `had` may have `more`, with `free` left. */
 static inline bool share_allows(uint64_t had, uint64_t more, uint64_t free)
 {
     return more <= free && had <= free - more && more <= free - more - had;
@@ -52,8 +52,8 @@ static inline uint64_t share_most(uint64_t had, uint64_t free)
     return free > had ? (free - had) / 2 : 0;
 }
 
-/* The rule for what may be larger than a share and would otherwise never fit: who has nothing gets what it
- * needs, as long as a part of the limit stays free for others. */
+/* The rule for what may be larger than a share and would otherwise never fit: a holder of nothing gets what
+ * it needs, as long as part of the limit stays free for others. */
 #define SHARE_OTHERS 8
 static inline bool share_allows_first(uint64_t had, uint64_t more, uint64_t free, uint64_t limit)
 {

@@ -37,7 +37,7 @@ struct worker {
     char device[PROTO_MAX_NAME_BYTES + 1];
     uint8_t digest[16];
     uint32_t context, slots;
-    uint32_t embedding; /* numbers of an embedding; 0: it makes none */
+    uint32_t embedding; /* numbers of an embedding; 0: not available */
     bool chat;
     char tools[PROTO_MAX_NAME_BYTES + 1];
     bool thinks;

@@ -2,8 +2,8 @@
 #ifndef BROKER_CORE_LIFECYCLE_H
 #define BROKER_CORE_LIFECYCLE_H
 
-/* The life of a request, from admission to the day it is forgotten. Every change of a request's state is made
- * here, whoever heard of it first. */
+/* The life of a request, from admission until it is forgotten. Every change of a request's state is made
+ * here, wherever it was first noticed. */
 
 #include "broker/core/broker.h"
 #include "common/error.h"
@@ -44,7 +44,8 @@ void lifecycle_finished(struct broker *broker, struct worker *worker, const stru
 void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
 
 /* The worker gives a request back because it was told to end: the request waits for another worker, which
- * goes on with what was made of it, or ends, if it was cancelled. However often: nobody died of it. */
+ * goes on with what was made of it, or ends, if it was cancelled. This does not count as a loss, however
+ * often it happens. */
 void lifecycle_returned(struct broker *broker, struct request *request);
 
 /* The worker's process is gone: its requests wait for another worker, which goes on where it was; one

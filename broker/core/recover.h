@@ -8,9 +8,8 @@
 #include "common/error.h"
 
 /* Rebuilds ledger, journal, queue and the books of the workers from the vault. Nothing was admitted yet, and
- * the sockets are there. Whoever holds a request is believed to live, until the supervisor says otherwise.
- * Counters go on from what is still known.
- * 0, or -ENOMEM with a reason. */
+ * the sockets are there. The holder of a request is assumed alive until the supervisor says otherwise.
+ * Counters go on from what is still known. 0, or -ENOMEM with a reason. */
 int recover(struct broker *broker, struct error *err);
 
 #endif

@@ -11,8 +11,8 @@
 /* A client asks for the frames of its request from id number `next` on. */
 void replay_ask(struct broker *broker, struct session *session, struct id128 id, uint64_t next);
 
-/* Sends what is owed to pending sessions that have room now, and takes those off the list for whom nothing
- * waits any more. True when there is more to send at once. */
+/* Sends what is owed to pending sessions that have room now, and removes sessions with nothing left to send.
+ * True when there is more to send at once. */
 bool replay_send_owed(struct broker *broker);
 
 #endif

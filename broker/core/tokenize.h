@@ -3,7 +3,7 @@
 #define BROKER_CORE_TOKENIZE_H
 
 /* The life of a question for a tokenizer (tokenize, detokenize): asked of a worker under a ref of ours,
- * answered to the client under its own. Who asked may have left meanwhile; the answer is then nobody's. */
+ * answered to the client under its own. If the client has left meanwhile, the answer is dropped. */
 
 #include "broker/core/broker.h"
 

@@ -15,7 +15,7 @@
 #include "common/bytes.h"
 #include "proto/message.h"
 
-/* What may wait in the outboxes of all clients together, unless somebody sets another bound. */
+/* Default bound on what may wait in the outboxes of all clients together. */
 #define CLIENT_LINK_UNREAD_BYTES ((size_t)128 << 20)
 
 struct client_link {
@@ -43,8 +43,8 @@ void client_link_send_stranger(struct client_link *link, const struct peer *peer
 /* Sends what waits in the outboxes of pending sessions. */
 void client_link_flush(struct client_link *link);
 
-/* When what waits for clients to read is too much for all of them together: dooms those who have more of it
- * than their part. Now and then. */
+/* When too much waits for all clients together, dooms those that hold more than their share. Called
+ * periodically. */
 void client_link_shed(struct client_link *link);
 
 void client_link_deinit(struct client_link *link);

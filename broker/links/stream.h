@@ -6,8 +6,8 @@
  * behind one address, shards, because libzmq looks through all subscriptions of a socket for each connection
  * that leaves it.
  *
- * A subscription is accepted only if it names a whole session (16 bytes) or one request of it (32 bytes): who
- * does not know a session's identity cannot listen to it. */
+ * A subscription is accepted only if it names a whole session (16 bytes) or one of its requests (32 bytes):
+ * without a session's identity no one can listen to it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_le
 /* Whether someone is subscribed to the session, or to a request of it. */
 bool stream_has_listener(const struct stream *stream, const struct id128 *session);
 
-/* False with the reason: nobody listens to it, as its key has all the subscriptions that it may have. */
+/* False with the reason: it has no subscription because its key has reached its limit. */
 bool stream_may_be_heard(const struct stream *stream, const struct session *session, struct error *reason);
 
 /* Says in the log how many subscriptions were refused, once a second at most. */
@@ -76,7 +76,7 @@ void stream_report(struct stream *stream, uint64_t now);
  * force; only the end of the last one is no longer noticed, so such a session leaves by its silence. */
 void stream_make_room(struct stream *stream, const struct sessions *sessions);
 
-/* Sends to all who listen; a listener whose queue is full misses it. The messages are consumed. */
+/* Sends to all listeners; a listener whose queue is full misses it. The messages are consumed. */
 void stream_forward(struct stream *stream, zmq_msg_t *topic, zmq_msg_t *payload);
 
 /* Sends a copy. `topic_len` 16: the whole session's; 32: a request's. */

@@ -3,8 +3,8 @@
 #define BROKER_LINKS_WORKER_LINK_H
 
 /* The worker link: a ROUTER, connected to the process of each worker where the supervisor says that it is
- * reached. Workers connect to nothing. So what comes on a connection is that worker's, whatever it says of
- * itself, and nobody else is heard.
+ * reached. Workers connect to nothing. So messages on a connection are that worker's, whatever it claims to
+ * be, and no one else can send any.
  *
  * Nothing here waits: what a worker does not take at once stays in its outbox. A worker that cannot be sent
  * to is of no use and is killed: its death is then heard of like any other, and that alone ends its requests,
@@ -32,9 +32,9 @@ struct worker_link {
 
 enum { WORKER_LINK_E_LOST = 1 }; /* the worker cannot be reached: it is killed, and gets nothing more */
 
-/* Connects to the worker's process, and ends that. It need not listen yet: a connection comes about as soon
- * as that is possible, and again if it breaks; what is sent meanwhile waits. Whoever is disconnected has to
- * register anew, and what came and was not received is gone. 0 or -errno with the endpoint. */
+/* Connects to the worker's process, or disconnects from it. It need not listen yet: a connection comes about
+ * as soon as that is possible, and again if it breaks; what is sent meanwhile waits. A disconnected worker
+ * has to register again, and messages not yet received are lost. 0 or -errno with the endpoint. */
 int worker_link_connect(struct worker_link *link, struct worker *worker, const char *endpoint,
                         struct error *err);
 void worker_link_disconnect(struct worker_link *link, struct worker *worker);
@@ -51,7 +51,7 @@ int worker_link_send(struct worker_link *link, struct worker *worker, const stru
 /* The worker's pong, with its `ref`: it has taken the message before the ping of that. */
 void worker_link_taken(struct worker *worker, uint64_t ref);
 
-/* To whoever has not registered: dropped if it cannot be sent at once. */
+/* To a worker that has not registered: dropped if it cannot be sent at once. */
 void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,
                                const struct message *message);
 

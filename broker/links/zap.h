@@ -2,8 +2,8 @@
 #ifndef BROKER_LINKS_ZAP_H
 #define BROKER_LINKS_ZAP_H
 
-/* Who may connect over TCP: libzmq asks, for each connection that has shown to own its key (ZAP, RFC 27), and
- * the folder of keys says. What such a connection sends then carries the number of its key. */
+/* Decides who may connect over TCP: libzmq asks for each connection that has proven its key (ZAP, RFC 27),
+ * and the folder of keys decides. Messages of such a connection then carry the number of its key. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,16 +26,16 @@ struct zap {                  /* zeroed: nobody is asked */
 int zap_init(struct zap *zap, void *context, struct client_keys *keys, struct error *err);
 void zap_deinit(struct zap *zap);
 
-/* Endpoints that this socket binds from now on let nobody in who is not known. -errno. */
+/* Endpoints that this socket binds from now on accept only known keys. -errno. */
 int zap_guard(void *socket, struct error *err);
 
 /* Answers what is asked; false when nothing more is. */
 bool zap_answer(struct zap *zap);
 
-/* Says in the log who was refused, once a second at most. */
+/* Logs refused clients, at most once a second. */
 void zap_report(struct zap *zap, uint64_t now);
 
-/* The number of the key of who sent this message; 0: it came without one, from the run directory. */
+/* The number of the sender's key; 0: sent without one, from the run directory. */
 uint32_t zap_key_of(zmq_msg_t *message);
 
 #endif

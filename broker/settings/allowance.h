@@ -26,8 +26,8 @@ struct allowance {          /* zeroed: no bounds */
     uint32_t tokens;        /* a minute: of prompts and questions for a tokenizer, and made; 0: no bound */
 };
 
-/* Whether the key may have one more session. PROTO_OVERLOADED with both numbers. `key` NULL: without a key
- * there is no bound. */
+/* Whether the key may have one more session. PROTO_OVERLOADED with both numbers. `key` NULL: no limit without
+ * a key. */
 enum proto_error allowance_check_session(const struct allowance *allowance, const struct client_key *key,
                                          struct error *reason);
 
@@ -39,7 +39,8 @@ enum proto_error allowance_check_subscription(const struct allowance *allowance,
 enum proto_error allowance_check_tokens(const struct allowance *allowance, struct client_key *key,
                                         uint64_t now, uint32_t *ret_retry_ms, struct error *reason);
 
-/* Tokens that were read or made for it. What runs is not stopped: who has had too many waits for longer. */
+/* Tokens that were read or made for it. Running requests are not stopped: a key that has used too many
+ * waits longer. */
 void allowance_charge(const struct allowance *allowance, struct client_key *key, uint64_t tokens,
                       uint64_t now);
 

@@ -18,8 +18,8 @@
 typedef int config_file_take(void *arg, unsigned line, const char *name, const char *value,
                              struct error *err);
 
-/* Reads what a file holds; `path` is for the reasons. 0, -EINVAL for what is no such file, -ENOMEM, or what
- * `take` has returned. */
+/* Reads what a file holds; `path` is for the reasons. 0, -EINVAL if it is not such a file, -ENOMEM, or what
+ * `take` returned. */
 int config_file_parse(const void *data, size_t len, const char *path, config_file_take *take, void *arg,
                       struct error *err);
 

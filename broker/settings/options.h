@@ -43,7 +43,7 @@ struct options {
     uint32_t http_max_tokens, http_body_kb; /* handed to it; 0 = not given */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
     char client_keys[PATH_MAX];             /* folder of the public keys of clients; "" = none */
-    uint32_t any_client;                    /* 1: tcp lets in whoever knows the server's key */
+    uint32_t any_client;                    /* 1: tcp accepts any client that knows the server's key */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
     /* Handed to the workers; 0 = not given. */
@@ -61,7 +61,7 @@ struct options {
     uint32_t journal;                        /* MiB */
     uint32_t retention;                      /* seconds that an answer is kept after its end */
     uint32_t drain_seconds;                  /* from the first signal until what has not ended is ended */
-    uint32_t owner;          /* process that made the run directory and removes it; 0 = nobody does */
+    uint32_t owner;          /* process that made the run directory and removes it; 0 = none */
     uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
     char said_by[OPTIONS_TEXT_MAX + 1]; /* the same: in whose name the broker speaks; else empty */
 };

@@ -22,7 +22,8 @@
 #define CREDIT_MESSAGES 64
 #define CREDIT_BYTES    ((size_t)128 << 10)
 
-/* Under way to all clients before each may have no more than a few. Whoever reads has fewer on the way. */
+/* Under way to all clients before each may have no more than a few. A client that reads has fewer under
+ * way. */
 #define CREDIT_TOTAL_BYTES  ((size_t)64 << 20)
 #define CREDIT_FEW_MESSAGES 4
 #define CREDIT_FEW_BYTES    ((size_t)4 << 10)
@@ -30,7 +31,7 @@
 struct credit_total {    /* of all clients */
     atomic_size_t bytes; /* under way */
     size_t waiting;      /* bytes that wait for room; of the loop's thread alone */
-    int wake_fd;         /* readable when there may be room for one who was refused */
+    int wake_fd;         /* readable when there may be room for a refused client */
 };
 
 /* -errno. The total outlives all its credits, and the sockets that their messages were given to. */

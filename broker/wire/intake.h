@@ -31,8 +31,8 @@
 #define INTAKE_SUBSCRIPTION_BURST     ((size_t)64 << 10)  /* at once, and then */
 #define INTAKE_SUBSCRIPTION_BYTES_A_S ((uint64_t)4 << 10)
 
-/* Of what is there for all, the connections of one client key together, so that nobody has more of it by
- * opening more of them. */
+/* Of what is there for all, the connections of one client key together, so that opening more of them gains
+ * nothing. */
 #define INTAKE_MAX_KEY_BYTES ((size_t)64 << 10) /* held */
 #define INTAKE_KEY_BURST     ((size_t)16 << 10) /* at once, and then */
 #define INTAKE_KEY_BYTES_A_S ((uint64_t)1 << 10)
@@ -101,9 +101,9 @@ void intake_again(int fd);
  * have been two connections by the time their messages are read. */
 void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void *arg);
 
-/* A connection that nobody uses takes a descriptor from somebody who would: one to the frontend by which no
- * session has said anything for so long, one to the stream that has not subscribed by then. Whoever has a
- * session says something every second. */
+/* An unused connection holds a descriptor that others need: one to the frontend by which no session has said
+ * anything for so long, one to the stream that has not subscribed by then. A client with a session sends
+ * something every second. */
 #define INTAKE_UNUSED_S 60
 
 /* A session said something by this connection. */

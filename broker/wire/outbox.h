@@ -5,7 +5,7 @@
 /* Messages to one peer of a ROUTER, sent without ever waiting.
  *
  * What the socket does not take at once waits here, in order and bounded. A peer whose outbox is full, or
- * that is gone, is told to the caller, who closes it. */
+ * that is gone, is reported to the caller, which closes it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ void outbox_deinit(struct outbox *outbox);
 void outbox_try(void *router, const struct peer *peer, const void *data, size_t len);
 
 /* Takes the next message, without waiting: its sender, and its one part. A message with more or fewer parts
- * has an empty part, which is no message. False when there is none. */
+ * is returned as an empty part. False when there is none. */
 bool router_receive(void *router, struct peer *ret_peer, zmq_msg_t *part);
 
 #endif

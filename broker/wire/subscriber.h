@@ -4,8 +4,8 @@
 
 /* What connections to the stream subscribe to, counted in bytes: each has a share of its own, for one
  * subscription, and what it sends beyond comes out of a stock of all connections, and where clients have keys
- * out of one of each key too. A stock bounds the bytes that are held and how fast they grow. Whoever calls
- * these holds the lock.
+ * out of one of each key too. A stock bounds the bytes that are held and how fast they grow. The caller holds
+ * the lock.
  *
  * Whose key a connection is of its first subscription tells. Until then it may send twice its share: nobody
  * can use up what is another's by not saying who he is. Who has sent that with many subscriptions at once is
@@ -90,8 +90,8 @@ void subscriber_count(struct subscriber *subscriber, bool subscribes);
 /* The subscriptions of all connections of this key. */
 uint32_t subscribers_of(const struct subscribers *all, uint32_t key);
 
-/* Forgets the keys that have no connection, once their rate is whole: nobody gets a new one by leaving. Now
- * and then. */
+/* Forgets keys without a connection once their rate allowance is full again, so that reconnecting gains
+ * nothing. Called periodically. */
 void subscribers_sweep(struct subscribers *all, uint64_t now);
 
 #endif

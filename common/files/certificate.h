@@ -38,8 +38,8 @@ int certificate_parse(const void *data, size_t len, const char *name, struct cer
 int certificate_read(const char *path, struct certificate *ret_certificate, struct error *err);
 
 /* Reads a certificate with its secret key: from the file, or, where that holds only the public one, from the
- * file beside it whose name has "_secret" added. -EPERM when others can read the secret: everybody, or our
- * group a file that is our own (one of another owner's may be meant for the group). */
+ * file beside it whose name has "_secret" added. -EPERM when others can read the secret: everyone, or the
+ * group of a file that the caller owns (a file of another owner may be meant for the group). */
 int certificate_read_secret(const char *path, struct certificate *ret_certificate, struct error *err);
 
 /* Writes FOLDER/NAME (mode 0644) and FOLDER/NAME_secret (mode 0600). What is there is never overwritten:

@@ -2,7 +2,7 @@
 #ifndef COMMON_FILES_DEFAULT_MODEL_H
 #define COMMON_FILES_DEFAULT_MODEL_H
 
-/* The model that is taken where nobody names one. */
+/* The default model, used when none is named. */
 
 #include <limits.h>
 

@@ -12,9 +12,9 @@
  *     }
  *
  * The bytes go to a new file in the same folder, which takes the place of PATH when they are on the disk.
- * Until then whoever opens PATH finds what was there before, and so it stays after a failure or a kill. A
- * symbolic link is followed; a file that is replaced hands owner, group and permissions on as far as it may;
- * one that may not be written is not replaced.
+ * Until then PATH keeps its old contents, also after a failure or a kill. A symbolic link is followed; a file
+ * that is replaced hands owner, group and permissions on as far as it may; one that may not be written is not
+ * replaced.
  *
  * What is there and is no regular file (/dev/null, a pipe, a terminal), and what our own stdout goes to, is
  * written directly: it cannot be replaced. */
@@ -35,7 +35,7 @@ struct output_file {
 /* -errno with a reason that names the path; nothing is to be cleaned up then. */
 int output_file_open(struct output_file *file, const char *path, struct error *err);
 
-/* The same for who needs a regular file, to map it: anything else that stands there is -EINVAL, and is not
+/* The same for a caller that needs a regular file, to map it: anything else there is -EINVAL and is not
  * opened. */
 int output_file_open_regular(struct output_file *file, const char *path, struct error *err);
 

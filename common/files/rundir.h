@@ -17,9 +17,9 @@
 /* Writes the path: `wanted` if not NULL, else the default. -ENAMETOOLONG beyond RUNDIR_PATH_MAX bytes. */
 int rundir_path(const char *wanted, char ret_path[RUNDIR_PATH_MAX + 1], struct error *err);
 
-/* Whether a directory that is there may be trusted: -ENOENT, -ENOTDIR, or -EPERM when owner or mode are not
- * right. Who connects to a pool checks it as its broker does: else a stranger who made /tmp/quern-UID first
- * would be asked in its place. */
+/* Whether a directory that is there may be trusted: -ENOENT, -ENOTDIR, or -EPERM when the owner or mode is
+ * wrong. Clients check it as the broker does: otherwise an attacker who created /tmp/quern-UID first could
+ * impersonate the pool. */
 int rundir_check(const char *path, struct error *err);
 
 /* Creates the directory if missing and checks it. */

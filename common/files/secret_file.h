@@ -2,8 +2,8 @@
 #ifndef COMMON_FILES_SECRET_FILE_H
 #define COMMON_FILES_SECRET_FILE_H
 
-/* Small files with secrets in them, read whole: keys and certificates. Who may read such a file is for the
- * caller to judge, by the status of what was read. */
+/* Small files that hold secrets, read whole: keys and certificates. The caller judges the permissions, from
+ * the status of the file that was read. */
 
 #include <stddef.h>
 #include <sys/stat.h>
@@ -16,9 +16,9 @@ struct secret_file { /* zeroed: none */
     struct stat status; /* of the file that was read, not of what has its name by now */
 };
 
-/* Reads the file to its end. Nothing else than a regular file is taken (-EINVAL), and none is waited for. It
- * may have `most` bytes (-EFBIG) and no zero among them (-EINVAL). -errno with a reason that names the file;
- * what was read by then is overwritten. */
+/* Reads the file to its end. Only a regular file is accepted (-EINVAL); opening never blocks. It may have
+ * `most` bytes (-EFBIG) and no zero among them (-EINVAL). -errno with a reason that names the file; what was
+ * read by then is overwritten. */
 int secret_file_read(const char *path, size_t most, struct secret_file *ret_file, struct error *err);
 
 /* Overwrites the text and frees it. */

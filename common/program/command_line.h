@@ -12,7 +12,8 @@
  *         execv(words[0], words);
  *     command_line_deinit(&line);
  *
- * Words are copied. Where memory runs out nothing is said until command_line_words. A zeroed one is empty. */
+ * Words are copied. If memory runs out nothing is reported until command_line_words. A zeroed one is
+ * empty. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include "common/error.h"
 
 /* Exit status of a program whose failure is permanent (a worker's bad model, no device; a pool whose settings
- * name what there is not): it is not started again. */
+ * name something that does not exist): it is not restarted. */
 #define PROGRAM_EXIT_PERMANENT 78
 
 /* Exit status of a program that does not understand its command line, names in it included. */
@@ -29,8 +29,8 @@ void program_forgo_core_dumps(void);
 void program_survive_file_limits(void);
 
 /* Tells a person on stderr what is wrong: one line "NAME: TEXT", NAME being what this program was called, in
- * one write. What cannot be shown becomes question marks (common/utf8.h). For what ends a command; what
- * happens while a daemon runs goes to its log. */
+ * one write. Unprintable characters become question marks (common/utf8.h). For errors that end a command; a
+ * running daemon writes to its log. */
 void program_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes the path of `name` ("quern-worker") in the folder of the running executable. -ENOENT names the path

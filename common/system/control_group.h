@@ -3,19 +3,19 @@
 #define COMMON_SYSTEM_CONTROL_GROUP_H
 
 /* The control groups that this process is in, of either version. A limit of a group holds for its members and
- * all groups below it together, so whoever wants to know what is left looks at each of them. */
+ * all groups below it together, so a caller that wants to know what is left looks at each of them. */
 
 #include <stdbool.h>
 
 struct control_group {
     const char *folder; /* where its files are, below `root` */
     const char *name;   /* "/pool/worker"; "/" is the mount's root */
-    const char *line;   /* how lines of /proc/PID/cgroup begin of who is in it or below it: "0::/pool" */
+    const char *line;   /* prefix of the /proc/PID/cgroup lines of processes in it or below it: "0::/pool" */
     bool is_version_2;
 };
 
 /* Calls visit(arg, group) for this process's group and each above it that `controller` ("cpu", "memory") may
- * limit. Reads /proc below `root`, "" being this machine's; what cannot be read is no group. */
+ * limit. Reads /proc below `root`, "" being this machine's; what cannot be read is skipped. */
 void control_group_each(const char *root, const char *controller,
                         void (*visit)(void *arg, const struct control_group *group), void *arg);
 

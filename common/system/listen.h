@@ -2,9 +2,9 @@
 #ifndef COMMON_SYSTEM_LISTEN_H
 #define COMMON_SYSTEM_LISTEN_H
 
-/* Sockets on which HTTP is listened for: made here, or by somebody else who keeps them while processes that
- * serve come and go. With `open` false only this machine's own addresses are taken: -EPERM otherwise.
- * `ret_address` is where it listens in truth: "127.0.0.1:8080", "[::1]:8080". */
+/* Listening sockets for HTTP: made here, or by another process that keeps them while serving processes come
+ * and go. With `open` false only loopback addresses are allowed: -EPERM otherwise. `ret_address` is the
+ * actual address: "127.0.0.1:8080", "[::1]:8080". */
 
 #include <stdbool.h>
 
@@ -20,7 +20,8 @@ int listen_check(const char *host_port, struct error *err);
  * address. */
 int listen_on(const char *host_port, bool open, char ret_address[LISTEN_ADDRESS], struct error *err);
 
-/* Takes a socket that listens already, and makes it so too. 0; -EINVAL: it is none. It stays the caller's. */
+/* Checks a socket that already listens and sets the same flags. 0; -EINVAL: not a listening socket. It
+ * stays the caller's. */
 int listen_adopt(int fd, bool open, char ret_address[LISTEN_ADDRESS], struct error *err);
 
 /* The socket that a service manager made and passed to this process, by the variables of sd_listen_fds(3),

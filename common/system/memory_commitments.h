@@ -21,9 +21,9 @@ struct memory_commitments {
     size_t n;
 };
 
-/* Reads /proc below `root`, "" being this machine's. What cannot be read promises nothing, nor does who has
- * mapped more than the `most` bytes of memory that there are: that is address space, as sanitizers and
- * drivers take it. A process is of this program when it has the same name. 0 or -ENOMEM. */
+/* Reads /proc below `root`, "" being this machine's. What cannot be read counts as nothing; so does a process
+ * that has mapped more than `most` bytes, the machine's memory: that is address space, as sanitizers and
+ * drivers reserve it. A process is of this program when it has the same name. 0 or -ENOMEM. */
 int memory_commitments_read(const char *root, uint64_t most, struct memory_commitments *ret_commitments);
 void memory_commitments_deinit(struct memory_commitments *commitments);
 

@@ -14,13 +14,12 @@ int shm_create(const char *name, size_t size, int *ret_fd);
 /* Makes it larger, the same way; what it held stays. */
 int shm_grow(int fd, size_t size);
 
-/* Makes it larger without the memory for it, but for the last page; then the memory, a part at a time, by any
- * number of threads. Only when all parts were committed is there no SIGBUS later. */
+/* Grows it without allocating memory, except for the last page; then the memory is committed part by part,
+ * from any number of threads. Only when all parts are committed is a later SIGBUS ruled out. */
 int shm_extend(int fd, size_t size);
 int shm_commit(int fd, size_t offset, size_t size);
 
-/* What a code of these functions means, for people: -EFBIG names the limit, all others are as strerror has
- * them. */
+/* The text for an error code of these functions: -EFBIG names the limit, all others are strerror's. */
 const char *shm_reason(int code);
 
 /* Maps `size` bytes of the segment, for reading and writing or for reading only. -EINVAL when the segment is
@@ -28,8 +27,8 @@ const char *shm_reason(int code);
 int shm_map(int fd, size_t size, void **ret_memory);
 int shm_map_readonly(int fd, size_t size, const void **ret_memory);
 
-/* Forbids resizing (F_SEAL_SHRINK | F_SEAL_GROW), so that a mapping can never fault, and every further seal:
- * who inherits the segment cannot keep others from writing to it. */
+/* Forbids resizing (F_SEAL_SHRINK | F_SEAL_GROW), so that a mapping can never fault, and adding further
+ * seals: a process that inherits the segment cannot stop others from writing to it. */
 int shm_seal_size(int fd);
 
 /* Forbids every further write too. Every writable mapping must be gone: -EBUSY otherwise. */

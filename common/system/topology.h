@@ -5,9 +5,9 @@
 /* What of this machine a process may use: cores, their hardware threads, caches, and nodes of memory (NUMA),
  * as hwloc finds them, within the process's affinity and its control groups.
  *
- * hwloc can be told to see another machine, as its manual describes (HWLOC_SYNTHETIC). Nobody can be bound to
- * the cores of such a one, so it is marked. Reading takes about a millisecond; whoever confines himself does
- * it before. */
+ * hwloc can be told to see another machine, as its manual describes (HWLOC_SYNTHETIC). Threads cannot be
+ * bound to the cores of such a topology, so it is marked. Reading takes about a millisecond; a process that
+ * sandboxes itself reads it first. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ struct topology {
     struct topology_cache l2, l3;
     struct cpu_quota quota;
     bool is_real;         /* this machine, and not one that hwloc was told to see */
-    bool memory_is_bound; /* whoever started us has said from which nodes our memory comes (numactl) */
+    bool memory_is_bound; /* the parent has set the nodes that memory comes from (numactl) */
     void *hwloc;          /* what topology_prefer_node needs */
 };
 
@@ -60,11 +60,11 @@ struct topology *topology_free(struct topology *topology);
  * quota, rounded down. At least 1. */
 uint32_t topology_threads(const struct topology *topology);
 
-/* The same of this machine, for who needs nothing else. */
+/* The same for this machine, for callers that need nothing else. */
 uint32_t topology_threads_here(void);
 
 /* Memory that the calling thread gets from now on comes from this node (index), as long as it has some;
- * TOPOLOGY_ANY_NODE: as the system likes. A wish: nothing happens where it cannot be had. */
+ * TOPOLOGY_ANY_NODE: as the system likes. A hint: it is ignored where it cannot be followed. */
 void topology_prefer_node(const struct topology *topology, uint32_t node);
 
 /* "16 cores (32 threads), 2 nodes (128 GiB), L2 16 x 1 MiB, L3 4 x 32 MiB; control group /pool allows 1.5",

@@ -32,7 +32,7 @@ int inspect_bring_activations(struct inspection *look, const struct device_activ
 
 bool inspect_agree(double found, double expected, double size, double off);
 
-/* Says that they do not agree; 0 where `expected` is no number: the model is broken then. */
+/* Says that they do not agree; 0 where `expected` is NaN: the model itself is broken. */
 int inspect_differ(struct inspection *look, const struct inspect_site *site, uint32_t column, double found,
                    double expected);
 
@@ -44,7 +44,7 @@ int inspect_compare(struct inspection *look, const struct inspect_site *site, co
 int inspect_activations(struct inspection *look, const char *kernel, uint32_t layer, uint32_t i,
                         const struct held *held, const double *expected, uint32_t n_columns);
 
-/* A product's outputs for the picked rows, [INSPECTION_PICKED][stride]: a few, and any that is no number. */
+/* A product's outputs for the picked rows, [INSPECTION_PICKED][stride]: a few, and any NaN. */
 int inspect_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,
                     const struct held *x, const float *found, uint32_t stride);
 

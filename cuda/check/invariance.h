@@ -8,8 +8,8 @@
 
 #include "cuda/host/step.h"
 
-/* Tells config->say, in one line; nothing where there is nobody to be told, or the context is too short to
- * try. `pass` is invariant; nothing is in flight and no slot open, and so it is afterwards. 0 or a fault. */
+/* Tells config->say, in one line; nothing when config->say is NULL, or the context is too short to try.
+ * `pass` is invariant; nothing is in flight and no slot open, and so it is afterwards. 0 or a fault. */
 int invariance_tell_cost(struct steps *steps, const struct pass *pass);
 
 #endif

@@ -39,8 +39,8 @@ struct device_properties {
     /* How often a host that waits looks at the queue, to find faults. 0: always, for looking is what makes
      * this device work. */
     uint32_t query_us;
-    uint32_t
-        stall_ms; /* longer than any work takes: who waits so long knows that it stands still; 0: never */
+    uint32_t stall_ms; /* longer than any work takes: after waiting this long the device counts as hung; 0:
+                          never */
 };
 
 extern const char device_kind[]; /* "cuda" or "emu" */
@@ -74,8 +74,8 @@ static inline size_t device_taken(size_t bytes)
     return (bytes / DEVICE_GRANULE + 1) * DEVICE_GRANULE;
 }
 
-/* Device memory, aligned to 256 bytes, its contents undefined; what lies behind the bytes is nobody's. NULL:
- * not so much is free. */
+/* Device memory, aligned to 256 bytes, its contents undefined; nothing beyond the bytes may be used. NULL:
+ * not enough is free. */
 void *device_alloc(struct device *device, size_t bytes);
 void device_free(struct device *device, void *memory);
 

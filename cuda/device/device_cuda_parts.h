@@ -56,7 +56,7 @@ struct device {
 /* 0; the fault that this or an earlier call met; -EINVAL, of a recording: it cannot be recorded. */
 int device_cuda_check(struct device *device, const char *call, cudaError_t e);
 
-/* For calls that may find no memory, which is no fault: -ENOMEM. */
+/* For calls that may run out of memory, which is not a fault: -ENOMEM. */
 int device_cuda_check_memory(struct device *device, const char *call, cudaError_t e);
 
 #endif

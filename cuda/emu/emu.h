@@ -37,8 +37,8 @@ uint64_t emu_number(const char *name, uint64_t otherwise);
 #define EMU_MOST_THREADS 1024
 #define EMU_STACK_BYTES  (128 * 1024)
 
-/* The stack of thread `number`, from its lowest byte; below it, at most a page further down, lies one that
- * nobody may touch. */
+/* The stack of thread `number`, from its lowest byte; below it, at most a page further down, lies a guard
+ * page. */
 uint8_t *emu_stack(uint32_t number);
 
 /* ---- memory.cc ---- */

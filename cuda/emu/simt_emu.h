@@ -66,8 +66,9 @@ void simt_prefetch(const void *at); /* fibers.cc */
 
 enum emu_meeting { EMU_BARRIER, EMU_WARP_BARRIER, EMU_SHUFFLE, EMU_BALLOT, EMU_MMA };
 
-/* Waits until all threads of the block, or all lanes of the warp, are there. A mixture of meetings, or one
- * that somebody never comes to, ends the process with the kernel's name and who is where. */
+/* Waits until all threads of the block, or all lanes of the warp, are there. Threads at different barriers,
+ * or a barrier that a thread never reaches, end the process with the kernel's name and each thread's
+ * place. */
 void emu_barrier(void);
 void emu_warp_barrier(void);
 

@@ -29,8 +29,8 @@ enum pass_part {
     PASS_LOGITS       /* logits */
 };
 
-/* Who looks on: told after a part of layer `layer` was queued, 0 outside of layers. What it returns ends the
- * pass unless it is 0. */
+/* The observer: called after a part of layer `layer` was queued, 0 outside of layers. What it returns ends
+ * the pass unless it is 0. */
 struct pass_watch {
     int (*see)(void *arg, enum pass_part part, uint32_t layer);
     void *arg;

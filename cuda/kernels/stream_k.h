@@ -28,8 +28,8 @@
 #define STREAM_K_COST 3
 
 /* A step of a block that is alone on its multiprocessor, and of one of two: together they are faster than one
- * after the other, but not twice as fast. These three are estimates, nobody has measured them; so an eighth
- * of the time has to be gained. */
+ * after the other, but not twice as fast. These three are estimates, not measurements; so the gain must be at
+ * least an eighth of the time. */
 #define STREAM_K_ALONE 2
 #define STREAM_K_PAIR  3
 

@@ -124,8 +124,8 @@ struct backend_config {
     size_t shared_bytes;
     uint32_t max_rows; /* most rows (ids) of one step; below n_slots: n_slots */
     enum backend_kv_type kv_type;
-    /* A sequence's logits are the same bits whatever else a step has, and however its prompt is cut. Who
-     * computes so anyway has nothing to do for it. */
+    /* A sequence's logits are bit-identical whatever else is in a step, and however its prompt is split. A
+     * backend that always computes this way ignores it. */
     bool invariant;
     bool profile; /* what each kernel does is measured (ops.profile), which costs time. -ENOTSUP where it
                      cannot be */
@@ -134,8 +134,7 @@ struct backend_config {
     struct weight_store *weights;
     struct backend_cpu_config cpu;
     struct backend_cuda_config cuda;
-    /* What whoever runs it should know of how it was opened, a line at a time, while it opens. NULL: nobody
-     * asks. */
+    /* Notes for the operator about how it opened, one line at a time, while it opens. NULL: not wanted. */
     void (*say)(void *arg, const char *line);
     void *say_arg;
     /* Proof of progress, and the way to stop. Called by the calling thread, from inside submit or poll: after
@@ -199,7 +198,7 @@ struct backend_info {
 
     /* How steps are best made on this device. */
     uint32_t step_ms;     /* budget of a step while sequences decode, ≥ 1 */
-    uint32_t alone_ms;    /* of one that only prefills: who comes next must not wait longer */
+    uint32_t alone_ms;    /* of one that only prefills: it bounds the wait of the next request */
     uint32_t chunk_least; /* rows of prefill below which a step saves no time */
     uint32_t chunk_most;  /* rows of prefill beside sequences that decode */
 };
@@ -324,7 +323,7 @@ struct backend_copy {
 
 /* ---- profile ---- */
 
-/* What a kernel, or a phase of a pass, has done while its backend was profiled. 0: nobody measures that here.
+/* What a kernel, or a phase of a pass, did while its backend was profiled. 0: not measured here.
  */
 #define BACKEND_KERNEL_NAME 48
 struct backend_kernel {

@@ -22,8 +22,8 @@ struct backend_choice {
     struct error note;  /* why "auto" passed over a device or a plugin that is there, in one line; or empty */
 };
 
-/* `model`: what "auto" has to execute; NULL: whatever. 0; -EINVAL: there is no device of that name; -ENODEV:
- * not in this build, or not in this machine, with the reason. */
+/* `model`: what "auto" has to execute; NULL: any. 0; -EINVAL: unknown device; -ENODEV: not in this build, or
+ * not in this machine, with the reason. */
 int backend_choose(const char *name, const struct model *model, struct backend_choice *ret_choice,
                    struct error *err);
 

@@ -3,7 +3,7 @@
 #define ENGINE_BACKEND_KV_GROUPS_H
 
 /* KV groups of a model: which layers share tables of KV blocks (backend.h), and how many blocks a group of
- * them wants. For backends, and for who tells what memory a model will take. */
+ * them wants. For backends, and for estimates of the memory that a model takes. */
 
 #include <stdint.h>
 

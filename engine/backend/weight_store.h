@@ -52,19 +52,19 @@ struct weight_store_file {
     struct weight_store_place place; /* segments that lie elsewhere are others' */
 };
 
-/* Looks for the segment of a file, and at those who are about to make it. -errno with a reason: nothing can
- * be shared here; weights are then packed into memory of one's own. */
+/* Looks for the segment of a file, and for processes about to make it. -errno with a reason: nothing can be
+ * shared here; the caller then packs into private memory. */
 int weight_store_open(const struct weight_store_file *file, struct weight_store **ret_store,
                       struct error *err);
 
-/* While others, who came before, are about to make it, waits as long as they get on with it; `progress` (may
- * be NULL, and what it says means nothing) is called each time they did. 0: there is a segment, or it is this
- * process's turn to make one. -ETIMEDOUT with a reason: one of them stands still. */
+/* While earlier processes are making it, waits as long as they make progress; `progress` (may be NULL; its
+ * result is ignored) is called each time they do. 0: there is a segment, or it is this process's turn to make
+ * one. -ETIMEDOUT with a reason: one of them makes no progress. */
 int weight_store_wait(struct weight_store *store, bool (*progress)(void *arg), void *arg, struct error *err);
 
 struct weight_store *weight_store_free(struct weight_store *store);
 
-/* The digest of the file [16], which who made a segment of it has computed; NULL when nobody has. */
+/* The digest of the file [16], computed by the process that made its segment; NULL when none has. */
 const uint8_t *weight_store_digest(const struct weight_store *store);
 
 /* Are there segments of others, of any model? Then one of them may be of a copy of the file. */
@@ -87,12 +87,12 @@ typedef void weight_store_run(void *team, void (*work)(void *arg), void *arg);
 int weight_store_make(struct weight_store *store, uint64_t layout, size_t size, weight_store_run *run,
                       void *team, void **ret_memory);
 
-/* Tells those who wait that packing goes on. Costs nothing when there is nothing to tell. */
+/* Tells waiting processes that packing makes progress. Free when there is nothing to tell. */
 void weight_store_progress(struct weight_store *store);
 
 /* Seals what was packed and shows it to others; the memory stays where it is and is read-only from now on.
- * Nothing happens when nothing was made. -errno: it could not be sealed, or nobody has said its digest; it
- * stays this process's own, to be read as before. */
+ * Nothing happens when nothing was made. -errno: it could not be sealed, or its digest is not set; it stays
+ * private to this process, readable as before. */
 int weight_store_publish(struct weight_store *store, struct error *err);
 
 /* Whether the weights were found and not made; and bytes of the segment, 0 when there is none. */

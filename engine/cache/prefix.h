@@ -33,7 +33,7 @@
 struct prefix;
 
 struct prefix_counts {
-    uint32_t cached, idle;      /* nodes, and those of them nobody uses, now */
+    uint32_t cached, idle;      /* nodes, and those of them unused, now */
     uint64_t inserted, evicted; /* nodes, so far */
     uint64_t completed;         /* nodes that got a block which they had lost, so far */
 };
@@ -49,7 +49,7 @@ struct prefix *prefix_free(struct prefix *prefix);
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt);
 void prefix_leave(struct prefix *prefix, uint64_t space);
 
-/* The salt of a space, borrowed as long as somebody is in it. */
+/* The salt of a space, borrowed as long as the space is in use. */
 struct bytes prefix_salt(const struct prefix *prefix, uint64_t space);
 
 /* How many of the first ids' nodes, up to `most`, are a hit. Writes their blocks to tables[group][…]: all of

@@ -67,8 +67,8 @@ void connection_whole(struct connection *connection);
 /* A request on it has been answered: the next one is awaited. */
 void connection_answered(struct connection *connection);
 
-/* Its client has shut down the connection, or half of it: whoever closes while an answer is made for him does
- * not want it any more. */
+/* Its client has shut down the connection, or half of it: a client that closes while its answer is made no
+ * longer wants it. */
 void connection_hung_up(struct connection *connection);
 
 /* Ends those on which no whole request has come for so long. Looks at most once a second, and more often at

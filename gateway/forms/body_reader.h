@@ -28,8 +28,8 @@ struct body_reading {
     /* What there is to be done once the rows have been read; NULL: nothing. On the reader's thread, so it
      * touches nothing but the reading. 0 or REFUSED. */
     int (*finish)(struct body_reading *reading, struct refusal *refusal);
-    /* Called once, on the loop. `exchange` is NULL when there is nobody to be answered: the client has gone,
-     * or the body was refused and the refusal has been sent. Frees, or goes on. */
+    /* Called once, on the loop. `exchange` is NULL when there is no one to answer: the client has gone, or
+     * the body was refused and the refusal has been sent. Frees, or goes on. */
     void (*then)(struct body_reading *reading);
 
     struct exchange *exchange; /* set by body_read, like all that follows */
@@ -43,8 +43,8 @@ struct body_reading {
 /* Starts the thread. Trees of bodies may have `tree_bytes`. -errno with a reason. */
 int body_reader_start(size_t tree_bytes, struct body_reader **ret_reader, struct error *err);
 
-/* Waits for what is being read, hands over all that was submitted (nobody is there to be answered any more)
- * and ends the thread. Takes NULL. */
+/* Waits for what is being read, hands over everything submitted (there is no one left to answer) and ends the
+ * thread. Takes NULL. */
 struct body_reader *body_reader_stop(struct body_reader *reader);
 
 /* Reads the body of the exchange, which is taken from it. What the parameters then take in memory counts

@@ -24,7 +24,7 @@ struct embeddings_form {
     void (*end)(const struct embeddings *embeddings, struct json_out *out);
 };
 
-/* What has been computed, for who writes the answer. */
+/* What has been computed, for the writer of the answer. */
 struct embeddings {
     struct exchange *exchange; /* NULL: gone, or answered: then it owns this */
     struct gateway *gateway;

@@ -3,8 +3,8 @@
 #define GATEWAY_HTTP_ADDRESSES_H
 
 /* How many connections each client's address has. An address is one of IPv4, or a /64 of IPv6, which is what
- * one customer gets; of link-local ones, which all share one, the whole. Loopback is not counted: who comes
- * from there is a user of this machine, or a proxy with everybody's connections. */
+ * one customer gets; of link-local ones, which all share one, the whole. Loopback is not counted: its clients
+ * are users of this machine, or a proxy with everyone's connections. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 struct address;
 
-struct addresses { /* zeroed but for `seed` and `most`: nobody has any */
+struct addresses { /* zeroed except for `seed` and `most`: no connections */
     struct address *table;
     uint64_t seed; /* of the hash: clients choose their addresses */
     unsigned most; /* connections of one; 0: no limit */

@@ -64,13 +64,13 @@ struct exchange {
     struct stream_limits *limits;
     const char *method, *path, *version; /* the client's; they live as long as the exchange */
     const char *rest;                    /* of the path, behind the route's prefix */
-    char peer[64];                       /* who asks, for the log: address and port */
+    char peer[64];                       /* the client, for the log: address and port */
     enum family family;
     exchange_handler *handler;
     uint64_t begun_ns;
     char traceparent[TRACEPARENT_BYTES]; /* the client's; "": none */
     struct request_record record;        /* what was done for it */
-    struct key *key;                     /* whose it is; NULL: there are no keys, or it needs none */
+    struct key *key;                     /* its API key; NULL: there are no keys, or it needs none */
     struct key *held_key;                /* of which it holds a place, for `held_tokens`; NULL: of none */
     uint64_t held_tokens;
 
@@ -137,7 +137,7 @@ void exchange_reply_made(struct exchange *exchange, unsigned status, const char 
 void exchange_refuse(struct exchange *exchange, const struct refusal *refusal);
 
 /* Counts so many more bytes that are kept in memory for the answer, until there is one (with a maker: until
- * the client has taken it). False: there is no room, though who read slowly was cut off; where this was the
+ * the client has taken it). False: there is no room, even after slow readers were cut off; where this was the
  * one to make room, it has been refused, and its on_gone was called. */
 bool exchange_hold(struct exchange *exchange, size_t bytes);
 
@@ -157,8 +157,8 @@ void exchange_end(struct exchange *exchange);
  * client has taken it all or is gone. NULL: nothing. */
 void exchange_hold_key(struct exchange *exchange, struct key *key_take, uint64_t tokens);
 
-/* `fn` is called, once, when nobody is there any more to be answered; the exchange is not to be used after
- * that. NULL: nobody needs to hear it. Answering and ending unset it. */
+/* `fn` is called once when the client is gone; the exchange must not be used after that. NULL: none.
+ * Answering and ending unset it. */
 void exchange_when_gone(struct exchange *exchange, void (*fn)(void *arg), void *arg);
 
 /* ---- for the server ---- */
@@ -176,8 +176,8 @@ void exchange_make_on(struct stream_limits *limits);
 /* Makes room in stream_limits.unread: cuts the exchange off, or refuses it while its answer is being made. */
 void exchange_displace(struct unread_share *share);
 
-/* Cuts off who has left too much unread, after sockets were given what they take: all of it if `drained`,
- * else only those with several times their bound. */
+/* Cuts off clients that have left too much unread, after sockets were given what they accept: all of it if
+ * `drained`, else only those with several times their bound. */
 void exchange_cut_late(struct stream_limits *limits, bool drained);
 
 #endif

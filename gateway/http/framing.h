@@ -9,7 +9,7 @@
  *     framing_end(&framing, refusal);
  *
  * Each returns 0, or REFUSED with 400 and the field in `param`; after that the connection has to be closed,
- * since nobody knows where the next request on it begins. */
+ * since it is unknown where the next request on it begins. */
 
 #include <stdbool.h>
 #include <stddef.h>

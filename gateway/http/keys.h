@@ -2,7 +2,7 @@
 #ifndef GATEWAY_HTTP_KEYS_H
 #define GATEWAY_HTTP_KEYS_H
 
-/* Who may use the gateway, and how much at once.
+/* The API keys of the gateway and their limits.
  *
  * A file has a line for each key:
  *

@@ -56,8 +56,8 @@ struct request_line {
 /* Opens the file, which is made for its owner and group if it is not there. -errno with a reason. */
 int request_log_open(struct request_log *log, const char *path, struct error *err);
 
-/* Opens it anew, after whoever rotates logs has moved it. Where that fails the old one is written on, and the
- * log says so. */
+/* Reopens it after log rotation has moved it. If that fails, writing continues to the old one, and the log
+ * says so. */
 void request_log_reopen(struct request_log *log);
 
 void request_log_write(struct request_log *log, const struct request_line *line);

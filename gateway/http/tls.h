@@ -14,7 +14,7 @@ struct tls {                             /* zeroed: none */
 };
 
 /* Reads both files. A key that others can read is refused (-EPERM). -errno with a reason that names the file;
- * whether the two fit is found out by whoever uses them. */
+ * whether the two match is found out when they are used. */
 int tls_read(const char *certificate, const char *key, struct tls *ret_tls, struct error *err);
 
 /* Overwrites the key. */

@@ -2,8 +2,8 @@
 #ifndef GATEWAY_HTTP_TRACEPARENT_H
 #define GATEWAY_HTTP_TRACEPARENT_H
 
-/* The header `traceparent` of W3C Trace Context, by which a request is found again in the traces of whoever
- * sent it: 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal in lower case. */
+/* The header `traceparent` of W3C Trace Context, by which a request is found in the sender's traces: 00-<32
+ * digits>-<16 digits>-<2 digits>, hexadecimal in lower case. */
 
 #include <stdbool.h>
 

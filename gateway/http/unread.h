@@ -2,8 +2,8 @@
 #ifndef GATEWAY_HTTP_UNREAD_H
 #define GATEWAY_HTTP_UNREAD_H
 
-/* The bytes of answers that their clients have not read yet, and who has to go when there is no room for
- * more.
+/* The bytes of answers that clients have not read yet, and which clients are cut off when there is no room
+ * for more.
  *
  *   MAKING ──unread_offer──▶ OFFERED ──unread_end──▶ ENDED
  *

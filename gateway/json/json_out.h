@@ -8,7 +8,7 @@
  *     json_out_string(&out, id);
  *     json_out_text(&out, "}");
  *
- * Where memory runs out nothing is said until the end: `failed`. A zeroed one is empty and ready. */
+ * If memory runs out nothing is reported until the end: `failed`. A zeroed one is empty and ready. */
 
 #include <stdbool.h>
 #include <stdint.h>

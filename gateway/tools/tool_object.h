@@ -29,7 +29,7 @@ struct tool_object { /* zeroed: before its first byte, which is a brace */
     bool in_string, escaped;  /* inside the value or the key */
     struct buffer key, value; /* the last key; a value that is not handed on */
     struct buffer name;       /* zero-terminated once it is known */
-    struct buffer arguments;  /* to be handed on; whoever did empties it */
+    struct buffer arguments;  /* to be passed on; the one that does so empties it */
     bool has_name, has_arguments;
 };
 

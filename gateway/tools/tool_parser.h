@@ -11,7 +11,7 @@
 #include "gateway/tools/tool_form.h"
 #include "gateway/tools/tool_object.h"
 
-/* Who is told, in order: text; a call by its name, then its arguments (JSON, in pieces), then its end. */
+/* Callbacks, in order: text; a call by its name, then its arguments (JSON, in pieces), then its end. */
 struct tool_sink {
     void (*text)(void *arg, struct bytes text);
     void (*call)(void *arg, const char *name);

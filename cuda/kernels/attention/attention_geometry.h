@@ -37,7 +37,7 @@ struct attention_geometry {
     uint32_t padded;       /* dims */
     uint32_t value_stride; /* floats of a query in shared memory: eight rows of a product's meet by twos */
     uint32_t query_stride; /* halves, an odd number of 64 bytes; dims beyond `padded` are zero */
-    uint32_t rounds;       /* outputs are quantized by who makes them */
+    uint32_t rounds;       /* outputs are quantized by the kernel that makes them */
     uint32_t *n_items;
     struct attention_item *items; /* [max_rows + n_partials] */
     uint32_t *arrived;            /* [max_rows][n_units] of each tile's pieces */

@@ -177,7 +177,7 @@ __device__ static inline float fold_value(struct query_state state, float value,
     return state.before == 0 ? piece * state.piece : fmaf(value, state.before, piece * state.piece);
 }
 
-/* A score that is no number makes the sum so, and with it all that the query becomes. */
+/* A NaN score makes the sum NaN, and with it the query's whole output. */
 template <uint32_t QUERIES> __device__ static inline void weigh_piece(const struct attention_work<QUERIES> *w)
 {
     const uint32_t lane = threadIdx.x % SIMT_LANES, each = ATTENTION_PIECE / SIMT_LANES;
@@ -206,7 +206,7 @@ template <uint32_t QUERIES> __device__ static inline void weigh_piece(const stru
 
 #define DIM_TILES 4 /* right sides that a warp has at a time */
 
-/* Clears, of the values of 8 positions from `at` on, those that nobody sees. */
+/* Clears, of the values of 8 positions from `at` on, those that no query sees. */
 template <uint32_t QUERIES>
 __device__ static inline void hide_unseen(const struct attention_work<QUERIES> *w, uint32_t at,
                                           uint32_t values[4])

@@ -37,7 +37,7 @@
 #define KV_MOST     65504.0f                   /* of f16 */
 
 /* What is beyond the range of f16 becomes its largest number: an infinity would spoil rows that must not see
- * it, for nothing times infinity is no number. */
+ * it, because zero times infinity is NaN. */
 __device__ static inline float kv_cut(float x)
 {
     return x > KV_MOST ? KV_MOST : x < -KV_MOST ? -KV_MOST : x;

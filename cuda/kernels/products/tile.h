@@ -451,7 +451,8 @@ static __device__ __forceinline__ void wide_parts(const struct tile_task &task,
     sum_parts<WIDE_NB, Shape>(task, first, end, shared, place.w_row, place.x_row, take);
 }
 
-/* store(row, x_row, sum), for the outputs of lane 4 g + t, which who has registers to spare finds out before.
+/* store(row, x_row, sum), for the outputs of lane 4 g + t, which a caller with spare registers computes in
+ * advance.
  */
 template <class Store>
 static __device__ __forceinline__ void

@@ -140,8 +140,8 @@ __device__ static inline void count_drafts(const struct sampled_row *row, uint32
     }
 }
 
-/* Fills chunk[i] with the logit of id base + i; what is not finite is no candidate. All threads of the block;
- * it is complete when the function returns. Returns its size. */
+/* Fills chunk[i] with the logit of id base + i; what is not finite is not a candidate. All threads of the
+ * block; it is complete when the function returns. Returns its size. */
 __device__ static inline uint32_t take_chunk(const struct sampled_row *row, uint32_t base, float *chunk)
 {
     const uint32_t n = row->n_vocab - base < CANDIDATES_CHUNK ? row->n_vocab - base : CANDIDATES_CHUNK;

@@ -24,7 +24,7 @@ struct descent_shared {
     uint32_t digit, n;
 };
 
-/* f(logit, id) for every candidate, a thread each. f meets nobody. */
+/* f(logit, id) for every candidate, a thread each. f must not synchronize. */
 template <class F>
 __device__ static inline void each_candidate(const struct sampled_row *row, struct descent_shared *shared,
                                              F f)

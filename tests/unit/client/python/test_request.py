@@ -186,8 +186,8 @@ def test_a_key_is_read_from_all_that_holds_one(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("", "no public-key"), (CERTIFICATE.replace(PUBLIC, "short"), ":5: public-key has 5 characters"),
-     (CERTIFICATE.replace(PUBLIC[:2], "~~"), ":5: public-key is not Z85"), (CERTIFICATE[:-2], "quote of public-key"),
-     (CERTIFICATE + CERTIFICATE.split("curve\n")[1], ":6: duplicate public-key"), ("x" * 70000, "no CURVE certificate"),
+     (CERTIFICATE.replace(PUBLIC[:2], "~~"), ":5: public-key is not Z85"), (CERTIFICATE[:-2], "unterminated quote after public-key"),
+     (CERTIFICATE + CERTIFICATE.split("curve\n")[1], ":6: duplicate public-key"), ("x" * 70000, "not a CURVE certificate"),
      (f"other\n    public-key = {PUBLIC}\n", "no public-key")],
 )  # fmt: skip
 def test_a_certificate_that_is_none_is_refused_with_file_and_line(tmp_path, text, reason):

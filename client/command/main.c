@@ -24,7 +24,7 @@ static const struct verb verbs[] = {
     {"embed", "compute the embedding of a text", verb_embed},
     {"status", "show the workers of a pool and its totals", verb_status},
     {"top", "show the same every second", verb_top},
-    {"reload", "replace the processes of a running pool without interrupting service", verb_reload},
+    {"reload", "replace the processes of a running pool, which keeps serving", verb_reload},
     {"inspect", "show metadata, hyperparameters and tensors of a model file", verb_inspect},
     {"tokenize", "convert text on stdin to token ids", verb_tokenize},
     {"detokenize", "convert token ids on stdin to text", verb_detokenize},

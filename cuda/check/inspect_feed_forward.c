@@ -17,7 +17,7 @@ int inspect_activated_row(struct inspection *look, const char *kernel, uint32_t 
     int r = 0;
     for (uint32_t k = 0; k < n && r == 0; k++) {
         const double x = (double)(traits->gated ? gate : up)[at + k];
-        const double factor = traits->gated ? (double)up[at + k] : 1;
+        const double factor = traits->gated ? reference_factor(traits->activation, (double)up[at + k]) : 1;
         const double expected = reference_activation(traits->activation, x) * factor;
         const double found = (double)activated->values[at + k];
         look->expected[k] = found;

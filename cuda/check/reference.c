@@ -88,6 +88,25 @@ static double activation_relu_squared(double x)
     return x > 0 ? x * x : 0;
 }
 
+static double activation_swiglu_clamped(double x)
+{
+    x = fmin(x, 7);
+    return x / (1 + exp(-1.702 * x));
+}
+
+double reference_factor(enum activation activation, double up)
+{
+    switch (activation) {
+    case ACTIVATION_SILU:
+    case ACTIVATION_GELU:
+    case ACTIVATION_RELU_SQUARED:
+        return up;
+    case ACTIVATION_SWIGLU_CLAMPED:
+        return fmax(-7, fmin(up, 7)) + 1;
+    }
+    return (double)NAN;
+}
+
 double reference_activation(enum activation activation, double x)
 {
 #define CASE(name, id, words)                                                                                \

@@ -28,6 +28,8 @@ void reference_norm(const struct norm *norm, const struct model_tensor *vector, 
 void reference_row_of(const struct model_tensor *table, uint32_t row, float *ret_row);
 
 double reference_activation(enum activation activation, double x);
+/* What the activation of a gate is multiplied by. */
+double reference_factor(enum activation activation, double up);
 
 /* Turns a head, [dim], at a position; frequencies as rotary_frequencies makes them. */
 void reference_turn(const struct rotary *rotary, const double *frequencies, uint32_t position, double *head);

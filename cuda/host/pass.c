@@ -29,8 +29,10 @@
 #include "model/traits.h"
 
 /* What this pass does not execute: of all traits that there are. */
-#define MISSING TRAIT_BIT(TRAIT_SHARED_EXPERTS)
-TRAITS_ARE_KNOWN(26);
+#define MISSING                                                                                              \
+    (TRAIT_BIT(TRAIT_SHARED_EXPERTS) | TRAIT_BIT(TRAIT_QK_NORM_ALL) | TRAIT_BIT(TRAIT_QUERY_GROWTH) |        \
+     TRAIT_BIT(TRAIT_SINKS) | TRAIT_BIT(TRAIT_EXPERT_BIASES))
+TRAITS_ARE_KNOWN(31);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -383,8 +385,8 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
     expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)
         r = kernels_multiply(queue, &head, 1, &w->normed, &step);
-    if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))
-        r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_scale,
+    if (r == 0 && (params->logit_factor != 1 || params->logit_cap > 0))
+        r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_factor,
                            params->logit_cap, n);
     return seen(pass, r, PASS_LOGITS, 0);
 }

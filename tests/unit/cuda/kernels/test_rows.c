@@ -235,7 +235,8 @@ START_TEST(activations_are_those_of_the_description)
         const float *held_up = on_device(up, ROWS * in_stride * sizeof(float));
         struct device_activations out = make_out(stride);
         for (int has_gate = 0; has_gate < 2; has_gate++) {
-            const struct activate_step step = {activation, has_gate ? held : NULL, held_up, in_stride, n, out};
+            const struct activate_step step = {activation, has_gate ? held : NULL, held_up, in_stride, n,
+                                               out};
             ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
             const float *values = from_device(out.values, ROWS * stride * sizeof(float));
             for (uint32_t row = 0; row < ROWS; row++)

@@ -212,7 +212,8 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
                                   .n_experts_used = shape->n_experts_used ? shape->n_experts_used
                                                     : shape->n_experts    ? 2
                                                                           : 0,
-                                  .n_expert_ff = shape->n_expert_ff};
+                                  .n_expert_ff = shape->n_expert_ff,
+                                  .n_shared_ff = shape->n_shared_ff};
     snprintf(params.name, sizeof params.name, "%s %s, random weights", shape->name, mixture->name);
     return params;
 }

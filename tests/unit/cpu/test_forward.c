@@ -487,6 +487,7 @@ START_TEST(every_architecture_computes_what_its_description_says)
             shape.n_experts = 3 + random_u32() % 9;
             shape.n_experts_used = 1 + random_u32() % 3;
             shape.n_expert_ff = 5 + random_u32() % 30;
+            shape.n_shared_ff = round == 1 ? 3 + random_u32() % 60 : 0;
         }
         if (shape.tied && (architecture->biases & TENSOR_BIT(TENSOR_OUTPUT)))
             shape.tied = false;

@@ -342,7 +342,8 @@ static struct model *make_growing(void)
     struct synth_shape shape = small_shape;
     shape.architecture = "mistral3";
     struct model *growing = make_model(&shape, "Q8_0");
-    growing->layers[1].traits.query_growth = (struct query_growth){.factor = 0.7f, .span = 5};
+    growing->layers[0].traits.query_growth = (struct query_growth){.factor = 0.7f, .span = 5};
+    growing->layers[1].traits.query_growth = (struct query_growth){.factor = 0.3f, .span = 16384};
     return growing;
 }
 

@@ -366,6 +366,7 @@ START_TEST(a_sound_device_passes_with_models_of_every_family)
             : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
             : _i == 2 ? make_growing()
                       : make_of(_i == 3 ? "olmo2" : "smollm3");
+    model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
     for (int invariant = 0; invariant < 2; invariant++) {
         const struct backend_config sizes = {
             .n_slots = 3, .n_context = 600, .max_rows = 128, .invariant = invariant};
@@ -438,6 +439,24 @@ START_TEST(a_model_that_is_broken_does_not_speak_against_the_device)
         model->tensors[roles[i]].weight = sound;
         free(values);
     }
+    model_free(model);
+}
+END_TEST
+
+START_TEST(sinks_that_are_no_numbers_do_not_speak_against_the_device_either)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY, 1};
+    const struct synth_shape shape = experts_of("gpt-oss", 0);
+    struct error err;
+    model = make_model(&shape, "F32");
+    struct model_tensor *sinks = &model->layers[0].tensors[TENSOR_SINKS];
+    struct gguf_tensor broken = *sinks->weight;
+    ck_assert_uint_eq(broken.size, sizeof values);
+    broken.data = (const void *)values;
+    const struct gguf_tensor *sound = sinks->weight;
+    sinks->weight = &broken;
+    ck_assert_msg(open_with("QUERN_EAGER", "0", 2, 96, &err) == 0, "%s", err.text);
+    sinks->weight = sound;
     model_free(model);
 }
 END_TEST
@@ -517,6 +536,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 5);
     tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
+    tcase_add_test(tests, sinks_that_are_no_numbers_do_not_speak_against_the_device_either);
     tcase_add_loop_test(tests, a_model_that_is_broken_does_not_speak_against_the_device, 0, 2);
 }
 

@@ -34,25 +34,32 @@ size_t attention_scratch(const struct kv *kv, uint32_t group)
     return queries * SOFTMAX_FLOATS + kv->head_keys + kv->head_values + queries * kv->value_dim;
 }
 
+/* Query heads of one key/value head. */
+struct heads {
+    uint32_t first, n;
+};
+
 /* The softmax states come first: scratch is aligned for them. */
-static struct layout lay_out(const struct attention *attention, uint32_t n_queries, float *scratch)
+static struct layout lay_out(const struct attention *attention, const struct heads *heads, uint32_t n_rows,
+                             float *scratch)
 {
+    const uint32_t n_queries = n_rows * heads->n;
     const struct kv *kv = attention->kv;
     struct layout layout = {.softmax = (void *)scratch};
     layout.keys = scratch + (size_t)n_queries * SOFTMAX_FLOATS;
     layout.values = layout.keys + kv->head_keys;
     layout.sums = layout.values + kv->head_values;
     memset(layout.sums, 0, (size_t)n_queries * kv->value_dim * sizeof *layout.sums);
-    for (uint32_t i = 0; i < n_queries; i++)
+    for (uint32_t i = 0; i < n_queries; i++) {
         layout.softmax[i] =
             (struct running_softmax){.largest = -INFINITY, .values = layout.sums + (size_t)i * kv->value_dim};
+        if (attention->sinks) { /* the first that is met: it has a weight and no value */
+            layout.softmax[i].largest = attention->sinks[heads->first + i % heads->n];
+            layout.softmax[i].sum = 1;
+        }
+    }
     return layout;
 }
-
-/* Query heads of one key/value head. */
-struct heads {
-    uint32_t first, n;
-};
 
 /* The first position that a row at `position` sees. */
 static uint32_t first_seen(const struct attention *attention, uint32_t position)
@@ -112,7 +119,7 @@ void attention_run(const struct attention *attention, const struct attention_tas
     const uint32_t dim = kv->dim, kv_head = first_head / attention->group;
     const uint32_t *table = task->tables[kv->layers[attention->layer].group];
     const bool in_place = kv->type == BACKEND_KV_F16 && task->n_rows * n_heads <= kernels->attend_halves;
-    struct layout layout = lay_out(attention, task->n_rows * n_heads, scratch);
+    struct layout layout = lay_out(attention, &heads, task->n_rows, scratch);
     struct attended_block block = {.keys = in_place ? NULL : layout.keys,
                                    .values = in_place ? NULL : layout.values,
                                    .dim = dim,

@@ -29,9 +29,10 @@ struct attention {
     const struct kv *kv;
     const struct kernels *kernels;
     uint32_t layer;
-    uint32_t group;  /* query heads that share a key/value head */
-    uint32_t window; /* positions that a row sees, its own included; 0: all */
-    float cap;       /* of scores; 0: none */
+    uint32_t group;     /* query heads that share a key/value head */
+    uint32_t window;    /* positions that a row sees, its own included; 0: all */
+    float cap;          /* of scores; 0: none */
+    const float *sinks; /* [n_heads], a score of no position each; NULL: none */
 };
 
 /* Query heads first_head … first_head + n_heads − 1 of a task, all of one key/value head. What one makes does

@@ -93,9 +93,10 @@ void experts_gather(const struct experts_workspace *work, const struct activatio
 }
 
 void experts_combine(const struct experts_workspace *work, uint32_t n_used, uint32_t row, uint32_t n,
-                     float *out)
+                     bool add, float *out)
 {
-    memset(out, 0, n * sizeof *out);
+    if (!add)
+        memset(out, 0, n * sizeof *out);
     for (uint32_t k = 0; k < n_used; k++) {
         const size_t assignment = (size_t)row * n_used + k;
         const float *got = work->out + (size_t)work->places[assignment] * work->embd_stride;

@@ -45,8 +45,9 @@ void experts_group(struct experts_workspace *work, const struct layer_traits *tr
 void experts_gather(const struct experts_workspace *work, const struct activations *from, uint32_t row,
                     uint32_t place);
 
-/* out[0 … n − 1] = Σ weight · what the row got from its experts, best expert first. */
+/* out[0 … n − 1] = Σ weight · what the row got from its experts, best expert first; with `add`, added to what
+ * is there, which a shared expert has made. */
 void experts_combine(const struct experts_workspace *work, uint32_t n_used, uint32_t row, uint32_t n,
-                     float *out);
+                     bool add, float *out);
 
 #endif

@@ -11,7 +11,8 @@
  *
  * Where there are experts, what comes before gate and up and after down is
  *
- *   weights: router = scores  →  rows: choose  →  one thread: group assignments  →  places: gather  →  …
+ *   weights: router = scores, shared gate, up  →  (rows: activation  →  weights: shared down = delta  →)
+ *   rows: choose  →  one thread: group assignments  →  places: gather  →  …
  *   …  →  rows: combine = delta
  *
  * A parallel layer leaves out the second norm: gate and up read the first one's rows, which nothing has
@@ -21,6 +22,7 @@
 #include "cpu/forward.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,8 +37,8 @@
 #define SUM_COLUMNS 64
 
 /* What this pass does not execute: of all traits that there are. */
-#define MISSING TRAIT_BIT(TRAIT_SHARED_EXPERTS)
-TRAITS_ARE_KNOWN(26);
+#define MISSING 0
+TRAITS_ARE_KNOWN(31);
 
 int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -119,12 +121,31 @@ static void embed_row(const struct forward *forward, uint32_t row)
     }
 }
 
-static void norm_heads(const struct forward *forward, const struct norm *norm, const struct vector *vector,
-                       float *heads, uint32_t n_heads)
+static void norm_heads(const struct forward *forward, enum qk_norm kind, const struct norm *norm,
+                       const struct vector *vector, float *heads, uint32_t n_heads)
 {
-    uint32_t dim = forward->model->params.head_dim;
-    for (uint32_t h = 0; h < n_heads && vector->weight; h++, heads += dim)
-        normalize(forward->kernels, norm, vector, heads, dim, heads);
+    const uint32_t dim = forward->model->params.head_dim;
+    switch (kind) {
+    case QK_NORM_NONE:
+        return;
+    case QK_NORM_HEADS:
+        for (uint32_t h = 0; h < n_heads; h++, heads += dim)
+            normalize(forward->kernels, norm, vector, heads, dim, heads);
+        return;
+    case QK_NORM_ALL:
+        normalize(forward->kernels, norm, vector, heads, n_heads * dim, heads);
+        return;
+    }
+}
+
+/* What queries at a position are multiplied by. In double: the logarithm is small. */
+static float query_scale(const struct layer_traits *traits, uint32_t position)
+{
+    const struct query_growth *growth = &traits->query_growth;
+    if (growth->factor == 0)
+        return traits->attention_scale;
+    return (float)((double)traits->attention_scale *
+                   (1 + (double)growth->factor * log(1 + (double)(position / growth->span))));
 }
 
 static void store_row(const struct forward *forward, uint32_t row, uint32_t l)
@@ -138,11 +159,12 @@ static void store_row(const struct forward *forward, uint32_t row, uint32_t l)
     float *q = forward->q + (size_t)row * forward->q_stride;
     float *k = forward->k + (size_t)row * forward->kv_stride;
     const float *v = forward->v + (size_t)row * forward->kv_stride;
-    norm_heads(forward, &traits->norm, &layer->vectors[TENSOR_Q_NORM], q, params->n_heads);
-    norm_heads(forward, &traits->norm, &layer->vectors[TENSOR_K_NORM], k, params->n_kv_heads);
+    norm_heads(forward, traits->qk_norm, &traits->norm, &layer->vectors[TENSOR_Q_NORM], q, params->n_heads);
+    norm_heads(forward, traits->qk_norm, &traits->norm, &layer->vectors[TENSOR_K_NORM], k,
+               params->n_kv_heads);
     rotary_turn(&rotation->rotary, q, params->n_heads, params->head_dim, cos_sin);
     rotary_turn(&rotation->rotary, k, params->n_kv_heads, params->head_dim, cos_sin);
-    scale(q, params->n_heads * params->head_dim, traits->attention_scale);
+    scale(q, params->n_heads * params->head_dim, query_scale(traits, r->position));
     const uint32_t *table = r->tables[forward->kv->layers[l].group];
     kv_store(forward->kv, forward->kernels, table[r->position / KERNELS_TOKENS], l,
              r->position % KERNELS_TOKENS, k, v);
@@ -254,7 +276,8 @@ static void attention_half(struct forward *forward, uint32_t l, uint32_t index)
                                         .layer = l,
                                         .group = forward->model->params.n_heads / n_kv_heads,
                                         .window = traits->window,
-                                        .cap = traits->attention_cap};
+                                        .cap = traits->attention_cap,
+                                        .sinks = layer->vectors[TENSOR_SINKS].weight};
     const uint32_t group = attention.group, together = forward->heads_together,
                    n_parts = (group + together - 1) / together, n_each = n_kv_heads * n_parts;
     while (threads_claim(forward->threads, forward->n_tasks * n_each, 1, &i, &end)) {
@@ -299,6 +322,29 @@ static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t ind
     multiplier_share(&forward->multiplier, &output, 1, &forward->activated, index);
 }
 
+/* The shared expert's part behind its first products: it becomes the row's delta. */
+static void shared_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
+{
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows;
+    uint32_t i, end;
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        if (traits->parallel)
+            add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+        activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i);
+    }
+    end_phase(forward, index, "activation");
+
+    const struct product down = {&forward->weights->layers[l].matrices[TENSOR_SHARED_DOWN],
+                                 forward->delta,
+                                 forward->embd_stride,
+                                 n,
+                                 0,
+                                 0};
+    multiplier_share(&forward->multiplier, &down, 1, &forward->activated, index);
+    end_products(forward, index, "shared down", &down, 1);
+}
+
 /* Every row to the experts that the router chooses, every expert's rows together. */
 static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
 {
@@ -306,11 +352,17 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     const struct weights_layer *layer = &forward->weights->layers[l];
     const struct layer_traits *traits = &forward->model->layers[l].traits;
     const uint32_t n = forward->pass->n_rows, n_used = traits->experts.n_used;
+    const bool shared = traits->experts.n_shared_ff > 0;
     uint32_t i, end;
-    const struct product router = {
-        &layer->matrices[TENSOR_ROUTER], work->scores, work->scores_stride, n, 0, 0};
-    multiplier_share(&forward->multiplier, &router, 1, &forward->normed, index);
-    end_products(forward, index, "router", &router, 1);
+    const struct product inputs[] = {
+        {&layer->matrices[TENSOR_ROUTER], work->scores, work->scores_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_SHARED_UP], forward->up, forward->ff_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_SHARED_GATE], forward->gate, forward->ff_stride, n, 0, 0}};
+    const uint32_t n_inputs = !shared ? 1 : traits->gated ? 3 : 2;
+    multiplier_share(&forward->multiplier, inputs, n_inputs, &forward->normed, index);
+    end_products(forward, index, shared ? "router shared" : "router", inputs, n_inputs);
+    if (shared)
+        shared_feed_forward(forward, l, index);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
         experts_choose(&traits->experts, work->scores + (size_t)i * work->scores_stride,
@@ -336,9 +388,9 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     end_products(forward, index, "experts down", work->outputs, work->n_outputs);
 
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        if (traits->parallel)
+        if (traits->parallel && !shared)
             add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        experts_combine(work, n_used, i, forward->model->params.n_embd,
+        experts_combine(work, n_used, i, forward->model->params.n_embd, shared,
                         forward->delta + (size_t)i * forward->embd_stride);
     }
 }
@@ -364,7 +416,7 @@ static void feed_forward_half(struct forward *forward, uint32_t l, uint32_t inde
 static void finish_logits(const struct forward *forward, float *logits)
 {
     const struct model_params *params = &forward->model->params;
-    scale(logits, params->n_vocab, params->logit_scale);
+    scale(logits, params->n_vocab, params->logit_factor);
     if (params->logit_cap > 0)
         forward->kernels->soft_cap(logits, forward->vocab_stride, params->logit_cap);
 }

@@ -51,7 +51,7 @@ int matrix_describe(struct matrix *matrix, const struct model_tensor *from, stru
 
 static size_t bias_bytes(const struct matrix *matrix)
 {
-    return (size_t)matrix->n_groups * KERNELS_ROWS * sizeof *matrix->bias;
+    return (size_t)matrix->count * matrix->n_groups * KERNELS_ROWS * sizeof *matrix->bias;
 }
 
 void matrix_place(struct matrix *matrix, const struct model_tensor *from, struct placement *placement)
@@ -65,9 +65,10 @@ void matrix_place(struct matrix *matrix, const struct model_tensor *from, struct
 
 void matrix_copy_bias(struct matrix *matrix, const struct model_tensor *from)
 {
-    if (from->bias)
-        memcpy(matrix->bias, (const float *)from->bias->data + from->first_row,
-               matrix->n_rows * sizeof(float));
+    const float *bias = from->bias ? (const float *)from->bias->data + from->first_row : NULL;
+    for (uint32_t i = 0; bias && i < matrix->count; i++)
+        memcpy(matrix->bias + (size_t)i * matrix->n_groups * KERNELS_ROWS, bias + (size_t)i * matrix->n_rows,
+               matrix->n_rows * sizeof *bias);
 }
 
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros)
@@ -124,6 +125,8 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
     const struct matrix *matrix = product->matrix;
     const struct kernels *kernels = multiplier->kernels;
     const uint8_t *groups = matrix->groups + (size_t)product->index * matrix->n_groups * matrix->group_bytes;
+    const float *bias =
+        matrix->bias ? matrix->bias + (size_t)product->index * matrix->n_groups * KERNELS_ROWS : NULL;
     bool plain = matrix->packing->quantized && multiplier->float_activations;
     kernel_multiply *one = kernels->multiply[plain ? FORMAT_F32 : matrix->tensor->format];
     kernel_multiply *two = plain ? NULL : kernels->multiply_pair[matrix->tensor->format];
@@ -149,9 +152,9 @@ static void multiply_groups(const struct multiplier *multiplier, const struct cl
                 many(&group, row, tiled_rows);
             if (n > tiled_rows)
                 (n_groups == 2 ? two : one)(&group, row + tiled_rows, n - tiled_rows);
-            if (matrix->bias)
+            if (bias)
                 for (uint32_t i = row; i < row + n; i++)
-                    kernels->add(group.out + i * product->out_stride, matrix->bias + (size_t)g * KERNELS_ROWS,
+                    kernels->add(group.out + i * product->out_stride, bias + (size_t)g * KERNELS_ROWS,
                                  n_groups * KERNELS_ROWS);
         }
     }

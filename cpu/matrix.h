@@ -21,7 +21,7 @@ struct matrix {
     uint32_t n_groups;          /* of eight rows, of one; the last is filled up with zero rows */
     size_t group_bytes;
     uint8_t *groups; /* [count][n_groups][group_bytes] */
-    float *bias;     /* [n_groups · 8], or NULL; of the only one */
+    float *bias;     /* [count][n_groups · 8], or NULL */
 };
 
 /* What plays a role as a matrix that has no memory yet. -EINVAL names a format that cannot be multiplied. */

@@ -60,10 +60,16 @@ static float *place_floats(const struct gguf_tensor *tensor, float offset, struc
                           (uint64_t)added << 32 | FORMAT_F32);
 }
 
-static void place_vector(struct vector *vector, const struct model_tensor *from, const struct norm *norm,
+/* What is added to the elements of a vector: those of norms may have an offset. */
+static float offset_of(enum tensor_role role, const struct norm *norm)
+{
+    return role == TENSOR_SINKS ? 0 : norm->offset;
+}
+
+static void place_vector(struct vector *vector, const struct model_tensor *from, float offset,
                          struct placement *placement)
 {
-    vector->weight = place_floats(from->weight, norm->offset, placement);
+    vector->weight = place_floats(from->weight, offset, placement);
     vector->bias = from->bias ? place_floats(from->bias, 0, placement) : NULL;
 }
 
@@ -80,14 +86,16 @@ static void place_all(struct weights *weights, const struct model *model, struct
             const struct model_layer *layer = &model->layers[l];
             const struct model_tensor *tensor = &layer->tensors[role];
             if (tensor->weight && tensor_is_vector(role))
-                place_vector(&weights->layers[l].vectors[role], tensor, &layer->traits.norm, placement);
+                place_vector(&weights->layers[l].vectors[role], tensor, offset_of(role, &layer->traits.norm),
+                             placement);
             else if (tensor->weight)
                 matrix_place(&weights->layers[l].matrices[role], tensor, placement);
         }
     matrix_place(&weights->output, &model->tensors[TENSOR_OUTPUT], placement);
     place_table(&weights->embedding, placement);
     place_table(&weights->positions, placement);
-    place_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], &model->output_norm, placement);
+    place_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset,
+                 placement);
 }
 
 /* ---- packing ---- */
@@ -179,10 +187,9 @@ static void convert(const struct gguf_tensor *tensor, float offset, const float 
         floats[i] += offset;
 }
 
-static void convert_vector(const struct vector *vector, const struct model_tensor *from,
-                           const struct norm *norm)
+static void convert_vector(const struct vector *vector, const struct model_tensor *from, float offset)
 {
-    convert(from->weight, norm->offset, vector->weight);
+    convert(from->weight, offset, vector->weight);
     if (from->bias)
         convert(from->bias, 0, vector->bias);
 }
@@ -195,12 +202,13 @@ static void convert_all(struct weights *weights, const struct model *model)
             const struct model_layer *layer = &model->layers[l];
             const struct model_tensor *tensor = &layer->tensors[role];
             if (tensor->weight && tensor_is_vector(role))
-                convert_vector(&weights->layers[l].vectors[role], tensor, &layer->traits.norm);
+                convert_vector(&weights->layers[l].vectors[role], tensor,
+                               offset_of(role, &layer->traits.norm));
             else if (tensor->weight)
                 matrix_copy_bias(&weights->layers[l].matrices[role], tensor);
         }
     matrix_copy_bias(&weights->output, &model->tensors[TENSOR_OUTPUT]);
-    convert_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], &model->output_norm);
+    convert_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset);
 }
 
 static int pack(struct weights *weights, const struct model *model, struct threads *threads,

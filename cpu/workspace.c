@@ -84,7 +84,7 @@ static int take_scratch(struct forward *forward, struct memory *memory, bool flo
 
 /* What the pieces of a workspace's layers are wide enough for. */
 struct widths {
-    uint32_t n_ff;                           /* of layers without experts; 0: there are none */
+    uint32_t n_ff; /* of layers without experts and of shared ones; 0: there are none */
     uint32_t n_experts, n_used, n_expert_ff; /* 0: no layer has experts */
 };
 
@@ -99,9 +99,10 @@ static struct widths widths_of(const struct model *model)
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
         const struct experts *experts = &model->layers[l].traits.experts;
         if (experts->n == 0) {
-            widths.n_ff = model->params.n_ff;
+            widths.n_ff = larger(widths.n_ff, model->params.n_ff);
             continue;
         }
+        widths.n_ff = larger(widths.n_ff, experts->n_shared_ff);
         widths.n_experts = larger(widths.n_experts, experts->n);
         widths.n_used = larger(widths.n_used, experts->n_used);
         widths.n_expert_ff = larger(widths.n_expert_ff, experts->n_ff);

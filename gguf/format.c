@@ -36,6 +36,7 @@ static const struct format_traits traits[FORMAT_LIMIT] = {
     [29] = {"IQ1_M", 256, 56, NULL, NULL},
     [34] = {"TQ1_0", 256, 54, NULL, NULL},
     [35] = {"TQ2_0", 256, 66, NULL, NULL},
+    [40] = {"NVFP4", 64, 36, NULL, NULL},
 };
 
 const struct format_traits *format_traits(uint32_t number)

@@ -37,7 +37,11 @@ struct architecture {
     bool fused_qkv;             /* queries, keys and values may come in one tensor */
     bool fused_gate_up;         /* gate and up come in one tensor */
     bool positions;             /* learned, added to the embedding */
-    bool always_experts;        /* its files must say how many there are */
+    bool ffn_norm_named_post;   /* the norm before the feed-forward is called post_attention_norm */
+    bool logits_divided;        /* by logit_scale, which its files must say */
+    bool query_growth;   /* its files may say how queries grow, and what share YaRN's magnitude lacks */
+    bool rope_switch;    /* rope.scaling.finetuned false: nothing turns */
+    bool always_experts; /* its files must say how many there are */
 
     /* Completes the hyperparameters; NULL when there is nothing to complete. */
     void (*complete)(struct model_params *params);
@@ -50,6 +54,12 @@ extern const struct architecture architecture_qwen2, architecture_qwen3, archite
 extern const struct architecture architecture_gemma2, architecture_gemma3;
 extern const struct architecture architecture_phi2, architecture_phi3;
 extern const struct architecture architecture_gpt2;
+extern const struct architecture architecture_gpt_oss;
+extern const struct architecture architecture_mistral3;
+extern const struct architecture architecture_smollm3;
+extern const struct architecture architecture_granite, architecture_granitemoe;
+extern const struct architecture architecture_olmo2;
+extern const struct architecture architecture_seed_oss;
 
 /* The registry, ended by NULL. */
 extern const struct architecture *const architectures[];

@@ -7,11 +7,23 @@
 
 /* architecture.h says how to add one. The first is what synth makes when it is not told. */
 const struct architecture *const architectures[] = {
-    &architecture_llama,  &architecture_qwen2,
-    &architecture_qwen3,  &architecture_qwen3moe,
-    &architecture_gemma2, &architecture_gemma3,
-    &architecture_phi2,   &architecture_phi3,
-    &architecture_gpt2,   NULL,
+    &architecture_llama,
+    &architecture_qwen2,
+    &architecture_qwen3,
+    &architecture_qwen3moe,
+    &architecture_gemma2,
+    &architecture_gemma3,
+    &architecture_phi2,
+    &architecture_phi3,
+    &architecture_gpt2,
+    &architecture_gpt_oss,
+    &architecture_mistral3,
+    &architecture_smollm3,
+    &architecture_granite,
+    &architecture_granitemoe,
+    &architecture_olmo2,
+    &architecture_seed_oss,
+    NULL,
 };
 
 const struct architecture *architecture_by_name(struct bytes name)
@@ -22,11 +34,14 @@ const struct architecture *architecture_by_name(struct bytes name)
     return NULL;
 }
 
-/* What YaRN's authors found: attention grows flatter with the length, and larger scores make up for it. */
+/* What YaRN's authors found: attention grows flatter with the length, and larger scores make up for it. Some
+ * models were trained with a share of that: `multiplier` is what their scores have already. */
 static float magnitude(const struct model_params *params)
 {
-    bool stretched = params->rope_scaling == ROTARY_YARN && params->rope_factor > 1;
-    return params->rope_attention_factor * (stretched ? 1 + 0.1f * logf(params->rope_factor) : 1);
+    if (params->rope_scaling != ROTARY_YARN || !(params->rope_factor > 1))
+        return params->rope_attention_factor;
+    const float grown = 0.1f * logf(params->rope_factor), multiplier = params->rope_log_multiplier;
+    return params->rope_attention_factor * (1 + grown) / (1 + multiplier * grown);
 }
 
 struct layer_traits architecture_layer(const struct architecture *architecture,
@@ -35,6 +50,8 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
     struct layer_traits layer = architecture->layer;
     layer.norm.epsilon = params->norm_epsilon;
     layer.residual_scale = params->residual_scale;
+    if (params->rope_off)
+        layer.rotary.kind = ROTARY_NONE;
     if (layer.rotary.kind != ROTARY_NONE) {
         if (params->rope_halves)
             layer.rotary.kind = ROTARY_HALVES;
@@ -53,8 +70,11 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
     layer.window = params->window;
     layer.experts.n = params->n_experts;
     layer.experts.n_used = params->n_experts_used;
-    layer.experts.n_shared = params->n_shared_experts;
     layer.experts.n_ff = params->n_expert_ff;
+    layer.experts.n_shared_ff = params->n_shared_ff;
+    if (params->query_growth > 0)
+        layer.query_growth =
+            (struct query_growth){params->query_growth, model_params_trained_context(params)};
     if (architecture->describe)
         architecture->describe(params, i, &layer);
     return layer;
@@ -68,7 +88,9 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer)
         roles |= TENSOR_BIT(TENSOR_ATTENTION_NORM) | (layer->parallel ? 0 : TENSOR_BIT(TENSOR_FFN_NORM));
     if (layer->norm_place & NORM_AFTER)
         roles |= TENSOR_BIT(TENSOR_ATTENTION_POST_NORM) | TENSOR_BIT(TENSOR_FFN_POST_NORM);
-    if (layer->qk_norm)
+    if (layer->sinks)
+        roles |= TENSOR_BIT(TENSOR_SINKS);
+    if (layer->qk_norm != QK_NORM_NONE)
         roles |= TENSOR_BIT(TENSOR_Q_NORM) | TENSOR_BIT(TENSOR_K_NORM);
     if (layer->experts.n == 0) {
         roles |= TENSOR_BIT(TENSOR_UP) | TENSOR_BIT(TENSOR_DOWN);
@@ -77,7 +99,7 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer)
     }
     roles |= TENSOR_BIT(TENSOR_ROUTER) | TENSOR_BIT(TENSOR_EXPERT_UPS) | TENSOR_BIT(TENSOR_EXPERT_DOWNS);
     roles |= layer->gated ? TENSOR_BIT(TENSOR_EXPERT_GATES) : 0;
-    if (layer->experts.n_shared > 0)
+    if (layer->experts.n_shared_ff > 0)
         roles |= TENSOR_BIT(TENSOR_SHARED_UP) | TENSOR_BIT(TENSOR_SHARED_DOWN) |
                  (layer->gated ? TENSOR_BIT(TENSOR_SHARED_GATE) : 0);
     return roles;
@@ -95,5 +117,7 @@ tensor_set architecture_layer_tensors(const struct architecture *architecture,
     tensor_set roles = architecture_layer_roles(layer);
     if (architecture->fused_qkv)
         roles = fuse(roles, TENSOR_QKV);
+    if (architecture->ffn_norm_named_post)
+        roles = fuse(roles, TENSOR_NAMED_POST_NORM);
     return architecture->fused_gate_up ? fuse(roles, TENSOR_GATE_UP) : roles;
 }

@@ -45,6 +45,9 @@ enum pooling_kind {
 /* "mean", "cls", …; "mean" for POOLING_UNSAID, which is treated so. */
 const char *pooling_name(enum pooling_kind pooling);
 
+/* Layers of which a file can list a property one by one. */
+#define MODEL_LISTED_LAYERS 512
+
 struct model_params {
     char architecture[32]; /* as the file names it */
     char name[128];        /* general.name, or the file's base name */
@@ -56,21 +59,34 @@ struct model_params {
     uint32_t n_kv_heads; /* divides n_heads */
     uint32_t head_dim;   /* of queries, keys and values alike */
     uint32_t n_ff;
-    float embedding_scale, logit_scale; /* 1: none */
-    float logit_cap;                    /* c: logits become c · tanh(logit / c); 0: none */
+    float embedding_scale; /* 1: none */
+    float logit_scale;     /* as the file gives it; 1: none */
+    float logit_factor;    /* what logits are multiplied by: logit_scale, or 1 / logit_scale */
+    float logit_cap;       /* c: logits become c · tanh(logit / c); 0: none */
 
     /* As the file gives them; which layers they hold for is the layers' own matter. */
     float norm_epsilon;
     float attention_scale; /* 0: 1 / √head_dim */
     float attention_cap, residual_scale;
     uint32_t window;
+    /* Bit i set: layer i sees its window only. Where the file has no list, none is set and window_period is
+     * what it says or 0. */
+    uint64_t window_layers[MODEL_LISTED_LAYERS / 64];
+    bool windows_listed;
+    uint32_t window_period;
     uint32_t rope_dims;
     float rope_base, rope_factor;
+    float rope_window_base; /* of layers with a window; 0: rope_base */
     float rope_attention_factor, rope_fast_turns, rope_slow_turns;
+    float rope_log_multiplier; /* YaRN's magnitude is that of the factor over that of this share of it; 0: of
+                                  1 */
     uint32_t rope_trained_context; /* 0: n_context */
+    float query_growth;            /* struct query_growth */
     uint32_t n_experts, n_experts_used, n_shared_experts, n_expert_ff;
+    uint32_t n_shared_ff; /* width of all shared experts together */
     enum rotary_scaling rope_scaling;
     bool rope_halves; /* halves turn, even where the architecture's files have pairs */
+    bool rope_off;    /* nothing turns */
     enum pooling_kind pooling;
 };
 
@@ -103,11 +119,25 @@ struct rotary {
 };
 
 /* A row goes to the n_used experts that the router scores best; what they give is summed, weighted by the
- * softmax of those scores. Shared ones get every row. */
+ * softmax of those scores. A shared expert gets every row, and what it gives is added. */
 struct experts {
     uint32_t n; /* 0: a plain feed-forward half */
-    uint32_t n_used, n_shared;
-    uint32_t n_ff;
+    uint32_t n_used;
+    uint32_t n_ff;        /* width of one */
+    uint32_t n_shared_ff; /* width of the shared one; 0: there is none */
+};
+
+/* Which vectors of queries and keys are normed before they turn. */
+enum qk_norm {
+    QK_NORM_NONE,
+    QK_NORM_HEADS, /* each head by itself, all with the same weights */
+    QK_NORM_ALL    /* all heads together */
+};
+
+/* A query at position p is multiplied by 1 + factor · ln(1 + ⌊p / span⌋). */
+struct query_growth {
+    float factor; /* 0: none */
+    uint32_t span;
 };
 
 struct layer_traits {
@@ -117,7 +147,9 @@ struct layer_traits {
     float residual_scale;
 
     struct rotary rotary;
-    bool qk_norm; /* each head of queries and keys is normed, before it turns */
+    enum qk_norm qk_norm;
+    struct query_growth query_growth;
+    bool sinks; /* each head has a score that belongs to no position and takes its part of the softmax */
     float attention_scale;
     float attention_cap; /* c: scores become c · tanh(score / c); 0: none */
     uint32_t window;     /* positions that a token sees, its own included; 0: all before it */

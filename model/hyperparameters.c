@@ -33,6 +33,7 @@ enum kind {
     REAL_OR_OFF,
     EPSILON_RMS, /* a REAL of models with that kind of norm */
     EPSILON_LAYER,
+    GROWTH,    /* a REAL_OR_OFF of architectures whose queries may grow; of others it must be 0 */
     FOR_OTHERS /* a count, written for other programs and not read */
 };
 
@@ -56,33 +57,37 @@ static const struct key {
     KEY("attention.key_length", head_dim, COUNT, false),
     KEY("attention.value_length", head_dim, FOR_OTHERS, false), /* read apart: it must be the same */
     KEY("attention.sliding_window", window, COUNT_OR_OFF, false),
-    KEY("attention.scale", attention_scale, REAL, false),
+    KEY("attention.scale", attention_scale, REAL_OR_OFF, false),
     KEY("attn_logit_softcapping", attention_cap, REAL_OR_OFF, false),
     KEY("final_logit_softcapping", logit_cap, REAL_OR_OFF, false),
     KEY("attention.layer_norm_rms_epsilon", norm_epsilon, EPSILON_RMS, true),
     KEY("attention.layer_norm_epsilon", norm_epsilon, EPSILON_LAYER, true),
     KEY("rope.dimension_count", rope_dims, COUNT, false),
     KEY("rope.freq_base", rope_base, REAL, false),
+    KEY("rope.freq_base_swa", rope_window_base, REAL, false),
     KEY("rope.scaling.original_context_length", rope_trained_context, COUNT_OR_OFF, false),
     KEY("rope.scaling.attn_factor", rope_attention_factor, REAL, false),
     KEY("rope.scaling.yarn_beta_fast", rope_fast_turns, REAL, false),
     KEY("rope.scaling.yarn_beta_slow", rope_slow_turns, REAL, false),
-    KEY("embedding_scale", embedding_scale, REAL, false),
-    KEY("residual_scale", residual_scale, REAL, false),
-    KEY("logit_scale", logit_scale, REAL, false),
+    KEY("embedding_scale", embedding_scale, REAL_OR_OFF, false),
+    KEY("residual_scale", residual_scale, REAL_OR_OFF, false),
+    KEY("logit_scale", logit_scale, REAL_OR_OFF, false),
     KEY("pooling_type", pooling, COUNT_OR_OFF, false), /* an enum of as many bytes */
     KEY("expert_count", n_experts, COUNT_OR_OFF, false),
     KEY("expert_used_count", n_experts_used, COUNT_OR_OFF, false),
     KEY("expert_shared_count", n_shared_experts, COUNT_OR_OFF, false),
     KEY("expert_feed_forward_length", n_expert_ff, COUNT, false),
+    KEY("expert_shared_feed_forward_length", n_shared_ff, COUNT_OR_OFF, false),
+    KEY("attention.temperature_scale", query_growth, GROWTH, false),
+    KEY("rope.scaling.yarn_log_multiplier", rope_log_multiplier, GROWTH, false),
 #undef KEY
 };
 #define N_KEYS (sizeof keys / sizeof keys[0])
 
 /* Keys of computations that no description can say, unless they are 0 or false. */
 static const char *const unknown[] = {"attention.max_alibi_bias", "attention.clamp_kqv",
-                                      "attention.q_lora_rank",    "attention.kv_lora_rank",
-                                      "expert_group_count",       "rope.scaling.yarn_log_multiplier"};
+                                      "attention.q_lora_rank", "attention.kv_lora_rank",
+                                      "expert_group_count"};
 
 struct source {
     const struct gguf *gguf;
@@ -103,7 +108,8 @@ static void *field_of(struct model_params *params, const struct key *key)
 
 static bool is_real(enum kind kind)
 {
-    return kind == REAL || kind == REAL_OR_OFF || kind == EPSILON_RMS || kind == EPSILON_LAYER;
+    return kind == REAL || kind == REAL_OR_OFF || kind == EPSILON_RMS || kind == EPSILON_LAYER ||
+           kind == GROWTH;
 }
 
 /* Does this architecture have the key at all? */
@@ -153,7 +159,7 @@ static int read_keys(const struct source *source, const struct architecture *arc
         const struct key *key = &keys[i];
         if (key->kind == FOR_OTHERS || !applies(key, architecture))
             continue;
-        bool may_be_off = key->kind == COUNT_OR_OFF || key->kind == REAL_OR_OFF;
+        bool may_be_off = key->kind == COUNT_OR_OFF || key->kind == REAL_OR_OFF || key->kind == GROWTH;
         int r = is_real(key->kind) ? read_real(source, key->name, may_be_off, field_of(params, key))
                                    : read_count(source, key->name, may_be_off, field_of(params, key));
         if (r == GGUF_E_MISSING && key->required)
@@ -161,6 +167,10 @@ static int read_keys(const struct source *source, const struct architecture *arc
                              key->name);
         if (r < 0)
             return r;
+        if (r == 0 && key->kind == GROWTH && !architecture->query_growth &&
+            *(float *)field_of(params, key) != 0)
+            return error_set(source->err, -EINVAL, "hyperparameter %s.%s is not supported",
+                             source->architecture, key->name);
     }
     return 0;
 }
@@ -179,7 +189,8 @@ static int refuse_unknown(const struct source *source)
     return 0;
 }
 
-/* Experts are weighted by the softmax of the scores of those chosen, and by nothing else. */
+/* Experts are weighted by the softmax of the scores of those chosen, and by nothing else: a softmax over all
+ * that is scaled to 1 for those chosen (1) and a softmax over those chosen (3) are the same. */
 static int refuse_other_gates(const struct source *source)
 {
     char key[96];
@@ -188,9 +199,10 @@ static int refuse_other_gates(const struct source *source)
     bool normed = true;
     int r = gguf_u32(source->gguf, full_key(source->architecture, "expert_gating_func", key), &gating,
                      source->err);
-    if (r >= 0 && gating > 1) /* 0: as the architecture does */
+    if (r >= 0 && gating > 1 && gating != 3) /* 0: as the architecture does */
         return error_set(source->err, -EINVAL,
-                         "hyperparameter %s is %" PRIu32 "; only 1 (softmax) is supported", key, gating);
+                         "hyperparameter %s is %" PRIu32 "; only 1 and 3 (softmax) are supported", key,
+                         gating);
     if (r >= 0)
         r = gguf_f32(source->gguf, full_key(source->architecture, "expert_weights_scale", key), &scale,
                      source->err);
@@ -265,6 +277,46 @@ static int read_rope_halves(const struct source *source, struct model_params *pa
     char key[96];
     int r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_HALVES, key),
                       &params->rope_halves, source->err);
+    return r < 0 ? r : 0;
+}
+
+/* Which layers see a window only: a list of bools, one for each, or a period. */
+static int read_windows(const struct source *source, struct model_params *params)
+{
+    char key[96];
+    full_key(source->architecture, "attention.sliding_window_pattern", key);
+    const struct gguf_value *list = gguf_find(source->gguf, key);
+    if (!list)
+        return 0;
+    if (list->type != GGUF_ARRAY) {
+        int r = gguf_u32(source->gguf, key, &params->window_period, source->err);
+        return r < 0 ? r : 0;
+    }
+    if (list->array.type != GGUF_BOOL || list->array.n != params->n_layers)
+        return error_set(source->err, -EINVAL,
+                         "hyperparameter %s: a bool for each of %" PRIu32 " layers is needed", key,
+                         params->n_layers);
+    if (list->array.n > MODEL_LISTED_LAYERS)
+        return error_out_of_range(source->err, -EINVAL, "number of layers", (int64_t)list->array.n, 1,
+                                  MODEL_LISTED_LAYERS);
+    params->windows_listed = true;
+    for (uint32_t i = 0; i < params->n_layers; i++)
+        if (gguf_array_int(list, i))
+            params->window_layers[i / 64] |= 1ull << (i % 64);
+    return 0;
+}
+
+/* Some files switch rotation off by a key that others carry without a meaning. */
+static int read_rope_switch(const struct source *source, const struct architecture *architecture,
+                            struct model_params *params)
+{
+    char key[96];
+    bool turns = true;
+    int r = 0;
+    if (architecture->rope_switch)
+        r = gguf_bool(source->gguf, full_key(source->architecture, "rope.scaling.finetuned", key), &turns,
+                      source->err);
+    params->rope_off = !turns;
     return r < 0 ? r : 0;
 }
 
@@ -356,7 +408,11 @@ static int complete_experts(const struct architecture *architecture, struct mode
                          " experts cannot be used",
                          architecture->name, params->n_experts_used, params->n_experts);
     int r = check_width("experts", params->n_experts, params->n_expert_ff, err);
-    return r < 0 ? r : check_width("shared experts", params->n_shared_experts, params->n_expert_ff, err);
+    if (r == 0)
+        r = check_width("shared experts", params->n_shared_experts, params->n_expert_ff, err);
+    if (r == 0 && params->n_shared_ff == 0)
+        params->n_shared_ff = params->n_shared_experts * params->n_expert_ff;
+    return r;
 }
 
 int hyperparameters_complete(const struct architecture *architecture, struct model_params *params,
@@ -366,8 +422,11 @@ int hyperparameters_complete(const struct architecture *architecture, struct mod
         params->embedding_scale = 1;
     if (params->residual_scale == 0)
         params->residual_scale = 1;
+    if (params->logit_scale == 0 && architecture->logits_divided)
+        return error_set(err, -EINVAL, "hyperparameter %s.logit_scale is missing or 0", architecture->name);
     if (params->logit_scale == 0)
         params->logit_scale = 1;
+    params->logit_factor = architecture->logits_divided ? 1 / params->logit_scale : params->logit_scale;
     int r = complete_heads(params, err);
     if (r == 0)
         r = complete_rope(architecture, params, err);
@@ -433,6 +492,10 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
         r = read_rope_scaling(&source, &params);
     if (r == 0)
         r = read_rope_halves(&source, &params);
+    if (r == 0)
+        r = read_rope_switch(&source, architecture, &params);
+    if (r == 0)
+        r = read_windows(&source, &params);
     if (r == 0)
         r = refuse_other_gates(&source);
     if (r == 0)

@@ -12,10 +12,12 @@
  * tests NORM_KINDS        switches in both backends ROTARY_KINDS      the same ROTARY_SCALINGS
  * model/frequencies.c; the id is the name that files have for it */
 
-#define ACTIVATIONS(ROW)                                                                                     \
-    ROW(SILU, silu, "SiLU")                                                                                  \
-    ROW(GELU, gelu, "GELU") /* its approximation by tanh */                                                  \
-    ROW(RELU_SQUARED, relu_squared, "squared ReLU")
+#define ACTIVATIONS(ROW)                                                                                       \
+    ROW(SILU, silu, "SiLU")                                                                                    \
+    ROW(GELU, gelu, "GELU") /* its approximation by tanh */                                                    \
+    ROW(RELU_SQUARED, relu_squared, "squared ReLU")                                                            \
+    ROW(SWIGLU_CLAMPED, swiglu_clamped, "clamped SwiGLU") /* min(x, 7) σ(1.702 x) · (up clipped to ±7, + 1) \
+                                                           */
 
 #define NORM_KINDS(ROW)                                                                                      \
     ROW(RMS, rms, "RMS norms")     /* x / √(mean x² + epsilon) · weight */                               \

@@ -72,11 +72,26 @@ static int check_matrix(const struct finder *finder, const char *name, const str
     return 0;
 }
 
-/* The tensor of a role and its bias; `parts` are the roles it is shared by, or itself. */
-static int find(struct finder *finder, enum tensor_role role, uint32_t layer, const struct experts *experts,
-                tensor_set parts, struct model_tensor *ret_tensor)
+/* Of experts: a row for each. */
+static int check_biases(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
+                        const struct tensor_shape *shape)
 {
-    struct tensor_shape shape = tensor_shape(finder->params, experts, role);
+    if (tensor->n_dims != 2 || tensor->dims[0] != shape->rows || tensor->dims[1] != shape->count)
+        return error_set(finder->err, -EINVAL,
+                         "tensor %s has %" PRIu64 " rows of %" PRIu64 ", %" PRIu32 " of %" PRIu32
+                         " are needed",
+                         name, tensor->dims[1], tensor->dims[0], shape->count, shape->rows);
+    if (tensor->format != FORMAT_F32)
+        return error_set(finder->err, -EINVAL, "tensor %s has format %s, F32 is needed", name,
+                         format_traits(tensor->format)->name);
+    return 0;
+}
+
+/* The tensor of a role and its bias; `parts` are the roles it is shared by, or itself. */
+static int find(struct finder *finder, enum tensor_role role, uint32_t layer,
+                const struct layer_traits *traits, tensor_set parts, struct model_tensor *ret_tensor)
+{
+    struct tensor_shape shape = tensor_shape(finder->params, traits, role);
     bool vector = tensor_is_vector(role);
     char name[TENSOR_NAME_SIZE];
     struct model_tensor found = {
@@ -90,7 +105,8 @@ static int find(struct finder *finder, enum tensor_role role, uint32_t layer, co
     if (r == 0 && (architecture->biases | architecture->optional_biases) & parts) {
         found.bias = take(finder, tensor_name(role, layer, true, name));
         if (found.bias)
-            r = check_vector(finder, name, found.bias, vector ? shape.columns : shape.rows);
+            r = shape.count > 1 ? check_biases(finder, name, found.bias, &shape)
+                                : check_vector(finder, name, found.bias, vector ? shape.columns : shape.rows);
         else if (architecture->biases & parts)
             r = error_set(finder->err, -EINVAL, "tensor %s is missing", name);
     }
@@ -104,7 +120,7 @@ static int find_role(struct finder *finder, enum tensor_role role, uint32_t i, s
 {
     struct model_tensor tensor;
     tensor_set parts = tensor_parts(role);
-    int r = find(finder, role, i, &layer->traits.experts, parts, &tensor);
+    int r = find(finder, role, i, &layer->traits, parts, &tensor);
     if (r < 0)
         return r;
     if (parts == TENSOR_BIT(role)) {
@@ -115,7 +131,9 @@ static int find_role(struct finder *finder, enum tensor_role role, uint32_t i, s
         if (!(parts & TENSOR_BIT(part)))
             continue;
         layer->tensors[part] = tensor;
-        layer->tensors[part].rows = tensor_shape(finder->params, NULL, part).rows;
+        if (tensor_is_vector(part))
+            continue;
+        layer->tensors[part].rows = tensor_shape(finder->params, &layer->traits, part).rows;
         tensor.first_row += layer->tensors[part].rows;
     }
     return 0;
@@ -225,7 +243,7 @@ static int refuse_leftovers(const struct finder *finder)
 static int check_layer_count(const struct finder *finder, size_t n_tensors)
 {
     struct layer_traits first = architecture_layer(finder->architecture, finder->params, 0);
-    int least = __builtin_popcount(architecture_layer_tensors(finder->architecture, &first));
+    int least = __builtin_popcountll(architecture_layer_tensors(finder->architecture, &first));
     if (finder->params->n_layers > n_tensors / (size_t)least)
         return error_set(finder->err, -EINVAL,
                          "%s.block_count is %" PRIu32 ", but there are only %zu tensors",

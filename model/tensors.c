@@ -16,10 +16,12 @@ enum extent {
     EMBD,
     VOCAB,
     CONTEXT,
-    QUERIES,  /* of all heads */
-    KEYS,     /* of all key/value heads */
-    ALL_QKV,  /* queries, keys and values */
-    HEAD,     /* of one */
+    QUERIES,    /* of all heads */
+    KEYS,       /* of all key/value heads */
+    ALL_QKV,    /* queries, keys and values */
+    HEADS,      /* one for each head of queries */
+    QUERY_NORM, /* of one head, or of all */
+    KEY_NORM,
     ROTARIES, /* pairs that turn */
     FF,
     TWO_FF,
@@ -43,10 +45,12 @@ static const struct role {
     [TENSOR_ATTENTION_NORM] = {"attn_norm", NONE, EMBD, false},
     [TENSOR_QKV] = {"attn_qkv", ALL_QKV, EMBD, false},
     [TENSOR_Q] = {"attn_q", QUERIES, EMBD, false},
-    [TENSOR_Q_NORM] = {"attn_q_norm", NONE, HEAD, false},
+    [TENSOR_Q_NORM] = {"attn_q_norm", NONE, QUERY_NORM, false},
     [TENSOR_K] = {"attn_k", KEYS, EMBD, false},
-    [TENSOR_K_NORM] = {"attn_k_norm", NONE, HEAD, false},
+    [TENSOR_K_NORM] = {"attn_k_norm", NONE, KEY_NORM, false},
     [TENSOR_V] = {"attn_v", KEYS, EMBD, false},
+    [TENSOR_SINKS] = {"attn_sinks", NONE, HEADS, false},
+    [TENSOR_NAMED_POST_NORM] = {"post_attention_norm", NONE, EMBD, false},
     [TENSOR_ATTENTION_OUTPUT] = {"attn_output", EMBD, QUERIES, false},
     [TENSOR_ATTENTION_POST_NORM] = {"post_attention_norm", NONE, EMBD, false},
     [TENSOR_FFN_NORM] = {"ffn_norm", NONE, EMBD, false},
@@ -67,9 +71,11 @@ static const struct role {
 _Static_assert(TENSOR_ROLES <= 8 * sizeof(tensor_set), "a set has a bit for each role");
 
 /* Hyperparameters have been checked: no product of these overflows. */
-static uint32_t extent_of(const struct model_params *params, const struct experts *experts,
+static uint32_t extent_of(const struct model_params *params, const struct layer_traits *traits,
                           enum extent extent)
 {
+    const struct experts none = {0}, *experts = traits ? &traits->experts : &none;
+    const bool whole = traits && traits->qk_norm == QK_NORM_ALL;
     const uint32_t queries = params->n_heads * params->head_dim, keys = params->n_kv_heads * params->head_dim;
     const uint32_t extents[] = {
         [NONE] = 0,
@@ -79,26 +85,26 @@ static uint32_t extent_of(const struct model_params *params, const struct expert
         [QUERIES] = queries,
         [KEYS] = keys,
         [ALL_QKV] = queries + 2 * keys,
-        [HEAD] = params->head_dim,
+        [HEADS] = params->n_heads,
+        [QUERY_NORM] = whole ? queries : params->head_dim,
+        [KEY_NORM] = whole ? keys : params->head_dim,
         [ROTARIES] = params->rope_dims / 2,
         [FF] = params->n_ff,
         [TWO_FF] = 2 * params->n_ff,
         [EXPERTS] = experts->n,
         [EXPERT_FF] = experts->n_ff,
-        [SHARED_FF] = experts->n_ff * experts->n_shared,
+        [SHARED_FF] = experts->n_shared_ff,
     };
     return extents[extent];
 }
 
-struct tensor_shape tensor_shape(const struct model_params *params, const struct experts *experts,
+struct tensor_shape tensor_shape(const struct model_params *params, const struct layer_traits *traits,
                                  enum tensor_role role)
 {
-    static const struct experts none;
     const struct role *r = &roles[role];
-    experts = experts ? experts : &none;
-    return (struct tensor_shape){.rows = extent_of(params, experts, r->rows),
-                                 .columns = extent_of(params, experts, r->columns),
-                                 .count = r->each_expert ? experts->n : 1};
+    return (struct tensor_shape){.rows = extent_of(params, traits, r->rows),
+                                 .columns = extent_of(params, traits, r->columns),
+                                 .count = r->each_expert ? extent_of(params, traits, EXPERTS) : 1};
 }
 
 bool tensor_is_vector(enum tensor_role role)
@@ -112,6 +118,8 @@ tensor_set tensor_parts(enum tensor_role role)
         return TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V);
     if (role == TENSOR_GATE_UP)
         return TENSOR_BIT(TENSOR_GATE) | TENSOR_BIT(TENSOR_UP);
+    if (role == TENSOR_NAMED_POST_NORM)
+        return TENSOR_BIT(TENSOR_FFN_NORM);
     return TENSOR_BIT(role);
 }
 

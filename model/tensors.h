@@ -27,7 +27,9 @@ enum tensor_role {
     TENSOR_K,
     TENSOR_K_NORM,
     TENSOR_V,
+    TENSOR_SINKS,
     TENSOR_ATTENTION_OUTPUT,
+    TENSOR_NAMED_POST_NORM, /* the norm before the feed-forward, of files that call it one after attention */
     TENSOR_ATTENTION_POST_NORM,
     TENSOR_FFN_NORM,
     TENSOR_GATE_UP, /* gate, then up */
@@ -47,13 +49,14 @@ enum tensor_role {
 };
 
 /* Sets of roles. */
-typedef uint32_t tensor_set;
+typedef uint64_t tensor_set;
 #define TENSOR_BIT(role) ((tensor_set)1 << (role))
 
 /* What plays a role: a tensor, or some rows of one that several roles share. A vector is one row. */
 struct model_tensor {
     const struct gguf_tensor *weight; /* NULL: the model has none */
-    const struct gguf_tensor *bias; /* F32, an element for each row of `weight`; of a norm for each column */
+    const struct gguf_tensor *bias; /* F32, an element for each row of `weight`; of a norm for each column; of
+                                     * experts [count][rows] */
     uint32_t first_row;             /* in weight and bias */
     uint32_t rows, columns;         /* outputs, inputs */
     uint32_t count;                 /* of such matrices, one after the other: experts; else 1 */
@@ -63,8 +66,9 @@ struct tensor_shape {
     uint32_t rows, columns, count; /* rows 0: a vector */
 };
 
-/* The shape that a role has in a model of these hyperparameters. */
-struct tensor_shape tensor_shape(const struct model_params *params, const struct experts *experts,
+/* The shape that a role has in a model of these hyperparameters, in a layer of these traits (NULL: of the
+ * model's own roles). */
+struct tensor_shape tensor_shape(const struct model_params *params, const struct layer_traits *traits,
                                  enum tensor_role role);
 
 /* Is it one number for each input or output (norms, factors), and so F32 whatever the matrices are? */

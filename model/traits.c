@@ -42,7 +42,8 @@ static trait_set traits_of_tensors(const struct model_tensor *tensors, int n)
     trait_set traits = 0;
     for (int role = 0; role < n; role++)
         if (tensors[role].weight)
-            traits |= when(tensors[role].bias != NULL, TRAIT_BIASES) |
+            traits |= when(tensors[role].bias != NULL,
+                           tensors[role].count > 1 ? TRAIT_EXPERT_BIASES : TRAIT_BIASES) |
                       when(tensors[role].first_row > 0, TRAIT_SLICES);
     return traits;
 }
@@ -55,10 +56,12 @@ static trait_set traits_of_layer(const struct model_layer *layer)
            when(t->residual_scale != 1, TRAIT_SCALES) |
            when(t->rotary.kind != ROTARY_NONE, rotaries[t->rotary.kind]) |
            when(t->rotary.scaling != ROTARY_UNSCALED, scalings[t->rotary.scaling]) |
-           when(t->qk_norm, TRAIT_QK_NORM) | when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) |
-           when(t->window > 0, TRAIT_WINDOW) | TRAIT_BIT(activations[t->activation]) |
-           when(!t->gated, TRAIT_UNGATED) | when(t->experts.n > 0, TRAIT_EXPERTS) |
-           when(t->experts.n_shared > 0, TRAIT_SHARED_EXPERTS);
+           when(t->qk_norm == QK_NORM_HEADS, TRAIT_QK_NORM) |
+           when(t->qk_norm == QK_NORM_ALL, TRAIT_QK_NORM_ALL) |
+           when(t->query_growth.factor != 0, TRAIT_QUERY_GROWTH) | when(t->sinks, TRAIT_SINKS) |
+           when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW) |
+           TRAIT_BIT(activations[t->activation]) | when(!t->gated, TRAIT_UNGATED) |
+           when(t->experts.n > 0, TRAIT_EXPERTS) | when(t->experts.n_shared_ff > 0, TRAIT_SHARED_EXPERTS);
 }
 
 trait_set model_traits(const struct model *model)
@@ -68,7 +71,7 @@ trait_set model_traits(const struct model *model)
                        traits_of_tensors(model->tensors, TENSOR_LAYER_ROLES) |
                        when(model->tensors[TENSOR_POSITIONS].weight, TRAIT_POSITIONS) |
                        when(params->logit_cap > 0, TRAIT_LOGIT_CAP) |
-                       when(params->embedding_scale != 1 || params->logit_scale != 1, TRAIT_SCALES);
+                       when(params->embedding_scale != 1 || params->logit_factor != 1, TRAIT_SCALES);
     for (uint32_t i = 0; i < params->n_layers; i++)
         traits |= traits_of_layer(&model->layers[i]);
     return traits;

@@ -15,6 +15,9 @@
     ROW(POSITIONS, "learned positions")                                                                      \
     ROW(BIASES, "biases")                                                                                    \
     ROW(QK_NORM, "norms of queries and keys")                                                                \
+    ROW(QK_NORM_ALL, "norms over all heads of queries and keys")                                             \
+    ROW(QUERY_GROWTH, "queries that grow with their position")                                               \
+    ROW(SINKS, "attention sinks")                                                                            \
     ROW(WINDOW, "attention within a window")                                                                 \
     ROW(ATTENTION_CAP, "soft caps of attention scores")                                                      \
     ROW(LOGIT_CAP, "soft caps of logits")                                                                    \
@@ -22,6 +25,7 @@
     ROW(UNGATED, "feed-forward without a gate")                                                              \
     ROW(SLICES, "tensors that several roles share")                                                          \
     ROW(EXPERTS, "mixtures of experts")                                                                      \
+    ROW(EXPERT_BIASES, "biases of experts")                                                                  \
     ROW(SHARED_EXPERTS, "experts that every token goes to")
 
 #define PLAIN(name, words)           TRAIT_##name,

@@ -38,6 +38,7 @@ void LANES_NAMED(layer_norm)(const float *x, const float *weight, const float *b
 void LANES_NAMED(silu)(const float *x, const float *factor, uint32_t n, float *out);
 void LANES_NAMED(gelu)(const float *x, const float *factor, uint32_t n, float *out);
 void LANES_NAMED(relu_squared)(const float *x, const float *factor, uint32_t n, float *out);
+void LANES_NAMED(swiglu_clamped)(const float *x, const float *factor, uint32_t n, float *out);
 void LANES_NAMED(soft_cap)(float *x, uint32_t n, float cap);
 void LANES_NAMED(add)(float *x, const float *y, uint32_t n);
 void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out);

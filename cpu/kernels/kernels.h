@@ -109,7 +109,8 @@ struct kernels {
                        float *out);
 
     /* By activation: out = activation(x) · factor, n a multiple of 8; factor may be NULL: 1. SiLU is
-     * x / (1 + e^−x); GELU its approximation by tanh, which is what models are trained with. */
+     * x / (1 + e^−x); GELU its approximation by tanh, which is what models are trained with; clamped SwiGLU
+     * changes both (model/kinds.h). */
     void (*activate[KINDS_OF(ACTIVATIONS)])(const float *x, const float *factor, uint32_t n, float *out);
 
     /* x = cap · tanh(x / cap), n a multiple of 8. */

@@ -131,6 +131,23 @@ void LANES_NAMED(relu_squared)(const float *x, const float *factor, uint32_t n, 
     }
 }
 
+/* The gate clamped from above, the factor on both sides; an ungated one is its own. */
+void LANES_NAMED(swiglu_clamped)(const float *x, const float *factor, uint32_t n, float *out)
+{
+    f32x8 one = f32x8_splat(1), limit = f32x8_splat(7), steep = f32x8_splat(-1.702f);
+    for (uint32_t i = 0; i < n; i += 8) {
+        f32x8 v = f32x8_load(x + i);
+        v = f32x8_select(v > limit, limit, v);
+        v = v / (one + f32x8_exp(v * steep));
+        if (factor) {
+            f32x8 up = f32x8_load(factor + i);
+            up = f32x8_select(up > limit, limit, f32x8_select(up < -limit, -limit, up));
+            v *= up + one;
+        }
+        f32x8_store(out + i, v);
+    }
+}
+
 void LANES_NAMED(soft_cap)(float *x, uint32_t n, float cap)
 {
     for (uint32_t i = 0; i < n; i += 8)

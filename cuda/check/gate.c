@@ -309,6 +309,14 @@ static int run_behind(struct gate *gate, uint32_t first, uint32_t n)
     return r;
 }
 
+/* Queries of a model grow from positions on that are beyond any check: here they do within its positions. */
+static void grow_early(struct kinds *kinds)
+{
+    for (uint32_t k = 0; k < kinds->n; k++)
+        if (kinds->model_layers[k].traits.query_growth.factor != 0)
+            kinds->model_layers[k].traits.query_growth.span = BACKEND_BLOCK_TOKENS;
+}
+
 /* What the prompt is too short for: sequences of several pieces, and steps of more rows than the tiles of
  * products and of attention have. One layer of each kind stands for all, so that it costs no more the deeper
  * the model is. */
@@ -323,6 +331,7 @@ static int check_far(struct gate *gate)
     if (n == 0 || (n <= SMALL_ROWS && first + n < ATTENTION_PIECE))
         return 0;
     kinds_init(&kinds, whole);
+    grow_early(&kinds);
     gate->pass = &kinds.pass;
     steps->pass = &kinds.pass;
     inspection_turn_to(&gate->look, &kinds.pass, kinds.layers);

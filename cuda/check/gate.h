@@ -12,8 +12,9 @@
  *
  * That is 40 rows, and few positions. So there is a second prompt, of 72 rows, and a decode behind it, from
  * position 448 on, where attention goes over three pieces; keys and values before it are made up. It goes
- * through one layer of each kind (kinds.h), and is inspected as the first was. Where a step, the context or
- * the KV blocks are smaller it is as large as they are, and left out where it would ask nothing new.
+ * through one layer of each kind (kinds.h), and is inspected as the first was; queries that grow do so there,
+ * however far the model's wait. Where a step, the context or the KV blocks are smaller it is as large as they
+ * are, and left out where it would ask nothing new.
  *
  * Not asked here, but by scripts/gpu-check: log probabilities, masks, drafts, more outputs of a matrix than a
  * few. */

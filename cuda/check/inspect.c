@@ -231,6 +231,7 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
     look->expert_up = take(look, w->experts.ff_stride, sizeof(float));
     look->expert_out = take(look, w->embd_stride, sizeof(float));
     take_held(look, w->experts.ff_stride, &look->expert_activated);
+    look->shared = take(look, (size_t)INSPECTION_PICKED * w->embd_stride, sizeof(float));
     look->keys = take(look, pool, sizeof(float));
     look->values = take(look, pool, sizeof(float));
     look->logits = take(look, w->vocab_stride, sizeof(float));

@@ -45,6 +45,7 @@ struct inspection {
     /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one assignment */
     float *scores, *expert_gate, *expert_up, *expert_out;
     struct held expert_activated;
+    float *shared;        /* what the shared expert gave the picked rows, [INSPECTION_PICKED][stride] */
     float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
     float *logits;        /* of the last row */
     float *weights;       /* the reference's scratch, as the next three */

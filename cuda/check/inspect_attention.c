@@ -24,16 +24,29 @@ int inspect_qkv(struct inspection *look, uint32_t layer)
                                          w->kv_stride);
 }
 
-/* A head as the products have made it, normed and turned, times `scale`, into look->expected. */
+/* A row's heads as the products have made them, normed where that is done to all n numbers together, into
+ * look->more. */
+static void norm_row(struct inspection *look, uint32_t layer, enum tensor_role norm, const float *heads,
+                     uint32_t n)
+{
+    const struct model_layer *from = &look->model->layers[layer];
+    for (uint32_t i = 0; i < n; i++)
+        look->more[i] = (double)heads[i];
+    if (from->traits.qk_norm == QK_NORM_ALL)
+        reference_norm(&from->traits.norm, &from->tensors[norm], look->more, n, look->weights, look->more);
+}
+
+/* One of those heads, normed where each is by itself, and turned, times `scale`, into look->expected. */
 static void turn(struct inspection *look, uint32_t layer, enum tensor_role norm, uint32_t position,
-                 const float *head, double scale)
+                 uint32_t head, double scale)
 {
     const struct model_layer *from = &look->model->layers[layer];
     const uint32_t dim = look->model->params.head_dim;
     for (uint32_t d = 0; d < dim; d++)
-        look->expected[d] = (double)head[d];
-    const struct norm plain = {from->traits.norm.kind, from->traits.norm.epsilon, from->traits.norm.offset};
-    reference_norm(&plain, &from->tensors[norm], look->expected, dim, look->weights, look->expected);
+        look->expected[d] = look->more[head * dim + d];
+    if (from->traits.qk_norm == QK_NORM_HEADS)
+        reference_norm(&from->traits.norm, &from->tensors[norm], look->expected, dim, look->weights,
+                       look->expected);
     reference_turn(&from->traits.rotary, look->frequencies, position, look->expected);
     for (uint32_t d = 0; d < dim; d++)
         look->expected[d] *= scale;
@@ -44,19 +57,22 @@ static int check_turned(struct inspection *look, uint32_t layer, uint32_t i)
 {
     const struct model_params *params = &look->model->params;
     const struct workspace *w = look->pass->workspace;
+    const struct layer_traits *traits = &look->model->layers[layer].traits;
     const uint32_t dim = params->head_dim, position = look->first + look->picked[i];
-    const struct inspect_site site = {"heads", NULL, layer, look->picked[i], OFF_ROW};
+    const char *kernel = traits->qk_norm == QK_NORM_ALL ? "heads_of_row" : "heads";
+    const struct inspect_site site = {kernel, NULL, layer, look->picked[i], OFF_ROW};
     int r = 0;
+    norm_row(look, layer, TENSOR_Q_NORM, look->q + (size_t)i * w->q_stride, params->n_heads * dim);
     for (uint32_t head = 0; head < params->n_heads && r == 0; head++) {
         const size_t at = (size_t)i * w->q_stride + head * dim;
-        turn(look, layer, TENSOR_Q_NORM, position, look->q + at,
-             (double)look->model->layers[layer].traits.attention_scale);
+        turn(look, layer, TENSOR_Q_NORM, position, head, reference_query_scale(traits, position));
         r = inspect_compare(look, &site, look->turned + at, look->expected, dim);
     }
+    norm_row(look, layer, TENSOR_K_NORM, look->k + (size_t)i * w->kv_stride, params->n_kv_heads * dim);
     for (uint32_t head = 0; head < params->n_kv_heads && r == 0; head++) {
         const size_t from = (size_t)i * w->kv_stride + head * dim;
         const size_t to = (size_t)position * params->n_kv_heads * dim + head * dim;
-        turn(look, layer, TENSOR_K_NORM, position, look->k + from, 1);
+        turn(look, layer, TENSOR_K_NORM, position, head, 1);
         r = inspect_stored(look, &site, look->keys + to);
         for (uint32_t d = 0; d < dim; d++)
             look->expected[d] = (double)look->v[from + d];
@@ -85,6 +101,8 @@ int inspect_attention(struct inspection *look, uint32_t layer)
     const struct layer_traits *traits = &look->model->layers[layer].traits;
     const uint32_t dim = params->head_dim, n = params->n_heads * dim;
     int r = inspect_bring_activations(look, &look->pass->workspace->attended, &look->attended);
+    if (traits->sinks)
+        reference_row_of(&look->model->layers[layer].tensors[TENSOR_SINKS], 0, look->weights);
     for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
         const struct inspect_site site = {"attention", NULL, layer, look->picked[i], OFF_ATTENTION};
         const float *found = look->attended.values + (size_t)i * look->attended.stride;
@@ -96,7 +114,9 @@ int inspect_attention(struct inspection *look, uint32_t layer)
                                                           .stride = params->n_kv_heads * dim,
                                                           .position = look->first + look->picked[i],
                                                           .window = traits->window,
-                                                          .cap = traits->attention_cap};
+                                                          .cap = traits->attention_cap,
+                                                          .sink = traits->sinks ? look->weights + at / dim
+                                                                                : NULL};
             const float *query = look->turned + (size_t)i * look->pass->workspace->q_stride + at;
             const double size = reference_attend(&attention, query, look->expected);
             for (uint32_t d = 0; d < dim && r == 0; d++)

@@ -201,8 +201,8 @@ static int check_output(struct inspection *look, const struct inspect_site *site
     const struct model_params *params = &look->model->params;
     double size, expected = reference_product(site->tensor, output, x, look->weights, &size);
     if (site->tensor == &look->model->tensors[TENSOR_OUTPUT]) {
-        expected *= (double)params->logit_scale;
-        size *= fabs((double)params->logit_scale);
+        expected *= (double)params->logit_factor;
+        size *= fabs((double)params->logit_factor);
         if (params->logit_cap > 0)
             expected = (double)params->logit_cap * tanh(expected / (double)params->logit_cap);
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Mixtures of experts: the router, the experts it chooses, and the products of each assignment of a picked
- * row. An assignment is looked at as if it was the pass's one picked row, whose number is then the
- * assignment's. */
+ * row, and the shared expert, which is looked at as a half without experts. An assignment is looked at as if
+ * it was the pass's one picked row, whose number is then the assignment's. */
 
 #include "cuda/check/inspect_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cuda/check/inspect_compare.h"
 #include "cuda/check/reference.h"
@@ -130,6 +131,8 @@ int inspect_experts(struct inspection *look, uint32_t layer)
     if (r == 0)
         r = inspect_product(look, "multiply", &from->tensors[TENSOR_ROUTER], &look->normed, look->scores,
                             w->scores_stride);
+    if (r == 0 && !look->broken && from->traits.experts.n_shared_ff > 0)
+        r = inspect_shared(look, layer);
     for (uint32_t i = 0; i < look->n_picked && r == 0 && !look->broken; i++) {
         const struct held x = held_row(&look->normed, i);
         struct choice choice;
@@ -162,17 +165,31 @@ static int check_got(struct inspection *look, uint32_t layer, uint32_t expert, d
     return r;
 }
 
+/* What the shared expert gave the picked rows, into look->shared: zeros where there is none. */
+static int bring_shared(struct inspection *look, uint32_t layer)
+{
+    const struct workspace *w = look->pass->workspace;
+    if (look->model->layers[layer].traits.experts.n_shared_ff == 0) {
+        memset(look->shared, 0, (size_t)INSPECTION_PICKED * w->embd_stride * sizeof *look->shared);
+        return 0;
+    }
+    int r = inspect_bring_rows(look, w->experts.shared, w->embd_stride * sizeof(float), look->shared);
+    return r < 0 ? r
+                 : inspect_layer_product(look, "multiply", layer, TENSOR_SHARED_DOWN, &look->activated,
+                                         look->shared, w->embd_stride);
+}
+
 int inspect_mixture(struct inspection *look, uint32_t layer)
 {
     const uint32_t n_used = look->model->layers[layer].traits.experts.n_used;
     const uint32_t n = look->model->params.n_embd, stride = look->pass->workspace->embd_stride;
-    int r = 0;
+    int r = bring_shared(look, layer);
     for (uint32_t i = 0; i < look->n_picked && r == 0 && !look->broken; i++) {
         const struct inspect_site site = {"combine_experts", NULL, layer, look->picked[i], OFF_ROW};
         struct choice choice;
         r = bring_choice(look, layer, i, &choice);
         for (uint32_t c = 0; c < n; c++)
-            look->expected[c] = 0;
+            look->expected[c] = (double)look->shared[(size_t)i * stride + c];
         for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
             const struct picked_before before = pick_assignment(look, n_used, i, k);
             r = check_got(look, layer, choice.experts[k], (double)choice.weights[k]);

@@ -21,6 +21,7 @@ int inspect_stored(struct inspection *look, const struct inspect_site *site, con
 
 /* inspect_feed_forward.c */
 int inspect_activate(struct inspection *look, uint32_t layer); /* gate, up and activation */
+int inspect_shared(struct inspection *look, uint32_t layer);   /* the same of a shared expert */
 
 /* Picked row i of what a kernel made of the gate and up of picked rows, of n columns. */
 int inspect_activated_row(struct inspection *look, const char *kernel, uint32_t layer, uint32_t i,
@@ -28,6 +29,6 @@ int inspect_activated_row(struct inspection *look, const char *kernel, uint32_t 
 
 /* inspect_experts.c */
 int inspect_experts(struct inspection *look, uint32_t layer); /* choice, gate, up and activation */
-int inspect_mixture(struct inspection *look, uint32_t layer); /* down, and the sum: delta, which is held */
+int inspect_mixture(struct inspection *look, uint32_t layer); /* downs, and the sum: delta, which is held */
 
 #endif

@@ -85,7 +85,26 @@ static double activation_gelu(double x)
 
 static double activation_relu_squared(double x)
 {
-    return x > 0 ? x * x : 0;
+    return x < 0 ? 0 : x * x; /* what is no number stays so */
+}
+
+static double activation_swiglu_clamped(double x)
+{
+    x = x > 7 ? 7 : x;
+    return x / (1 + exp(-1.702 * x));
+}
+
+double reference_factor(enum activation activation, double up)
+{
+    switch (activation) {
+    case ACTIVATION_SILU:
+    case ACTIVATION_GELU:
+    case ACTIVATION_RELU_SQUARED:
+        return up;
+    case ACTIVATION_SWIGLU_CLAMPED:
+        return (up > 7 ? 7 : up < -7 ? -7 : up) + 1;
+    }
+    return (double)NAN;
 }
 
 double reference_activation(enum activation activation, double x)
@@ -126,6 +145,15 @@ void reference_turn(const struct rotary *rotary, const double *frequencies, uint
     }
 }
 
+double reference_query_scale(const struct layer_traits *traits, uint32_t position)
+{
+    const struct query_growth *growth = &traits->query_growth;
+    const double scale = (double)traits->attention_scale;
+    return growth->factor == 0
+               ? scale
+               : scale * (1 + (double)growth->factor * log(1 + floor((double)position / growth->span)));
+}
+
 static double score(const struct reference_attention *attention, const float *query, uint32_t position)
 {
     const float *key = attention->keys + (size_t)position * attention->stride;
@@ -143,6 +171,10 @@ double reference_attend(const struct reference_attention *attention, const float
     double largest = -INFINITY, sum = 0, size = 0;
     for (uint32_t p = first; p < end; p++)
         largest = fmax(largest, score(attention, query, p));
+    if (attention->sink) { /* has a weight and no value */
+        largest = fmax(largest, (double)*attention->sink);
+        sum = exp((double)*attention->sink - largest);
+    }
     memset(ret_out, 0, dim * sizeof *ret_out);
     for (uint32_t p = first; p < end; p++) {
         const float *value = attention->values + (size_t)p * attention->stride;

@@ -28,16 +28,23 @@ void reference_norm(const struct norm *norm, const struct model_tensor *vector, 
 void reference_row_of(const struct model_tensor *table, uint32_t row, float *ret_row);
 
 double reference_activation(enum activation activation, double x);
+/* What the activation of a gate is multiplied by. */
+double reference_factor(enum activation activation, double up);
 
 /* Turns a head, [dim], at a position; frequencies as rotary_frequencies makes them. */
 void reference_turn(const struct rotary *rotary, const double *frequencies, uint32_t position, double *head);
 
+/* What the queries of a layer are multiplied by at a position. */
+double reference_query_scale(const struct layer_traits *traits, uint32_t position);
+
 /* Attention of one query over keys and values of positions 0 … position, each [dim], `stride` floats apart.
- * The query is turned and scaled. Returns the largest magnitude of the values that it sees. */
+ * The query is turned and scaled; `sink` is its head's, NULL: none. Returns the largest magnitude of the
+ * values that it sees. */
 struct reference_attention {
     const float *keys, *values;
     uint32_t dim, stride, position, window;
     float cap;
+    const float *sink;
 };
 double reference_attend(const struct reference_attention *attention, const float *query, double *ret_out);
 

@@ -15,6 +15,9 @@
  *
  *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
  *
+ * A shared expert is a feed-forward half of its own beside them: gate, up and activation behind the choice,
+ * down before the experts', and what it gives is the sum's first term.
+ *
  * Of steps with many rows the layers' products may be a library's (library_products.h); norms and activations
  * are launches of their own then.
  *
@@ -29,8 +32,8 @@
 #include "model/traits.h"
 
 /* What this pass does not execute: of all traits that there are. */
-#define MISSING TRAIT_BIT(TRAIT_SHARED_EXPERTS)
-TRAITS_ARE_KNOWN(26);
+#define MISSING 0
+TRAITS_ARE_KNOWN(31);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -172,7 +175,9 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                      .norm = {.kind = traits->norm.kind, .epsilon = traits->norm.epsilon},
                                      .q_norm = layer->vectors[TENSOR_Q_NORM],
                                      .k_norm = layer->vectors[TENSOR_K_NORM],
+                                     .norms_row = traits->qk_norm == QK_NORM_ALL,
                                      .rotary = traits->rotary,
+                                     .growth = traits->query_growth,
                                      .frequencies = layer->frequencies,
                                      .attention_scale = traits->attention_scale,
                                      .kv = pass->pools->kv[at->group]};
@@ -181,6 +186,7 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                              .layer = at->place,
                                              .window = traits->window,
                                              .cap = traits->attention_cap,
+                                             .sinks = layer->vectors[TENSOR_SINKS].weight,
                                              .kv = pass->pools->kv[at->group],
                                              .out = w->attended,
                                              .scratch = w->attention};
@@ -210,6 +216,26 @@ static int end_attention(const struct pass *pass, struct device_stream *queue, u
     return seen(pass, r, PASS_ATTENTION_OUTPUT, l);
 }
 
+static int multiply_activate(const struct pass *pass, struct device_stream *queue,
+                             const struct layer_traits *traits, const struct device_product *gate,
+                             const struct device_product *up, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_product both[] = {*gate, *up}, *products = traits->gated ? both : both + 1;
+    const struct activate_step activate = {
+        traits->activation, traits->gated ? gate->out : NULL, up->out, up->out_stride, up->matrix->n_rows,
+        w->activated};
+    const struct multiply_step step = products_of(pass, n_rows);
+    const struct device_matrix *const matrices[] = {up->matrix, gate->matrix};
+    expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
+    if (!pass_is_large(pass, n_rows))
+        return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
+    int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
+    return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
+}
+
+/* ---- experts ---- */
+
 /* A layer's assignments, in the workspace's memory. */
 static struct device_assignments assignments_of(const struct pass *pass, uint32_t l)
 {
@@ -218,6 +244,16 @@ static struct device_assignments assignments_of(const struct pass *pass, uint32_
     assignments.n_experts = experts->n;
     assignments.n_used = experts->n_used;
     return assignments;
+}
+
+/* The shared expert up to what its last product reads, in the place of a layer without experts. */
+static int activate_shared(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_layer *layer = &pass->weights->layers[l];
+    const struct device_product gate = {&layer->matrices[TENSOR_SHARED_GATE], w->gate, w->ff_stride};
+    const struct device_product up = {&layer->matrices[TENSOR_SHARED_UP], w->up, w->ff_stride};
+    return multiply_activate(pass, queue, &pass->model->layers[l].traits, &gate, &up, n_rows);
 }
 
 /* Up to what the experts' last product reads. */
@@ -243,6 +279,8 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
     if (r == 0)
         r = kernels_choose(queue, &assignments, experts->scores, experts->scores_stride, pass->memory.rows,
                            n_rows, pass->invariant);
+    if (r == 0 && traits->experts.n_shared_ff > 0)
+        r = activate_shared(pass, queue, l, n_rows);
     expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
     if (r == 0)
         r = kernels_multiply_experts(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &assignments,
@@ -252,36 +290,32 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
     return seen(pass, r, PASS_ACTIVATE, l);
 }
 
-/* What a row got from its experts: delta. */
+/* What a row got from its experts, and from the shared one: delta. */
 static int sum_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
+    const struct device_layer *layer = &pass->weights->layers[l];
     const struct device_assignments assignments = assignments_of(pass, l);
-    const struct device_product down = {&pass->weights->layers[l].matrices[TENSOR_EXPERT_DOWNS],
-                                        w->experts.out, w->embd_stride};
+    const struct device_product down = {&layer->matrices[TENSOR_EXPERT_DOWNS], w->experts.out,
+                                        w->embd_stride};
+    const struct device_product shared = {&layer->matrices[TENSOR_SHARED_DOWN], w->experts.shared,
+                                          w->embd_stride};
+    const bool any_shared = pass->model->layers[l].traits.experts.n_shared_ff > 0;
     const struct multiply_step step = products_of(pass, n_rows);
+    int r = 0;
+    if (any_shared) {
+        expect_weights(queue, &shared.matrix, 1, 1);
+        r = multiply(pass, queue, &shared, 1, &w->activated, n_rows);
+    }
     expect_weights(queue, &down.matrix, 1, experts_read(&assignments, n_rows));
-    int r = kernels_multiply_experts(queue, &down, 1, &w->experts.activated, false, &assignments, &step);
+    if (r == 0)
+        r = kernels_multiply_experts(queue, &down, 1, &w->experts.activated, false, &assignments, &step);
     return r < 0 ? r
-                 : kernels_combine(queue, &assignments, w->experts.out, w->embd_stride,
-                                   pass->model->params.n_embd, w->delta, n_rows);
+                 : kernels_combine(queue, &assignments, w->experts.out, any_shared ? w->experts.shared : NULL,
+                                   w->embd_stride, pass->model->params.n_embd, w->delta, n_rows);
 }
 
-static int multiply_activate(const struct pass *pass, struct device_stream *queue,
-                             const struct layer_traits *traits, const struct device_product *gate,
-                             const struct device_product *up, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct device_product both[] = {*gate, *up}, *products = traits->gated ? both : both + 1;
-    const struct activate_step activate = {
-        traits->activation, traits->gated ? gate->out : NULL, up->out, up->out_stride, up->matrix->n_rows,
-        w->activated};
-    const struct multiply_step step = products_of(pass, n_rows);
-    if (!pass_is_large(pass, n_rows))
-        return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
-    int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
-    return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
-}
+/* ---- feed-forward ---- */
 
 static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
@@ -292,8 +326,6 @@ static int activate(const struct pass *pass, struct device_stream *queue, uint32
         return activate_experts(pass, queue, l, n_rows);
     const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
     const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
-    const struct device_matrix *const matrices[] = {up.matrix, gate.matrix};
-    expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
     return seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
 }
 
@@ -384,8 +416,8 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
     expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)
         r = kernels_multiply(queue, &head, 1, &w->normed, &step);
-    if (r == 0 && (params->logit_scale != 1 || params->logit_cap > 0))
-        r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_scale,
+    if (r == 0 && (params->logit_factor != 1 || params->logit_cap > 0))
+        r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_factor,
                            params->logit_cap, n);
     return seen(pass, r, PASS_LOGITS, 0);
 }

@@ -89,7 +89,7 @@ static void take_matrix(struct device_weights *weights, struct device_memory *me
     for (uint32_t p = 0; p < LAYOUT_PLANES; p++)
         ret_matrix->planes[p] = planes[p];
     if (from->bias)
-        take_floats(memory, from->rows, &ret_matrix->bias);
+        take_floats(memory, all_rows(from), &ret_matrix->bias);
     weights->bytes += bytes / from->count * n_used;
 }
 
@@ -321,7 +321,7 @@ static int load_matrix(struct loader *loader, const struct model_tensor *from, c
     }
     if (r == 0 && from->bias)
         r = load_bytes(loader, to->bias, (const float *)from->bias->data + from->first_row,
-                       to->n_rows * sizeof(float));
+                       all_rows(from) * sizeof(float));
     if (r == 0)
         give_back(loader, from);
     return r;
@@ -362,10 +362,16 @@ static int load_floats(struct loader *loader, const struct gguf_tensor *from, fl
     return r;
 }
 
-static int load_vector(struct loader *loader, const struct model_tensor *from, const struct norm *norm,
+/* What is added to a layer's vector: norms may have an offset. */
+static float offset_of(enum tensor_role role, const struct norm *norm)
+{
+    return role == TENSOR_SINKS ? 0 : norm->offset;
+}
+
+static int load_vector(struct loader *loader, const struct model_tensor *from, float offset,
                        const struct device_vector *to)
 {
-    int r = from->weight ? load_floats(loader, from->weight, norm->offset, to->weight) : 0;
+    int r = from->weight ? load_floats(loader, from->weight, offset, to->weight) : 0;
     return r == 0 && from->weight && from->bias ? load_floats(loader, from->bias, 0, to->bias) : r;
 }
 
@@ -392,7 +398,8 @@ static int load_layer(struct loader *loader, const struct device_weights *weight
     int r = first_alike(model, l) == l ? load_frequencies(loader, &from->traits.rotary, to->frequencies) : 0;
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++) {
         if (tensor_is_vector(role))
-            r = load_vector(loader, &from->tensors[role], &from->traits.norm, &to->vectors[role]);
+            r = load_vector(loader, &from->tensors[role], offset_of(role, &from->traits.norm),
+                            &to->vectors[role]);
         else if (from->tensors[role].weight)
             r = load_matrix(loader, &from->tensors[role], &to->matrices[role]);
     }
@@ -406,7 +413,7 @@ static int load_all(struct loader *loader, const struct device_weights *weights)
     for (uint32_t l = 0; l < model->params.n_layers && r == 0; l++)
         r = load_layer(loader, weights, l);
     if (r == 0)
-        r = load_vector(loader, &model->tensors[TENSOR_OUTPUT_NORM], &model->output_norm,
+        r = load_vector(loader, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset,
                         &weights->output_norm);
     if (r == 0)
         r = load_matrix(loader, &model->tensors[TENSOR_OUTPUT], &weights->output);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mixtures of experts, but for their products (products/expert_products.cu): which experts a row goes to, its
- * assignments in the order of experts, and the sum of what it got.
+ * assignments in the order of experts, and the sum of what it got, the shared expert's part included.
  *
  * A row's choice and its sum hang on the row alone. Visits are sorted by counting, in one block of threads,
  * an expert to a thread: so their order is the same in every run. */
@@ -162,13 +162,15 @@ int kernels_choose(struct device_stream *queue, const struct device_assignments 
 
 /* Four columns to a thread; blockIdx.y is the row. */
 static __global__ void combine_experts(struct device_assignments assignments, const float *got,
-                                       uint32_t stride, uint32_t n_columns, float *out)
+                                       const float *shared, uint32_t stride, uint32_t n_columns, float *out)
 {
     simt_start();
     const uint32_t column = (blockIdx.x * COMBINE_THREADS + threadIdx.x) * 4, row = blockIdx.y;
     struct float_four sum = {};
     if (column >= stride)
         return;
+    if (shared)
+        sum = read_columns(shared + (size_t)row * stride, column, n_columns);
     for (uint32_t k = 0; k < assignments.n_used; k++) {
         const size_t assignment = (size_t)row * assignments.n_used + k;
         const float weight = assignments.weights[assignment];
@@ -184,11 +186,12 @@ static __global__ void combine_experts(struct device_assignments assignments, co
 }
 
 int kernels_combine(struct device_stream *queue, const struct device_assignments *assignments,
-                    const float *got, uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows)
+                    const float *got, const float *shared, uint32_t stride, uint32_t n_columns, float *out,
+                    uint32_t n_rows)
 {
     if (stride % LAYOUT_COLUMNS != 0 || stride < n_columns)
         return -EINVAL;
     return simt_launch(queue, "combine_experts", combine_experts,
                        {(stride / 4 + COMBINE_THREADS - 1) / COMBINE_THREADS, n_rows, 1},
-                       {COMBINE_THREADS, 1, 1}, 0, *assignments, got, stride, n_columns, out);
+                       {COMBINE_THREADS, 1, 1}, 0, *assignments, got, shared, stride, n_columns, out);
 }

@@ -35,7 +35,7 @@ struct device_matrix {
     uint32_t n_experts;         /* so many such matrices, one after the other; of experts alone more than 1 */
     uint32_t padded_columns;    /* to 256 */
     const void *planes[4];      /* by format: layout.h; aligned to 16 bytes */
-    const float *bias;          /* [n_rows], or NULL */
+    const float *bias;          /* [n_experts][n_rows], or NULL */
 };
 
 struct device_vector {
@@ -190,17 +190,19 @@ int kernels_choose(struct device_stream *queue, const struct device_assignments 
                    const float *scores, uint32_t stride, const struct step_row *rows, uint32_t n_rows,
                    bool reproducible);
 
-/* out[assignment][i] = weights[expert][i] · x, in one launch, `x` being that of the assignment's row or, when
- * not by_row, of the assignment. Experts without assignments are not read. The step's rows and whether it is
- * reproducible are those of the choice; no tile is shared. -EINVAL as kernels_multiply, or for matrices of
- * another number of experts or with a bias. */
+/* out[assignment][i] = bias[expert][i] + weights[expert][i] · x, in one launch, `x` being that of the
+ * assignment's row or, when not by_row, of the assignment. Experts without assignments are not read. The
+ * step's rows and whether it is reproducible are those of the choice; no tile is shared. -EINVAL as
+ * kernels_multiply, or for matrices of another number of experts. */
 int kernels_multiply_experts(struct device_stream *queue, const struct device_product *products,
                              uint32_t n_products, const struct device_activations *x, bool by_row,
                              const struct device_assignments *assignments, const struct multiply_step *step);
 
-/* out[row] = Σ weight · got[assignment], best expert first. [assignments][stride], [n_rows][stride] */
+/* out[row] = shared[row] + Σ weight · got[assignment], best expert first; shared NULL: the sum alone.
+ * [assignments][stride], others [n_rows][stride] */
 int kernels_combine(struct device_stream *queue, const struct device_assignments *assignments,
-                    const float *got, uint32_t stride, uint32_t n_columns, float *out, uint32_t n_rows);
+                    const float *got, const float *shared, uint32_t stride, uint32_t n_columns, float *out,
+                    uint32_t n_rows);
 
 /* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
 int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,
@@ -223,16 +225,18 @@ struct device_kv {
 void kernels_kv_lay_out(struct device_kv *kv);
 
 /* Between the q k v products and attention, in one kernel: heads of q and k normed where q_norm and k_norm
- * have a weight; turned as `rotary` says; q scaled; k and v stored in the pool, as what its type rounds them
- * to. */
+ * have a weight, each by itself or all heads of a row together; turned as `rotary` says; q scaled, and grown
+ * with its position; k and v stored in the pool, as what its type rounds them to. */
 struct heads_step {
     float *q, *k;   /* [rows][q_stride], [rows][kv_stride] */
     const float *v; /* [rows][kv_stride] */
     uint32_t q_stride, kv_stride;
     uint32_t n_heads, layer;
     struct norm norm;
-    struct device_vector q_norm, k_norm;
+    struct device_vector q_norm, k_norm; /* [dim], the same for each head; with norms_row [heads][dim] */
+    bool norms_row;                      /* norms are over all heads of q, and over all of k */
     struct rotary rotary;
+    struct query_growth growth;
     const double *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */
     float attention_scale;
     struct device_kv kv;
@@ -255,14 +259,15 @@ int kernels_attention_plan(struct device_stream *queue, const struct device_kv *
 
 /* Attention of every row over what its sequence's blocks hold up to its position, into out.values, and
  * quantized. Sequences are cut into pieces of ATTENTION_PIECE positions that never depend on the batch;
- * partial results are merged in their order: the bits of a row depend on its sequence alone. n_rows is that
- * of the plan. */
+ * partial results are merged in their order: the bits of a row depend on its sequence alone. A sink is a
+ * score without a value, which joins the softmax behind the last piece. n_rows is that of the plan. */
 #define ATTENTION_PIECE 256
 struct attention_step {
     const float *q; /* [rows][q_stride], turned and scaled */
     uint32_t q_stride, layer;
     uint32_t window;
     float cap;
+    const float *sinks; /* [query heads], not capped; NULL: none */
     struct device_kv kv;
     struct device_activations out;
     struct attention_scratch scratch;

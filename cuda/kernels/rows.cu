@@ -49,7 +49,9 @@ static __global__ void activate_rows(struct activate_step step)
         return;
     struct float_four x = read_columns(step.up + at, column, step.n_columns), factor = {{1, 1, 1, 1}};
     if (step.gate) {
-        factor = x;
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            factor.v[i] = gated_factor(step.activation, x.v[i]);
         x = read_columns(step.gate + at, column, step.n_columns);
     }
     SIMT_UNROLL

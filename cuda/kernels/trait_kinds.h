@@ -24,6 +24,28 @@ static __device__ inline float activation_relu_squared(float x)
     return x * x;
 }
 
+#define SWIGLU_LIMIT 7.0f
+
+static __device__ inline float activation_swiglu_clamped(float x)
+{
+    x = x > SWIGLU_LIMIT ? SWIGLU_LIMIT : x;
+    return x / (1.0f + expf(-1.702f * x));
+}
+
+/* What the activation of a gate is multiplied by. */
+static __device__ inline float gated_factor(enum activation activation, float up)
+{
+    switch (activation) {
+    case ACTIVATION_SILU:
+    case ACTIVATION_GELU:
+    case ACTIVATION_RELU_SQUARED:
+        return up;
+    case ACTIVATION_SWIGLU_CLAMPED:
+        return (up > SWIGLU_LIMIT ? SWIGLU_LIMIT : up < -SWIGLU_LIMIT ? -SWIGLU_LIMIT : up) + 1;
+    }
+    return NAN; /* there is no other */
+}
+
 static __device__ inline float activated(enum activation activation, float x)
 {
 #define CASE(name, id, words)                                                                                \

@@ -56,7 +56,7 @@ const struct architecture architecture_gemma3 = {
     .layer = {.norm = {.kind = NORM_RMS},
               .norm_place = NORM_BOTH,
               .rotary = {.kind = ROTARY_HALVES},
-              .qk_norm = true,
+              .qk_norm = QK_NORM_HEADS,
               .activation = ACTIVATION_GELU,
               .gated = true},
     .complete = complete,

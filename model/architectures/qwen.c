@@ -17,7 +17,7 @@ const struct architecture architecture_qwen2 = {
 #define QWEN3_LAYER                                                                                          \
     {                                                                                                        \
         .norm = {.kind = NORM_RMS}, .norm_place = NORM_BEFORE, .rotary = {.kind = ROTARY_HALVES},            \
-        .qk_norm = true, .activation = ACTIVATION_SILU, .gated = true                                        \
+        .qk_norm = QK_NORM_HEADS, .activation = ACTIVATION_SILU, .gated = true                               \
     }
 
 const struct architecture architecture_qwen3 = {.name = "qwen3", .layer = QWEN3_LAYER};

@@ -188,8 +188,10 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
                                         .n_dims = from->n_dims,
                                         .columns = from->dims[0],
                                         .tied = tied};
-        bool bias;
+        bool bias = false;
         tensor_role_of(from->name, &tensor.role, &tensor.layer, &bias);
+        if (bias) /* experts have a row of them each */
+            tensor.n_dims = 1;
         plans[i].format = mixture_format(mixture, &tensor);
         plans[i].head_dim = tensor.role == TENSOR_Q || tensor.role == TENSOR_K ? halves : 0;
     }

@@ -43,10 +43,25 @@ const struct synth_shape synth_shapes[] = {
     {"phi-2", "phi2", 51200, 2048, 2560, 32, 32, 32, 80, 10240, 1e-5f, 10000, 0, .rope_dims = 32},
     {"phi-3-mini", "phi3", 32064, 4096, 3072, 32, 32, 32, 96, 8192, 1e-5f, 10000, 0, .window = 2047},
     {"gpt2", "gpt2", 50257, 1024, 768, 12, 12, 12, 64, 3072, 1e-5f, 0, 0, .tied = true},
+    {"gpt-oss-20b", "gpt-oss", 201088, 131072, 2880, 24, 64, 8, 64, 2880, 1e-5f, 150000, 0, .window = 128,
+     .n_experts = 32, .n_experts_used = 4, .n_expert_ff = 2880},
+    {"ministral-3-3b", "mistral3", 131072, 262144, 3072, 26, 32, 8, 128, 9216, 1e-5f, 1000000, 0,
+     .tied = true},
+    {"smollm3-3b", "smollm3", 128256, 65536, 2048, 36, 16, 4, 128, 11008, 1e-6f, 5000000, 0, .tied = true},
+    {"granite-3-2b", "granite", 49155, 131072, 2048, 40, 32, 8, 64, 8192, 1e-5f, 5000000, 0, .tied = true},
+    {"granite-3-1b-a400m", "granitemoe", 49155, 131072, 1024, 24, 16, 8, 64, 512, 1e-6f, 1500000, 0,
+     .tied = true, .n_experts = 32, .n_experts_used = 8},
+    {"olmo-2-1b", "olmo2", 100352, 4096, 2048, 16, 16, 16, 128, 8192, 1e-6f, 500000, 0, .tied = false},
+    {"olmo-3-7b", "olmo2", 100352, 65536, 4096, 32, 32, 32, 128, 11008, 1e-6f, 500000, 0, .tied = false,
+     .window = 4096},
+    {"seed-oss-36b", "seed_oss", 155136, 524288, 5120, 64, 80, 8, 128, 27648, 1e-6f, 10000000, 0,
+     .tied = false},
     {.name = NULL},
 };
 
 enum content { RANDOM, ONES, ROPE_FACTORS };
+
+#define LOGIT_DIVISOR 8 /* of architectures that have one */
 
 struct plan { /* of one tensor: what `fill` gets */
     const struct synth_shape *shape;
@@ -104,10 +119,10 @@ static int fill(void *arg, void *out, size_t size)
 }
 
 /* Plans a role's weight or bias. */
-static int announce(struct synth *synth, enum tensor_role role, uint32_t layer, const struct experts *experts,
-                    bool bias)
+static int announce(struct synth *synth, enum tensor_role role, uint32_t layer,
+                    const struct layer_traits *traits, bool bias)
 {
-    struct tensor_shape shape = tensor_shape(&synth->params, experts, role);
+    struct tensor_shape shape = tensor_shape(&synth->params, traits, role);
     bool vector = bias || shape.rows == 0;
     uint64_t columns = bias && shape.rows > 0 ? shape.rows : shape.columns;
     struct mixture_tensor tensor = {.role = role,
@@ -122,26 +137,29 @@ static int announce(struct synth *synth, enum tensor_role role, uint32_t layer, 
     if (synth->n_plans == synth->max_plans)
         return -ENOSPC;
     plan->shape = synth->shape;
-    plan->content = role == TENSOR_ROTARY_FACTORS ? ROPE_FACTORS : shape.rows == 0 && !bias ? ONES : RANDOM;
+    plan->content = role == TENSOR_ROTARY_FACTORS                      ? ROPE_FACTORS
+                    : shape.rows == 0 && !bias && role != TENSOR_SINKS ? ONES
+                                                                       : RANDOM;
     plan->format = mixture_format(synth->mixture, &tensor);
     plan->deviation = 1 / sqrtf((float)columns);
     /* An odd multiplier spreads the starting points over the generator's whole cycle. */
     plan->seed = (synth->seed * 65537 + ++synth->n_plans) * 0xd1342543de82ef95;
     char name[TENSOR_NAME_SIZE];
-    return gguf_writer_tensor(synth->writer, tensor_name(role, layer, bias, name), tensor.n_dims,
-                              (uint64_t[]){columns, shape.rows, shape.count}, plan->format, fill, plan);
+    return gguf_writer_tensor(
+        synth->writer, tensor_name(role, layer, bias, name), (vector ? 1 : 2) + (shape.count > 1),
+        (uint64_t[]){columns, vector ? shape.count : shape.rows, shape.count}, plan->format, fill, plan);
 }
 
 /* A role's weight, and its bias if it has one. `parts` are the roles that share it, or itself. */
 static int announce_both(struct synth *synth, enum tensor_role role, uint32_t layer,
-                         const struct experts *experts, tensor_set parts)
+                         const struct layer_traits *traits, tensor_set parts)
 {
     const tensor_set optional = TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V);
     tensor_set biases = synth->architecture->biases;
     if (synth->shape->biases)
         biases |= synth->architecture->optional_biases & optional;
-    int r = announce(synth, role, layer, experts, false);
-    return r < 0 || !(biases & parts) ? r : announce(synth, role, layer, experts, true);
+    int r = announce(synth, role, layer, traits, false);
+    return r < 0 || !(biases & parts) ? r : announce(synth, role, layer, traits, true);
 }
 
 static int announce_layer(struct synth *synth, uint32_t i)
@@ -151,7 +169,7 @@ static int announce_layer(struct synth *synth, uint32_t i)
     int r = 0;
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
         if (tensors & TENSOR_BIT(role))
-            r = announce_both(synth, role, i, &layer.experts, tensor_parts(role));
+            r = announce_both(synth, role, i, &layer, tensor_parts(role));
     return r;
 }
 
@@ -194,7 +212,8 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
                                   .n_experts_used = shape->n_experts_used ? shape->n_experts_used
                                                     : shape->n_experts    ? 2
                                                                           : 0,
-                                  .n_expert_ff = shape->n_expert_ff};
+                                  .n_expert_ff = shape->n_expert_ff,
+                                  .n_shared_ff = shape->n_shared_ff};
     snprintf(params.name, sizeof params.name, "%s %s, random weights", shape->name, mixture->name);
     return params;
 }
@@ -226,6 +245,8 @@ int synth_write(const struct synth_shape *shape, const struct mixture *mixture, 
         synth.architecture = architecture_by_name(bytes_of_string(shape->architecture));
     if (!synth.architecture)
         return error_set(err, -EINVAL, "unknown architecture \"%s\"", shape->architecture);
+    if (synth.architecture->logits_divided)
+        synth.params.logit_scale = LOGIT_DIVISOR;
     int r = gguf_writer_new(&synth.writer);
     if (r == 0)
         r = add_metadata(&synth); /* what a file may leave out is completed behind it */

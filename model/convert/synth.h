@@ -38,6 +38,7 @@ struct synth_shape {
     uint32_t n_experts;      /* 0: plain feed-forward halves */
     uint32_t n_experts_used; /* 0: two */
     uint32_t n_expert_ff;    /* 0: n_ff */
+    uint32_t n_shared_ff;    /* width of the shared expert; 0: none */
 };
 
 /* The shapes that `quern synth` knows, ended by a NULL name. */

@@ -75,6 +75,30 @@ POOLED = {
 }
 
 
+# Families of 2025 and 2026.
+NEWER = {
+    "gpt-oss-F16": ("gpt-oss", dict(biases=("qkv", "all", "experts"), experts=5, used=2, expert_ff=24, window=12,
+                                    theta=20.0, stretch=4.0, yarn=(32, 1), trained=32, dim=16, heads=4, layers=2,
+                                    ffn_norm="post_attention_norm",
+                                    layer=lambda i: Layer(sinks=True, experts=5, window=0 if i % 2 else 12, theta=20.0,
+                                                          stretch=4.0, activation="swiglu_clamped"))),
+    "mistral3-F16": ("mistral3", dict(growth=0.3, log_multiplier=1.0, theta=20.0, stretch=4.0, yarn=(4.0, 1.0), trained=16,
+                                      dim=12, layer=lambda i: Layer(rotary="pairs", theta=20.0, stretch=4.0))),
+    "smollm3-F16": ("smollm3", dict(layers=4, tied=True, layer=lambda i: Layer(rotary=None if i == 3 else "pairs"))),
+    "granite-F16": ("granite", dict(embedding_scale=6.0, residual_scale=0.3, logit_divisor=5.0, attention_scale=0.2,
+                                    tied=True, layer=lambda i: Layer(rotary="pairs"))),
+    "granitemoe-F16": ("granitemoe", dict(experts=6, used=3, expert_ff=48, shared_ff=40, embedding_scale=3.0,
+                                          residual_scale=0.5, logit_divisor=4.0,
+                                          layer=lambda i: Layer(rotary="pairs", experts=6))),
+    "olmo2-F16": ("olmo2", dict(layer=lambda i: Layer(pre_norm=False, post_norm=True, qk_norm=True, whole_norm=True))),
+    "olmo3-F16": ("olmo2", dict(window=10, windows=(1, 1, 0), layers=3, theta=20.0, stretch=4.0, yarn=(32, 1), trained=32,
+                                layer=lambda i: Layer(pre_norm=False, post_norm=True, qk_norm=True, whole_norm=True,
+                                                      theta=20.0, window=0 if i == 2 else 10, yarn=i == 2,
+                                                      stretch=4.0 if i == 2 else 1.0))),
+    "seed_oss-F16": ("seed_oss", dict(biases=("qkv",), dim=12, ffn_norm="post_attention_norm", layer=lambda i: Layer())),
+}
+
+
 # ---- the same as Hugging Face's folders ----
 
 
@@ -123,6 +147,8 @@ def models():
         yield name, Model(architecture, 400 + seed, **numbers)
     for seed, (name, (architecture, numbers)) in enumerate(POOLED.items()):
         yield name, Model(architecture, 600 + seed, **numbers)
+    for seed, (name, (architecture, numbers)) in enumerate(NEWER.items()):
+        yield name, Model(architecture, 700 + seed, **numbers)
 
 
 def case_of(name, model):

@@ -15,12 +15,18 @@ class Layer:
         self.norm, self.post_norm, self.parallel = "rms", False, False
         self.rotary, self.qk_norm, self.window, self.theta, self.stretch = "halves", False, 0, 10000.0, 1.0
         self.activation, self.gated, self.experts = "silu", True, 0
+        self.pre_norm, self.sinks, self.whole_norm, self.yarn = True, False, False, True
         self.__dict__.update(traits)
 
 
 SILU = lambda x: x / (1 + np.exp(-x))
 GELU = lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 ACTIVATIONS = {"silu": SILU, "gelu": GELU}
+
+
+def clamped_swiglu(gate, up):
+    gate = np.minimum(gate, 7)
+    return gate / (1 + np.exp(-1.702 * gate)) * (np.clip(up, -7, 7) + 1)
 
 
 class Model:
@@ -35,6 +41,8 @@ class Model:
         self.biases, self.fused_qkv, self.fused_gate_up, self.positions, self.scaled = (), False, False, False, False
         self.epsilon, self.epsilon_key = 1e-5, "attention.layer_norm_rms_epsilon"
         self.short_vectors, self.pooling = False, None
+        self.embedding_scale, self.residual_scale, self.logit_divisor, self.attention_scale = 0.0, 1.0, 0.0, 0.0
+        self.growth, self.log_multiplier, self.windows, self.shared_ff, self.ffn_norm = 0.0, 0.0, None, 0, "ffn_norm"
         self.__dict__.update(numbers)
         self.rope_dims = self.rope_dims or self.dim
         self.trained = self.trained or self.context
@@ -61,6 +69,11 @@ class Model:
         self.tensors[name] = ("F32", [len(raw)], raw.tobytes())
         self.values[name] = raw.astype(float)
 
+    def rows(self, name, n, columns):
+        raw = (self.random.standard_normal((n, columns)) * 0.3).astype("<f4")
+        self.tensors[name] = ("F32", [columns, n], raw.tobytes())
+        self.values[name] = raw.astype(float)
+
     def norm(self, name, n, kind):
         self.vector(name + ".weight", 1 + 0.3 * self.random.standard_normal(n))
         if kind == "layer":
@@ -78,26 +91,36 @@ class Model:
             self.vector("rope_factors_short.weight", np.array(self.long_short[1]))
         for i in range(self.layers):
             layer, p = self.layer(i), f"blk.{i}."
-            self.norm(p + "attn_norm", self.embd, layer.norm)
+            if layer.pre_norm:
+                self.norm(p + "attn_norm", self.embd, layer.norm)
             if self.fused_qkv:
                 self.matrix(p + "attn_qkv", q + 2 * kv, self.embd, bias="qkv" in b)
             else:
                 for t, rows in zip("qkv", (q, kv, kv)):
                     self.matrix(p + "attn_" + t, rows, self.embd, bias="qkv" in b)
             if layer.qk_norm:
-                self.norm(p + "attn_q_norm", self.dim, layer.norm)
-                self.norm(p + "attn_k_norm", self.dim, layer.norm)
+                self.norm(p + "attn_q_norm", q if layer.whole_norm else self.dim, layer.norm)
+                self.norm(p + "attn_k_norm", kv if layer.whole_norm else self.dim, layer.norm)
+            if layer.sinks:
+                self.vector(p + "attn_sinks.weight", self.random.standard_normal(self.heads))
             self.matrix(p + "attn_output", self.embd, q, bias="all" in b)
             if layer.post_norm:
                 self.norm(p + "post_attention_norm", self.embd, layer.norm)
                 self.norm(p + "post_ffw_norm", self.embd, layer.norm)
-            if not layer.parallel:
-                self.norm(p + "ffn_norm", self.embd, layer.norm)
+            if layer.pre_norm and not layer.parallel:
+                self.norm(p + self.ffn_norm, self.embd, layer.norm)
             if layer.experts:
-                self.matrix(p + "ffn_gate_inp", layer.experts, self.embd, form="F32")
+                self.matrix(p + "ffn_gate_inp", layer.experts, self.embd, form="F32", bias="experts" in b)
                 self.matrix(p + "ffn_gate_exps", self.expert_ff, self.embd, layer.experts)
                 self.matrix(p + "ffn_up_exps", self.expert_ff, self.embd, layer.experts)
                 self.matrix(p + "ffn_down_exps", self.embd, self.expert_ff, layer.experts)
+                if "experts" in b:
+                    for part, n in ("gate", self.expert_ff), ("up", self.expert_ff), ("down", self.embd):
+                        self.rows(f"{p}ffn_{part}_exps.bias", layer.experts, n)
+                if self.shared_ff:
+                    self.matrix(p + "ffn_gate_shexp", self.shared_ff, self.embd)
+                    self.matrix(p + "ffn_up_shexp", self.shared_ff, self.embd)
+                    self.matrix(p + "ffn_down_shexp", self.embd, self.shared_ff)
                 continue
             if layer.gated and not self.fused_gate_up:
                 self.matrix(p + "ffn_gate", self.ff, self.embd)
@@ -134,6 +157,17 @@ class Model:
             p[a + "final_logit_softcapping"] = float(self.logit_cap)
         if self.pooling:
             p[a + "pooling_type"] = {"mean": 1, "cls": 2, "last": 3}[self.pooling]
+        for key, value in (("embedding_scale", self.embedding_scale), ("logit_scale", self.logit_divisor),
+                           ("attention.scale", self.attention_scale), ("attention.temperature_scale", self.growth),
+                           ("rope.scaling.yarn_log_multiplier", self.log_multiplier)):
+            if value:
+                p[a + key] = float(value)
+        if self.residual_scale != 1:
+            p[a + "residual_scale"] = float(self.residual_scale)
+        if self.windows:
+            p[a + "attention.sliding_window_pattern"] = [bool(w) for w in self.windows]
+        if self.shared_ff:
+            p[a + "expert_shared_feed_forward_length"] = self.shared_ff
         if self.experts:
             p |= {a + "expert_count": self.experts, a + "expert_used_count": self.used,
                   a + "expert_feed_forward_length": self.expert_ff}
@@ -164,13 +198,16 @@ class Model:
         if self.long_short:  # by what a sequence could grow to
             which = "long" if self.context > self.trained else "short"
             speed = speed / self.values[f"rope_factors_{which}.weight"]
-        if self.yarn:  # the pairs that turn `fast` times and more in the length of training stay as they are
+        if self.yarn and layer.yarn:  # the pairs that turn `fast` times and more in the length of training stay as they are
             fast, slow = (2 * n * np.log(self.trained / (turns * 2 * np.pi)) / (2 * np.log(layer.theta))
                           for turns in self.yarn)
             fast, slow = max(0, np.floor(fast)), min(2 * n - 1, np.ceil(slow))
             kept = 1 - np.clip((np.arange(n) - fast) / max(slow - fast, 0.001), 0, 1)
             speed = speed * kept + speed / layer.stretch * (1 - kept)
-            magnitude = magnitude * (0.1 * np.log(layer.stretch) + 1)
+            grown = 0.1 * np.log(layer.stretch)
+            magnitude = magnitude * (grown + 1) / (np.float64(np.float32(self.log_multiplier)) * grown + 1)
+        elif not layer.yarn:
+            magnitude = 1
         else:
             speed = speed / layer.stretch
         angle = np.arange(len(heads))[:, None, None] * speed
@@ -187,59 +224,79 @@ class Model:
                                [self.heads * self.dim, (self.heads + self.kv) * self.dim], 1)
         else:
             q, k, v = (self.linear(p + "attn_" + t, x) for t in "qkv")
+        if layer.whole_norm:
+            q, k = self.normed(p + "attn_q_norm", q, layer.norm), self.normed(p + "attn_k_norm", k, layer.norm)
         q, k, v = (t.reshape(n, -1, self.dim) for t in (q, k, v))
-        if layer.qk_norm:
+        if layer.qk_norm and not layer.whole_norm:
             q, k = self.normed(p + "attn_q_norm", q, layer.norm), self.normed(p + "attn_k_norm", k, layer.norm)
         q, k = self.turned(q, layer), self.turned(k, layer)
+        if self.growth:
+            q = q * (1 + np.float64(np.float32(self.growth)) * np.log(1 + np.arange(n) // self.trained))[:, None, None]
         out = np.empty_like(q)
         back = np.arange(n)[:, None] - np.arange(n)
         seen = (back >= 0) & (back < (layer.window or n))
         for h in range(self.heads):
             g = h * self.kv // self.heads
-            score = q[:, h] @ k[:, g].T / np.sqrt(self.dim)
+            score = q[:, h] @ k[:, g].T * (np.float64(np.float32(self.attention_scale)) or 1 / np.sqrt(self.dim))
             if self.score_cap:
                 score = self.score_cap * np.tanh(score / self.score_cap)
             weight = np.where(seen, np.exp(score - score.max(1, keepdims=True)), 0)
-            out[:, h] = weight / weight.sum(1, keepdims=True) @ v[:, g]
+            total = weight.sum(1, keepdims=True)
+            if layer.sinks:  # it has a share and no value
+                total = total + np.exp(self.values[p + "attn_sinks.weight"][h] - score.max(1, keepdims=True))
+            out[:, h] = weight / total @ v[:, g]
         return self.linear(p + "attn_output", out.reshape(n, -1))
 
     def feed_forward(self, p, x, layer):
-        act = ACTIVATIONS[layer.activation]
+        if layer.activation == "swiglu_clamped":
+            act, gated = None, clamped_swiglu
+        else:
+            act = ACTIVATIONS[layer.activation]
+            gated = lambda gate, up: act(gate) * up
         if layer.experts:
             score = self.linear(p + "ffn_gate_inp", x)
             gates, ups, downs = (self.values[f"{p}ffn_{t}_exps.weight"] for t in ("gate", "up", "down"))
+            bias = lambda t, e: self.values[f"{p}ffn_{t}_exps.bias"][e] if "experts" in self.biases else 0
             y = np.zeros_like(x)
             for i, row in enumerate(x):
                 best = np.argsort(-score[i])[: self.used]
                 share = np.exp(score[i, best] - score[i, best[0]])
                 for e, s in zip(best, share / share.sum()):
-                    y[i] += s * (downs[e] @ (act(gates[e] @ row) * (ups[e] @ row)))
+                    inner = gated(gates[e] @ row + bias("gate", e), ups[e] @ row + bias("up", e))
+                    y[i] += s * (downs[e] @ inner + bias("down", e))
+            if self.shared_ff:
+                y = y + self.linear(p + "ffn_down_shexp", gated(self.linear(p + "ffn_gate_shexp", x),
+                                                                self.linear(p + "ffn_up_shexp", x)))
             return y
         up = self.linear(p + "ffn_up", x)
         if self.fused_gate_up:
             gate, up = np.split(up, 2, 1)
         elif layer.gated:
             gate = self.linear(p + "ffn_gate", x)
-        return self.linear(p + "ffn_down", act(gate) * up if layer.gated else act(up))
+        return self.linear(p + "ffn_down", gated(gate, up) if layer.gated else act(up))
 
     def states(self, ids):
         """What the head reads: the last layer's output after the output norm."""
         x = self.values["token_embd.weight"][ids]
         if self.scaled:
             x = x * np.float64(np.sqrt(np.float32(self.embd)))
+        if self.embedding_scale:
+            x = x * np.float64(np.float32(self.embedding_scale))
         if self.positions:
             x = x + self.values["position_embd.weight"][: len(ids)]
         for i in range(self.layers):
             layer, p = self.layer(i), f"blk.{i}."
             after = (lambda name, y: self.normed(p + name, y, layer.norm)) if layer.post_norm else (lambda name, y: y)
-            n = self.normed(p + "attn_norm", x, layer.norm)
+            before = (lambda name, y: self.normed(p + name, y, layer.norm)) if layer.pre_norm else (lambda name, y: y)
+            n = before("attn_norm", x)
             y = after("post_attention_norm", self.attention(p, n, layer))
             if layer.parallel:
                 x = x + y + self.feed_forward(p, n, layer)
                 continue
-            x = x + y
-            y = self.feed_forward(p, self.normed(p + "ffn_norm", x, layer.norm), layer)
-            x = x + after("post_ffw_norm", y)
+            residual = np.float64(np.float32(self.residual_scale))
+            x = x + residual * y
+            y = self.feed_forward(p, before(self.ffn_norm, x), layer)
+            x = x + residual * after("post_ffw_norm", y)
         return self.normed("output_norm", x, self.layer(0).norm)
 
     def embedding(self, ids):
@@ -250,4 +307,6 @@ class Model:
     def logits(self, ids):
         x = self.states(ids)
         y = x @ self.values["token_embd.weight"].T if self.tied else self.linear("output", x)
+        if self.logit_divisor:
+            y = y / np.float64(np.float32(self.logit_divisor))
         return self.logit_cap * np.tanh(y / self.logit_cap) if self.logit_cap else y

@@ -189,8 +189,9 @@ static json_t *traits_json(const struct model *model)
 
 static json_t *experts_json(const struct model_params *p)
 {
-    return json_pack("{s:I, s:I, s:I}", "n_experts", (json_int_t)p->n_experts, "n_experts_used",
-                     (json_int_t)p->n_experts_used, "n_expert_ff", (json_int_t)p->n_expert_ff);
+    return json_pack("{s:I, s:I, s:I, s:I}", "n_experts", (json_int_t)p->n_experts, "n_experts_used",
+                     (json_int_t)p->n_experts_used, "n_expert_ff", (json_int_t)p->n_expert_ff, "n_shared_ff",
+                     (json_int_t)p->n_shared_ff);
 }
 
 /* What a worker would make of the file. NULL where it has nothing to say. */

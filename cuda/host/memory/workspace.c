@@ -21,8 +21,9 @@ static void take_activations(struct device_memory *memory, size_t rows, uint32_t
 
 /* What the layers need at most. */
 struct widths {
-    uint32_t n_ff;                           /* of layers without experts; 0: there are none */
+    uint32_t n_ff;                           /* of layers without experts and of shared ones; 0: none */
     bool any_gate;                           /* among those */
+    bool any_shared;                         /* some layer has a shared expert */
     uint32_t n_experts, n_used, n_expert_ff; /* 0: no layer has experts */
 };
 
@@ -36,11 +37,14 @@ static struct widths widths_of(const struct model *model)
     struct widths widths = {0};
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
         const struct experts *experts = &model->layers[l].traits.experts;
-        if (experts->n == 0) {
-            widths.n_ff = model->params.n_ff;
+        const bool shared = experts->n_shared_ff > 0;
+        if (experts->n == 0 || shared) {
+            widths.n_ff = larger(widths.n_ff, shared ? experts->n_shared_ff : model->params.n_ff);
             widths.any_gate |= model->layers[l].traits.gated;
-            continue;
+            widths.any_shared |= shared;
         }
+        if (experts->n == 0)
+            continue;
         widths.n_experts = larger(widths.n_experts, experts->n);
         widths.n_used = larger(widths.n_used, experts->n_used);
         widths.n_expert_ff = larger(widths.n_expert_ff, experts->n_ff);
@@ -73,6 +77,7 @@ static void take_experts(struct expert_workspace *work, struct device_memory *me
     work->up = take_floats(memory, n, work->ff_stride);
     take_activations(memory, n, work->ff_stride, &work->activated);
     work->out = take_floats(memory, n, embd_stride);
+    work->shared = widths->any_shared ? take_floats(memory, rows, embd_stride) : NULL;
 }
 
 static void take_multiply(struct multiply_scratch *scratch, struct device_memory *memory,

@@ -17,7 +17,8 @@ struct expert_workspace {
         assignments;  /* arrays; how many experts there are and are used is a layer's matter */
     float *gate, *up; /* [assignments][ff_stride] */
     struct device_activations activated;
-    float *out; /* [assignments][embd_stride] */
+    float *out;    /* [assignments][embd_stride] */
+    float *shared; /* [max_rows][embd_stride]: what the shared expert gives; NULL: no layer has one */
 };
 
 struct workspace {
@@ -28,7 +29,8 @@ struct workspace {
     float *delta;     /* the same: what a layer's half adds to it */
     float *q;         /* [max_rows][q_stride] */
     float *k, *v;     /* [max_rows][kv_stride] */
-    float *gate, *up; /* [max_rows][ff_stride], of layers without experts; no gate where none has one */
+    float *gate, *up; /* [max_rows][ff_stride], of layers without experts and of shared experts; no gate
+                         where none has one */
     struct device_activations normed, attended, activated;
     float *logits;     /* [max_outputs][vocab_stride] */
     uint32_t *tickets; /* [ff_stride / 32], one at least, zeros between kernels: who of a product's blocks

@@ -76,8 +76,22 @@ __device__ static inline void write_floats(const struct attention_work<QUERIES> 
     }
 }
 
+/* A score that has no value: it takes its part of the weights and gives nothing. It joins when all pieces are
+ * folded, whoever has done that, so that it is met once and in one place. Far above all scores it is
+ * infinity, of which a value's part is nothing. */
+template <uint32_t QUERIES> __device__ static inline void join_sinks(const struct attention_work<QUERIES> *w)
+{
+    for (uint32_t q = threadIdx.x; q < w->n_queries; q += THREADS) {
+        struct query_state *state = &w->shared->states[q];
+        state->sum += expf(w->step->sinks[w->first_head + q % w->n_heads] - state->largest);
+    }
+    simt_barrier();
+}
+
 template <uint32_t QUERIES> __device__ static inline void write_out(const struct attention_work<QUERIES> *w)
 {
+    if (w->step->sinks)
+        join_sinks(w);
     if (w->g->rounds)
         write_rounded(w);
     else

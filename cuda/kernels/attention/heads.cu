@@ -4,19 +4,24 @@
  * A warp takes one head of q, or one of k together with its v. The head lies in shared memory while it is
  * normed and turned, so that any size and either kind of pairs will do; each pair is one lane's. Angles are
  * made in double and brought into one turn there: a float's 24 bits would be gone after a few thousand
- * turns. */
+ * turns.
+ *
+ * Where a norm is over all heads of a row, a block of threads takes them all: it reads the row once more than
+ * its warps do, and nothing else is launched for it. */
 
 #include "cuda/kernels/attention/kv_f16.h"
 #include "cuda/kernels/attention/kv_q8.h"
-#include "cuda/kernels/trait_kinds.h"
+#include "cuda/kernels/measure_row.h"
 
 #define WARPS   4
 #define THREADS (WARPS * SIMT_LANES)
 #define TURN    6.283185307179586 /* 2π */
 
-/* x / √(mean x² + ε) · weight, or the same of x − mean x plus bias. In place; all lanes. */
-__device__ static inline void norm_head(const struct norm *norm, const struct device_vector *vector, float *x,
-                                        uint32_t dim)
+#define ROW_WARPS   16 /* of a block that takes a row */
+#define ROW_THREADS (ROW_WARPS * SIMT_LANES)
+
+/* Of x / √(mean x² + ε), or of the same of x − mean x. All lanes. */
+__device__ static inline struct row_norm measure_head(const struct norm *norm, const float *x, uint32_t dim)
 {
     const uint32_t lane = threadIdx.x % SIMT_LANES;
     float mean = 0;
@@ -28,9 +33,16 @@ __device__ static inline void norm_head(const struct norm *norm, const struct de
     float squares = 0;
     for (uint32_t i = lane; i < dim; i += SIMT_LANES)
         squares += (x[i] - mean) * (x[i] - mean);
-    float scale = 1 / sqrtf(simt_warp_sum(squares) / (float)dim + norm->epsilon);
-    for (uint32_t i = lane; i < dim; i += SIMT_LANES)
-        x[i] = (x[i] - mean) * scale * vector->weight[i] + (vector->bias ? vector->bias[i] : 0);
+    return row_norm{mean, 1 / sqrtf(simt_warp_sum(squares) / (float)dim + norm->epsilon)};
+}
+
+/* A head by what was measured, times the weights from `first` on, plus the biases. In place; all lanes. */
+__device__ static inline void norm_head(const struct row_norm &norm, const struct device_vector *vector,
+                                        uint32_t first, float *x, uint32_t dim)
+{
+    for (uint32_t i = threadIdx.x % SIMT_LANES; i < dim; i += SIMT_LANES)
+        x[i] = (x[i] - norm.mean) * norm.factor * vector->weight[first + i] +
+               (vector->bias ? vector->bias[first + i] : 0);
 }
 
 __device__ static inline void turn_head(const struct heads_step *step, float *x, uint32_t position)
@@ -60,6 +72,54 @@ __device__ static inline void turn_head(const struct heads_step *step, float *x,
     }
 }
 
+/* What queries at a position are multiplied by. */
+__device__ static inline float query_scale(const struct heads_step *step, uint32_t position)
+{
+    if (step->growth.factor == 0)
+        return step->attention_scale;
+    return step->attention_scale *
+           fmaf(step->growth.factor, logf((float)(1 + position / step->growth.span)), 1.0f);
+}
+
+/* The block's row of all queries, or of all keys. */
+__device__ static inline float *heads_of(const struct heads_step *step, bool query)
+{
+    return query ? step->q + (size_t)blockIdx.x * step->q_stride
+                 : step->k + (size_t)blockIdx.x * step->kv_stride;
+}
+
+/* One head by one warp, in the warp's own `x`, [dim]; of_row: what the norm of all heads measured, NULL: the
+ * head is measured by itself, if it is normed at all. */
+template <class KV>
+__device__ static inline void finish_head(const struct heads_step *step, const struct slots *slots,
+                                          const struct step_row &row, bool query, uint32_t nth,
+                                          const struct row_norm *of_row, float *x)
+{
+    const uint32_t lane = threadIdx.x % SIMT_LANES, dim = step->kv.dim;
+    const struct device_vector *norm = query ? &step->q_norm : &step->k_norm;
+    float *from = heads_of(step, query) + (size_t)nth * dim;
+    for (uint32_t i = lane; i < dim; i += SIMT_LANES)
+        x[i] = from[i];
+    if (of_row) /* each lane has its own elements so far */
+        norm_head(*of_row, norm, nth * dim, x, dim);
+    else if (norm->weight)
+        norm_head(measure_head(&step->norm, x, dim), norm, 0, x, dim);
+    simt_warp_barrier();
+    turn_head(step, x, row.position);
+    simt_warp_barrier();
+    if (query) {
+        const float scale = query_scale(step, row.position);
+        for (uint32_t i = lane; i < dim; i += SIMT_LANES)
+            from[i] = x[i] * scale;
+    } else {
+        uint32_t block =
+            slots->tables[(size_t)row.slot * slots->table_size + row.position / BACKEND_BLOCK_TOKENS];
+        KV::store(&step->kv, kv_keys(&step->kv, block, step->layer, nth),
+                  kv_values(&step->kv, block, step->layer, nth), row.position % BACKEND_BLOCK_TOKENS, x,
+                  step->v + (size_t)blockIdx.x * step->kv_stride + (size_t)nth * dim);
+    }
+}
+
 /* grid (rows, heads of q and k / WARPS). Reads q, k and v once, writes q, and k and v into the pool. */
 template <class KV>
 static __global__ void heads(struct heads_step step, struct slots slots, const struct step_row *rows)
@@ -68,40 +128,50 @@ static __global__ void heads(struct heads_step step, struct slots slots, const s
     const struct step_row row = rows[blockIdx.x];
     if (row.position == ROW_DEAD)
         return;
-    const uint32_t lane = threadIdx.x % SIMT_LANES, dim = step.kv.dim;
     const uint32_t head = blockIdx.y * WARPS + threadIdx.x / SIMT_LANES;
     if (head < step.n_heads + step.kv.n_heads) {
         const bool query = head < step.n_heads;
-        const uint32_t nth = query ? head : head - step.n_heads;
-        const struct device_vector *norm = query ? &step.q_norm : &step.k_norm;
-        float *x = simt_shared<float>() + threadIdx.x / SIMT_LANES * dim;
-        float *from = (query ? step.q + (size_t)blockIdx.x * step.q_stride
-                             : step.k + (size_t)blockIdx.x * step.kv_stride) +
-                      (size_t)nth * dim;
-        for (uint32_t i = lane; i < dim; i += SIMT_LANES)
-            x[i] = from[i];
-        if (norm->weight)
-            norm_head(&step.norm, norm, x, dim); /* each lane has its own elements so far */
-        simt_warp_barrier();
-        turn_head(&step, x, row.position);
-        simt_warp_barrier();
-        if (query) {
-            for (uint32_t i = lane; i < dim; i += SIMT_LANES)
-                from[i] = x[i] * step.attention_scale;
-        } else {
-            uint32_t block =
-                slots.tables[(size_t)row.slot * slots.table_size + row.position / BACKEND_BLOCK_TOKENS];
-            KV::store(&step.kv, kv_keys(&step.kv, block, step.layer, nth),
-                      kv_values(&step.kv, block, step.layer, nth), row.position % BACKEND_BLOCK_TOKENS, x,
-                      step.v + (size_t)blockIdx.x * step.kv_stride + (size_t)nth * dim);
-        }
+        finish_head<KV>(&step, &slots, row, query, query ? head : head - step.n_heads, NULL,
+                        simt_shared<float>() + threadIdx.x / SIMT_LANES * step.kv.dim);
+    }
+}
+
+struct row_shared {
+    struct sums_shared sums;
+    /* then a head of each warp, [ROW_WARPS][dim] */
+};
+
+/* grid (rows, 2): all heads of q, or of k. The row is measured as a whole before any head is written. */
+template <class KV>
+static __global__ void __launch_bounds__(ROW_THREADS)
+    heads_of_row(struct heads_step step, struct slots slots, const struct step_row *rows)
+{
+    simt_start();
+    const struct step_row row = rows[blockIdx.x];
+    if (row.position == ROW_DEAD)
+        return;
+    const bool query = blockIdx.y == 0;
+    const uint32_t n_heads = query ? step.n_heads : step.kv.n_heads, dim = step.kv.dim;
+    struct row_shared *shared = simt_shared<struct row_shared>();
+    struct block_sums sums = {&shared->sums, 0};
+    const struct row_norm norm = measure_row(heads_of(&step, query), n_heads * dim, step.norm, &sums);
+    for (uint32_t head = threadIdx.x / SIMT_LANES; head < n_heads; head += ROW_WARPS) {
+        finish_head<KV>(&step, &slots, row, query, head, &norm,
+                        (float *)(shared + 1) + threadIdx.x / SIMT_LANES * dim);
+        simt_warp_barrier(); /* the next head takes the place of this one */
     }
 }
 
 int kernels_heads(struct device_stream *queue, const struct heads_step *step, const struct slots *slots,
                   const struct step_row *rows, uint32_t n_rows)
 {
-    uint32_t n_heads = step->n_heads + step->kv.n_heads;
+    const uint32_t n_heads = step->n_heads + step->kv.n_heads;
+    if (step->norms_row)
+        return simt_launch(queue, "heads_of_row",
+                           step->kv.type == BACKEND_KV_Q8 ? heads_of_row<kv_q8> : heads_of_row<kv_f16>,
+                           {n_rows, 2, 1}, {ROW_THREADS, 1, 1},
+                           sizeof(struct row_shared) + ROW_WARPS * step->kv.dim * sizeof(float), *step,
+                           *slots, rows);
     return simt_launch(queue, "heads", step->kv.type == BACKEND_KV_Q8 ? heads<kv_q8> : heads<kv_f16>,
                        {n_rows, (n_heads + WARPS - 1) / WARPS, 1}, {THREADS, 1, 1},
                        WARPS * step->kv.dim * sizeof(float), *step, *slots, rows);

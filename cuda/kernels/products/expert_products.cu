@@ -21,12 +21,13 @@ struct experts_step {
     bool by_row; /* x has rows of the step; else of assignments */
 };
 
-static __device__ inline void store_output(const struct experts_step &step, uint32_t product, uint32_t row,
-                                           uint32_t assignment, float sum)
+static __device__ inline void store_output(const struct experts_step &step, uint32_t product, uint32_t expert,
+                                           uint32_t row, uint32_t assignment, float sum)
 {
     const struct device_matrix &matrix = step.products.matrices[product];
     if (row < matrix.n_rows)
-        step.products.outs[product][(size_t)assignment * step.products.out_strides[product] + row] = sum;
+        step.products.outs[product][(size_t)assignment * step.products.out_strides[product] + row] =
+            sum + (matrix.bias ? matrix.bias[(size_t)expert * matrix.n_rows + row] : 0);
 }
 
 /* ---- few: an assignment to a block ---- */
@@ -62,7 +63,7 @@ static __global__ void __launch_bounds__(WARPS *SIMT_LANES, blocks_at_once(1))
     const float mine = sum_of_lane<1>(sums);
     const struct block_share share = share_of_block(step.products, ROWS_PER_BLOCK);
     if (lane < ROWS_EACH)
-        store_output(step, share.product, first_row(share) + lane, blockIdx.y, mine);
+        store_output(step, share.product, expert, first_row(share) + lane, blockIdx.y, mine);
 }
 
 /* ---- tiles ---- */
@@ -90,8 +91,8 @@ static __device__ inline void store_of_tile(const struct experts_step &step, uin
     const struct block_share share = share_of_block(step.products, M);
     const struct expert_tile tile = step.assignments.tiles[blockIdx.y];
     if (place < tile.n)
-        store_output(step, share.product, share.row + row, step.assignments.by_place[tile.first + place],
-                     sum);
+        store_output(step, share.product, tile.expert, share.row + row,
+                     step.assignments.by_place[tile.first + place], sum);
 }
 
 /* Grid: [groups of THIN_ROWS rows of all matrices][tiles of up to 8 places]. */
@@ -129,7 +130,7 @@ int kernels_multiply_experts(struct device_stream *queue, const struct device_pr
     if (!products_collect(&step.products, given, n_products, x))
         return -EINVAL;
     for (uint32_t p = 0; p < n_products; p++)
-        if (given[p].matrix->n_experts != assignments->n_experts || given[p].matrix->bias)
+        if (given[p].matrix->n_experts != assignments->n_experts)
             return -EINVAL;
     if (tile_rows == 0)
         return simt_launch(queue, "multiply_experts_gemv", multiply_experts_gemv,

@@ -32,9 +32,13 @@ static __device__ inline void activate_block(const struct products &products,
         struct float_four x = {}, factor = {{1, 1, 1, 1}};
         if (column < n_columns) {
             x = read_fresh(products.outs[0] + (size_t)row * products.out_strides[0], column, n_columns);
-            if (products.n > 1)
+            if (products.n > 1) {
                 factor =
                     read_fresh(products.outs[1] + (size_t)row * products.out_strides[1], column, n_columns);
+                SIMT_UNROLL
+                for (uint32_t i = 0; i < 4; i++)
+                    factor.v[i] = gated_factor(following.activation, factor.v[i]);
+            }
         }
         SIMT_UNROLL
         for (uint32_t i = 0; i < 4; i++) /* the activation of 0 is 0 */

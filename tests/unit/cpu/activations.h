@@ -5,6 +5,7 @@
 /* Activations by the textbook. */
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "model/description.h"
 
@@ -17,8 +18,16 @@ static inline double activated(enum activation activation, double x)
         return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case ACTIVATION_RELU_SQUARED:
         return x > 0 ? x * x : 0;
+    case ACTIVATION_SWIGLU_CLAMPED:
+        return fmin(x, 7) / (1 + exp(-1.702 * fmin(x, 7)));
     }
     return NAN;
+}
+
+static inline double gated(enum activation activation, double gate, double up)
+{
+    const bool clamped = activation == ACTIVATION_SWIGLU_CLAMPED;
+    return activated(activation, gate) * (clamped ? 1 + fmin(7, fmax(-7, up)) : up);
 }
 
 static const enum activation every_activation[] = {

@@ -127,30 +127,36 @@ static void project(const struct model *model, const struct model_layer *layer, 
     linear(&layer->tensors[TENSOR_Q], normed, q);
     linear(&layer->tensors[TENSOR_K], normed, k);
     linear(&layer->tensors[TENSOR_V], normed, v);
-    for (uint32_t i = 0; i < p->n_heads; i++) {
-        double *head = q + (size_t)i * p->head_dim;
-        normalize(&traits->norm, &layer->tensors[TENSOR_Q_NORM], head, p->head_dim, head);
-        turn(model, &traits->rotary, head, position);
-    }
-    for (uint32_t i = 0; i < p->n_kv_heads; i++) {
-        double *head = k + (size_t)i * p->head_dim;
-        normalize(&traits->norm, &layer->tensors[TENSOR_K_NORM], head, p->head_dim, head);
-        turn(model, &traits->rotary, head, position);
-    }
+    const struct model_tensor *q_norm = &layer->tensors[TENSOR_Q_NORM],
+                              *k_norm = &layer->tensors[TENSOR_K_NORM];
+    const bool whole = traits->qk_norm == QK_NORM_ALL;
+    for (uint32_t n = whole ? (uint32_t)h->n_q : p->head_dim, i = 0; i < h->n_q; i += n)
+        normalize(&traits->norm, q_norm, q + i, n, q + i);
+    for (uint32_t n = whole ? (uint32_t)h->n_kv : p->head_dim, i = 0; i < h->n_kv; i += n)
+        normalize(&traits->norm, k_norm, k + i, n, k + i);
+    for (uint32_t i = 0; i < p->n_heads; i++)
+        turn(model, &traits->rotary, q + (size_t)i * p->head_dim, position);
+    for (uint32_t i = 0; i < p->n_kv_heads; i++)
+        turn(model, &traits->rotary, k + (size_t)i * p->head_dim, position);
+    const struct query_growth *growth = &traits->query_growth;
+    for (size_t i = 0; i < h->n_q && growth->factor > 0; i++)
+        q[i] *= 1 + (double)growth->factor * log(1 + floor((double)position / growth->span));
     for (size_t i = 0; i < h->n_kv; i++) {
         k[i] = rounded(k[i]);
         v[i] = rounded(v[i]);
     }
 }
 
-static void attend(const struct model_params *p, const struct layer_traits *traits, uint32_t position,
+static void attend(const struct model_params *p, const struct model_layer *layer, uint32_t position,
                    const struct heads *h, double *out)
 {
+    const struct layer_traits *traits = &layer->traits;
     uint32_t from = traits->window && position >= traits->window ? position - traits->window + 1 : 0;
     for (uint32_t head = 0; head < p->n_heads; head++) {
         const double *q = h->q + position * h->n_q + (size_t)head * p->head_dim;
         size_t kv = (size_t)(head / (p->n_heads / p->n_kv_heads)) * p->head_dim;
-        double weights[N_IDS], total = 0;
+        double weights[N_IDS],
+            total = traits->sinks ? exp(weight_at(layer->tensors[TENSOR_SINKS].weight, head)) : 0;
         for (uint32_t t = from; t <= position; t++) {
             double score = 0;
             for (uint32_t d = 0; d < p->head_dim; d++)
@@ -186,7 +192,7 @@ static void through_expert(const struct model_layer *layer, const enum tensor_ro
     if (layer->traits.gated)
         linear(&gates, x, gate);
     for (uint32_t i = 0; i < ups.rows; i++)
-        up[i] = layer->traits.gated ? activated(layer->traits.activation, gate[i]) * up[i]
+        up[i] = layer->traits.gated ? gated(layer->traits.activation, gate[i], up[i])
                                     : activated(layer->traits.activation, up[i]);
     linear(&downs, up, out);
     free(up);
@@ -198,6 +204,7 @@ static void mixture(const struct model_params *p, const struct model_layer *laye
                     double *out)
 {
     static const enum tensor_role roles[] = {TENSOR_EXPERT_UPS, TENSOR_EXPERT_GATES, TENSOR_EXPERT_DOWNS};
+    static const enum tensor_role shared[] = {TENSOR_SHARED_UP, TENSOR_SHARED_GATE, TENSOR_SHARED_DOWN};
     const struct experts *experts = &layer->traits.experts;
     double shares[64], total = 0, chosen = 0, *got = calloc(p->n_embd, sizeof *got);
     ck_assert_uint_le(experts->n, 64);
@@ -218,6 +225,10 @@ static void mixture(const struct model_params *p, const struct model_layer *laye
     }
     for (uint32_t i = 0; i < p->n_embd; i++)
         out[i] /= chosen;
+    if (experts->n_shared_ff > 0)
+        through_expert(layer, shared, 0, x, got);
+    for (uint32_t i = 0; i < p->n_embd && experts->n_shared_ff > 0; i++)
+        out[i] += got[i];
     free(got);
 }
 
@@ -254,7 +265,7 @@ static void run_layer(const struct model *model, const struct model_layer *layer
         double *x = stream + (size_t)t * p->n_embd;
         normalize(&traits->norm, &layer->tensors[TENSOR_ATTENTION_NORM], x, p->n_embd, normed);
         project(model, layer, normed, t, &h);
-        attend(p, traits, t, &h, attended);
+        attend(p, layer, t, &h, attended);
         linear(&layer->tensors[TENSOR_ATTENTION_OUTPUT], attended, delta);
         if (traits->parallel)
             feed_forward(p, layer, normed, other);
@@ -302,7 +313,7 @@ static struct expected reference(const struct model *model, const int32_t ids[N_
         for (uint32_t i = 0; i < p->n_embd; i++)
             sums[i] += x[i];
         for (uint32_t i = 0; i < p->n_vocab; i++)
-            row[i] = capped(row[i] * (double)p->logit_scale, p->logit_cap);
+            row[i] = capped(row[i] * (double)p->logit_factor, p->logit_cap);
     }
     free(stream);
     return (struct expected){logits, sums};
@@ -476,6 +487,7 @@ START_TEST(every_architecture_computes_what_its_description_says)
             shape.n_experts = 3 + random_u32() % 9;
             shape.n_experts_used = 1 + random_u32() % 3;
             shape.n_expert_ff = 5 + random_u32() % 30;
+            shape.n_shared_ff = round == 1 ? 3 + random_u32() % 60 : 0;
         }
         if (shape.tied && (architecture->biases & TENSOR_BIT(TENSOR_OUTPUT)))
             shape.tied = false;
@@ -492,7 +504,7 @@ END_TEST
 static void scales(struct model *model)
 {
     model->params.embedding_scale = 3;
-    model->params.logit_scale = 0.3f;
+    model->params.logit_factor = 0.3f;
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
         model->layers[l].traits.residual_scale = 0.7f;
         model->layers[l].traits.attention_scale = 0.9f;
@@ -548,6 +560,11 @@ static void yarn_scaling_of_one_layer(struct model *model)
     rotary->magnitude = 1.1386f;
 }
 
+static void growing_queries_of_one_layer(struct model *model)
+{
+    model->layers[1].traits.query_growth = (struct query_growth){.factor = 0.7f, .span = 5};
+}
+
 START_TEST(traits_beyond_the_registry_are_executed_too)
 {
     static const struct {
@@ -560,7 +577,8 @@ START_TEST(traits_beyond_the_registry_are_executed_too)
                  {"squared ReLU, no gate", squared_relu_in_one_layer_no_gate_in_the_other, TRAIT_UNGATED},
                  {"side by side", side_by_side, TRAIT_PARALLEL},
                  {"linear scaling", linear_scaling_of_one_layer, TRAIT_ROTARY_LINEAR},
-                 {"YaRN", yarn_scaling_of_one_layer, TRAIT_ROTARY_YARN}};
+                 {"YaRN", yarn_scaling_of_one_layer, TRAIT_ROTARY_YARN},
+                 {"growing queries", growing_queries_of_one_layer, TRAIT_QUERY_GROWTH}};
     struct copies *copies = calloc(1, sizeof *copies);
     struct synth_shape shape = random_shape(NULL);
     struct model *model = make_model(&shape, "F32");
@@ -620,14 +638,8 @@ static void expect_refusal(const struct model *model, uint32_t n_context, const 
 
 START_TEST(what_cannot_be_computed_is_refused_by_its_name)
 {
-    struct synth_shape shape = random_shape(NULL);
+    struct synth_shape shape = random_shape("gpt2");
     struct model *model = make_model(&shape, "F32");
-    model->layers[1].traits.experts.n_shared = 1;
-    expect_refusal(model, 64, "the CPU backend cannot compute experts that every token goes to");
-    model_free(model);
-
-    shape.architecture = "gpt2";
-    model = make_model(&shape, "F32");
     expect_refusal(model, 81, "a context of 81 exceeds the model's 80 learned positions");
     model_free(model);
 }
@@ -640,7 +652,7 @@ static void add(TCase *tests)
         n++;
     tcase_add_loop_test(tests, every_architecture_computes_what_its_description_says, 0, n);
     tcase_add_test(tests, every_kind_is_computed_by_the_textbook);
-    tcase_add_loop_test(tests, traits_beyond_the_registry_are_executed_too, 0, 7);
+    tcase_add_loop_test(tests, traits_beyond_the_registry_are_executed_too, 0, 8);
     tcase_add_test(tests, what_cannot_be_computed_is_refused_by_its_name);
 }
 

@@ -181,6 +181,76 @@ START_TEST(kernels_of_experts_are_held_to_it_too)
 }
 END_TEST
 
+/* A model of experts, of which each row goes to all but one. */
+static struct synth_shape experts_of(const char *architecture, uint32_t n_shared_ff)
+{
+    struct synth_shape shape = small_shape;
+    shape.architecture = architecture;
+    shape.window = strcmp(architecture, "gpt-oss") == 0 ? 30 : 0;
+    shape.rope_factor = 0;
+    shape.biases = false;
+    shape.n_experts = 4;
+    shape.n_experts_used = 3;
+    shape.n_expert_ff = 96;
+    shape.n_shared_ff = n_shared_ff;
+    return shape;
+}
+
+/* Block 17 of a tile's launch is there in none but that of its gate and up. */
+static const struct {
+    const char *kernel, *named;
+} shared_kernels[] = {
+    {"activate", "kernel activate (layer 0), with 40 rows"},
+    {"multiply_wide:17", "kernel multiply (blk.0.ffn_up_shexp.weight, Q8_0, 520 × 256), with 40 rows"},
+    {"multiply_activate",
+     "kernel multiply_activate (blk.0.ffn_up_shexp.weight, Q8_0, 520 × 256), with 1 rows"},
+    {"combine_experts", "kernel combine_experts (layer 0), with 40 rows"},
+};
+
+START_TEST(a_shared_expert_is_held_to_it_too)
+{
+    const struct synth_shape shape = experts_of("granitemoe", 520);
+    model = make_model(&shape, "Q8_0");
+    check_refused(shared_kernels[_i].kernel, shared_kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(norms_over_all_heads_are_held_to_it_too)
+{
+    struct synth_shape shape = small_shape;
+    shape.architecture = "olmo2";
+    shape.rope_factor = 0;
+    model = make_model(&shape, "Q8_0");
+    check_refused("heads_of_row", "kernel heads_of_row (layer 0), with 40 rows");
+    model_free(model);
+}
+END_TEST
+
+/* The copies of a layer's tensors are in the order of their roles, biases behind their weights. */
+static const struct {
+    const char *copy, *named;
+} changed_copies[] = {
+    {"9", "kernel attention (layer 0), with 40 rows"}, /* sinks */
+    {"14", "kernel multiply (blk.0.ffn_gate_inp.weight, F32, 4 × 256), with 40 rows"},
+    {"16", "kernel multiply_experts (blk.0.ffn_gate_exps.weight, F32, 96 × 256), with 40 rows"},
+    {"18", "kernel multiply_experts (blk.0.ffn_up_exps.weight, F32, 96 × 256), with 40 rows"},
+    {"20", "kernel multiply_experts (blk.0.ffn_down_exps.weight, F32, 256 × 96), with 40 rows"},
+};
+
+START_TEST(sinks_and_biases_of_experts_that_arrive_changed_are_named)
+{
+    const struct synth_shape shape = experts_of("gpt-oss", 0);
+    struct error err;
+    model = make_model(&shape, "F32");
+    ck_assert_msg(open_with("QUERN_EMU_FLIP", changed_copies[_i].copy, 2, 96, &err) == -ENODEV, "copy %s: %s",
+                  changed_copies[_i].copy, err.text);
+    ck_assert_msg(strstr(err.text, changed_copies[_i].named) != NULL, "copy %s: %s", changed_copies[_i].copy,
+                  err.text);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(parts_that_few_models_have_are_held_to_it_too)
 {
     model = make_model(&odd_shape, "F32");
@@ -267,6 +337,47 @@ START_TEST(a_sound_device_passes_far_along_too)
 }
 END_TEST
 
+static struct model *make_growing(void)
+{
+    struct synth_shape shape = small_shape;
+    shape.architecture = "mistral3";
+    struct model *growing = make_model(&shape, "Q8_0");
+    growing->layers[0].traits.query_growth = (struct query_growth){.factor = 0.7f, .span = 5};
+    growing->layers[1].traits.query_growth = (struct query_growth){.factor = 0.3f, .span = 16384};
+    return growing;
+}
+
+static struct model *make_of(const char *architecture)
+{
+    struct synth_shape shape = odd_shape;
+    shape.architecture = architecture;
+    shape.tied = false;
+    shape.n_layers = 4;
+    shape.window = strcmp(architecture, "olmo2") == 0 ? 50 : 0;
+    return make_model(&shape, "F32");
+}
+
+/* What only some families have: near and far, kept in either type, and invariant. */
+START_TEST(a_sound_device_passes_with_models_of_every_family)
+{
+    const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300)};
+    struct error err;
+    model = _i == 0   ? make_model(&shapes[0], "Q8_0")
+            : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
+            : _i == 2 ? make_growing()
+                      : make_of(_i == 3 ? "olmo2" : "smollm3");
+    model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
+    for (int invariant = 0; invariant < 2; invariant++) {
+        const struct backend_config sizes = {
+            .n_slots = 3, .n_context = 600, .max_rows = 128, .invariant = invariant};
+        kv_type = invariant ? BACKEND_KV_Q8 : BACKEND_KV_F16;
+        ck_assert_msg(open_sized("QUERN_EAGER", "0", &sizes, &err) == 0, "%s: %s", model->params.architecture,
+                      err.text);
+    }
+    model_free(model);
+}
+END_TEST
+
 /* Launches of the gate. */
 static uint64_t launches_of(const struct backend_config *sizes)
 {
@@ -332,6 +443,24 @@ START_TEST(a_model_that_is_broken_does_not_speak_against_the_device)
 }
 END_TEST
 
+START_TEST(sinks_that_are_no_numbers_do_not_speak_against_the_device_either)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY, 1};
+    const struct synth_shape shape = experts_of("gpt-oss", 0);
+    struct error err;
+    model = make_model(&shape, "F32");
+    struct model_tensor *sinks = &model->layers[0].tensors[TENSOR_SINKS];
+    struct gguf_tensor broken = *sinks->weight;
+    ck_assert_uint_eq(broken.size, sizeof values);
+    broken.data = (const void *)values;
+    const struct gguf_tensor *sound = sinks->weight;
+    sinks->weight = &broken;
+    ck_assert_msg(open_with("QUERN_EAGER", "0", 2, 96, &err) == 0, "%s", err.text);
+    sinks->weight = sound;
+    model_free(model);
+}
+END_TEST
+
 START_TEST(the_reference_of_the_gate_activates_by_the_textbook)
 {
     for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++)
@@ -339,19 +468,62 @@ START_TEST(the_reference_of_the_gate_activates_by_the_textbook)
             double expected = activated(every_activation[a], x);
             ck_assert_double_eq_tol(reference_activation(every_activation[a], x), expected,
                                     1e-12 * (1 + fabs(expected)));
+            ck_assert_double_eq_tol(reference_activation(every_activation[a], 2) *
+                                        reference_factor(every_activation[a], x),
+                                    gated(every_activation[a], 2, x), 1e-12 * (1 + fabs(x)));
         }
+    for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++) {
+        ck_assert_double_nan(reference_activation(every_activation[a], NAN));
+        ck_assert_double_nan(reference_factor(every_activation[a], NAN));
+    }
+}
+END_TEST
+
+START_TEST(the_reference_of_the_gate_lets_queries_grow)
+{
+    const struct layer_traits plain = {.attention_scale = 0.25f},
+                              growing = {.attention_scale = 0.25f, .query_growth = {0.5f, 10}};
+    ck_assert_double_eq(reference_query_scale(&plain, 1000), 0.25);
+    ck_assert_double_eq(reference_query_scale(&growing, 9), 0.25);
+    ck_assert_double_eq_tol(reference_query_scale(&growing, 10), 0.25 * (1 + 0.5 * log(2)), 1e-12);
+    ck_assert_double_eq_tol(reference_query_scale(&growing, 69), 0.25 * (1 + 0.5 * log(7)), 1e-12);
+}
+END_TEST
+
+/* Two positions and a sink of equal scores: a third of each. */
+START_TEST(the_reference_of_the_gate_gives_a_sink_its_part)
+{
+    static const float keys[] = {1, 1}, values[] = {6, 12}, query = 2, sink = 2, far_below = -1000;
+    struct reference_attention attention = {
+        .keys = keys, .values = values, .dim = 1, .stride = 1, .position = 1, .sink = &sink};
+    double out;
+    ck_assert_double_eq(reference_attend(&attention, &query, &out), 12);
+    ck_assert_double_eq_tol(out, 6, 1e-12);
+    attention.sink = &far_below;
+    reference_attend(&attention, &query, &out);
+    ck_assert_double_eq_tol(out, 9, 1e-12);
+    attention.sink = NULL;
+    reference_attend(&attention, &query, &out);
+    ck_assert_double_eq_tol(out, 9, 1e-12);
 }
 END_TEST
 
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_reference_of_the_gate_activates_by_the_textbook);
+    tcase_add_test(tests, the_reference_of_the_gate_lets_queries_grow);
+    tcase_add_test(tests, the_reference_of_the_gate_gives_a_sink_its_part);
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_only_far_along_or_for_many_rows_is_named, 0,
                         sizeof far_kernels / sizeof *far_kernels);
     tcase_add_loop_test(tests, kernels_of_experts_are_held_to_it_too, 0,
                         sizeof expert_kernels / sizeof *expert_kernels);
+    tcase_add_loop_test(tests, a_shared_expert_is_held_to_it_too, 0,
+                        sizeof shared_kernels / sizeof *shared_kernels);
+    tcase_add_test(tests, norms_over_all_heads_are_held_to_it_too);
+    tcase_add_loop_test(tests, sinks_and_biases_of_experts_that_arrive_changed_are_named, 0,
+                        sizeof changed_copies / sizeof *changed_copies);
     tcase_add_test(tests, the_largest_recording_is_held_to_it_with_slots_that_do_not_fill_it);
     tcase_add_test(tests, a_rule_of_sharing_that_there_is_not_is_refused_by_name);
     tcase_add_test(tests, tiles_that_blocks_share_are_held_to_it_too);
@@ -361,8 +533,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
     tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, 3);
+    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 5);
     tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
+    tcase_add_test(tests, sinks_that_are_no_numbers_do_not_speak_against_the_device_either);
     tcase_add_loop_test(tests, a_model_that_is_broken_does_not_speak_against_the_device, 0, 2);
 }
 

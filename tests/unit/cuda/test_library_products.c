@@ -238,9 +238,14 @@ START_TEST(the_gate_holds_the_library_to_its_own_rounding)
     mixture.n_experts = 4;
     mixture.n_experts_used = 2;
     mixture.n_expert_ff = 96;
-    const struct synth_shape *const shapes[] = {&small_shape, &odd_shape, &mixture};
-    static const char *const of[] = {"Q4_K_M", "F16", "Q8_0"};
-    for (int i = 0; i < 3; i++) {
+    struct synth_shape shared = mixture;
+    shared.architecture = "granitemoe";
+    shared.n_shared_ff = 640; /* wider than anything else that is multiplied */
+    shared.biases = false;
+    shared.rope_factor = 0;
+    const struct synth_shape *const shapes[] = {&small_shape, &odd_shape, &mixture, &shared};
+    static const char *const of[] = {"Q4_K_M", "F16", "Q8_0", "Q8_0"};
+    for (int i = 0; i < 4; i++) {
         model = make_model(shapes[i], of[i]);
         ck_assert_msg(open_checked("", &err) == 0, "%s: %s", of[i], err.text);
         model_free(model);

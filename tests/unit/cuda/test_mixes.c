@@ -12,7 +12,8 @@
  * other through one engine (default 1; a thousand requests are 150), $QUERN_KV_TYPE what all keep keys and
  * values in (default f16), $QUERN_WEIGHTS the mixture of the model's weights (default F32), $QUERN_EXPERTS
  * how many experts it has, all of which each row goes to: a choice between them could hang on a rounding
- * (default 0: none). scripts/mixes does thousands of them. */
+ * (default 0: none), $QUERN_ARCHITECTURE its architecture (default llama, of experts qwen3moe). scripts/mixes
+ * does thousands of them. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -453,6 +454,8 @@ int main(void)
     shape.n_experts = shape.n_experts_used = (uint32_t)number_in("QUERN_EXPERTS", 0);
     if (shape.n_experts > 0)
         shape.architecture = "qwen3moe";
+    if (getenv("QUERN_ARCHITECTURE"))
+        shape.architecture = getenv("QUERN_ARCHITECTURE");
     close(mkstemp(path));
     if ((kept_in && kv_type_by_name(kept_in, &kv_type, &err) < 0) ||
         synth_write(&shape, weights, 7, path, &err) < 0 || model_open(path, true, &model, &err) < 0) {

@@ -74,7 +74,7 @@ static const struct {
      TRAIT_BIT(TRAIT_SLICES) | TRAIT_BIT(TRAIT_QK_NORM),
      1},
     {"qwen3",
-     {.norm_place = NORM_BEFORE, .rotary = {.kind = ROTARY_HALVES}, .gated = true, .qk_norm = true},
+     {.norm_place = NORM_BEFORE, .rotary = {.kind = ROTARY_HALVES}, .gated = true, .qk_norm = QK_NORM_HEADS},
      TRAIT_BIT(TRAIT_SILU) | TRAIT_BIT(TRAIT_QK_NORM),
      TRAIT_BIT(TRAIT_BIASES) | TRAIT_BIT(TRAIT_EXPERTS),
      1},
@@ -84,7 +84,7 @@ static const struct {
      TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_NORM_OFFSET),
      6.928203f},
     {"gemma3",
-     {.norm_place = NORM_BOTH, .rotary = {.kind = ROTARY_HALVES}, .gated = true, .qk_norm = true},
+     {.norm_place = NORM_BOTH, .rotary = {.kind = ROTARY_HALVES}, .gated = true, .qk_norm = QK_NORM_HEADS},
      TRAIT_BIT(TRAIT_GELU) | TRAIT_BIT(TRAIT_QK_NORM) | TRAIT_BIT(TRAIT_NORM_AFTER),
      TRAIT_BIT(TRAIT_BIASES),
      6.928203f},
@@ -264,7 +264,7 @@ START_TEST(experts_are_described)
     struct model *model = make(&shape);
     const struct model_layer *layer = &model->layers[1];
     ck_assert(layer->traits.experts.n == 5 && layer->traits.experts.n_used == 2);
-    ck_assert(layer->traits.experts.n_ff == 56 && layer->traits.experts.n_shared == 0);
+    ck_assert(layer->traits.experts.n_ff == 56 && layer->traits.experts.n_shared_ff == 0);
     const struct model_tensor *downs = &layer->tensors[TENSOR_EXPERT_DOWNS];
     ck_assert(downs->count == 5 && downs->rows == 48 && downs->columns == 56);
     ck_assert(layer->tensors[TENSOR_ROUTER].rows == 5 && !layer->tensors[TENSOR_SHARED_UP].weight);

@@ -137,6 +137,10 @@ static void attend_plainly(uint32_t r, uint32_t head, double *out)
             scores[p] = (double)step.cap * tanh(scores[p] / (double)step.cap);
         largest = fmax(largest, scores[p]);
     }
+    if (step.sinks) {
+        largest = fmax(largest, (double)step.sinks[head]);
+        sum = exp((double)step.sinks[head] - largest);
+    }
     for (uint32_t d = 0; d < dim; d++)
         out[d] = 0;
     for (uint32_t p = first; p <= row->position; p++) {
@@ -260,6 +264,45 @@ START_TEST(scores_are_capped)
 }
 END_TEST
 
+/* Of all sizes: heads that see nothing else, some that do not see them. */
+static void add_sinks(void)
+{
+    float *sinks = take(step.scratch.n_heads, sizeof *sinks);
+    for (uint32_t h = 0; h < step.scratch.n_heads; h++)
+        sinks[h] = (float[]){0.5f, 6, -200, 200, -INFINITY, 2}[h % 6];
+    step.sinks = sinks;
+}
+
+START_TEST(a_sink_takes_its_part_of_the_softmax_once)
+{
+    static const uint32_t windows[] = {0, 40, 300};
+    set_up(_i, 7, 1, 40);
+    add_sinks();
+    add_ragged();
+    add_set(1, 250, 12, N_CONTEXT);
+    add_dead(2);
+    plan();
+    for (uint32_t i = 0; i < 3; i++) {
+        step.window = windows[i];
+        attend_layer();
+        assert_rows();
+    }
+    close_device();
+}
+END_TEST
+
+START_TEST(sinks_are_not_capped)
+{
+    set_up(_i, 6, 2, 32);
+    add_sinks();
+    step.cap = 1.5f;
+    add_ragged();
+    attend();
+    assert_rows();
+    close_device();
+}
+END_TEST
+
 START_TEST(one_plan_serves_layers_with_and_without_a_window)
 {
     static const uint32_t windows[] = {0, 100, 300};
@@ -374,6 +417,25 @@ START_TEST(a_row_has_the_same_bits_in_any_batch)
 }
 END_TEST
 
+/* In one piece and in several, by one block of threads and by many. */
+START_TEST(sinks_do_not_change_what_a_row_has_in_any_batch)
+{
+    set_up(_i, 6, 2, 32);
+    add_sinks();
+    add_ragged();
+    attend_each_alone();
+    add_dead(80);
+    attend();
+    assert_twins();
+    n_rows = N_SLOTS;
+    step.kv.n_blocks = 0; /* memory for a piece of each row, and one */
+    step.scratch.max_rows = n_rows;
+    attend();
+    assert_twins();
+    close_device();
+}
+END_TEST
+
 START_TEST(a_row_of_a_prompt_has_the_bits_that_it_has_alone)
 {
     for (uint32_t window = 0; window <= 60; window += 60) {
@@ -430,11 +492,14 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_prompt_is_causal, 0, POOL_TYPES);
     tcase_add_loop_test(tests, a_window_hides_what_is_before_it, 0, POOL_TYPES);
     tcase_add_loop_test(tests, scores_are_capped, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_sink_takes_its_part_of_the_softmax_once, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, sinks_are_not_capped, 0, POOL_TYPES);
     tcase_add_loop_test(tests, one_plan_serves_layers_with_and_without_a_window, 0, POOL_TYPES);
     tcase_add_loop_test(tests, dead_rows_alone_are_no_work, 0, POOL_TYPES);
     tcase_add_loop_test(tests, what_comes_out_is_quantized_too, 0, POOL_TYPES);
     tcase_add_loop_test(tests, large_scores_are_as_good_as_small_ones, 0, POOL_TYPES);
     tcase_add_loop_test(tests, a_row_has_the_same_bits_in_any_batch, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, sinks_do_not_change_what_a_row_has_in_any_batch, 0, POOL_TYPES);
     tcase_add_loop_test(tests, a_row_of_a_prompt_has_the_bits_that_it_has_alone, 0, POOL_TYPES);
     tcase_add_loop_test(tests, without_memory_for_partial_results_the_bits_are_the_same, 0, POOL_TYPES);
     tcase_add_loop_test(tests, a_value_that_is_no_number_spoils_its_own_sequence_only, 0, POOL_TYPES);

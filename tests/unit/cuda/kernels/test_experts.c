@@ -152,9 +152,10 @@ END_TEST
 struct matrices {
     struct device_matrix matrix;
     float *floats; /* [VISITED][OUTPUTS][n_columns] */
+    float *bias;   /* [VISITED][OUTPUTS], or NULL */
 };
 
-static struct matrices make_matrices(enum format format, uint32_t n_columns)
+static struct matrices make_matrices(enum format format, uint32_t n_columns, bool with_bias)
 {
     const struct layout *layout = layout_of(format);
     const uint32_t n_rows = VISITED * OUTPUTS;
@@ -174,9 +175,21 @@ static struct matrices make_matrices(enum format format, uint32_t n_columns)
     for (uint32_t i = 0; i < n_rows; i++)
         format_traits(format)->to_float(file + i * format_bytes(format, n_columns),
                                         weights.floats + (size_t)i * n_columns, n_columns);
+    if (with_bias) {
+        weights.bias = malloc(n_rows * sizeof(float));
+        for (uint32_t i = 0; i < n_rows; i++)
+            weights.bias[i] = random_float() * 4;
+        weights.matrix.bias = on_device(weights.bias, n_rows * sizeof(float));
+    }
     free(file);
     free(packed);
     return weights;
+}
+
+static void free_matrices(struct matrices *weights)
+{
+    free(weights->floats);
+    free(weights->bias);
 }
 
 static void fill_random(float *row, uint32_t i, uint32_t n_columns)
@@ -240,7 +253,8 @@ static void check_products(const struct matrices *weights, const struct inputs *
             }
             const float *w =
                 weights->floats + ((size_t)chosen[assignment] * OUTPUTS + i) * weights->matrix.n_columns;
-            double sum = 0, size = 0;
+            double sum = weights->bias ? (double)weights->bias[chosen[assignment] * OUTPUTS + i] : 0,
+                   size = fabs(sum);
             for (uint32_t k = 0; k < weights->matrix.n_columns; k++) {
                 sum += (double)w[k] * (double)x[k];
                 size += fabs((double)w[k] * (double)x[k]);
@@ -259,7 +273,7 @@ START_TEST(an_assignment_gets_the_product_of_its_expert_and_row)
     const enum format format = tested_formats[_i];
     const uint32_t n_columns = format_traits(format)->block_elements == 256 ? 512 : 288;
     open_device();
-    struct matrices weights = make_matrices(format, n_columns);
+    struct matrices weights = make_matrices(format, n_columns, _i % 2);
     for (int by_row = 0; by_row < 2; by_row++) {
         struct inputs inputs = make_inputs(n_columns, MOST_ROWS * (by_row ? 1 : USED), fill_random);
         for (size_t c = by_row ? 0 : 1; c < 4; c++) {
@@ -269,7 +283,7 @@ START_TEST(an_assignment_gets_the_product_of_its_expert_and_row)
         }
         free_inputs(&inputs);
     }
-    free(weights.floats);
+    free_matrices(&weights);
     close_device();
 }
 END_TEST
@@ -280,7 +294,7 @@ START_TEST(an_assignments_bits_do_not_depend_on_the_others)
     static const uint32_t counts[] = {1, 3, 5, 40};
     const uint32_t n_columns = 512, stride = OUTPUTS + 3;
     open_device();
-    struct matrices weights = make_matrices(formats[_i], n_columns);
+    struct matrices weights = make_matrices(formats[_i], n_columns, _i % 2);
     struct inputs inputs = make_inputs(n_columns, MOST_ROWS, fill_random);
     struct device_assignments assignments;
     float *all = multiply(&weights, &inputs, true, 0, MOST_ROWS, true, &assignments);
@@ -291,7 +305,7 @@ START_TEST(an_assignments_bits_do_not_depend_on_the_others)
             ck_assert_mem_eq(some, all + (size_t)first * USED * stride, counts[c] * USED * stride * 4);
         }
     free_inputs(&inputs);
-    free(weights.floats);
+    free_matrices(&weights);
     close_device();
 }
 END_TEST
@@ -299,7 +313,8 @@ END_TEST
 START_TEST(two_matrices_of_different_formats_share_a_launch)
 {
     open_device();
-    struct matrices weights[2] = {make_matrices(FORMAT_Q4_K, 512), make_matrices(FORMAT_F16, 500)};
+    struct matrices weights[2] = {make_matrices(FORMAT_Q4_K, 512, true),
+                                  make_matrices(FORMAT_F16, 500, false)};
     struct inputs inputs = make_inputs(500, MOST_ROWS, fill_random);
     for (uint32_t n = 2; n <= 32; n *= 16) {
         const struct device_assignments assignments = choose(0, n, false);
@@ -317,7 +332,7 @@ START_TEST(two_matrices_of_different_formats_share_a_launch)
             check_products(&weights[p], &inputs, true, &assignments, from_device(products[p].out, bytes), n);
     }
     for (int p = 0; p < 2; p++)
-        free(weights[p].floats);
+        free_matrices(&weights[p]);
     free_inputs(&inputs);
     close_device();
 }
@@ -325,11 +340,16 @@ END_TEST
 
 /* ---- sums ---- */
 
+/* And what the shared one gives, where there is one. */
 START_TEST(a_row_gets_the_weighted_sum_of_its_experts)
 {
-    const uint32_t n_columns = _i ? 1030 : 33, stride = layout_padded(n_columns), n_rows = 7, n_used = 3;
+    const bool with_shared = _i >= 2;
+    const uint32_t n_columns = _i % 2 ? 1030 : 33, stride = layout_padded(n_columns), n_rows = 7, n_used = 3;
     const struct device_assignments assignments = {.n_used = n_used};
     float weights[7 * 3], *got = malloc((size_t)n_rows * n_used * stride * sizeof *got);
+    float *shared = malloc((size_t)n_rows * stride * sizeof *shared);
+    for (uint32_t i = 0; i < n_rows * stride; i++)
+        shared[i] = i % stride < n_columns ? random_float() * 3 : NAN;
     open_device();
     for (uint32_t i = 0; i < n_rows * n_used; i++)
         weights[i] = random_float();
@@ -340,12 +360,13 @@ START_TEST(a_row_gets_the_weighted_sum_of_its_experts)
     float *out = on_device(NULL, n_rows * stride * sizeof *out);
     ck_assert_int_eq(device_fill(queue, out, 0x7b, n_rows * stride * sizeof *out), 0);
     ck_assert_int_eq(kernels_combine(queue, &held, on_device(got, n_rows * n_used * stride * sizeof *got),
+                                     with_shared ? on_device(shared, n_rows * stride * sizeof *shared) : NULL,
                                      stride, n_columns, out, n_rows),
                      0);
     const float *found = from_device(out, n_rows * stride * sizeof *out);
     for (uint32_t r = 0; r < n_rows; r++)
         for (uint32_t i = 0; i < stride; i++) {
-            double sum = 0;
+            double sum = with_shared ? (double)shared[r * stride + i] : 0;
             for (uint32_t k = 0; k < n_used && i < n_columns; k++)
                 sum += (double)weights[r * n_used + k] * (double)got[(r * n_used + k) * stride + i];
             if (i < n_columns)
@@ -354,6 +375,7 @@ START_TEST(a_row_gets_the_weighted_sum_of_its_experts)
                 ck_assert_uint_eq(format_bits_of_float(found[r * stride + i]), UNTOUCHED);
         }
     free(got);
+    free(shared);
     close_device();
 }
 END_TEST
@@ -361,7 +383,7 @@ END_TEST
 START_TEST(what_does_not_fit_together_is_refused)
 {
     open_device();
-    struct matrices weights = make_matrices(FORMAT_Q8_0, 512);
+    struct matrices weights = make_matrices(FORMAT_Q8_0, 512, false);
     struct inputs inputs = make_inputs(256, 1, fill_random);
     struct device_assignments assignments = make_assignments(EXPERTS, USED);
     struct device_product product = {&weights.matrix, on_device(NULL, 4096), OUTPUTS + 3};
@@ -374,15 +396,11 @@ START_TEST(what_does_not_fit_together_is_refused)
     weights.matrix.n_experts = EXPERTS - 1;
     ck_assert_int_eq(kernels_multiply_experts(queue, &product, 1, &inputs.x, true, &assignments, &one_row),
                      -EINVAL);
-    weights.matrix.n_experts = EXPERTS;
-    weights.matrix.bias = product.out;
-    ck_assert_int_eq(kernels_multiply_experts(queue, &product, 1, &inputs.x, true, &assignments, &one_row),
-                     -EINVAL);
     ck_assert_int_eq(kernels_choose(queue, &assignments, scores, EXPERTS - 1, rows, 1, false), -EINVAL);
     assignments.n_used = EXPERTS + 1;
     ck_assert_int_eq(kernels_choose(queue, &assignments, scores, 256, rows, 1, false), -EINVAL);
-    ck_assert_int_eq(kernels_combine(queue, &assignments, scores, 33, 33, product.out, 1), -EINVAL);
-    free(weights.floats);
+    ck_assert_int_eq(kernels_combine(queue, &assignments, scores, NULL, 33, 33, product.out, 1), -EINVAL);
+    free_matrices(&weights);
     free_inputs(&inputs);
     close_device();
 }
@@ -396,7 +414,7 @@ static void add(TCase *tests)
                         (int)N_TESTED_FORMATS);
     tcase_add_loop_test(tests, an_assignments_bits_do_not_depend_on_the_others, 0, 4);
     tcase_add_test(tests, two_matrices_of_different_formats_share_a_launch);
-    tcase_add_loop_test(tests, a_row_gets_the_weighted_sum_of_its_experts, 0, 2);
+    tcase_add_loop_test(tests, a_row_gets_the_weighted_sum_of_its_experts, 0, 4);
     tcase_add_test(tests, what_does_not_fit_together_is_refused);
 }
 

@@ -64,13 +64,22 @@ static void run_heads(void)
     run_queue();
 }
 
+/* One row alone. */
+static void run_heads_of(uint32_t row)
+{
+    struct heads_step one = step;
+    one.q += row * MOST;
+    one.k += row * MOST;
+    one.v += row * MOST;
+    ck_assert_int_eq(kernels_heads(stream, &one, &slots, rows + row, 1), 0);
+    run_queue();
+}
+
 /* ---- the plain ones ---- */
 
 static void norm_plainly(const struct device_vector *vector, float *x, uint32_t dim)
 {
     double mean = 0, squares = 0;
-    if (!vector->weight)
-        return;
     for (uint32_t i = 0; i < dim && step.norm.kind == NORM_LAYER; i++)
         mean += (double)x[i] / dim;
     for (uint32_t i = 0; i < dim; i++)
@@ -151,25 +160,44 @@ static void assert_value(const struct pool_place *at, const float *expected)
     }
 }
 
+/* A row's n heads, together or each by itself. */
+static void norm_heads(const struct device_vector *vector, float *heads, uint32_t n)
+{
+    const uint32_t dim = step.kv.dim;
+    if (!vector->weight)
+        return;
+    if (step.norms_row)
+        norm_plainly(vector, heads, n * dim);
+    for (uint32_t h = 0; h < n && !step.norms_row; h++)
+        norm_plainly(vector, heads + h * dim, dim);
+}
+
+static float scale_of(uint32_t position)
+{
+    const uint32_t spans = step.growth.span ? position / step.growth.span : 0;
+    return (float)((double)step.attention_scale * (1 + (double)step.growth.factor * log(1.0 + spans)));
+}
+
 static void assert_heads(void)
 {
     const uint32_t dim = step.kv.dim;
     for (uint32_t row = 0; row < N_ROWS; row++) {
-        float head[MOST];
+        float q[MOST], k[MOST];
+        memcpy(q, q_before + row * MOST, sizeof q);
+        memcpy(k, k_before + row * MOST, sizeof k);
+        norm_heads(&step.q_norm, q, step.n_heads);
+        norm_heads(&step.k_norm, k, step.kv.n_heads);
         for (uint32_t h = 0; h < step.n_heads; h++) {
-            memcpy(head, q_before + row * MOST + h * dim, dim * sizeof *head);
-            norm_plainly(&step.q_norm, head, dim);
+            float *head = q + h * dim;
             turn_plainly(head, rows[row].position);
             for (uint32_t d = 0; d < dim; d++)
-                head[d] *= step.attention_scale;
+                head[d] *= scale_of(rows[row].position);
             assert_close(step.q + row * MOST + h * dim, head, dim, "q");
         }
         for (uint32_t h = 0; h < step.kv.n_heads; h++) {
             const struct pool_place key = place(row, h, false), value = place(row, h, true);
-            memcpy(head, k_before + row * MOST + h * dim, dim * sizeof *head);
-            norm_plainly(&step.k_norm, head, dim);
-            turn_plainly(head, rows[row].position);
-            assert_key(&key, head);
+            turn_plainly(k + h * dim, rows[row].position);
+            assert_key(&key, k + h * dim);
             assert_value(&value, step.v + row * MOST + h * dim);
         }
     }
@@ -242,6 +270,48 @@ START_TEST(a_layer_norm_takes_the_mean_off)
     step.k_norm.weight = make_weights(48, 10);
     run_heads();
     assert_heads();
+    close_device();
+}
+END_TEST
+
+/* More heads than warps, and fewer; sizes that are no multiple of four. */
+START_TEST(a_norm_may_be_over_all_heads)
+{
+    static const struct {
+        uint32_t n_heads, n_kv_heads, dim;
+    } shapes[] = {{5, 1, 128}, {35, 7, 18}, {1, 1, 5}, {20, 20, 32}};
+    for (uint32_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const uint32_t dim = shapes[i].dim;
+        set_up(_i, shapes[i].n_heads, shapes[i].n_kv_heads, dim, 17 + i);
+        set_rotary(ROTARY_HALVES, dim / 2 * 2);
+        step.norms_row = true;
+        step.norm = (struct norm){.kind = i == 1 ? NORM_LAYER : NORM_RMS, .epsilon = 1e-5f};
+        step.q_norm.weight = make_weights(shapes[i].n_heads * dim, 18);
+        step.k_norm.weight = make_weights(shapes[i].n_kv_heads * dim, 19);
+        if (i == 1)
+            step.k_norm.bias = make_weights(shapes[i].n_kv_heads * dim, 20);
+        rows[3].position = i == 0 ? ROW_DEAD : 100;
+        run_heads();
+        if (i == 0) { /* left as it was */
+            ck_assert_mem_eq(step.q + 3 * MOST, q_before + 3 * MOST, MOST * sizeof(float));
+            rows[3].position = 100;
+            run_heads_of(3);
+        }
+        assert_heads();
+        close_device();
+    }
+}
+END_TEST
+
+START_TEST(queries_grow_with_their_position)
+{
+    set_up(_i, 3, 1, 40, 21);
+    set_rotary(ROTARY_PAIRS, 40);
+    step.attention_scale = 0.3f;
+    step.growth = (struct query_growth){.factor = 0.7f, .span = 32}; /* positions on both sides of it */
+    run_heads();
+    assert_heads();
+    ck_assert_float_ne(scale_of(31), scale_of(32));
     close_device();
 }
 END_TEST
@@ -344,6 +414,8 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, heads_of_odd_sizes_are_padded_with_zeros, 0, POOL_TYPES);
     tcase_add_loop_test(tests, heads_are_normed_before_they_turn, 0, POOL_TYPES);
     tcase_add_loop_test(tests, a_layer_norm_takes_the_mean_off, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, a_norm_may_be_over_all_heads, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, queries_grow_with_their_position, 0, POOL_TYPES);
     tcase_add_loop_test(tests, angles_stay_exact_far_out, 0, POOL_TYPES);
     tcase_add_loop_test(tests, numbers_beyond_halves_are_cut, 0, POOL_TYPES);
     tcase_add_loop_test(tests, what_is_as_good_as_nothing_becomes_zeros, 0, POOL_TYPES);

@@ -234,15 +234,16 @@ START_TEST(activations_are_those_of_the_description)
         const float *held = on_device(gate, ROWS * in_stride * sizeof(float));
         const float *held_up = on_device(up, ROWS * in_stride * sizeof(float));
         struct device_activations out = make_out(stride);
-        for (int gated = 0; gated < 2; gated++) {
-            const struct activate_step step = {activation, gated ? held : NULL, held_up, in_stride, n, out};
+        for (int has_gate = 0; has_gate < 2; has_gate++) {
+            const struct activate_step step = {activation, has_gate ? held : NULL, held_up, in_stride, n,
+                                               out};
             ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
             const float *values = from_device(out.values, ROWS * stride * sizeof(float));
             for (uint32_t row = 0; row < ROWS; row++)
                 for (uint32_t k = 0; k < stride; k++) {
                     double u = k < n ? (double)up[row * in_stride + k] : 0;
                     double g = k < n ? (double)gate[row * in_stride + k] : 0;
-                    double expected = gated ? activated(activation, g) * u : activated(activation, u);
+                    double expected = has_gate ? gated(activation, g, u) : activated(activation, u);
                     ck_assert_double_eq_tol((double)values[row * stride + k], expected,
                                             1e-6 * (1 + fabs(expected)));
                 }

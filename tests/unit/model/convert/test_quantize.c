@@ -89,6 +89,25 @@ START_TEST(every_tensor_comes_out_near_what_it_was)
 }
 END_TEST
 
+START_TEST(every_architecture_opens_when_it_was_quantized)
+{
+    for (const struct synth_shape *known = synth_shapes; known->name; known++) {
+        struct synth_shape shape = *known;
+        struct error err;
+        struct model *model;
+        shape.n_vocab = 400;
+        shape.n_context = 64;
+        shape.n_layers = 1;
+        shape.n_embd = shape.n_ff = 64;
+        shape.n_expert_ff = shape.n_expert_ff ? 32 : 0;
+        synth(&shape, "F32");
+        gguf_free(quantize("Q4_K_M", 1));
+        ck_assert_msg(model_open(out, true, &model, &err) == 0, "%s", err.text);
+        model_free(model);
+    }
+}
+END_TEST
+
 START_TEST(metadata_is_kept_but_for_the_file_type)
 {
     synth(synth_shape_by_name("tiny"), "F16");
@@ -252,6 +271,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_tensor_comes_out_near_what_it_was);
+    tcase_add_test(tests, every_architecture_opens_when_it_was_quantized);
     tcase_add_test(tests, metadata_is_kept_but_for_the_file_type);
     tcase_add_test(tests, threads_do_not_change_the_result);
     tcase_add_test(tests, more_bits_go_where_they_count);

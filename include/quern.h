@@ -131,7 +131,7 @@ struct quern_request {
     /* With messages: the tools that the model may call, JSON as OpenAI's clients write it; NULL: none. Calls
      * stand in the output text, in the model's own form (struct quern_worker). */
     const char *tools;
-    bool special; /* parse control tokens in `text` */
+    bool special; /* true; parse control tokens in `text`. In messages they always stay text */
     /* Text and ids only: the output is not tokens, but the prompt's embedding, in the only output, with the
      * end. Excludes max_tokens, stops, grammar and logprobs; sampling parameters are ignored. */
     bool embed;
@@ -340,6 +340,8 @@ struct quern_text {
     const char *text;  /* [len], UTF-8 */
     size_t len;
     bool special; /* parse control tokens in the text */
+    bool bare;    /* without BOS and EOS, which the model may want around a text */
+    bool pieces;  /* the answer has what each id stands for */
 };
 
 /* The ids of a text; they live until the next call with this client. */
@@ -367,7 +369,8 @@ struct quern_answer {
     const struct quern_status *status;
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
-    const char *content; /* of a detokenize: zero-terminated, content_len bytes */
+    const struct quern_piece *pieces; /* [n_ids] of a tokenize that asked for them; else NULL */
+    const char *content;              /* of a detokenize: zero-terminated, content_len bytes */
     size_t content_len;
 };
 typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);

@@ -204,6 +204,8 @@ static const struct field tokenize_fields[] = {
     NAME_OR_0("model", IN(tokenize.model)),
     {KEY("text", FIELD_TEXT, IN(tokenize.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
     FLAG("special", IN(tokenize.special)),
+    FLAG("bare", IN(tokenize.bare)),
+    FLAG("pieces", IN(tokenize.pieces)),
 };
 static const struct field detokenize_fields[] = {
     U64_OR_0("ref", IN(detokenize.ref)),
@@ -269,6 +271,7 @@ static const struct field status_ok_fields[] = {
 static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),
     {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("pieces", FIELD_BINS, IN(tokenize_ok.pieces)), .high = PROTO_MAX_PROMPT_IDS, .item_high = PROTO_MAX_PIECE_BYTES},
 };
 static const struct field detokenize_ok_fields[] = {
     U64_OR_0("ref", IN(detokenize_ok.ref)),

@@ -414,7 +414,9 @@ struct message {
         struct {
             uint64_t ref;
             struct bytes model, text;
-            bool special;
+            bool special; /* control tokens written out in the text become their ids */
+            bool bare;    /* without BOS and EOS */
+            bool pieces;  /* the answer tells what each id stands for */
         } tokenize;
         struct { /* begins as tokenize does: who only carries questions looks at no more of them */
             uint64_t ref;
@@ -478,6 +480,10 @@ struct message {
         struct {
             uint64_t ref;
             struct id_list ids;
+            struct {
+                const struct bytes *items; /* as many as there are ids */
+                size_t n;                  /* 0: not asked for */
+            } pieces;
         } tokenize_ok;
         struct {
             uint64_t ref;

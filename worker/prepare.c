@@ -85,8 +85,10 @@ static void prepare(struct preparer *preparer, struct preparation *preparation)
         preparation->ok =
             prompt_decode(encoder, prompt->ids, prompt->special, &preparation->text, &preparation->refusal);
     else if (preparation->question)
-        preparation->ok = prompt_encode_text(encoder, prompt->text, prompt->special, &preparation->ids,
-                                             &preparation->refusal);
+        preparation->ok = prompt_encode_text(encoder, prompt->text,
+                                             (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0) |
+                                                 (preparation->bare ? 0 : TOKENIZER_ADD_SPECIAL),
+                                             &preparation->ids, &preparation->refusal);
     else if (prompt->form != PROMPT_IDS)
         preparation->ok =
             prompt_encode(encoder, prompt, preparation->tools, &preparation->ids, &preparation->refusal);

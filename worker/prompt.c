@@ -140,10 +140,9 @@ int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes syste
     return taken ? 0 : error_set(err, -EINVAL, "%s", refusal.reason.text);
 }
 
-static bool encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+static bool encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
                         struct ids *ids, struct refusal *ret_refusal)
 {
-    unsigned flags = TOKENIZER_ADD_SPECIAL | (special ? TOKENIZER_PARSE_SPECIAL : 0);
     int r = tokenizer_encode(encoder->tokenizer, text, flags, ids);
     if (r == -EILSEQ)
         return refuse(ret_refusal, PROTO_BAD_REQUEST, "the text is not UTF-8");
@@ -152,10 +151,10 @@ static bool encode_text(const struct prompt_encoder *encoder, struct bytes text,
     return true;
 }
 
-bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
                         struct ids *ret_ids, struct refusal *ret_refusal)
 {
-    if (!encode_text(encoder, text, special, ret_ids, ret_refusal))
+    if (!encode_text(encoder, text, flags, ret_ids, ret_refusal))
         return false;
     if (ret_ids->len > PROTO_MAX_PROMPT_IDS)
         return refuse(ret_refusal, PROTO_TOO_LONG, "the text has too many tokens for one message");
@@ -172,13 +171,24 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
         if (prompt->text.len > encoder->most_bytes)
             return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %s; at most %s fit",
                           amount_of_bytes(prompt->text.len).text, amount_of_bytes(encoder->most_bytes).text);
-        if (!encode_text(encoder, prompt->text, prompt->special, ret_ids, ret_refusal))
+        unsigned flags = TOKENIZER_ADD_SPECIAL | (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0);
+        if (!encode_text(encoder, prompt->text, flags, ret_ids, ret_refusal))
             return false;
     }
     return ret_ids->len > 0 ? true : refuse(ret_refusal, PROTO_BAD_REQUEST, "the prompt is empty");
 }
 
 /* ---- ids to text ---- */
+
+struct bytes prompt_piece(const struct tokenizer *tokenizer, int32_t id)
+{
+    struct bytes piece = tokenizer_piece(tokenizer, id, false);
+    if (piece.len == 0)
+        piece = tokenizer_name(tokenizer, id);
+    if (piece.len > PROTO_MAX_PIECE_BYTES)
+        piece.len = PROTO_MAX_PIECE_BYTES;
+    return piece;
+}
 
 bool prompt_decode(const struct prompt_encoder *encoder, struct id_list ids, bool special,
                    struct buffer *ret_text, struct refusal *ret_refusal)

@@ -375,7 +375,7 @@ static int connect_pool(struct worker *worker, struct error *err)
         return r;
     publisher_init(&worker->publisher, &worker->stream, &worker->link, worker->load.model->tokenizer,
                    worker->options->frame_us);
-    tokenize_init(&worker->tokenize, &worker->link, worker->load.preparer);
+    tokenize_init(&worker->tokenize, &worker->link, worker->load.preparer, worker->load.encoder.tokenizer);
     assignments_init(&worker->assignments, &worker->link, worker->load.preparer, worker->load.engine,
                      &worker->publisher, &worker->load.encoder);
     return 0;

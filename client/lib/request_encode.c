@@ -26,6 +26,7 @@ void quern_request_init(struct quern_request *request)
     generation_defaults(&defaults);
     *request = (struct quern_request){0};
     parameters_from_generation(&defaults, request);
+    request->special = true; /* the protocol's own default is false, for clients of old */
 }
 
 static struct bytes optional_text(const char *text)

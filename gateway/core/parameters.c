@@ -119,6 +119,15 @@ int parameters_seed(void *into, const struct json_row *row, const char *path, js
 {
     struct parameters *parameters = into;
     int64_t number;
+    struct error err = {0};
+    if (json_is_string(value)) { /* of 64 bits, or from a language that has none of them */
+        uint64_t seed;
+        if (number_read(json_string_value(value), 0, UINT64_MAX, &seed, &err) < 0)
+            return refuse_value(refusal, path, "%s: %s", path, err.text);
+        parameters->request.seed = seed;
+        parameters->request.has_seed = true;
+        return 0;
+    }
     if (json_in_integer(path, value, INT64_MIN, INT64_MAX, &number, refusal) != 0)
         return REFUSED;
     if (number < 0 && row->name)

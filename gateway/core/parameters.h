@@ -73,7 +73,7 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
 /* A number of the request, called row->name there. */
 json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
-json_row_take parameters_max_tokens, parameters_seed;
+json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
 json_row_take parameters_model;
 json_row_take parameters_stop;       /* a text or an array of texts */
 json_row_take parameters_logit_bias; /* {"15043": -100} */

@@ -155,9 +155,6 @@ static int set_calls(json_t *turn, struct bytes calls, size_t i, struct error *e
     {
         read_arguments(call);
     }
-    const char *content = json_string_value(json_object_get(turn, "content"));
-    if (content && !content[0])
-        json_object_set_new(turn, "content", json_null());
     return json_object_set_new(turn, "tool_calls", array) == 0
                ? 0
                : error_set(err, -ENOMEM, "not enough memory for the chat");
@@ -186,6 +183,24 @@ static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, st
     else
         json_decref(turn);
     return r;
+}
+
+/* Turns that only call have no content: null, or "", for templates that add strings and ask first for none.
+ */
+static bool set_contents_of_calls(json_t *messages, bool null)
+{
+    json_t *turn;
+    size_t i;
+    bool any = false;
+    json_array_foreach(messages, i, turn)
+    {
+        const json_t *content = json_object_get(turn, "content");
+        if (!json_object_get(turn, "tool_calls") || (json_string_length(content) > 0))
+            continue;
+        any = true;
+        json_object_set_new(turn, "content", null ? json_null() : json_string(""));
+    }
+    return any;
 }
 
 static int messages_of(const struct chat_turn *turns, size_t n, json_t **ret_messages, struct error *err)
@@ -241,6 +256,19 @@ static int encode_text(const struct tokenizer *tokenizer, const struct chat_text
     return r;
 }
 
+static int render(const struct chat_template *chat_template, json_t *messages,
+                  const struct chat_context *context, struct chat_text *ret_text, struct error *err)
+{
+    bool null = set_contents_of_calls(messages, true);
+    int r = chat_template_render(chat_template, messages, context, ret_text, err);
+    if (r != -EINVAL || !null)
+        return r;
+    chat_text_deinit(ret_text);
+    *ret_text = (struct chat_text){0};
+    set_contents_of_calls(messages, false);
+    return chat_template_render(chat_template, messages, context, ret_text, err);
+}
+
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
                          struct error *err)
@@ -255,7 +283,7 @@ int chat_template_encode(const struct chat_template *chat_template, const struct
         r = extra_of(conversation->tools, &extra, err);
     context.extra = extra;
     if (r == 0)
-        r = chat_template_render(chat_template, messages, &context, &text, err);
+        r = render(chat_template, messages, &context, &text, err);
     if (r == 0 && text.text.len > most)
         r = error_set(err, -E2BIG, "the conversation has %s; at most %s fit",
                       amount_of_bytes(text.text.len).text, amount_of_bytes(most).text);

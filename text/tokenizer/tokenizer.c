@@ -294,6 +294,12 @@ struct tokenizer *tokenizer_free(struct tokenizer *tokenizer)
     return NULL;
 }
 
+/* Whether BOS, or EOS, that stands at this place of the text already is the one that would be added. */
+static bool stands_there(const struct fragments *fragments, bool at_end, int32_t id)
+{
+    return fragments->n > 0 && fragments->items[at_end ? fragments->n - 1 : 0].id == id;
+}
+
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids)
 {
@@ -314,7 +320,8 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
     struct normalizer normalizer = {0};
     int r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text,
                            flags & TOKENIZER_PARSE_SPECIAL, from_user, &fragments);
-    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos)
+    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos &&
+        !stands_there(&fragments, false, tokenizer->bos))
         r = ids_push(ret_ids, tokenizer->bos);
     bool after_special = true; /* the start of the text counts as one: a space goes before what follows */
     for (size_t i = 0; r == 0 && i < fragments.n; i++) {
@@ -333,7 +340,8 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
                            tokenizer->space_prefix && after_special, ret_ids);
         after_special = f.id >= 0;
     }
-    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_eos)
+    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_eos &&
+        !stands_there(&fragments, true, tokenizer->eos))
         r = ids_push(ret_ids, tokenizer->eos);
     if (r < 0)
         ret_ids->len = n_before;

@@ -30,7 +30,8 @@ enum token_type {
 };
 
 enum tokenizer_flags {
-    /* BOS and EOS as the file says (add_bos_token, add_eos_token), else as its kind has it. */
+    /* BOS and EOS as the file says (add_bos_token, add_eos_token), else as its kind has it; not where the
+     * text begins, or ends, with that token already, parsed as such. */
     TOKENIZER_ADD_SPECIAL = 1,
     /* Parse control tokens in the text. */
     TOKENIZER_PARSE_SPECIAL = 2

@@ -56,6 +56,8 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     broker, make the same output. `BadRequest` names what cannot be right."""
     known = _tables.Parameters.__annotations__
     fields: dict[str, Any] = {"prompt": prompt}
+    if isinstance(prompt, str):
+        fields["special"] = True  # the protocol's own default is False, for clients of old
     for name, value in parameters.items():
         if name not in known:
             raise BadRequest(f"{name}: unknown parameter")

@@ -97,6 +97,8 @@ KINDS: dict[str, Table] = {
         Field("model", NAME, high=128),
         Field("text", TEXT, required=True, always=True, high=4194304),
         Field("special", BOOL),
+        Field("bare", BOOL),
+        Field("pieces", BOOL),
         max_bytes=6881280,
     ),
     "detokenize": table(
@@ -186,6 +188,7 @@ KINDS: dict[str, Table] = {
     "tokenize_ok": table(
         Field("ref", INT, high=18446744073709551615),
         Field("ids", IDS, required=True, always=True, high=4194304),
+        Field("pieces", BINS, high=524288, item_high=256),
         max_bytes=6881280,
     ),
     "detokenize_ok": table(

@@ -15,6 +15,7 @@
 #include "gateway/forms/openai/models.h"
 #include "gateway/forms/ollama/ollama.h"
 #include "gateway/page/page.h"
+#include "gateway/watch/props.h"
 #include "gateway/watch/status.h"
 #include "gateway/forms/tokenize.h"
 
@@ -32,6 +33,7 @@ static const struct route routes[] = {
     {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},
     {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
+    {"GET", "/props", props_handle, FAMILY_OPENAI, false, false},
     {"GET", "/status", status_handle, FAMILY_OPENAI, false, false},
     {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},
     {"GET", "/health", health_handle, FAMILY_OPENAI, false, true},

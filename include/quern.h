@@ -120,6 +120,10 @@ enum quern_grammar {
     QUERN_REGEX   /* a regular expression that the whole output matches */
 };
 
+/* Parameters of sampling that a request does not set: NaN, and the largest number. */
+#define QUERN_LEFT       ((double)__builtin_nanf(""))
+#define QUERN_LEFT_COUNT UINT32_MAX
+
 struct quern_request {
     /* The prompt: exactly one of these three. */
     const char *text; /* UTF-8; text_len bytes, or zero-terminated when text_len is 0 */
@@ -139,10 +143,12 @@ struct quern_request {
     const char *model;                         /* NULL: any */
     uint32_t max_tokens;                       /* 0: 256, or as many as the context has room for */
     bool fit_context;                          /* max_tokens is reduced to what the prompt leaves */
-    double temperature;                        /* 0.8; 0 = greedy */
-    uint32_t top_k;                            /* 40; 0 = off */
-    double top_p;                              /* 0.95; 1 = off */
-    double min_p;                              /* 0.05; 0 = off */
+    /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value, else
+     * the model's, else 1 for the temperature and off for the others. */
+    double temperature;                        /* 0 = greedy */
+    uint32_t top_k;                            /* 0 = off */
+    double top_p;                              /* 1 = off */
+    double min_p;                              /* 0 = off */
     double repetition_penalty;                 /* 1 = off */
     double presence_penalty;                   /* 0 = off; for ids in the output */
     double frequency_penalty;                  /* 0 = off; the same for each occurrence */
@@ -176,7 +182,8 @@ struct quern_parameter {
     const char *name;   /* of the member: "top_k" */
     const char *letter; /* placeholder for its value in option help: "K"; NULL: not a user option */
     const char *help;   /* "sample from the K most likely; 0 = off, 1 = greedy" */
-    double initial;     /* what quern_request_init sets; a seed that is not set is random */
+    double initial;     /* what it is where it is not set; a seed is random then */
+    bool of_model;      /* it is the pool's then, or the model's, and `initial` where they say nothing */
 };
 
 /* The i-th of them; false beyond the last. */
@@ -299,6 +306,9 @@ struct quern_worker {
     const char *const *aliases; /* other names of its model; a NULL ends them */
     const char *tools; /* the form in which its model calls tools: "hermes", "mistral"…; "": none */
     bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
+    /* What requests that do not say get, and who says so (pool, model or default): "temperature=0.6:model …"
+     */
+    const char *sampling;
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;

@@ -49,6 +49,9 @@ static bool is_absent(const struct field *field, const void *base)
     const void *at = (const uint8_t *)base + field->offset;
     if (field->present)
         return !*((const uint8_t *)base + field->present);
+    if (field->flags & FIELD_LEFT)
+        return field->type == FIELD_REAL ? sampling_real_is_left(*(const double *)at)
+                                         : *(const uint32_t *)at == SAMPLING_LEFT_COUNT;
     if (field->flags & FIELD_ALWAYS)
         return false;
     switch ((enum field_type)field->type) {

@@ -12,6 +12,7 @@
 #define KEY(k, t, o) .key = (k), .key_len = sizeof(k) - 1, .type = (t), .offset = (uint32_t)(o)
 #define REQUIRED     .flags = FIELD_REQUIRED | FIELD_ALWAYS
 #define ALWAYS       .flags = FIELD_ALWAYS
+#define LEFT         .flags = FIELD_LEFT
 #define IN(part)     offsetof(struct message, part)
 #define TABLE(array) {.fields = (array), .n = sizeof(array) / sizeof *(array)}
 #define CHECKED_TABLE(array, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .check = (test)}
@@ -45,9 +46,9 @@
 _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for both");
 #define GIVEN(member) IN(generate.generation.member)
 #define SAMPLING_REAL(name, least, most, initial_value, l, h) \
-    {KEY(#name, FIELD_REAL, GIVEN(sampling.name)), ALWAYS, .real_low = (least), .real_high = (most), .initial = (initial_value), OPTION(l, h)},
+    {KEY(#name, FIELD_REAL, GIVEN(sampling.name)), LEFT, .real_low = (least), .real_high = (most), .initial = (initial_value), OPTION(l, h)},
 #define SAMPLING_COUNT(name, least, most, initial_value, l, h) \
-    {KEY(#name, FIELD_U32, GIVEN(sampling.name)), ALWAYS, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
+    {KEY(#name, FIELD_U32, GIVEN(sampling.name)), LEFT, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
 #define GENERATION \
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
     {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, without tokens")}, \
@@ -319,6 +320,7 @@ static const struct field register_fields[] = {
     FLAG("chat", IN(register_.chat)),
     NAME_OR_0("tools", IN(register_.tools)),
     FLAG("thinks", IN(register_.thinks)),
+    TEXT_OR_0("sampling", IN(register_.sampling)),
     U32_OR_0("kv_blocks", IN(register_.kv_blocks)),
     U32_OR_0("max_prompt", IN(register_.max_prompt)),
     {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},
@@ -446,7 +448,11 @@ void field_table_initials(const struct field_table *table, void *ret_value)
     for (uint8_t i = 0; i < table->n; i++) {
         const struct field *f = &table->fields[i];
         void *at = (uint8_t *)ret_value + f->offset;
-        if (f->initial == 0)
+        if (f->flags & FIELD_LEFT && f->type == FIELD_REAL)
+            *(double *)at = SAMPLING_LEFT_REAL;
+        else if (f->flags & FIELD_LEFT)
+            *(uint32_t *)at = SAMPLING_LEFT_COUNT;
+        if (f->flags & FIELD_LEFT || f->initial == 0)
             continue;
         if (f->type == FIELD_BOOL)
             *(bool *)at = true;

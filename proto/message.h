@@ -337,6 +337,7 @@ struct model_info {
     ROW(ALIASES, aliases)                          /* other names of its model */                             \
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
     ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
+    ROW(TEXT_OR_0, sampling)                       /* what requests that do not say get, and from where */    \
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
     ROW(U32_OR_0, slots)                                                                                      \
@@ -506,8 +507,10 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
-            struct bytes tools;             /* the form in which its model calls tools; "" = it has none */
-            bool thinks;                    /* its model thinks before it answers */
+            struct bytes tools; /* the form in which its model calls tools; "" = it has none */
+            bool thinks;        /* its model thinks before it answers */
+            struct bytes
+                sampling; /* what requests that do not say get: text of sampling_defaults.h; "" = not told */
             uint32_t kv_blocks, max_prompt; /* told, and not needed: it is the worker that judges prompts */
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
             struct bytes device;

@@ -39,10 +39,14 @@ struct request {
 
 void assignments_init(struct assignments *assignments, struct link *link, struct preparer *preparer,
                       struct engine *engine, struct publisher *publisher,
-                      const struct prompt_encoder *encoder)
+                      const struct prompt_encoder *encoder, const struct sampling_defaults *sampling)
 {
-    *assignments = (struct assignments){
-        .link = link, .preparer = preparer, .engine = engine, .publisher = publisher, .encoder = encoder};
+    *assignments = (struct assignments){.link = link,
+                                        .preparer = preparer,
+                                        .engine = engine,
+                                        .publisher = publisher,
+                                        .encoder = encoder,
+                                        .sampling = sampling};
 }
 
 /* ---- the table ---- */
@@ -318,6 +322,7 @@ static void start(struct request *request)
     struct engine_request wanted = engine_request_of(generation, generation->prompt.form == PROMPT_IDS
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
+    sampling_complete(&wanted.sampling, assignments->sampling->values);
     wanted.tag = (uint64_t)(uintptr_t)request;
     wanted.output = assign->assign.output.items;
     wanted.n_output = (uint32_t)assign->assign.output.n;

@@ -72,8 +72,11 @@ bool quern_parameter(size_t i, struct quern_parameter *ret_parameter)
     if (i >= N_PARAMETERS)
         return false;
     const struct field *field = field_of(&parameters[i]);
-    *ret_parameter = (struct quern_parameter){
-        .name = field->key, .letter = field->letter, .help = field->help, .initial = field->initial};
+    *ret_parameter = (struct quern_parameter){.name = field->key,
+                                              .letter = field->letter,
+                                              .help = field->help,
+                                              .initial = field->initial,
+                                              .of_model = field->flags & FIELD_LEFT};
     return true;
 }
 

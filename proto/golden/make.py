@@ -104,6 +104,7 @@ GOOD = [
     ("join", {"k": "join", "nonce": 2**64 - 1}),
     ("generate, text", {"k": "generate", "id": ID, "prompt": "Once upon a time", **FIXED}),
     ("generate, no limit said", {"k": "generate", "id": ID, "prompt": "Once", **{k: v for k, v in FIXED.items() if k != "max_tokens"}}),
+    ("generate, nothing said", {"k": "generate", "id": ID, "prompt": "Hi"}),
     ("generate, ids", {"k": "generate", "id": ID, "prompt": [0, 1, 255, 65536, 2**31 - 1], **FIXED}),
     ("generate, chat", {"k": "generate", "id": ID, "prompt": [
         {"role": "system", "content": ""}, {"role": "user", "content": "Wie groß? 🌾"}], **FIXED}),
@@ -150,7 +151,7 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
-                        "aliases": ["gpt-4o", "größe"], "tools": "hermes", "thinks": True, "state": "ready", "pid": 77,
+                        "aliases": ["gpt-4o", "größe"], "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "steps": 9,
                         "active": 3, "waiting": 4, "kv_free": 10, "kv_total": 512, "kv_block_bytes": 32768, "kv_cached": 15,
                         "tokens": 11, "cache_hits": 12, "prefill_tokens": 36, "evictions": 14, "restores": 16,
@@ -175,7 +176,7 @@ GOOD = [
                              "embedding": Bin(struct.pack("<4f", 0.5, -0.5, 0.5, -0.5)), "wseq": 4, "end": {**END, "reason": "stop"}}),
     ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
-                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True,
+                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model",
                   "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "device": "cpu", "wseq": 5, "acked": 3}),
     ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),
@@ -196,7 +197,6 @@ GOOD = [
 OTHERWISE = [
     ("k comes last", {"nonce": 3, "k": "join"}),
     ("unknown keys", {"k": "join", "x": {"y": [None, 1.5, Bin(b"z")]}, "nonce": 3, "later": "?"}),
-    ("defaults left out", {"k": "generate", "id": ID, "prompt": "Hi"}),
     ("integers for reals", {"k": "generate", "id": ID, "prompt": "Hi", "temperature": 1, "top_p": 1,
                             "logit_bias": [[5, -100], [6, 3]]}),
     ("zeros written out", {"k": "ping", "ref": 0}),

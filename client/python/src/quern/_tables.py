@@ -182,7 +182,7 @@ KINDS: dict[str, Table] = {
         Field("supervisor_pid", INT, high=4294967295),
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         max_bytes=6881280,
     ),
     "tokenize_ok": table(
@@ -238,6 +238,7 @@ KINDS: dict[str, Table] = {
         Field("chat", BOOL),
         Field("tools", NAME, high=128),
         Field("thinks", BOOL),
+        Field("sampling", TEXT, high=1024),
         Field("kv_blocks", INT, high=4294967295),
         Field("max_prompt", INT, high=4294967295),
         Field("embedding", INT, high=32768),
@@ -348,7 +349,7 @@ class Parameters(TypedDict, total=False):
     temperature: float
     """divide the logits by this: above 1 varies more; 0 = greedy (default 0.8)"""
     top_k: int
-    """sample from the K most likely; 0 = off, 1 = greedy (default 40)"""
+    """sample from the K most likely; 0 = off, 1 = greedy (default: the pool's or the model's, else 0)"""
     top_p: float
     """sample from the likeliest tokens whose probabilities sum to P; 1 = off (default 0.95)"""
     min_p: float

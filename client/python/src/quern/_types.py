@@ -122,6 +122,8 @@ class Worker:
     """The form in which its model calls tools; empty: it has none."""
     thinks: bool
     """The model thinks before it answers, as far as its chat template shows it."""
+    sampling: str
+    """What requests that do not say get, and who says so (pool, model or default): `temperature=0.6:model …`."""
     state: str
     """`absent`, `starting`, `loading`, `ready`, `draining` or `failed`."""
     pid: int

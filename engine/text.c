@@ -139,6 +139,8 @@ static bool feed(struct text *text, uint8_t byte, uint32_t *ret_len)
     for (uint32_t i = 0; i < text->n_stops; i++)
         if (stop_feed(&text->stops[i], byte)) {
             complete = true;
+            if (text->stops[i].len > longest)
+                text->stop = (struct bytes){text->stops[i].bytes, text->stops[i].len};
             longest = text->stops[i].len > longest ? text->stops[i].len : longest;
         }
     if (complete)

@@ -23,6 +23,7 @@ struct text {
     struct buffer held; /* bytes taken and not yet given out */
     struct text_stop *stops;
     uint32_t n_stops;
+    struct bytes stop; /* that ended it, of those; "": none yet */
 };
 
 #define TEXT_STOPPED 1

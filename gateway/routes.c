@@ -9,6 +9,7 @@
 #include "gateway/forms/openai/chat.h"
 #include "gateway/forms/openai/completions.h"
 #include "gateway/forms/embeddings.h"
+#include "gateway/forms/infill.h"
 #include "gateway/watch/health.h"
 #include "gateway/forms/anthropic/messages.h"
 #include "gateway/watch/metrics.h"
@@ -31,6 +32,7 @@ static const struct route routes[] = {
     {"POST", "/api/embed", ollama_handle_embed, FAMILY_OLLAMA, false, false},
     {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
     {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
+    {"POST", "/infill", infill_handle, FAMILY_OPENAI, false, false},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},
     {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
     {"GET", "/props", props_handle, FAMILY_OPENAI, false, false},

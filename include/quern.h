@@ -132,6 +132,13 @@ struct quern_request {
     size_t n_ids;
     const struct quern_message *messages; /* [n_messages], through the model's chat template */
     size_t n_messages;
+    /* With messages: the last one is the assistant's, and what is made goes on where it ends. */
+    bool continue_turn;
+    /* With text, which may be "" then: what is made stands between it and this text; NULL: behind it. A model
+     * that has no tokens for that refuses. `files`: JSON, an array of other files for it to look at, each an
+     * object with `filename` and `text`; NULL: none. Those that do not fit are left out, the first ones
+     * first. */
+    const char *suffix, *files;
     /* With messages: the tools that the model may call, JSON as OpenAI's clients write it; NULL: none. Calls
      * stand in the output text, in the model's own form (struct quern_worker). */
     const char *tools;
@@ -140,11 +147,11 @@ struct quern_request {
      * end. Excludes max_tokens, stops, grammar and logprobs; sampling parameters are ignored. */
     bool embed;
 
-    const char *model;                         /* NULL: any */
-    uint32_t max_tokens;                       /* 0: 256, or as many as the context has room for */
-    bool fit_context;                          /* max_tokens is reduced to what the prompt leaves */
-    /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value, else
-     * the model's, else 1 for the temperature and off for the others. */
+    const char *model;   /* NULL: any */
+    uint32_t max_tokens; /* 0: 256, or as many as the context has room for */
+    bool fit_context;    /* max_tokens is reduced to what the prompt leaves */
+    /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value,
+     * else the model's, else 1 for the temperature and off for the others. */
     double temperature;                        /* 0 = greedy */
     uint32_t top_k;                            /* 0 = off */
     double top_p;                              /* 1 = off */
@@ -202,6 +209,7 @@ struct quern_end {
     enum quern_reason reason;
     const char *error;       /* QUERN_ERROR: its name in the protocol ("overloaded"); else "" */
     const char *text;        /* a text for people; else "" */
+    const char *stop;        /* QUERN_STOP: the stop string that ended it; else "" */
     uint32_t retry_after_ms; /* of "overloaded" */
     uint64_t seed;
     uint32_t prompt_tokens, cached_tokens, output_tokens;

@@ -180,7 +180,7 @@ static int encode_prompt(struct encoder *e, const struct prompt *prompt)
     size_t n = prompt->form == PROMPT_TEXT  ? prompt->text.len
                : prompt->form == PROMPT_IDS ? prompt->ids.n
                                             : prompt->chat.n;
-    if (n == 0)
+    if (n == 0 && !prompt->has_suffix)
         return error_set(e->err, -EINVAL, "is empty");
     switch (prompt->form) {
     case PROMPT_TEXT:

@@ -53,6 +53,9 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
     {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, without tokens")}, \
     {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: parse control tokens in the text")}, \
+    {KEY("suffix", FIELD_TEXT, GIVEN(prompt.suffix)), .present = GIVEN(prompt.has_suffix), .high = PROTO_MAX_REQUEST_BYTES, HELP("text only, which may be empty then: fill in the gap between it and this text")}, \
+    {KEY("files", FIELD_TEXT, GIVEN(prompt.files)), .high = PROTO_MAX_REQUEST_BYTES, HELP("with `suffix`: JSON, an array of other files, objects with filename and text")}, \
+    {KEY("continue_turn", FIELD_BOOL, GIVEN(prompt.continue_turn)), HELP("messages only: continue the last one, which is the assistant's")}, \
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: 256, or what there is room for")}, \
@@ -106,6 +109,7 @@ static const struct field ending_fields[] = {
     {KEY("reason", FIELD_ENUM, offsetof(struct ending, reason)), REQUIRED, .names = &names_of_reasons},
     {KEY("error", FIELD_ENUM, offsetof(struct ending, error)), .low = 1, .names = &names_of_errors},
     TEXT_OR_0("text", offsetof(struct ending, text)),
+    {KEY("stop", FIELD_TEXT, offsetof(struct ending, stop)), .high = PROTO_MAX_STOP_BYTES},
     {KEY("usage", FIELD_MAP, offsetof(struct ending, usage)), REQUIRED, .table = &usage_table},
     {KEY("timing", FIELD_MAP, offsetof(struct ending, timing)), REQUIRED, .table = &timing_table},
 };
@@ -166,6 +170,15 @@ static int check_generation(const void *value, struct error *err)
     const struct generation *generation = &((const struct message *)value)->generate.generation;
     if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
+    const struct prompt *prompt = &generation->prompt;
+    if (prompt->has_suffix && (prompt->form != PROMPT_TEXT || generation->embed))
+        return error_set(err, MESSAGE_E_MALFORMED, "suffix: expected with a text, and without embed");
+    if (prompt->files.len > 0 && !prompt->has_suffix)
+        return error_set(err, MESSAGE_E_MALFORMED, "files: expected with suffix only");
+    if (prompt->form == PROMPT_TEXT && prompt->text.len == 0 && !prompt->has_suffix)
+        return error_set(err, MESSAGE_E_MALFORMED, "prompt: is empty");
+    if (prompt->continue_turn && prompt->form != PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "continue_turn: expected with messages only");
     if (generation->embed && generation->prompt.form == PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
     const bool told[] = {generation->max_tokens > 0, generation->logprobs > 0,

@@ -49,8 +49,10 @@
 #define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
 
-/* What a request may `require`: that `embed` is known. */
-#define PROTO_FEATURE_EMBED "embed"
+/* What a request may `require`: that `embed`, `continue_turn` or `suffix` is known. */
+#define PROTO_FEATURE_EMBED    "embed"
+#define PROTO_FEATURE_CONTINUE "continue_turn"
+#define PROTO_FEATURE_INFILL   "suffix"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -187,8 +189,12 @@ enum prompt_form { PROMPT_TEXT, PROMPT_IDS, PROMPT_CHAT };
 
 struct prompt {
     enum prompt_form form;
-    struct bytes text;  /* PROMPT_TEXT: UTF-8 */
-    bool special;       /* PROMPT_TEXT: parse control tokens in the text */
+    struct bytes text; /* PROMPT_TEXT: UTF-8 */
+    bool special;      /* PROMPT_TEXT: parse control tokens in the text */
+    bool has_suffix;   /* PROMPT_TEXT, which may be empty then: what is made stands between it and */
+    struct bytes suffix;
+    struct bytes files; /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
+    bool continue_turn; /* PROMPT_CHAT: the last message is the assistant's, and goes on */
     struct id_list ids; /* PROMPT_IDS */
     struct {            /* PROMPT_CHAT */
         const struct chat_message *items;
@@ -268,6 +274,7 @@ struct ending {
     enum end_reason reason;
     enum proto_error error; /* PROTO_OK unless reason is END_ERROR */
     struct bytes text;      /* of the error; UTF-8 */
+    struct bytes stop;      /* END_STOP: the stop string that ended it; "" = none did */
     struct usage usage;
     struct timing timing;
 };

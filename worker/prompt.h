@@ -34,6 +34,7 @@ struct prompt_encoder {
     int32_t marks[TOOL_FORM_MOST_MARKS]; /* [n_marks] control tokens that are written out in calls */
     uint32_t n_marks;
     size_t longest_token; /* bytes of the longest name of a token, ≥ 1 */
+    uint32_t most_tokens; /* of a sequence */
     size_t most_bytes;    /* of a text: one that is longer has more tokens than fit, however it is cut */
 };
 

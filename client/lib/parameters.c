@@ -34,6 +34,7 @@ struct parameter {
 /* clang-format off */
 static const struct parameter parameters[] = {
     PARAMETER(embed, embed)
+    PARAMETER(continue_turn, prompt.continue_turn)
     PARAMETER(max_tokens, max_tokens)
     PARAMETER(fit_context, fit_context)
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)

@@ -123,6 +123,7 @@ struct request {
     uint64_t end_count;
     struct quern_end end;
     char end_text[PROTO_MAX_TEXT_BYTES + 1];
+    char end_stop[PROTO_MAX_STOP_BYTES + 1];
 };
 
 struct question {

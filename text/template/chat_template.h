@@ -65,6 +65,7 @@ struct chat_conversation {
     const struct chat_turn *turns; /* [n] */
     size_t n;
     struct bytes tools; /* that may be called: JSON, an array as OpenAI's clients write it; "" = none */
+    bool continue_last; /* the last turn, the assistant's, goes on: its text ends the prompt */
 };
 
 /* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of

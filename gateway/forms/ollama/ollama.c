@@ -101,7 +101,7 @@ const struct json_row ollama_generate_rows[] = {
     {"system", conversation_system, NULL, 0},
     {"raw", json_in_bool, NULL, offsetof(struct parameters, raw)},
     {"special", json_in_bool, NULL, offsetof(struct parameters, request.special)},
-    {"suffix", json_in_unsupported, NULL, 0},
+    {"suffix", parameters_suffix, NULL, 0},
     {"template", json_in_unsupported, NULL, 0},
     {"context", json_in_unsupported, NULL, 0},
     {"images", json_in_unsupported, NULL, 0},

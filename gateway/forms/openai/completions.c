@@ -27,7 +27,7 @@ const struct json_row completions_rows[] = {
     {"echo", neutral_only, "false", 0},
     {"add_special_tokens", neutral_only, "true", 0},
     {"special", json_in_bool, NULL, offsetof(struct parameters, request.special)},
-    {"suffix", json_in_unsupported, NULL, 0},
+    {"suffix", parameters_suffix, NULL, 0},
     {"logprobs", take_logprobs, NULL, 0},
     {0},
 };

@@ -54,6 +54,8 @@ class End:
     """From there until what is cached of its prompt was found."""
     decode_ms: float = 0.0
     """From the first to the last token."""
+    stop: str = ""
+    """With the reason `stop`: the stop string that ended it, if one did."""
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,8 @@ static const struct {
     {false, "{\"prompt\": [1, -1]}", "prompt[1]", "is out of range 0.."},
     {false, "{\"prompt\": [1, 2.5]}", "prompt[1]", "not an integer"},
     {false, "{\"prompt\": [\"a\", \"b\"]}", "prompt", "2 texts"},
-    {false, TEXT("\"suffix\": \"b\""), "suffix", "not supported"},
+    {false, TEXT("\"suffix\": 1"), "suffix", "a number, not a string"},
+    {true, CHAT("\"continue_final_message\": \"yes\""), "continue_final_message", "a string, not a boolean"},
 };
 
 START_TEST(what_cannot_be_done_is_refused_by_its_name)

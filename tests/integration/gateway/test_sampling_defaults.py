@@ -84,7 +84,7 @@ class Wrong(Base):
         path.write_text(f"model = {MODEL}\ntemp = 0.5\ntemperature = 0.25\n")
         said = subprocess.run([str(BUILD / "quern"), "serve", "--config", str(path), "--rundir", self.rundir + "-2"],
                               capture_output=True, timeout=WAIT, text=True)
-        self.assertIn("temperature: line 2 gives it already", said.stderr)
+        self.assertIn("temperature: already set in line 2", said.stderr)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,11 @@
  * answers it has taken. */
 #define TELLS_TAKEN "taken"
 static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKEN - 1},
-                                                 {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1}};
-static const struct text_list features = {names_of_features, 2};
+                                                 {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
+                                                 {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
+                                                 {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1}};
+static const struct text_list features = {names_of_features,
+                                          sizeof names_of_features / sizeof *names_of_features};
 
 static bool has_name(const struct text_list *names, struct bytes name)
 {

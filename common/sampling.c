@@ -45,6 +45,13 @@ int sampling_check(const struct sampling *sampling, uint32_t n_vocab, struct err
     return r;
 }
 
+void sampling_leave(struct sampling *sampling)
+{
+#define LEAVE_REAL(name, ...)  sampling->name = SAMPLING_LEFT_REAL;
+#define LEAVE_COUNT(name, ...) sampling->name = SAMPLING_LEFT_COUNT;
+    SAMPLING_PARAMETERS(LEAVE_REAL, LEAVE_COUNT)
+}
+
 int sampling_copy(const struct sampling *from, struct sampling *ret_sampling)
 {
     struct logit_bias *items = NULL;

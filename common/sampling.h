@@ -9,8 +9,11 @@
  * does not compile), the options of the command line, their help and the table of PROTOCOL.md all come from
  * it. What they do to the logits, and in which order, is in engine/sampling/sampling.h.
  *
- * A row: name, least, most, default, the letter that stands for a value in --help, what it does. */
+ * A row: name, least, most, default, the letter that stands for a value in --help, what it does. The default,
+ * OpenAI's, is for requests that do not say, where neither the pool nor the model has one
+ * (sampling_defaults.h). Until it is known the parameter is left out: NaN, or SAMPLING_LEFT_COUNT. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,10 +22,10 @@
 /* REAL rows are doubles, COUNT rows uint32_t. */
 /* clang-format off */
 #define SAMPLING_PARAMETERS(REAL, COUNT)                                                                      \
-    REAL(temperature, 0, 100, 0.8, "T", "divide the logits by this: above 1 varies more; 0 = greedy")         \
-    COUNT(top_k, 0, INT32_MAX, 40, "K", "sample from the K most likely; 0 = off, 1 = greedy")                 \
-    REAL(top_p, 0, 1, 0.95, "P", "sample from the likeliest tokens whose probabilities sum to P; 1 = off")    \
-    REAL(min_p, 0, 1, 0.05, "P", "drop tokens less likely than P times the likeliest; 0 = off")               \
+    REAL(temperature, 0, 100, 1, "T", "divide the logits by this: above 1 varies more; 0 = greedy")         \
+    COUNT(top_k, 0, INT32_MAX, 0, "K", "sample from the K most likely; 0 = off, 1 = greedy")                 \
+    REAL(top_p, 0, 1, 1, "P", "sample from the likeliest tokens whose probabilities sum to P; 1 = off")    \
+    REAL(min_p, 0, 1, 0, "P", "drop tokens less likely than P times the likeliest; 0 = off")               \
     REAL(repetition_penalty, 0.01, 100, 1, "R",                                                               \
          "make tokens of the prompt and the output less likely; 1 = off")                                     \
     REAL(presence_penalty, -2, 2, 0, "R", "subtract from the logits of tokens in the output; 0 = off")        \
@@ -54,6 +57,17 @@ struct sampling {
     uint64_t seed;
     struct logit_bias_list logit_bias; /* borrowed, or the owner's own after sampling_copy */
 };
+
+#define SAMPLING_LEFT_COUNT UINT32_MAX
+#define SAMPLING_LEFT_REAL  ((double)__builtin_nanf(""))
+
+static inline bool sampling_real_is_left(double value)
+{
+    return __builtin_isnan(value);
+}
+
+/* Leaves every parameter of the list out. */
+void sampling_leave(struct sampling *sampling);
 
 /* Greedy, with everything else off. */
 #define SAMPLING_GREEDY ((struct sampling){.top_p = 1, .repetition_penalty = 1})

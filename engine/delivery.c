@@ -58,6 +58,7 @@ static void send_last(struct delivery *delivery, struct sequence *sequence, stru
     if (sequence->started_ns)
         totals.lookup_ns = sequence->started_ns - sequence->turn_ns;
     event->totals = &totals;
+    event->stop = sequence->text.stop;
     HASH_DELETE(hh, delivery->alive, sequence);
     sequence_become(sequence, SEQUENCE_ENDED);
     send(delivery, sequence, event);

@@ -99,6 +99,7 @@ struct engine_event {
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
     uint32_t n_logprobs;
     enum engine_end end;
+    struct bytes stop;      /* ENGINE_END_STOP by a stop string: that one; else "" */
     const float *embedding; /* [n_embedding], at the end of a request that asked for it; else NULL */
     uint32_t n_embedding;
     const char *fault;                  /* ENGINE_END_FAULT and _INVALID: why */

@@ -107,8 +107,8 @@ static int utf8_sequence(const uint8_t *s, size_t len)
     return need;
 }
 
-/* Appends the first `len` bytes of `s` as UTF-8; returns how many of them were used, or -ENOMEM. Without
- * `last` a sequence that is not yet whole is left. */
+/* Appends the first `len` bytes of `s` as UTF-8; returns how many of them were used, or -ENOMEM. A sequence
+ * that is not yet whole is left, or with `last` left out. */
 static ssize_t give_out(const uint8_t *s, size_t len, bool last, struct buffer *out)
 {
     size_t used = 0;
@@ -122,9 +122,11 @@ static ssize_t give_out(const uint8_t *s, size_t len, bool last, struct buffer *
         used = run;
         if (used == len || (n == 0 && !last))
             break;
+        if (n == 0)
+            return (ssize_t)len;
         if (buffer_append(out, "\xef\xbf\xbd", 3) < 0)
             return -ENOMEM;
-        used += n < 0 ? (size_t)-n : len - used;
+        used += (size_t)-n;
     }
     return (ssize_t)used;
 }
@@ -137,6 +139,8 @@ static bool feed(struct text *text, uint8_t byte, uint32_t *ret_len)
     for (uint32_t i = 0; i < text->n_stops; i++)
         if (stop_feed(&text->stops[i], byte)) {
             complete = true;
+            if (text->stops[i].len > longest)
+                text->stop = (struct bytes){text->stops[i].bytes, text->stops[i].len};
             longest = text->stops[i].len > longest ? text->stops[i].len : longest;
         }
     if (complete)

@@ -7,8 +7,8 @@
  * Bytes that may yet become a stop string, or the rest of a character, are withheld. A stop string is found
  * wherever it stands, across pieces or inside one; of several the one that ends first counts, and of those
  * that end together the longest. The text ends before it. Bytes that are not UTF-8 come out as U+FFFD, one
- * for each maximal part of a sequence; so does a sequence that the end cut short. Stop strings are compared
- * with the bytes of the pieces, before any replacement. */
+ * for each maximal part of a sequence; a sequence that the end cut short is left out. Stop strings are
+ * compared with the bytes of the pieces, before any replacement. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +23,7 @@ struct text {
     struct buffer held; /* bytes taken and not yet given out */
     struct text_stop *stops;
     uint32_t n_stops;
+    struct bytes stop; /* that ended it, of those; "": none yet */
 };
 
 #define TEXT_STOPPED 1

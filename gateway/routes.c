@@ -9,12 +9,14 @@
 #include "gateway/forms/openai/chat.h"
 #include "gateway/forms/openai/completions.h"
 #include "gateway/forms/embeddings.h"
+#include "gateway/forms/infill.h"
 #include "gateway/watch/health.h"
 #include "gateway/forms/anthropic/messages.h"
 #include "gateway/watch/metrics.h"
 #include "gateway/forms/openai/models.h"
 #include "gateway/forms/ollama/ollama.h"
 #include "gateway/page/page.h"
+#include "gateway/watch/props.h"
 #include "gateway/watch/status.h"
 #include "gateway/forms/tokenize.h"
 
@@ -30,8 +32,10 @@ static const struct route routes[] = {
     {"POST", "/api/embed", ollama_handle_embed, FAMILY_OLLAMA, false, false},
     {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
     {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
+    {"POST", "/infill", infill_handle, FAMILY_OPENAI, false, false},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},
     {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
+    {"GET", "/props", props_handle, FAMILY_OPENAI, false, false},
     {"GET", "/status", status_handle, FAMILY_OPENAI, false, false},
     {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},
     {"GET", "/health", health_handle, FAMILY_OPENAI, false, true},

@@ -120,6 +120,10 @@ enum quern_grammar {
     QUERN_REGEX   /* a regular expression that the whole output matches */
 };
 
+/* Parameters of sampling that a request does not set: NaN, and the largest number. */
+#define QUERN_LEFT       ((double)__builtin_nanf(""))
+#define QUERN_LEFT_COUNT UINT32_MAX
+
 struct quern_request {
     /* The prompt: exactly one of these three. */
     const char *text; /* UTF-8; text_len bytes, or zero-terminated when text_len is 0 */
@@ -128,21 +132,30 @@ struct quern_request {
     size_t n_ids;
     const struct quern_message *messages; /* [n_messages], through the model's chat template */
     size_t n_messages;
+    /* With messages: the last one is the assistant's, and what is made goes on where it ends. */
+    bool continue_turn;
+    /* With text, which may be "" then: what is made stands between it and this text; NULL: behind it. A model
+     * that has no tokens for that refuses. `files`: JSON, an array of other files for it to look at, each an
+     * object with `filename` and `text`; NULL: none. Those that do not fit are left out, the first ones
+     * first. */
+    const char *suffix, *files;
     /* With messages: the tools that the model may call, JSON as OpenAI's clients write it; NULL: none. Calls
      * stand in the output text, in the model's own form (struct quern_worker). */
     const char *tools;
-    bool special; /* parse control tokens in `text` */
+    bool special; /* true; parse control tokens in `text`. In messages they always stay text */
     /* Text and ids only: the output is not tokens, but the prompt's embedding, in the only output, with the
      * end. Excludes max_tokens, stops, grammar and logprobs; sampling parameters are ignored. */
     bool embed;
 
-    const char *model;                         /* NULL: any */
-    uint32_t max_tokens;                       /* 0: 256, or as many as the context has room for */
-    bool fit_context;                          /* max_tokens is reduced to what the prompt leaves */
-    double temperature;                        /* 0.8; 0 = greedy */
-    uint32_t top_k;                            /* 40; 0 = off */
-    double top_p;                              /* 0.95; 1 = off */
-    double min_p;                              /* 0.05; 0 = off */
+    const char *model;   /* NULL: any */
+    uint32_t max_tokens; /* 0: 256, or as many as the context has room for */
+    bool fit_context;    /* max_tokens is reduced to what the prompt leaves */
+    /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value,
+     * else the model's, else 1 for the temperature and off for the others. */
+    double temperature;                        /* 0 = greedy */
+    uint32_t top_k;                            /* 0 = off */
+    double top_p;                              /* 1 = off */
+    double min_p;                              /* 0 = off */
     double repetition_penalty;                 /* 1 = off */
     double presence_penalty;                   /* 0 = off; for ids in the output */
     double frequency_penalty;                  /* 0 = off; the same for each occurrence */
@@ -176,7 +189,8 @@ struct quern_parameter {
     const char *name;   /* of the member: "top_k" */
     const char *letter; /* placeholder for its value in option help: "K"; NULL: not a user option */
     const char *help;   /* "sample from the K most likely; 0 = off, 1 = greedy" */
-    double initial;     /* what quern_request_init sets; a seed that is not set is random */
+    double initial;     /* what it is where it is not set; a seed is random then */
+    bool of_model;      /* it is the pool's then, or the model's, and `initial` where they say nothing */
 };
 
 /* The i-th of them; false beyond the last. */
@@ -195,6 +209,7 @@ struct quern_end {
     enum quern_reason reason;
     const char *error;       /* QUERN_ERROR: its name in the protocol ("overloaded"); else "" */
     const char *text;        /* a text for people; else "" */
+    const char *stop;        /* QUERN_STOP: the stop string that ended it; else "" */
     uint32_t retry_after_ms; /* of "overloaded" */
     uint64_t seed;
     uint32_t prompt_tokens, cached_tokens, output_tokens;
@@ -299,6 +314,9 @@ struct quern_worker {
     const char *const *aliases; /* other names of its model; a NULL ends them */
     const char *tools; /* the form in which its model calls tools: "hermes", "mistral"…; "": none */
     bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
+    /* What requests that do not say get, and who says so (pool, model or default): "temperature=0.6:model …"
+     */
+    const char *sampling;
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;
@@ -340,6 +358,8 @@ struct quern_text {
     const char *text;  /* [len], UTF-8 */
     size_t len;
     bool special; /* parse control tokens in the text */
+    bool bare;    /* without BOS and EOS, which the model may want around a text */
+    bool pieces;  /* the answer has what each id stands for */
 };
 
 /* The ids of a text; they live until the next call with this client. */
@@ -367,7 +387,8 @@ struct quern_answer {
     const struct quern_status *status;
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
-    const char *content; /* of a detokenize: zero-terminated, content_len bytes */
+    const struct quern_piece *pieces; /* [n_ids] of a tokenize that asked for them; else NULL */
+    const char *content;              /* of a detokenize: zero-terminated, content_len bytes */
     size_t content_len;
 };
 typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);

@@ -156,7 +156,7 @@ static int decode_prompt(struct decoding *decoding, unsigned depth, struct promp
         return decode_broken(err);
     if (item.type != ITEM_TEXT && item.type != ITEM_ARRAY)
         return expected(err, "a text, an array of token ids, or an array of messages");
-    if (item.n == 0)
+    if (item.n == 0 && item.type != ITEM_TEXT) /* a text may be, beside a suffix */
         return error_set(err, MESSAGE_E_MALFORMED, "is empty");
     if (item.type == ITEM_TEXT) {
         prompt->form = PROMPT_TEXT;

@@ -49,6 +49,9 @@ static bool is_absent(const struct field *field, const void *base)
     const void *at = (const uint8_t *)base + field->offset;
     if (field->present)
         return !*((const uint8_t *)base + field->present);
+    if (field->flags & FIELD_LEFT)
+        return field->type == FIELD_REAL ? sampling_real_is_left(*(const double *)at)
+                                         : *(const uint32_t *)at == SAMPLING_LEFT_COUNT;
     if (field->flags & FIELD_ALWAYS)
         return false;
     switch ((enum field_type)field->type) {
@@ -177,7 +180,7 @@ static int encode_prompt(struct encoder *e, const struct prompt *prompt)
     size_t n = prompt->form == PROMPT_TEXT  ? prompt->text.len
                : prompt->form == PROMPT_IDS ? prompt->ids.n
                                             : prompt->chat.n;
-    if (n == 0)
+    if (n == 0 && !prompt->has_suffix)
         return error_set(e->err, -EINVAL, "is empty");
     switch (prompt->form) {
     case PROMPT_TEXT:

@@ -12,6 +12,7 @@
 #define KEY(k, t, o) .key = (k), .key_len = sizeof(k) - 1, .type = (t), .offset = (uint32_t)(o)
 #define REQUIRED     .flags = FIELD_REQUIRED | FIELD_ALWAYS
 #define ALWAYS       .flags = FIELD_ALWAYS
+#define LEFT         .flags = FIELD_LEFT
 #define IN(part)     offsetof(struct message, part)
 #define TABLE(array) {.fields = (array), .n = sizeof(array) / sizeof *(array)}
 #define CHECKED_TABLE(array, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .check = (test)}
@@ -45,13 +46,16 @@
 _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for both");
 #define GIVEN(member) IN(generate.generation.member)
 #define SAMPLING_REAL(name, least, most, initial_value, l, h) \
-    {KEY(#name, FIELD_REAL, GIVEN(sampling.name)), ALWAYS, .real_low = (least), .real_high = (most), .initial = (initial_value), OPTION(l, h)},
+    {KEY(#name, FIELD_REAL, GIVEN(sampling.name)), LEFT, .real_low = (least), .real_high = (most), .initial = (initial_value), OPTION(l, h)},
 #define SAMPLING_COUNT(name, least, most, initial_value, l, h) \
-    {KEY(#name, FIELD_U32, GIVEN(sampling.name)), ALWAYS, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
+    {KEY(#name, FIELD_U32, GIVEN(sampling.name)), LEFT, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
 #define GENERATION \
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
     {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, without tokens")}, \
     {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: parse control tokens in the text")}, \
+    {KEY("suffix", FIELD_TEXT, GIVEN(prompt.suffix)), .present = GIVEN(prompt.has_suffix), .high = PROTO_MAX_REQUEST_BYTES, HELP("text only, which may be empty then: fill in the gap between it and this text")}, \
+    {KEY("files", FIELD_TEXT, GIVEN(prompt.files)), .high = PROTO_MAX_REQUEST_BYTES, HELP("with `suffix`: JSON, an array of other files, objects with filename and text")}, \
+    {KEY("continue_turn", FIELD_BOOL, GIVEN(prompt.continue_turn)), HELP("messages only: continue the last one, which is the assistant's")}, \
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: 256, or what there is room for")}, \
@@ -105,6 +109,7 @@ static const struct field ending_fields[] = {
     {KEY("reason", FIELD_ENUM, offsetof(struct ending, reason)), REQUIRED, .names = &names_of_reasons},
     {KEY("error", FIELD_ENUM, offsetof(struct ending, error)), .low = 1, .names = &names_of_errors},
     TEXT_OR_0("text", offsetof(struct ending, text)),
+    {KEY("stop", FIELD_TEXT, offsetof(struct ending, stop)), .high = PROTO_MAX_STOP_BYTES},
     {KEY("usage", FIELD_MAP, offsetof(struct ending, usage)), REQUIRED, .table = &usage_table},
     {KEY("timing", FIELD_MAP, offsetof(struct ending, timing)), REQUIRED, .table = &timing_table},
 };
@@ -165,6 +170,15 @@ static int check_generation(const void *value, struct error *err)
     const struct generation *generation = &((const struct message *)value)->generate.generation;
     if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
+    const struct prompt *prompt = &generation->prompt;
+    if (prompt->has_suffix && (prompt->form != PROMPT_TEXT || generation->embed))
+        return error_set(err, MESSAGE_E_MALFORMED, "suffix: expected with a text, and without embed");
+    if (prompt->files.len > 0 && !prompt->has_suffix)
+        return error_set(err, MESSAGE_E_MALFORMED, "files: expected with suffix only");
+    if (prompt->form == PROMPT_TEXT && prompt->text.len == 0 && !prompt->has_suffix)
+        return error_set(err, MESSAGE_E_MALFORMED, "prompt: is empty");
+    if (prompt->continue_turn && prompt->form != PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "continue_turn: expected with messages only");
     if (generation->embed && generation->prompt.form == PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
     const bool told[] = {generation->max_tokens > 0, generation->logprobs > 0,
@@ -204,6 +218,8 @@ static const struct field tokenize_fields[] = {
     NAME_OR_0("model", IN(tokenize.model)),
     {KEY("text", FIELD_TEXT, IN(tokenize.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
     FLAG("special", IN(tokenize.special)),
+    FLAG("bare", IN(tokenize.bare)),
+    FLAG("pieces", IN(tokenize.pieces)),
 };
 static const struct field detokenize_fields[] = {
     U64_OR_0("ref", IN(detokenize.ref)),
@@ -269,6 +285,7 @@ static const struct field status_ok_fields[] = {
 static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),
     {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("pieces", FIELD_BINS, IN(tokenize_ok.pieces)), .high = PROTO_MAX_PROMPT_IDS, .item_high = PROTO_MAX_PIECE_BYTES},
 };
 static const struct field detokenize_ok_fields[] = {
     U64_OR_0("ref", IN(detokenize_ok.ref)),
@@ -316,6 +333,7 @@ static const struct field register_fields[] = {
     FLAG("chat", IN(register_.chat)),
     NAME_OR_0("tools", IN(register_.tools)),
     FLAG("thinks", IN(register_.thinks)),
+    TEXT_OR_0("sampling", IN(register_.sampling)),
     U32_OR_0("kv_blocks", IN(register_.kv_blocks)),
     U32_OR_0("max_prompt", IN(register_.max_prompt)),
     {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},
@@ -443,7 +461,11 @@ void field_table_initials(const struct field_table *table, void *ret_value)
     for (uint8_t i = 0; i < table->n; i++) {
         const struct field *f = &table->fields[i];
         void *at = (uint8_t *)ret_value + f->offset;
-        if (f->initial == 0)
+        if (f->flags & FIELD_LEFT && f->type == FIELD_REAL)
+            *(double *)at = SAMPLING_LEFT_REAL;
+        else if (f->flags & FIELD_LEFT)
+            *(uint32_t *)at = SAMPLING_LEFT_COUNT;
+        if (f->flags & FIELD_LEFT || f->initial == 0)
             continue;
         if (f->type == FIELD_BOOL)
             *(bool *)at = true;

@@ -43,6 +43,7 @@ enum field_type {
 enum {
     FIELD_REQUIRED = 1, /* decoding fails without it */
     FIELD_ALWAYS = 2,   /* encoded even when it is zero, so that a receiver's default never replaces it */
+    FIELD_LEFT = 4,     /* a sampling parameter, which may be left out: NaN, or SAMPLING_LEFT_COUNT */
 };
 
 struct name_table {
@@ -61,7 +62,7 @@ struct field {
     uint64_t high;      /* of an integer, or most bytes or items */
     uint64_t item_high; /* most bytes of a list's item */
     double real_low, real_high;
-    double initial;     /* what a number, or a flag, that is left out becomes */
+    double initial; /* what a number, or a flag, that is left out becomes; of FIELD_LEFT: where nobody says */
     const char *help;   /* of a key of generate: what it does, in a few words */
     const char *letter; /* placeholder for its value in option help; NULL: not an option */
     const struct name_table *names;

@@ -49,8 +49,10 @@
 #define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
 
-/* What a request may `require`: that `embed` is known. */
-#define PROTO_FEATURE_EMBED "embed"
+/* What a request may `require`: that `embed`, `continue_turn` or `suffix` is known. */
+#define PROTO_FEATURE_EMBED    "embed"
+#define PROTO_FEATURE_CONTINUE "continue_turn"
+#define PROTO_FEATURE_INFILL   "suffix"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -187,8 +189,12 @@ enum prompt_form { PROMPT_TEXT, PROMPT_IDS, PROMPT_CHAT };
 
 struct prompt {
     enum prompt_form form;
-    struct bytes text;  /* PROMPT_TEXT: UTF-8 */
-    bool special;       /* PROMPT_TEXT: parse control tokens in the text */
+    struct bytes text; /* PROMPT_TEXT: UTF-8 */
+    bool special;      /* PROMPT_TEXT: parse control tokens in the text */
+    bool has_suffix;   /* PROMPT_TEXT, which may be empty then: what is made stands between it and */
+    struct bytes suffix;
+    struct bytes files; /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
+    bool continue_turn; /* PROMPT_CHAT: the last message is the assistant's, and goes on */
     struct id_list ids; /* PROMPT_IDS */
     struct {            /* PROMPT_CHAT */
         const struct chat_message *items;
@@ -268,6 +274,7 @@ struct ending {
     enum end_reason reason;
     enum proto_error error; /* PROTO_OK unless reason is END_ERROR */
     struct bytes text;      /* of the error; UTF-8 */
+    struct bytes stop;      /* END_STOP: the stop string that ended it; "" = none did */
     struct usage usage;
     struct timing timing;
 };
@@ -337,6 +344,7 @@ struct model_info {
     ROW(ALIASES, aliases)                          /* other names of its model */                             \
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
     ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
+    ROW(TEXT_OR_0, sampling)                       /* what requests that do not say get, and from where */    \
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
     ROW(U32_OR_0, slots)                                                                                      \
@@ -414,7 +422,9 @@ struct message {
         struct {
             uint64_t ref;
             struct bytes model, text;
-            bool special;
+            bool special; /* control tokens written out in the text become their ids */
+            bool bare;    /* without BOS and EOS */
+            bool pieces;  /* the answer tells what each id stands for */
         } tokenize;
         struct { /* begins as tokenize does: who only carries questions looks at no more of them */
             uint64_t ref;
@@ -478,6 +488,10 @@ struct message {
         struct {
             uint64_t ref;
             struct id_list ids;
+            struct {
+                const struct bytes *items; /* as many as there are ids */
+                size_t n;                  /* 0: not asked for */
+            } pieces;
         } tokenize_ok;
         struct {
             uint64_t ref;
@@ -500,8 +514,10 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
-            struct bytes tools;             /* the form in which its model calls tools; "" = it has none */
-            bool thinks;                    /* its model thinks before it answers */
+            struct bytes tools; /* the form in which its model calls tools; "" = it has none */
+            bool thinks;        /* its model thinks before it answers */
+            struct bytes
+                sampling; /* what requests that do not say get: text of sampling_defaults.h; "" = not told */
             uint32_t kv_blocks, max_prompt; /* told, and not needed: it is the worker that judges prompts */
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
             struct bytes device;

@@ -39,10 +39,14 @@ struct request {
 
 void assignments_init(struct assignments *assignments, struct link *link, struct preparer *preparer,
                       struct engine *engine, struct publisher *publisher,
-                      const struct prompt_encoder *encoder)
+                      const struct prompt_encoder *encoder, const struct sampling_defaults *sampling)
 {
-    *assignments = (struct assignments){
-        .link = link, .preparer = preparer, .engine = engine, .publisher = publisher, .encoder = encoder};
+    *assignments = (struct assignments){.link = link,
+                                        .preparer = preparer,
+                                        .engine = engine,
+                                        .publisher = publisher,
+                                        .encoder = encoder,
+                                        .sampling = sampling};
 }
 
 /* ---- the table ---- */
@@ -308,6 +312,19 @@ static enum proto_error error_of_submit(int r)
                                     : PROTO_MODEL_ERROR;
 }
 
+/* What fills in ends where the model goes on with another part of the file, or another file. */
+static void add_fim_stops(const struct tokenizer *tokenizer, int32_t ids[], struct engine_request *wanted)
+{
+    uint32_t n = wanted->n_stop_ids;
+    if (n > 0)
+        memcpy(ids, wanted->stop_ids, n * sizeof *ids);
+    for (int i = 0; i < FIM_TOKENS; i++)
+        if (tokenizer_fim(tokenizer, (enum fim_token)i) != TOKENIZER_NONE && n < PROTO_MAX_STOP_IDS)
+            ids[n++] = tokenizer_fim(tokenizer, (enum fim_token)i);
+    wanted->stop_ids = ids;
+    wanted->n_stop_ids = n;
+}
+
 static void start(struct request *request)
 {
     struct assignments *assignments = request->owner;
@@ -318,6 +335,7 @@ static void start(struct request *request)
     struct engine_request wanted = engine_request_of(generation, generation->prompt.form == PROMPT_IDS
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
+    sampling_complete(&wanted.sampling, assignments->sampling->values);
     wanted.tag = (uint64_t)(uintptr_t)request;
     wanted.output = assign->assign.output.items;
     wanted.n_output = (uint32_t)assign->assign.output.n;
@@ -329,6 +347,9 @@ static void start(struct request *request)
         wanted.spelled = assignments->encoder->marks;
         wanted.n_spelled = assignments->encoder->n_marks;
     }
+    int32_t stop_ids[PROTO_MAX_STOP_IDS + FIM_TOKENS];
+    if (generation->prompt.has_suffix)
+        add_fim_stops(assignments->encoder->tokenizer, stop_ids, &wanted);
     wanted.grammar = request->preparation.made;
     int r = engine_submit(assignments->engine, &wanted, &err);
     if (r != 0) {
@@ -365,6 +386,7 @@ static void end_by_event(struct request *request, const struct engine_event *eve
         [ENGINE_END_FAULT] = END_ERROR,         [ENGINE_END_INVALID] = END_ERROR};
     const struct engine_totals *totals = event->totals;
     struct ending ending = {.reason = reasons[event->end],
+                            .stop = event->stop,
                             .usage = {totals->n_prompt, totals->n_cached, totals->n_output},
                             .timing = {.queue_ms = request->output.queue_ms,
                                        .prefill_ms = request->prepared_ms + (double)totals->prefill_ns / 1e6,

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "proto/message.h"
+#include "common/sampling_defaults.h"
 #include "engine/engine.h"
 #include "worker/link/link.h"
 #include "worker/prepare.h"
@@ -27,7 +28,8 @@ struct assignments {
     struct engine *engine; /* knows a request by its address */
     struct publisher *publisher;
     const struct prompt_encoder *encoder;
-    struct request *requests;   /* uthash by topic */
+    const struct sampling_defaults *sampling; /* where an older broker did not complete a request */
+    struct request *requests;                 /* uthash by topic */
     struct request *silent;     /* utlist: out of the table, but engine or preparer still hold them */
     struct request *unstarted;  /* utlist, in order of arrival: preparing or prepared */
     uint32_t n;                 /* all of them */
@@ -39,7 +41,7 @@ struct assignments {
 /* Fills in what the assignments work with; all of it outlives them, but for assignments_deinit. */
 void assignments_init(struct assignments *assignments, struct link *link, struct preparer *preparer,
                       struct engine *engine, struct publisher *publisher,
-                      const struct prompt_encoder *encoder);
+                      const struct prompt_encoder *encoder, const struct sampling_defaults *sampling);
 
 /* Forgets the requests that are left. The preparer must have ended and the engine takes no more steps. */
 void assignments_deinit(struct assignments *assignments);

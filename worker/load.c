@@ -22,6 +22,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
+#include "model/sampling_hints.h"
 #include "model/convert/quantize.h"
 #include "engine/backend/kv_type.h"
 #include "engine/backend/library_rows.h"
@@ -274,7 +275,27 @@ int load_check_names(const struct worker_options *options, struct error *err)
         r = check_quantize(options->quantize, err);
     if (r == 0 && options->cublas)
         r = read_library_rows(options->cublas, &rows, err);
+    struct sampling_defaults sampling;
+    if (r == 0 && options->sampling) {
+        r = sampling_defaults_set(&sampling, bytes_of_string(options->sampling), SAMPLING_OF_POOL, err);
+        if (r < 0)
+            error_prefix(err, r, "--sampling");
+    }
     return r;
+}
+
+/* The pool's word before the model's, and that before the list's; load_check_names has checked the former. */
+static void know_sampling(struct load *load)
+{
+    struct error odd = {0};
+    const char *said = load->options->sampling;
+    sampling_defaults_init(&load->sampling);
+    sampling_hints(load->model->gguf, &load->sampling, &odd);
+    if (odd.text[0])
+        log_warn("%s", odd.text);
+    if (said)
+        sampling_defaults_set(&load->sampling, bytes_of_string(said), SAMPLING_OF_POOL, NULL);
+    sampling_defaults_write(&load->sampling, load->sampling_text);
 }
 
 static int open_engine(struct load *load, struct error *err)
@@ -406,6 +427,7 @@ static int read_template(struct load *load, struct error *err)
  * all else is served; one that was asked for may not. */
 static int open_encoder(struct load *load, struct error *err)
 {
+    know_sampling(load);
     const char *path = load->options->chat_template;
     const struct bytes own = load->model->chat_template;
     const struct bytes given = {load->chat_template.data, load->chat_template.len};

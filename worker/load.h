@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/system/topology.h"
+#include "common/sampling_defaults.h"
 #include "worker/start/binding.h"
 #include "worker/start/digest.h"
 #include "engine/backend/backends.h"
@@ -41,6 +42,8 @@ struct load {
     struct model *model;
     struct digest digest;
     struct prompt_encoder encoder;
+    struct sampling_defaults sampling; /* of requests that do not say */
+    char sampling_text[SAMPLING_DEFAULTS_TEXT];
     struct preparer *preparer;
     struct backend_choice backend;
     struct weight_store *weights; /* NULL: none are shared */

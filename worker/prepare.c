@@ -85,8 +85,10 @@ static void prepare(struct preparer *preparer, struct preparation *preparation)
         preparation->ok =
             prompt_decode(encoder, prompt->ids, prompt->special, &preparation->text, &preparation->refusal);
     else if (preparation->question)
-        preparation->ok = prompt_encode_text(encoder, prompt->text, prompt->special, &preparation->ids,
-                                             &preparation->refusal);
+        preparation->ok = prompt_encode_text(encoder, prompt->text,
+                                             (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0) |
+                                                 (preparation->bare ? 0 : TOKENIZER_ADD_SPECIAL),
+                                             &preparation->ids, &preparation->refusal);
     else if (prompt->form != PROMPT_IDS)
         preparation->ok =
             prompt_encode(encoder, prompt, preparation->tools, &preparation->ids, &preparation->refusal);
@@ -220,7 +222,7 @@ bool preparer_free(struct preparer *preparer, uint32_t ms)
 
 static size_t text_bytes(const struct prompt *prompt)
 {
-    size_t bytes = prompt->form == PROMPT_TEXT  ? prompt->text.len
+    size_t bytes = prompt->form == PROMPT_TEXT  ? prompt->text.len + prompt->suffix.len + prompt->files.len
                    : prompt->form == PROMPT_IDS ? prompt->ids.n * sizeof *prompt->ids.items
                                                 : 0;
     for (size_t i = 0; prompt->form == PROMPT_CHAT && i < prompt->chat.n; i++)

@@ -32,8 +32,9 @@ struct preparer;
 struct preparation {
     const struct prompt *prompt;
     struct bytes tools; /* of a conversation: what the model may call, JSON; "" = nothing */
-    /* What is wanted for itself: ids of a text (prompt_encode_text), or text of ids (prompt_decode). */
-    bool question;
+    /* What is wanted for itself: ids of a text (prompt_encode_text), `bare` or not, or text of ids
+     * (prompt_decode). */
+    bool question, bare;
     const struct grammar_text *grammar; /* NULL: none */
     int32_t priority;
     /* Called by preparer_deliver, or never after a preparer_remove that said true. It may free its owner. */

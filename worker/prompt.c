@@ -16,6 +16,7 @@
 #include "common/amount.h"
 #include "common/utf8.h"
 #include "text/template/thinking.h"
+#include "worker/infill.h"
 
 bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
 {
@@ -85,6 +86,7 @@ void prompt_encoder_deinit(struct prompt_encoder *encoder)
 void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens)
 {
     encoder->most_bytes = encoder->longest_token * most_tokens;
+    encoder->most_tokens = most_tokens;
 }
 
 static bool has_system(const struct prompt *prompt)
@@ -103,6 +105,11 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
     if (tools.len > 0 && !encoder->tools)
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "the model's chat template does not support tools");
+    const struct chat_message *last = prompt->chat.n > 0 ? &prompt->chat.items[prompt->chat.n - 1] : NULL;
+    if (prompt->continue_turn &&
+        (!last || !bytes_equal(last->role, BYTES_LITERAL("assistant")) || last->tool_calls.len > 0))
+        return refuse(ret_refusal, PROTO_BAD_REQUEST,
+                      "continue_turn: the last message is not a text of the assistant");
     struct chat_turn *turns = calloc(prompt->chat.n + 1, sizeof *turns);
     if (!turns)
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
@@ -115,7 +122,7 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
                                         .name = prompt->chat.items[i].name,
                                         .tool_calls = prompt->chat.items[i].tool_calls,
                                         .tool_call_id = prompt->chat.items[i].tool_call_id};
-    const struct chat_conversation conversation = {turns, n, tools};
+    const struct chat_conversation conversation = {turns, n, tools, prompt->continue_turn};
     int r = chat_template_encode(encoder->chat, encoder->tokenizer, &conversation, encoder->most_bytes, ids,
                                  &ret_refusal->reason);
     free(turns);
@@ -140,10 +147,9 @@ int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes syste
     return taken ? 0 : error_set(err, -EINVAL, "%s", refusal.reason.text);
 }
 
-static bool encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+static bool encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
                         struct ids *ids, struct refusal *ret_refusal)
 {
-    unsigned flags = TOKENIZER_ADD_SPECIAL | (special ? TOKENIZER_PARSE_SPECIAL : 0);
     int r = tokenizer_encode(encoder->tokenizer, text, flags, ids);
     if (r == -EILSEQ)
         return refuse(ret_refusal, PROTO_BAD_REQUEST, "the text is not UTF-8");
@@ -152,10 +158,10 @@ static bool encode_text(const struct prompt_encoder *encoder, struct bytes text,
     return true;
 }
 
-bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
                         struct ids *ret_ids, struct refusal *ret_refusal)
 {
-    if (!encode_text(encoder, text, special, ret_ids, ret_refusal))
+    if (!encode_text(encoder, text, flags, ret_ids, ret_refusal))
         return false;
     if (ret_ids->len > PROTO_MAX_PROMPT_IDS)
         return refuse(ret_refusal, PROTO_TOO_LONG, "the text has too many tokens for one message");
@@ -168,17 +174,31 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
     if (prompt->form == PROMPT_CHAT) {
         if (!encode_chat(encoder, prompt, tools, ret_ids, ret_refusal))
             return false;
+    } else if (prompt->has_suffix) {
+        if (!infill_encode(encoder, prompt, ret_ids, ret_refusal))
+            return false;
     } else {
         if (prompt->text.len > encoder->most_bytes)
             return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %s; at most %s fit",
                           amount_of_bytes(prompt->text.len).text, amount_of_bytes(encoder->most_bytes).text);
-        if (!encode_text(encoder, prompt->text, prompt->special, ret_ids, ret_refusal))
+        unsigned flags = TOKENIZER_ADD_SPECIAL | (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0);
+        if (!encode_text(encoder, prompt->text, flags, ret_ids, ret_refusal))
             return false;
     }
     return ret_ids->len > 0 ? true : refuse(ret_refusal, PROTO_BAD_REQUEST, "the prompt is empty");
 }
 
 /* ---- ids to text ---- */
+
+struct bytes prompt_piece(const struct tokenizer *tokenizer, int32_t id)
+{
+    struct bytes piece = tokenizer_piece(tokenizer, id, false);
+    if (piece.len == 0)
+        piece = tokenizer_name(tokenizer, id);
+    if (piece.len > PROTO_MAX_PIECE_BYTES)
+        piece.len = PROTO_MAX_PIECE_BYTES;
+    return piece;
+}
 
 bool prompt_decode(const struct prompt_encoder *encoder, struct id_list ids, bool special,
                    struct buffer *ret_text, struct refusal *ret_refusal)

@@ -34,6 +34,7 @@ struct prompt_encoder {
     int32_t marks[TOOL_FORM_MOST_MARKS]; /* [n_marks] control tokens that are written out in calls */
     uint32_t n_marks;
     size_t longest_token; /* bytes of the longest name of a token, ≥ 1 */
+    uint32_t most_tokens; /* of a sequence */
     size_t most_bytes;    /* of a text: one that is longer has more tokens than fit, however it is cut */
 };
 
@@ -58,9 +59,14 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
                    struct ids *ret_ids, struct refusal *ret_refusal);
 
 /* The same for a text whose ids are wanted for themselves, whatever a sequence may hold; one message holds
- * PROTO_MAX_PROMPT_IDS of them. An empty text has the ids that the model puts at its ends, perhaps none. */
-bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, bool special,
+ * PROTO_MAX_PROMPT_IDS of them. An empty text has the ids that the model puts at its ends, perhaps none.
+ * `flags` are those of tokenizer_encode. */
+bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
                         struct ids *ret_ids, struct refusal *ret_refusal);
+
+/* What an id stands for: its bytes in a text, perhaps a part of a character, or its name if it is none of a
+ * text; PROTO_MAX_PIECE_BYTES at most. */
+struct bytes prompt_piece(const struct tokenizer *tokenizer, int32_t id);
 
 /* Appends the text of ids: the bytes of each, and with `special` the names of those that have none. The space
  * that a vocabulary puts before a text is left out. What is no UTF-8 becomes U+FFFD. False with the reason:

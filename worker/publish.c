@@ -18,6 +18,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "worker/prompt.h"
 
 #include <utlist.h>
 
@@ -87,17 +88,6 @@ static void expect(struct publisher *publisher, const struct output *output)
         publisher->due_ns = due;
 }
 
-/* What an id stands for: its bytes in a text, or its name if it is none of a text. */
-static struct bytes piece_of(const struct tokenizer *tokenizer, int32_t id)
-{
-    struct bytes piece = tokenizer_piece(tokenizer, id, false);
-    if (piece.len == 0)
-        piece = tokenizer_name(tokenizer, id);
-    if (piece.len > PROTO_MAX_PIECE_BYTES)
-        piece.len = PROTO_MAX_PIECE_BYTES;
-    return piece;
-}
-
 static void tell_pieces(struct publisher *publisher, struct frame *frame)
 {
     size_t n = frame->ids.n * frame->logprobs.width;
@@ -107,7 +97,7 @@ static void tell_pieces(struct publisher *publisher, struct frame *frame)
         die("the pieces of a frame could not be stored", r);
     struct bytes *pieces = (struct bytes *)(void *)publisher->pieces.data;
     for (size_t i = 0; i < n; i++)
-        pieces[i] = piece_of(publisher->tokenizer, frame->logprobs.items[i].id);
+        pieces[i] = prompt_piece(publisher->tokenizer, frame->logprobs.items[i].id);
     frame->pieces.items = pieces;
     frame->pieces.n = n;
 }

@@ -24,9 +24,10 @@ struct question {
     struct question *next, *prev;
 };
 
-void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer *preparer)
+void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer *preparer,
+                   const struct tokenizer *tokenizer)
 {
-    *tokenize = (struct tokenize){.link = link, .preparer = preparer};
+    *tokenize = (struct tokenize){.link = link, .preparer = preparer, .tokenizer = tokenizer};
 }
 
 static void free_question(struct question *question)
@@ -70,6 +71,23 @@ static struct prompt prompt_of(const struct message *question)
         .form = PROMPT_IDS, .ids = question->detokenize.ids, .special = question->detokenize.special};
 }
 
+/* What each id stands for, in `list`; false: memory is short, or an answer cannot hold them. */
+static bool tell_pieces(const struct tokenizer *tokenizer, const struct ids *ids, struct message *answer,
+                        struct buffer *list)
+{
+    if (buffer_reserve(list, ids->len * sizeof(struct bytes) + 1) < 0)
+        return false;
+    struct bytes *pieces = (struct bytes *)(void *)list->data;
+    size_t bytes = 0;
+    for (size_t i = 0; i < ids->len; i++) {
+        pieces[i] = prompt_piece(tokenizer, ids->data[i]);
+        bytes += pieces[i].len + 8;
+    }
+    answer->tokenize_ok.pieces.items = pieces;
+    answer->tokenize_ok.pieces.n = ids->len;
+    return bytes <= PROTO_MAX_REQUEST_BYTES;
+}
+
 /* preparer_deliver's call. */
 static void on_done(void *arg, struct preparation *preparation)
 {
@@ -77,9 +95,14 @@ static void on_done(void *arg, struct preparation *preparation)
     struct link *link = question->owner->link;
     const struct message *asked = &question->received->message;
     struct message answer = {.kind = MESSAGE_TOKENIZE_OK};
+    struct buffer pieces = {0};
     if (asked->kind == MESSAGE_TOKENIZE) {
         answer.tokenize_ok.ref = ref_of(asked);
         answer.tokenize_ok.ids = (struct id_list){preparation->ids.data, preparation->ids.len};
+        if (preparation->ok && asked->tokenize.pieces &&
+            !tell_pieces(question->owner->tokenizer, &preparation->ids, &answer, &pieces))
+            preparation->ok = refuse(&preparation->refusal, PROTO_TOO_LONG,
+                                     "the pieces of the text's tokens are too long for one message");
     } else {
         answer.kind = MESSAGE_DETOKENIZE_OK;
         answer.detokenize_ok.ref = ref_of(asked);
@@ -89,6 +112,7 @@ static void on_done(void *arg, struct preparation *preparation)
         link_send(link, &answer);
     else
         answer_error(link, ref_of(asked), preparation->refusal.error, preparation->refusal.reason.text);
+    buffer_deinit(&pieces);
     free_question(question);
 }
 
@@ -108,6 +132,7 @@ void tokenize_take(struct tokenize *tokenize)
     question->prompt = prompt_of(message);
     question->preparation =
         (struct preparation){.prompt = &question->prompt, .question = true, .done = on_done, .arg = question};
+    question->preparation.bare = message->kind == MESSAGE_TOKENIZE && message->tokenize.bare;
     DL_APPEND(tokenize->questions, question);
     if (preparer_add(tokenize->preparer, &question->preparation))
         return;

@@ -15,11 +15,13 @@ struct question;
 struct tokenize {
     struct link *link;
     struct preparer *preparer;
+    const struct tokenizer *tokenizer;
     struct question *questions; /* utlist, in order of arrival */
 };
 
-/* The link and the preparer outlive the questions, but for tokenize_deinit. */
-void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer *preparer);
+/* The tokenizer is the preparer's. All three outlive the questions, but for tokenize_deinit. */
+void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer *preparer,
+                   const struct tokenizer *tokenizer);
 
 /* Forgets the questions. The preparer must have ended. */
 void tokenize_deinit(struct tokenize *tokenize);

@@ -346,6 +346,7 @@ static struct message introduction(const struct worker *worker)
     message.register_.tools =
         bytes_of_string(worker->load.encoder.tools ? worker->load.encoder.tools->name : "");
     message.register_.thinks = worker->load.encoder.thinks;
+    message.register_.sampling = bytes_of_string(worker->load.sampling_text);
     message.register_.kv_blocks = stats.blocks_total;
     message.register_.max_prompt = load_most_tokens(&worker->load) - 1;
     const uint32_t n_embedding = engine_backend_info(worker->load.engine)->n_embedding;
@@ -375,9 +376,9 @@ static int connect_pool(struct worker *worker, struct error *err)
         return r;
     publisher_init(&worker->publisher, &worker->stream, &worker->link, worker->load.model->tokenizer,
                    worker->options->frame_us);
-    tokenize_init(&worker->tokenize, &worker->link, worker->load.preparer);
+    tokenize_init(&worker->tokenize, &worker->link, worker->load.preparer, worker->load.encoder.tokenizer);
     assignments_init(&worker->assignments, &worker->link, worker->load.preparer, worker->load.engine,
-                     &worker->publisher, &worker->load.encoder);
+                     &worker->publisher, &worker->load.encoder, &worker->load.sampling);
     return 0;
 }
 

@@ -15,7 +15,8 @@
 
 #include "common/hash.h"
 
-#define MAGIC      0x33514552u /* "REQ3" */
+/* "REQ4", and how many numbers there are. */
+#define MAGIC      (0x34514552u ^ (uint32_t)SAMPLING_N << 16)
 #define LARGE_BODY (16u << 10)
 
 enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4, FLAG_TAKEN = 8 };
@@ -46,6 +47,7 @@ struct request_record {
     struct id128 sessions[2]; /* the current one's id */
     _Atomic uint64_t ended_ns;
     uint8_t digest[16];
+    double sampling[SAMPLING_N]; /* there with the digest */
     uint8_t body[];
 };
 
@@ -127,6 +129,7 @@ void record_assigned(const struct request *request, struct record_holder holder)
     if (request->has_digest &&
         !(atomic_load_explicit(&record->flags, memory_order_relaxed) & FLAG_HAS_DIGEST)) {
         memcpy(record->digest, request->digest, sizeof record->digest);
+        memcpy(record->sampling, request->sampling, sizeof record->sampling);
         raise_flag(record, FLAG_HAS_DIGEST);
     }
     atomic_store_explicit(&record->holder, (uint64_t)holder.index << 32 | holder.incarnation,
@@ -253,6 +256,7 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
     request->n_lost = (uint32_t)(atomic_load(&record->move) >> 32);
     request->has_digest = flags & FLAG_HAS_DIGEST;
     memcpy(request->digest, record->digest, sizeof request->digest);
+    memcpy(request->sampling, record->sampling, sizeof request->sampling);
     request->ended_ns = atomic_load(&record->ended_ns);
     request->state = flags & FLAG_ENDED       ? REQUEST_ENDED
                      : flags & FLAG_CANCELLED ? REQUEST_CANCELLING

@@ -19,6 +19,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/heap.h"
+#include "common/sampling_defaults.h"
 #include "proto/message.h"
 
 /* A message small enough not to delay those behind it; nearly all are. */
@@ -97,6 +98,7 @@ struct request {
     uint32_t n_lost;              /* workers that died with it */
     bool has_digest;              /* it was assigned once: */
     uint8_t digest[16];           /* to a worker with this model, and may go to no other */
+    double sampling[SAMPLING_N];  /* and with these parameters where it does not say */
     struct session *session;      /* while bound to an open one; NULL once ended */
     uint64_t abandoned_until;     /* while abandoned: when it is cancelled; else 0 */
     uint32_t abandoned_in;        /* then: which list of these it is in */

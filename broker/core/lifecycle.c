@@ -69,6 +69,7 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     assign.assign.generation = asked.generate.generation;
     assign.assign.generation.has_seed = true;
     assign.assign.generation.sampling.seed = request->seed;
+    sampling_complete(&assign.assign.generation.sampling, request->sampling);
     struct ids output = {0};
     r = resume_ids(&request->log, broker->frame_decoder, &output);
     if (r == 0) {
@@ -80,6 +81,14 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     }
     ids_deinit(&output);
     return r;
+}
+
+/* Where the request does not say, it gets what its first worker has, and keeps that wherever it goes. */
+static void fix_sampling(struct request *request, const struct worker *worker)
+{
+    struct sampling_defaults defaults;
+    sampling_defaults_read(bytes_of_string(worker->sampling), &defaults);
+    memcpy(request->sampling, defaults.values, sizeof request->sampling);
 }
 
 /* Gives the request, the first of these targets in the queue, to a worker, or ends it. False when it has to
@@ -112,6 +121,8 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
     }
     /* Before it is sent: who is said to have it may not have it yet, but never the other way round. */
     bool had_digest = request->has_digest;
+    if (!had_digest)
+        fix_sampling(request, worker);
     request->has_digest = true;
     memcpy(request->digest, worker->digest, sizeof request->digest);
     record_assigned(request, (struct record_holder){worker->index, worker->incarnation});

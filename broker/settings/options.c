@@ -21,6 +21,7 @@
 #include "broker/choose/admission.h"
 #include "broker/settings/allowance.h"
 #include "broker/settings/config_file.h"
+#include "broker/settings/sampling_options.h"
 #include "broker/books/journal.h"
 #include "broker/books/ledger.h"
 #include "broker/books/session.h"
@@ -50,6 +51,7 @@ enum setting_type {
 enum setting_group {
     GROUP_NONE,
     GROUP_MODEL,
+    GROUP_SAMPLING,
     GROUP_WORKERS,
     GROUP_POOL,
     GROUP_NETWORK,
@@ -59,9 +61,13 @@ enum setting_group {
 };
 
 static const char *const headings[N_GROUPS] = {
-    [GROUP_MODEL] = "Model:", [GROUP_WORKERS] = "Workers and memory:",
-    [GROUP_POOL] = "Pool:",   [GROUP_NETWORK] = "Network:",
-    [GROUP_HTTP] = "HTTP:",   [GROUP_CLIENTS] = "Limits of a client:",
+    [GROUP_MODEL] = "Model:",
+    [GROUP_SAMPLING] = "Where a request does not say, in place of what the model's authors do:",
+    [GROUP_WORKERS] = "Workers and memory:",
+    [GROUP_POOL] = "Pool:",
+    [GROUP_NETWORK] = "Network:",
+    [GROUP_HTTP] = "HTTP:",
+    [GROUP_CLIENTS] = "Limits of a client:",
 };
 
 static const struct setting {
@@ -175,7 +181,7 @@ static const struct setting {
 };
 #define N_SETTINGS (sizeof settings / sizeof *settings)
 
-enum { KEY_CONFIG = 1000, KEY_SETTING };
+enum { KEY_CONFIG = 1000, KEY_SETTING, KEY_SAMPLING = KEY_SETTING + N_SETTINGS };
 
 static int set_text(const char *name, const char *value, size_t size, char *ret_text, struct error *err)
 {
@@ -224,7 +230,8 @@ static int set(struct options *options, const struct setting *setting, const cha
 /* A configuration file being read. */
 struct reading {
     struct options *options;
-    unsigned lines[N_SETTINGS + 1]; /* of each setting, and of the model; 0: not yet */
+    unsigned
+        lines[N_SETTINGS + 1 + SAMPLING_N]; /* of each setting, the model, each of sampling; 0: not yet */
 };
 
 /* Two lines that give one setting would hide one of them. */
@@ -245,6 +252,11 @@ static int take_setting(void *arg, unsigned line, const char *name, const char *
     bool is_model = strcmp(name, "model") == 0;
     while (i < N_SETTINGS && (is_model || !settings[i].help || strcmp(settings[i].name, name) != 0))
         i++;
+    size_t sampling = i < N_SETTINGS || is_model ? SAMPLING_N : sampling_option_find(name);
+    if (sampling < SAMPLING_N) {
+        int r = note_line(reading, N_SETTINGS + 1 + sampling, line, name, err);
+        return r < 0 ? r : sampling_option_set(options->sampling, sampling, value, err);
+    }
     if (i == N_SETTINGS && !is_model)
         return error_set(err, -EINVAL, "unknown setting \"%.80s\"", name);
     bool may_repeat = !is_model && settings[i].type == SETTING_ALIASES;
@@ -281,7 +293,8 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     if (key == ARGP_KEY_ARG && state->arg_num > 0)
         argp_error(state, "only one MODEL is allowed; unexpected \"%s\"", value);
     bool known = key == ARGP_KEY_ARG || key == KEY_CONFIG ||
-                 (key >= KEY_SETTING && key < KEY_SETTING + (int)N_SETTINGS);
+                 (key >= KEY_SETTING && key < KEY_SETTING + (int)N_SETTINGS) ||
+                 sampling_option_of_key(key - KEY_SAMPLING) < SAMPLING_N;
     if (!known)
         return ARGP_ERR_UNKNOWN;
     if (walk->result != 0 || walk->config_only != (key == KEY_CONFIG))
@@ -291,6 +304,9 @@ static error_t take_option(int key, char *value, struct argp_state *state)
         walk->result = set_text("model", value, sizeof options->model, options->model, walk->err);
     else if (key == KEY_CONFIG)
         walk->result = set_text("config", value, sizeof options->config, options->config, walk->err);
+    else if (key >= KEY_SAMPLING)
+        walk->result = sampling_option_set(options->sampling, sampling_option_of_key(key - KEY_SAMPLING),
+                                           value, walk->err);
     else
         walk->result = take_value(walk, &settings[key - KEY_SETTING], value);
     return 0;
@@ -367,7 +383,7 @@ static uint32_t subscriptions_for(uint32_t sessions)
 }
 
 /* The options as argp takes them, with the headings of their groups. */
-static void fill_table(struct argp_option *ret_table)
+static void fill_table(struct sampling_option_texts *texts, struct argp_option *ret_table)
 {
     struct argp_option *row = ret_table;
     for (int group = 0; group < N_GROUPS; group++)
@@ -377,6 +393,8 @@ static void fill_table(struct argp_option *ret_table)
         *row++ = (struct argp_option){settings[i].name,     KEY_SETTING + (int)i,
                                       settings[i].argument, settings[i].help ? 0 : OPTION_HIDDEN,
                                       settings[i].help,     settings[i].group};
+    sampling_options_fill(KEY_SAMPLING, GROUP_SAMPLING, texts, row);
+    row += SAMPLING_OPTIONS;
     *row++ = (struct argp_option){
         "config", KEY_CONFIG, "FILE", 0, "Read settings from FILE: lines of NAME = VALUE", GROUP_POOL};
 }
@@ -396,8 +414,9 @@ static int serve_demo(struct options *options, struct error *err)
 
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
 {
-    struct argp_option table[N_SETTINGS + N_GROUPS + 2] = {{0}};
-    fill_table(table);
+    struct argp_option table[N_SETTINGS + SAMPLING_OPTIONS + N_GROUPS + 2] = {{0}};
+    struct sampling_option_texts texts;
+    fill_table(&texts, table);
     const struct argp argp = {
         table,
         take_option,
@@ -416,6 +435,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
                               .drain_seconds = DRAIN_S};
     _Static_assert(ALLOWANCE_A_SESSION * SESSION_MAX <= ALLOWANCE_MAX_SUBSCRIPTIONS,
                    "what is not given could be");
+    for (size_t i = 0; i < SAMPLING_N; i++)
+        options.sampling[i] = SAMPLING_LEFT_REAL;
     struct walk walk = {.options = &options, .config_only = true, .err = err};
     arguments_parse(&argp, argc, argv, &walk);
     if (walk.result == 0 && options.config[0])
@@ -485,6 +506,7 @@ void options_write(const struct options *options, struct command_line *line)
         else if (is_given(options, setting))
             command_line_add(line, name);
     }
+    sampling_options_write(options->sampling, line);
     command_line_add(line, "--"); /* a model may be called -x */
     command_line_add(line, options->model);
 }

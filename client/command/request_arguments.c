@@ -191,7 +191,10 @@ static size_t add_parameter(struct request_arguments *arguments, size_t n,
         *c = *c == '_' ? '-' : *c;
     int len = snprintf(help, sizeof arguments->texts[n].help, "%s", parameter->help);
     help[0] = (char)toupper((unsigned char)help[0]);
-    if (parameter->initial != 0)
+    if (parameter->of_model)
+        snprintf(help + len, sizeof arguments->texts[n].help - (size_t)len, " (the model's or %g)",
+                 parameter->initial);
+    else if (parameter->initial != 0)
         snprintf(help + len, sizeof arguments->texts[n].help - (size_t)len, " (%g)", parameter->initial);
     arguments->options[n] =
         (struct argp_option){name, KEY_PARAMETER + (int)n, parameter->letter, 0, help, GROUP_REQUEST};

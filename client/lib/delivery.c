@@ -32,12 +32,20 @@ static const char *keep_text(struct request *request, struct bytes text)
     return utf8_printable(text, sizeof request->end_text, request->end_text);
 }
 
+static const char *keep_stop(struct request *request, struct bytes stop)
+{
+    snprintf(request->end_stop, sizeof request->end_stop, "%.*s", (int)stop.len,
+             stop.len > 0 ? (const char *)stop.data : "");
+    return request->end_stop;
+}
+
 void delivery_set_end(struct request *request, const struct ending *ending)
 {
     request->end = (struct quern_end){
         .reason = (enum quern_reason)ending->reason,
         .error = ending->error == PROTO_OK ? "" : proto_error_name(ending->error),
         .text = keep_text(request, ending->text),
+        .stop = keep_stop(request, ending->stop),
         .seed = request->seed,
         .prompt_tokens = ending->usage.prompt_tokens,
         .cached_tokens = ending->usage.cached_tokens,
@@ -77,6 +85,7 @@ void delivery_fail(struct quern *client, struct request *request, const char *er
     request->end = (struct quern_end){.reason = QUERN_ERROR,
                                       .error = error,
                                       .text = keep_text(request, text),
+                                      .stop = "",
                                       .retry_after_ms = retry_after_ms,
                                       .seed = request->seed,
                                       .output_tokens = (uint32_t)request->next};

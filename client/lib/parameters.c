@@ -34,6 +34,7 @@ struct parameter {
 /* clang-format off */
 static const struct parameter parameters[] = {
     PARAMETER(embed, embed)
+    PARAMETER(continue_turn, prompt.continue_turn)
     PARAMETER(max_tokens, max_tokens)
     PARAMETER(fit_context, fit_context)
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)
@@ -72,8 +73,11 @@ bool quern_parameter(size_t i, struct quern_parameter *ret_parameter)
     if (i >= N_PARAMETERS)
         return false;
     const struct field *field = field_of(&parameters[i]);
-    *ret_parameter = (struct quern_parameter){
-        .name = field->key, .letter = field->letter, .help = field->help, .initial = field->initial};
+    *ret_parameter = (struct quern_parameter){.name = field->key,
+                                              .letter = field->letter,
+                                              .help = field->help,
+                                              .initial = field->initial,
+                                              .of_model = field->flags & FIELD_LEFT};
     return true;
 }
 

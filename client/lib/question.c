@@ -121,6 +121,29 @@ static bool keep_tokens(struct quern *client, const struct message *message)
     return ids_append(&client->tokens, message->tokenize_ok.ids.items, message->tokenize_ok.ids.n) == 0;
 }
 
+/* What each token stands for, where the question asked for that; *ret_pieces is NULL where it did not. */
+static bool keep_pieces(struct quern *client, const struct message *message,
+                        const struct quern_piece **ret_pieces)
+{
+    const size_t n = message->tokenize_ok.pieces.n;
+    const struct bytes *from = message->tokenize_ok.pieces.items;
+    *ret_pieces = NULL;
+    if (n == 0 || n != message->tokenize_ok.ids.n)
+        return true;
+    client->content.len = client->pieces.len = 0;
+    for (size_t i = 0; i < n; i++)
+        if (buffer_append(&client->content, from[i].data, from[i].len) < 0)
+            return false;
+    if (buffer_reserve(&client->pieces, n * sizeof **ret_pieces) < 0)
+        return false;
+    struct quern_piece *pieces = (struct quern_piece *)(void *)client->pieces.data;
+    const uint8_t *at = client->content.data;
+    for (size_t i = 0; i < n; at += from[i++].len)
+        pieces[i] = (struct quern_piece){at, from[i].len};
+    *ret_pieces = pieces;
+    return true;
+}
+
 /* Zero-terminated. */
 static bool keep_content(struct quern *client, struct bytes text)
 {
@@ -209,7 +232,7 @@ void question_answer(struct quern *client, const struct message *message)
         if (keep_status(client, message))
             answer(client, question, &with);
     } else if (message->kind == MESSAGE_TOKENIZE_OK && (question = find(client, message->tokenize_ok.ref))) {
-        if (!keep_tokens(client, message))
+        if (!keep_tokens(client, message) || !keep_pieces(client, message, &with.pieces))
             return;
         with.ids = client->tokens.data;
         with.n_ids = client->tokens.len;

@@ -26,6 +26,7 @@ void quern_request_init(struct quern_request *request)
     generation_defaults(&defaults);
     *request = (struct quern_request){0};
     parameters_from_generation(&defaults, request);
+    request->special = true; /* the protocol's own default is false, for clients of old */
 }
 
 static struct bytes optional_text(const char *text)
@@ -48,6 +49,11 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
         return error_set(err, -EINVAL,
                          "a request needs exactly one prompt: text, ids or messages; this one has %d", forms);
     to->special = from->special;
+    to->has_suffix = from->suffix != NULL;
+    to->suffix = optional_text(from->suffix);
+    to->files = optional_text(from->files);
+    if (from->suffix && !from->text)
+        return error_set(err, -EINVAL, "suffix: it goes with a text");
     if (from->text) {
         to->form = PROMPT_TEXT;
         to->text = (struct bytes){from->text, from->text_len ? from->text_len : strlen(from->text)};
@@ -98,10 +104,17 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
     to->cache_salt = optional_text(from->cache_salt);
     to->tenant = optional_text(from->tenant);
-    /* A pool that does not know it would make tokens. */
-    static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1};
-    if (from->embed)
-        to->require = (struct text_list){&embeds, 1};
+    /* A pool that does not know them would make something else. The protocol lets only one of them be there.
+     */
+    static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
+                              continues = {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
+                              fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1};
+    const struct bytes *needed = from->embed           ? &embeds
+                                 : from->continue_turn ? &continues
+                                 : from->suffix        ? &fills
+                                                       : NULL;
+    if (needed)
+        to->require = (struct text_list){needed, 1};
     return 0;
 }
 

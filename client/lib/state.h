@@ -123,6 +123,7 @@ struct request {
     uint64_t end_count;
     struct quern_end end;
     char end_text[PROTO_MAX_TEXT_BYTES + 1];
+    char end_stop[PROTO_MAX_STOP_BYTES + 1];
 };
 
 struct question {
@@ -181,7 +182,8 @@ struct quern {
     struct quern_status status;
     char *status_memory;
     struct ids tokens;
-    struct buffer content;   /* of a detokenize */
+    struct buffer content;   /* of a detokenize; the bytes of all pieces of a tokenize */
+    struct buffer pieces;    /* struct quern_piece of each token */
     struct buffer embedding; /* of floats: the one told last */
     struct buffer awaited;   /* the same, of quern_embed_wait */
 };

@@ -32,6 +32,8 @@ int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int 
     message.tokenize.model = bytes_of_string(text->model ? text->model : "");
     message.tokenize.text = (struct bytes){text->text, text->len};
     message.tokenize.special = text->special;
+    message.tokenize.bare = text->bare;
+    message.tokenize.pieces = text->pieces;
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 

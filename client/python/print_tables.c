@@ -66,7 +66,7 @@ static void print_field(const struct field *field)
         printf(", required=True");
     if (field->flags & FIELD_ALWAYS)
         printf(", always=True");
-    if (field->present)
+    if (field->present || field->flags & FIELD_LEFT)
         printf(", optional=True");
     if (field->type == FIELD_REAL || field->type == FIELD_BIASES) {
         print_real(", real_low=", field->real_low);
@@ -166,8 +166,11 @@ static void print_parameters(void)
         bool keep = strcmp(field->key, "keep_s") == 0;
         printf("    %s: %s\n    \"\"\"%s", field->key, given_type(field),
                keep ? "0: ends with the session; else lives so many seconds without it" : field->help);
-        if (field->type == FIELD_REAL || (field->type == FIELD_U32 && field->initial != 0))
-            printf(" (default %g)", field->initial);
+        if (field->flags & FIELD_LEFT || field->type == FIELD_REAL ||
+            (field->type == FIELD_U32 && field->initial != 0))
+            printf(field->flags & FIELD_LEFT ? " (default: the pool's or the model's, else %g)"
+                                             : " (default %g)",
+                   field->initial);
         printf("\"\"\"\n");
     }
 }

@@ -119,6 +119,15 @@ int parameters_seed(void *into, const struct json_row *row, const char *path, js
 {
     struct parameters *parameters = into;
     int64_t number;
+    struct error err = {0};
+    if (json_is_string(value)) { /* of 64 bits, or from a language that has none of them */
+        uint64_t seed;
+        if (number_read(json_string_value(value), 0, UINT64_MAX, &seed, &err) < 0)
+            return refuse_value(refusal, path, "%s: %s", path, err.text);
+        parameters->request.seed = seed;
+        parameters->request.has_seed = true;
+        return 0;
+    }
     if (json_in_integer(path, value, INT64_MIN, INT64_MAX, &number, refusal) != 0)
         return REFUSED;
     if (number < 0 && row->name)
@@ -299,6 +308,104 @@ int parameters_prompt(void *into, const struct json_row *row, const char *path, 
     return parameters->request.text ? 0 : parameters_out_of_memory(refusal);
 }
 
+int parameters_said(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
+{
+    if (!json_is_boolean(value))
+        return refuse_value(refusal, path, "%s is %s, not a boolean", path, json_in_kind(value));
+    *(enum said *)((char *)into + row->offset) = json_is_true(value) ? SAID_YES : SAID_NO;
+    return 0;
+}
+
+int parameters_suffix(void *into, const struct json_row *row, const char *path, json_t *value,
+                      struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    if (json_string_length(value) == 0)
+        return 0; /* as clients say that there is none */
+    parameters->request.suffix = parameters_keep(parameters, value);
+    parameters->raw = true; /* no conversation */
+    return parameters->request.suffix ? 0 : parameters_out_of_memory(refusal);
+}
+
+/* Whether the answer goes on where the last message ends: it does if that is a text of the assistant, as
+ * llama-server has it, unless the client says otherwise, as vLLM's may. */
+static int finish_turn(struct parameters *parameters, struct refusal *refusal)
+{
+    struct quern_request *request = &parameters->request;
+    const struct quern_message *last =
+        request->n_messages > 0 ? &request->messages[request->n_messages - 1] : NULL;
+    bool can = last && strcmp(last->role, "assistant") == 0 && !last->tool_calls;
+    if (parameters->continue_turn == SAID_YES && parameters->new_turn == SAID_YES)
+        return refuse_value(refusal, "add_generation_prompt",
+                            "continue_final_message and add_generation_prompt exclude each other");
+    if (parameters->continue_turn == SAID_YES && !can)
+        return refuse_value(refusal, "continue_final_message",
+                            "continue_final_message: the last message is not a text of the assistant");
+    if (parameters->new_turn == SAID_NO && (!can || parameters->continue_turn == SAID_NO))
+        return refuse_value(refusal, "add_generation_prompt",
+                            "add_generation_prompt: only true is supported where no message is continued");
+    request->continue_turn = can && parameters->continue_turn != SAID_NO && parameters->new_turn != SAID_YES;
+    return 0;
+}
+
+/* The text before a gap, in one piece. */
+static int finish_infill(struct parameters *parameters, struct refusal *refusal)
+{
+    struct quern_request *request = &parameters->request;
+    const size_t len = parameters->before_len + parameters->line_len;
+    char *text = parameters->infill ? parameters_memory(parameters, len + 1, 1) : NULL;
+    if (!parameters->infill)
+        return 0;
+    if (!text)
+        return parameters_out_of_memory(refusal);
+    if (parameters->before_len > 0)
+        memcpy(text, parameters->before, parameters->before_len);
+    if (parameters->line_len > 0)
+        memcpy(text + parameters->before_len, parameters->line, parameters->line_len);
+    request->text = text;
+    request->text_len = len;
+    if (!request->suffix)
+        request->suffix = "";
+    return 0;
+}
+
+/* Whether one of the names between the spaces is among the samplers. */
+static bool samples_by(const struct parameters *parameters, const char *names)
+{
+    for (const char *at = names; *at;) {
+        const size_t len = strcspn(at, " ");
+        char name[32];
+        snprintf(name, sizeof name, " %.*s ", (int)len, at);
+        if (strstr(parameters->samplers, name))
+            return true;
+        at += len + strspn(at + len, " ");
+    }
+    return false;
+}
+
+/* A sampler that is not in llama-server's list takes no part. */
+static void finish_samplers(struct parameters *parameters)
+{
+    struct quern_request *request = &parameters->request;
+    if (!parameters->samplers)
+        return;
+    if (!samples_by(parameters, "temperature temp t"))
+        request->temperature = 1;
+    if (!samples_by(parameters, "top_k top-k k"))
+        request->top_k = 0;
+    if (!samples_by(parameters, "top_p top-p nucleus p"))
+        request->top_p = 1;
+    if (!samples_by(parameters, "min_p min-p m"))
+        request->min_p = 0;
+    if (!samples_by(parameters, "penalties e")) {
+        request->repetition_penalty = 1;
+        request->presence_penalty = request->frequency_penalty = 0;
+    }
+}
+
 /* Tools that are not to be called are none, and they go with a conversation. */
 static int finish_tools(struct parameters *parameters, struct refusal *refusal)
 {
@@ -335,8 +442,12 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
 {
     struct quern_request *request = &parameters->request;
     if (finish_logprobs(parameters, refusal) != 0 || finish_tools(parameters, refusal) != 0 ||
-        finish_penalties(parameters, refusal) != 0)
+        finish_penalties(parameters, refusal) != 0 || finish_turn(parameters, refusal) != 0 ||
+        finish_infill(parameters, refusal) != 0)
         return REFUSED;
+    finish_samplers(parameters);
+    if (request->suffix && !request->text)
+        return refuse_value(refusal, "suffix", "suffix goes with a prompt that is a text");
     bool as_user = parameters->chat && !parameters->raw && request->text;
     if (!request->text && !request->ids && !request->messages)
         return refuse_value(refusal, missing, "%s is missing", missing);

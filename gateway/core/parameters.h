@@ -15,6 +15,10 @@
 #include "gateway/json/json_in.h"
 
 #define PARAMETERS_MAX_CHOICES 128
+#define PARAMETERS_MAX_STOP    256 /* bytes of a stop string, as the protocol has them */
+
+/* A boolean that clients may leave out. */
+enum said { SAID_NOTHING, SAID_NO, SAID_YES };
 
 enum tool_use { TOOLS_AUTO, TOOLS_NONE, TOOLS_REQUIRED };
 
@@ -35,7 +39,14 @@ struct parameters {
     bool chat;             /* a prompt is what a user says, unless it is raw */
     bool raw;
     bool stream;
-    bool include_usage; /* in a chunk of its own, at the end of the stream */
+    enum said continue_turn,
+        new_turn;              /* whether a last message of the assistant goes on, or a turn is opened */
+    bool infill;               /* the prompt is what stands before and behind a gap: */
+    const char *before, *line; /* the text before it, and what follows that; NULL: "" */
+    size_t before_len, line_len;
+    bool warm_up;         /* no token is wanted, but that the prompt is in the cache */
+    const char *samplers; /* NULL: all; else only those named here, parted by spaces, take part */
+    bool include_usage;   /* in a chunk of its own, at the end of the stream */
     bool has_max_tokens;
     struct offered_tool *tools; /* [n_tools] of request.tools */
     size_t n_tools;
@@ -73,7 +84,7 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
 /* A number of the request, called row->name there. */
 json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
-json_row_take parameters_max_tokens, parameters_seed;
+json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
 json_row_take parameters_model;
 json_row_take parameters_stop;       /* a text or an array of texts */
 json_row_take parameters_logit_bias; /* {"15043": -100} */
@@ -81,6 +92,8 @@ json_row_take parameters_n;
 json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
 json_row_take parameters_stream_options;
 json_row_take parameters_prompt; /* a text, or an array of token ids */
+json_row_take parameters_said;   /* an enum said at the offset */
+json_row_take parameters_suffix; /* what stands behind the gap that is to be filled in; "": there is none */
 
 /* ---- for takers elsewhere ---- */
 

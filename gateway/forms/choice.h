@@ -25,9 +25,10 @@ struct choice {
     struct quern_id id;
     bool running;
     enum quern_reason reason;
-    struct buffer text;         /* all of it, where the answer is one body */
-    struct tool_parser *parser; /* NULL: there are no tools */
-    struct tool_call *calls;    /* [n_calls] the last one may be under way */
+    char stop[PARAMETERS_MAX_STOP + 1]; /* the stop string that ended it; "": none did */
+    struct buffer text;                 /* all of it, where the answer is one body */
+    struct tool_parser *parser;         /* NULL: there are no tools */
+    struct tool_call *calls;            /* [n_calls] the last one may be under way */
     size_t n_calls;
     uint32_t n_blocks; /* for the dialect: begun in the stream, and whether the last one is open */
     bool open;
@@ -60,10 +61,11 @@ struct generation {
     struct quern *client;
     const struct dialect *dialect;
     bool stream, begun, include_usage;
-    char id[33];                                          /* hexadecimal */
-    int64_t created;                                      /* seconds since 1970 */
-    char *model;                                          /* its name */
-    uint64_t begun_ns, first_ns;                          /* the first id; 0: not yet */
+    bool untold;                 /* its text is not wanted: only that the prompt is in the cache */
+    char id[33];                 /* hexadecimal */
+    int64_t created;             /* seconds since 1970 */
+    char *model;                 /* its name */
+    uint64_t begun_ns, first_ns; /* the first id; 0: not yet */
     uint32_t prompt_tokens, cached_tokens, output_tokens; /* the prompt counts once, output of all choices */
     double queue_ms, prefill_ms, decode_ms;               /* the longest of any choice */
     double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */

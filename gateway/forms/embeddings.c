@@ -231,6 +231,7 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         const struct embeddings_input *input = &e->in.inputs[e->sent];
         struct quern_request request;
         quern_request_init(&request); /* what else may have been said means nothing here */
+        request.special = false;
         request.model = e->in.parameters.request.model;
         request.embed = true;
         request.tenant = key_tenant(e->key);

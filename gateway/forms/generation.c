@@ -261,6 +261,7 @@ static void on_output(void *arg, const struct quern_output *output)
     if (output->end) {
         choice->running = false;
         choice->reason = output->end->reason;
+        snprintf(choice->stop, sizeof choice->stop, "%s", output->end->stop);
         generation->running--;
         count(generation, output->end);
     }
@@ -306,6 +307,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     generation->dialect = dialect;
     generation->stream = parameters->stream;
     generation->include_usage = parameters->include_usage;
+    generation->untold = parameters->warm_up;
     generation->created = time(NULL);
     generation->begun_ns = clock_ns();
     generation->n = generation->running = parameters->n;

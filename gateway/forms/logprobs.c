@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* See logprobs.h. A piece may end inside a character: "token" shows U+FFFD then, and "bytes" has what there
- * is. */
+/* See logprobs.h. A piece may end inside a character: in chat "token" shows U+FFFD then, and "bytes" has what
+ * there is; completions have no bytes, and write such a piece as bytes:\\xf0\\x9f, so that no two are one. */
 
 #include "gateway/forms/logprobs.h"
 
 #include <errno.h>
+#include <stdio.h>
+
+#include "common/utf8.h"
 
 /* The lists of LOGPROBS_COMPLETION. */
 enum { TOKENS, TOKEN_LOGPROBS, TOP_LOGPROBS, TEXT_OFFSET };
@@ -74,21 +77,46 @@ static void write_chat(struct logprobs *logprobs, struct json_out *out)
 
 /* ---- /v1/completions ---- */
 
-/* The most likely ones by name, and the token's own where it is none of them. */
+static void write_token(struct bytes piece, struct json_out *out)
+{
+    if (utf8_valid(piece) == piece.len) {
+        json_out_string(out, piece);
+        return;
+    }
+    json_out_text(out, "\"bytes:");
+    for (size_t i = 0; i < piece.len; i++) {
+        char escape[8];
+        snprintf(escape, sizeof escape, "\\\\x%02x", ((const uint8_t *)piece.data)[i]);
+        json_out_text(out, escape);
+    }
+    json_out_text(out, "\"");
+}
+
+/* Whether one from `first` up to the i-th has the same text as the i-th: keys come once. */
+static bool is_told(const struct token *token, size_t first, size_t i, size_t end)
+{
+    for (size_t j = first; j < end; j++)
+        if (bytes_equal(piece(token, j), piece(token, i)))
+            return true;
+    return false;
+}
+
+/* The most likely ones by name, and the token's own where it is none of them. Of ids that are spelled alike
+ * the likelier one is told. */
 static void write_likely(const struct token *token, struct json_out *out)
 {
-    bool own = true;
     json_out_text(out, "{");
     for (size_t i = 1; i < token->n; i++) {
-        own = own && token->entries[i].id != token->entries[0].id;
+        if (is_told(token, 1, i, i))
+            continue;
         json_out_text(out, i > 1 ? "," : "");
-        json_out_string(out, piece(token, i));
+        write_token(piece(token, i), out);
         json_out_text(out, ":");
         json_out_real(out, (double)token->entries[i].logprob);
     }
-    if (own) {
+    if (!is_told(token, 1, 0, token->n)) {
         json_out_text(out, ",");
-        json_out_string(out, piece(token, 0));
+        write_token(piece(token, 0), out);
         json_out_text(out, ":");
         json_out_real(out, (double)token->entries[0].logprob);
     }
@@ -105,7 +133,7 @@ static uint64_t characters(struct bytes piece)
 
 static void add_to_completion(struct logprobs *logprobs, const struct token *token)
 {
-    json_out_string(next(&logprobs->lists[TOKENS]), piece(token, 0));
+    write_token(piece(token, 0), next(&logprobs->lists[TOKENS]));
     json_out_real(next(&logprobs->lists[TOKEN_LOGPROBS]), (double)token->entries[0].logprob);
     if (token->n > 1)
         write_likely(token, next(&logprobs->lists[TOP_LOGPROBS]));

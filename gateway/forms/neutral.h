@@ -69,8 +69,6 @@ json_row_take neutral_top_k;
     {"prompt_cache_retention", json_in_ignore, NULL, 0},                                                     \
     {"best_of", neutral_only, "1", 0},                                                                       \
     {"echo", neutral_only, "false", 0},                                                                      \
-    {"add_generation_prompt", neutral_only, "true", 0},                                                      \
-    {"continue_final_message", neutral_only, "false", 0},                                                    \
     {"add_special_tokens", neutral_only, "false", 0},                                                        \
     {"chat_template", neutral_only, "", 0},                                                                  \
     {"chat_template_kwargs", json_in_unsupported, NULL, 0},                                                  \

@@ -5,8 +5,10 @@
 #include "gateway/forms/tokenize.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
+#include "common/utf8.h"
 #include "gateway/forms/body_reader.h"
 #include "gateway/core/gateway.h"
 #include "gateway/core/parameters.h"
@@ -15,16 +17,16 @@
 
 #define ANSWER_MS 15000 /* a worker gives up after ten seconds */
 
-static int take_special(void *into, const struct json_row *row, const char *path, json_t *value,
-                        struct refusal *refusal)
-{
-    return json_in_bool(&((struct parameters *)into)->request.special, row, path, value, refusal);
-}
+/* What a question asks for. */
+struct text_in {
+    struct parameters parameters;
+    bool add_special, with_pieces;
+};
 
 static const struct json_row detokenize_rows[] = {
     {"tokens", parameters_prompt, NULL, 0},
     {"model", parameters_model, NULL, 0},
-    {"special", take_special, NULL, 0},
+    {"special", json_in_bool, NULL, offsetof(struct text_in, parameters.request.special)},
     {0},
 };
 
@@ -32,7 +34,11 @@ static const struct json_row rows[] = {
     {"content", parameters_prompt, NULL, 0},
     {"prompt", parameters_prompt, NULL, 0},
     {"model", parameters_model, NULL, 0},
-    {"special", take_special, NULL, 0},
+    {"add_special", json_in_bool, NULL, offsetof(struct text_in, add_special)},
+    {"add_special_tokens", json_in_bool, NULL, offsetof(struct text_in, add_special)},
+    {"parse_special", json_in_bool, NULL, offsetof(struct text_in, parameters.request.special)},
+    {"special", json_in_bool, NULL, offsetof(struct text_in, parameters.request.special)},
+    {"with_pieces", json_in_bool, NULL, offsetof(struct text_in, with_pieces)},
     {0},
 };
 
@@ -62,6 +68,25 @@ static void on_gone(void *arg)
     ((struct question *)arg)->exchange = NULL;
 }
 
+/* `{"id":…,"piece":…}`: a text, or the bytes of what is no whole text. */
+static void write_piece(int32_t id, const struct quern_piece *piece, struct json_out *out)
+{
+    const struct bytes text = {piece->bytes, piece->len};
+    json_out_text(out, "{\"id\":");
+    json_out_number(out, id);
+    json_out_text(out, ",\"piece\":");
+    if (utf8_valid(text) == text.len) {
+        json_out_string(out, text);
+    } else {
+        for (size_t i = 0; i < text.len; i++) {
+            json_out_text(out, i ? "," : "[");
+            json_out_number(out, ((const uint8_t *)text.data)[i]);
+        }
+        json_out_text(out, "]");
+    }
+    json_out_text(out, "}");
+}
+
 static void reply(struct exchange *exchange, const struct quern_answer *answer)
 {
     struct json_out out = {0};
@@ -75,7 +100,10 @@ static void reply(struct exchange *exchange, const struct quern_answer *answer)
     json_out_text(&out, "{\"tokens\":[");
     for (size_t i = 0; i < answer->n_ids; i++) {
         json_out_text(&out, i ? "," : "");
-        json_out_number(&out, answer->ids[i]);
+        if (answer->pieces)
+            write_piece(answer->ids[i], &answer->pieces[i], &out);
+        else
+            json_out_number(&out, answer->ids[i]);
     }
     json_out_text(&out, "],\"count\":");
     json_out_number(&out, (int64_t)answer->n_ids);
@@ -96,10 +124,16 @@ static void on_answer(void *arg, const struct quern_answer *answer)
     free_question(question);
 }
 
-static int ask(struct exchange *exchange, const struct quern_request *request, struct refusal *refusal)
+static int ask(struct exchange *exchange, const struct text_in *in, struct refusal *refusal)
 {
+    const struct quern_request *request = &in->parameters.request;
     struct quern *client = exchange->gateway->pool.client;
-    const struct quern_text text = {request->model, request->text, request->text_len, request->special};
+    const struct quern_text text = {.model = request->model,
+                                    .text = request->text,
+                                    .len = request->text_len,
+                                    .special = request->special,
+                                    .bare = !in->add_special,
+                                    .pieces = in->with_pieces};
     const struct quern_ids ids = {request->model, request->ids, request->n_ids, request->special};
     struct quern_error err = {.text = ""};
     struct keys *keys = &exchange->gateway->keys;
@@ -129,7 +163,7 @@ static int ask(struct exchange *exchange, const struct quern_request *request, s
 /* A question while its body is being read. */
 struct text_reading {
     struct body_reading reading;
-    struct parameters parameters;
+    struct text_in in;
     bool ids;           /* it is about ids */
     const char *wanted; /* what there is to be of it */
 };
@@ -137,7 +171,7 @@ struct text_reading {
 static int finish(struct body_reading *reading, struct refusal *refusal)
 {
     const struct text_reading *text = (const struct text_reading *)reading;
-    const struct quern_request *request = &text->parameters.request;
+    const struct quern_request *request = &text->in.parameters.request;
     if (text->ids ? (const void *)request->ids : request->text)
         return 0;
     return refuse_value(refusal, text->wanted, "%s is missing, or no %s", text->wanted,
@@ -148,12 +182,12 @@ static void begin(struct body_reading *reading)
 {
     struct text_reading *text = (struct text_reading *)reading;
     struct exchange *exchange = reading->exchange;
-    const struct quern_request *request = &text->parameters.request;
+    const struct quern_request *request = &text->in.parameters.request;
     struct refusal refusal;
     if (exchange && (gateway_check(exchange->gateway, request->model, &refusal) != 0 ||
-                     ask(exchange, request, &refusal) != 0))
+                     ask(exchange, &text->in, &refusal) != 0))
         exchange_refuse(exchange, &refusal);
-    parameters_deinit(&text->parameters);
+    parameters_deinit(&text->in.parameters);
     free(text);
 }
 
@@ -166,11 +200,12 @@ static void handle(struct exchange *exchange, const struct json_row *known, bool
         exchange_refuse(exchange, &refusal);
         return;
     }
-    parameters_init(&text->parameters);
+    parameters_init(&text->in.parameters);
+    text->in.parameters.request.special = !ids; /* names of control tokens are written out on demand */
     text->ids = ids;
     text->wanted = wanted;
     text->reading =
-        (struct body_reading){.rows = known, .into = &text->parameters, .finish = finish, .then = begin};
+        (struct body_reading){.rows = known, .into = &text->in.parameters, .finish = finish, .then = begin};
     body_read(exchange, &text->reading);
 }
 

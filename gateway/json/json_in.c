@@ -7,15 +7,89 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
 #include "gateway/json/json_memory.h"
+
+/* Where the string that begins behind `at` ends: behind its quotation mark, or `end`. */
+static const char *skip_string(const char *at, const char *end)
+{
+    while (at < end && *at != '"')
+        at += *at == '\\' && at + 1 < end ? 2 : 1;
+    return at < end ? at + 1 : end;
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
+        at++;
+    return at;
+}
+
+/* Where the value of a member "seed" begins, whose key stands at `at`; NULL: it is another key, or none. */
+static const char *seed_at(const char *at, const char *end)
+{
+    static const char key[] = "\"seed\"";
+    if ((size_t)(end - at) < sizeof key || memcmp(at, key, sizeof key - 1) != 0)
+        return NULL;
+    at = skip_blanks(at + sizeof key - 1, end);
+    return at < end && *at == ':' ? skip_blanks(at + 1, end) : NULL;
+}
+
+/* jansson has no number of 64 bits without a sign. Copies a body with such seeds in quotation marks, which
+ * parameters_seed takes. 0, 1 where there are none, or -ENOMEM. */
+static int quote_seeds(const char *at, size_t len, struct buffer *ret_copy)
+{
+    const char *const end = at + len, *copied = at, *seed;
+    bool quoted = false;
+    int r = 0;
+    while (at < end && r == 0) {
+        if (*at != '"') {
+            at++;
+            continue;
+        }
+        seed = seed_at(at, end);
+        at = seed ? seed : skip_string(at + 1, end);
+        const char *digits = at;
+        while (seed && at < end && *at >= '0' && *at <= '9')
+            at++;
+        if (at - digits < 19) /* digits of the least number that needs them */
+            continue;
+        quoted = true;
+        r = buffer_append(ret_copy, copied, (size_t)(digits - copied));
+        if (r == 0)
+            r = buffer_append(ret_copy, "\"", 1);
+        if (r == 0)
+            r = buffer_append(ret_copy, digits, (size_t)(at - digits));
+        if (r == 0)
+            r = buffer_append(ret_copy, "\"", 1);
+        copied = at;
+    }
+    if (r == 0)
+        r = buffer_append(ret_copy, copied, (size_t)(end - copied));
+    return r < 0 ? r : !quoted;
+}
+
+/* What jansson makes of a body, in which seeds may have 64 bits. */
+static json_t *load(const char *data, size_t len, json_error_t *error)
+{
+    json_t *json = json_loadb(data, len, JSON_REJECT_DUPLICATES, error);
+    if (json || json_error_code(error) != json_error_numeric_overflow)
+        return json;
+    struct buffer copy = {0};
+    int r = quote_seeds(data, len, &copy);
+    if (r == 0)
+        json = json_loadb((const char *)copy.data, copy.len, JSON_REJECT_DUPLICATES, error);
+    buffer_deinit(&copy);
+    return json;
+}
 
 int json_in_parse(const void *data, size_t len, json_t **ret_object, struct refusal *refusal)
 {
     json_error_t error;
     if (len == 0)
         return refuse_value(refusal, NULL, "the body is empty");
-    json_t *json = json_loadb(data, len, JSON_REJECT_DUPLICATES, &error);
+    json_t *json = load(data, len, &error);
     if (!json && json_memory_limited())
         return refuse(refusal, 413, "too_large", NULL, "the body has too many values for its size");
     if (!json && json_error_code(&error) == json_error_out_of_memory)

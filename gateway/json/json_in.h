@@ -6,7 +6,8 @@
  *
  * A key that no row names is refused by its name, as is a value of another type: what is not understood is
  * never passed over. A key that is null counts as left out. Bytes that are no JSON, keys that come twice,
- * NUL characters and numbers beyond 64 bits are refused before any row is asked. */
+ * NUL characters and numbers beyond 63 bits and a sign are refused before any row is asked; but a "seed" of
+ * 64 bits becomes the string of its digits. */
 
 #include <jansson.h>
 

@@ -6,10 +6,10 @@ import { byId, element, memory, setText } from "./dom.js";
 
 // Numbers, by the names of the interface: bounds, what holds when they are empty, what they do.
 const NUMBERS = [
-  { name: "temperature", label: "Temperature", least: 0, most: 100, initial: "0.8", help: "0 always picks the likeliest" },
-  { name: "top_p", label: "Top P", least: 0, most: 1, initial: "0.95", help: "sample from the likeliest that sum to P; 1 is off" },
-  { name: "top_k", label: "Top K", least: 0, most: 2147483647, whole: true, initial: "40", help: "sample from the K likeliest; 0 is off" },
-  { name: "min_p", label: "Min P", least: 0, most: 1, initial: "0.05", help: "drop those below P times the likeliest" },
+  { name: "temperature", label: "Temperature", least: 0, most: 100, initial: "1", help: "0 always picks the likeliest" },
+  { name: "top_p", label: "Top P", least: 0, most: 1, initial: "1", help: "sample from the likeliest that sum to P; 1 is off" },
+  { name: "top_k", label: "Top K", least: 0, most: 2147483647, whole: true, initial: "0", help: "sample from the K likeliest; 0 is off" },
+  { name: "min_p", label: "Min P", least: 0, most: 1, initial: "0", help: "drop those below P times the likeliest" },
   { name: "repetition_penalty", label: "Repetition penalty", least: 0.01, most: 100, initial: "1", help: "penalizes tokens of the prompt and answer; 1 is off" },
   { name: "presence_penalty", label: "Presence penalty", least: -2, most: 2, initial: "0", help: "penalizes tokens of the answer" },
   { name: "frequency_penalty", label: "Frequency penalty", least: -2, most: 2, initial: "0", help: "the same, for each occurrence" },

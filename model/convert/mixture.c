@@ -52,8 +52,10 @@ static bool layer_matters(const struct mixture *mixture, bool values, uint32_t i
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
 }
 
-static enum format wanted(const struct mixture *mixture, const struct mixture_tensor *tensor)
+enum format mixture_wants(const struct mixture *mixture, const struct mixture_tensor *tensor)
 {
+    if (tensor->n_dims < 2 || tensor->role == TENSOR_ROUTER || tensor->role == TENSOR_POSITIONS)
+        return FORMAT_F32;
     bool values = tensor->role == TENSOR_V;
     if (tensor->role == TENSOR_OUTPUT || (tensor->tied && tensor->role == TENSOR_EMBEDDING))
         return mixture->head;
@@ -66,9 +68,7 @@ static enum format wanted(const struct mixture *mixture, const struct mixture_te
 
 enum format mixture_format(const struct mixture *mixture, const struct mixture_tensor *tensor)
 {
-    if (tensor->n_dims < 2 || tensor->role == TENSOR_ROUTER || tensor->role == TENSOR_POSITIONS)
-        return FORMAT_F32;
-    enum format format = wanted(mixture, tensor);
+    enum format format = mixture_wants(mixture, tensor);
     if (tensor->columns % format_traits(format)->block_elements == 0)
         return format;
     if (tensor->columns % format_traits(FORMAT_Q8_0)->block_elements != 0)

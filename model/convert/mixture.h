@@ -40,4 +40,7 @@ struct mixture_tensor {
 
 enum format mixture_format(const struct mixture *mixture, const struct mixture_tensor *tensor);
 
+/* The format that it would get if its rows were long enough. */
+enum format mixture_wants(const struct mixture *mixture, const struct mixture_tensor *tensor);
+
 #endif

@@ -35,12 +35,13 @@ struct quantizer {
     unsigned n_threads;
     quantize_progress *progress;
     void *progress_arg;
+    bool in_file; /* from one to another, as the command does */
 };
 
 struct plan { /* of one tensor: what `fill` gets */
     const struct quantizer *quantizer;
     const struct gguf_tensor *from;
-    enum format format;
+    enum format format, wanted;
     uint32_t
         head_dim; /* rows of heads of this size stand by halves and are to stand by pairs; 0: as they are */
     size_t i;
@@ -115,7 +116,8 @@ static int fill(void *arg, void *out, size_t size)
 {
     const struct plan *plan = arg;
     const struct quantizer *quantizer = plan->quantizer;
-    struct quantize_step step = {plan->i, gguf_n_tensors(quantizer->gguf), plan->from, plan->format, size};
+    struct quantize_step step = {
+        plan->i, gguf_n_tensors(quantizer->gguf), plan->from, plan->format, plan->wanted, size};
     if (quantizer->progress)
         quantizer->progress(quantizer->progress_arg, &step);
     if (plan->from->n_dims == 1 && plan->head_dim > 0 && plan->format == FORMAT_F32) { /* a bias: elements */
@@ -180,8 +182,8 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
             return error_set(err, -EINVAL, "the name of tensor %s is too long", name);
         const struct format_traits *traits = format_traits(from->format);
         if (!is_real(from->format) && !(quantizer->options->requantize && traits->to_float))
-            return error_set(err, -EINVAL, "tensor %s is already %s; quantize from F32, F16 or BF16", name,
-                             traits->name);
+            return error_set(err, -EINVAL, "tensor %s is already %s; quantize from F32, F16 or BF16%s", name,
+                             traits->name, quantizer->in_file ? ", or use --requantize" : "");
         plans[i] = (struct plan){.quantizer = quantizer, .from = from, .i = i};
         struct mixture_tensor tensor = {.role = TENSOR_ROLES,
                                         .n_layers = n_layers,
@@ -193,6 +195,7 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
         if (bias) /* experts have a row of them each */
             tensor.n_dims = 1;
         plans[i].format = mixture_format(mixture, &tensor);
+        plans[i].wanted = mixture_wants(mixture, &tensor);
         plans[i].head_dim = tensor.role == TENSOR_Q || tensor.role == TENSOR_K ? halves : 0;
     }
     return 0;
@@ -224,6 +227,7 @@ int quantize_file(const char *in, const struct mixture *mixture, const char *out
     struct gguf *gguf = NULL;
     struct plan *plans = NULL;
     struct quantizer quantizer = {.options = options,
+                                  .in_file = true,
                                   .n_threads = pick_threads(options->n_threads),
                                   .progress = progress,
                                   .progress_arg = progress_arg};

@@ -17,8 +17,8 @@
 struct quantize_step {
     size_t i, n;
     const struct gguf_tensor *from;
-    enum format format;
-    size_t size; /* bytes that it will have */
+    enum format format, wanted; /* they differ where its rows do not fit the mixture's own */
+    size_t size;                /* bytes that it will have */
 };
 typedef void quantize_progress(void *arg, const struct quantize_step *step);
 

@@ -427,6 +427,30 @@ static int parse(struct bytes text, size_t most, const char *name, json_t **ret_
     return r < 0 ? error_prefix(err, r, "%s", name) : 0;
 }
 
+/* How the authors want it sampled, under the keys that GGUF files have for it (model/sampling_hints.h). */
+static int write_sampling(const json_t *generation, struct gguf_writer *writer)
+{
+    static const struct {
+        const char *name, *key;
+        bool count;
+    } known[] = {{"temperature", "general.sampling.temp", false},
+                 {"top_k", "general.sampling.top_k", true},
+                 {"top_p", "general.sampling.top_p", false},
+                 {"min_p", "general.sampling.min_p", false},
+                 {"typical_p", "general.sampling.typical_p", false},
+                 {"repetition_penalty", "general.sampling.penalty_repeat", false}};
+    int r = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known && r == 0; i++) {
+        const json_t *value = json_object_get(generation, known[i].name);
+        double number = json_number_value(value);
+        if (!json_is_number(value) || (known[i].count && (number < 0 || number > INT32_MAX)))
+            continue;
+        r = known[i].count ? gguf_writer_u32(writer, known[i].key, (uint32_t)number)
+                           : gguf_writer_f32(writer, known[i].key, (float)number);
+    }
+    return r;
+}
+
 int tokens_write(const struct tokens_files *files, struct gguf_writer *writer, struct error *err)
 {
     json_t *tokenizer = NULL, *config = NULL, *generation = NULL;
@@ -440,6 +464,8 @@ int tokens_write(const struct tokens_files *files, struct gguf_writer *writer, s
     if (r == 0) {
         struct sides sides = {.tokenizer = tokenizer, .config = config, .generation = generation};
         r = write_all(&sides, files->chat, writer, err);
+        if (r == 0)
+            r = write_sampling(generation, writer);
     }
     json_decref(tokenizer);
     json_decref(config);

@@ -89,6 +89,8 @@ DIGEST = Bin(bytes.fromhex("9e107d9d372bb6826bd81d3542a419d6"))
 EPOCH = [7, 1]
 FIXED = {"max_tokens": 256, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.0,
          "presence_penalty": 0.0, "frequency_penalty": 0.0}
+STOPPED = {"reason": "stop", "stop": "END", "usage": {"prompt_tokens": 9, "output_tokens": 3},
+           "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "decode_ms": 30.0}}
 END = {"reason": "length", "usage": {"prompt_tokens": 9, "output_tokens": 3},
        "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "prepare_ms": 1.5, "wait_ms": 2.0, "lookup_ms": 0.5,
                   "decode_ms": 30.0}}
@@ -104,6 +106,7 @@ GOOD = [
     ("join", {"k": "join", "nonce": 2**64 - 1}),
     ("generate, text", {"k": "generate", "id": ID, "prompt": "Once upon a time", **FIXED}),
     ("generate, no limit said", {"k": "generate", "id": ID, "prompt": "Once", **{k: v for k, v in FIXED.items() if k != "max_tokens"}}),
+    ("generate, nothing said", {"k": "generate", "id": ID, "prompt": "Hi"}),
     ("generate, ids", {"k": "generate", "id": ID, "prompt": [0, 1, 255, 65536, 2**31 - 1], **FIXED}),
     ("generate, chat", {"k": "generate", "id": ID, "prompt": [
         {"role": "system", "content": ""}, {"role": "user", "content": "Wie groß? 🌾"}], **FIXED}),
@@ -118,6 +121,10 @@ GOOD = [
         "presence_penalty": -2.0, "frequency_penalty": 0.5, "logit_bias": [[2, F32(-100.0)], [70000, F32(1.5)]], "seed": 0,
         "stop": ["\n", "END"], "stop_ids": [2, 32000], "grammar": "root ::= \"a\"\n", "grammar_kind": "regex", "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,
         "on_disconnect": "keep", "keep_s": 30, "cache_salt": "salt", "cache_prompt": False, "tenant": "alice", "require": ["grammar"]}),
+    ("generate, a turn that goes on", {"k": "generate", "id": ID, "prompt": [{"role": "assistant", "content": "Once"}],
+                                       "continue_turn": True, **FIXED, "require": ["continue_turn"]}),
+    ("generate, a gap", {"k": "generate", "id": ID, "prompt": "def", "suffix": "return", "files": '[{"filename":"größe","text":""}]', **FIXED}),
+    ("generate, a gap at the beginning and the end", {"k": "generate", "id": ID, "prompt": "", "suffix": "", **FIXED}),
     ("generate, any JSON", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "grammar_kind": "json"}),
     ("generate, a schema", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "grammar": '{"type":"größe"}', "grammar_kind": "schema"}),
     ("generate, an embedding", {"k": "generate", "id": ID, "prompt": "Once", "embed": True, **{k: v for k, v in FIXED.items() if k != "max_tokens"},
@@ -150,7 +157,7 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
-                        "aliases": ["gpt-4o", "größe"], "tools": "hermes", "thinks": True, "state": "ready", "pid": 77,
+                        "aliases": ["gpt-4o", "größe"], "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "steps": 9,
                         "active": 3, "waiting": 4, "kv_free": 10, "kv_total": 512, "kv_block_bytes": 32768, "kv_cached": 15,
                         "tokens": 11, "cache_hits": 12, "prefill_tokens": 36, "evictions": 14, "restores": 16,
@@ -161,6 +168,7 @@ GOOD = [
     ("detokenize_ok", {"k": "detokenize_ok", "ref": 6, "text": "größe\ufffd"}),
     ("pong", {"k": "pong", "ref": 9}),
     ("bye_ok", {"k": "bye_ok"}),
+    ("end, by a stop string", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": STOPPED}),
     ("end", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": END}),
     ("frame", {**FRAME, "wseq": 1}),
     ("frame, several ids", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 1, "off": 4, "ids": [300, 70000], "text": "größe",
@@ -175,7 +183,7 @@ GOOD = [
                              "embedding": Bin(struct.pack("<4f", 0.5, -0.5, 0.5, -0.5)), "wseq": 4, "end": {**END, "reason": "stop"}}),
     ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
-                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True,
+                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model",
                   "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "device": "cpu", "wseq": 5, "acked": 3}),
     ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),
@@ -196,7 +204,6 @@ GOOD = [
 OTHERWISE = [
     ("k comes last", {"nonce": 3, "k": "join"}),
     ("unknown keys", {"k": "join", "x": {"y": [None, 1.5, Bin(b"z")]}, "nonce": 3, "later": "?"}),
-    ("defaults left out", {"k": "generate", "id": ID, "prompt": "Hi"}),
     ("integers for reals", {"k": "generate", "id": ID, "prompt": "Hi", "temperature": 1, "top_p": 1,
                             "logit_bias": [[5, -100], [6, 3]]}),
     ("zeros written out", {"k": "ping", "ref": 0}),
@@ -247,6 +254,9 @@ BAD = [
     ("an empty stop string", {**GENERATE, "stop": ["x", ""]}, "generate: stop: item 1: is empty"),
     ("a stop string too long", {**GENERATE, "stop": ["x" * 257]}, "generate: stop: item 0: 257 bytes; at most 256 are allowed"),
     ("tools beside a text", {**GENERATE, "tools": "[]"}, "generate: tools: expected with messages only"),
+    ("a gap beside ids", {**GENERATE, "prompt": [1], "suffix": "x"}, "generate: suffix: expected with a text, and without embed"),
+    ("files without a gap", {**GENERATE, "files": "[]"}, "generate: files: expected with suffix only"),
+    ("a text that goes on", {**GENERATE, "continue_turn": True}, "generate: continue_turn: expected with messages only"),
     ("an embedding of messages", {**GENERATE, "prompt": [{"role": "user", "content": "x"}], "embed": True},
      "generate: embed: expected with a text or token ids, not messages"),
     ("an embedding and tokens", {**GENERATE, "max_tokens": 1, "embed": True},

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "broker/settings/sampling_options.h"
 #include "common/program/command_line.h"
 
 extern char **environ;
@@ -25,6 +26,8 @@ extern char **environ;
 static void build_command(const struct launch_plan *plan, struct command_line *line)
 {
     const struct options *options = plan->options;
+    char sampling[SAMPLING_DEFAULTS_TEXT];
+    sampling_options_text(options->sampling, sampling);
     command_line_add(line, plan->program);
     command_line_option(line, "--name", plan->name);
     command_line_number(line, "--incarnation", plan->incarnation);
@@ -41,6 +44,7 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     command_line_option(line, "--quantize", options->quantize[0] ? options->quantize : NULL);
     command_line_option(line, "--chat-template", options->chat_template[0] ? options->chat_template : NULL);
     command_line_option(line, "--system", options->system[0] ? options->system : NULL);
+    command_line_option(line, "--sampling", sampling[0] ? sampling : NULL);
     if (options->has_cached_blocks)
         command_line_number(line, "--cached-blocks", options->cached_blocks);
     if (options->threads > 0)

@@ -224,6 +224,9 @@ START_TEST(logprobs_come_with_every_id_and_name_it_first)
     request.text = "likely";
     request.max_tokens = 8;
     request.temperature = 1;
+    request.top_k = 40;
+    request.top_p = 0.95;
+    request.min_p = 0.05;
     request.has_seed = true; /* another one may end the answer early */
     request.seed = 1;
     request.logprobs = 3;

@@ -155,9 +155,6 @@ static int set_calls(json_t *turn, struct bytes calls, size_t i, struct error *e
     {
         read_arguments(call);
     }
-    const char *content = json_string_value(json_object_get(turn, "content"));
-    if (content && !content[0])
-        json_object_set_new(turn, "content", json_null());
     return json_object_set_new(turn, "tool_calls", array) == 0
                ? 0
                : error_set(err, -ENOMEM, "not enough memory for the chat");
@@ -186,6 +183,24 @@ static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, st
     else
         json_decref(turn);
     return r;
+}
+
+/* Turns that only call have no content: null, or "", for templates that add strings and ask first for none.
+ */
+static bool set_contents_of_calls(json_t *messages, bool null)
+{
+    json_t *turn;
+    size_t i;
+    bool any = false;
+    json_array_foreach(messages, i, turn)
+    {
+        const json_t *content = json_object_get(turn, "content");
+        if (!json_object_get(turn, "tool_calls") || (json_string_length(content) > 0))
+            continue;
+        any = true;
+        json_object_set_new(turn, "content", null ? json_null() : json_string(""));
+    }
+    return any;
 }
 
 static int messages_of(const struct chat_turn *turns, size_t n, json_t **ret_messages, struct error *err)
@@ -241,6 +256,98 @@ static int encode_text(const struct tokenizer *tokenizer, const struct chat_text
     return r;
 }
 
+static int render(const struct chat_template *chat_template, json_t *messages,
+                  const struct chat_context *context, struct chat_text *ret_text, struct error *err)
+{
+    bool null = set_contents_of_calls(messages, true);
+    int r = chat_template_render(chat_template, messages, context, ret_text, err);
+    if (r != -EINVAL || !null)
+        return r;
+    chat_text_deinit(ret_text);
+    *ret_text = (struct chat_text){0};
+    set_contents_of_calls(messages, false);
+    return chat_template_render(chat_template, messages, context, ret_text, err);
+}
+
+#define MOST_BEHIND 2048 /* bytes that a template may put behind the last turn's text */
+
+/* Where the last turn begins in what was rendered: behind what the turns before it make by themselves. */
+static size_t begin_of_turn(const struct chat_template *chat_template, const json_t *messages,
+                            const struct chat_context *context, const struct chat_text *text)
+{
+    json_t *before = json_copy((json_t *)messages);
+    struct chat_text other = {0};
+    struct error unused = {0};
+    size_t same = 0;
+    if (before && json_array_remove(before, json_array_size(before) - 1) == 0 &&
+        json_array_size(before) > 0 && render(chat_template, before, context, &other, &unused) == 0)
+        while (same < other.text.len && same < text->text.len &&
+               other.text.data[same] == text->text.data[same])
+            same++;
+    chat_text_deinit(&other);
+    json_decref(before);
+    return same;
+}
+
+/* Where the last turn's text ends in what was rendered: 0 where it does not stand there as it is. */
+static size_t end_of_turn(const struct chat_text *text, size_t begin, struct bytes content)
+{
+    const size_t len = text->text.len;
+    if (content.len == 0 || content.len > len - begin)
+        return 0;
+    for (size_t behind = 0; behind <= len - begin - content.len && behind <= MOST_BEHIND; behind++) {
+        size_t at = len - behind - content.len;
+        if (text->from_user.data[at] && text->from_user.data[at + content.len - 1] &&
+            memcmp(text->text.data + at, content.data, content.len) == 0)
+            return at + content.len;
+    }
+    return 0;
+}
+
+static struct bytes trimmed(struct bytes text)
+{
+    const char *at = text.data;
+    while (text.len > 0 && strchr(" \t\r\n", at[text.len - 1]))
+        text.len--;
+    for (; text.len > 0 && strchr(" \t\r\n", *at); at++)
+        text.len--;
+    return (struct bytes){at, text.len};
+}
+
+/* Renders what is to go on after the last turn: up to its text, whatever closes it; where the template has
+ * changed that text, as a new turn that begins with it. */
+static int render_open(const struct chat_template *chat_template, json_t *messages, struct bytes content,
+                       struct chat_context *context, struct chat_text *ret_text, struct error *err)
+{
+    size_t end = 0;
+    context->add_generation_prompt = false;
+    int r = content.len > 0 ? render(chat_template, messages, context, ret_text, err) : 0;
+    if (r == 0 && content.len > 0) {
+        size_t begin = begin_of_turn(chat_template, messages, context, ret_text);
+        end = end_of_turn(ret_text, begin, content);
+        if (end == 0)
+            end = end_of_turn(ret_text, begin, trimmed(content));
+    }
+    if (r != 0 || end > 0) {
+        ret_text->text.len = ret_text->from_user.len = r == 0 ? end : 0;
+        return r;
+    }
+    chat_text_deinit(ret_text);
+    *ret_text = (struct chat_text){0};
+    context->add_generation_prompt = true;
+    json_array_remove(messages, json_array_size(messages) - 1);
+    r = render(chat_template, messages, context, ret_text, err);
+    if (r == 0)
+        r = buffer_append(&ret_text->text, content.data, content.len);
+    if (r == 0)
+        r = buffer_reserve(&ret_text->from_user, content.len + 1);
+    if (r < 0)
+        return err->text[0] ? r : error_set(err, r, "no memory for the chat");
+    memset(ret_text->from_user.data + ret_text->from_user.len, 1, content.len);
+    ret_text->from_user.len += content.len;
+    return 0;
+}
+
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
                          struct error *err)
@@ -254,8 +361,11 @@ int chat_template_encode(const struct chat_template *chat_template, const struct
     if (r == 0)
         r = extra_of(conversation->tools, &extra, err);
     context.extra = extra;
-    if (r == 0)
-        r = chat_template_render(chat_template, messages, &context, &text, err);
+    if (r == 0 && conversation->continue_last && conversation->n > 0)
+        r = render_open(chat_template, messages, conversation->turns[conversation->n - 1].content, &context,
+                        &text, err);
+    else if (r == 0)
+        r = render(chat_template, messages, &context, &text, err);
     if (r == 0 && text.text.len > most)
         r = error_set(err, -E2BIG, "the conversation has %s; at most %s fit",
                       amount_of_bytes(text.text.len).text, amount_of_bytes(most).text);

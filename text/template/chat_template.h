@@ -65,14 +65,16 @@ struct chat_conversation {
     const struct chat_turn *turns; /* [n] */
     size_t n;
     struct bytes tools; /* that may be called: JSON, an array as OpenAI's clients write it; "" = none */
+    bool continue_last; /* the last turn, the assistant's, goes on: its text ends the prompt */
 };
 
 /* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of
  * calls reach the template as objects, though clients write them as texts. A turn that only calls has no
- * content. Control tokens are parsed where the template wrote them and nowhere else. BOS is put first if the
- * tokenizer adds it and the template has not. Appends to `ret_ids`. Codes as for chat_template_render,
- * -EINVAL also for tools and calls that are no such JSON; -EILSEQ when a turn is not UTF-8; -E2BIG when the
- * text has more than `most` bytes, before it is split. */
+ * content: null, and where the template fails on that, an empty text. Control tokens are parsed where the
+ * template wrote them and nowhere else. BOS is put first if the tokenizer adds it and the template has not.
+ * Appends to `ret_ids`. Codes as for chat_template_render, -EINVAL also for tools and calls that are no such
+ * JSON; -EILSEQ when a turn is not UTF-8; -E2BIG when the text has more than `most` bytes, before it is
+ * split. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
                          struct error *err);

@@ -47,7 +47,7 @@ struct tokenizer {
     struct specials specials;
     struct bpe *bpe; /* the kind "gpt2"; NULL: "llama" */
     struct spm spm;
-    int32_t bos, eos, unknown;
+    int32_t bos, eos, unknown, fim[FIM_TOKENS];
     bool adds_bos, adds_eos, space_prefix, normalizes;
     struct buffer pieces;  /* what ids add to the output, one after the other */
     uint32_t *piece_start; /* [size + 1] */
@@ -159,6 +159,44 @@ static int find_end_ids(struct tokenizer *t, const struct gguf *gguf, struct err
     return 0;
 }
 
+/* Keys and names of each, in the order of enum fim_token. */
+static const struct {
+    const char *keys[2], *names[8];
+} fim_tokens[FIM_TOKENS] = {
+    {{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"},
+     {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<PRE>", "▁<PRE>", "<｜fim▁begin｜>",
+      "<|code_prefix|>"}},
+    {{"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"},
+     {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<SUF>", "▁<SUF>", "<｜fim▁hole｜>",
+      "<|code_suffix|>"}},
+    {{"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"},
+     {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<MID>", "▁<MID>", "<｜fim▁end｜>",
+      "<|code_middle|>"}},
+    {{"tokenizer.ggml.fim_pad_token_id"}, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>"}},
+    {{"tokenizer.ggml.fim_rep_token_id"},
+     {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
+    {{"tokenizer.ggml.fim_sep_token_id"}, {"<|file_sep|>", "<file_sep>"}},
+};
+
+static int find_fim_ids(struct tokenizer *t, const struct gguf *gguf, struct error *err)
+{
+    int r = 0;
+    for (int i = 0; i < FIM_TOKENS; i++) {
+        t->fim[i] = TOKENIZER_NONE;
+        for (int k = 0; k < 2 && fim_tokens[i].keys[k] && r == 0 && t->fim[i] == TOKENIZER_NONE; k++)
+            r = read_id(t, gguf, fim_tokens[i].keys[k], &t->fim[i], err);
+        for (int k = 0; k < 8 && fim_tokens[i].names[k] && t->fim[i] == TOKENIZER_NONE; k++)
+            t->fim[i] =
+                vocabulary_find(&t->vocabulary, fim_tokens[i].names[k], strlen(fim_tokens[i].names[k]));
+    }
+    return r;
+}
+
+int32_t tokenizer_fim(const struct tokenizer *tokenizer, enum fim_token token)
+{
+    return tokenizer->fim[token];
+}
+
 static bool contains_ignoring_case(struct bytes text, const char *word)
 {
     size_t len = strlen(word);
@@ -266,6 +304,8 @@ int tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, str
     if (r == 0)
         r = find_end_ids(t, gguf, err);
     if (r == 0)
+        r = find_fim_ids(t, gguf, err);
+    if (r == 0)
         r = specials_init(&t->specials, &t->vocabulary);
     if (r == -E2BIG)
         error_set(err, r, "the special tokens' names take too much memory");
@@ -294,6 +334,12 @@ struct tokenizer *tokenizer_free(struct tokenizer *tokenizer)
     return NULL;
 }
 
+/* Whether BOS, or EOS, that stands at this place of the text already is the one that would be added. */
+static bool stands_there(const struct fragments *fragments, bool at_end, int32_t id)
+{
+    return fragments->n > 0 && fragments->items[at_end ? fragments->n - 1 : 0].id == id;
+}
+
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids)
 {
@@ -314,7 +360,8 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
     struct normalizer normalizer = {0};
     int r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text,
                            flags & TOKENIZER_PARSE_SPECIAL, from_user, &fragments);
-    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos)
+    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos &&
+        !stands_there(&fragments, false, tokenizer->bos))
         r = ids_push(ret_ids, tokenizer->bos);
     bool after_special = true; /* the start of the text counts as one: a space goes before what follows */
     for (size_t i = 0; r == 0 && i < fragments.n; i++) {
@@ -333,7 +380,8 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
                            tokenizer->space_prefix && after_special, ret_ids);
         after_special = f.id >= 0;
     }
-    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_eos)
+    if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_eos &&
+        !stands_there(&fragments, true, tokenizer->eos))
         r = ids_push(ret_ids, tokenizer->eos);
     if (r < 0)
         ret_ids->len = n_before;

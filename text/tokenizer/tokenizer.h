@@ -30,7 +30,8 @@ enum token_type {
 };
 
 enum tokenizer_flags {
-    /* BOS and EOS as the file says (add_bos_token, add_eos_token), else as its kind has it. */
+    /* BOS and EOS as the file says (add_bos_token, add_eos_token), else as its kind has it; not where the
+     * text begins, or ends, with that token already, parsed as such. */
     TOKENIZER_ADD_SPECIAL = 1,
     /* Parse control tokens in the text. */
     TOKENIZER_PARSE_SPECIAL = 2
@@ -71,6 +72,13 @@ int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size
 
 /* The vocabulary's own spelling of an id (control tokens included), for people. */
 struct bytes tokenizer_name(const struct tokenizer *tokenizer, int32_t id);
+
+/* Tokens that stand around the parts of a file whose middle is to be filled in, and between files. */
+enum fim_token { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_PAD, FIM_REPOSITORY, FIM_FILE, FIM_TOKENS };
+
+/* By the file's keys (tokenizer.ggml.fim_pre_token_id …), else by the names that known models have; or
+ * TOKENIZER_NONE. A model fills in if it has the first three. */
+int32_t tokenizer_fim(const struct tokenizer *tokenizer, enum fim_token token);
 
 uint32_t tokenizer_size(const struct tokenizer *tokenizer); /* ids are 0 … size − 1 */
 enum token_type tokenizer_type(const struct tokenizer *tokenizer, int32_t id);

@@ -25,6 +25,7 @@
 #include "engine/backend/backends.h"
 #include "model/huggingface/folder.h"
 #include "model/model.h"
+#include "model/sampling_hints.h"
 #include "model/traits.h"
 #include "gguf/gguf_values.h"
 
@@ -196,9 +197,28 @@ static json_t *experts_json(const struct model_params *p)
 
 /* What a worker would make of the file. NULL where it has nothing to say. */
 struct understood {
-    json_t *hyperparameters, *text, *memory, *digest;
+    json_t *hyperparameters, *sampling, *text, *memory, *digest;
     bool out_of_memory; /* which says nothing of the file */
 };
+
+/* What a request that does not say gets, where the pool says nothing either, and from where. */
+static json_t *sampling_json(const struct model *model)
+{
+    struct sampling_defaults defaults;
+    struct error odd = {0};
+    json_t *json = json_object();
+    sampling_defaults_init(&defaults);
+    sampling_hints(model->gguf, &defaults, &odd);
+    for (size_t i = 0; i < SAMPLING_N; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%.15g (%s)", defaults.values[i],
+                 sampling_source_name(defaults.sources[i]));
+        json_object_set_new(json, sampling_name(i), json_string(text));
+    }
+    if (odd.text[0])
+        json_object_set_new(json, "passed_over", json_string(odd.text));
+    return json;
+}
 
 /* Hyperparameters are null, with the reason in `err`, when a worker would refuse the file. The digest, if it
  * is wanted. */
@@ -234,6 +254,7 @@ static void understand(const struct options *options, struct understood *ret, st
     json_object_set_new(json, "chat_template", json_boolean(model->chat_template.len > 0));
     json_object_set_new(json, "traits", traits_json(model));
     ret->hyperparameters = json;
+    ret->sampling = sampling_json(model);
     ret->text = inspect_text(model);
     ret->out_of_memory = !ret->text;
     ret->memory = inspect_memory(model, options->sequences, options->context);
@@ -245,12 +266,12 @@ static json_t *report(const struct gguf *gguf, const struct options *options)
     struct error err = {0};
     struct understood understood;
     understand(options, &understood, &err);
-    json_t *json =
-        json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o*, s:o*, s:o?, s:o, s:o}", "file", options->path, "version",
-                  (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest",
-                  understood.digest, "hyperparameters", understood.hyperparameters, "text", understood.text,
-                  "memory", understood.memory, "refused", err.text[0] ? json_string(err.text) : NULL,
-                  "tensors", tensors_json(gguf), "totals", totals_json(gguf));
+    json_t *json = json_pack(
+        "{s:s, s:I, s:o, s:o*, s:o, s:o*, s:o*, s:o*, s:o?, s:o, s:o}", "file", options->path, "version",
+        (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest", understood.digest,
+        "hyperparameters", understood.hyperparameters, "sampling", understood.sampling, "text",
+        understood.text, "memory", understood.memory, "refused", err.text[0] ? json_string(err.text) : NULL,
+        "tensors", tensors_json(gguf), "totals", totals_json(gguf));
     if (!understood.out_of_memory)
         return json;
     json_decref(json);
@@ -399,6 +420,8 @@ static void print_report(const json_t *report)
         const char *digest = json_string_value(json_object_get(report, "digest"));
         if (digest)
             printf("  %-44s %s\n", "digest", digest);
+        fputc('\n', stdout);
+        print_object("sampling, where a request does not say", json_object_get(report, "sampling"));
         fputc('\n', stdout);
         print_object("text", json_object_get(report, "text"));
         fputc('\n', stdout);

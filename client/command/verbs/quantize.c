@@ -21,6 +21,7 @@ struct options {
 
 struct totals {
     size_t from, to;
+    size_t other, other_bytes; /* matrices in another format than the type has for them */
 };
 
 static int parse(int key, char *arg, struct argp_state *state)
@@ -60,9 +61,17 @@ static void show(void *arg, const struct quantize_step *step)
     struct totals *totals = arg;
     char name[48];
     utf8_printable(step->from->name, sizeof name, name);
-    fprintf(stderr, "[%3zu/%zu] %-32s %6" PRIu64 " x %-6" PRIu64 " %4s -> %-4s %8.2f MB\n", step->i + 1,
+    fprintf(stderr, "[%3zu/%zu] %-32s %6" PRIu64 " x %-6" PRIu64 " %4s -> %-4s %8.2f MB", step->i + 1,
             step->n, name, step->from->dims[0], step->from->dims[1], format_traits(step->from->format)->name,
             format_traits(step->format)->name, (double)step->size / 1e6);
+    if (step->format != step->wanted) {
+        fprintf(stderr, ", not %s: rows of %" PRIu64 " are no multiple of %u",
+                format_traits(step->wanted)->name, step->from->dims[0],
+                (unsigned)format_traits(step->wanted)->block_elements);
+        totals->other++;
+        totals->other_bytes += step->size;
+    }
+    fputc('\n', stderr);
     totals->from += step->from->size;
     totals->to += step->size;
 }
@@ -91,5 +100,12 @@ int verb_quantize(int argc, char **argv)
     double seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
     fprintf(stderr, "%s: %.1f MB -> %.1f MB in %.1f s\n", options.out, (double)totals.from / 1e6,
             (double)totals.to / 1e6, seconds);
+    if (totals.other > 0)
+        fprintf(
+            stderr,
+            "%s: %zu matrices, %.0f %% of the bytes, are in a larger format than %s asks for, since their "
+            "rows do not fit its blocks\n",
+            options.out, totals.other, 100 * (double)totals.other_bytes / (double)totals.to,
+            options.mixture->name);
     return EXIT_SUCCESS;
 }

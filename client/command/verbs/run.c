@@ -45,7 +45,7 @@ static void take_word(struct run_options *options, const char *word, struct argp
     options->words[options->n_words++] = word;
 }
 
-enum { KEY_RAW = 256, KEY_IDS, KEY_JSON, KEY_LOGPROBS };
+enum { KEY_RAW = 256, KEY_NO_SPECIAL, KEY_IDS, KEY_JSON, KEY_LOGPROBS };
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
@@ -56,6 +56,9 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_RAW:
         options->raw = true;
+        return 0;
+    case KEY_NO_SPECIAL:
+        options->common.request.special = false;
         return 0;
     case KEY_IDS:
     case KEY_JSON: {
@@ -85,6 +88,8 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option known_options[] = {
     {"raw", KEY_RAW, NULL, 0, "Send the prompt as it is, without the model's chat template", 3},
+    {"no-special", KEY_NO_SPECIAL, NULL, 0,
+     "With --raw: control tokens written out in the prompt, as <|im_start|>, are plain text", 3},
     {"ids", KEY_IDS, NULL, 0, "Print token ids instead of text", 3},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end", 3},
     {"logprobs", KEY_LOGPROBS, "N", 0, "With --json: log probabilities of each token and of the N likeliest",

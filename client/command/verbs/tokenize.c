@@ -2,7 +2,8 @@
 /* quern tokenize: text on stdin → ids on one line.
  *
  * Opens the file's metadata and nothing of its weights, so that files with a vocabulary only will do. The
- * text is taken as it is, a newline at its end included. */
+ * text is taken as it is, a newline at its end included. Options and defaults are those of the gateway's
+ * /tokenize. */
 
 #include <argp.h>
 #include <errno.h>
@@ -14,24 +15,69 @@
 #include "client/command/terminal/io.h"
 #include "client/command/verbs.h"
 #include "common/program/arguments.h"
+#include "common/utf8.h"
 #include "model/model.h"
 #include "text/tokenizer/tokenizer.h"
 
 struct options {
     const char *path;
-    bool special;
+    bool add_special, no_parse, pieces;
 };
+
+enum { KEY_NO_PARSE = 256, KEY_PIECES };
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
     switch (key) {
     case 's':
-        options->special = true;
+        options->add_special = true;
+        return 0;
+    case KEY_NO_PARSE:
+        options->no_parse = true;
+        return 0;
+    case KEY_PIECES:
+        options->pieces = true;
         return 0;
     default:
         return argument_model(key, arg, state, &options->path);
     }
+}
+
+/* In quotes. What is not a whole character, or would end the line, is written as an escape of JSON or as
+ * \xHH. */
+static void print_piece(struct bytes piece)
+{
+    const uint8_t *bytes = piece.data;
+    putchar('"');
+    for (size_t i = 0; i < piece.len;) {
+        size_t whole = utf8_valid((struct bytes){bytes + i, piece.len - i});
+        for (const size_t end = i + whole; i < end; i++)
+            if (bytes[i] == '"' || bytes[i] == '\\')
+                printf("\\%c", bytes[i]);
+            else if (bytes[i] == '\n')
+                fputs("\\n", stdout);
+            else if (bytes[i] < 0x20 || bytes[i] == 0x7f)
+                printf("\\x%02x", bytes[i]);
+            else
+                putchar(bytes[i]);
+        if (i < piece.len)
+            printf("\\x%02x", bytes[i++]);
+    }
+    putchar('"');
+}
+
+static void print_ids(const struct tokenizer *tokenizer, const struct ids *ids, bool pieces)
+{
+    for (size_t i = 0; i < ids->len; i++) {
+        printf("%s%d", i == 0 ? "" : pieces ? "\n" : " ", ids->data[i]);
+        struct bytes piece = tokenizer_piece(tokenizer, ids->data[i], false);
+        if (pieces) {
+            putchar('\t');
+            print_piece(piece.len > 0 ? piece : tokenizer_name(tokenizer, ids->data[i]));
+        }
+    }
+    putchar('\n');
 }
 
 static int tokenize(const struct options *options, struct error *err)
@@ -49,15 +95,14 @@ static int tokenize(const struct options *options, struct error *err)
     if (r == 0)
         r = io_read_stdin(&text, TOKENIZER_MAX_TEXT, "the text", err);
     if (r == 0) {
-        r = tokenizer_encode(tokenizer, (struct bytes){text.data, text.len},
-                             options->special ? TOKENIZER_ADD_SPECIAL | TOKENIZER_PARSE_SPECIAL : 0, &ids);
+        unsigned flags = (options->add_special ? TOKENIZER_ADD_SPECIAL : 0) |
+                         (options->no_parse ? 0 : TOKENIZER_PARSE_SPECIAL);
+        r = tokenizer_encode(tokenizer, (struct bytes){text.data, text.len}, flags, &ids);
         if (r < 0)
             error_set(err, r, r == -EILSEQ ? "stdin: the text is not UTF-8" : "stdin: %s", strerror(-r));
     }
     if (r == 0) {
-        for (size_t i = 0; i < ids.len; i++)
-            printf("%s%d", i > 0 ? " " : "", ids.data[i]);
-        putchar('\n');
+        print_ids(tokenizer, &ids, options->pieces);
         if (fflush(stdout) != 0)
             r = error_set(err, -errno, "stdout: %s", strerror(errno));
     }
@@ -71,15 +116,19 @@ static int tokenize(const struct options *options, struct error *err)
 int verb_tokenize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"special", 's', NULL, 0,
-         "Add BOS and EOS as the model file asks, and parse control tokens in the text", 0},
+        {"add-special", 's', NULL, 0, "Add BOS and EOS as the file says", 0},
+        {"special", 0, NULL, OPTION_ALIAS, NULL, 0},
+        {"no-parse-special", KEY_NO_PARSE, NULL, 0, "Control tokens written out in the text are plain text",
+         0},
+        {"with-pieces", KEY_PIECES, NULL, 0, "A line for each id, with what it stands for", 0},
         {NULL, 0, NULL, 0, NULL, 0},
     };
     static const struct argp argp = {
         known,
         parse,
         "MODEL",
-        "Prints the token ids of the text on stdin, on one line. A newline at its end is part of it.",
+        "Prints the token ids of the text on stdin, on one line. A newline at its end is part of it. Control "
+        "tokens written out in the text, as <|im_end|>, become their ids.",
         NULL,
         NULL,
         NULL};

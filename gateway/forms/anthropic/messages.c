@@ -4,6 +4,8 @@
 
 #include "gateway/forms/anthropic/messages.h"
 
+#include <string.h>
+
 #include "gateway/forms/conversation.h"
 #include "gateway/forms/answer.h"
 #include "gateway/forms/generation.h"
@@ -58,7 +60,20 @@ static void close_event(struct json_out *out)
 
 static const char *stop_reason(const struct choice *choice)
 {
-    return choice->reason == QUERN_LENGTH ? "max_tokens" : choice_calls(choice) ? "tool_use" : "end_turn";
+    return choice->reason == QUERN_LENGTH ? "max_tokens"
+           : choice_calls(choice)         ? "tool_use"
+           : choice->stop[0]              ? "stop_sequence"
+                                          : "end_turn";
+}
+
+/* `,"stop_sequence":…`: the one that ended it. */
+static void write_stop(const struct choice *choice, struct json_out *out)
+{
+    json_out_text(out, ",\"stop_sequence\":");
+    if (strcmp(stop_reason(choice), "stop_sequence") == 0)
+        json_out_name(out, choice->stop);
+    else
+        json_out_text(out, "null");
 }
 
 static void write_usage(const struct generation *generation, struct json_out *out)
@@ -172,7 +187,8 @@ static void end(struct choice *choice, struct json_out *out)
     open_event("message_delta", out);
     json_out_text(out, ",\"delta\":{\"stop_reason\":");
     json_out_name(out, stop_reason(choice));
-    json_out_text(out, ",\"stop_sequence\":null}");
+    write_stop(choice, out);
+    json_out_text(out, "}");
     write_usage(choice->generation, out);
     close_event(out);
 }
@@ -216,7 +232,7 @@ static void whole(struct generation *generation, struct json_out *out)
     write_content(choice, out);
     json_out_text(out, ",\"stop_reason\":");
     json_out_name(out, stop_reason(choice));
-    json_out_text(out, ",\"stop_sequence\":null");
+    write_stop(choice, out);
     write_usage(generation, out);
     json_out_text(out, "}");
 }

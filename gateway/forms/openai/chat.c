@@ -20,6 +20,8 @@ const struct json_row chat_rows[] = {
     {"messages", conversation_messages, NULL, 0},
     OPENAI_ROWS,
     NEUTRAL_CHAT_ROWS,
+    {"continue_final_message", parameters_said, NULL, offsetof(struct parameters, continue_turn)},
+    {"add_generation_prompt", parameters_said, NULL, offsetof(struct parameters, new_turn)},
     {"max_completion_tokens", parameters_max_tokens, "-1: as many as there is room for", 0},
     {"store", json_in_ignore, NULL, 0},
     {"service_tier", json_in_ignore, NULL, 0},

@@ -26,7 +26,8 @@ const struct json_row completions_rows[] = {
     {"best_of", neutral_only, "1", 0}, /* the best of one is itself */
     {"echo", neutral_only, "false", 0},
     {"add_special_tokens", neutral_only, "true", 0},
-    {"suffix", json_in_unsupported, NULL, 0},
+    {"special", json_in_bool, NULL, offsetof(struct parameters, request.special)},
+    {"suffix", parameters_suffix, NULL, 0},
     {"logprobs", take_logprobs, NULL, 0},
     {0},
 };

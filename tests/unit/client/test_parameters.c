@@ -46,9 +46,11 @@ static struct quern_parameter parameter(const char *name)
 
 START_TEST(its_default_and_its_letter_are_those_of_the_protocol)
 {
-    ck_assert_double_eq(parameter("temperature").initial, 0.8);
+    ck_assert_double_eq(parameter("temperature").initial, 1);
+    ck_assert(parameter("temperature").of_model);
     ck_assert_str_eq(parameter("temperature").letter, "T");
-    ck_assert_double_eq(parameter("top_k").initial, 40);
+    ck_assert_double_eq(parameter("top_k").initial, 0);
+    ck_assert(!parameter("seed").of_model);
     ck_assert_double_eq(parameter("cache_prompt").initial, 1);
     ck_assert_double_eq(parameter("seed").initial, 0);
     ck_assert_str_eq(parameter("seed").letter, "N");

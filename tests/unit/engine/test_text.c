@@ -63,9 +63,11 @@ START_TEST(what_is_not_utf8_is_replaced)
 }
 END_TEST
 
-START_TEST(a_character_cut_by_the_end_is_replaced)
+START_TEST(a_character_cut_by_the_end_is_left_out)
 {
-    ck_assert_str_eq(stream(NULL, LIST("ok\xf0\x9f\x98")), "ok|$\xef\xbf\xbd");
+    ck_assert_str_eq(stream(NULL, LIST("ok\xf0\x9f\x98")), "ok|$");
+    ck_assert_str_eq(stream(NULL, LIST("ok\xff\xf0\x9f")), "ok\xef\xbf\xbd|$");
+    ck_assert_str_eq(stream(LIST("END"), LIST("ok\xf0\x9f", "END")), "ok|#");
 }
 END_TEST
 
@@ -140,7 +142,7 @@ static bool begins_character(const uint8_t *s, size_t n)
     return false;
 }
 
-static void naive_clean(const uint8_t *s, size_t len, bool last, struct buffer *out)
+static void naive_clean(const uint8_t *s, size_t len, struct buffer *out)
 {
     for (size_t i = 0; i < len;) {
         size_t left = len - i, n = 1;
@@ -154,7 +156,7 @@ static void naive_clean(const uint8_t *s, size_t len, bool last, struct buffer *
         n = left < 3 ? left : 3;
         while (n > 0 && !begins_character(s + i, n))
             n--;
-        if (n == left && !last)
+        if (n == left)
             return;
         buffer_append(out, "\xef\xbf\xbd", 3);
         i += n ? n : 1;
@@ -176,7 +178,7 @@ static bool naive_stream(const struct buffer *all, const struct bytes *stops, ui
             if (ends_with(all, at, &stops[i]) && stops[i].len > longest)
                 longest = stops[i].len;
         if (longest) {
-            naive_clean(all->data, at - longest, true, out);
+            naive_clean(all->data, at - longest, out);
             return true;
         }
     }
@@ -187,7 +189,7 @@ static bool naive_stream(const struct buffer *all, const struct bytes *stops, ui
             if (ends_with(all, all->len, &part) && k > withheld)
                 withheld = k;
         }
-    naive_clean(all->data, all->len - withheld, last, out);
+    naive_clean(all->data, all->len - withheld, out);
     return false;
 }
 
@@ -248,7 +250,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, text_without_stops_flows_at_once);
     tcase_add_test(tests, characters_leave_whole);
     tcase_add_test(tests, what_is_not_utf8_is_replaced);
-    tcase_add_test(tests, a_character_cut_by_the_end_is_replaced);
+    tcase_add_test(tests, a_character_cut_by_the_end_is_left_out);
     tcase_add_test(tests, a_stop_string_is_found_inside_a_piece_and_across_pieces);
     tcase_add_test(tests, what_only_began_a_stop_string_is_delivered);
     tcase_add_test(tests, overlapping_prefixes_are_followed);

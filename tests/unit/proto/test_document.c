@@ -125,7 +125,7 @@ static void describe_default(const struct field *f, char *out, size_t size)
 {
     char buffer[32];
     if (f->present)
-        snprintf(out, size, "random");
+        snprintf(out, size, f->type == FIELD_TEXT ? "none" : "random");
     else if (f->type == FIELD_BOOL)
         snprintf(out, size, f->initial != 0 ? "true" : "false");
     else if (f->type == FIELD_ENUM)

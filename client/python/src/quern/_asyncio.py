@@ -197,10 +197,12 @@ class AsyncClient(BaseClient):
         """How the pool is. Raises `NoAnswer` after so many seconds."""
         return status_of(await self._ask("status", {}, timeout))
 
-    async def tokenize(self, text: str, *, model: str = "", special: bool = False, timeout: float = 30.0) -> list[int]:
+    async def tokenize(
+        self, text: str, *, model: str = "", special: bool = False, bare: bool = False, timeout: float = 30.0
+    ) -> list[int]:
         """The ids of a text, as the model's tokenizer has them; `special`: control tokens written out in the text
-        become theirs. Raises `NoAnswer` after so many seconds."""
-        fields = {"text": text, "model": model, "special": special}
+        become theirs; `bare`: without BOS and EOS. Raises `NoAnswer` after so many seconds."""
+        fields = {"text": text, "model": model, "special": special, "bare": bare}
         return list((await self._ask("tokenize", fields, timeout))["ids"])
 
     async def detokenize(

@@ -162,10 +162,12 @@ class Client(BaseClient):
         """How the pool is. Raises `NoAnswer` after so many seconds."""
         return status_of(self._ask("status", {}, timeout))
 
-    def tokenize(self, text: str, *, model: str = "", special: bool = False, timeout: float = 30.0) -> list[int]:
+    def tokenize(
+        self, text: str, *, model: str = "", special: bool = False, bare: bool = False, timeout: float = 30.0
+    ) -> list[int]:
         """The ids of a text, as the model's tokenizer has them; `special`: control tokens written out in the text
-        become theirs. Raises `NoAnswer` after so many seconds."""
-        fields = {"text": text, "model": model, "special": special}
+        become theirs; `bare`: without BOS and EOS. Raises `NoAnswer` after so many seconds."""
+        fields = {"text": text, "model": model, "special": special, "bare": bare}
         return list(self._ask("tokenize", fields, timeout)["ids"])
 
     def detokenize(self, ids: Sequence[int], *, model: str = "", special: bool = False, timeout: float = 30.0) -> str:

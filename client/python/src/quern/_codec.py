@@ -47,8 +47,23 @@ def _check_whole(table: Table, fields: Fields) -> None:
         prompt = fields["prompt"]
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
             raise Malformed("tools: expected with messages only")
+    if "prompt" in fields:
+        _check_prompt(fields)
     if fields.get("embed"):
         _check_embedding(fields)
+
+
+def _check_prompt(fields: Fields) -> None:
+    prompt, suffix = fields["prompt"], fields.get("suffix")
+    if suffix is not None and (not isinstance(prompt, str) or fields.get("embed")):
+        raise Malformed("suffix: expected with a text, and without embed")
+    if fields.get("files") and suffix is None:
+        raise Malformed("files: expected with suffix only")
+    if prompt == "" and suffix is None:
+        raise Malformed("prompt: is empty")
+    turns = isinstance(prompt, (list, tuple)) and bool(prompt) and isinstance(prompt[0], Mapping)
+    if fields.get("continue_turn") and not turns:
+        raise Malformed("continue_turn: expected with messages only")
 
 
 def _check_embedding(fields: Fields) -> None:
@@ -166,7 +181,7 @@ def _decode_pairs(table: Table, pairs: Pairs, depth: int, top: bool) -> Fields:
 def _decode_prompt(value: object, depth: int) -> object:
     if not isinstance(value, (str, list)) or isinstance(value, Pairs):
         raise Malformed("expected a text, an array of token ids, or an array of messages")
-    if not value:
+    if not value and not isinstance(value, str):  # a text may be, beside a suffix
         raise Malformed("is empty")
     if isinstance(value, str):
         check_text(value, tables.MAX_REQUEST_BYTES, False)

@@ -56,6 +56,8 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     broker, make the same output. `BadRequest` names what cannot be right."""
     known = _tables.Parameters.__annotations__
     fields: dict[str, Any] = {"prompt": prompt}
+    if isinstance(prompt, str):
+        fields["special"] = True  # the protocol's own default is False, for clients of old
     for name, value in parameters.items():
         if name not in known:
             raise BadRequest(f"{name}: unknown parameter")
@@ -78,6 +80,10 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     fields.setdefault("seed", int.from_bytes(os.urandom(8), "big"))
     if fields.get("keep_s"):
         fields["on_disconnect"] = "keep"
+    # A pool that does not know them would make something else.
+    needed = [name for name in ("continue_turn", "suffix") if fields.get(name) not in (None, False)]
+    if needed:
+        fields["require"] = [*fields.get("require", []), *needed]
     return fields
 
 
@@ -407,6 +413,7 @@ class Request:
             seed=self.seed,
             **end["usage"],
             **end["timing"],
+            stop=end["stop"],
         )
 
     def _deliver(

@@ -42,17 +42,20 @@ KINDS: dict[str, Table] = {
         Field("prompt", PROMPT, required=True, always=True),
         Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
+        Field("suffix", TEXT, optional=True, high=4194304, help="text only, which may be empty then: fill in the gap between it and this text"),
+        Field("files", TEXT, high=4194304, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
+        Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: 256, or what there is room for"),
         Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
-        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divide the logits by this: above 1 varies more; 0 = greedy"),
-        Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
-        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
-        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop tokens less likely than P times the likeliest; 0 = off"),
-        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
-        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
-        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
+        Field("temperature", REAL, optional=True, real_low=0, real_high=100, initial=1, help="divide the logits by this: above 1 varies more; 0 = greedy"),
+        Field("top_k", INT, optional=True, high=2147483647, help="sample from the K most likely; 0 = off, 1 = greedy"),
+        Field("top_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
+        Field("min_p", REAL, optional=True, real_low=0, real_high=1, help="drop tokens less likely than P times the likeliest; 0 = off"),
+        Field("repetition_penalty", REAL, optional=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
+        Field("presence_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
+        Field("frequency_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
         Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids; biases of a repeated id add up"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
@@ -97,6 +100,8 @@ KINDS: dict[str, Table] = {
         Field("model", NAME, high=128),
         Field("text", TEXT, required=True, always=True, high=4194304),
         Field("special", BOOL),
+        Field("bare", BOOL),
+        Field("pieces", BOOL),
         max_bytes=6881280,
     ),
     "detokenize": table(
@@ -180,12 +185,13 @@ KINDS: dict[str, Table] = {
         Field("supervisor_pid", INT, high=4294967295),
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         max_bytes=6881280,
     ),
     "tokenize_ok": table(
         Field("ref", INT, high=18446744073709551615),
         Field("ids", IDS, required=True, always=True, high=4194304),
+        Field("pieces", BINS, high=524288, item_high=256),
         max_bytes=6881280,
     ),
     "detokenize_ok": table(
@@ -204,7 +210,7 @@ KINDS: dict[str, Table] = {
         Field("id", ID, required=True, always=True),
         Field("epoch", EPOCH, required=True, always=True),
         Field("count", INT, required=True, always=True, high=9007199254740992),
-        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=6881280,
     ),
     "frame": table(
@@ -218,7 +224,7 @@ KINDS: dict[str, Table] = {
         Field("pieces", BINS, high=86016, item_high=256),
         Field("embedding", FLOATS, high=32768),
         Field("wseq", INT, high=9007199254740992),
-        Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=262144,
     ),
     "register": table(
@@ -235,6 +241,7 @@ KINDS: dict[str, Table] = {
         Field("chat", BOOL),
         Field("tools", NAME, high=128),
         Field("thinks", BOOL),
+        Field("sampling", TEXT, high=1024),
         Field("kv_blocks", INT, high=4294967295),
         Field("max_prompt", INT, high=4294967295),
         Field("embedding", INT, high=32768),
@@ -263,7 +270,7 @@ KINDS: dict[str, Table] = {
         Field("epoch", EPOCH, required=True, always=True),
         Field("count", INT, required=True, always=True, high=9007199254740992),
         Field("wseq", INT, required=True, always=True, high=9007199254740992),
-        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=6881280,
     ),
     "register_ok": table(
@@ -283,17 +290,20 @@ KINDS: dict[str, Table] = {
         Field("prompt", PROMPT, required=True, always=True),
         Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
+        Field("suffix", TEXT, optional=True, high=4194304, help="text only, which may be empty then: fill in the gap between it and this text"),
+        Field("files", TEXT, high=4194304, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
+        Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: 256, or what there is room for"),
         Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
-        Field("temperature", REAL, always=True, real_low=0, real_high=100, initial=0.8, help="divide the logits by this: above 1 varies more; 0 = greedy"),
-        Field("top_k", INT, always=True, high=2147483647, initial=40, help="sample from the K most likely; 0 = off, 1 = greedy"),
-        Field("top_p", REAL, always=True, real_low=0, real_high=1, initial=0.95, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
-        Field("min_p", REAL, always=True, real_low=0, real_high=1, initial=0.05, help="drop tokens less likely than P times the likeliest; 0 = off"),
-        Field("repetition_penalty", REAL, always=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
-        Field("presence_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
-        Field("frequency_penalty", REAL, always=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
+        Field("temperature", REAL, optional=True, real_low=0, real_high=100, initial=1, help="divide the logits by this: above 1 varies more; 0 = greedy"),
+        Field("top_k", INT, optional=True, high=2147483647, help="sample from the K most likely; 0 = off, 1 = greedy"),
+        Field("top_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
+        Field("min_p", REAL, optional=True, real_low=0, real_high=1, help="drop tokens less likely than P times the likeliest; 0 = off"),
+        Field("repetition_penalty", REAL, optional=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
+        Field("presence_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
+        Field("frequency_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
         Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids; biases of a repeated id add up"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
@@ -334,6 +344,12 @@ class Parameters(TypedDict, total=False):
 
     special: bool
     """text prompts: parse control tokens in the text"""
+    suffix: str
+    """text only, which may be empty then: fill in the gap between it and this text"""
+    files: str
+    """with `suffix`: JSON, an array of other files, objects with filename and text"""
+    continue_turn: bool
+    """messages only: continue the last one, which is the assistant's"""
     tools: str
     """messages only: JSON, an array of the tools that the model may call"""
     model: str
@@ -343,19 +359,19 @@ class Parameters(TypedDict, total=False):
     fit_context: bool
     """reduce max_tokens to fit the context instead of refusing the request"""
     temperature: float
-    """divide the logits by this: above 1 varies more; 0 = greedy (default 0.8)"""
+    """divide the logits by this: above 1 varies more; 0 = greedy (default: the pool's or the model's, else 1)"""
     top_k: int
-    """sample from the K most likely; 0 = off, 1 = greedy (default 40)"""
+    """sample from the K most likely; 0 = off, 1 = greedy (default: the pool's or the model's, else 0)"""
     top_p: float
-    """sample from the likeliest tokens whose probabilities sum to P; 1 = off (default 0.95)"""
+    """sample from the likeliest tokens whose probabilities sum to P; 1 = off (default: the pool's or the model's, else 1)"""
     min_p: float
-    """drop tokens less likely than P times the likeliest; 0 = off (default 0.05)"""
+    """drop tokens less likely than P times the likeliest; 0 = off (default: the pool's or the model's, else 0)"""
     repetition_penalty: float
-    """make tokens of the prompt and the output less likely; 1 = off (default 1)"""
+    """make tokens of the prompt and the output less likely; 1 = off (default: the pool's or the model's, else 1)"""
     presence_penalty: float
-    """subtract from the logits of tokens in the output; 0 = off (default 0)"""
+    """subtract from the logits of tokens in the output; 0 = off (default: the pool's or the model's, else 0)"""
     frequency_penalty: float
-    """subtract from a logit for each time its token is in the output; 0 = off (default 0)"""
+    """subtract from a logit for each time its token is in the output; 0 = off (default: the pool's or the model's, else 0)"""
     logit_bias: Mapping[int, float] | Sequence[tuple[int, float]]
     """added to the logits of these ids; biases of a repeated id add up"""
     seed: int

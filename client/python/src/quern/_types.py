@@ -54,6 +54,8 @@ class End:
     """From there until what is cached of its prompt was found."""
     decode_ms: float = 0.0
     """From the first to the last token."""
+    stop: str = ""
+    """With the reason `stop`: the stop string that ended it, if one did."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,8 @@ class Worker:
     """The form in which its model calls tools; empty: it has none."""
     thinks: bool
     """The model thinks before it answers, as far as its chat template shows it."""
+    sampling: str
+    """What requests that do not say get, and who says so (pool, model or default): `temperature=0.6:model …`."""
     state: str
     """`absent`, `starting`, `loading`, `ready`, `draining` or `failed`."""
     pid: int

@@ -158,6 +158,8 @@ START_TEST(each_step_of_its_life_is_remembered)
     struct id128 other = {{9, 9}};
     request->has_digest = true;
     memset(request->digest, 4, sizeof request->digest);
+    for (size_t i = 0; i < SAMPLING_N; i++)
+        request->sampling[i] = 0.25 + (double)i;
     record_assigned(request, (struct record_holder){3, 8});
     ck_assert_int_eq(ledger_attach(&ledger, request, other), 0);
     record_attached(request);
@@ -167,6 +169,7 @@ START_TEST(each_step_of_its_life_is_remembered)
     ck_assert_mem_eq(&after.restored.session, &other, sizeof other);
     ck_assert(after.request->has_digest);
     ck_assert_uint_eq(after.request->digest[15], 4);
+    ck_assert_double_eq(after.request->sampling[SAMPLING_N - 1], 0.25 + SAMPLING_N - 1);
     forget(&after);
 
     record_returned(request);

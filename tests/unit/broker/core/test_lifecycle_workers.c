@@ -5,6 +5,7 @@
 #include "tests/unit/broker/running.h"
 #include "tests/unit/run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "broker/core/lifecycle.h"
@@ -37,6 +38,30 @@ START_TEST(another_worker_goes_on_where_one_died)
     make(request, 2);
     inside_produce(request, 0, END_STOP);
     expect_end(0, 5, END_STOP);
+}
+END_TEST
+
+static void with_a_top_k(struct generation *generation)
+{
+    generation->sampling.top_k = 7;
+}
+
+/* Its second worker, of a pool that was told otherwise meanwhile, would give it other parameters. */
+START_TEST(a_moved_request_keeps_the_parameters_that_it_left_out)
+{
+    snprintf(broker->workers[0].sampling, sizeof broker->workers[0].sampling,
+             "temperature=0.6:model top_k=5:pool");
+    snprintf(broker->workers[1].sampling, sizeof broker->workers[1].sampling,
+             "temperature=0.9:pool top_p=0.5:pool");
+    struct request *request = run_on_first('r', with_a_top_k);
+    make(request, 3);
+    lifecycle_worker_lost(broker, &broker->workers[0], false, "it died");
+    broker->workers[0].state = WORKER_STARTING;
+    lifecycle_dispatch(broker);
+    const struct sampling sampling = worker_hears(1).assign.generation.sampling;
+    ck_assert_double_eq(sampling.temperature, 0.6);
+    ck_assert_double_eq(sampling.top_p, 1);
+    ck_assert_uint_eq(sampling.top_k, 7);
 }
 END_TEST
 
@@ -199,6 +224,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, inside_set_up, inside_tear_down);
     tcase_add_test(tests, another_worker_goes_on_where_one_died);
+    tcase_add_test(tests, a_moved_request_keeps_the_parameters_that_it_left_out);
     tcase_add_test(tests, what_kills_three_workers_ends);
     tcase_add_test(tests, a_worker_that_left_has_lost_only_what_it_had_begun);
     tcase_add_test(tests, what_a_worker_gives_back_waits_for_another);

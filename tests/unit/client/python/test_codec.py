@@ -47,7 +47,7 @@ def whole(table, fields):
             value = whole(field.table, value)
         elif field.type == _codec.f.MAPS:
             value = [whole(field.table, item) for item in value]
-        elif field.type == _codec.f.PROMPT and isinstance(value[0], dict):
+        elif field.type == _codec.f.PROMPT and value and isinstance(value[0], dict):
             value = [whole(_tables.MESSAGE, item) for item in value]
         out[field.key] = value
     return out

@@ -31,7 +31,7 @@ def test_a_prompt_is_a_text_or_ids_or_messages():
 
 
 def test_every_parameter_arrives_as_it_was_given():
-    given = {"tools": "[]", "special": True, "model": "m", "max_tokens": 5, "fit_context": True,
+    given = {"tools": "[]", "special": True, "suffix": "y", "files": "[]", "continue_turn": True, "model": "m", "max_tokens": 5, "fit_context": True,
              "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": -0.5, "logit_bias": {3: -1.0},
              "grammar": "a+", "grammar_kind": "regex",
@@ -39,16 +39,20 @@ def test_every_parameter_arrives_as_it_was_given():
              "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "tenant": "ann",
              "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
-    fields = encoded([{"role": "user", "content": "Hi"}], **given)
+    fields = encoded([{"role": "user", "content": "Hi"}], **{name: value for name, value in given.items()
+                                                            if name not in ("suffix", "files")})
+    filled = encoded("Hi", **{name: value for name, value in given.items() if name not in ("tools", "continue_turn")})
+    fields.update(suffix=filled["suffix"], files=filled["files"])
+    assert (fields.pop("require"), filled["require"]) == (["x", "continue_turn"], ["x", "suffix"])
     assert fields.pop("logit_bias") == [(3, -1.0)]
     assert fields.pop("on_disconnect") == "keep"
-    for name in set(given) - {"logit_bias"}:
+    for name in set(given) - {"logit_bias", "require"}:
         assert fields[name] == given[name], name
 
 
 def test_what_is_left_out_is_as_the_protocol_says_and_the_seed_is_random():
     fields, again = encoded(), encoded(temperature=None, stop=None)
-    assert (fields["temperature"], fields["top_k"], fields["max_tokens"]) == (0.8, 40, 0)
+    assert (fields["temperature"], fields["top_k"], fields["max_tokens"]) == (None, None, 0)  # as the pool has them
     assert fields["on_disconnect"] == "cancel"
     assert fields["seed"] != again["seed"]
 
@@ -123,7 +127,7 @@ def test_all_that_the_pool_tells_of_itself_can_be_read():
     assert [each.name for each in dataclasses.fields(quern.Model)] == keys(
         _tables.KINDS["hello_ok"].by_key["models"].table)
     end = _tables.KINDS["end"].by_key["end"].table
-    told = {"reason", "error", "text", *keys(end.by_key["usage"].table), *keys(end.by_key["timing"].table)}
+    told = {"reason", "error", "text", "stop", *keys(end.by_key["usage"].table), *keys(end.by_key["timing"].table)}
     assert {each.name for each in dataclasses.fields(quern.End)} == told | {"retry_after_ms", "seed"}
 
 

@@ -43,9 +43,11 @@ START_TEST(what_is_left_out_has_the_defaults_of_the_library)
     struct quern_request expected;
     quern_request_init(&expected);
     ck_assert_int_eq(take_completion("{\"prompt\": \"a\"}"), 0);
-    ck_assert_double_eq(parameters.request.temperature, expected.temperature);
-    ck_assert_uint_eq(parameters.request.top_k, expected.top_k);
-    ck_assert_double_eq(parameters.request.top_p, expected.top_p);
+    ck_assert_double_nan(parameters.request.temperature); /* the pool's, or the model's */
+    ck_assert_double_nan(expected.temperature);
+    ck_assert_uint_eq(parameters.request.top_k, QUERN_LEFT_COUNT);
+    ck_assert_uint_eq(expected.top_k, QUERN_LEFT_COUNT);
+    ck_assert_double_nan(parameters.request.top_p);
     ck_assert(!parameters.request.has_seed);
     ck_assert(!parameters.stream);
     ck_assert(!parameters.has_max_tokens);
@@ -53,7 +55,7 @@ START_TEST(what_is_left_out_has_the_defaults_of_the_library)
     ck_assert_ptr_null(parameters.request.model);
     ck_assert_int_eq(
         take_completion("{\"prompt\": \"a\", \"temperature\": null, \"stop\": null, \"n\": null}"), 0);
-    ck_assert_double_eq(parameters.request.temperature, expected.temperature);
+    ck_assert_double_nan(parameters.request.temperature);
 }
 END_TEST
 
@@ -100,6 +102,29 @@ START_TEST(every_parameter_arrives)
 }
 END_TEST
 
+#define CHAT(more) "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], " more "}"
+#define TEXT(more) "{\"prompt\": \"a\", " more "}"
+
+/* As `quern run --json` prints them. */
+START_TEST(seeds_have_64_bits)
+{
+    static const struct {
+        const char *body;
+        uint64_t seed;
+    } cases[] = {{TEXT("\"seed\": 18446744073709551615"), UINT64_MAX},
+                 {TEXT("\"seed\" :\n 9223372036854775808, \"user\": \"\\\"seed\\\": 18446744073709551614\""),
+                  (uint64_t)1 << 63},
+                 {TEXT("\"seed\": 9223372036854775807"), INT64_MAX},
+                 {TEXT("\"seed\": \"18446744073709551615\""), UINT64_MAX},
+                 {TEXT("\"seed\": 7"), 7}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_msg(take_completion(cases[i].body) == 0, "%s: %s", cases[i].body, refusal.text);
+        ck_assert(parameters.request.has_seed);
+        ck_assert_uint_eq(parameters.request.seed, cases[i].seed);
+    }
+}
+END_TEST
+
 START_TEST(prompts_are_texts_or_ids)
 {
     ck_assert_int_eq(take_completion("{\"prompt\": \"Hi\", \"stop\": \"x\"}"), 0);
@@ -114,9 +139,6 @@ START_TEST(prompts_are_texts_or_ids)
 }
 END_TEST
 
-#define CHAT(more) "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], " more "}"
-#define TEXT(more) "{\"prompt\": \"a\", " more "}"
-
 static const struct {
     bool chat;
     const char *body, *param, *text;
@@ -129,7 +151,12 @@ static const struct {
     {true, "{\"n\": 1, \"n\": 2}", "", "duplicate"},
     {true, CHAT("\"temperature\": NaN"), "", "not JSON"},
     {true, CHAT("\"temperature\": 1e999"), "", "overflow"},
-    {true, CHAT("\"seed\": 99999999999999999999"), "", "too big"},
+    {true, CHAT("\"seed\": 99999999999999999999"), "seed", "99999999999999999999"},
+    {true, CHAT("\"seed\": \"12x\""), "seed", "12x"},
+    {true, CHAT("\"n\": 99999999999999999999"), "", "too big"},
+    {true,
+     CHAT("\"n\": 1, \"user\": \"\\\"seed\\\": 18446744073709551615\", \"top_k\": 99999999999999999999"), "",
+     "too big"},
     {true, CHAT("\"user\": \"\xff\""), "", "decode byte"},
     {true, CHAT("\"user\": \"\\ud800\""), "", "not JSON"},
     {true, CHAT("\"stop\": \"a\\u0000b\""), "", "NUL"},
@@ -213,7 +240,8 @@ static const struct {
     {false, "{\"prompt\": [1, -1]}", "prompt[1]", "is out of range 0.."},
     {false, "{\"prompt\": [1, 2.5]}", "prompt[1]", "not an integer"},
     {false, "{\"prompt\": [\"a\", \"b\"]}", "prompt", "2 texts"},
-    {false, TEXT("\"suffix\": \"b\""), "suffix", "not supported"},
+    {false, TEXT("\"suffix\": 1"), "suffix", "a number, not a string"},
+    {true, CHAT("\"continue_final_message\": \"yes\""), "continue_final_message", "a string, not a boolean"},
 };
 
 START_TEST(what_cannot_be_done_is_refused_by_its_name)
@@ -447,6 +475,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, what_is_left_out_has_the_defaults_of_the_library);
     tcase_add_test(tests, every_parameter_arrives);
+    tcase_add_test(tests, seeds_have_64_bits);
     tcase_add_test(tests, prompts_are_texts_or_ids);
     tcase_add_test(tests, what_cannot_be_done_is_refused_by_its_name);
     tcase_add_test(tests, too_many_ids_are_refused_before_they_are_read);

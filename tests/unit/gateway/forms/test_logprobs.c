@@ -55,6 +55,27 @@ START_TEST(chat_has_an_object_for_each_token)
 }
 END_TEST
 
+/* Four bytes that begin characters, all of which would be U+FFFD; two ids that are spelled alike. */
+START_TEST(parts_of_characters_have_keys_of_their_own)
+{
+    static const struct quern_logprob entries[] = {{1, -2},    {2, -0.5f}, {3, -1},
+                                                   {4, -1.5f}, {5, -3},    {6, -4}};
+    static const struct quern_piece pieces[] = {{"\xf0", 1},     {"\xe2", 1}, {"\xc3", 1},
+                                                {"\xf0\x9f", 2}, {"a", 1},    {"a", 1}};
+    static const int32_t ids[] = {1};
+    const struct quern_output output = {
+        .ids = ids, .n_ids = 1, .n_logprobs = 6, .logprobs = entries, .pieces = pieces};
+    logprobs.form = LOGPROBS_COMPLETION;
+    ck_assert_int_eq(logprobs_add(&logprobs, &output), 0);
+    json_t *json = written(), *likely = json_array_get(json_object_get(json, "top_logprobs"), 0);
+    ck_assert_uint_eq(json_object_size(likely), 5);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(likely, "bytes:\\xf0")), -2, 1e-9);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(likely, "bytes:\\xf0\\x9f")), -1.5, 1e-9);
+    ck_assert_double_eq_tol(json_number_value(json_object_get(likely, "a")), -3, 1e-9);
+    json_decref(json);
+}
+END_TEST
+
 START_TEST(completions_have_lists_with_offsets_in_characters)
 {
     add_two(LOGPROBS_COMPLETION, 2);
@@ -63,6 +84,9 @@ START_TEST(completions_have_lists_with_offsets_in_characters)
     ck_assert_uint_eq(json_array_size(json_object_get(json, "tokens")), 2);
     ck_assert_uint_eq(json_object_size(json_array_get(likely, 0)), 2); /* its own is none of the likely */
     ck_assert_uint_eq(json_object_size(json_array_get(likely, 1)), 1); /* it is there already */
+    ck_assert_ptr_nonnull(json_object_get(json_array_get(likely, 0), "bytes:\\xc3"));
+    ck_assert_ptr_nonnull(json_object_get(json_array_get(likely, 1), "bytes:\\xa9\\x21"));
+    ck_assert_str_eq(json_string_value(json_array_get(json_object_get(json, "tokens"), 0)), "bytes:\\xc3");
     json_decref(json);
     add_two(LOGPROBS_COMPLETION, 2);
     json = written();
@@ -128,6 +152,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, reset, reset);
     tcase_add_test(tests, chat_has_an_object_for_each_token);
+    tcase_add_test(tests, parts_of_characters_have_keys_of_their_own);
     tcase_add_test(tests, completions_have_lists_with_offsets_in_characters);
     tcase_add_test(tests, without_alternatives_there_are_only_the_tokens);
     tcase_add_test(tests, many_outputs_are_one_answer);

@@ -175,7 +175,6 @@ START_TEST(what_would_change_something_is_refused_by_name)
         {&chat, "\"skip_special_tokens\": false", "skip_special_tokens", "only true"},
         {&chat, "\"spaces_between_special_tokens\": 1", "spaces_between_special_tokens", "not a boolean"},
         {&chat, "\"stop_token_ids\": [2]", "stop_token_ids", "is not supported"},
-        {&chat, "\"continue_final_message\": true", "continue_final_message", "only false"},
         {&chat, "\"chat_template_kwargs\": {\"enable_thinking\": false}", "chat_template_kwargs",
          "supported"},
         {&chat, "\"chat_template\": \"{{ x }}\"", "chat_template", "is not supported"},

@@ -14,6 +14,7 @@
 
 #include "model/convert/quantize.h"
 #include "model/model.h"
+#include "model/sampling_hints.h"
 
 #define CONFIG                                                                                               \
     "{\"model_type\":\"llama\",\"vocab_size\":8,\"hidden_size\":32,\"intermediate_size\":32,"                \
@@ -131,8 +132,18 @@ START_TEST(what_belongs_to_the_tokenizer_is_read)
     write_text("tokenizer_config.json", "{\"bos_token\":{\"content\":\"<|end|>\"},\"eos_token\":\"c\","
                                         "\"add_bos_token\":true,\"chat_template\":[{\"name\":\"other\","
                                         "\"template\":\"x\"},{\"name\":\"default\",\"template\":\"yes\"}]}");
-    write_text("generation_config.json", "{\"eos_token_id\":[1,3]}");
+    write_text("generation_config.json",
+               "{\"eos_token_id\":[1,3], \"temperature\": 0.6, \"top_k\": 20, \"top_p\": "
+               "\"x\", \"repetition_penalty\": 1.05}");
     struct model *model = open_model(folder);
+    struct sampling_defaults defaults;
+    sampling_defaults_init(&defaults);
+    sampling_hints(model->gguf, &defaults, NULL);
+    ck_assert_double_eq(defaults.values[SAMPLING_AT_temperature], 0.6);
+    ck_assert_double_eq(defaults.values[SAMPLING_AT_top_k], 20);
+    ck_assert_double_eq(defaults.values[SAMPLING_AT_repetition_penalty], 1.05);
+    ck_assert_int_eq(defaults.sources[SAMPLING_AT_top_k], SAMPLING_OF_MODEL);
+    ck_assert_int_eq(defaults.sources[SAMPLING_AT_top_p], SAMPLING_OF_NOBODY);
     ck_assert_int_eq(tokenizer_bos(model->tokenizer), 6);
     ck_assert_int_eq(tokenizer_eos(model->tokenizer), 3);
     ck_assert(tokenizer_adds_bos(model->tokenizer));

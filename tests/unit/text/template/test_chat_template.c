@@ -147,6 +147,69 @@ static const char *form_of(const char *source)
     return form ? form->name : "";
 }
 
+/* A template may ask whether there is content, or add what there is to a string. */
+START_TEST(a_turn_that_only_calls_has_no_content_or_an_empty_text)
+{
+    static const struct {
+        const char *template, *said;
+    } cases[] = {
+        {"{% for m in messages %}{% if m.content is none %}-{% else %}{{ m.content }}{% endif %}{% endfor %}",
+         "<s>a-"},
+        {"{% for m in messages %}{{ '(' + m.content + ')' }}{% endfor %}", "<s>(a)()"}};
+    static const struct chat_turn turns[] = {
+        {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("a")},
+        {.role = BYTES_LITERAL("assistant"),
+         .tool_calls = BYTES_LITERAL("[{\"function\": {\"name\": \"rain\"}}]")}};
+    struct tokenizer *tokenizer = open_tokenizer();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct chat_template *t = compile(cases[i].template);
+        struct ids ids = {0};
+        struct error err = {0};
+        int r = chat_template_encode(t, tokenizer, &(struct chat_conversation){turns, 2, BYTES_LITERAL("")},
+                                     SIZE_MAX, &ids, &err);
+        ck_assert_msg(r == 0, "%s", err.text);
+        ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
+        ids_deinit(&ids);
+        chat_template_free(t);
+    }
+    tokenizer_free(tokenizer);
+}
+END_TEST
+
+/* Whatever a template puts behind a turn, or makes of its text. */
+START_TEST(a_last_turn_goes_on)
+{
+    static const struct {
+        const char *template, *said;
+    } cases[] = {{"{% for m in messages %}({{ m.role }}){{ m.content }}</s>{% endfor %}{% if "
+                  "add_generation_prompt %}(assistant)"
+                  "{% endif %}",
+                  "<s>(user)a b</s>(assistant) a b "},
+                 {"{% for m in messages %}({{ m.role }}){{ m.content | trim }}</s>{% endfor %}",
+                  "<s>(user)a b</s>(assistant)a b"},
+                 {"{% for m in messages %}({{ m.role }}){% if m.role == 'user' %}{{ m.content }}{% endif "
+                  "%}</s>{% endfor %}"
+                  "{% if add_generation_prompt %}(assistant){% endif %}",
+                  "<s>(user)a b</s>(assistant) a b "}};
+    static const struct chat_turn turns[] = {
+        {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("a b")},
+        {.role = BYTES_LITERAL("assistant"), .content = BYTES_LITERAL(" a b ")}};
+    struct tokenizer *tokenizer = open_tokenizer();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct chat_template *t = compile(cases[i].template);
+        struct ids ids = {0};
+        struct error err = {0};
+        const struct chat_conversation conversation = {turns, 2, BYTES_LITERAL(""), .continue_last = true};
+        int r = chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err);
+        ck_assert_msg(r == 0, "%s", err.text);
+        ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
+        ids_deinit(&ids);
+        chat_template_free(t);
+    }
+    tokenizer_free(tokenizer);
+}
+END_TEST
+
 START_TEST(a_template_shows_the_form_of_its_calls)
 {
     ck_assert_str_eq(form_of("{% if tools %}{{ '<tool_call>' }}"), "hermes");
@@ -343,6 +406,8 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, a_conversation_becomes_the_ids_of_a_prompt);
     tcase_add_test(tests, tools_and_calls_reach_the_template);
+    tcase_add_test(tests, a_turn_that_only_calls_has_no_content_or_an_empty_text);
+    tcase_add_test(tests, a_last_turn_goes_on);
     tcase_add_test(tests, a_template_shows_the_form_of_its_calls);
     tcase_add_test(tests, a_hostile_turn_cannot_leave_its_turn);
     tcase_add_test(tests, a_control_token_half_from_the_template_and_half_from_the_user_is_text);

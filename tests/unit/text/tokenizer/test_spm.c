@@ -244,6 +244,18 @@ START_TEST(phi_3s_are_known_by_their_name)
 }
 END_TEST
 
+START_TEST(a_text_that_begins_with_bos_gets_no_second_one)
+{
+    struct tokenizer *t = open_basic();
+    const char *once = tokens_of(t, "<s>ab", SPECIAL);
+    ck_assert_str_eq(once, "<s>|▁ab");
+    ck_assert_int_eq(strncmp(tokens_of(t, "<s><s>ab", SPECIAL), "<s>|<s>|", 8), 0); /* as it is written */
+    ck_assert_int_eq(strncmp(tokens_of(t, "a<s>", SPECIAL), "<s>|", 4), 0);
+    ck_assert_int_ne(strncmp(tokens_of(t, "<s>ab", TOKENIZER_ADD_SPECIAL), "<s>|▁ab", 8), 0);
+    tokenizer_free(t);
+}
+END_TEST
+
 START_TEST(ids_come_back_as_their_text)
 {
     static const char *const texts[] = {"", "a", " a", "  ab", "ab c"};
@@ -524,6 +536,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, every_text_comes_back_from_its_tokens);
     tcase_add_test(tests, long_texts_take_no_quadratic_time);
     tcase_add_test(tests, a_text_that_is_not_utf8_is_refused_and_adds_nothing);
+    tcase_add_test(tests, a_text_that_begins_with_bos_gets_no_second_one);
     tcase_add_test(tests, ids_that_end_an_answer_are_known_by_key_and_by_name);
     tcase_add_test(tests, a_kind_that_is_not_known_is_refused_by_name);
     tcase_add_test(tests, a_vocabulary_that_does_not_fit_together_is_refused);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_SETTINGS_SAMPLING_OPTIONS_H
+#define BROKER_SETTINGS_SAMPLING_OPTIONS_H
+
+/* A pool's own sampling parameters as options and settings: --top-p P, "top-p = P", for each row of the list
+ * in common/sampling.h, under its name and some shorter ones. */
+
+#include <argp.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "common/program/command_line.h"
+#include "common/sampling_defaults.h"
+
+#define SAMPLING_OPTIONS (SAMPLING_N + 2) /* the short names, too */
+
+/* What argp borrows. */
+struct sampling_option_texts {
+    char names[SAMPLING_N][32], helps[SAMPLING_N][128];
+};
+
+/* Writes [SAMPLING_OPTIONS] rows, of the keys `first_key` and following. */
+void sampling_options_fill(int first_key, int group, struct sampling_option_texts *texts,
+                           struct argp_option *ret_rows);
+
+/* Which parameter that name, or that option beyond the first key, sets; SAMPLING_N: none. */
+size_t sampling_option_find(const char *name);
+size_t sampling_option_of_key(int beyond_first);
+
+/* Sets the i-th from text; NaN stands for one that is not given. -EINVAL with the reason. */
+int sampling_option_set(double values[SAMPLING_N], size_t i, const char *text, struct error *err);
+
+/* Those that are given: as options, and as a worker's --sampling (sampling_defaults_set), which may be "". */
+void sampling_options_write(const double values[SAMPLING_N], struct command_line *line);
+void sampling_options_text(const double values[SAMPLING_N], char text[SAMPLING_DEFAULTS_TEXT]);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_WATCH_PROPS_H
+#define GATEWAY_WATCH_PROPS_H
+
+/* GET /props: how the pool generates where a request does not say, in llama-server's form. */
+
+#include "gateway/http/exchange.h"
+
+void props_handle(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A gap in a text that is filled in, and a turn of the assistant that goes on."""
+
+import pathlib
+import struct
+
+from pool import MODEL, Base, Process, main
+
+ASK = {"role": "user", "content": "What is Quern?"}
+PREFIX, SUFFIX, MIDDLE, FILE = 1, 2, 3, 4
+
+
+def with_tokens(model, **ids):
+    """A GGUF file with keys in front of its others; their bytes keep its tensors where they are aligned."""
+    data = pathlib.Path(model).read_bytes()
+    magic, version, tensors, pairs = struct.unpack_from("<4sIQQ", data)
+    more = b""
+    for name, value in ids.items():
+        key = f"tokenizer.ggml.{name}_token_id".encode()
+        more += struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, value)
+    key = b"test.filler"
+    room = -(len(more) + 8 + len(key) + 4 + 8) % 32
+    more += struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, room) + b"x" * room
+    return struct.pack("<4sIQQ", magic, version, tensors, pairs + len(ids) + 1) + more + data[24:]
+
+
+class Turns(Base):
+    def test_a_last_message_of_the_assistant_goes_on(self):
+        """The prompt is as long as the conversation and the text: nothing closes the turn, and none is opened."""
+        for path, more in (("/v1/chat/completions", {"max_tokens": 1}), ("/v1/messages", {"max_tokens": 1}),
+                           ("/api/chat", {"stream": False, "options": {"num_predict": 1}})):
+            def length(*messages, path=path, more=more, **options):
+                status, _, answer = self.gateway.post(path, messages=list(messages), **more, **options)
+                self.assertEqual(status, 200, answer)
+                usage = answer.get("usage", {})
+                cached = usage.get("cache_read_input_tokens", 0)
+                return answer.get("prompt_eval_count") or usage.get("prompt_tokens") or usage["input_tokens"] + cached
+            said = {"role": "assistant", "content": "Quern is"}
+            words = len(self.gateway.post("/tokenize", content="Quern is")[2]["tokens"])
+            self.assertEqual(length(ASK, said), length(ASK) + words, path)
+            if path == "/v1/chat/completions":
+                self.assertEqual(length(ASK, said, continue_final_message=True, add_generation_prompt=False),
+                                 length(ASK) + words)
+                self.assertGreater(length(ASK, said, continue_final_message=False), length(ASK) + words + 2)
+
+    def test_what_cannot_go_on_is_refused(self):
+        for options, messages in (({"continue_final_message": True}, [ASK]), ({"add_generation_prompt": False}, [ASK]),
+                                  ({"continue_final_message": True, "add_generation_prompt": True},
+                                   [ASK, {"role": "assistant", "content": "x"}]),
+                                  ({"continue_final_message": 1}, [ASK])):
+            status, _, answer = self.gateway.post("/v1/chat/completions", messages=messages, max_tokens=1, **options)
+            self.assertEqual((status, answer["error"]["param"]), (400, [*options][-1]), answer)
+
+    def test_a_model_that_cannot_fill_in_refuses_by_name(self):
+        for path, body in (("/infill", {"input_prefix": "a", "input_suffix": "b"}), ("/v1/completions", {"prompt": "a", "suffix": "b"}),
+                           ("/api/generate", {"prompt": "a", "suffix": "b", "stream": False})):
+            status, _, answer = self.gateway.post(path, **body)
+            self.assertEqual(status, 400, answer)
+            error = answer["error"]
+            self.assertIn("no fim_pre token", error if isinstance(error, str) else error["message"])
+
+
+class Infill(Base):
+    @classmethod
+    def start_broker(cls):
+        model = cls.folder / "model.gguf"
+        model.write_bytes(with_tokens(MODEL, fim_pre=PREFIX, suffix=SUFFIX, fim_mid=MIDDLE, fim_sep=FILE))
+        cls.broker = Process(cls.folder, "quern-broker", str(model), "--device", "cpu", "--temp", "0", "--rundir", cls.rundir)
+        cls.broker.says("ready:")
+
+    def ids(self, text):
+        return self.gateway.post("/tokenize", content=text, parse_special=False)[2]["tokens"]
+
+    def test_a_stop_sequence_is_told(self):
+        text = self.gateway.post("/v1/messages", messages=[ASK], max_tokens=20)[2]["content"][0]["text"]
+        stop = text[5:8]
+        answer = self.gateway.post("/v1/messages", messages=[ASK], max_tokens=20, stop_sequences=["\u2603", stop])[2]
+        self.assertEqual((answer["stop_reason"], answer["stop_sequence"]), ("stop_sequence", stop))
+        events = self.gateway.ask("POST", "/v1/messages", {"messages": [ASK], "max_tokens": 20, "stop_sequences": [stop],
+                                                           "stream": True})[2]
+        self.assertIn('"stop_reason":"stop_sequence","stop_sequence":', events)
+        answer = self.gateway.post("/v1/messages", messages=[ASK], max_tokens=3)[2]
+        self.assertEqual((answer["stop_reason"], answer["stop_sequence"]), ("max_tokens", None))
+
+    def test_every_form_asks_for_the_same(self):
+        before, behind = "def f(x):\n    ", "\n    return y<|im_end|>"
+        prompt = [PREFIX, *self.ids(before), SUFFIX, *self.ids(behind), MIDDLE]
+        wanted = self.gateway.post("/v1/completions", prompt=prompt, max_tokens=8)[2]
+        text = wanted["choices"][0]["text"]
+        completion = self.gateway.post("/v1/completions", prompt=before, suffix=behind, max_tokens=8)[2]
+        self.assertEqual(completion["usage"]["prompt_tokens"], len(prompt))
+        self.assertEqual(completion["choices"][0]["text"], text)
+        ollama = self.gateway.post("/api/generate", prompt=before, suffix=behind, stream=False, options={"num_predict": 8})[2]
+        self.assertEqual((ollama["response"], ollama["prompt_eval_count"]), (text, len(prompt)))
+        filled = self.gateway.post("/infill", input_prefix="def f(x):\n", prompt="    ", input_suffix=behind, n_predict=8)[2]
+        self.assertEqual((filled["content"], filled["tokens_evaluated"], filled["stop"]), (text, len(prompt), True))
+        events = self.gateway.ask("POST", "/infill", {"input_prefix": before, "input_suffix": behind, "n_predict": 8,
+                                                      "stream": True})[2]
+        self.assertIn('"stop":true', events)
+
+    def test_what_an_editor_sends_is_answered(self):
+        """As llama.vscode does, first to warm the cache, then for a completion."""
+        files = [{"text": "int a;\n", "time": 123, "filename": "a.c"}, {"text": "int b;\n", "time": 124, "filename": "b.c"}]
+        ask = {"input_prefix": "", "input_suffix": "", "input_extra": files, "prompt": ""}
+        status, _, answer = self.gateway.post("/infill", **ask, n_predict=0, samplers=[], cache_prompt=True,
+                                              t_max_prompt_ms=500, t_max_predict_ms=1)
+        self.assertEqual((status, answer.get("content")), (200, ""), answer)
+        extra = [FILE, *self.ids("a.c"), *self.ids("\n"), *self.ids("int a;\n"), FILE, *self.ids("b.c"), *self.ids("\n"),
+                 *self.ids("int b;\n"), FILE, *self.ids("file"), *self.ids("\n")]
+        self.assertEqual(answer["tokens_evaluated"], len(extra) + 3)
+        ask.update(input_prefix="int main()\n{\n", prompt="    ret", input_suffix="\n}\n")
+        status, _, answer = self.gateway.post("/infill", **ask, n_predict=16, top_k=40, top_p=0.99, stream=False,
+                                              samplers=["top_k", "top_p", "infill"], cache_prompt=True, n_indent=4,
+                                              t_max_prompt_ms=500, t_max_predict_ms=2500)
+        self.assertEqual(status, 200, answer)
+        self.assertGreater(answer["timings"]["predicted_n"], 0)
+
+    def test_files_that_do_not_fit_are_left_out(self):
+        files = [{"filename": f"{i}.c", "text": "word " * 300} for i in range(9)]
+        status, _, answer = self.gateway.post("/infill", input_prefix="a", input_suffix="b", input_extra=files, n_predict=4)
+        self.assertEqual(status, 200, answer)
+        self.assertGreater(answer["tokens_evaluated"], 300)
+        self.assertLessEqual(answer["tokens_evaluated"], 768)
+
+    def test_what_is_wrong_is_named(self):
+        for body, param in (({}, "input_prefix"), ({"input_prefix": 1}, "input_prefix"),
+                            ({"input_prefix": "a", "input_extra": [{"text": "x"}]}, "input_extra[0]"),
+                            ({"input_prefix": "a", "input_extra": {}}, "input_extra"),
+                            ({"input_prefix": "a", "samplers": ["mirostat"]}, "samplers"),
+                            ({"input_prefix": "a", "lora": [{"id": 0}]}, "lora")):
+            status, _, answer = self.gateway.post("/infill", **body)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+        self.assertEqual(self.gateway.post("/v1/completions", prompt=[1, 2], suffix="b")[0], 400)
+
+
+if __name__ == "__main__":
+    main()

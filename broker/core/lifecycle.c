@@ -67,6 +67,8 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     assign.assign.deadline_left_ms = milliseconds_left(request, broker->now);
     assign.assign.queue_us = (broker->now - request->arrived_ns) / 1000;
     assign.assign.generation = asked.generate.generation;
+    char space[PROTO_MAX_SPACE_BYTES + 1];
+    request_set_cache_space(request, broker->options.share_prefixes, space, &assign.assign.generation);
     assign.assign.generation.has_seed = true;
     assign.assign.generation.sampling.seed = request->seed;
     struct ids output = {0};

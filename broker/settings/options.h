@@ -52,10 +52,11 @@ struct options {
     uint32_t cached_blocks;
     bool has_frame_us;
     uint32_t frame_us;
-    uint32_t invariant;                      /* 1: handed to the workers */
-    uint32_t prefix_store;                   /* MiB that they share; 0 = none */
-    uint32_t no_sandbox;                     /* 1: handed to the workers */
-    uint32_t client_requests;                /* of a client that have not ended; 0: no bound of its own */
+    uint32_t invariant;       /* 1: handed to the workers */
+    uint32_t prefix_store;    /* MiB that they share; 0 = none */
+    uint32_t share_prefixes;  /* 1: what one key or tenant has asked is found in the cache for all */
+    uint32_t no_sandbox;      /* 1: handed to the workers */
+    uint32_t client_requests; /* of a client that have not ended; 0: no bound of its own */
     uint32_t client_sessions, client_tokens; /* of a key: open ones; a minute; 0: no bound */
     uint32_t client_subscriptions;           /* of a key */
     uint32_t journal;                        /* MiB */

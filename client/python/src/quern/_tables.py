@@ -280,6 +280,7 @@ KINDS: dict[str, Table] = {
         Field("queue_us", INT, high=9007199254740992),
         Field("output", IDS, high=524288),
         Field("off", INT, high=9007199254740992),
+        Field("cache_space", NAME, high=40),
         Field("prompt", PROMPT, required=True, always=True),
         Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
@@ -379,7 +380,7 @@ class Parameters(TypedDict, total=False):
     keep_s: int
     """0: ends with the session; else lives so many seconds without it"""
     cache_salt: str
-    """cached prefixes are shared with requests of the same salt only"""
+    """cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"""
     cache_prompt: bool
     """false: neither look up nor keep the prompt in the prefix cache"""
     tenant: str

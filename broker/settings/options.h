@@ -72,6 +72,12 @@ struct options {
  * or a value is out of range. */
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
 
+/* Reads the same line and the file that it names once more, for a pool that runs as `running` says. -errno
+ * with the reason, as options_parse, also for a setting that cannot change while it runs; nothing exits. What
+ * was found out at the start (how many workers, its address) stays where nothing is said. */
+int options_parse_again(int argc, char **argv, const struct options *running, struct options *ret_options,
+                        struct error *err);
+
 /* Adds what options_parse would read the same from, but for what concerns one process only: `owner`,
  * `supervision_fd` and `said_by`. */
 void options_write(const struct options *options, struct command_line *line);

@@ -140,6 +140,17 @@ class Apart(Salts):
         self.assertEqual(self.cached("ada", prompt), FOUND)
 
 
+class Documents(Salts):
+    """Long prompts about which several questions are asked, one after the other, by a pool with little else to do."""
+
+    def test_a_further_question_goes_where_the_document_was_read(self):
+        """However much that worker has done meanwhile, and the other one nothing."""
+        document = [300 + i * i % 200 for i in range(3000)]
+        found = [self.cached("ada", document + [500 + question] * 40, max_tokens=1000) for question in range(150)]
+        self.assertEqual(found[0], 0)
+        self.assertGreaterEqual(min(found[1:]), 2944)
+
+
 class Shared(Salts):
     more = ("--share-prefixes",)
 

@@ -25,8 +25,8 @@ _Static_assert(WORKER_MAX <= PREFIXES_MOST_WORKERS, "a bit for each worker");
 
 /* How often a token counts that need not be read; and of what a worker did lately, how much of the mean is
  * its part: chance alone makes it uneven. */
-#define WORTH          6
-#define UNEVEN_PERCENT 112
+#define WORTH          7
+#define UNEVEN_PERCENT 108
 
 /* Of what is brought from the store this part is as if it were read: blocks are copied, a few a step. */
 #define RESTORE_COST 8

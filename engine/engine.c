@@ -28,6 +28,8 @@
 #define MOST_FLIGHTS 2
 #define POLL_MS      10 /* the owner's loop comes round at least this often */
 
+_Static_assert(ENGINE_SHARED_SALT_BYTES == PREFIX_STORE_MAX_SALT, "as engine.h says");
+
 struct flight {
     struct plan plan;
     uint64_t ticket;

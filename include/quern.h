@@ -174,7 +174,9 @@ struct quern_request {
     int32_t priority;                /* −8 … 8, higher first */
     uint64_t deadline_ms;            /* 0 = none */
     uint32_t keep_s;                 /* 0: ends with the session; else lives this many seconds without it */
-    const char *cache_salt;          /* NULL: cached prefixes are shared with everyone */
+    /* Cached prefixes are shared with requests of the same salt only; NULL: with those of the same tenant.
+     * Those of a client with a key of its own are shared with nobody else (SECURITY.md). */
+    const char *cache_salt;
     bool cache_prompt; /* true; false: neither look up nor keep the prompt in the prefix cache */
     /* For a program that serves several users: a name for the one it asks for, at most 128 bytes. The pool
      * divides turns and shares among tenants. NULL: the request counts for the session. */

@@ -73,7 +73,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("deadline_ms", FIELD_U64, GIVEN(deadline_ms)), .high = MAX_DEADLINE_MS, OPTION("N", "end after so many milliseconds from arrival at the broker; 0 = none")}, \
     {KEY("on_disconnect", FIELD_ENUM, GIVEN(on_disconnect)), .names = &names_of_policies, HELP("what happens to the request when the session leaves")}, \
     {KEY("keep_s", FIELD_U32, GIVEN(keep_s)), .high = 86400, HELP("seconds, for `keep`")}, \
-    {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only")}, \
+    {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant")}, \
     {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: neither look up nor keep the prompt in the prefix cache")}, \
     {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("on whose behalf the client asks: turns and shares are divided among tenants")}, \
     {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}
@@ -374,6 +374,7 @@ static const struct field assign_fields[] = {
     COUNTER_OR_0("queue_us", IN(assign.queue_us)),
     {KEY("output", FIELD_IDS, IN(assign.output)), .high = PROTO_MAX_PROMPT_IDS},
     COUNTER_OR_0("off", IN(assign.off)),
+    {KEY("cache_space", FIELD_NAME, GIVEN(cache_space)), .high = PROTO_MAX_SPACE_BYTES},
     GENERATION,
 };
 static const struct field ack_fields[] = {

@@ -42,6 +42,7 @@
 #define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token that a frame tells; of a longer one, so many */
 #define PROTO_MAX_FEATURES      32    /* of hello, register, require */
 #define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt, tenant */
+#define PROTO_MAX_SPACE_BYTES   40    /* whose requests share prefixes; made by the broker */
 #define PROTO_MAX_ALIASES       8     /* other names of a model */
 #define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
 #define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
@@ -245,7 +246,8 @@ struct generation {
     uint64_t deadline_ms; /* 0 = none; counts from arrival */
     enum disconnect_policy on_disconnect;
     uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
-    struct bytes cache_salt;  /* separates prefix caches; "" = shared */
+    struct bytes cache_salt;  /* separates prefix caches; "" = shared, or the tenant's */
+    struct bytes cache_space; /* in an assign: for whose requests that salt is; "" = everybody's */
     bool cache_prompt;        /* false: no prefix cache is used for it */
     struct bytes tenant;      /* on whose behalf the client asks; "" = its own */
     struct text_list require; /* features without which the request makes no sense */

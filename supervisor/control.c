@@ -124,25 +124,34 @@ static void accept_others(struct control *control)
         control->deaf = true;
 }
 
-/* True when it asks for a reload. */
+static bool is_known(const struct control_numbered_request *said, size_t size)
+{
+    uint32_t kind = said->request.kind;
+    bool numbered = kind >= CONTROL_RELOAD_CONFIG && kind <= CONTROL_UNDRAIN;
+    bool plain = kind == CONTROL_RELOAD || kind == CONTROL_RELOAD_GATEWAY;
+    return size >= sizeof said->request && said->request.version == CONTROL_VERSION &&
+           ((plain && size == sizeof said->request) || (numbered && size == sizeof *said));
+}
+
+/* True when it asks for something. */
 static bool asks(struct control_peer *peer)
 {
-    struct control_request request;
-    ssize_t n = recv(peer->fd, &request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);
+    struct control_numbered_request said = {.number = 0};
+    ssize_t n = recv(peer->fd, &said, sizeof said, MSG_DONTWAIT | MSG_TRUNC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n <= 0) {
         drop(peer);
         return false;
     }
-    if (n != sizeof request || request.version != CONTROL_VERSION ||
-        (request.kind != CONTROL_RELOAD && request.kind != CONTROL_RELOAD_GATEWAY)) {
+    if (!is_known(&said, (size_t)n)) {
         control_refuse(peer, "unknown order: the pool has another version");
         return false;
     }
     if (peer->follows)
         return false;
-    peer->kind = request.kind;
+    peer->kind = said.request.kind;
+    peer->number = said.number;
     return true;
 }
 

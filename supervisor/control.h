@@ -19,6 +19,7 @@ struct control_peer {
     uint64_t order;         /* of coming */
     bool follows;           /* it asked, and is told what happens */
     enum control_kind kind; /* what it asked for */
+    uint32_t number;
 };
 
 struct control {
@@ -38,8 +39,8 @@ void control_close(struct control *control, int rundir_fd);
 /* Adds what is to be waited for; at most CONTROL_PEERS + 1. Returns how many. */
 nfds_t control_poll(const struct control *control, struct pollfd *ret_items);
 
-/* Takes who came and what they ask; what cannot be understood is refused. True when one asks for a reload
- * of some kind: *ret_peer is to be answered, by control_follow or control_refuse. */
+/* Takes who came and what they ask; what cannot be understood is refused. True when one asks for something:
+ * *ret_peer is to be answered, by control_follow or control_refuse. */
 bool control_take(struct control *control, struct control_peer **ret_peer);
 
 void control_follow(struct control_peer *peer);

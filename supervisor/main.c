@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         return r == 0 ? EXIT_SUCCESS : fail(EXIT_FAILURE, &err);
     }
     log_init("supervisor");
-    int status = supervise(&options, &err);
+    int status = supervise(&options, argc, argv, &err);
     if (options.owner != 0 && getppid() != (pid_t)options.owner) /* killed before it could */
         rundir_remove(options.rundir);
     if (err.text[0])

@@ -7,7 +7,7 @@
  *        └─────────────────────┴──────────────────┘
  *                │ exit 78, or a crash loop                 asked to stop
  *                ▼                                               ▼
- *              FAILED                                          GONE
+ *              FAILED                                          GONE ──put back──▶ WAITING
  *
  * Alive is who makes progress, not who has a process: a ready worker that has work and whose layer and step
  * counters stand still for ten seconds is killed and counts as dead. A worker killed inside a write leaves
@@ -153,6 +153,15 @@ static bool is_tried(const struct place *place)
     return place->on_trial && place->replace_by == 0;
 }
 
+/* No process, because somebody asked for that. */
+static void go(struct place *place)
+{
+    if (place->drained)
+        snprintf(place->record.reason, sizeof place->record.reason,
+                 "drained; quern undrain worker-%u takes it back", place->record.index);
+    move_to(place, PLACE_GONE);
+}
+
 /* What comes after a death, or after a start that failed. A worker that served for as long as it had been
  * waited for starts from the shortest wait again. */
 static void after_death(struct places *places, struct place *place, bool permanent, uint64_t now)
@@ -161,8 +170,8 @@ static void after_death(struct places *places, struct place *place, bool permane
     bool taken_back = place->stalled_ms > 0 && is_tried(place) && may_go_back(places);
     clear_place(places, place);
     place->replace_by = 0;
-    if (places->stopping)
-        move_to(place, PLACE_GONE);
+    if (places->stopping || place->drained)
+        go(place);
     else if (made_room)
         start_again(place, now);
     else if (permanent || taken_back ||
@@ -340,7 +349,7 @@ void places_stop(struct places *places, int signal)
         if (place->record.pid > 0)
             kill((pid_t)place->record.pid, signal);
         else if (place->record.state == PLACE_WAITING)
-            move_to(place, PLACE_GONE);
+            go(place);
     }
 }
 
@@ -369,6 +378,8 @@ bool places_took_back(const struct places *places)
 void places_replace(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now)
 {
     struct place *place = &places->places[index];
+    if (place->drained)
+        return;
     place->on_trial = true;
     if (place->record.pid > 0) {
         place->replace_by = now + patience_ns;
@@ -376,6 +387,69 @@ void places_replace(struct places *places, uint32_t index, uint64_t patience_ns,
     } else if (place->record.state == PLACE_FAILED || place->record.state == PLACE_WAITING) {
         start_again(place, now);
     }
+}
+
+void places_take_out(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now)
+{
+    struct place *place = &places->places[index];
+    place->drained = true;
+    if (place->record.pid > 0) {
+        place->replace_by = now + patience_ns;
+        kill((pid_t)place->record.pid, SIGTERM);
+    } else {
+        go(place);
+    }
+}
+
+void places_put_back(struct places *places, uint32_t index, uint64_t now)
+{
+    struct place *place = &places->places[index];
+    place->drained = false;
+    place->record.reason[0] = 0;
+    start_again(place, now);
+}
+
+bool places_serves(const struct places *places, uint32_t index)
+{
+    const struct place *place = &places->places[index];
+    return place->record.state == PLACE_READY && !place->drained;
+}
+
+static void close_slot(struct place *place)
+{
+    place->slot = board_unmap(place->slot);
+    if (place->slot_fd >= 0)
+        close(place->slot_fd);
+    place->slot_fd = -1;
+}
+
+/* Its incarnations go on where they were, so that a message of an earlier one is of nobody. */
+static void be_new(struct place *place)
+{
+    const struct place_record record = {.index = place->record.index,
+                                        .incarnation = place->record.incarnation};
+    const int slot_fd = place->slot_fd;
+    struct board_slot *slot = place->slot;
+    *place = (struct place){.record = record, .slot = slot, .slot_fd = slot_fd, .log.fd = -1};
+}
+
+int places_resize(struct places *places, uint32_t n, struct error *err)
+{
+    int r = 0;
+    uint32_t made = places->n;
+    for (; made < n && r == 0; made++)
+        if ((r = board_create(&places->places[made].slot_fd, &places->places[made].slot)) < 0)
+            break;
+    for (uint32_t i = places->n; r < 0 && i < made; i++)
+        close_slot(&places->places[i]);
+    if (r < 0)
+        return error_set(err, r, "shared memory for the board: %s", shm_reason(r));
+    for (uint32_t i = n; i < places->n; i++)
+        close_slot(&places->places[i]);
+    for (uint32_t i = n < places->n ? n : places->n; i < n || i < places->n; i++)
+        be_new(&places->places[i]);
+    places->n = n;
+    return 0;
 }
 
 /* ---- progress ---- */
@@ -445,10 +519,7 @@ void places_deinit(struct places *places)
             doors_remove(&place->record, places->rundir_fd);
         }
         worker_log_close(&place->log, false);
-        place->slot = board_unmap(place->slot);
-        if (place->slot_fd >= 0)
-            close(place->slot_fd);
-        place->slot_fd = -1;
+        close_slot(place);
     }
     if (places->store_fd >= 0)
         close(places->store_fd);

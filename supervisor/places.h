@@ -29,6 +29,7 @@ struct place {
     uint32_t stalled_ms; /* killed by us, for so long without progress; 0: it was not */
     uint64_t
         replace_by; /* clock_ns when a process that was told to make room is killed; 0: it was not told */
+    bool drained;   /* somebody took it out: no process is started there */
     bool on_trial;  /* the first process of a program that was put there since the last one started */
     struct worker_log log;
 };
@@ -84,6 +85,18 @@ void places_try_anew(struct places *places);
  * killed. A place that failed is tried again. If the next one does not become ready, or stands still before
  * that once, the program before is started again (places_took_back). */
 void places_replace(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now);
+
+/* Takes the place out: its process is told to end, and no other is started until places_put_back. As
+ * places_replace otherwise. */
+void places_take_out(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now);
+void places_put_back(struct places *places, uint32_t index, uint64_t now);
+
+/* Whether a worker serves there, and is to go on. */
+bool places_serves(const struct places *places, uint32_t index);
+
+/* Makes them so many, 1 … SUPERVISION_PLACES_MAX: new ones wait to be started; those that go have no process,
+ * and may come back. 0 or -errno with the reason, and nothing changed. */
+int places_resize(struct places *places, uint32_t n, struct error *err);
 
 /* Whether the program that was to replace another did not become ready: then the one before is used, until
  * places_try_anew. The record of its place says why. */

@@ -8,6 +8,10 @@
  * first, as far as the time for draining goes), a broker leaves everything in shared memory to the next, and
  * a gateway goes on with what it answers while the next one takes new connections from the same socket.
  *
+ * On the same way the number of workers changes: those that are too many hand over and end before the others
+ * are replaced, the next broker is told how many there are, and then new ones start. To scale is only that.
+ * To drain is only to end one, and to undrain to start it again. One of these is done at a time.
+ *
  * The supervisor is not replaced. A program that does not come up is taken back. The gateway is last, as it
  * is a client of what is behind it: newer clients of older brokers are the rarer pair. */
 
@@ -18,26 +22,33 @@
 #include "supervisor/children/gateway.h"
 #include "supervisor/places.h"
 
-enum reload_stage { RELOAD_NONE, RELOAD_WORKERS, RELOAD_BROKER, RELOAD_GATEWAY };
+enum reload_stage { RELOAD_NONE, RELOAD_RETIRE, RELOAD_WORKERS, RELOAD_BROKER, RELOAD_GATEWAY, RELOAD_GROW };
 
 struct reload { /* zeroed: none is under way */
     enum reload_stage stage;
-    bool gateway_alone;
-    bool gateway_waits;   /* to be started: too many of those before it still answer */
-    uint32_t index;       /* of the place whose worker is replaced */
+    enum control_kind kind;
+    bool failed;         /* the last one */
+    uint32_t n;          /* workers that there are to be, but for drain and undrain: the number of that one */
+    uint64_t retired;    /* a bit for each place that was taken out for that */
+    uint32_t first, end; /* places that are waited for, to be empty or ready: [first, end) */
+    uint32_t grow_from;  /* places from there on are new */
+    bool gateway_too;    /* it was replaced */
+    bool gateway_waits;  /* to be started: too many of those before it still answer */
+    uint32_t index;      /* of the place whose worker is replaced */
     uint32_t incarnation; /* that it had before */
     uint64_t began_ns, next_report_ns;
     char text[CONTROL_TEXT_MAX]; /* what is being done */
 };
 
-/* Begins, with the workers. */
-void reload_begin(struct reload *reload, struct places *places, uint64_t now);
+/* Begins whatever was asked for, but the replacement of the gateway alone; `n` as above. */
+void reload_begin(struct reload *reload, struct places *places, enum control_kind kind, uint32_t n,
+                  uint64_t now);
 
 /* Begins, and ends, with the gateway, which there is. */
 void reload_begin_gateway(struct reload *reload, struct gateway_child *gateway, uint64_t now);
 
 /* Goes on with workers and gateway as far as that is possible now, and reports. True, once: it is the
- * broker's turn. */
+ * broker's turn, and that of `n` places. */
 bool reload_turn(struct reload *reload, struct places *places, struct gateway_child *gateway,
                  struct control *control, uint64_t now);
 
@@ -45,8 +56,14 @@ bool reload_turn(struct reload *reload, struct places *places, struct gateway_ch
 void reload_broker_serves(struct reload *reload, const struct places *places, struct gateway_child *gateway,
                           struct control *control, uint64_t now);
 
+/* Of one that is under way: why nothing else is done now. */
+const char *reload_says_busy(const struct reload *reload);
+
 /* When it wants a turn at the latest; UINT64_MAX: none is under way. */
 uint64_t reload_due(const struct reload *reload);
+
+/* Takes back, after it failed, what was taken out for it. */
+void reload_put_back(struct reload *reload, struct places *places, uint64_t now);
 
 /* The end for a reason. What is replaced by then stays. */
 void reload_failed(struct reload *reload, struct control *control, const char *format, ...)

@@ -49,6 +49,7 @@
 #include "supervisor/orders.h"
 #include "supervisor/places.h"
 #include "supervisor/reload.h"
+#include "supervisor/wishes.h"
 
 /* Room for what is bounded elsewhere: frames, and as much again for blocks that are larger than what lies in
  * them; and prompts, likewise. Pages are taken as they are needed. */
@@ -97,7 +98,12 @@ struct supervision {
 
     struct control control;
     struct reload reload;
-    struct notify notify; /* the service manager, if one started us */
+    int argc; /* our own line, which is read again for other settings */
+    char **argv;
+    uint32_t most_journal; /* what the shared memory for requests has room for */
+    bool changes;          /* the reload under way is to other settings: */
+    struct options before; /* those that are put back if it fails */
+    struct notify notify;  /* the service manager, if one started us */
     struct notify_state manager_told;
 
     uint32_t signals; /* that asked us to end */
@@ -290,10 +296,12 @@ static void broker_ended(struct supervision *self, int status)
 static void replace_broker(struct supervision *self)
 {
     struct error err;
-    if (boot_raise(&self->boot, self->options->rundir, &err) < 0) {
+    if (boot_raise(&self->boot, self->options->rundir, &err) < 0 ||
+        places_resize(&self->places, self->reload.n, &err) < 0) {
         reload_failed(&self->reload, &self->control, "%s", err.text);
         return;
     }
+    self->options->workers = self->reload.n;
     self->boot_is_new = true;
     self->use_own = false;
     self->leave_told = false;
@@ -360,36 +368,93 @@ static void take_signals(struct supervision *self)
     reap(self);
 }
 
-/* Why that cannot be replaced now; NULL: it can. */
+/* Why that cannot be done now; NULL: it can. */
 static const char *reason_against(const struct supervision *self, enum control_kind kind)
 {
     if (kind == CONTROL_RELOAD_GATEWAY && self->gateway.listen_fd < 0 && self->signals == 0)
         return "the pool serves no HTTP";
     return self->signals > 0                        ? "the pool was told to end"
            : !self->serving                         ? "the pool has not started yet"
-           : self->reload.stage != RELOAD_NONE      ? "a reload is already under way"
+           : self->reload.stage != RELOAD_NONE      ? reload_says_busy(&self->reload)
            : self->change != BROKER_KEPT            ? "the broker is being replaced"
            : access(self->options->model, R_OK) < 0 ? "the model file can no longer be read"
                                                     : NULL;
+}
+
+/* The settings from the file, of which all are taken or none. */
+static int take_settings(struct supervision *self, uint32_t *ret_workers, struct error *err)
+{
+    static struct options next; /* large */
+    const struct wishes_line line = {self->argc, self->argv, self->most_journal};
+    int r = wishes_read_settings(&self->places, &line, &next, err);
+    if (r < 0)
+        return error_prefix(err, r, "nothing was changed");
+    self->before = *self->options;
+    *ret_workers = next.workers;
+    next.workers = self->options->workers; /* until there are so many places */
+    *self->options = next;
+    self->changes = true;
+    return 0;
+}
+
+/* Begins what a peer asks for, if it can be done. */
+static int begin(struct supervision *self, const struct control_peer *peer, struct error *err)
+{
+    uint32_t n = self->places.n;
+    int r = 0;
+    if (peer->kind == CONTROL_RELOAD_GATEWAY) {
+        reload_begin_gateway(&self->reload, &self->gateway, self->now);
+        return 0;
+    }
+    if (peer->kind == CONTROL_RELOAD_CONFIG)
+        r = take_settings(self, &n, err);
+    if (peer->kind == CONTROL_SCALE && (r = wishes_check_scale(&self->places, peer->number, err)) == 0)
+        n = peer->number;
+    if (peer->kind == CONTROL_DRAIN || peer->kind == CONTROL_UNDRAIN) {
+        n = peer->number;
+        r = wishes_check_worker(&self->places, n, peer->kind == CONTROL_DRAIN, err);
+    }
+    if (r == 0)
+        reload_begin(&self->reload, &self->places, peer->kind, n, self->now);
+    return r;
+}
+
+/* A reload that failed leaves nothing behind: workers that were to go stay, and settings that were to come
+ * are taken back, by another reload, which nobody waits for. */
+static void take_back_settings(struct supervision *self)
+{
+    bool failed = self->reload.stage == RELOAD_NONE && self->reload.failed, changed = self->changes;
+    if (self->reload.stage != RELOAD_NONE)
+        return;
+    self->changes = self->reload.failed = false;
+    if (!failed || self->signals > 0)
+        return;
+    reload_put_back(&self->reload, &self->places, self->now);
+    if (!changed)
+        return;
+    log_info("reload: restoring the old settings");
+    uint32_t n = self->options->workers;
+    *self->options = self->before;
+    self->options->workers = n; /* places that there are */
+    reload_begin(&self->reload, &self->places, CONTROL_RELOAD, self->before.workers, self->now);
 }
 
 static void take_wishes(struct supervision *self)
 {
     struct control_peer *peer;
     while (control_take(&self->control, &peer)) {
+        struct error err = {{0}};
         const char *against = reason_against(self, peer->kind);
-        if (against) {
+        if (!against && begin(self, peer, &err) < 0)
+            against = err.text;
+        if (against)
             control_refuse(peer, against);
-            continue;
-        }
-        control_follow(peer);
-        if (peer->kind == CONTROL_RELOAD_GATEWAY)
-            reload_begin_gateway(&self->reload, &self->gateway, self->now);
         else
-            reload_begin(&self->reload, &self->places, self->now);
+            control_follow(peer);
     }
     if (reload_turn(&self->reload, &self->places, &self->gateway, &self->control, self->now))
         replace_broker(self);
+    take_back_settings(self);
 }
 
 static void start_due(struct supervision *self)
@@ -576,11 +641,14 @@ static int prepare(struct supervision *self, struct error *err)
     return r;
 }
 
-int supervise(struct options *options, struct error *err)
+int supervise(struct options *options, int argc, char **argv, struct error *err)
 {
     static struct supervision supervision;
     struct supervision *self = &supervision;
     *self = (struct supervision){.options = options,
+                                 .argc = argc,
+                                 .argv = argv,
+                                 .most_journal = options->journal,
                                  .signal_fd = -1,
                                  .lock_fd = -1,
                                  .vault_fd = -1,

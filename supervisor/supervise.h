@@ -12,6 +12,6 @@
  * broker ends by itself. 0 or a positive exit status: the broker's, which has said why and leaves the text
  * empty, or PROGRAM_EXIT_PERMANENT with the reason where no model can be read at its path; -errno with the
  * reason. Workers, where none are given, become as many as there are devices. */
-int supervise(struct options *options, struct error *err);
+int supervise(struct options *options, int argc, char **argv, struct error *err);
 
 #endif

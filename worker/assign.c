@@ -270,6 +270,23 @@ void assignments_expire(struct assignments *assignments, uint64_t now)
 
 /* ---- the engine ---- */
 
+#define SALT_BYTES (1 + PROTO_MAX_SPACE_BYTES + PROTO_MAX_NAME_BYTES)
+_Static_assert(SALT_BYTES <= ENGINE_SHARED_SALT_BYTES, "all of them are shared between workers");
+
+/* The space and the salt in one, so that no two pairs are the same bytes. */
+static struct bytes salt_of(const struct generation *generation, uint8_t text[SALT_BYTES])
+{
+    const struct bytes space = generation->cache_space, salt = generation->cache_salt;
+    if (space.len + salt.len == 0)
+        return (struct bytes){"", 0};
+    text[0] = (uint8_t)space.len;
+    if (space.len > 0)
+        memcpy(text + 1, space.data, space.len);
+    if (salt.len > 0)
+        memcpy(text + 1 + space.len, salt.data, salt.len);
+    return (struct bytes){text, 1 + space.len + salt.len};
+}
+
 /* What the engine is asked for. Everything is borrowed from the generation and the ids. */
 static struct engine_request engine_request_of(const struct generation *generation, struct id_list prompt)
 {
@@ -282,7 +299,6 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .n_stop_ids = (uint32_t)generation->stop_ids.n,
                                    .n_logprobs = generation->logprobs,
                                    .priority = generation->priority,
-                                   .cache_salt = generation->cache_salt,
                                    .embed = generation->embed,
                                    .uncached = !generation->cache_prompt || generation->embed};
 }
@@ -336,6 +352,8 @@ static void start(struct request *request)
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
     sampling_complete(&wanted.sampling, assignments->sampling->values);
+    uint8_t salt[SALT_BYTES];
+    wanted.cache_salt = salt_of(generation, salt);
     wanted.tag = (uint64_t)(uintptr_t)request;
     wanted.output = assign->assign.output.items;
     wanted.n_output = (uint32_t)assign->assign.output.n;

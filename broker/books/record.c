@@ -19,6 +19,8 @@
 #define MAGIC      (0x34514552u ^ (uint32_t)SAMPLING_N << 16)
 #define LARGE_BODY (16u << 10)
 
+/* Its tenant stands alone, if it names one; it came by a socket in the run directory. */
+enum { ORIGIN_STANDS_ALONE = 1, ORIGIN_NEAR = 2 };
 enum { FLAG_CANCELLED = 1, FLAG_ENDED = 2, FLAG_HAS_DIGEST = 4, FLAG_TAKEN = 8 };
 
 struct request_record {
@@ -35,7 +37,7 @@ struct request_record {
         int32_t priority;
         uint32_t on_disconnect;
         uint32_t has_client_key;
-        uint32_t stands_alone; /* its tenant, if it names one */
+        uint32_t origin; /* ORIGIN_… */
         uint8_t client_key[CLIENT_KEY_BYTES];
     } fixed;
 
@@ -109,7 +111,7 @@ void record_keep(struct vault *vault, const struct request *request,
         .priority = request->priority,
         .on_disconnect = request->on_disconnect,
         .has_client_key = client_key != NULL,
-        .stands_alone = request->tenancy.alone,
+        .origin = (request->tenancy.alone ? ORIGIN_STANDS_ALONE : 0u) | (request->near ? ORIGIN_NEAR : 0u),
     };
     if (client_key)
         memcpy(record->fixed.client_key, client_key, CLIENT_KEY_BYTES);
@@ -251,6 +253,10 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
     request->deadline_ns = fixed->deadline_ns;
     request->keep_ns = fixed->keep_ns;
     request->priority = fixed->priority;
+    request->near = fixed->origin & ORIGIN_NEAR;
+    request->keyed = fixed->has_client_key != 0;
+    if (request->keyed)
+        memcpy(&request->client, fixed->client_key, sizeof request->client);
     request->on_disconnect = (enum disconnect_policy)fixed->on_disconnect;
     request->epoch = (struct epoch){atomic_load(&record->boot), (uint32_t)atomic_load(&record->move)};
     request->n_lost = (uint32_t)(atomic_load(&record->move) >> 32);
@@ -272,7 +278,7 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
         .reserved = fixed->reserved,
         .taken = flags & FLAG_TAKEN,
         .has_client_key = fixed->has_client_key != 0,
-        .stands_alone = fixed->stands_alone != 0,
+        .stands_alone = fixed->origin & ORIGIN_STANDS_ALONE,
     };
     memcpy(ret_restored->client_key, fixed->client_key, CLIENT_KEY_BYTES);
 }

@@ -3,6 +3,7 @@
 
 #include "broker/books/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const state_names[] = {
@@ -35,6 +36,29 @@ struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool ne
     const struct hash128 hash = hash128(name.data, name.len, seed);
     memcpy(&tenancy.id, &hash, sizeof tenancy.id);
     return tenancy;
+}
+
+void request_set_cache_space(const struct request *request, bool shared, char text[PROTO_MAX_SPACE_BYTES + 1],
+                             struct generation *generation)
+{
+    bool by_tenant = generation->cache_salt.len == 0 && generation->tenant.len > 0;
+    size_t n = 0;
+    generation->cache_space = (struct bytes){"", 0};
+    if (shared)
+        return;
+    if (request->keyed) {
+        text[n++] = 'c';
+        for (size_t i = 0; i < sizeof request->client.bytes; i++, n += 2)
+            snprintf(text + n, 3, "%02x", request->client.bytes[i]);
+    } else if (!request->near && (by_tenant || generation->cache_salt.len > 0)) {
+        text[n++] = 'f';
+    }
+    if (by_tenant) {
+        text[n++] = 't';
+        generation->cache_salt = generation->tenant;
+    }
+    text[n] = 0;
+    generation->cache_space = (struct bytes){text, n};
 }
 
 int64_t request_due(const struct request *request)

@@ -63,6 +63,8 @@ struct request {
     struct epoch epoch;
     struct id128 client;    /* the key that it counts for, if any (session_client) */
     uint32_t key;           /* its number; 0: it counts for its home's session */
+    bool keyed;             /* it came with that key, even if it was taken away since: `client` is set */
+    bool near;              /* it came by a socket in the run directory */
     struct tenancy tenancy; /* for whom the client asks */
 
     /* What was asked. The message is kept as it came, to be compared with repeats and decoded again for the
@@ -151,6 +153,14 @@ static inline const struct id128 *party_in_turn(const struct party *party)
 /* The tenancy for a name ("": none). `near`: the client came by a socket in the run directory, without a key.
  * The secret keeps clients from choosing ids. */
 struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool near, uint64_t secret);
+
+/* Whose prompts share prefixes with those of a request: sets generation->cache_space and cache_salt, which
+ * together are different for two requests that must not. What comes with a key is its own; beyond the run
+ * directory what names a salt or a tenant is apart from what is named inside; a request that names a tenant
+ * and no salt shares with those of its tenant. `shared`: salts alone count. `text` is for the space, and
+ * lives as long as the generation. Everything that fixes it is fixed at admission. */
+void request_set_cache_space(const struct request *request, bool shared, char text[PROTO_MAX_SPACE_BYTES + 1],
+                             struct generation *generation);
 
 /* When a request is due, in terms of the middle class: 30 s after it came, or at its deadline if that is
  * sooner; each priority is worth 30 s. A worker's engine uses the same order. Of two requests the one that is

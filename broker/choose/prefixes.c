@@ -112,6 +112,11 @@ static void feed_prompt(struct cutter *cutter, const struct prompt *prompt)
     }
 }
 
+static uint64_t hash_text(struct bytes text, uint64_t seed)
+{
+    return hash64(text.len > 0 ? text.data : "", text.len, seed);
+}
+
 struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t secret)
 {
     const struct prompt *prompt = &generation->prompt;
@@ -123,9 +128,8 @@ struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t
     if (!cutter.pieces)
         return NULL;
     cutter.pieces->n = 0;
-    struct bytes salt = generation->cache_salt;
-    cutter.hash = hash64(salt.len > 0 ? salt.data : "", salt.len,
-                         secret + (uint64_t)prompt->form * 2 + prompt->special);
+    cutter.hash = hash_text(generation->cache_space, secret + (uint64_t)prompt->form * 2 + prompt->special);
+    cutter.hash = hash_text(generation->cache_salt, cutter.hash);
     feed(&cutter, generation->tools.data, generation->tools.len); /* templates write them first */
     feed_prompt(&cutter, prompt);
     return cutter.pieces;

@@ -5,10 +5,10 @@
 /* Which worker has read which beginnings of prompts, and which of them their store has.
  *
  * The broker knows no tokenizer, so a prompt is cut into pieces of equal bytes. A piece stands for itself and
- * all before it: its hash is made from the hash before, the first one's from the form of the prompt and its
- * salt. Nothing is compared but hashes: a wrong one would send a request to a worker that has nothing of it,
- * whose own cache compares ids. The book knows a fixed number of pieces, and forgets what nobody asked for
- * for longest. */
+ * all before it: its hash is made from the hash before, the first one's from the form of the prompt, its
+ * space and its salt (request_set_cache_space). Nothing is compared but hashes: a wrong one would send a
+ * request to a worker that has nothing of it, whose own cache compares ids. The book knows a fixed number of
+ * pieces, and forgets what nobody asked for for longest. */
 
 #include <stdint.h>
 

@@ -16,12 +16,17 @@
 #define MOST_PIECES (1u << 17) /* of all prompts: 8 million tokens, 4.5 MiB */
 
 /* Of what a worker has done lately: beyond, all that was done counts half. */
-#define RECENT_TOKENS (1u << 16)
+#define RECENT_TOKENS (1u << 18)
 
 /* What a worker's cache need not find of what is believed: it keeps whole blocks, and never the last id. */
 #define SLACK_TOKENS 64
 
 _Static_assert(WORKER_MAX <= PREFIXES_MOST_WORKERS, "a bit for each worker");
+
+/* How often a token counts that need not be read; and of what a worker did lately, how much of the mean is
+ * its part: chance alone makes it uneven. */
+#define WORTH          7
+#define UNEVEN_PERCENT 108
 
 /* Of what is brought from the store this part is as if it were read: blocks are copied, a few a step. */
 #define RESTORE_COST 8
@@ -54,38 +59,61 @@ static uint64_t tokens_of(const struct request *request, uint32_t n_pieces)
 
 /* What a worker is likely to have of a prompt, in tokens, and what it is likely to bring from the store. */
 struct expected {
+    uint64_t believed; /* what the book says; `cached` is what of that comes true */
     uint64_t cached, restored;
 };
 
-/* What a worker need not read is worth twice that to it: it is time of this request, and of those that wait
- * behind it. What it has to bring first is worth less, or a prompt would go round instead of staying where it
- * is. What the worker has done lately beyond the least that another has takes half of that off, so that one
- * whose prefixes are asked for more often loses some of them. It takes no more than that: having worked is no
- * reason to leave a worker idle. */
-static uint64_t saved_by(const struct worker *worker, const struct expected *expected, uint64_t least_recent)
+/* What a worker need not read is time of this request, and of all that come behind it wherever it is read
+ * anew. So it is worth several times that: else a pool that is busy moves what it has to workers that are
+ * free for a moment, reads it there again, and is busier for it. What a worker has to bring first is worth
+ * less, or a prompt would go round instead of staying where it is.
+ *
+ * What a worker that is busy has done lately beyond its part is taken off that, twice, so that one whose
+ * prefixes are asked for more often loses some of them. One that has nothing to do loses none: having worked
+ * is no reason to leave it idle. Nor does any while most of the pool is idle. But one that does not keep its
+ * word is no better than another. */
+static uint64_t saved_by(const struct worker *worker, const struct expected *expected, uint64_t part,
+                         bool most_are_idle)
 {
-    uint64_t excess = (worker->recent - least_recent) / 2, saved = 2 * expected->cached;
+    bool keeps_its_word = 2 * expected->cached >= expected->believed;
+    bool spared = keeps_its_word && (most_are_idle || worker->n_requests == 0);
+    uint64_t excess = !spared && worker->recent > part ? 2 * (worker->recent - part) : 0;
+    uint64_t saved = WORTH * expected->cached;
     if (expected->restored > saved)
         saved = expected->restored;
     return saved > excess ? saved - excess : 0;
+}
+
+/* What of the work done lately is a worker's part; beyond it, it had too much. */
+static uint64_t part_of(const struct routing *routing, bool *ret_most_are_idle)
+{
+    uint64_t sum = 0;
+    uint32_t n_busy = 0;
+    for (uint32_t i = 0; i < routing->n_workers; i++) {
+        sum += routing->workers[i].recent;
+        n_busy += routing->workers[i].n_requests > 0;
+    }
+    *ret_most_are_idle = 2 * n_busy < routing->n_workers;
+    return sum / routing->n_workers * UNEVEN_PERCENT / 100;
 }
 
 /* Fills in what each worker is believed to have of the prompt, what that promises, and what it saves. */
 static void look(const struct routing *routing, const struct request *request, uint32_t *ret_pieces,
                  struct expected *ret_expected, uint64_t *ret_saved)
 {
-    uint64_t least = UINT64_MAX;
     prefixes_find(&routing->prefixes, request->pieces, routing->n_workers, ret_pieces);
-    for (uint32_t i = 0; i < routing->n_workers; i++)
-        if (routing->workers[i].recent < least)
-            least = routing->workers[i].recent;
     for (uint32_t i = 0; i < routing->n_workers; i++) {
         const struct worker *worker = &routing->workers[i];
+        struct expected *expected = &ret_expected[i];
         uint64_t restored = hit_estimate_expects(&worker->restored, tokens_of(request, request->n_stored));
-        ret_expected[i].cached = hit_estimate_expects(&worker->cached, tokens_of(request, ret_pieces[i]));
-        ret_expected[i].restored = restored - restored / RESTORE_COST;
-        ret_saved[i] = saved_by(worker, &ret_expected[i], least);
+        expected->believed = tokens_of(request, ret_pieces[i]);
+        expected->cached = hit_estimate_expects(&worker->cached, expected->believed);
+        expected->restored = restored - restored / RESTORE_COST;
     }
+    bool most_are_idle;
+    uint64_t part = part_of(routing, &most_are_idle);
+    for (uint32_t i = 0; i < routing->n_workers; i++)
+        ret_saved[i] = saved_by(&routing->workers[i], &ret_expected[i], part, most_are_idle);
 }
 
 int routing_choose(const struct routing *routing, const struct scheduler_wish *wish, struct request *request,

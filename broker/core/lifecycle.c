@@ -67,6 +67,8 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     assign.assign.deadline_left_ms = milliseconds_left(request, broker->now);
     assign.assign.queue_us = (broker->now - request->arrived_ns) / 1000;
     assign.assign.generation = asked.generate.generation;
+    char space[PROTO_MAX_SPACE_BYTES + 1];
+    request_set_cache_space(request, broker->options.share_prefixes, space, &assign.assign.generation);
     assign.assign.generation.has_seed = true;
     assign.assign.generation.sampling.seed = request->seed;
     sampling_complete(&assign.assign.generation.sampling, request->sampling);
@@ -376,12 +378,14 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
     routing_lost(&broker->routing, worker);
 }
 
-/* Whether another one can go on with what this one has, which serves no more. */
+/* Whether another one can go on with all that this one has, which serves no more: one of a smaller context
+ * could not. */
 static bool has_deputy(const struct broker *broker, const struct worker *worker)
 {
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         const struct worker *other = &broker->workers[i];
-        if (worker_is_serving(other) && memcmp(other->digest, worker->digest, sizeof other->digest) == 0)
+        if (worker_is_serving(other) && other->context >= worker->context &&
+            memcmp(other->digest, worker->digest, sizeof other->digest) == 0)
             return true;
     }
     return false;

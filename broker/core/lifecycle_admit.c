@@ -97,6 +97,8 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     struct bytes model = arrival->generation->model;
     request->key = arrival->session->key;
     request->client = arrival->session->client;
+    request->keyed = arrival->session->key != 0;
+    request->near = arrival->session->near;
     request->tenancy = tenancy_of_arrival(broker, arrival);
     request->embed = arrival->generation->embed;
     request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
@@ -108,7 +110,10 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
         request->model = (struct bytes){(const uint8_t *)request->body.data + at, model.len};
     }
     admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
-    routing_admit(&broker->routing, request, arrival->generation);
+    struct generation generation = *arrival->generation;
+    char space[PROTO_MAX_SPACE_BYTES + 1];
+    request_set_cache_space(request, broker->options.share_prefixes, space, &generation);
+    routing_admit(&broker->routing, request, &generation);
     request->epoch = (struct epoch){broker->supervisor.boot, 0};
     r = admission_entered(&broker->admission, request);
     if (r < 0)

@@ -170,6 +170,8 @@ static int go_on(struct broker *broker, struct recovery *recovery, struct reques
         request->embed = asked.generate.generation.embed;
         request->tenancy = tenancy_of(asked.generate.generation.tenant, request_client(request),
                                       restored->stands_alone, broker->secret);
+        char space[PROTO_MAX_SPACE_BYTES + 1];
+        request_set_cache_space(request, broker->options.share_prefixes, space, &asked.generate.generation);
         routing_admit(&broker->routing, request, &asked.generate.generation);
     }
     int r = admission_entered(&broker->admission, request);
@@ -200,7 +202,6 @@ static void restore_client(const struct broker *broker, struct request *request,
     if (!key)
         return;
     request->key = key->number;
-    memcpy(&request->client, key->bytes, sizeof request->client);
 }
 
 static int restore(struct broker *broker, struct recovery *recovery, const struct found *record)

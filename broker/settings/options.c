@@ -107,6 +107,9 @@ static const struct setting {
     {GROUP_WORKERS, "prefix-store", "MIB",
      "Memory in which workers share the KV blocks of prompts (default none)", SETTING_NUMBER,
      offsetof(struct options, prefix_store), LAUNCH_MAX_PREFIX_STORE, 1},
+    {GROUP_WORKERS, "share-prefixes", NULL,
+     "Let keys and tenants find one another's prompts in the prefix cache (default: each only its own)",
+     SETTING_NUMBER, offsetof(struct options, share_prefixes), 1, 0},
     {GROUP_WORKERS, "threads", "N", "CPU threads of a worker (default: cores/workers)", SETTING_NUMBER,
      offsetof(struct options, threads), LAUNCH_MAX_THREADS, 1},
     {GROUP_WORKERS, "invariant", NULL,
@@ -270,6 +273,7 @@ static int take_setting(void *arg, unsigned line, const char *name, const char *
 struct walk {
     struct options *options;
     bool config_only;
+    bool again;   /* the line was read before: nothing exits */
     bool aliases; /* the line has said one: those of the file do not count */
     int result;
     struct error *err;
@@ -288,7 +292,7 @@ static error_t take_option(int key, char *value, struct argp_state *state)
 {
     struct walk *walk = state->input;
     if (key == ARGP_KEY_END && !walk->config_only && walk->result == 0 && walk->options->model[0] == 0 &&
-        walk->options->config[0])
+        walk->options->config[0] && !walk->again)
         argp_error(state, "no MODEL given, and %s names none", walk->options->config);
     if (key == ARGP_KEY_ARG && state->arg_num > 0)
         argp_error(state, "only one MODEL is allowed; unexpected \"%s\"", value);
@@ -412,7 +416,7 @@ static int serve_demo(struct options *options, struct error *err)
     return set_text("http", OPTIONS_HTTP_AUTO, sizeof options->http, options->http, err);
 }
 
-int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
+static int parse(int argc, char **argv, bool again, struct options *ret_options, struct error *err)
 {
     struct argp_option table[N_SETTINGS + SAMPLING_OPTIONS + N_GROUPS + 2] = {{0}};
     struct sampling_option_texts texts;
@@ -437,7 +441,7 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
                    "what is not given could be");
     for (size_t i = 0; i < SAMPLING_N; i++)
         options.sampling[i] = SAMPLING_LEFT_REAL;
-    struct walk walk = {.options = &options, .config_only = true, .err = err};
+    struct walk walk = {.options = &options, .config_only = true, .again = again, .err = err};
     arguments_parse(&argp, argc, argv, &walk);
     if (walk.result == 0 && options.config[0])
         walk.result =
@@ -445,6 +449,8 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     walk.config_only = false;
     if (walk.result == 0)
         arguments_parse(&argp, argc, argv, &walk);
+    if (walk.result == 0 && options.model[0] == 0 && options.config[0])
+        walk.result = error_set(err, -EINVAL, "%s names no model", options.config);
     if (walk.result == 0 && options.model[0] == 0)
         walk.result = serve_demo(&options, err);
     if (walk.result == 0)
@@ -473,6 +479,49 @@ int options_parse(int argc, char **argv, struct options *ret_options, struct err
     if (walk.result == 0)
         *ret_options = options;
     return walk.result;
+}
+
+int options_parse(int argc, char **argv, struct options *ret_options, struct error *err)
+{
+    return parse(argc, argv, false, ret_options, err);
+}
+
+/* What is bound, opened or taken once, by the supervisor or for as long as clients know the pool. */
+static bool is_fixed(const struct setting *setting)
+{
+    static const char *const names[] = {"device",     "prefix-store", "rundir",    "no-sandbox",
+                                        "tcp",        "public-host",  "curve-key", "client-keys",
+                                        "any-client", "http",         "http-open"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(setting->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool differs(const struct options *a, const struct options *b, const struct setting *setting)
+{
+    const char *x = (const char *)a + setting->offset, *y = (const char *)b + setting->offset;
+    return setting->type == SETTING_TEXT ? strcmp(x, y) != 0 : memcmp(x, y, sizeof(uint32_t)) != 0;
+}
+
+int options_parse_again(int argc, char **argv, const struct options *running, struct options *ret_options,
+                        struct error *err)
+{
+    struct options options;
+    int r = parse(argc, argv, true, &options, err);
+    if (r < 0)
+        return r;
+    if (strcmp(options.model, running->model) != 0)
+        return error_set(err, -EINVAL, "model: it cannot change while the pool runs; start another pool");
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (is_fixed(&settings[i]) && differs(&options, running, &settings[i]))
+            return error_set(err, -EINVAL, "%s: it cannot change while the pool runs", settings[i].name);
+    if (options.workers == 0)
+        options.workers = running->workers;
+    options.owner = running->owner;
+    options.supervision_fd = running->supervision_fd;
+    *ret_options = options;
+    return 0;
 }
 
 /* Whether a number has to be said: 0 stands for "not given" where it is not a value itself. */

@@ -54,10 +54,11 @@ struct options {
     uint32_t cached_blocks;
     bool has_frame_us;
     uint32_t frame_us;
-    uint32_t invariant;                      /* 1: handed to the workers */
-    uint32_t prefix_store;                   /* MiB that they share; 0 = none */
-    uint32_t no_sandbox;                     /* 1: handed to the workers */
-    uint32_t client_requests;                /* of a client that have not ended; 0: no bound of its own */
+    uint32_t invariant;       /* 1: handed to the workers */
+    uint32_t prefix_store;    /* MiB that they share; 0 = none */
+    uint32_t share_prefixes;  /* 1: what one key or tenant has asked is found in the cache for all */
+    uint32_t no_sandbox;      /* 1: handed to the workers */
+    uint32_t client_requests; /* of a client that have not ended; 0: no bound of its own */
     uint32_t client_sessions, client_tokens; /* of a key: open ones; a minute; 0: no bound */
     uint32_t client_subscriptions;           /* of a key */
     uint32_t journal;                        /* MiB */
@@ -72,6 +73,12 @@ struct options {
  * for --help and --usage, with status 2 for a wrong command line. -errno with the reason when the file is bad
  * or a value is out of range. */
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
+
+/* Reads the same line and the file that it names once more, for a pool that runs as `running` says. -errno
+ * with the reason, as options_parse, also for a setting that cannot change while it runs; nothing exits. What
+ * was found out at the start (how many workers, its address) stays where nothing is said. */
+int options_parse_again(int argc, char **argv, const struct options *running, struct options *ret_options,
+                        struct error *err);
 
 /* Adds what options_parse would read the same from, but for what concerns one process only: `owner`,
  * `supervision_fd` and `said_by`. */

@@ -22,7 +22,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define PREFIX_STORE_MAX_SALT 128
+#define PREFIX_STORE_MAX_SALT 176
 
 struct prefix_store;
 

@@ -24,6 +24,7 @@ struct options {
     uint32_t parent;                /* process that started it; it ends with that; 0: none */
     uint32_t listen_fd;             /* socket that listens, inherited; 0: none, one is made */
     uint32_t report_fd;             /* where the parent is told whether it serves; 0: nowhere */
+    bool share_prefixes;            /* keys find one another's prompts in the prefix cache */
     bool open;                      /* anybody who reaches it may use it */
     uint32_t connections;           /* most at once */
     uint32_t address_connections;   /* of one address; 0: no limit; OPTIONS_HALF: half of those */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/number.h"
+#include "gateway/http/keys.h"
 #include "proto/message.h"
 
 #define ARENA_BYTES (64u << 20)
@@ -147,6 +148,19 @@ int parameters_model(void *into, const struct json_row *row, const char *path, j
         return 0;
     parameters->request.model = parameters_keep(parameters, value);
     return parameters->request.model ? 0 : parameters_out_of_memory(refusal);
+}
+
+int parameters_cache_salt(void *into, const struct json_row *row, const char *path, json_t *value,
+                          struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    if (json_string_length(value) == 0 || json_string_length(value) > KEYS_SALT_MOST)
+        return refuse_value(refusal, path, "%s has %zu bytes; 1 to %d are allowed", path,
+                            json_string_length(value), KEYS_SALT_MOST);
+    parameters->request.cache_salt = parameters_keep(parameters, value);
+    return parameters->request.cache_salt ? 0 : parameters_out_of_memory(refusal);
 }
 
 static int take_stop(struct parameters *parameters, const char *path, const json_t *value,

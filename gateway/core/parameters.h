@@ -91,9 +91,17 @@ json_row_take parameters_logit_bias; /* {"15043": -100} */
 json_row_take parameters_n;
 json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
 json_row_take parameters_stream_options;
+json_row_take parameters_cache_salt;
 json_row_take parameters_prompt; /* a text, or an array of token ids */
 json_row_take parameters_said;   /* an enum said at the offset */
 json_row_take parameters_suffix; /* what stands behind the gap that is to be filled in; "": there is none */
+
+/* Rows of every family: what the prefix cache may do with a request. */
+#define PARAMETERS_CACHE_ROWS                                                                                \
+    {"cache_salt", parameters_cache_salt, NULL, 0},                                                          \
+    {                                                                                                        \
+        "cache_prompt", json_in_bool, NULL, offsetof(struct parameters, request.cache_prompt)                \
+    }
 
 /* ---- for takers elsewhere ---- */
 

@@ -326,7 +326,10 @@ static int begin(struct generation *generation, const struct parameters *paramet
                  const struct tool_form *form, struct quern_error *err)
 {
     struct quern_request request = parameters->request;
+    char salt[KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1];
     request.tenant = key_tenant(generation->key);
+    request.cache_salt =
+        key_salt(generation->key, generation->gateway->options.share_prefixes, request.cache_salt, salt);
     generation->has_seed = request.has_seed;
     generation->seed = request.seed;
     for (uint32_t i = 0; i < generation->n; i++) {

@@ -16,7 +16,26 @@
 
 #define FILE_BYTES_MOST (4u << 20)
 
-static int take_bound(struct key *key, const char *word, struct error *err)
+/* The hash of a name, in hexadecimal. */
+static void write_hash(const char *name, char ret_text[33])
+{
+    const struct hash128 hash = hash128(name, strlen(name), 0);
+    snprintf(ret_text, 33, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
+}
+
+static int take_group(struct key *key, const char *name, struct error *err)
+{
+    if (name[0] == 0 || strlen(name) >= sizeof key->name)
+        return error_set(err, -EINVAL, "the name of the group is %s",
+                         name[0] ? "longer than 63 bytes" : "empty");
+    if (key->space[0] == 'g')
+        return error_set(err, -EINVAL, "%s is in one group only", key->name);
+    key->space[0] = 'g';
+    write_hash(name, key->space + 1);
+    return 0;
+}
+
+static int take_word(struct key *key, const char *word, struct error *err)
 {
     const char *value = strchr(word, '=');
     size_t len = value ? (size_t)(value - word) : 0;
@@ -24,7 +43,9 @@ static int take_bound(struct key *key, const char *word, struct error *err)
         return number_read(value + 1, 1, INT64_MAX, &key->most_requests, err);
     if (value && len == 6 && memcmp(word, "tokens", len) == 0)
         return number_read(value + 1, 1, INT64_MAX, &key->most_tokens, err);
-    return error_set(err, -EINVAL, "\"%.40s\" is neither requests=N nor tokens=N", word);
+    if (value && len == 5 && memcmp(word, "group", len) == 0)
+        return take_group(key, value + 1, err);
+    return error_set(err, -EINVAL, "\"%.40s\" is neither requests=N nor tokens=N nor group=NAME", word);
 }
 
 /* The line is zero-terminated and may be changed. What is refused leaves a part of the key behind. */
@@ -34,7 +55,7 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
     char *rest, *name = strtok_r(line, blank, &rest), *secret = strtok_r(NULL, blank, &rest), *word;
     int r = 0;
     if (!secret)
-        return error_set(err, -EINVAL, "expected NAME KEY [requests=N] [tokens=N]");
+        return error_set(err, -EINVAL, "expected NAME KEY [requests=N] [tokens=N] [group=NAME]");
     *ret_key = (struct key){.secret_len = strlen(secret)};
     if (strlen(name) >= sizeof ret_key->name)
         return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);
@@ -43,10 +64,10 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
                          ret_key->secret_len, KEY_BYTES_LEAST, KEY_BYTES_MOST);
     strcpy(ret_key->name, name);
     strcpy(ret_key->secret, secret);
-    const struct hash128 hash = hash128(name, strlen(name), 0);
-    snprintf(ret_key->tenant, sizeof ret_key->tenant, "%016" PRIx64 "%016" PRIx64, hash.high, hash.low);
+    write_hash(name, ret_key->tenant);
+    snprintf(ret_key->space, sizeof ret_key->space, "k%s", ret_key->tenant);
     while (r == 0 && (word = strtok_r(NULL, blank, &rest)))
-        r = take_bound(ret_key, word, err);
+        r = take_word(ret_key, word, err);
     return r;
 }
 
@@ -166,6 +187,16 @@ struct key *keys_find(const struct keys *keys, struct bytes secret)
     }
     explicit_bzero(padded, sizeof padded);
     return found;
+}
+
+const char *key_salt(const struct key *key, bool shared, const char *salt,
+                     char text[KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1])
+{
+    if (!key)
+        return salt;
+    snprintf(text, KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1, "%s%s", shared ? "s" : key->space,
+             salt ? salt : "");
+    return text;
 }
 
 int key_take(struct key *key, uint64_t tokens, struct refusal *refusal)

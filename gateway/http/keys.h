@@ -6,13 +6,14 @@
  *
  * A file has a line for each key:
  *
- *     NAME KEY [requests=N] [tokens=N]
+ *     NAME KEY [requests=N] [tokens=N] [group=NAME]
  *
  * NAME is for the log. The pool divides its turns and shares between names (the `tenant` of a request): keys
  * with the same name are one, also at several gateways. `requests` bounds how many of its requests are
  * answered at a time, until clients have taken the answers, `tokens` how many tokens they may ask for
- * together (max_tokens times n); without them there is no bound. Empty lines and those that begin with # are
- * passed over. */
+ * together (max_tokens times n); without them there is no bound. What requests of a name have sent is found
+ * in the prefix cache for those of the same name only, or for all of the same group. Empty lines and those
+ * that begin with # are passed over. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,9 @@
 #define KEY_BYTES_MOST  256 /* of one key */
 #define KEY_BYTES_LEAST 16  /* a shorter one is guessed */
 
+#define KEYS_SALT_MOST   64 /* bytes of a salt that a request brings */
+#define KEYS_SPACE_BYTES 33
+
 /* Questions for a tokenizer that have no answer yet, and their bytes. The pool accepts so many of one
  * session; a key may have, together with the new question, as many as it leaves free. */
 struct asked {
@@ -37,6 +41,8 @@ struct asked {
 struct key {
     char name[64];
     char tenant[33]; /* told to the pool: a hash of the name, in hexadecimal */
+    char space[KEYS_SPACE_BYTES +
+               1]; /* who shares cached prefixes with it: "k" or "g", and a hash of its name or its group's */
     char secret[KEY_BYTES_MOST + 1];
     size_t secret_len;
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
@@ -73,6 +79,12 @@ static inline const char *key_tenant(const struct key *key)
 {
     return key ? key->tenant : NULL;
 }
+
+/* The salt of a request of a key (NULL: there are no keys) that brings a salt itself (NULL: none), of at most
+ * KEYS_SALT_MOST bytes. Different keys and salts make different ones, but those of a group. `shared`: all
+ * keys are one group. NULL: none. */
+const char *key_salt(const struct key *key, bool shared, const char *salt,
+                     char text[KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1]);
 
 /* Counts a question of so many bytes: 0, or REFUSED with 429 beyond the key's share. Without a key nothing is
  * counted. */

@@ -194,6 +194,8 @@ GOOD = [
     ("register_ok", {"k": "register_ok", "boot": 7, "subscription": SESSION, "heartbeat_ms": 250}),
     ("assign", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "deadline_left_ms": 900, "queue_us": 1500,
                 "prompt": "Once", **FIXED, "seed": 42}),
+    ("assign, of a client with a key", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "cache_space": "c0123t",
+                "prompt": "Once", **FIXED, "seed": 42}),
     ("ack", {"k": "ack", "wseq": 256}),
     ("resend", {"k": "resend", "wseq": 1}),
     ("drain", {"k": "drain"}),

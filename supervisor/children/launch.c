@@ -181,6 +181,8 @@ int launch_gateway(const char *program, const struct options *options, int liste
     command_line_option(&line, "--cors", options->http_cors[0] ? options->http_cors : NULL);
     if (options->http_open)
         command_line_add(&line, "--open");
+    if (options->share_prefixes)
+        command_line_add(&line, "--share-prefixes");
     if (options->http_max_tokens > 0)
         command_line_number(&line, "--max-tokens", options->http_max_tokens);
     if (options->http_body_kb > 0)

@@ -34,6 +34,7 @@ const struct json_row messages_rows[] = {
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},
     {"metadata", take_metadata, NULL, 0},
     {"service_tier", json_in_ignore, NULL, 0},
+    PARAMETERS_CACHE_ROWS,
     {"tools", tools_take_anthropic, NULL, 0},
     {"tool_choice", tool_choice_anthropic, NULL, 0},
     {"thinking", thinking_anthropic, NULL, 0},

@@ -90,6 +90,7 @@ static int take_options(void *into, const struct json_row *row, const char *path
 
 const struct json_row ollama_chat_rows[] = {
     COMMON_ROWS,
+    PARAMETERS_CACHE_ROWS,
     {"messages", conversation_messages, NULL, 0},
     {"tools", tools_take, NULL, 0},
     {0},
@@ -97,6 +98,7 @@ const struct json_row ollama_chat_rows[] = {
 
 const struct json_row ollama_generate_rows[] = {
     COMMON_ROWS,
+    PARAMETERS_CACHE_ROWS,
     {"prompt", parameters_prompt, NULL, 0},
     {"system", conversation_system, NULL, 0},
     {"raw", json_in_bool, NULL, offsetof(struct parameters, raw)},

@@ -48,7 +48,7 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"stream_options", parameters_stream_options, NULL, 0},                                                  \
     {"user", json_in_ignore, NULL, 0},                                                                       \
     {"metadata", json_in_ignore, NULL, 0},                                                                   \
-    {"cache_prompt", json_in_ignore, NULL, 0},                                                               \
+    PARAMETERS_CACHE_ROWS,                                                                                   \
     NEUTRAL_OPENAI_ROWS
 /* clang-format on */
 

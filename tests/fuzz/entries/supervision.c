@@ -109,7 +109,7 @@ static void ask_control(struct control *control, const uint8_t *record, size_t l
         send(fd, record, len, MSG_NOSIGNAL) != (ssize_t)len)
         abort();
     while (control_take(control, &peer)) {
-        if (peer->kind != CONTROL_RELOAD && peer->kind != CONTROL_RELOAD_GATEWAY)
+        if (peer->kind < CONTROL_RELOAD || peer->kind > CONTROL_UNDRAIN)
             abort();
         control_follow(peer);
     }

@@ -12,6 +12,8 @@ void fuzz_seeds(void)
         "# nobody\n\n  \t\nada\tsk-0123456789abcdef\r\n",
         "ada sk-0123456789abcdef\nbob sk-0123456789abcdef\n",
         "ada short\n",
+        "ada sk-0123456789abcdef group=team\nbob sk-fedcba9876543210 group=team requests=1\n",
+        "ada sk-0123456789abcdef group= group=x\n",
         "ada sk-0123456789abcdef requests=18446744073709551616\n",
         "ada sk-0123456789abcdef tokens=-1 requests=\n",
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",

@@ -64,6 +64,10 @@ void fuzz_seeds(void)
     add(1, &request, sizeof request);
     request.kind = CONTROL_RELOAD_GATEWAY;
     add(1, &request, sizeof request);
+    for (uint32_t kind = CONTROL_RELOAD_CONFIG; kind <= CONTROL_UNDRAIN; kind++) {
+        const struct control_numbered_request numbered = {{CONTROL_VERSION, kind}, kind};
+        add(1, &numbered, sizeof numbered);
+    }
     finish();
     add(2, &report, sizeof report);
     report.kind = GATEWAY_FAILS;

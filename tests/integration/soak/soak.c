@@ -8,10 +8,11 @@
  * of its own, sends them again and again, several at a time, and compares every id, byte of text and log
  * probability with those answers, while the parent kills (SIGKILL) or stops (SIGSTOP) a worker, the broker or
  * a client, for a while or until somebody notices, cuts the connections of a client, or has the pool
- * reloaded. Every other client comes by TCP; every fourth one is slow to read. A killed client is replaced;
- * what it had asked for is the pool's to cancel. In the end nothing runs or waits any more. Others come by
- * HTTP (soak_http.h), and gateways are killed and stopped too. With --device null the tokens cost nothing, so
- * that many more requests meet a death than a model could answer.
+ * reloaded, given more workers or fewer, or a worker drained and taken back. Every other client comes by TCP;
+ * every fourth one is slow to read. A killed client is replaced; what it had asked for is the pool's to
+ * cancel. In the end nothing runs or waits any more. Others come by HTTP (soak_http.h), and gateways are
+ * killed and stopped too. With --device null the tokens cost nothing, so that many more requests meet a death
+ * than a model could answer.
  *
  * Memory is watched meanwhile (soak_memory.h): in a run of 90 s or more that of supervisor, broker, workers
  * and gateways must level off. With --calm all of them live from the beginning to the end, as nothing is done
@@ -110,9 +111,15 @@ static void await_reload(struct deeds *deeds, int flags)
     deeds->failed_reloads += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-static void reload(const struct pool *pool, struct deeds *deeds)
+/* Or changes how many workers there are, or takes one out, or all of these back. */
+static void reload(const struct options *options, const struct pool *pool, struct deeds *deeds)
 {
-    char program[4096];
+    char program[4096], number[16];
+    static const char *const verbs[] = {"reload", "reload", "scale", "drain", "undrain"};
+    const char *verb = verbs[rand() % 5];
+    bool scales = strcmp(verb, "scale") == 0;
+    snprintf(number, sizeof number, "%d",
+             scales ? 1 + rand() % (options->workers + 1) : rand() % options->workers);
     await_reload(deeds, WNOHANG);
     if (deeds->reload != 0)
         return;
@@ -121,7 +128,8 @@ static void reload(const struct pool *pool, struct deeds *deeds)
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
-        execl(program, "quern", "reload", "--rundir", pool->rundir, NULL);
+        execl(program, "quern", verb, "--rundir", pool->rundir, strcmp(verb, "reload") != 0 ? number : NULL,
+              NULL);
         _exit(127);
     }
     deeds->reload = pid > 0 ? pid : 0;
@@ -197,7 +205,7 @@ static void disturb(const struct options *options, const struct pool *pool, pid_
     pid_t workers[64], worker, gateway = 0, broker = pool_broker_pid(pool);
     pool_worker_pids(pool, workers, options->workers);
     pool_gateway_pids(pool, &gateway, 1);
-    worker = workers[rand() % options->workers];
+    worker = workers[rand() % options->workers]; /* 0: it was taken out */
     int i = rand() % options->clients, what = rand() % 100;
     if (what < 5 && options->http > 0) {
         kill_gateway(pool, deeds);
@@ -216,7 +224,7 @@ static void disturb(const struct options *options, const struct pool *pool, pid_
     } else if (what < 84) {
         cut_client(i, deeds);
     } else if (what < 93) {
-        reload(pool, deeds);
+        reload(options, pool, deeds);
     } else if (what < 95 && options->seconds >= 30) {
         stop_for_good(what == 93 ? broker : worker, deeds);
     } else {
@@ -276,7 +284,8 @@ static void say_deeds(const struct deeds *deeds)
     const struct soak_http *http = by_http;
     printf(
         "%ld requests, %ld ids; killed: %d brokers, %d workers, %d gateways, %d clients; stopped: %d for a "
-        "while, %d for good; reloads: %d, %d of them failed; clients cut off: %d; moved too often: %ld; "
+        "while, %d for good; reloads, scales and drains: %d, %d of them failed or refused; clients cut off: "
+        "%d; moved too often: %ld; "
         "longest wait for an id: %ld ms\n",
         by_libquern->ended, by_libquern->ids, deeds->killed_brokers, deeds->killed_workers,
         deeds->killed_gateways, deeds->killed_clients, deeds->stopped, deeds->stalled, deeds->reloads,

@@ -68,7 +68,7 @@ KINDS: dict[str, Table] = {
         Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
         Field("on_disconnect", ENUM, help="what happens to the request when the session leaves", names=("cancel", "keep",)),
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
-        Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
+        Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"),
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
@@ -287,6 +287,7 @@ KINDS: dict[str, Table] = {
         Field("queue_us", INT, high=9007199254740992),
         Field("output", IDS, high=524288),
         Field("off", INT, high=9007199254740992),
+        Field("cache_space", NAME, high=40),
         Field("prompt", PROMPT, required=True, always=True),
         Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
@@ -316,7 +317,7 @@ KINDS: dict[str, Table] = {
         Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
         Field("on_disconnect", ENUM, help="what happens to the request when the session leaves", names=("cancel", "keep",)),
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
-        Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only"),
+        Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"),
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
@@ -395,7 +396,7 @@ class Parameters(TypedDict, total=False):
     keep_s: int
     """0: ends with the session; else lives so many seconds without it"""
     cache_salt: str
-    """cached prefixes are shared with requests of the same salt only"""
+    """cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"""
     cache_prompt: bool
     """false: neither look up nor keep the prompt in the prefix cache"""
     tenant: str

@@ -4,6 +4,7 @@
 #include "broker/books/request.h"
 #include "tests/unit/run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char body[] = "what was asked";
@@ -90,6 +91,43 @@ START_TEST(a_tenant_is_one_for_all_who_may_name_it_alone_and_else_its_clients_ow
 }
 END_TEST
 
+/* Space and salt of what such a request asks for, as one text. */
+static const char *scope(const struct request *request, const char *tenant, const char *salt, bool shared)
+{
+    static char texts[16][200];
+    static unsigned n;
+    char space[PROTO_MAX_SPACE_BYTES + 1], *text = texts[n++ % 16];
+    struct generation generation = {.tenant = bytes_of_string(tenant), .cache_salt = bytes_of_string(salt)};
+    request_set_cache_space(request, shared, space, &generation);
+    ck_assert_uint_le(generation.cache_space.len, PROTO_MAX_SPACE_BYTES);
+    snprintf(text, sizeof texts[0], "%.*s/%.*s", (int)generation.cache_space.len,
+             (const char *)generation.cache_space.data, (int)generation.cache_salt.len,
+             (const char *)generation.cache_salt.data);
+    return text;
+}
+
+START_TEST(who_must_not_share_prefixes_has_another_space_or_salt)
+{
+    const struct request near = {.near = true}, far = {.near = false}, ann = {.keyed = true, .client = {{1}}},
+                         bob = {.keyed = true, .client = {{2}}};
+    const char *const apart[] = {
+        scope(&near, "", "", false), scope(&near, "x", "", false), scope(&near, "", "x", false),
+        scope(&far, "x", "", false), scope(&far, "", "x", false),  scope(&ann, "", "", false),
+        scope(&bob, "", "", false),  scope(&ann, "x", "", false),  scope(&ann, "", "x", false),
+        scope(&bob, "", "x", false), scope(&near, "y", "", false), scope(&near, "", "tx", false)};
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+        for (size_t j = 0; j < i; j++)
+            ck_assert_str_ne(apart[i], apart[j]);
+    /* Without keys, salts and tenants there is one space; a salt is stronger than a tenant; sharing ends all
+     * but salts. */
+    ck_assert_str_eq(scope(&near, "", "", false), scope(&far, "", "", false));
+    ck_assert_str_eq(scope(&near, "x", "s", false), scope(&near, "y", "s", false));
+    ck_assert_str_eq(scope(&ann, "x", "", true), scope(&far, "", "", true));
+    ck_assert_str_eq(scope(&ann, "x", "s", true), scope(&near, "", "s", true));
+    ck_assert_str_ne(scope(&ann, "x", "s", true), scope(&ann, "x", "", true));
+}
+END_TEST
+
 START_TEST(turns_are_the_tenants_if_it_stands_alone_and_else_the_clients)
 {
     struct request request = {.home.session = {{1}}, .tenancy = {{{5}}, true, true}};
@@ -124,6 +162,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_one_that_ended_the_hash_is_all_there_is);
     tcase_add_test(tests, its_kind_is_what_a_worker_must_have_for_it);
     tcase_add_test(tests, it_counts_for_its_key_or_else_for_its_session);
+    tcase_add_test(tests, who_must_not_share_prefixes_has_another_space_or_salt);
     tcase_add_test(tests, a_tenant_is_one_for_all_who_may_name_it_alone_and_else_its_clients_own);
     tcase_add_test(tests, turns_are_the_tenants_if_it_stands_alone_and_else_the_clients);
     tcase_add_test(tests, every_state_has_a_name);

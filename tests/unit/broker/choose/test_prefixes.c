@@ -120,6 +120,11 @@ START_TEST(what_is_not_read_alike_is_not_the_same)
         (struct prompt){.form = PROMPT_IDS, .ids = {(const int32_t *)(const void *)text, sizeof text / 4}};
     ck_assert_uint_eq(shared(cut(plain), cut(plain)), 4);
     ck_assert_uint_eq(shared(cut(plain), cut(salted)), 0);
+    struct generation other_space = salted;
+    other_space.cache_space = BYTES_LITERAL("c");
+    ck_assert_uint_eq(shared(cut(salted), cut(other_space)), 0);
+    other_space.cache_salt = (struct bytes){"", 0};
+    ck_assert_uint_eq(shared(cut(plain), cut(other_space)), 0);
     ck_assert_uint_eq(shared(cut(plain), cut(special)), 0);
     ck_assert_uint_eq(shared(cut(plain), cut(other)), 0);
     ck_assert_uint_eq(shared(cut(special), cut(other)), 0);

@@ -46,6 +46,38 @@ START_TEST(the_same_prompt_goes_where_it_was_read)
 }
 END_TEST
 
+/* However much it has done lately: the second question about a document goes where the first one was read. */
+START_TEST(a_free_worker_that_has_the_prompt_is_chosen_whatever_it_did_lately)
+{
+    struct request request, other, busy[N - 1];
+    struct worker *first = send(&request, prompt, 2000);
+    finish(&request, 0);
+    for (int32_t i = 0; i < 100; i++) { /* the same worker does much, and nobody else anything */
+        uint64_t recent = first->recent;
+        first->recent = 0;
+        static int32_t another[2000];
+        another[0] = i + 1;
+        send(&other, another, 2000);
+        finish(&other, 0);
+        first->recent = recent + 4000;
+        ck_assert_ptr_eq(send(&request, prompt, 2000), first);
+        finish(&request, 1984);
+    }
+    /* The others being busy, too, or having a part of it. */
+    for (int i = 0; i < N - 1; i++) {
+        first->n_requests++; /* keeps them off it */
+        first->load += 1 << 20;
+        ck_assert_ptr_ne(send(&busy[i], prompt, 1024), first);
+        first->load -= 1 << 20;
+        first->n_requests--;
+    }
+    ck_assert_ptr_eq(send(&request, prompt, 2000), first);
+    finish(&request, 1984);
+    for (int i = 0; i < N - 1; i++)
+        finish(&busy[i], 0);
+}
+END_TEST
+
 START_TEST(many_that_come_at_once_with_one_prompt_are_read_once)
 {
     struct request requests[16];
@@ -63,13 +95,13 @@ START_TEST(a_worker_with_too_much_to_do_lets_its_prefix_be_read_elsewhere)
     struct request requests[ALL];
     unsigned got[N] = {0};
     for (int i = 0; i < ALL; i++)
-        got[send(&requests[i], prompt, 2000)->index]++;
+        got[send(&requests[i], prompt, 256)->index]++;
     for (int i = 0; i < N; i++) {
         ck_assert_uint_gt(got[i], ALL / N / 2);
         ck_assert_uint_lt(got[i], ALL / N * 2);
     }
     for (int i = 0; i < ALL; i++)
-        finish(&requests[i], i < N ? 0 : 1984);
+        finish(&requests[i], i < N ? 0 : 256);
 }
 END_TEST
 
@@ -326,6 +358,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, the_same_prompt_goes_where_it_was_read);
+    tcase_add_test(tests, a_free_worker_that_has_the_prompt_is_chosen_whatever_it_did_lately);
     tcase_add_test(tests, many_that_come_at_once_with_one_prompt_are_read_once);
     tcase_add_test(tests, a_worker_with_too_much_to_do_lets_its_prefix_be_read_elsewhere);
     tcase_add_test(tests, prompts_that_nobody_had_are_spread);

@@ -168,6 +168,9 @@ START_TEST(a_worker_that_ends_hands_over_once_somebody_can_go_on)
     inside_pass(10 * S);
     expect_relief(false);
     broker->workers[1].digest[0]--;
+    broker->workers[1].context = broker->workers[0].context - 1; /* what runs may not fit there */
+    expect_relief(false);
+    broker->workers[1].context = broker->workers[0].context;
     broker->workers[1].state = WORKER_LOADING;
     expect_relief(false);
     broker->workers[1].state = WORKER_READY;

@@ -132,6 +132,7 @@ static struct request *admit(uint8_t name, size_t bytes)
     generate.generate.generation.model = bytes_of_string(model);
     generate.generate.generation.tenant = tenant;
     request->tenancy = tenancy_of(tenant, &request->home.session, near, broker->secret);
+    request->near = near;
 
     struct buffer body = encoded(&generate);
     ck_assert_int_eq(record_make(broker->journal.vault, request, body.data, body.len), 0);
@@ -349,6 +350,25 @@ START_TEST(what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_
 }
 END_TEST
 
+START_TEST(a_request_keeps_whose_prefixes_it_shares)
+{
+    static const uint8_t key[CLIENT_KEY_BYTES] = {9, 8, 7};
+    struct request *one = admit(1, 100);
+    ck_assert(!one->near && !one->keyed);
+    near = true;
+    admit(2, 100);
+    near = false;
+    client_key = key; /* of a client that is gone: the next broker knows no such key */
+    admit(3, 100);
+    client_key = NULL;
+    take_over();
+    ck_assert(!found(1)->near && !found(1)->keyed);
+    ck_assert(found(2)->near && !found(2)->keyed);
+    ck_assert(!found(3)->near && found(3)->keyed && found(3)->key == 0);
+    ck_assert_mem_eq(&found(3)->client, key, sizeof found(3)->client);
+}
+END_TEST
+
 START_TEST(a_request_counts_for_its_tenant_again)
 {
     const uint64_t secret = 77; /* of the next broker: each has its own */
@@ -393,6 +413,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_a_record_that_was_caught_on_its_move_one_is_left);
     tcase_add_test(tests, twins_stand_in_nobodys_way);
     tcase_add_test(tests, a_request_counts_for_its_clients_key_again);
+    tcase_add_test(tests, a_request_keeps_whose_prefixes_it_shares);
     tcase_add_test(tests, a_request_counts_for_its_tenant_again);
     tcase_add_test(tests, of_a_key_that_was_taken_away_a_request_counts_for_its_session);
     tcase_add_test(tests, what_waits_for_a_real_model_is_told_from_made_up_names_once_a_worker_has_come);

@@ -47,8 +47,9 @@ START_TEST(what_is_written_reads_the_same)
                            "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
                            "--cached-blocks", "0", "--kv-type=q8_0", "--cublas=auto", "--prefix-store", "64",
                            "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
-                           "--http-open", "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4",
-                           "--owner", "7", "--supervision-fd", "9", "--said-by", "x y", "--", "-odd name"),
+                           "--http-open", "--share-prefixes", "--http-cors=*", "--http-max-tokens=3",
+                           "--http-body-kb=4", "--owner", "7", "--supervision-fd", "9", "--said-by", "x y",
+                           "--", "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -64,6 +65,7 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_str_eq(again.aliases[0], "-x");
     ck_assert_str_eq(again.aliases[1], "two words");
     ck_assert_uint_eq(again.http_open, 1);
+    ck_assert_uint_eq(again.share_prefixes, 1);
     ck_assert_uint_eq(again.http_max_tokens, 3);
     ck_assert_uint_eq(again.prefix_store, 64);
     ck_assert_uint_eq(again.drain_seconds, 0);
@@ -183,6 +185,62 @@ START_TEST(the_command_line_wins_over_the_file)
     fclose(file);
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "unknown setting"));
+    rundir_remove(rundir);
+}
+END_TEST
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+}
+
+/* For a pool that runs: nothing exits, and what cannot change is named. */
+START_TEST(settings_are_read_again_as_a_whole_or_not_at_all)
+{
+    char rundir[RUNDIR_PATH_MAX + 1], path[RUNDIR_PATH_MAX + 8];
+    struct options running, next;
+    struct error err = {{0}};
+    ck_assert_int_eq(rundir_temporary(rundir, NULL), 0);
+    snprintf(path, sizeof path, "%s/conf", rundir);
+    char *line[] = {"quern-broker", "--slots", "5", "--owner", "7", "--config", path, NULL};
+    write_file(path, "model = m.gguf\nctx = 512\nhttp = auto\n");
+    ck_assert_int_eq(options_parse(7, line, &running, &err), 0);
+    running.workers = 3; /* as many devices were found */
+
+    write_file(path, "model = m.gguf\nctx = 256\nslots = 9\nhttp = auto\nkv-type = q8_0\njournal = 64\n");
+    ck_assert_int_eq(options_parse_again(7, line, &running, &next, &err), 0);
+    ck_assert_uint_eq(next.context, 256);
+    ck_assert_uint_eq(next.slots, 5); /* the line still wins */
+    ck_assert_uint_eq(next.workers, 3);
+    ck_assert_uint_eq(next.journal, 64);
+    ck_assert_uint_eq(next.owner, 7);
+    ck_assert_str_eq(next.kv_type, "q8_0");
+    write_file(path, "model = m.gguf\nworkers = 2\nhttp = auto\n");
+    ck_assert_int_eq(options_parse_again(7, line, &running, &next, &err), 0);
+    ck_assert_uint_eq(next.workers, 2);
+    ck_assert_uint_eq(next.context, 0); /* what a line said that is gone is the default again */
+
+    static const char *const wrong[][2] = {
+        {"ctx = 256\nhttp = auto\n", "names no model"},
+        {"model = n.gguf\nhttp = auto\n", "model: it cannot change"},
+        {"model = m.gguf\n", "http: it cannot change"},
+        {"model = m.gguf\nhttp = auto\ndevice = cpu\n", "device: it cannot change"},
+        {"model = m.gguf\nhttp = auto\ntcp = 127.0.0.1:1\n", "tcp: it cannot change"},
+        {"model = m.gguf\nhttp = auto\nprefix-store = 1\n", "prefix-store: it cannot change"},
+        {"model = m.gguf\nhttp = auto\nrundir = /tmp/other\n", "rundir: it cannot change"},
+        {"model = m.gguf\nhttp = auto\nctx = 256\nbogus = 1\n", "conf:4: unknown setting"},
+        {"model = m.gguf\nhttp = auto\nworkers = 0\n", "conf:3: workers: "},
+        {"model = m.gguf\nhttp = auto\nhttp-tls-key = x\n", "given together"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const struct options before = next;
+        write_file(path, wrong[i][0]);
+        ck_assert_int_lt(options_parse_again(7, line, &running, &next, &err), 0);
+        ck_assert_msg(strstr(err.text, wrong[i][1]) != NULL, "%s", err.text);
+        ck_assert_mem_eq(&before, &next, sizeof next);
+    }
     rundir_remove(rundir);
 }
 END_TEST
@@ -381,6 +439,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, numbers_out_of_range_are_named);
     tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);
+    tcase_add_test(tests, settings_are_read_again_as_a_whole_or_not_at_all);
     tcase_add_test(tests, a_public_host_is_a_name_or_an_address_of_a_pool_on_tcp);
     tcase_add_test(tests, a_setting_that_a_file_gives_twice_is_refused_with_both_lines);
     tcase_add_test(tests, what_bears_on_http_takes_http);

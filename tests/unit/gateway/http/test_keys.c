@@ -56,6 +56,8 @@ START_TEST(a_line_that_makes_no_sense_is_named)
         {"ada " ONE " requests=0\n", "file:1: "},
         {"ada " ONE " requests=-1\n", "file:1: "},
         {"ada " ONE " tokens=many\n", "file:1: "},
+        {"ada " ONE " group=\n", "file:1: the name of the group is empty"},
+        {"ada " ONE " group=a group=b\n", "file:1: ada is in one group only"},
         {"ada " ONE " money=1\n", "file:1: \"money=1\" is neither"},
         {"a-name-that-has-more-bytes-than-sixty-three-which-is-what-a-log-can-bear " ONE, "file:1: the name"},
     };
@@ -104,6 +106,35 @@ START_TEST(keys_of_one_name_are_one_tenant_at_every_gateway)
     ck_assert_int_eq(parse("bob " ONE), 0); /* in another file, with another key */
     ck_assert_str_eq(key_tenant(&keys.list[0]), tenant);
     ck_assert_ptr_null(key_tenant(NULL));
+}
+END_TEST
+
+static const char *salt_of(size_t i, bool shared, const char *salt)
+{
+    static char texts[8][KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1];
+    static unsigned n;
+    return key_salt(&keys.list[i], shared, salt, texts[n++ % 8]);
+}
+
+START_TEST(names_have_salts_of_their_own_and_groups_have_one)
+{
+    ck_assert_int_eq(parse("ada " ONE "\nbob " TWO "\nada 0123456789abcdeh\n"
+                           "cy 0123456789abcdei group=ada requests=1\ndi 0123456789abcdej group=ada\n"),
+                     0);
+    ck_assert_str_eq(salt_of(0, false, NULL), salt_of(2, false, NULL));
+    ck_assert_str_ne(salt_of(0, false, NULL), salt_of(1, false, NULL));
+    ck_assert_str_ne(salt_of(0, false, NULL), salt_of(3, false, NULL)); /* a group is no name */
+    ck_assert_str_eq(salt_of(3, false, NULL), salt_of(4, false, NULL));
+    ck_assert_str_eq(salt_of(3, false, "x"), salt_of(4, false, "x"));
+    ck_assert_str_ne(salt_of(3, false, "x"), salt_of(4, false, NULL));
+    ck_assert_str_eq(salt_of(0, true, NULL), salt_of(1, true, NULL));
+    ck_assert_str_ne(salt_of(0, true, NULL), salt_of(1, true, "x"));
+    char longest[KEYS_SALT_MOST + 1], text[KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1];
+    memset(longest, 's', KEYS_SALT_MOST);
+    longest[KEYS_SALT_MOST] = 0;
+    ck_assert_uint_eq(strlen(salt_of(0, false, longest)), KEYS_SPACE_BYTES + KEYS_SALT_MOST);
+    ck_assert_ptr_eq(key_salt(NULL, false, longest, text), longest);
+    ck_assert_ptr_null(key_salt(NULL, true, NULL, text));
 }
 END_TEST
 
@@ -198,6 +229,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_key_is_found_and_nothing_else);
     tcase_add_test(tests, a_line_that_makes_no_sense_is_named);
     tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
+    tcase_add_test(tests, names_have_salts_of_their_own_and_groups_have_one);
     tcase_add_test(tests, keys_of_one_name_are_one_tenant_at_every_gateway);
     tcase_add_test(tests, a_key_with_many_questions_leaves_room_for_those_of_others);
     tcase_add_test(tests, a_file_that_everybody_can_read_is_refused);

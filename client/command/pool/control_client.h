@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_POOL_CONTROL_CLIENT_H
+#define CLIENT_COMMAND_POOL_CONTROL_CLIENT_H
+
+/* The control socket of a pool on this machine (proto/control.h), as its owner uses it. */
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "proto/control.h"
+
+/* Asks the pool of a run directory (NULL: the default one) for something, and waits until it is done, while
+ * each step is told on stderr. `number` goes with the kinds that have one. 0, or -errno with the reason: no
+ * pool runs there, it has refused, or failed, or does not answer. */
+int control_ask(const char *rundir, enum control_kind kind, uint32_t number, struct error *err);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* quern scale, drain and undrain: change which workers a running pool has, and wait until it has them. */
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command/pool/control_client.h"
+#include "client/command/verbs.h"
+#include "common/number.h"
+#include "common/program/arguments.h"
+#include "proto/supervision.h"
+
+enum { KEY_RUNDIR = 1000 };
+
+struct wish {
+    const char *rundir; /* NULL: the default one */
+    enum control_kind kind;
+    const char *what; /* the argument's name */
+    bool has_number;
+    uint32_t number;
+};
+
+/* "1" or "worker-1"; or how many workers there are to be. */
+static void take_number(struct wish *wish, const char *text, struct argp_state *state)
+{
+    static const char prefix[] = "worker-";
+    struct error err;
+    bool scale = wish->kind == CONTROL_SCALE;
+    if (!scale && strncmp(text, prefix, sizeof prefix - 1) == 0)
+        text += sizeof prefix - 1;
+    if (wish->has_number)
+        argp_error(state, "unexpected argument \"%s\"", text);
+    if (number_read_u32(text, scale, scale ? SUPERVISION_PLACES_MAX : SUPERVISION_PLACES_MAX - 1,
+                        &wish->number, &err) < 0)
+        argp_error(state, "%s: %s", wish->what, err.text);
+    wish->has_number = true;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct wish *wish = state->input;
+    if (key == ARGP_KEY_ARG)
+        take_number(wish, arg, state);
+    else if (key == ARGP_KEY_END && !wish->has_number)
+        argp_error(state, "no %s given", wish->what);
+    else if (key == KEY_RUNDIR && !*arg)
+        argp_error(state, "DIR is empty");
+    else if (key == KEY_RUNDIR)
+        wish->rundir = arg;
+    else if (key != ARGP_KEY_END)
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+static int ask(int argc, char **argv, enum control_kind kind, const char *what, const char *doc)
+{
+    static const struct argp_option options[] = {
+        {"rundir", KEY_RUNDIR, "DIR", 0,
+         "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
+        {0}};
+    const struct argp argp = {.options = options, .parser = parse, .args_doc = what, .doc = doc};
+    struct wish wish = {.kind = kind, .what = what};
+    struct error err = {0};
+    arguments_parse(&argp, argc, argv, &wish);
+    int r = control_ask(wish.rundir, wish.kind, wish.number, &err);
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+}
+
+int verb_scale(int argc, char **argv)
+{
+    return ask(
+        argc, argv, CONTROL_SCALE, "N",
+        "Gives a running pool N workers. No request is lost: workers that are too many, those with the "
+        "highest numbers, hand over what they run to the others and end.\vThe broker is replaced on the "
+        "way, which no client notices. Workers that stay keep their threads and their memory; a reload "
+        "divides both anew.");
+}
+
+int verb_drain(int argc, char **argv)
+{
+    return ask(
+        argc, argv, CONTROL_DRAIN, "WORKER",
+        "Takes a worker out of a running pool: it hands over what it runs to the others and ends, and none "
+        "is started in its place, so that its GPU, for example, can be worked on.\vWORKER is worker-1, or "
+        "1. The last one that serves cannot be drained.");
+}
+
+int verb_undrain(int argc, char **argv)
+{
+    return ask(
+        argc, argv, CONTROL_UNDRAIN, "WORKER",
+        "Starts a worker that was drained again, and waits until it serves.\vWORKER is worker-1, or 1.");
+}

@@ -303,7 +303,7 @@ START_TEST(an_error_is_a_line_of_the_command_and_not_of_a_log)
         {"QUERN_PLUGINS=/nowhere $Q/quern logits \"$MODEL\" --tokens 1 --device emu --out -", 1,
          "quern: no device \"emu\": quern-emu.so not found in /nowhere\n"},
         {"$Q/quern run --model \"$MODEL\"", 1, "quern: the prompt is empty\n"},
-        {"$Q/quern run --connect nowhere x", 1, "quern: nowhere is no endpoint"},
+        {"$Q/quern run --connect nowhere x", 1, "quern: nowhere is not an endpoint"},
         {"$Q/quern run --connect http://nowhere x", 1, "quern: http://nowhere is not an endpoint"},
         {"$Q/quern chat --model \"$MODEL\"", 1, "quern: the model has no chat template; "},
         {"$Q/quern run --model \"$MODEL\" -n 1000000 x", 1, "quern: too_long: "},

@@ -46,7 +46,7 @@ class Forms(Base):
         for given, param in (([5, 2**31 - 1], "input[1]"), ([[5], [5, 2**31 - 1]], "input[1][1]")):
             status, _, answer = self.gateway.post("/v1/embeddings", input=given)
             self.assertEqual((status, answer["error"]["param"]), (400, param))
-            self.assertTrue(answer["error"]["message"].startswith(param + " is 2147483647"), answer)
+            self.assertTrue(answer["error"]["message"].startswith(param + ": id 2147483647 is outside"), answer)
 
 
 class Small(Base):

@@ -106,27 +106,28 @@ START_TEST(tools_and_calls_reach_the_template)
          .tool_call_id = BYTES_LITERAL("x")}};
     struct ids ids = {0};
     struct error err = {0};
-    ck_assert_int_eq(
-        chat_template_encode(t, tokenizer,
-                             &(struct chat_conversation){turns, 2, BYTES_LITERAL("[{\"name\": \"<s>\"}]")},
-                             SIZE_MAX, &ids, &err),
-        0);
+    ck_assert_int_eq(chat_template_encode(
+                         t, tokenizer,
+                         &(struct chat_conversation){turns, 2, BYTES_LITERAL("[{\"name\": \"<s>\"}]"), false},
+                         SIZE_MAX, &ids, &err),
+                     0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s>[{\"name\": \"<s>\"}]|assistant None rain Ulm</s>|tool no x rain");
     ck_assert_uint_eq(count(&ids, BOS), 1); /* what a client spells is text */
     ids.len = 0;
-    ck_assert_int_eq(chat_template_encode(t, tokenizer,
-                                          &(struct chat_conversation){turns + 1, 1, BYTES_LITERAL("[]")},
-                                          SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(
+                         t, tokenizer, &(struct chat_conversation){turns + 1, 1, BYTES_LITERAL("[]"), false},
+                         SIZE_MAX, &ids, &err),
                      0);
     ck_assert_ptr_nonnull(strstr(spelled(tokenizer, &ids), "none"));
     static const char *const wrong[] = {"{", "{}", "[1]", "[{\"a\": 1, \"a\": 2}]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct chat_turn turn = turns[0];
-        ck_assert_int_eq(chat_template_encode(
-                             t, tokenizer, &(struct chat_conversation){turns, 2, bytes_of_string(wrong[i])},
-                             SIZE_MAX, &ids, &err),
-                         -EINVAL);
+        ck_assert_int_eq(
+            chat_template_encode(t, tokenizer,
+                                 &(struct chat_conversation){turns, 2, bytes_of_string(wrong[i]), false},
+                                 SIZE_MAX, &ids, &err),
+            -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, "tools"));
         turn.tool_calls = bytes_of_string(wrong[i]);
         ck_assert_int_eq(chat_template_encode(t, tokenizer,
@@ -165,7 +166,8 @@ START_TEST(a_turn_that_only_calls_has_no_content_or_an_empty_text)
         struct chat_template *t = compile(cases[i].template);
         struct ids ids = {0};
         struct error err = {0};
-        int r = chat_template_encode(t, tokenizer, &(struct chat_conversation){turns, 2, BYTES_LITERAL("")},
+        int r = chat_template_encode(t, tokenizer,
+                                     &(struct chat_conversation){turns, 2, BYTES_LITERAL(""), false},
                                      SIZE_MAX, &ids, &err);
         ck_assert_msg(r == 0, "%s", err.text);
         ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);

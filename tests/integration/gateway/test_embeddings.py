@@ -181,7 +181,7 @@ class Unread(Base):
             connection = self.unread()
             status, headers, answer = self.embed(self.ADA, "a")
             self.assertEqual((status, headers["Retry-After"]), (429, "1"), answer)
-            self.assertIn("of this key", answer["error"]["message"])
+            self.assertIn("this key", answer["error"]["message"])
             status, headers, answer = self.embed(self.BOB, "a")
             self.assertEqual((status, headers["Retry-After"]), (429, "1"), answer)
             self.assertIn("waiting to be read", answer["error"]["message"])

@@ -184,7 +184,7 @@ class Forms:
                 ({"tools": [tool("odd", unique, strict=True)]}, '"uniqueItems" is not supported'),
                 ({"tools": [tool("odd", {"type": "array"})], "tool_choice": "required"}, 'tools[0]: the schema of "odd"'),
                 ({"tools": TOOLS, "tool_choice": "required", "regex": "a+"}, "not supported together with a grammar"),
-                ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "no"}}}, 'called "no"'),
+                ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "no"}}}, 'is named "no"'),
                 ({"tool_choice": "required"}, "the request has no tools")):
             status, _, answer = self.gateway.post("/v1/chat/completions", **ASK, **fields)
             self.assertEqual(status, 400, answer)

@@ -181,7 +181,8 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
         if (prompt->text.len > encoder->most_bytes)
             return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %s; at most %s fit",
                           amount_of_bytes(prompt->text.len).text, amount_of_bytes(encoder->most_bytes).text);
-        unsigned flags = TOKENIZER_ADD_SPECIAL | (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0);
+        unsigned flags =
+            TOKENIZER_ADD_SPECIAL | TOKENIZER_ADD_ONCE | (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0);
         if (!encode_text(encoder, prompt->text, flags, ret_ids, ret_refusal))
             return false;
     }

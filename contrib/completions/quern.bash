@@ -18,10 +18,10 @@ _quern_words() # PROGRAM VERB KIND
 {
     case $3 in
     --device) _quern_listed "$1" serve '--device=D' '\(default' ;;
-    --kv-type) _quern_listed "$1" serve 'values are kept in:' '\(default' ;;
+    --kv-type) _quern_listed "$1" serve 'of keys and values:' '\(default' ;;
     SHAPE) _quern_listed "$1" synth 'SHAPE:' 'TYPE:' ;;
     TYPE) _quern_listed "$1" synth 'TYPE:' '' ;;
-    --quantize | *) _quern_listed "$1" quantize 'TYPE:' '_M spends' | tr -d . ;;
+    --quantize | *) _quern_listed "$1" quantize 'TYPE:' '_M uses' | tr -d . ;;
     esac
 }
 

@@ -36,7 +36,7 @@ START_TEST(a_benchmark_of_batches_measures_each_number_of_sequences)
     static const struct {
         const char *list, *said;
     } cases[] = {{"0", "0 is out of range 1..256"},
-                 {"1,257", "\"257\" is not a number"},
+                 {"1,257", "257 is out of range 1..256"},
                  {",", "has no number"},
                  {"2,x", "\"x\" is not a number"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -260,6 +260,8 @@ START_TEST(text_on_stdin_becomes_ids_on_one_line)
     ck_assert_int_eq(tokenize("<s>", 3, "--special"), 0);
     ck_assert_str_eq(out, "1 1\n");
     ck_assert_int_eq(tokenize("<s>", 3, NULL), 0);
+    ck_assert_str_eq(out, "1\n");
+    ck_assert_int_eq(tokenize("<s>", 3, "--no-parse-special"), 0);
     ck_assert_ptr_ne(strchr(out, ' '), strrchr(out, ' ')); /* spelled out */
     ck_assert_int_eq(tokenize("\xff", 1, NULL), 1);
     ck_assert_str_eq(out, "");

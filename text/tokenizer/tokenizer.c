@@ -361,7 +361,7 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
     int r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text,
                            flags & TOKENIZER_PARSE_SPECIAL, from_user, &fragments);
     if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_bos &&
-        !stands_there(&fragments, false, tokenizer->bos))
+        !(flags & TOKENIZER_ADD_ONCE && stands_there(&fragments, false, tokenizer->bos)))
         r = ids_push(ret_ids, tokenizer->bos);
     bool after_special = true; /* the start of the text counts as one: a space goes before what follows */
     for (size_t i = 0; r == 0 && i < fragments.n; i++) {
@@ -381,7 +381,7 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
         after_special = f.id >= 0;
     }
     if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_eos &&
-        !stands_there(&fragments, true, tokenizer->eos))
+        !(flags & TOKENIZER_ADD_ONCE && stands_there(&fragments, true, tokenizer->eos)))
         r = ids_push(ret_ids, tokenizer->eos);
     if (r < 0)
         ret_ids->len = n_before;

@@ -30,11 +30,12 @@ enum token_type {
 };
 
 enum tokenizer_flags {
-    /* BOS and EOS as the file says (add_bos_token, add_eos_token), else as its kind has it; not where the
-     * text begins, or ends, with that token already, parsed as such. */
+    /* Add BOS and EOS, as the file says. */
     TOKENIZER_ADD_SPECIAL = 1,
     /* Parse control tokens in the text. */
-    TOKENIZER_PARSE_SPECIAL = 2
+    TOKENIZER_PARSE_SPECIAL = 2,
+    /* With both: do not add a BOS or EOS that the text has in that place already. */
+    TOKENIZER_ADD_ONCE = 4
 };
 
 #define TOKENIZER_NONE (-1) /* an id that the vocabulary does not have */

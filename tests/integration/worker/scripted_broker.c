@@ -305,6 +305,10 @@ struct message assignment(uint8_t id, uint32_t n_prompt, uint32_t max_tokens)
     message.assign.generation.max_tokens = max_tokens;
     message.assign.generation.has_seed = true;
     message.assign.generation.sampling.seed = 42;
+    message.assign.generation.sampling.temperature = 0.8f;
+    message.assign.generation.sampling.top_k = 40;
+    message.assign.generation.sampling.top_p = 0.95f;
+    message.assign.generation.sampling.min_p = 0.05f;
     return message;
 }
 

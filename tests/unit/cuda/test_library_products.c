@@ -283,7 +283,7 @@ START_TEST(invariance_and_few_rows_do_not_go_with_it)
     model = make_model(&small_shape, "Q8_0");
     config = config_of(ROWS);
     config.invariant = true;
-    check_refused(&config, "not on an invariant device");
+    check_refused(&config, "not available on an invariant device");
     config = config_of(64);
     check_refused(&config, "steps of at least 65 rows; 64 were requested");
     model_free(model);

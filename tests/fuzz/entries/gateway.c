@@ -24,6 +24,12 @@
             abort();                                                                                         \
     } while (0)
 
+/* A parameter that the pool fills in. */
+static bool is_left(double value)
+{
+    return memcmp(&value, &(double){QUERN_LEFT}, sizeof value) == 0;
+}
+
 static size_t read_all(const struct quern_request *request)
 {
     size_t sum = request->text ? strlen(request->text) : 0;
@@ -71,7 +77,8 @@ static void try(const struct json_row *rows, struct bytes body)
     if (parameters_read(&parameters, rows, body, &refusal) == 0 &&
         parameters_finish(&parameters, "prompt", &refusal) == 0) {
         const struct quern_request *request = &parameters.request;
-        REQUIRE(request->temperature >= 0 && request->top_p >= 0 && request->top_p <= 1);
+        REQUIRE(request->temperature >= 0 || is_left(request->temperature));
+        REQUIRE((request->top_p >= 0 && request->top_p <= 1) || is_left(request->top_p));
         REQUIRE(parameters.n >= 1 && parameters.n <= PARAMETERS_MAX_CHOICES &&
                 (request->max_tokens >= 1 || !parameters.has_max_tokens));
         REQUIRE((request->text != NULL) + (request->ids != NULL) + (request->messages != NULL) >= 1);

@@ -346,7 +346,7 @@ static int start_profile(struct backend *backend)
 static uint32_t most_rows(const struct backend_config *config)
 {
     const uint32_t n_used = workspace_experts_used(config->model), rows = backend_rows_for(config, MAX_ROWS);
-    const uint32_t most = n_used > 0 ? KERNELS_MOST_VISITS / n_used : rows;
+    const uint32_t most = n_used > 0 ? KERNELS_MOST_ASSIGNMENTS / n_used : rows;
     return rows < most ? rows : most > config->n_slots ? most : config->n_slots;
 }
 

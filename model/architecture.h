@@ -49,6 +49,17 @@ struct architecture {
     void (*describe)(const struct model_params *params, uint32_t i, struct layer_traits *layer);
 };
 
+/* The layer of Llama and of those that share it, and the biases that some offspring have. */
+#define LLAMA_LAYER                                                                                          \
+    {                                                                                                        \
+        .norm = {.kind = NORM_RMS}, .norm_place = NORM_BEFORE, .rotary = {.kind = ROTARY_PAIRS},             \
+        .activation = ACTIVATION_SILU, .gated = true                                                         \
+    }
+#define LLAMA_BIASES                                                                                         \
+    (TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V) |                                    \
+     TENSOR_BIT(TENSOR_ATTENTION_OUTPUT) | TENSOR_BIT(TENSOR_GATE) | TENSOR_BIT(TENSOR_UP) |                 \
+     TENSOR_BIT(TENSOR_DOWN))
+
 extern const struct architecture architecture_llama;
 extern const struct architecture architecture_qwen2, architecture_qwen3, architecture_qwen3moe;
 extern const struct architecture architecture_gemma2, architecture_gemma3;

@@ -4,20 +4,22 @@
 
 /* The kinds of each trait in which models differ: one list for each. ROW is given NAME, id and the words for
  * errors. Enums, traits (traits.h), tables of kernels and the tests are made from these lists, and switches
- * over them have no default (-Wswitch-enum), so a kind that is added here does not build before everybody
+ * over them have no default (-Wswitch-enum), so a kind that is added here does not build until every user
  * computes it:
  *
- *     ACTIVATIONS       the CPU's kernels of that id (cpu/kernels/rows.c), activation_ID on a GPU
- *                       (cuda/kernels/trait_kinds.h), in its reference (cuda/check/reference.c) and in the
- * tests NORM_KINDS        switches in both backends ROTARY_KINDS      the same ROTARY_SCALINGS
- * model/frequencies.c; the id is the name that files have for it */
+ * ACTIVATIONS: the CPU's kernels of that id (cpu/kernels/rows.c); on a GPU activation_ID and gated_factor
+ * (cuda/kernels/trait_kinds.h) and their references (cuda/check/reference.c); the tests.
+ *
+ * NORM_KINDS, ROTARY_KINDS: switches in both backends.
+ *
+ * ROTARY_SCALINGS: model/frequencies.c; the id is the name that files have for it. */
 
-#define ACTIVATIONS(ROW)                                                                                       \
-    ROW(SILU, silu, "SiLU")                                                                                    \
-    ROW(GELU, gelu, "GELU") /* its approximation by tanh */                                                    \
-    ROW(RELU_SQUARED, relu_squared, "squared ReLU")                                                            \
-    ROW(SWIGLU_CLAMPED, swiglu_clamped, "clamped SwiGLU") /* min(x, 7) σ(1.702 x) · (up clipped to ±7, + 1) \
-                                                           */
+/* Clamped SwiGLU: min(x, 7) · σ(1.702 · min(x, 7)), times what it gates clipped to ±7, plus 1. */
+#define ACTIVATIONS(ROW)                                                                                     \
+    ROW(SILU, silu, "SiLU")                                                                                  \
+    ROW(GELU, gelu, "GELU") /* its approximation by tanh */                                                  \
+    ROW(RELU_SQUARED, relu_squared, "squared ReLU")                                                          \
+    ROW(SWIGLU_CLAMPED, swiglu_clamped, "clamped SwiGLU")
 
 #define NORM_KINDS(ROW)                                                                                      \
     ROW(RMS, rms, "RMS norms")     /* x / √(mean x² + epsilon) · weight */                               \

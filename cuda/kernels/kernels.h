@@ -160,9 +160,9 @@ int kernels_round(struct device_stream *queue, const struct device_activations *
 /* Which experts rows go to. An *assignment* pairs a row with one of its experts: a row has n_used of them,
  * and number row · n_used + k is that to its k-th best. Where rows are many, assignments to one expert get
  * neighbouring *places*, and tiles are runs of places. Dead rows have no assignments. */
-#define EXPERT_NONE         UINT32_MAX
-#define KERNELS_MOST_USED   512   /* experts of a row */
-#define KERNELS_MOST_VISITS 32768 /* of a step; what a bucket has too many is not counted */
+#define EXPERT_NONE              UINT32_MAX
+#define KERNELS_MOST_USED        512   /* experts of a row */
+#define KERNELS_MOST_ASSIGNMENTS 32768 /* of a step; what a bucket has too many is not counted */
 struct expert_tile {
     uint32_t expert, first, n; /* places */
 };

@@ -134,7 +134,7 @@ const struct json_row infill_rows[] = {
     {"stop", parameters_stop, NULL, 0},
     {"logit_bias", parameters_logit_bias, NULL, 0},
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},
-    {"cache_prompt", json_in_ignore, NULL, 0},
+    PARAMETERS_CACHE_ROWS,
     /* Hints of how long, how far in, and what to tell: the client cuts for itself. */
     {"t_max_prompt_ms", json_in_ignore, NULL, 0},
     {"t_max_predict_ms", json_in_ignore, NULL, 0},

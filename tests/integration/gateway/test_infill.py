@@ -116,6 +116,16 @@ class Infill(Base):
         self.assertEqual(status, 200, answer)
         self.assertGreater(answer["timings"]["predicted_n"], 0)
 
+    def test_the_prefix_cache_is_asked_as_in_every_format(self):
+        def cached(**fields):
+            status, _, answer = self.gateway.post("/infill", input_prefix="mill " * 100, input_suffix="b", n_predict=1, **fields)
+            self.assertEqual(status, 200, answer)
+            return answer["tokens_cached"]
+        for fields in ({"cache_prompt": False}, {"cache_prompt": False}, {}):  # the first two leave nothing
+            self.assertEqual(cached(**fields), 0)
+        self.assertGreater(cached(), 0)
+        self.assertEqual(cached(cache_salt="another"), 0)
+
     def test_files_that_do_not_fit_are_left_out(self):
         files = [{"filename": f"{i}.c", "text": "word " * 300} for i in range(9)]
         status, _, answer = self.gateway.post("/infill", input_prefix="a", input_suffix="b", input_extra=files, n_predict=4)

@@ -91,7 +91,7 @@ FIXED = {"max_tokens": 256, "temperature": 0.8, "top_k": 40, "top_p": 0.95, "min
          "presence_penalty": 0.0, "frequency_penalty": 0.0}
 STOPPED = {"reason": "stop", "stop": "END", "usage": {"prompt_tokens": 9, "output_tokens": 3},
            "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "decode_ms": 30.0}}
-END = {"reason": "length", "usage": {"prompt_tokens": 9, "output_tokens": 3},
+END = {"reason": "length", "limit": "context", "usage": {"prompt_tokens": 9, "output_tokens": 3},
        "timing": {"queue_ms": 0.25, "prefill_ms": 12.5, "prepare_ms": 1.5, "wait_ms": 2.0, "lookup_ms": 0.5,
                   "decode_ms": 30.0}}
 FAILED = {"reason": "error", "error": "model_error", "text": "no finite logit",
@@ -196,6 +196,9 @@ GOOD = [
                 "prompt": "Once", **FIXED, "seed": 42}),
     ("assign, of a client with a key", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "cache_space": "c0123t",
                 "prompt": "Once", **FIXED, "seed": 42}),
+    ("assign, with credit", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "output": [5], "off": 2, "credit": 65,
+                "most": 4096, "prompt": "Once", **FIXED, "seed": 42}),
+    ("credit", {"k": "credit", "topics": [Bin(SESSION + ID), Bin(ID + SESSION)], "counts": [128, 2**31 - 1]}),
     ("ack", {"k": "ack", "wseq": 256}),
     ("resend", {"k": "resend", "wseq": 1}),
     ("drain", {"k": "drain"}),
@@ -283,6 +286,12 @@ BAD = [
      "tokenize: model: control character at byte 0"),
     ("a name too long", {"k": "tokenize", "model": "m" * 129, "text": ""}, "tokenize: model: 129 bytes; at most 128 are allowed"),
     ("an error of nothing", {"k": "error", "error": "internal", "text": "", "of": "none"}, 'error: of: unknown value "none"'),
+    ("a limit of what was not cut", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**STOPPED, "limit": "pool"}},
+     "end: end: limit: expected with the reason length only"),
+    ("a limit that is none", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "limit": "none"}},
+     'end: end: limit: unknown value "none"'),
+    ("credit for somebody else", {"k": "credit", "topics": [Bin(SESSION)], "counts": [1]}, "credit: topics: expected 32 bytes each"),
+    ("credit without a count", {"k": "credit", "topics": [Bin(SESSION + ID)], "counts": []}, "credit: counts: expected as many as topics"),
     ("the reason error without one", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "reason": "error"}},
      "end: end: error: expected with the reason error, and only with it"),
     ("an error without the reason", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "error": "internal"}},

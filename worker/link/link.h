@@ -63,7 +63,7 @@ int link_open(struct link *link, void *zmq, const struct listener *listener, con
               const struct message *introduction, struct error *err);
 void link_close(struct link *link);
 
-/* The next message that is not the link's own business: cancel, ack, assign, tokenize, detokenize, resend or
+/* The next message that is not the link's own business: cancel, credit, ack, assign, tokenize, detokenize, resend or
  * drain; NULL when there is none, and after a bounded number of others. It lives until the next call. */
 const struct message *link_receive(struct link *link);
 

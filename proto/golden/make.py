@@ -180,7 +180,7 @@ GOOD = [
                        "wseq": 3}),
     ("frame, last", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "tail", "wseq": 4, "end": END}),
     ("frame, an embedding", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 0, "off": 0, "ids": [], "text": "",
-                             "embedding": Bin(struct.pack("<4f", 0.5, -0.5, 0.5, -0.5)), "wseq": 4, "end": {**END, "reason": "stop"}}),
+                             "embedding": Bin(struct.pack("<4f", 0.5, -0.5, 0.5, -0.5)), "wseq": 4, "end": {**{k: v for k, v in END.items() if k != "limit"}, "reason": "stop"}}),
     ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                   "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model",

@@ -228,7 +228,7 @@ END_TEST
 /* A quarter of the limit is beyond it, for what is made already. */
 START_TEST(a_log_beyond_its_reservation_takes_what_is_left_and_then_is_refused)
 {
-    struct journal journal = {.limit = 9000};
+    struct journal journal = {.limit = 12000};
     struct journal_log log = {0};
     char frame[1000] = {0};
     ck_assert_int_eq(journal_reserve(&journal, &log, 1000), 0);

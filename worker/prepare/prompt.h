@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_PROMPT_H
-#define WORKER_PROMPT_H
+#ifndef WORKER_PREPARE_PROMPT_H
+#define WORKER_PREPARE_PROMPT_H
 
 /* A text or a conversation → the token ids of a prompt, by the model's tokenizer and chat template; and ids →
  * text.

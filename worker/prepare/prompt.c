@@ -6,7 +6,7 @@
  * here changes after prompt_encoder_bound, so the thread that prepares prompts and the loop read it at the
  * same time. */
 
-#include "worker/prompt.h"
+#include "worker/prepare/prompt.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "common/amount.h"
 #include "common/utf8.h"
 #include "text/template/thinking.h"
-#include "worker/infill.h"
+#include "worker/prepare/infill.h"
 
 bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
 {

@@ -3,7 +3,7 @@
  * input_extra are other files. The worker puts the model's tokens around them, and refuses where the model
  * has none. */
 
-#include "gateway/forms/infill.h"
+#include "gateway/forms/llama_server/infill.h"
 
 #include <stddef.h>
 #include <stdio.h>

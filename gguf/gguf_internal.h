@@ -61,7 +61,7 @@ struct gguf_writer;
 /* Everything before the data, padded. */
 int gguf_writer_head(const struct gguf_writer *writer, struct buffer *ret_head);
 
-/* Sorts the indexes; refuses a key or a tensor name that comes twice. */
+/* Sorts the indexes; rejects a key or a tensor name that occurs twice (gguf_index.c). */
 int gguf_index(struct gguf *gguf, struct error *err);
 
 #endif

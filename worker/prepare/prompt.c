@@ -9,7 +9,6 @@
 #include "worker/prepare/prompt.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,16 +16,6 @@
 #include "common/utf8.h"
 #include "text/template/thinking.h"
 #include "worker/prepare/infill.h"
-
-bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(ret_refusal->reason.text, sizeof ret_refusal->reason.text, format, arguments);
-    va_end(arguments);
-    ret_refusal->error = error;
-    return false;
-}
 
 static int open_chat(struct prompt_encoder *encoder, struct bytes source)
 {

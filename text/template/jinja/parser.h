@@ -2,8 +2,8 @@
 #ifndef TEXT_TEMPLATE_JINJA_PARSER_H
 #define TEXT_TEMPLATE_JINJA_PARSER_H
 
-/* What the parts of the parser share: statements (parser.c), expressions (parse_expression.c) and the values
- * in them (parse_value.c). */
+/* What the parts of the parser share: tokens and nodes (parser_tokens.c), expressions (parse_expression.c),
+ * the values in them (parse_value.c), and statements on top (parser.c). */
 
 #include <stdbool.h>
 

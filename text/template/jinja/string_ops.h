@@ -19,11 +19,6 @@ int jinja_format(struct jinja_run *run, const struct jinja_string *format,
 int jinja_format_percent(struct jinja_run *run, const struct jinja_string *format, struct jinja_value values,
                          struct jinja_value *ret_value);
 
-/* Bytes of the character at `at`; malformed ones count as one byte. */
-size_t jinja_character_len(const struct jinja_string *string, size_t at);
-/* Byte offset of character `index` (the string's length for one beyond the end). */
-size_t jinja_offset_of(const struct jinja_string *string, int64_t index);
-
 /* Bytes of the white space character at `at` < len, or of the one that ends at `end` > 0; 0: it is none. */
 size_t jinja_white_len(const struct jinja_string *string, size_t at);
 size_t jinja_white_len_before(const struct jinja_string *string, size_t end);

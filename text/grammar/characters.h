@@ -46,6 +46,13 @@ struct repeat {
  * these, or beyond GRAMMAR_MOST_REPEATS. */
 int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *ret_repeat);
 
+/* Reads one alternative. 0, or a code with a reason. */
+typedef int alternative_reader(void *reader, const struct expression **ret_expression);
+
+/* Reads alternatives with | between them. 0, or what `read` returned. */
+int cursor_choice(struct text_cursor *cursor, struct rules *rules, alternative_reader *read, void *reader,
+                  const struct expression **ret_expression);
+
 /* Appends a code point as UTF-8. 0 or -ENOMEM. */
 int characters_append(struct buffer *out, uint32_t point);
 

@@ -12,6 +12,7 @@
 #include "common/sampling.h"
 #include "gateway/forms/generation.h"
 #include "gateway/forms/neutral.h"
+#include "gateway/forms/openai/openai.h"
 
 #define SAMPLING_NUMBER(name, ...) {#name, parameters_number, #name, 0},
 
@@ -199,27 +200,22 @@ static void piece(struct choice *choice, struct bytes text, struct json_out *out
 {
     if (choice->generation->untold)
         return;
-    json_out_text(out, "data: {\"index\":0,\"content\":");
+    openai_event_open(out);
+    json_out_text(out, "{\"index\":0,\"content\":");
     json_out_string(out, text);
-    json_out_text(out, ",\"stop\":false}\n\n");
+    json_out_text(out, ",\"stop\":false}");
+    openai_event_close(out);
 }
 
 static void end(struct choice *choice, struct json_out *out)
 {
-    json_out_text(out, "data: ");
+    openai_event_open(out);
     write_end(choice, BYTES_LITERAL(""), out);
-    json_out_text(out, "\n\n");
+    openai_event_close(out);
 }
 
 static void finish(struct generation *generation, struct json_out *out)
 {
-}
-
-static void fail(struct generation *generation, const struct refusal *refusal, struct json_out *out)
-{
-    json_out_text(out, "data: ");
-    refusal_write(refusal, FAMILY_OPENAI, out);
-    json_out_text(out, "\n\n");
 }
 
 static void whole(struct generation *generation, struct json_out *out)
@@ -236,7 +232,7 @@ static const struct dialect dialect = {
     .piece = piece,
     .end = end,
     .finish = finish,
-    .fail = fail,
+    .fail = openai_fail,
     .whole = whole,
 };
 

@@ -16,8 +16,8 @@ int jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value 
 int jinja_compare(struct jinja_run *run, struct jinja_value a, struct jinja_value b, int *ret_order);
 int jinja_contains(struct jinja_run *run, struct jinja_value whole, struct jinja_value part,
                    bool *ret_contains);
-/* Items of a list, keys of a dictionary, characters of a string, nothing of an undefined value, and what is
- * left of a generator, which is nothing from then on. */
+/* Items of a list, keys of a dictionary, characters of a string, nothing for an undefined value, and the
+ * rest of a generator, which is empty afterwards. */
 int jinja_items_of(struct jinja_run *run, struct jinja_value value, const struct jinja_list **ret_list);
 /* Characters of a string; items of a list or dictionary. */
 int jinja_length(struct jinja_run *run, struct jinja_value value, int64_t *ret_length);

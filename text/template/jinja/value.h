@@ -24,7 +24,7 @@ enum jinja_type {
     JINJA_FLOAT,
     JINJA_STR,
     JINJA_LIST,
-    JINJA_GENERATOR, /* a list that is not made yet: it can be walked through once, and has no length */
+    JINJA_GENERATOR, /* a lazy list: it can be iterated once, and has no length */
     JINJA_DICT,
     JINJA_LOOP,    /* the variable `loop` */
     JINJA_MACRO,   /* a macro of the template */
@@ -35,7 +35,7 @@ struct jinja_string {
     const char *data;
     size_t len;
     const uint8_t *marks; /* [len], or NULL */
-    bool html; /* `safe` or `escape` made it: what is added to it with + is escaped first, as Jinja does */
+    bool html; /* made by `safe` or `escape`: strings added to it with + are escaped first, as in Jinja */
 };
 
 struct jinja_run;
@@ -68,7 +68,7 @@ struct jinja_value {
 struct jinja_list {
     struct jinja_value *items;
     size_t n, cap;
-    bool is_tuple; /* printed in round brackets, and equal to tuples only */
+    bool is_tuple; /* printed in parentheses, and equal to tuples only */
 };
 
 struct jinja_member {
@@ -98,11 +98,11 @@ struct jinja_arguments {
 bool jinja_argument(const struct jinja_arguments *arguments, size_t i, const char *name,
                     struct jinja_value *ret_value);
 
-struct jinja_builder { /* a string that grows; a zeroed one is empty */
+struct jinja_builder { /* a growing string; a zeroed one is empty */
     char *data;
     uint8_t *marks; /* NULL while nothing is marked */
     size_t len, cap;
-    bool html; /* so will the string be */
+    bool html; /* the string will be html */
 };
 
 struct jinja_scope {
@@ -121,7 +121,7 @@ struct jinja_run {
     struct arena arena;
     struct error *err;
     uint64_t steps;
-    unsigned depth; /* of evaluation, against the C stack's end */
+    unsigned depth; /* of evaluation; bounds the use of the C stack */
     uint32_t line;  /* where evaluation is */
     struct tm date;
     struct jinja_scope globals, *scope;

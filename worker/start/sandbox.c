@@ -253,7 +253,10 @@ static int allow_whole(scmp_filter_ctx filter, const int *list, size_t n)
 static int allow_loading(scmp_filter_ctx filter)
 {
     int r = allow_whole(filter, loading_calls, sizeof loading_calls / sizeof *loading_calls);
-    return r == 0 ? allow_call(filter, SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NO_NEW_PRIVS) : r;
+    if (r == 0)
+        r = allow_call(filter, SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NO_NEW_PRIVS);
+    /* ARCH_REQ_XCOMP_PERM, of x86: kernels that use tiles of AMX ask for their state. */
+    return r == 0 ? allow_call(filter, SCMP_SYS(arch_prctl), 0, ALL_BITS, 0x1023) : r;
 }
 
 static int load_filter(scmp_filter_ctx filter, enum sandbox_stage stage)

@@ -283,7 +283,8 @@ static void status(struct broker *broker, struct session *session, const struct 
     struct message ok;
     struct status_requests requests = {0};
     status_fill(broker, message->status.ref, workers, &ok);
-    if (status_requests(broker, session, message->status.requests, message->status.request_id, &requests) < 0) {
+    if (status_requests(broker, session, message->status.requests, message->status.request_id, &requests) <
+        0) {
         struct message no = make_error(MESSAGE_STATUS, NULL, PROTO_INTERNAL, "out of memory");
         no.error.ref = message->status.ref;
         answer(broker, session, &no);

@@ -182,12 +182,12 @@ struct quern_request {
      * divides turns and shares among tenants. NULL: the request counts for the session. */
     const char *tenant;
     /* Limits of that tenant, counted by the pool over all that name it: requests and tokens, of prompts and
-     * answers, a minute and a day; 0: none. Needs a client in the run directory, or one with a key of its own.
-     * Beyond them a request is "overloaded". Outputs of one quern_encoded count as one request. */
+     * answers, a minute and a day; 0: none. Needs a client in the run directory, or one with a key of its
+     * own. Beyond them a request is "overloaded". Outputs of one quern_encoded count as one request. */
     uint64_t rpm, tpm, rpd, tpd;
     bool part; /* with limits: it belongs to a request that was counted, and only its tokens count */
-    /* What people call it, in logs and quern_requests: printable ASCII without blanks, at most 128 bytes; NULL:
-     * nothing. It need not be unique. */
+    /* What people call it, in logs and quern_requests: printable ASCII without blanks, at most 128 bytes;
+     * NULL: nothing. It need not be unique. */
     const char *request_id;
     bool tell_admitted; /* an output also says when the pool has accepted it (struct quern_admitted) */
 };
@@ -232,7 +232,7 @@ struct quern_end {
     uint32_t prompt_tokens, cached_tokens, output_tokens;
     double queue_ms, prefill_ms, decode_ms; /* arrival → a worker → first token → last token */
     double prepare_ms, wait_ms,
-        lookup_ms; /* parts of prefill_ms: its ids known, its turn, its prefix found */
+        lookup_ms;                       /* parts of prefill_ms: its ids known, its turn, its prefix found */
     struct quern_quota requests, tokens; /* of "overloaded", where the request has limits for its tenant */
 };
 

@@ -237,7 +237,8 @@ static bool has_room(struct rate_book *book, const struct rate_key *key, uint64_
     const bool keyed = memcmp(&key->client, &nobody, sizeof nobody) != 0;
     if (HASH_COUNT(book->by_key) < RATES_MOST_OF_CLIENT)
         return true;
-    if (HASH_COUNT(book->by_key) >= RATES_MOST || (keyed && count_of_client(book, &key->client) >= RATES_MOST_OF_CLIENT))
+    if (HASH_COUNT(book->by_key) >= RATES_MOST ||
+        (keyed && count_of_client(book, &key->client) >= RATES_MOST_OF_CLIENT))
         sweep(book, now);
     return HASH_COUNT(book->by_key) < RATES_MOST &&
            (!keyed || count_of_client(book, &key->client) < RATES_MOST_OF_CLIENT);
@@ -299,8 +300,9 @@ enum proto_error rates_check(struct rate_book *book, const struct rate_key *key,
     if (worst < 0)
         return PROTO_OK;
     *ret_retry_ms = (uint32_t)wait_ms(&counts, worst, 1);
-    return error_set(reason, PROTO_OVERLOADED, "the limit of %" PRIu64 " %s is reached (%s): try again in %u s",
-                     counts.limits[worst], traits[worst].what, traits[worst].name, *ret_retry_ms / 1000 + 1);
+    return error_set(reason, PROTO_OVERLOADED,
+                     "the limit of %" PRIu64 " %s is reached (%s): try again in %u s", counts.limits[worst],
+                     traits[worst].what, traits[worst].name, *ret_retry_ms / 1000 + 1);
 }
 
 struct rate *rates_enter(struct rate_book *book, const struct rate_key *key, const struct rates *limits,

@@ -40,8 +40,8 @@ struct rate {
     UT_hash_handle hh;
 };
 
-struct rate_book {   /* zeroed but for the seed: empty */
-    uint64_t seed;   /* of the hash */
+struct rate_book {       /* zeroed but for the seed: empty */
+    uint64_t seed;       /* of the hash */
     struct vault *vault; /* NULL: counts are in this process */
     struct rate *by_key;
     struct rate_page **pages; /* [n_pages] */

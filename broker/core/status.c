@@ -134,7 +134,8 @@ static struct request_status describe(const struct broker *broker, const struct 
         .state = bytes_of_string(request_state_name(request->state)),
         .worker = bytes_of_string(request->worker ? request->worker->name : ""),
         .model = request->model,
-        .age_ms = broker->now > request->arrived_ns ? (broker->now - request->arrived_ns) / CLOCK_NS_PER_MS : 0,
+        .age_ms =
+            broker->now > request->arrived_ns ? (broker->now - request->arrived_ns) / CLOCK_NS_PER_MS : 0,
         .tokens = request->log.count,
         .moves = request->epoch.move,
     };

@@ -17,8 +17,8 @@
 #include "common/amount.h"
 #include "common/utf8.h"
 
-#define CELL_MAX   64 /* bytes, the zero included */
-#define GAP        2  /* blanks between columns */
+#define CELL_MAX 64 /* bytes, the zero included */
+#define GAP      2  /* blanks between columns */
 
 enum { KEY_CONNECT = 1024, KEY_SERVER_KEY, KEY_CLIENT_KEY }; /* beyond the keys of the verbs */
 

@@ -107,9 +107,8 @@ void delivery_admitted(struct quern *client, struct request *request, const stru
     if (!request->tells_admitted)
         return;
     request->tells_admitted = false;
-    const struct quern_admitted admitted = {.seed = request->seed,
-                                            .requests = quota_of(&quotas->requests),
-                                            .tokens = quota_of(&quotas->tokens)};
+    const struct quern_admitted admitted = {
+        .seed = request->seed, .requests = quota_of(&quotas->requests), .tokens = quota_of(&quotas->tokens)};
     struct quern_output output = {.index = request->next, .admitted = &admitted};
     call(client, request, &output);
 }

@@ -106,9 +106,9 @@ static bool keep_status(struct quern *client, const struct message *message)
     const struct request_status *asked = message->status_ok.requests.items;
     for (size_t i = 0; i < n_requests; i++)
         add_room_of_request(&asked[i], &room);
-    char *memory = calloc(1, n * sizeof(struct quern_worker) +
-                                 n_requests * sizeof(struct quern_request_status) +
-                                 n_pointers * sizeof(char *) + room);
+    char *memory =
+        calloc(1, n * sizeof(struct quern_worker) + n_requests * sizeof(struct quern_request_status) +
+                      n_pointers * sizeof(char *) + room);
     if (!memory)
         return false;
     free(client->status_memory);

@@ -200,9 +200,12 @@ int request_encode(const struct limits *limits, const struct quern_request *from
     struct quern_encoded *encoded = calloc(1, sizeof *encoded);
     if (!encoded)
         return error_set(err, -ENOMEM, "out of memory");
-    *encoded = (struct quern_encoded){
-        .refs = 1, .embeds = from->embed, .part = from->part, .has_seed = from->has_seed,
-        .tells_admitted = from->tell_admitted, .seed = from->seed};
+    *encoded = (struct quern_encoded){.refs = 1,
+                                      .embeds = from->embed,
+                                      .part = from->part,
+                                      .has_seed = from->has_seed,
+                                      .tells_admitted = from->tell_admitted,
+                                      .seed = from->seed};
     int r = encode(limits, from, encoded, err);
     if (r < 0) {
         quern_encoded_free(encoded);

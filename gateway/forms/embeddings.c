@@ -263,7 +263,7 @@ static void on_output(void *arg, const struct quern_output *output)
     struct refusal refusal;
     struct quern_error err = {.text = ""};
     if (output->admitted && e->exchange)
-        e->exchange->quotas = (struct quotas){output->admitted->requests, output->admitted->tokens};
+        e->exchange->quotas = (struct key_quotas){output->admitted->requests, output->admitted->tokens};
     if (!output->end)
         return;
     item->running = false;
@@ -274,7 +274,7 @@ static void on_output(void *arg, const struct quern_output *output)
     if (e->exchange && !output->embedding) {
         refusal_of_end(output->end, &refusal);
         if (item == e->items)
-            e->exchange->quotas = (struct quotas){output->end->requests, output->end->tokens};
+            e->exchange->quotas = (struct key_quotas){output->end->requests, output->end->tokens};
         embeddings_name_input(&e->in, (size_t)(item - e->items), &refusal);
         fail(e, &refusal);
     } else if (e->exchange && keep(e, (size_t)(item - e->items), output, &refusal) != 0) {

@@ -253,7 +253,7 @@ static void send_more(struct generation *generation)
 static void take_admitted(struct generation *generation, const struct quern_admitted *admitted)
 {
     if (generation->exchange)
-        generation->exchange->quotas = (struct quotas){admitted->requests, admitted->tokens};
+        generation->exchange->quotas = (struct key_quotas){admitted->requests, admitted->tokens};
 }
 
 static void on_output(void *arg, const struct quern_output *output)
@@ -280,7 +280,7 @@ static void on_output(void *arg, const struct quern_output *output)
         struct refusal refusal;
         if (output->end && output->end->reason > QUERN_LENGTH) {
             refusal_of_end(output->end, &refusal);
-            generation->exchange->quotas = (struct quotas){output->end->requests, output->end->tokens};
+            generation->exchange->quotas = (struct key_quotas){output->end->requests, output->end->tokens};
             fail(generation, &refusal);
         } else if (logprobs_add(&choice->logprobs, output) < 0) {
             fail_for_memory(generation);

@@ -35,7 +35,8 @@ static int take_group(struct key *key, const char *name, struct error *err)
     return 0;
 }
 
-static int take_number(uint64_t *number, const char *name, const char *value, uint64_t most, struct error *err)
+static int take_number(uint64_t *number, const char *name, const char *value, uint64_t most,
+                       struct error *err)
 {
     if (*number > 0)
         return error_set(err, -EINVAL, "%s is given twice", name);
@@ -48,12 +49,9 @@ static int take_word(struct key *key, const char *word, struct error *err)
     const struct {
         const char *name;
         uint64_t *number, most;
-    } numbers[] = {{"requests", &key->most_requests, INT64_MAX},
-                   {"tokens", &key->most_tokens, INT64_MAX},
-                   {"rpm", &key->rpm, KEYS_MOST_RATE},
-                   {"tpm", &key->tpm, KEYS_MOST_RATE},
-                   {"rpd", &key->rpd, KEYS_MOST_RATE},
-                   {"tpd", &key->tpd, KEYS_MOST_RATE}};
+    } numbers[] = {{"requests", &key->most_requests, INT64_MAX}, {"tokens", &key->most_tokens, INT64_MAX},
+                   {"rpm", &key->rpm, KEYS_MOST_RATE},           {"tpm", &key->tpm, KEYS_MOST_RATE},
+                   {"rpd", &key->rpd, KEYS_MOST_RATE},           {"tpd", &key->tpd, KEYS_MOST_RATE}};
     const char *value = strchr(word, '=');
     const size_t len = value ? (size_t)(value - word) : 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && value; i++)
@@ -73,8 +71,9 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
     char *rest, *name = strtok_r(line, blank, &rest), *secret = strtok_r(NULL, blank, &rest), *word;
     int r = 0;
     if (!secret)
-        return error_set(err, -EINVAL, "expected NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] "
-                                       "[tpd=N] [group=NAME]");
+        return error_set(err, -EINVAL,
+                         "expected NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] "
+                         "[tpd=N] [group=NAME]");
     *ret_key = (struct key){.secret_len = strlen(secret)};
     if (strlen(name) >= sizeof ret_key->name)
         return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);

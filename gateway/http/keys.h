@@ -11,11 +11,11 @@
  * NAME is for the log. The pool divides its turns and shares between names (the `tenant` of a request): keys
  * with the same name are one, also at several gateways. `requests` bounds how many of its requests are
  * answered at a time, until clients have taken the answers, `tokens` how many tokens they may ask for
- * together (max_tokens times n); without them there is no bound. `rpm` and `rpd` bound the requests of the name
- * in a minute and a day, `tpm` and `tpd` the tokens of their prompts and answers: the pool counts them, over
- * all gateways, so keys of one name have the same ones. What requests of a name have sent is found
- * in the prefix cache for those of the same name only, or for all of the same group. Empty lines and those
- * that begin with # are passed over. */
+ * together (max_tokens times n); without them there is no bound. `rpm` and `rpd` bound the requests of the
+ * name in a minute and a day, `tpm` and `tpd` the tokens of their prompts and answers: the pool counts them,
+ * over all gateways, so keys of one name have the same ones. What requests of a name have sent is found in
+ * the prefix cache for those of the same name only, or for all of the same group. Empty lines and those that
+ * begin with # are passed over. */
 
 #include <quern.h>
 #include <stdbool.h>
@@ -28,8 +28,8 @@
 
 #define KEYS_MOST       4096
 #define KEYS_MOST_RATE  1000000000000000ull /* what the protocol takes */
-#define KEY_BYTES_MOST  256 /* of one key */
-#define KEY_BYTES_LEAST 16  /* a shorter one is guessed */
+#define KEY_BYTES_MOST  256                 /* of one key */
+#define KEY_BYTES_LEAST 16                  /* a shorter one is guessed */
 
 #define KEYS_SALT_MOST   64 /* bytes of a salt that a request brings */
 #define KEYS_SPACE_BYTES 33

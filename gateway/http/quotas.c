@@ -70,13 +70,13 @@ static void add_anthropic(const struct quern_quota *quota, const char *what, str
     add_text(response, "anthropic-ratelimit-%s-reset", what, time_after(quota->reset_ms, text));
 }
 
-void quotas_add_openai(const struct quotas *quotas, struct MHD_Response *response)
+void quotas_add_openai(const struct key_quotas *quotas, struct MHD_Response *response)
 {
     add_openai(&quotas->requests, "requests", response);
     add_openai(&quotas->tokens, "tokens", response);
 }
 
-void quotas_add_anthropic(const struct quotas *quotas, struct MHD_Response *response)
+void quotas_add_anthropic(const struct key_quotas *quotas, struct MHD_Response *response)
 {
     add_anthropic(&quotas->requests, "requests", response);
     add_anthropic(&quotas->tokens, "tokens", response);

@@ -9,12 +9,12 @@
 #include <microhttpd.h>
 #include <quern.h>
 
-struct quotas {
+struct key_quotas {
     struct quern_quota requests, tokens; /* limit 0: there is none, and no header */
 };
 
-void quotas_add_openai(const struct quotas *quotas, struct MHD_Response *response);
-void quotas_add_anthropic(const struct quotas *quotas, struct MHD_Response *response);
+void quotas_add_openai(const struct key_quotas *quotas, struct MHD_Response *response);
+void quotas_add_anthropic(const struct key_quotas *quotas, struct MHD_Response *response);
 
 /* "0s", "250ms", "1.5s", "6m0s", "23h59m59s". */
 const char *quotas_duration(uint64_t ms, char text[32]);

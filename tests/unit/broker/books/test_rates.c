@@ -134,13 +134,15 @@ START_TEST(tenants_and_clients_are_counted_apart)
     ask(&limits, 0, S);
     ck_assert_int_eq(check(&limits, S), PROTO_OVERLOADED);
     for (size_t i = 0; i < 2; i++)
-        ck_assert_int_eq(rates_check(&book, &others[i], &limits, false, S, &quotas, &retry_ms, &err), PROTO_OK);
+        ck_assert_int_eq(rates_check(&book, &others[i], &limits, false, S, &quotas, &retry_ms, &err),
+                         PROTO_OK);
 }
 END_TEST
 
 START_TEST(limits_that_change_leave_used_what_was_used)
 {
-    const struct rates ten = {.rpm = 10}, five = {.rpm = 5}, tokens = {.tpm = 7}, huge = {.rpm = PROTO_MAX_RATE};
+    const struct rates ten = {.rpm = 10}, five = {.rpm = 5}, tokens = {.tpm = 7},
+                       huge = {.rpm = PROTO_MAX_RATE};
     for (int i = 0; i < 4; i++)
         ask(&ten, 0, S);
     ck_assert_int_eq(check(&five, S), PROTO_OK);

@@ -16,9 +16,9 @@ START_TEST(durations_are_written_as_openai_does)
     static const struct {
         uint64_t ms;
         const char *text;
-    } cases[] = {{0, "0s"},         {1, "1ms"},         {999, "999ms"},     {1000, "1s"},
-                 {1500, "1.500s"},  {59999, "59.999s"}, {60000, "1m0s"},    {60001, "1m1s"},
-                 {360000, "6m0s"},  {3600000, "1h0m0s"}, {86400000, "24h0m0s"}, {86399000, "23h59m59s"}};
+    } cases[] = {{0, "0s"},        {1, "1ms"},          {999, "999ms"},        {1000, "1s"},
+                 {1500, "1.500s"}, {59999, "59.999s"},  {60000, "1m0s"},       {60001, "1m1s"},
+                 {360000, "6m0s"}, {3600000, "1h0m0s"}, {86400000, "24h0m0s"}, {86399000, "23h59m59s"}};
     char text[32];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         ck_assert_str_eq(quotas_duration(cases[i].ms, text), cases[i].text);
@@ -27,7 +27,7 @@ END_TEST
 
 START_TEST(only_limits_that_there_are_have_headers)
 {
-    const struct quotas quotas = {.requests = {60, 59, 1000}};
+    const struct key_quotas quotas = {.requests = {60, 59, 1000}};
     struct MHD_Response *response = MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
     quotas_add_openai(&quotas, response);
     quotas_add_anthropic(&quotas, response);

@@ -31,8 +31,16 @@ START_TEST(for_any_other_one_is_made)
     static char huge[10001], one_more[REQUEST_ID_BYTES + 1];
     memset(huge, 'x', sizeof huge - 1);
     memset(one_more, 'x', sizeof one_more - 1);
-    const char *const wrong[] = {NULL, "", "two words", "a\nb", "a\r\nSet-Cookie: x", "gr\xc3\xb6\xc3\x9f" "e",
-                                 "\x7f", huge, one_more};
+    const char *const wrong[] = {NULL,
+                                 "",
+                                 "two words",
+                                 "a\nb",
+                                 "a\r\nSet-Cookie: x",
+                                 "gr\xc3\xb6\xc3\x9f"
+                                 "e",
+                                 "\x7f",
+                                 huge,
+                                 one_more};
     char id[REQUEST_ID_BYTES], last[REQUEST_ID_BYTES] = "";
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         request_id_take(wrong[i], id);

@@ -2,8 +2,8 @@
 #ifndef GGUF_FORMATS_H
 #define GGUF_FORMATS_H
 
-/* The number formats that models may have: the one list. Everything a format needs is named after its id,
- * and tables are generated from the list, so an incomplete row does not link:
+/* The number formats that models may have: the one list. Whatever a format needs is named after its id, and
+ * tables are made from the list, so a row without all of it does not link:
  *
  *     ID_to_float, ID_from_float           plain conversions (gguf/format_*.c)
  *     struct packed_ID, pack_ID, unpack_ID eight rows as the CPU reads them (cpu/kernels/packing_*.c)

@@ -69,7 +69,7 @@ def _check_tenant(fields: Fields) -> None:
 
 
 def _check_credit(fields: Fields) -> None:
-    topics, counts = fields["topics"], fields["counts"]
+    topics, counts = fields["topics"], fields.get("counts") or ()
     if len(topics) != len(counts):  # type: ignore[arg-type]
         raise Malformed("counts: expected as many as topics")
     if any(len(topic) != _TOPIC_BYTES for topic in topics):  # type: ignore[union-attr]

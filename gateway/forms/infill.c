@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/sampling.h"
 #include "gateway/forms/generation.h"
 #include "gateway/forms/neutral.h"
@@ -134,6 +135,7 @@ const struct json_row infill_rows[] = {
     {"stop", parameters_stop, NULL, 0},
     {"logit_bias", parameters_logit_bias, NULL, 0},
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},
+    PARAMETERS_PROGRESS_ROW,
     PARAMETERS_CACHE_ROWS,
     /* Hints of how long, how far in, and what to tell: the client cuts for itself. */
     {"t_max_prompt_ms", json_in_ignore, NULL, 0},
@@ -211,6 +213,20 @@ static void end(struct choice *choice, struct json_out *out)
     json_out_text(out, "\n\n");
 }
 
+static void progress(struct choice *choice, const struct quern_progress *done, struct json_out *out)
+{
+    const struct generation *generation = choice->generation;
+    json_out_text(out, "data: {\"index\":0,\"content\":\"\",\"stop\":false,\"prompt_progress\":{\"total\":");
+    json_out_number(out, done->total);
+    json_out_text(out, ",\"cache\":");
+    json_out_number(out, done->cached);
+    json_out_text(out, ",\"processed\":");
+    json_out_number(out, done->read);
+    json_out_text(out, ",\"time_ms\":");
+    json_out_number(out, (int64_t)((clock_ns() - generation->begun_ns) / CLOCK_NS_PER_MS));
+    json_out_text(out, "}}\n\n");
+}
+
 static void finish(struct generation *generation, struct json_out *out)
 {
 }
@@ -236,6 +252,8 @@ static const struct dialect dialect = {
     .piece = piece,
     .end = end,
     .finish = finish,
+    .progress = progress,
+    .ping = ": ping\n\n",
     .fail = fail,
     .whole = whole,
 };

@@ -187,21 +187,6 @@ static void heartbeat(struct broker *broker, struct worker *worker, const struct
     worker_link_send(&broker->worker_link, worker, &pong, NULL);
 }
 
-/* Goes on to whoever has the request now; who does not listen misses it. */
-static void progress(struct broker *broker, const struct worker *worker, const struct message *message)
-{
-    const struct request_key key = {message->progress.session, message->progress.id};
-    const struct request *request = ledger_find_home(&broker->ledger, &key);
-    if (!request || request->worker != worker || epoch_compare(message->progress.epoch, request->epoch) != 0)
-        return;
-    struct message on = *message;
-    on.progress.session = (struct id128){{0}}; /* the right to read, of somebody else perhaps */
-    broker->scratch.len = 0;
-    if (message_encode(&on, &broker->scratch) == 0)
-        stream_publish(&broker->stream, &request->current, sizeof request->current, broker->scratch.data,
-                       broker->scratch.len);
-}
-
 /* An error is the answer to a tokenize or detokenize; what a worker cannot do for a request is told by its
  * `finished`. */
 static void refused_by(struct broker *broker, struct worker *worker, const struct message *message)
@@ -249,9 +234,6 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         break;
     case MESSAGE_FINISHED:
         lifecycle_finished(broker, worker, &message, (struct bytes){data, len});
-        break;
-    case MESSAGE_PROGRESS:
-        progress(broker, worker, &message);
         break;
     case MESSAGE_TOKENIZE_OK:
     case MESSAGE_DETOKENIZE_OK:

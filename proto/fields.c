@@ -355,7 +355,6 @@ static const struct field frame_fields[] = {
 };
 
 static const struct field progress_fields[] = {
-    {KEY("session", FIELD_ID, IN(progress.session))},
     ID("id", IN(progress.id)),
     EPOCH("epoch", IN(progress.epoch)),
     U32("total", IN(progress.total)),

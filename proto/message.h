@@ -104,7 +104,6 @@ enum message_kind {
     MESSAGE_END, /* a request ended, with its count; the stream says it too */
     /* both, on the streams */
     MESSAGE_FRAME,
-    /* worker → broker, and broker → client on the stream */
     MESSAGE_PROGRESS, /* how much of a prompt is read */
     /* worker → broker */
     MESSAGE_REGISTER,
@@ -559,7 +558,7 @@ struct message {
         } end; /* count: ids in all */
         struct frame frame;
         struct {
-            struct id128 session, id; /* session: worker → broker only */
+            struct id128 id;
             struct epoch epoch;
             uint32_t total, cached, read; /* ids of the prompt; `read` includes what was cached */
         } progress;

@@ -234,13 +234,12 @@ void publish_reading(struct publisher *publisher, struct output *output, const s
         return;
     output->reading_ns = now;
     struct message message = {.kind = MESSAGE_PROGRESS};
-    memcpy(&message.progress.session, output->topic, sizeof message.progress.session);
     memcpy(&message.progress.id, output->topic + sizeof(struct id128), sizeof message.progress.id);
     message.progress.epoch = output->epoch;
     message.progress.total = reading->n_prompt;
     message.progress.cached = reading->n_cached;
     message.progress.read = reading->n_read;
-    link_send(publisher->link, &message);
+    stream_tell(publisher->stream, output->topic, &message);
 }
 
 void publish_now(struct publisher *publisher, struct output *output)

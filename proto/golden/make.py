@@ -192,7 +192,7 @@ GOOD = [
                              "embedding": Bin(struct.pack("<4f", 0.5, -0.5, 0.5, -0.5)), "wseq": 4, "end": {**END, "reason": "stop"}}),
     ("frame, failed", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 3, "off": 10, "ids": [], "text": "", "end": FAILED}),
     ("progress", {"k": "progress", "id": ID, "epoch": EPOCH, "total": 5000, "cached": 32, "read": 4096}),
-    ("progress, of a worker", {"k": "progress", "session": SESSION, "id": ID, "epoch": EPOCH, "total": 1}),
+    ("progress, nothing yet", {"k": "progress", "id": ID, "epoch": EPOCH, "total": 1}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                   "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model",
                   "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "device": "cpu", "wseq": 5, "acked": 3}),

@@ -65,7 +65,7 @@ bool dialect_case_understood(const struct dialect_case *test)
 /* ---- reading answers ---- */
 
 struct heard {
-    struct buffer text;
+    struct buffer text, thought;
     json_t *calls; /* [{name, arguments}] */
     struct buffer arguments;
     char name[64];
@@ -80,6 +80,8 @@ static void hear_text(void *arg, struct bytes text)
 
 static void hear_thought(void *arg, struct bytes text)
 {
+    struct heard *heard = arg;
+    buffer_append(&heard->thought, text.data, text.len);
 }
 
 static void hear_call(void *arg, const char *name)
@@ -137,6 +139,7 @@ static struct heard hear(const struct dialect *dialect, const char *answer, size
 static void forget(struct heard *heard)
 {
     buffer_deinit(&heard->text);
+    buffer_deinit(&heard->thought);
     buffer_deinit(&heard->arguments);
     json_decref(heard->calls);
 }
@@ -147,7 +150,7 @@ static char *render(const struct dialect_case *test, const json_t *messages, boo
 {
     struct chat_text text = {0};
     struct error err = {0};
-    json_t *extra = json_pack("{s:o}", "tools", all_tools());
+    json_t *extra = test->dialect.calls.untold ? json_object() : json_pack("{s:o}", "tools", all_tools());
     struct chat_context context = {.add_generation_prompt = prompt, .date = {.tm_year = 126, .tm_mday = 15}};
     chat_template_add_old_names(extra, &context.date);
     context.extra = extra;
@@ -214,14 +217,27 @@ static bool same_calls(const struct heard *heard, const json_t *wanted, const st
     return same;
 }
 
+static bool has(const struct buffer *buffer, const char *text)
+{
+    return buffer->len > 0 && memmem(buffer->data, buffer->len, text, strlen(text));
+}
+
+static bool has_call(const char *text)
+{
+    const char *answer = behind_question(text);
+    return strstr(answer, "get_weather") || strstr(answer, "book_seat");
+}
+
 static bool check_conversation(const struct dialect_case *test, const char *content, json_t *calls)
 {
     static const size_t pieces[] = {1, 3, 1 << 20};
-    json_t *messages = conversation(content, json_incref(calls));
-    char *text = render(test, messages, false);
-    if (!text) {
+    const char *const contents[] = {content, "", NULL}; /* some have none beside calls */
+    json_t *messages = NULL;
+    char *text = NULL;
+    for (size_t i = 0; i < 3 && !(text && has_call(text)); i++) {
+        free(text);
         json_decref(messages);
-        messages = conversation(NULL, json_incref(calls));
+        messages = conversation(contents[i], json_incref(calls));
         text = render(test, messages, false);
     }
     const char *answer = text ? answer_in(test, text) : "";
@@ -230,7 +246,7 @@ static bool check_conversation(const struct dialect_case *test, const char *cont
         struct heard heard = hear(&test->dialect, answer, strlen(answer), pieces[i], DIALECT_START_TEXT);
         good = same_calls(&heard, calls, test);
         if (good && content[0] && strstr(answer, content))
-            good = memmem(heard.text.data, heard.text.len, content, strlen(content)) != NULL;
+            good = has(&heard.text, content) || has(&heard.thought, content);
         if (!good) {
             printf("  parse, in pieces of %zu, answer: %s\n  calls: ", pieces[i], answer);
             json_dumpf(heard.calls, stdout, 0);
@@ -286,6 +302,9 @@ struct endings {
 static void add_ending(void *arg, const char *text)
 {
     struct endings *endings = arg;
+    for (const char *at = text; *at; at++)
+        if (*at > 0 && *at <= DIALECT_TYPE)
+            return;
     if (text[0] && endings->n < 64)
         endings->texts[endings->n++] = text;
 }

@@ -125,6 +125,16 @@ static struct bytes find_header_end(const struct answer_parser *parser)
     return has ? (struct bytes){begin, (size_t)(close - begin)} : (struct bytes){NULL, 0};
 }
 
+static struct bytes trimmed(const char *text)
+{
+    size_t len = strlen(text);
+    for (; is_blank((uint8_t)*text); text++)
+        len--;
+    while (len > 0 && is_blank((uint8_t)text[len - 1]))
+        len--;
+    return (struct bytes){text, len};
+}
+
 int answer_parser_init(struct answer_parser *parser, const struct dialect *dialect,
                        const struct dialect_tool *tools, size_t n_tools, bool calls, bool thoughts,
                        enum dialect_start start)
@@ -146,6 +156,12 @@ int answer_parser_init(struct answer_parser *parser, const struct dialect *diale
     add_call(parser);
     find_mark(parser);
     parser->header_end = find_header_end(parser);
+    const struct bytes between = trimmed(dialect->calls.between ? dialect->calls.between : "");
+    if (!parser->marked && between.len >= 3) { /* where text stands before a call, it parts them too */
+        parser->mark = between.data;
+        parser->mark_len = between.len;
+        parser->marked_between = true;
+    }
     return 0;
 }
 
@@ -658,7 +674,7 @@ static const uint8_t *find_mark_in(const struct answer_parser *parser, bool *ret
     *ret_undecided = 0;
     if (held.len == 0)
         return NULL;
-    if (parser->calls && parser->marked) {
+    if (parser->calls && (parser->marked || parser->marked_between)) {
         found = memmem(held.data, held.len, parser->mark, parser->mark_len);
         *ret_undecided = begun_mark(held, parser->mark, parser->mark_len);
     }
@@ -697,7 +713,9 @@ static bool in_text(struct answer_parser *parser, const struct answer_sink *sink
     if (!found)
         return false;
     if (call) {
-        begin_call(parser, 0);
+        begin_call(parser, parser->marked_between ? parser->head : 0);
+        if (parser->marked_between)
+            answer_parser_take(parser, upto - n + parser->mark_len);
         return true;
     }
     buffer_consume(held, upto - n + strlen(parser->dialect->content_close));

@@ -42,6 +42,7 @@ struct call_step {
 struct call_members {
     int place;
     bool any, is_text;
+    bool only_json; /* the schema allows no text here: marks inside of strings do not count */
     size_t looked;        /* so far into what is held: no end of the value there */
     struct buffer key;    /* zero-terminated once it is known */
     struct buffer behind; /* what ends the value, with the key in it */
@@ -59,6 +60,7 @@ struct answer_parser {
     const char *mark;                /* the first word of a call; "": it has none */
     size_t mark_len;
     struct bytes header_end; /* the mark that ends what stands before a part of the answer; empty: none does */
+    bool marked_between; /* the mark is what parts calls */
     bool marked;        /* calls may begin anywhere; else only where the answer or a part of it begins */
     int place;          /* answer_parser.c's */
     size_t step;        /* inside a call */

@@ -100,10 +100,25 @@ static size_t blanks_behind(const char *mark, struct bytes held, size_t at)
     return 0;
 }
 
+static const json_t *schema_of(const struct answer_parser *parser)
+{
+    for (size_t i = 0; i < parser->n_tools; i++)
+        if (strcmp(parser->tools[i].name, (const char *)parser->name.data) == 0)
+            return parser->tools[i].schema;
+    return NULL;
+}
+
+static unsigned kinds_here(const struct answer_parser *parser)
+{
+    return tool_schema_kinds(schema_of(parser), (const char *)parser->members.key.data);
+}
+
 static int in_key(struct answer_parser *parser)
 {
     struct call_members *members = &parser->members;
     const struct dialect_calls *calls = &parser->dialect->calls;
+    while (parser->held.len > 0 && is_blank(parser->held.data[0]))
+        answer_parser_take(parser, 1);
     const struct bytes held = {parser->held.data, parser->held.len};
     for (size_t at = 0; at < held.len && at <= MOST_KEY; at++) {
         size_t text_end = 0, other_end = 0;
@@ -127,6 +142,7 @@ static int in_key(struct answer_parser *parser)
         answer_parser_take(parser, end + blanks_behind(mark, held, end));
         members->place = VALUE;
         members->looked = 0;
+        members->only_json = !(members->is_text && calls->quoted) && !(kinds_here(parser) & KIND_TEXT);
         parser->depth = 0;
         parser->in_string = parser->escaped = false;
         return GOES_ON;
@@ -155,6 +171,18 @@ static int is_end(const struct answer_parser *parser, size_t at)
     return more ? MATCH_MORE : MATCH_NONE;
 }
 
+/* Follows JSON, byte by byte: whether this one is part of a string. */
+static bool in_json_string(struct answer_parser *parser, uint8_t byte)
+{
+    if (parser->in_string) {
+        parser->in_string = parser->escaped || byte != '"';
+        parser->escaped = !parser->escaped && byte == '\\';
+        return true;
+    }
+    parser->in_string = byte == '"';
+    return parser->in_string;
+}
+
 /* Where a value ends that has a mark behind it. */
 static int find_mark(struct answer_parser *parser, size_t *ret_end, size_t *ret_next)
 {
@@ -168,15 +196,19 @@ static int find_mark(struct answer_parser *parser, size_t *ret_end, size_t *ret_
         len--;
     const size_t n = len - blank;
     for (size_t at = members->looked; at + n <= held.len; at++) {
-        members->looked = at;
+        members->looked = at + 1;
+        if (members->only_json && in_json_string(parser, (uint8_t)data[at]))
+            continue;
         if (memcmp(data + at, mark + blank, n) != 0)
             continue;
         if (n < 3) {
             if (at > 0 && data[at - 1] == '\\')
                 continue;
             const int follows = is_end(parser, at + n);
-            if (follows == MATCH_MORE)
+            if (follows == MATCH_MORE) {
+                members->looked = at;
                 return MATCH_MORE;
+            }
             if (follows == MATCH_NONE)
                 continue;
         }
@@ -235,14 +267,6 @@ static int find_bare_end(struct answer_parser *parser, size_t *ret_end, size_t *
     return MATCH_MORE;
 }
 
-static const json_t *schema_of(const struct answer_parser *parser)
-{
-    for (size_t i = 0; i < parser->n_tools; i++)
-        if (strcmp(parser->tools[i].name, (const char *)parser->name.data) == 0)
-            return parser->tools[i].schema;
-    return NULL;
-}
-
 /* What stands in <![CDATA[…]]>. */
 static struct bytes without_cdata(struct bytes value)
 {
@@ -255,14 +279,68 @@ static struct bytes without_cdata(struct bytes value)
     return (struct bytes){data + sizeof open - 1, value.len - most};
 }
 
+/* What stands around the value of a member with this key, inside another. False: no memory. */
+static bool put_pattern(struct buffer *to, const char *pattern, struct bytes key)
+{
+    int r = 0;
+    for (; *pattern && r == 0; pattern++)
+        r = *pattern == DIALECT_KEY ? buffer_append(to, key.data, key.len) : buffer_append(to, pattern, 1);
+    return r == 0;
+}
+
+/* Values inside values, written as parameters are: members of an object, or, where all are called "item", of an
+ * array. The value's kind; 0: it is none. */
+static int nested_read(struct answer_parser *parser, struct bytes value, int depth)
+{
+    const struct dialect_calls *calls = &parser->dialect->calls;
+    struct buffer *json = &parser->members.json, close = {0};
+    const struct bytes open = bytes_of_string(calls->before_key), to = bytes_of_string(calls->to_text);
+    const char *at = value.data, *end = at + value.len;
+    const size_t before = json->len;
+    bool items = true;
+    int kind = 0;
+    put(parser, json, "{", 1);
+    while (open.len > 0 && depth < 32 && (size_t)(end - at) > open.len && memcmp(at, open.data, open.len) == 0) {
+        at += open.len;
+        const char *stop = memmem(at, (size_t)(end - at), to.data, to.len);
+        if (!stop)
+            break;
+        const struct bytes key = {at, (size_t)(stop - at)};
+        close.len = 0;
+        if (!put_pattern(&close, calls->behind_text, key))
+            parser->failed = true;
+        at = stop + to.len;
+        stop = close.len > 0 ? memmem(at, (size_t)(end - at), close.data, close.len) : NULL;
+        if (!stop)
+            break;
+        items &= bytes_equal(key, BYTES_LITERAL("item"));
+        put(parser, json, ", ", json->len > before + 1 ? 2 : 0);
+        if (!items && (literal_append_text(key, json) < 0 || buffer_append(json, ": ", 2) < 0))
+            parser->failed = true;
+        const struct bytes inner = {at, (size_t)(stop - at)};
+        if (literal_read(inner, "", "", json) <= 0 && nested_read(parser, inner, depth + 1) == 0 &&
+            literal_append_text(inner, json) < 0)
+            parser->failed = true;
+        at = stop + close.len;
+        kind = at == end ? (items ? KIND_ARRAY : KIND_OBJECT) : 0;
+    }
+    buffer_deinit(&close);
+    if (kind == 0) {
+        json->len = before;
+        return 0;
+    }
+    if (kind == KIND_ARRAY)
+        json->data[before] = '[';
+    put(parser, json, kind == KIND_ARRAY ? "]" : "}", 1);
+    return kind;
+}
+
 /* Appends the value as JSON. */
 static void put_value(struct answer_parser *parser, struct bytes value)
 {
     const struct dialect_calls *calls = &parser->dialect->calls;
     struct call_members *members = &parser->members;
-    unsigned kinds = members->is_text && calls->quoted
-                         ? KIND_TEXT
-                         : tool_schema_kinds(schema_of(parser), (const char *)members->key.data);
+    unsigned kinds = members->is_text && calls->quoted ? KIND_TEXT : kinds_here(parser);
     if (!members->is_text)
         kinds = calls->quoted ? KIND_ANY : kinds;
     const size_t before = members->json.len;
@@ -271,6 +349,8 @@ static void put_value(struct answer_parser *parser, struct bytes value)
         kind = literal_read(value, quote_of(calls, false), quote_of(calls, true), &members->json);
     if (kind < 0)
         parser->failed = true;
+    if (kind == 0 && (kinds & (KIND_OBJECT | KIND_ARRAY)))
+        kind = nested_read(parser, value, 0);
     if (kind > 0 && (kind & (int)kinds) && (kind != KIND_TEXT || calls->quoted))
         return;
     if (kind > 0 && !(kinds & KIND_TEXT)) /* not what the schema says, but what was written */

@@ -138,7 +138,7 @@ void grammar_put_literal(struct grammar_text *out, const char *text, const struc
 
 void grammar_put_others(struct grammar_text *out, const char * not, size_t n)
 {
-    grammar_put(out, "[^");
+    grammar_put(out, "[^\\x00");
     for (size_t i = 0; i < n; i++)
         put_character(out, (uint8_t) not [i]);
     grammar_put(out, "]");
@@ -173,7 +173,7 @@ static void put_state(struct grammar_text *out, const char *name, const uint32_t
                       size_t n, size_t seen)
 {
     put_rule(out, name, seen);
-    grammar_put(out, " ::= \"\" | [^");
+    grammar_put(out, " ::= \"\" | [^\\x00");
     for (size_t i = 0; i <= seen; i++)
         if (!came_before(mark, i))
             put_character(out, mark[i]);

@@ -2,13 +2,12 @@
 /* Public chat templates: the dialect of each, and what it is good for.
  *
  * The folder has NAME.jinja. Of each template the dialect is derived, and tried:
- *   parse   calls that the template writes, texts with quotes, lines and other alphabets among their arguments,
- *           come back from what it wrote, byte by byte, and with the text before them;
- *   force   random walks through the grammar of forced calls end in calls that fit the tools' schemas;
- *   text    text that only resembles calls stays text, byte for byte.
- * A template that knows no tools has no calls to try. One line per template: what was found, or why nothing
- * was. Exit status 1 if a check fails, or fewer than LEAST templates are understood. With --show FILE…, prints
- * the dialects of these files instead. */
+ *   parse   calls that the template writes, texts with quotes, lines and other alphabets among their
+ * arguments, come back from what it wrote, byte by byte, and with the text before them; force   random walks
+ * through the grammar of forced calls end in calls that fit the tools' schemas; text    text that only
+ * resembles calls stays text, byte for byte. A template that knows no tools has no calls to try. One line per
+ * template: what was found, or why nothing was. Exit status 1 if a check fails, or fewer than LEAST templates
+ * are understood. With --show FILE…, prints the dialects of these files instead. */
 
 #include <dirent.h>
 #include <jansson.h>

@@ -40,7 +40,8 @@ bool dialect_case_open(struct dialect_case *test, const char *path)
         fclose(file);
     const struct bytes source = {test->source.data, test->source.len};
     if (r == 0)
-        r = chat_template_new(source, BYTES_LITERAL("<BOS>"), BYTES_LITERAL("<EOS>"), &test->chat_template, &err);
+        r = chat_template_new(source, BYTES_LITERAL("<BOS>"), BYTES_LITERAL("<EOS>"), &test->chat_template,
+                              &err);
     if (r == 0) {
         chat_template_permit_changes(test->chat_template);
         r = dialect_derive(test->chat_template, source, (struct dialect_stops){0}, &test->dialect);
@@ -59,7 +60,8 @@ void dialect_case_close(struct dialect_case *test)
 
 bool dialect_case_understood(const struct dialect_case *test)
 {
-    return test->dialect.calls.known || strcmp(test->dialect.calls.reason, "the template knows no tools") == 0;
+    return test->dialect.calls.known ||
+           strcmp(test->dialect.calls.reason, "the template knows no tools") == 0;
 }
 
 /* ---- reading answers ---- */
@@ -105,7 +107,8 @@ static void hear_end(void *arg)
         printf("  arguments: %.*s\n", (int)heard->arguments.len, (const char *)heard->arguments.data);
         heard->odd = true;
     }
-    json_array_append_new(heard->calls, json_pack("{s:s, s:o?}", "name", heard->name, "arguments", arguments));
+    json_array_append_new(heard->calls,
+                          json_pack("{s:s, s:o?}", "name", heard->name, "arguments", arguments));
 }
 
 static json_t *all_tools(void)
@@ -166,14 +169,16 @@ static char *render(const struct dialect_case *test, const json_t *messages, boo
 /* The arguments of a case; texts for templates that want them so. */
 static json_t *call(const struct dialect_case *test, const char *name, const char *id, const char *arguments)
 {
-    json_t *value = test->dialect.calls.text_arguments ? json_string(arguments) : json_loads(arguments, 0, NULL);
+    json_t *value =
+        test->dialect.calls.text_arguments ? json_string(arguments) : json_loads(arguments, 0, NULL);
     return json_pack("{s:s, s:s, s:{s:s, s:o}}", "id", id, "type", "function", "function", "name", name,
                      "arguments", value);
 }
 
 static json_t *conversation(const char *content, json_t *calls)
 {
-    json_t *turn = json_pack("{s:s, s:s?, s:o}", "role", "assistant", "content", content, "tool_calls", calls);
+    json_t *turn =
+        json_pack("{s:s, s:s?, s:o}", "role", "assistant", "content", content, "tool_calls", calls);
     return json_pack("[{s:s, s:s}, o]", "role", "user", "content", "Xquestion", turn);
 }
 
@@ -207,7 +212,8 @@ static bool same_calls(const struct heard *heard, const json_t *wanted, const st
     bool same = json_array_size(heard->calls) == json_array_size(wanted) && !heard->odd;
     for (size_t i = 0; i < json_array_size(wanted) && same; i++) {
         const json_t *function = json_object_get(json_array_get(wanted, i), "function"),
-                     *arguments = json_object_get(function, "arguments"), *got = json_array_get(heard->calls, i);
+                     *arguments = json_object_get(function, "arguments"),
+                     *got = json_array_get(heard->calls, i);
         json_t *parsed = json_is_string(arguments) ? json_loads(json_string_value(arguments), 0, NULL)
                                                    : json_deep_copy(arguments);
         same = json_equal(json_object_get(function, "name"), json_object_get(got, "name")) &&
@@ -274,15 +280,17 @@ bool check_parsing(const struct dialect_case *test)
         if (!check_conversation(test, i == 0 ? "Let me see." : "",
                                 json_pack("[o]", call(test, "get_weather", "call00001", arguments[i]))))
             return false;
-    if (!check_conversation(test, "",
-                            json_pack("[o]", call(test, "book_seat", "call00001",
-                                                  "{\"kind\": \"aisle\", \"quiet\": true, \"seats\": 3, \"tags\": [\"a\", "
-                                                  "\"b c\"], \"where\": {\"row\": 7}}"))))
+    if (!check_conversation(
+            test, "",
+            json_pack("[o]", call(test, "book_seat", "call00001",
+                                  "{\"kind\": \"aisle\", \"quiet\": true, \"seats\": 3, \"tags\": [\"a\", "
+                                  "\"b c\"], \"where\": {\"row\": 7}}"))))
         return false;
     return !test->dialect.calls.between ||
-           check_conversation(test, "Both.",
-                              json_pack("[o, o]", call(test, "get_weather", "call00001", arguments[0]),
-                                        call(test, "book_seat", "call00002", "{\"kind\": \"window\", \"seats\": 1}")));
+           check_conversation(
+               test, "Both.",
+               json_pack("[o, o]", call(test, "get_weather", "call00001", arguments[0]),
+                         call(test, "book_seat", "call00002", "{\"kind\": \"window\", \"seats\": 1}")));
 }
 
 /* ---- force ---- */
@@ -310,7 +318,8 @@ static void add_ending(void *arg, const char *text)
 }
 
 /* A walk through the grammar. True: it ended, with the answer. */
-static bool walk(struct grammar *grammar, const struct endings *endings, uint64_t *state, struct buffer *answer)
+static bool walk(struct grammar *grammar, const struct endings *endings, uint64_t *state,
+                 struct buffer *answer)
 {
     struct grammar_answer *place = NULL;
     struct error err = {0};
@@ -425,8 +434,8 @@ bool check_forced_calls(const struct dialect_case *test)
         if (!walk(grammar, &endings, &state, &answer))
             continue;
         ended++;
-        struct heard heard = hear(&test->dialect, (const char *)answer.data, answer.len, 1 + random_below(&state, 9),
-                                  DIALECT_START_TEXT);
+        struct heard heard = hear(&test->dialect, (const char *)answer.data, answer.len,
+                                  1 + random_below(&state, 9), DIALECT_START_TEXT);
         good = json_array_size(heard.calls) > 0 && !heard.odd;
         for (size_t j = 0; j < json_array_size(heard.calls) && good; j++)
             good = call_fits(tools, json_array_get(heard.calls, j));
@@ -438,7 +447,8 @@ bool check_forced_calls(const struct dialect_case *test)
         forget(&heard);
     }
     if (good && ended < LEAST_ENDED)
-        printf("  force: only %zu of %d walks ended: %.*s\n", ended, WALKS, (int)answer.len, (const char *)answer.data);
+        printf("  force: only %zu of %d walks ended: %.*s\n", ended, WALKS, (int)answer.len,
+               (const char *)answer.data);
     buffer_deinit(&answer);
     grammar_free(grammar);
     json_decref(tools);

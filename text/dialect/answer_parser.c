@@ -120,8 +120,9 @@ static struct bytes find_header_end(const struct answer_parser *parser)
     const char *begin = close;
     while (begin > middle && *begin != '<')
         begin--;
-    const bool has = !parser->marked && !parser->dialect->calls.name_key && middle[0] == '<' && begin > middle &&
-                     close[-1] == '>';
+    const char first = parser->mark[0];
+    const bool has = first != '<' && first != '[' && !parser->dialect->calls.name_key && middle[0] == '<' &&
+                     begin > middle && close[-1] == '>';
     return has ? (struct bytes){begin, (size_t)(close - begin)} : (struct bytes){NULL, 0};
 }
 
@@ -214,6 +215,14 @@ static size_t blanks_of(struct bytes held, size_t at, const char *also)
     return n;
 }
 
+/* Whether there may be blanks before this character of a pattern: between marks, not inside of one. */
+static bool may_part(struct bytes pattern, size_t i)
+{
+    const char *text = pattern.data;
+    return i == 0 || is_blank((uint8_t)text[i - 1]) || strchr(">])}\",:", text[i - 1]) ||
+           strchr("<[({", text[i]);
+}
+
 int match_loose(struct bytes held, size_t at, struct bytes pattern, size_t *ret_end)
 {
     const uint8_t *data = held.data;
@@ -225,7 +234,7 @@ int match_loose(struct bytes held, size_t at, struct bytes pattern, size_t *ret_
         } else if (at == held.len) {
             return MATCH_MORE;
         } else if (is_blank(data[at])) {
-            if (++blanks > MOST_BLANKS)
+            if (++blanks > MOST_BLANKS || !may_part(pattern, i))
                 return MATCH_NONE;
             at++;
         } else if (wanted[i] == DIALECT_TYPE) {
@@ -602,12 +611,14 @@ static bool in_header(struct answer_parser *parser)
     const size_t upto = (size_t)(end - data) + parser->header_end.len;
     size_t name = 0, n = 0;
     for (size_t at = 0; at < upto && name == 0; at++)
-        if (head->kind == STEP_TEXT && match_loose((struct bytes){data, upto}, at, head->text, &name) != MATCH_WHOLE)
+        if (head->kind == STEP_TEXT &&
+            match_loose((struct bytes){data, upto}, at, head->text, &name) != MATCH_WHOLE)
             name = 0;
     while (name > 0 && name + n < upto && is_name((uint8_t)data[name + n]))
         n++;
     begin_call(parser, parser->arguments);
-    if (n > 0 && (buffer_append(&parser->name, data + name, n) < 0 || buffer_append(&parser->name, "", 1) < 0))
+    if (n > 0 &&
+        (buffer_append(&parser->name, data + name, n) < 0 || buffer_append(&parser->name, "", 1) < 0))
         parser->failed = true;
     buffer_consume(&parser->held, upto);
     if (n == 0 || !is_tool(parser, (const char *)parser->name.data)) {
@@ -626,8 +637,9 @@ static bool in_head(struct answer_parser *parser, const struct answer_sink *sink
     size_t end = 0, call = 0;
     if (held.len == 0)
         return false;
-    int thought = parser->thoughts && dialect->thoughts.open[0] ? match_text(held, 0, dialect->thoughts.open, &end)
-                                                                : MATCH_NONE;
+    int thought = parser->thoughts && dialect->thoughts.open[0]
+                      ? match_text(held, 0, dialect->thoughts.open, &end)
+                      : MATCH_NONE;
     if (blanks <= MOST_BLANKS && thought == MATCH_WHOLE) {
         buffer_consume(&parser->held, end);
         parser->place = THOUGHT;
@@ -635,7 +647,7 @@ static bool in_head(struct answer_parser *parser, const struct answer_sink *sink
         return true;
     }
     int content = dialect->content_open[0] && parser->parts ? match_text(held, 0, dialect->content_open, &end)
-                                                               : MATCH_NONE;
+                                                            : MATCH_NONE;
     if (blanks <= MOST_BLANKS && content == MATCH_WHOLE) {
         buffer_consume(&parser->held, end);
         parser->trims = true;

@@ -42,7 +42,7 @@ struct call_step {
 struct call_members {
     int place;
     bool any, is_text;
-    bool only_json; /* the schema allows no text here: marks inside of strings do not count */
+    bool only_json;       /* the schema allows no text here: marks inside of strings do not count */
     size_t looked;        /* so far into what is held: no end of the value there */
     struct buffer key;    /* zero-terminated once it is known */
     struct buffer behind; /* what ends the value, with the key in it */
@@ -59,16 +59,17 @@ struct answer_parser {
     struct buffer texts;             /* of the steps */
     const char *mark;                /* the first word of a call; "": it has none */
     size_t mark_len;
-    struct bytes header_end; /* the mark that ends what stands before a part of the answer; empty: none does */
+    struct bytes
+        header_end;      /* the mark that ends what stands before a part of the answer; empty: none does */
     bool marked_between; /* the mark is what parts calls */
-    bool marked;        /* calls may begin anywhere; else only where the answer or a part of it begins */
-    int place;          /* answer_parser.c's */
-    size_t step;        /* inside a call */
-    bool at_head;       /* nothing of the text has come */
-    bool trims;         /* and blanks before it say nothing */
-    struct buffer held; /* what came and is not decided */
-    struct buffer raw;  /* what would be text if this were no call */
-    struct buffer name; /* zero-terminated */
+    bool marked;         /* calls may begin anywhere; else only where the answer or a part of it begins */
+    int place;           /* answer_parser.c's */
+    size_t step;         /* inside a call */
+    bool at_head;        /* nothing of the text has come */
+    bool trims;          /* and blanks before it say nothing */
+    struct buffer held;  /* what came and is not decided */
+    struct buffer raw;   /* what would be text if this were no call */
+    struct buffer name;  /* zero-terminated */
     struct call_object object;
     struct call_members members;
     uint32_t depth; /* of the arguments, which are JSON */

@@ -62,9 +62,9 @@ static void write_unmarked_text(struct grammar_text *out, const struct dialect *
         return;
     }
     const char first = begin.len > 0 ? *(const char *)begin.data : '{';
-    const char not[] = {' ', '\t', '\r', '\n', first};
+    const char not [] = {' ', '\t', '\r', '\n', first};
     grammar_put(out, "text ::= [ \\t\\r\\n]* (");
-    grammar_put_others(out, not, sizeof not);
+    grammar_put_others(out, not, sizeof not );
     grammar_put(out, " .*)?\n");
 }
 

@@ -4,9 +4,9 @@
  *   before ──before_key─▶ key ──to_text, to_other─▶ value ──behind_text, behind_other─▶ before
  *     └──the call's tail─▶ whole
  *
- * A value is handed on when it is whole: only then is it known what it is. Where texts are quoted, what stands
- * before a value says whether it is one; elsewhere the tool's schema does, and where that allows both, a value
- * that can be read as something else is that. */
+ * A value is handed on when it is whole: only then is it known what it is. Where texts are quoted, what
+ * stands before a value says whether it is one; elsewhere the tool's schema does, and where that allows both,
+ * a value that can be read as something else is that. */
 
 #include <errno.h>
 #include <string.h>
@@ -229,7 +229,8 @@ static int find_bare_end(struct answer_parser *parser, size_t *ret_end, size_t *
     size_t at = members->looked;
     for (; at < parser->held.len; at++) {
         const size_t left = parser->held.len - at;
-        if (parser->in_string) { /* between the dialect's own quotes, or the one that `escaped` holds no more */
+        if (parser
+                ->in_string) { /* between the dialect's own quotes, or the one that `escaped` holds no more */
             if (close_len > left)
                 break;
             if (memcmp(data + at, close, close_len) == 0) {
@@ -288,8 +289,8 @@ static bool put_pattern(struct buffer *to, const char *pattern, struct bytes key
     return r == 0;
 }
 
-/* Values inside values, written as parameters are: members of an object, or, where all are called "item", of an
- * array. The value's kind; 0: it is none. */
+/* Values inside values, written as parameters are: members of an object, or, where all are called "item", of
+ * an array. The value's kind; 0: it is none. */
 static int nested_read(struct answer_parser *parser, struct bytes value, int depth)
 {
     const struct dialect_calls *calls = &parser->dialect->calls;
@@ -300,7 +301,8 @@ static int nested_read(struct answer_parser *parser, struct bytes value, int dep
     bool items = true;
     int kind = 0;
     put(parser, json, "{", 1);
-    while (open.len > 0 && depth < 32 && (size_t)(end - at) > open.len && memcmp(at, open.data, open.len) == 0) {
+    while (open.len > 0 && depth < 32 && (size_t)(end - at) > open.len &&
+           memcmp(at, open.data, open.len) == 0) {
         at += open.len;
         const char *stop = memmem(at, (size_t)(end - at), to.data, to.len);
         if (!stop)
@@ -366,8 +368,8 @@ static int in_value(struct answer_parser *parser, const struct answer_sink *sink
 {
     struct call_members *members = &parser->members;
     size_t end = 0, next = 0;
-    const int found = members->behind.len > 0 ? find_mark(parser, &end, &next)
-                                              : find_bare_end(parser, &end, &next);
+    const int found =
+        members->behind.len > 0 ? find_mark(parser, &end, &next) : find_bare_end(parser, &end, &next);
     if (found != MATCH_WHOLE)
         return found;
     members->json.len = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See dialect.h. The texts of a dialect are a table, by which they are copied, written and read: JSON has what
- * is not empty. */
+/* See dialect.h. The texts of a dialect are a table, by which they are copied, written and read: JSON has
+ * what is not empty. */
 
 #include "text/dialect/dialect.h"
 
@@ -16,20 +16,15 @@ struct flag_row {
     size_t offset;
 };
 
-#define CALL(member) offsetof(struct dialect, calls.member)
+#define CALL(member)    offsetof(struct dialect, calls.member)
 #define THOUGHT(member) offsetof(struct dialect, thoughts.member)
 
 static const struct text_row call_texts[] = {
-    {"open", CALL(open)},
-    {"head", CALL(head)},
-    {"middle", CALL(middle)},
-    {"tail", CALL(tail)},
-    {"close", CALL(close)},
-    {"before_key", CALL(before_key)},
-    {"to_text", CALL(to_text)},
-    {"behind_text", CALL(behind_text)},
-    {"to_other", CALL(to_other)},
-    {"behind_other", CALL(behind_other)},
+    {"open", CALL(open)},           {"head", CALL(head)},
+    {"middle", CALL(middle)},       {"tail", CALL(tail)},
+    {"close", CALL(close)},         {"before_key", CALL(before_key)},
+    {"to_text", CALL(to_text)},     {"behind_text", CALL(behind_text)},
+    {"to_other", CALL(to_other)},   {"behind_other", CALL(behind_other)},
     {"separator", CALL(separator)},
 };
 /* NULL where there is none. */
@@ -39,16 +34,14 @@ static const struct text_row call_options[] = {
     {"arguments_key", CALL(arguments_key)},
 };
 static const struct flag_row call_flags[] = {
-    {"quoted", CALL(quoted)},
-    {"python", CALL(python)},
-    {"cdata", CALL(cdata)},
-    {"text_arguments", CALL(text_arguments)},
+    {"quoted", CALL(quoted)}, {"python", CALL(python)},
+    {"cdata", CALL(cdata)},   {"text_arguments", CALL(text_arguments)},
     {"untold", CALL(untold)},
 };
 static const struct text_row thought_texts[] = {
-    {"open", THOUGHT(open)},           {"close", THOUGHT(close)},
-    {"key", THOUGHT(key)},             {"effort_key", THOUGHT(effort_key)},
-    {"efforts", THOUGHT(efforts)},     {"budget_key", THOUGHT(budget_key)},
+    {"open", THOUGHT(open)},       {"close", THOUGHT(close)},
+    {"key", THOUGHT(key)},         {"effort_key", THOUGHT(effort_key)},
+    {"efforts", THOUGHT(efforts)}, {"budget_key", THOUGHT(budget_key)},
 };
 static const struct text_row content_texts[] = {
     {"open", offsetof(struct dialect, content_open)},
@@ -121,9 +114,10 @@ static json_t *write_calls(const struct dialect *dialect)
         json_object_set_new(json, "unknown", json_string(calls->reason));
         return json;
     }
-    bool good = json_object_set_new(json, "arguments",
-                                    json_string(calls->arguments == DIALECT_JSON ? "json" : "members")) == 0 &&
-                write_texts(dialect, call_texts, N(call_texts), json);
+    bool good =
+        json_object_set_new(json, "arguments",
+                            json_string(calls->arguments == DIALECT_JSON ? "json" : "members")) == 0 &&
+        write_texts(dialect, call_texts, N(call_texts), json);
     for (size_t i = 0; i < N(call_options) && good; i++) {
         const char *text = *text_at(dialect, call_options[i].offset);
         good = !text || json_object_set_new(json, call_options[i].key, json_string(text)) == 0;

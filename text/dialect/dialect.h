@@ -49,16 +49,16 @@ struct dialect_calls {
     enum dialect_arguments arguments;
     /* The call is one JSON object, whose members have these names; NULL: it is not. */
     const char *name_key, *arguments_key;
-    /* DIALECT_MEMBERS: each is before_key KEY to_text VALUE behind_text, if its value is a string, or before_key
-     * KEY to_other VALUE behind_other. */
+    /* DIALECT_MEMBERS: each is before_key KEY to_text VALUE behind_text, if its value is a string, or
+     * before_key KEY to_other VALUE behind_other. */
     const char *before_key, *to_text, *behind_text, *to_other, *behind_other;
     const char *separator; /* between two */
-    bool quoted;           /* strings have marks that other values do not have; else the schema tells them apart */
-    bool python;           /* True, False, None */
-    bool cdata;            /* strings may stand in <![CDATA[…]]> */
-    bool untold;           /* the template does not tell the model which tools there are */
-    bool text_arguments;   /* the template wants earlier arguments as the text of an object */
-    const char *reason;    /* why calls are not known; "" */
+    bool quoted; /* strings have marks that other values do not have; else the schema tells them apart */
+    bool python; /* True, False, None */
+    bool cdata;  /* strings may stand in <![CDATA[…]]> */
+    bool untold; /* the template does not tell the model which tools there are */
+    bool text_arguments; /* the template wants earlier arguments as the text of an object */
+    const char *reason;  /* why calls are not known; "" */
 };
 
 /* Where a prompt leaves the model. */
@@ -72,15 +72,16 @@ struct dialect_thoughts {
     bool known;
     const char *open, *close;
     const char *key; /* the member of a message that has an earlier thought: "reasoning_content"; "": none.
-                      * "content:TYPE:MEMBER", "blocks:TYPE:MEMBER": a part of that type, in a list that is the
-                      * content, or that is in it under "blocks" */
-    enum dialect_start usual, on, off; /* where prompts leave the model: by themselves, thinking on, and off */
+                      * "content:TYPE:MEMBER", "blocks:TYPE:MEMBER": a part of that type, in a list that is
+                      * the content, or that is in it under "blocks" */
+    enum dialect_start usual, on,
+        off; /* where prompts leave the model: by themselves, thinking on, and off */
     /* Variables of the template that switch thinking, as objects; NULL: there is no such switch. */
     json_t *switch_on, *switch_off;
-    const char *effort_key;  /* the variable that takes an effort; "": none */
-    const char *efforts;     /* the words that it knows, parted by spaces */
-    const char *budget_key;  /* the variable that takes a number of tokens; "": none */
-    const char *reason;      /* why thoughts are not known; "" */
+    const char *effort_key; /* the variable that takes an effort; "": none */
+    const char *efforts;    /* the words that it knows, parted by spaces */
+    const char *budget_key; /* the variable that takes a number of tokens; "": none */
+    const char *reason;     /* why thoughts are not known; "" */
 };
 
 struct dialect {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* See grammar_text.h.
  *
- * Text without a mark is an automaton, as in the search of Knuth, Morris and Pratt: NAME-i has seen the first i
- * characters of the mark. All calls between its rules are the last of their rule, so they cost no depth. */
+ * Text without a mark is an automaton, as in the search of Knuth, Morris and Pratt: NAME-i has seen the first
+ * i characters of the mark. All calls between its rules are the last of their rule, so they cost no depth. */
 
 #include "text/dialect/grammar_text.h"
 

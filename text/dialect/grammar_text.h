@@ -30,8 +30,8 @@ void grammar_put_literal(struct grammar_text *out, const char *text, const struc
 /* A set of all characters but these ASCII ones. */
 void grammar_put_others(struct grammar_text *out, const char * not, size_t n);
 
-/* Rules for any text that does not have the mark in it, of which NAME-0 is the first. The mark, without blanks
- * around it, has at least one character. */
+/* Rules for any text that does not have the mark in it, of which NAME-0 is the first. The mark, without
+ * blanks around it, has at least one character. */
 void grammar_put_free_text(struct grammar_text *out, const char *name, struct bytes mark);
 
 #endif

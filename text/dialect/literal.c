@@ -43,7 +43,8 @@ int literal_append_text(struct bytes text, struct buffer *json)
 
 static void skip_blanks(struct reader *reader)
 {
-    while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r'))
+    while (reader->at < reader->end &&
+           (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r'))
         reader->at++;
 }
 
@@ -146,8 +147,8 @@ static int read_array(struct reader *reader, char close)
 
 static bool is_bare(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.' || c == '$';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '$';
 }
 
 static int read_key(struct reader *reader)
@@ -196,8 +197,8 @@ static int read_word(struct reader *reader)
     static const struct {
         const char *word, *json;
         int kind;
-    } words[] = {{"true", "true", KIND_FLAG},   {"True", "true", KIND_FLAG},  {"false", "false", KIND_FLAG},
-                 {"False", "false", KIND_FLAG}, {"null", "null", KIND_NULL},  {"None", "null", KIND_NULL}};
+    } words[] = {{"true", "true", KIND_FLAG},   {"True", "true", KIND_FLAG}, {"false", "false", KIND_FLAG},
+                 {"False", "false", KIND_FLAG}, {"null", "null", KIND_NULL}, {"None", "null", KIND_NULL}};
     const char *begin = reader->at;
     while (reader->at < reader->end && (is_bare(*reader->at) || *reader->at == '+'))
         reader->at++;
@@ -237,7 +238,8 @@ static int read_value(struct reader *reader)
 int literal_read(struct bytes text, const char *quote_open, const char *quote_close, struct buffer *json)
 {
     const char *begin = text.len > 0 ? text.data : "";
-    struct reader reader = {.at = begin, .end = begin + text.len, .open = quote_open, .close = quote_close, .json = json};
+    struct reader reader = {
+        .at = begin, .end = begin + text.len, .open = quote_open, .close = quote_close, .json = json};
     const size_t before = json->len;
     int kind = read_value(&reader);
     skip_blanks(&reader);

@@ -6,8 +6,8 @@
  *     more-0-1 ::= member-0-1? more-0-2         may be left out
  *     member-0-0 ::= "\n<parameter=" "town" ">\n" raw-0-0-0 "\n</parameter>"
  *
- * Parameters stand in the schema's order. Where something parts them, `some-` stands for `more-` once there was
- * one. Texts are raw: any that does not have the mark in it that ends them. */
+ * Parameters stand in the schema's order. Where something parts them, `some-` stands for `more-` once there
+ * was one. Texts are raw: any that does not have the mark in it that ends them. */
 
 #include "text/dialect/member_grammar.h"
 
@@ -118,7 +118,7 @@ static int put_text_rule(struct members *members, size_t k, const char *key, con
     grammar_put(out, " ::= ");
     if (!(held && put_choices(members, schema))) {
         if (bounded || quote) {
-            const char not[] = {mark.len > 0 ? *(const char *)mark.data : '<', '\\'};
+            const char not [] = {mark.len > 0 ? *(const char *)mark.data : '<', '\\'};
             grammar_put_others(out, not, quote ? 2 : 1);
             grammar_put(out, "{");
             grammar_put_number(out, bounded ? (size_t)json_integer_value(least) : 0);

@@ -7,7 +7,7 @@
 
 #include "text/dialect/literal.h"
 
-#define MOST_DEPTH 8
+#define MOST_DEPTH     8
 #define MOST_LOOKED_AT 4096 /* schemas, for one answer: a schema that refers to itself has no end */
 
 static unsigned kind_of_name(const char *name)
@@ -15,8 +15,9 @@ static unsigned kind_of_name(const char *name)
     static const struct {
         const char *name;
         unsigned kind;
-    } names[] = {{"string", KIND_TEXT},   {"number", KIND_NUMBER}, {"integer", KIND_NUMBER}, {"boolean", KIND_FLAG},
-                 {"null", KIND_NULL}, {"object", KIND_OBJECT}, {"array", KIND_ARRAY}};
+    } names[] = {{"string", KIND_TEXT},  {"number", KIND_NUMBER}, {"integer", KIND_NUMBER},
+                 {"boolean", KIND_FLAG}, {"null", KIND_NULL},     {"object", KIND_OBJECT},
+                 {"array", KIND_ARRAY}};
     for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i].name) == 0)
             return names[i].kind;

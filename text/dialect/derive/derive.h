@@ -4,9 +4,10 @@
 
 /* A chat template → the dialect in which its model calls tools and thinks.
  *
- * The template renders conversations whose words are known: a call, two calls, a result, an answer, a thought;
- * with thinking on and off. What differs between two of them shows where calls and thoughts stand, and what is
- * around them. What was derived is tried: the calls that the template wrote have to come back from its text. */
+ * The template renders conversations whose words are known: a call, two calls, a result, an answer, a
+ * thought; with thinking on and off. What differs between two of them shows where calls and thoughts stand,
+ * and what is around them. What was derived is tried: the calls that the template wrote have to come back
+ * from its text. */
 
 #include "text/dialect/dialect.h"
 #include "text/template/chat_template.h"

@@ -63,8 +63,9 @@ static bool find_object(struct span text, size_t *ret_begin, size_t *ret_end)
     bool found = false;
     for (size_t at = 0; at < text.len && !found; at++) {
         json_error_t error;
-        json_t *object = text.at[at] == '{' ? json_loadb(text.at + at, text.len - at, JSON_DISABLE_EOF_CHECK, &error)
-                                            : NULL;
+        json_t *object = text.at[at] == '{'
+                             ? json_loadb(text.at + at, text.len - at, JSON_DISABLE_EOF_CHECK, &error)
+                             : NULL;
         found = object && json_equal(object, wanted);
         if (found) {
             *ret_begin = at;
@@ -94,8 +95,8 @@ static bool cut_at(struct derivation *derivation, struct span text, const char *
             return false;
         end = last + strlen("qvtwo");
     }
-    *ret = (struct cut){span_to(text, at), span_to(behind, begin), span_to(span_from(behind, begin), end - begin),
-                        span_from(behind, end)};
+    *ret = (struct cut){span_to(text, at), span_to(behind, begin),
+                        span_to(span_from(behind, begin), end - begin), span_from(behind, end)};
     return true;
 }
 
@@ -105,7 +106,10 @@ static const char *pattern(struct derivation *derivation, struct span text, stru
 {
     static const struct {
         const char *word, mark;
-    } words[] = {{PROBE_FIRST, DIALECT_NAME}, {PROBE_SECOND, DIALECT_NAME}, {PROBE_ID_1, DIALECT_ID}, {PROBE_ID_2, DIALECT_ID}};
+    } words[] = {{PROBE_FIRST, DIALECT_NAME},
+                 {PROBE_SECOND, DIALECT_NAME},
+                 {PROBE_ID_1, DIALECT_ID},
+                 {PROBE_ID_2, DIALECT_ID}};
     struct buffer made = {0};
     const bool counted = counts_to.len == text.len;
     for (size_t at = 0; at < text.len;) {
@@ -187,7 +191,8 @@ static struct span opening(struct derivation *derivation, struct span before, bo
     const size_t shared = spans_common_prefix(prompt, before, false);
     struct span open = span_from(before, shared);
     const bool spaced = shared == prompt.len && open.len > 1 && open.at[0] == ' ' && open.at[1] != '\n';
-    const struct span text = render(derivation, message_of(&derivation->probe, PROBE_SAYS, false), with_result);
+    const struct span text =
+        render(derivation, message_of(&derivation->probe, PROBE_SAYS, false), with_result);
     const size_t says = span_find(text, span_of(PROBE_SAYS)), name = derive_find_name(text, PROBE_FIRST);
     if (says < name && name < text.len) {
         const size_t at = says + strlen(PROBE_SAYS);
@@ -234,8 +239,8 @@ static bool two_calls(struct derivation *derivation, struct span open, struct sp
     size_t tail = spans_common_prefix(between, behind, true);
     if (tail > between.len - head)
         tail = between.len - head;
-    calls->head = pattern(derivation, span_from(begin, begin.len - head),
-                          span_from(between, between.len - head));
+    calls->head =
+        pattern(derivation, span_from(begin, begin.len - head), span_from(between, between.len - head));
     calls->open = derivation_keep(derivation, span_to(begin, begin.len - head));
     calls->middle = pattern(derivation, middle, next);
     calls->tail = pattern(derivation, span_to(between, tail), span_to(behind, tail));
@@ -270,7 +275,8 @@ static void find_keys(struct derivation *derivation)
 {
     struct dialect_calls *calls = &derivation->dialect->calls;
     const char *name = last_key(derivation, span_of(calls->head), true);
-    const char *arguments = calls->middle[0] == '"' ? last_key(derivation, span_of(calls->middle), false) : NULL;
+    const char *arguments =
+        calls->middle[0] == '"' ? last_key(derivation, span_of(calls->middle), false) : NULL;
     if (name && arguments && strchr(calls->head, '{') && calls->arguments == DIALECT_JSON) {
         calls->name_key = name;
         calls->arguments_key = arguments;

@@ -24,8 +24,7 @@ void derive_content(struct derivation *derivation)
     const struct span behind = span_from(text, at + says.len);
     size_t begin = spans_common_prefix(derivation->prompt, text, false);
     if (begin < at) {
-        struct span open =
-            derive_without_thought(derivation, span_to(span_from(text, begin), at - begin));
+        struct span open = derive_without_thought(derivation, span_to(span_from(text, begin), at - begin));
         if (!dialect->content_open[0])
             dialect->content_open = derivation_keep(derivation, span_trim_right(open));
     }
@@ -38,8 +37,7 @@ void derive_content(struct derivation *derivation)
     else if (called.at)
         closes = behind.len - spans_common_suffix(behind, called, false);
     const struct span close = span_trim(span_to(behind, closes));
-    const bool bare = !dialect->content_open[0] || close.len == 0 ||
-                      span_is_blank(span_from(behind, closes));
+    const bool bare = !dialect->content_open[0] || close.len == 0 || span_is_blank(span_from(behind, closes));
     derivation->end_of_turn = span_from(behind, bare ? 0 : closes);
     if (!bare)
         dialect->content_close = derivation_keep(derivation, close);

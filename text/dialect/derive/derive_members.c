@@ -64,8 +64,7 @@ static bool derive_other(struct derivation *derivation, bool with_result, struct
 static void derive_values(struct derivation *derivation, bool with_result)
 {
     struct dialect_calls *calls = &derivation->dialect->calls;
-    struct span text =
-        derive_render_call(derivation, json_pack("{s:b}", PROBE_FLAG, 1), with_result);
+    struct span text = derive_render_call(derivation, json_pack("{s:b}", PROBE_FLAG, 1), with_result);
     calls->python = span_find(text, span_of("True")) < text.len;
     text = derive_render_call(derivation, json_pack("{s:s}", PROBE_ONE, "qv<one&\nx"), with_result);
     calls->cdata = span_find(text, span_of("<![CDATA[qv<one&\nx]]>")) < text.len;

@@ -16,18 +16,22 @@ static const struct {
     const char *key, *word; /* word NULL: true, false; "0": a number */
     bool on;
 } switches[] = {
-    {"enable_thinking", NULL, true},   {"enable_thinking", NULL, false}, {"thinking", NULL, true},
-    {"thinking", NULL, false},         {"thinking_mode", "enabled", true}, {"thinking_mode", "disabled", false},
-    {"reasoning_effort", "high", true}, {"reasoning_effort", "none", false}, {"reasoning_effort", "no_think", false},
+    {"enable_thinking", NULL, true},
+    {"enable_thinking", NULL, false},
+    {"thinking", NULL, true},
+    {"thinking", NULL, false},
+    {"thinking_mode", "enabled", true},
+    {"thinking_mode", "disabled", false},
+    {"reasoning_effort", "high", true},
+    {"reasoning_effort", "none", false},
+    {"reasoning_effort", "no_think", false},
     {"thinking_budget", "0", false},
 };
 
 static json_t *variable(const char *key, const char *word, bool on)
 {
     json_t *object = json_object();
-    json_t *value = !word                  ? json_boolean(on)
-                    : strcmp(word, "0") == 0 ? json_integer(0)
-                                           : json_string(word);
+    json_t *value = !word ? json_boolean(on) : strcmp(word, "0") == 0 ? json_integer(0) : json_string(word);
     json_object_set_new(object, key, value);
     return object;
 }
@@ -70,7 +74,8 @@ static void derive_efforts(struct derivation *derivation, const char *usual)
     thoughts->efforts = derivation_keep(derivation, span_of(known));
 }
 
-/* A switch counts if it makes a difference; an effort only if the prompt's end differs: else it is a degree. */
+/* A switch counts if it makes a difference; an effort only if the prompt's end differs: else it is a degree.
+ */
 static void try_switch(struct derivation *derivation, size_t i, const char *usual)
 {
     struct dialect_thoughts *thoughts = &derivation->dialect->thoughts;
@@ -109,8 +114,9 @@ void derive_switches(struct derivation *derivation)
 /* ---- a thought in an earlier turn ---- */
 
 /* Where a message may have its thought: in a member, or in a part of its content. */
-static const char *const places[] = {"reasoning_content",         "thinking", "reasoning", "tool_plan",
-                                     "content:thinking:thinking", "blocks:thoughts:text"};
+static const char *const places[] = {
+    "reasoning_content",   "thinking", "reasoning", "tool_plan", "content:thinking:thinking",
+    "blocks:thoughts:text"};
 
 static json_t *with_thought(struct derivation *derivation, const char *place, bool with_call)
 {
@@ -224,9 +230,9 @@ static struct span without_opening(struct derivation *derivation, struct span te
 static struct span closing_before_text(struct derivation *derivation, struct span text, struct span between,
                                        const json_t *more)
 {
-    const struct span plain = derivation_render(
-        derivation, probe_conversation(probe_user(), probe_assistant(PROBE_SAYS), NULL),
-        (struct probe_manner){.more = more});
+    const struct span plain =
+        derivation_render(derivation, probe_conversation(probe_user(), probe_assistant(PROBE_SAYS), NULL),
+                          (struct probe_manner){.more = more});
     const size_t at = span_find(plain, span_of(PROBE_SAYS));
     const size_t same = spans_common_prefix(derivation->prompt, plain, false);
     if (plain.at && at < plain.len && same < at) {
@@ -246,11 +252,11 @@ static struct span closing_before_call(struct derivation *derivation, struct spa
     json_t *message = probe_assistant("");
     probe_add_call(&derivation->probe, message, PROBE_FIRST, PROBE_ID_1,
                    json_pack("{s:s}", PROBE_ONE, PROBE_TWO));
-    const struct span plain =
-        derivation_render(derivation, probe_conversation(probe_user(), message, NULL),
-                          (struct probe_manner){.tools = true, .more = more});
+    const struct span plain = derivation_render(derivation, probe_conversation(probe_user(), message, NULL),
+                                                (struct probe_manner){.tools = true, .more = more});
     const struct span before = span_to(plain, span_find(plain, span_of(PROBE_FIRST)));
-    const struct span close = span_trim(span_to(between, between.len - spans_common_suffix(between, before, false)));
+    const struct span close =
+        span_trim(span_to(between, between.len - spans_common_suffix(between, before, false)));
     if (close.len > 0)
         return close;
     const struct span trimmed = span_trim_left(between);
@@ -310,8 +316,9 @@ static bool take_pair(struct derivation *derivation, struct span open, struct sp
 /* A prompt, or an answer, without a thought has its marks, and nothing between them. */
 static bool from_prompts(struct derivation *derivation)
 {
-    const struct span answer = derivation_render(
-        derivation, probe_conversation(probe_user(), probe_assistant(PROBE_SAYS), NULL), (struct probe_manner){0});
+    const struct span answer =
+        derivation_render(derivation, probe_conversation(probe_user(), probe_assistant(PROBE_SAYS), NULL),
+                          (struct probe_manner){0});
     const struct span prompts[] = {derivation->prompt, derivation->prompt_on, derivation->prompt_off,
                                    span_to(answer, span_find(answer, span_of(PROBE_SAYS)))};
     char open[100];
@@ -386,7 +393,8 @@ struct span derive_without_thought(const struct derivation *derivation, struct s
     while (again) {
         again = false;
         for (size_t i = 0; i < N(marks); i++)
-            if (marks[i].len > 0 && text.len >= marks[i].len && memcmp(text.at, marks[i].at, marks[i].len) == 0) {
+            if (marks[i].len > 0 && text.len >= marks[i].len &&
+                memcmp(text.at, marks[i].at, marks[i].len) == 0) {
                 text = span_trim_left(span_from(text, marks[i].len));
                 again = true;
             }

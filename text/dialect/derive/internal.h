@@ -48,8 +48,8 @@ void derive_calls(struct derivation *derivation);
  * is not derivable. */
 bool derive_members(struct derivation *derivation, struct span call, bool with_result);
 
-/* verify.c: whether the calls of PROBE_FIRST, and PROBE_SECOND where there are two, come back from a text that
- * has them: what an answer would be. */
+/* verify.c: whether the calls of PROBE_FIRST, and PROBE_SECOND where there are two, come back from a text
+ * that has them: what an answer would be. */
 bool derive_reads_back(struct derivation *derivation, struct span answer, size_t n_calls);
 
 /* For both: a question and a call of PROBE_FIRST with these arguments (taken). */

@@ -2,8 +2,9 @@
 #ifndef TEXT_DIALECT_DERIVE_MARKS_H
 #define TEXT_DIALECT_DERIVE_MARKS_H
 
-/* Comparing texts of templates without cutting a mark in two: "<|START_THINKING|>" and "<|START_ACTION|>" have
- * nothing in common. A mark is what stands in angle brackets on one line, or capitals in square brackets. */
+/* Comparing texts of templates without cutting a mark in two: "<|START_THINKING|>" and "<|START_ACTION|>"
+ * have nothing in common. A mark is what stands in angle brackets on one line, or capitals in square
+ * brackets. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,8 +36,8 @@ bool span_ends_with(struct span span, struct span end);
 size_t span_find(struct span span, struct span what);
 size_t span_find_last(struct span span, struct span what);
 
-/* How many bytes both begin with, or end with. With `counted`, a digit of `a` equals its successor in `b`: the
- * number of a call. */
+/* How many bytes both begin with, or end with. With `counted`, a digit of `a` equals its successor in `b`:
+ * the number of a call. */
 size_t spans_common_prefix(struct span a, struct span b, bool counted);
 size_t spans_common_suffix(struct span a, struct span b, bool counted);
 

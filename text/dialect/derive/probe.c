@@ -12,12 +12,12 @@
 
 static json_t *tool(const char *name)
 {
-    return json_pack("{s:s, s:{s:s, s:s, s:{s:s, s:{s:{s:s,s:s}, s:{s:s,s:s}, s:{s:s,s:s}, s:{s:s,s:s}}, s:[s]}}}",
-                     "type", "function", "function", "name", name, "description", "A tool", "parameters",
-                     "type", "object", "properties", PROBE_ONE, "type", "string", "description", "A text",
-                     PROBE_TWO, "type", "string", "description", "A text", PROBE_NUM, "type", "number",
-                     "description", "A number", PROBE_FLAG, "type", "boolean", "description", "A flag",
-                     "required", PROBE_ONE);
+    return json_pack(
+        "{s:s, s:{s:s, s:s, s:{s:s, s:{s:{s:s,s:s}, s:{s:s,s:s}, s:{s:s,s:s}, s:{s:s,s:s}}, s:[s]}}}", "type",
+        "function", "function", "name", name, "description", "A tool", "parameters", "type", "object",
+        "properties", PROBE_ONE, "type", "string", "description", "A text", PROBE_TWO, "type", "string",
+        "description", "A text", PROBE_NUM, "type", "number", "description", "A number", PROBE_FLAG, "type",
+        "boolean", "description", "A flag", "required", PROBE_ONE);
 }
 
 int probe_init(struct probe *probe, const struct chat_template *chat_template)

@@ -4,8 +4,8 @@
 
 /* Conversations whose every part is known, rendered by a template: what the template adds shows in the text.
  *
- * The words are ones that no template has. A probe counts its renders and gives up beyond a bound; each render
- * is bounded by the template's interpreter. */
+ * The words are ones that no template has. A probe counts its renders and gives up beyond a bound; each
+ * render is bounded by the template's interpreter. */
 
 #include <jansson.h>
 #include <stdbool.h>

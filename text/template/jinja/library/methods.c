@@ -163,13 +163,8 @@ jinja_function *jinja_find_method(struct jinja_value object, struct bytes name)
         {"items", items}, {"keys", keys}, {"values", values}, {"get", get}, {"copy", copy}, {NULL, NULL},
     };
     static const struct jinja_named of_lists[] = {
-        {"index", index_of},
-        {"count", count},
-        {"append", append},
-        {"extend", extend},
-        {"pop", pop},
-        {"copy", copy},
-        {NULL, NULL},
+        {"index", index_of}, {"count", count}, {"append", append}, {"extend", extend},
+        {"pop", pop},        {"copy", copy},   {NULL, NULL},
     };
     static const struct jinja_named of_loops[] = {{"cycle", cycle}, {NULL, NULL}};
     switch (object.type) {

@@ -16,9 +16,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define MOST_BLANKS 256 /* before a mark; more are text: what is long is not read again with each token */
-#define MOST_NAME   256
-#define MOST_AGAIN  (64u << 10) /* bytes that are looked through again when they were no call */
+#define MOST_NAME  256
+#define MOST_AGAIN (64u << 10) /* bytes that are looked through again when they were no call */
 
 enum { HEAD, TEXT, THOUGHT, CALL, AFTER };
 enum { STEP_TEXT, STEP_NAME, STEP_ID, STEP_INDEX, STEP_OBJECT, STEP_ARGUMENTS };
@@ -198,59 +197,14 @@ static void tell(struct answer_parser *parser, const struct answer_sink *sink, c
     sink->text(sink->arg, (struct bytes){data, len});
 }
 
-void answer_parser_take(struct answer_parser *parser, size_t n)
-{
-    if (!parser->begun && buffer_append(&parser->raw, parser->held.data, n) < 0)
-        parser->failed = true;
-    buffer_consume(&parser->held, n);
-}
-
 static size_t blanks_of(struct bytes held, size_t at, const char *also)
 {
     const uint8_t *data = held.data;
     size_t n = 0;
-    while (at + n < held.len && n <= MOST_BLANKS &&
+    while (at + n < held.len && n <= ANSWER_MOST_BLANKS &&
            (is_blank(data[at + n]) || (data[at + n] && strchr(also, data[at + n]))))
         n++;
     return n;
-}
-
-/* Whether there may be blanks before this character of a pattern: between marks, not inside of one. */
-static bool may_part(struct bytes pattern, size_t i)
-{
-    const char *text = pattern.data;
-    return i == 0 || is_blank((uint8_t)text[i - 1]) || strchr(">])}\",:", text[i - 1]) ||
-           strchr("<[({", text[i]);
-}
-
-int match_loose(struct bytes held, size_t at, struct bytes pattern, size_t *ret_end)
-{
-    const uint8_t *data = held.data;
-    const char *wanted = pattern.data;
-    size_t i = 0, end = at, blanks = 0;
-    while (i < pattern.len) {
-        if (is_blank((uint8_t)wanted[i])) {
-            i++;
-        } else if (at == held.len) {
-            return MATCH_MORE;
-        } else if (is_blank(data[at])) {
-            if (++blanks > MOST_BLANKS || !may_part(pattern, i))
-                return MATCH_NONE;
-            at++;
-        } else if (wanted[i] == DIALECT_TYPE) {
-            while (at < held.len && data[at] >= 'a' && data[at] <= 'z')
-                at++;
-            i++;
-        } else if (data[at] == (uint8_t)wanted[i]) {
-            at++;
-            i++;
-            end = at;
-        } else {
-            return MATCH_NONE;
-        }
-    }
-    *ret_end = end;
-    return MATCH_WHOLE;
 }
 
 static int match_text(struct bytes held, size_t at, const char *pattern, size_t *ret_end)
@@ -361,9 +315,9 @@ static bool in_object(struct answer_parser *parser, const struct answer_sink *si
     struct call_object *object = &parser->object;
     const size_t blanks = blanks_of(held_bytes(parser), 0, "");
     if (object->place == 0) { /* before its brace */
-        if (blanks == parser->held.len && blanks <= MOST_BLANKS)
+        if (blanks == parser->held.len && blanks <= ANSWER_MOST_BLANKS)
             return false;
-        if (blanks > MOST_BLANKS || parser->held.data[blanks] != '{')
+        if (blanks > ANSWER_MOST_BLANKS || parser->held.data[blanks] != '{')
             return no_call(parser, sink);
         answer_parser_take(parser, blanks);
     }
@@ -397,9 +351,9 @@ static bool in_json(struct answer_parser *parser, const struct answer_sink *sink
     struct bytes held = held_bytes(parser);
     if (parser->depth == 0) {
         const size_t blanks = blanks_of(held, 0, "");
-        if (blanks == held.len && blanks <= MOST_BLANKS)
+        if (blanks == held.len && blanks <= ANSWER_MOST_BLANKS)
             return false;
-        if (blanks > MOST_BLANKS || parser->held.data[blanks] != '{')
+        if (blanks > ANSWER_MOST_BLANKS || parser->held.data[blanks] != '{')
             return no_call(parser, sink);
         answer_parser_take(parser, blanks);
         announce(parser, sink, (const char *)parser->name.data);
@@ -450,9 +404,9 @@ static bool in_word(struct answer_parser *parser, const struct answer_sink *sink
     size_t begin = blanks_of(held, 0, ""), n = 0;
     while (begin + n < held.len && n <= MOST_NAME && is_name(data[begin + n]))
         n++;
-    if (begin + n == held.len && n <= MOST_NAME && begin <= MOST_BLANKS)
+    if (begin + n == held.len && n <= MOST_NAME && begin <= ANSWER_MOST_BLANKS)
         return false;
-    if (begin > MOST_BLANKS || n > MOST_NAME || (n == 0 && kind == STEP_NAME))
+    if (begin > ANSWER_MOST_BLANKS || n > MOST_NAME || (n == 0 && kind == STEP_NAME))
         return no_call(parser, sink);
     if (kind == STEP_NAME && parser->name.len == 0) {
         if (buffer_append(&parser->name, data + begin, n) < 0 || buffer_append(&parser->name, "", 1) < 0)
@@ -506,13 +460,14 @@ static bool in_after(struct answer_parser *parser, const struct answer_sink *sin
     const size_t blanks = blanks_of(held, 0, ",;");
     size_t end = 0;
     int next = MATCH_NONE, between = MATCH_NONE, close = MATCH_NONE;
-    if (blanks == held.len && blanks <= MOST_BLANKS)
+    if (blanks == held.len && blanks <= ANSWER_MOST_BLANKS)
         return false;
-    if (blanks <= MOST_BLANKS && calls->close[0] && !says_nothing(calls->close))
+    if (blanks <= ANSWER_MOST_BLANKS && calls->close[0] && !says_nothing(calls->close))
         close = match_text(held, blanks, calls->close, &end);
-    if (close != MATCH_WHOLE && blanks <= MOST_BLANKS && calls->between && !says_nothing(calls->between))
+    if (close != MATCH_WHOLE && blanks <= ANSWER_MOST_BLANKS && calls->between &&
+        !says_nothing(calls->between))
         between = match_text(held, blanks, calls->between, &end);
-    if (close != MATCH_WHOLE && between != MATCH_WHOLE && blanks <= MOST_BLANKS) {
+    if (close != MATCH_WHOLE && between != MATCH_WHOLE && blanks <= ANSWER_MOST_BLANKS) {
         const struct call_step *head = &parser->steps[parser->head];
         size_t unused;
         if (head->kind == STEP_TEXT)
@@ -581,7 +536,8 @@ static bool in_thought(struct answer_parser *parser, const struct answer_sink *s
     const uint8_t *found = held.len > 0 ? memmem(held.data, held.len, close, len) : NULL;
     size_t n = found ? (size_t)(found - parser->held.data) : held.len - begun_mark(held, close, len);
     const size_t upto = found ? n + len : n;
-    for (size_t blanks = 0; n > 0 && blanks < MOST_BLANKS && is_blank(parser->held.data[n - 1]); blanks++)
+    for (size_t blanks = 0; n > 0 && blanks < ANSWER_MOST_BLANKS && is_blank(parser->held.data[n - 1]);
+         blanks++)
         n--; /* they belong to the mark that may come */
     if (n > 0)
         sink->thought(sink->arg, (struct bytes){held.data, n});
@@ -640,7 +596,7 @@ static bool in_head(struct answer_parser *parser, const struct answer_sink *sink
     int thought = parser->thoughts && dialect->thoughts.open[0]
                       ? match_text(held, 0, dialect->thoughts.open, &end)
                       : MATCH_NONE;
-    if (blanks <= MOST_BLANKS && thought == MATCH_WHOLE) {
+    if (blanks <= ANSWER_MOST_BLANKS && thought == MATCH_WHOLE) {
         buffer_consume(&parser->held, end);
         parser->place = THOUGHT;
         parser->at_head = true;
@@ -648,14 +604,14 @@ static bool in_head(struct answer_parser *parser, const struct answer_sink *sink
     }
     int content = dialect->content_open[0] && parser->parts ? match_text(held, 0, dialect->content_open, &end)
                                                             : MATCH_NONE;
-    if (blanks <= MOST_BLANKS && content == MATCH_WHOLE) {
+    if (blanks <= ANSWER_MOST_BLANKS && content == MATCH_WHOLE) {
         buffer_consume(&parser->held, end);
         parser->trims = true;
         parser->place = TEXT;
         return true;
     }
     int begins = MATCH_NONE;
-    if (parser->calls && !parser->marked && blanks <= MOST_BLANKS) {
+    if (parser->calls && !parser->marked && blanks <= ANSWER_MOST_BLANKS) {
         const struct call_step *first = &parser->steps[0];
         if (first->kind == STEP_TEXT)
             begins = match_loose(held, 0, first->text, &call);
@@ -668,7 +624,8 @@ static bool in_head(struct answer_parser *parser, const struct answer_sink *sink
         begin_call(parser, 0);
         return true;
     }
-    if ((thought == MATCH_MORE || content == MATCH_MORE || begins == MATCH_MORE) && blanks <= MOST_BLANKS)
+    if ((thought == MATCH_MORE || content == MATCH_MORE || begins == MATCH_MORE) &&
+        blanks <= ANSWER_MOST_BLANKS)
         return false;
     if (parser->header_end.len > 0 && blanks == 0 && parser->held.data[0] == '<')
         return in_header(parser);
@@ -718,7 +675,8 @@ static bool in_text(struct answer_parser *parser, const struct answer_sink *sink
     size_t n = found ? (size_t)(found - held->data) : held->len - undecided;
     const size_t upto = n;
     const bool ends = parser->calls || (parser->parts && parser->dialect->content_close[0]);
-    for (size_t blanks = 0; ends && n > 0 && blanks < MOST_BLANKS && is_blank(held->data[n - 1]); blanks++)
+    for (size_t blanks = 0; ends && n > 0 && blanks < ANSWER_MOST_BLANKS && is_blank(held->data[n - 1]);
+         blanks++)
         n--;
     tell(parser, sink, held->data, n);
     buffer_consume(held, n);

@@ -94,7 +94,10 @@ int answer_parser_finish(struct answer_parser *parser, const struct answer_sink 
 /* Whether what comes next belongs to a thought. */
 bool answer_parser_thinks(const struct answer_parser *parser);
 
-/* ---- for call_members.c ---- */
+#define ANSWER_MOST_BLANKS                                                                                   \
+    256 /* before a mark; more are text: what is long is not read again with each token */
+
+/* ---- for call_members.c; the first two are answer_match.c's ---- */
 
 enum { MATCH_NONE, MATCH_MORE, MATCH_WHOLE }; /* it does not match, too little has come, it does */
 

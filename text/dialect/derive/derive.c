@@ -6,34 +6,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "text/dialect/derive/internal.h"
-
-struct span derivation_render(struct derivation *derivation, json_t *messages, struct probe_manner manner)
-{
-    char *text = NULL;
-    if (derivation->fatal || derivation->n_texts == DERIVATION_MOST_TEXTS) {
-        json_decref(messages);
-        return (struct span){NULL, 0};
-    }
-    int r = probe_render(&derivation->probe, messages, manner, &text);
-    if (r == -ENOMEM || r == -EMSGSIZE)
-        derivation->fatal = r;
-    if (r != 0)
-        return (struct span){NULL, 0};
-    derivation->texts[derivation->n_texts++] = text;
-    return probe_behind(text);
-}
-
-const char *derivation_keep(struct derivation *derivation, struct span text)
-{
-    const char *kept = dialect_keep(derivation->dialect, (struct bytes){text.at, text.len});
-    if (kept)
-        return kept;
-    derivation->fatal = -ENOMEM;
-    return "";
-}
 
 static void set_reason(struct derivation *derivation, const char *reason)
 {

@@ -37,25 +37,6 @@ static json_t *message_of(const struct probe *probe, const char *content, bool s
     return message;
 }
 
-static struct span render(struct derivation *derivation, json_t *message, bool with_result)
-{
-    return derivation_render(
-        derivation, probe_conversation(probe_user(), message, with_result ? probe_result() : NULL),
-        (struct probe_manner){.tools = !derivation->without_tools, .prompt = with_result});
-}
-
-struct span derive_render_call(struct derivation *derivation, json_t *arguments, bool with_result)
-{
-    json_t *message = probe_assistant("");
-    probe_add_call(&derivation->probe, message, PROBE_FIRST, PROBE_ID_1, arguments);
-    return render(derivation, message, with_result);
-}
-
-size_t derive_find_name(struct span text, const char *name)
-{
-    return span_find(text, span_of(name));
-}
-
 /* Where the JSON object of the arguments stands: its bounds. False: nowhere. */
 static bool find_object(struct span text, size_t *ret_begin, size_t *ret_end)
 {
@@ -80,7 +61,7 @@ static bool find_object(struct span text, size_t *ret_begin, size_t *ret_end)
 /* Cuts the text at a name and the arguments behind it. */
 static bool cut_at(struct derivation *derivation, struct span text, const char *name, struct cut *ret)
 {
-    const size_t at = derive_find_name(text, name);
+    const size_t at = span_find(text, span_of(name));
     size_t begin, end;
     if (at == text.len)
         return false;
@@ -192,8 +173,8 @@ static struct span opening(struct derivation *derivation, struct span before, bo
     struct span open = span_from(before, shared);
     const bool spaced = shared == prompt.len && open.len > 1 && open.at[0] == ' ' && open.at[1] != '\n';
     const struct span text =
-        render(derivation, message_of(&derivation->probe, PROBE_SAYS, false), with_result);
-    const size_t says = span_find(text, span_of(PROBE_SAYS)), name = derive_find_name(text, PROBE_FIRST);
+        derive_render_answer(derivation, message_of(&derivation->probe, PROBE_SAYS, false), with_result);
+    const size_t says = span_find(text, span_of(PROBE_SAYS)), name = span_find(text, span_of(PROBE_FIRST));
     if (says < name && name < text.len) {
         const size_t at = says + strlen(PROBE_SAYS);
         const struct span other = normal(derivation, span_to(span_from(text, at), name - at));
@@ -292,7 +273,7 @@ static struct span find_call(struct derivation *derivation, bool *ret_with_resul
         *ret_with_result = manner & 1;
         const struct span text = derive_render_call(derivation, two_texts(), manner & 1);
         *ret_renders |= text.at != NULL;
-        if (text.at && derive_find_name(text, PROBE_FIRST) < text.len &&
+        if (text.at && span_find(text, span_of(PROBE_FIRST)) < text.len &&
             span_find(text, span_of("qvone")) < text.len)
             return text;
     }
@@ -328,7 +309,8 @@ static void from_call(struct derivation *derivation, struct span text, bool with
     }
     const size_t shared = spans_common_prefix(prompt_of(derivation), call.before, false);
     const struct span open = opening(derivation, call.before, with_result);
-    const struct span both = render(derivation, message_of(&derivation->probe, "", true), with_result);
+    const struct span both =
+        derive_render_answer(derivation, message_of(&derivation->probe, "", true), with_result);
     const bool two = both.at && two_calls(derivation, open, both, skip);
     if (!two)
         one_call(derivation, open, &call);

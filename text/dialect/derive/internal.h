@@ -52,10 +52,9 @@ bool derive_members(struct derivation *derivation, struct span call, bool with_r
  * that has them: what an answer would be. */
 bool derive_reads_back(struct derivation *derivation, struct span answer, size_t n_calls);
 
-/* For both: a question and a call of PROBE_FIRST with these arguments (taken). */
+/* derivation.c, for both: a question and this answer (taken), with a result behind it. */
+struct span derive_render_answer(struct derivation *derivation, json_t *message, bool with_result);
+/* The same with a call of PROBE_FIRST with these arguments (taken). */
 struct span derive_render_call(struct derivation *derivation, json_t *arguments, bool with_result);
-
-/* Where an argument stands that the template may have quoted; the text's length: nowhere. */
-size_t derive_find_name(struct span text, const char *name);
 
 #endif

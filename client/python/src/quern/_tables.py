@@ -161,7 +161,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),

@@ -338,7 +338,7 @@ static float *run_backend(const struct model *model, const char *kernels, const 
     float *logits = ret_sums ? NULL : calloc((size_t)N_IDS * model->params.n_vocab, sizeof *logits);
     setenv("QUERN_KERNELS", kernels, 1);
     ck_assert_msg(backend_cpu.open(&config, &backend, &err) == 0, "%s", err.text);
-    struct backend_slot slot = {.sampling = {.top_p = 1, .repetition_penalty = 1},
+    struct backend_slot slot = {.sampling = {SAMPLING_OFF},
                                 .end_position = N_IDS + 1,
                                 .embeds = ret_sums != NULL};
     ck_assert_int_eq(backend_cpu.slot_open(backend, 0, &slot), 0);

@@ -173,6 +173,7 @@ static void submit(struct rig *rig, const struct mix *mix, uint32_t i)
                                      .top_k = 20,
                                      .top_p = 0.9,
                                      .repetition_penalty = 1.1,
+                                     SAMPLING_RARE_OFF,
                                      .presence_penalty = 0.1,
                                      .frequency_penalty = 0.1,
                                      .seed = i + 1};

@@ -130,7 +130,7 @@ END_TEST
 START_TEST(each_filter_of_a_slot_is_its_own)
 {
     enum { SEEDS = 8 };
-    const struct sampling hot = {.temperature = 50, .top_p = 1, .repetition_penalty = 1};
+    const struct sampling hot = {.temperature = 50, SAMPLING_OFF};
     struct sampling filters[4] = {hot, hot, hot, hot};
     filters[1].top_k = 1;
     filters[2].top_p = 0;

@@ -45,7 +45,8 @@
     REAL(dynatemp_exponent, 0, 100, 1, "X", "how the entropy makes the dynamic temperature")                   \
     REAL(dry_multiplier, 0, 100, 0, "M",                                                                      \
          "make tokens less likely that would continue a repeat (DRY); 0 = off")                                \
-    REAL(dry_base, 1, 100, 1.75, "B", "DRY: the penalty grows by this with each token of the repeat")          \
+    REAL(dry_base, 0, 100, 1.75, "B",                                                                         \
+         "DRY: the penalty grows by this with each token of the repeat; below 1 = off")                        \
     COUNT(dry_allowed_length, 1, INT32_MAX, 2, "N", "DRY: shorter repeats are allowed")                       \
     COUNT(dry_penalty_last_n, -1, INT32_MAX, -1, "N", "DRY: look at the last N tokens; -1 = all, 0 = off")
 /* clang-format on */

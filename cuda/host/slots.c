@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/device/wait.h"
+#include "engine/sampling/dry.h"
 
 _Static_assert(SAMPLING_MAX_BIASES <= STATE_MOST_BIASES, "every list of biases has room in a slot");
 
@@ -180,7 +181,7 @@ static uint32_t last_n(int32_t n)
 static void write_image(struct slot_image *image, const struct backend_slot *params, uint32_t n_vocab)
 {
     const struct sampling *sampling = &params->sampling;
-    const bool penalizes = sampling->repeat_last_n != 0, dry = sampling->dry_multiplier > 0;
+    const bool penalizes = sampling->repeat_last_n != 0;
     const bool by_history = sampling_needs_history(sampling);
     *image->state =
         (struct slot_state){.position = params->position,
@@ -210,7 +211,7 @@ static void write_image(struct slot_image *image, const struct backend_slot *par
                             .dry_multiplier = sampling->dry_multiplier,
                             .dry_base = sampling->dry_base,
                             .dry_allowed = (uint32_t)sampling->dry_allowed_length,
-                            .dry_last = dry ? last_n(sampling->dry_penalty_last_n) : 0,
+                            .dry_last = dry_is_on(sampling) ? last_n(sampling->dry_penalty_last_n) : 0,
                             .window = penalizes && by_history ? last_n(sampling->repeat_last_n) : UINT32_MAX,
                             .n_prompt = params->n_prompt,
                             .has_bad_words = sampling->bad_words.n > 0};

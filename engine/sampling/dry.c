@@ -8,7 +8,7 @@
 
 bool dry_is_on(const struct sampling *sampling)
 {
-    return sampling->dry_multiplier > 0 && sampling->dry_penalty_last_n != 0;
+    return sampling->dry_multiplier > 0 && sampling->dry_base >= 1 && sampling->dry_penalty_last_n != 0;
 }
 
 /* The first id that is looked at. */

@@ -245,7 +245,7 @@ BAD = [
     ("a bias that is NaN", {**GENERATE, "logit_bias": [[1, float("nan")]]},
      "generate: logit_bias: item 0: nan is out of range -100..100"),
     ("a window below none", {**GENERATE, "repeat_last_n": -2}, "generate: repeat_last_n: -2 is out of range -1..2147483647"),
-    ("an empty bad word", {**GENERATE, "bad_words": ["a", ""]}, "generate: bad_words: item 1: expected 1 to 128 bytes, not 0"),
+    ("an empty bad word", {**GENERATE, "bad_words": ["a", ""]}, "generate: bad_words: item 1: is empty"),
     ("a bias of a text that is not finite", {**GENERATE, "logit_bias_text": [{"text": "a", "bias": float("-inf")}]},
      "generate: logit_bias_text: item 0: bias: -inf is out of range -100..100"),
     ("biases as a map", {**GENERATE, "logit_bias": {"1": 1.0}}, "generate: logit_bias: expected pairs of id and bias"),

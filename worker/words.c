@@ -16,15 +16,30 @@ bool words_are_wanted(const struct generation *generation)
                                   !(generation->sampling.dry_multiplier <= 0)); /* left out is perhaps */
 }
 
-/* The ids of a text, alone or behind a space. */
-static int encode(const struct tokenizer *tokenizer, struct bytes text, bool spaced, struct ids *ret_ids)
+/* Where a text stands: at the beginning, behind a space, or behind a newline, where a SentencePiece
+ * vocabulary puts no space before it. */
+enum place { PLACE_ALONE, PLACE_SPACED, PLACE_INSIDE, PLACES };
+
+/* The ids of a text in its place; none where its first id cannot be told from what stands before. */
+static int encode(const struct tokenizer *tokenizer, struct bytes text, enum place place, struct ids *ret_ids)
 {
     char padded[MOST_TEXT];
-    if (!spaced)
+    if (place == PLACE_ALONE)
         return tokenizer_encode(tokenizer, text, 0, ret_ids);
-    padded[0] = ' ';
+    padded[0] = place == PLACE_SPACED ? ' ' : '\n';
     memcpy(padded + 1, text.data, text.len);
-    return tokenizer_encode(tokenizer, (struct bytes){padded, text.len + 1}, 0, ret_ids);
+    int r = tokenizer_encode(tokenizer, (struct bytes){padded, text.len + 1}, 0, ret_ids);
+    if (r < 0 || place == PLACE_SPACED)
+        return r;
+    struct ids before = {0};
+    r = tokenizer_encode(tokenizer, BYTES_LITERAL("\n"), 0, &before);
+    const bool apart = r == 0 && ret_ids->len > before.len &&
+                       memcmp(ret_ids->data, before.data, before.len * sizeof *before.data) == 0;
+    ret_ids->len = apart ? ret_ids->len - before.len : 0;
+    if (apart)
+        memmove(ret_ids->data, ret_ids->data + before.len, ret_ids->len * sizeof *ret_ids->data);
+    ids_deinit(&before);
+    return r;
 }
 
 /* Appends the ids as one list, unless it is there already, or has fewer than `least` ids. */
@@ -43,37 +58,18 @@ static int append(struct ids *lists, size_t *n, const struct ids *ids, size_t le
     return r;
 }
 
-static int append_both(const struct tokenizer *tokenizer, struct bytes text, size_t least, struct ids *lists,
-                       size_t *n)
+static int append_everywhere(const struct tokenizer *tokenizer, struct bytes text, size_t least,
+                             struct ids *lists, size_t *n)
 {
     int r = 0;
-    for (int spaced = 0; spaced < 2 && r == 0; spaced++) {
+    for (enum place place = PLACE_ALONE; place < PLACES && r == 0; place++) {
         struct ids ids = {0};
-        if (spaced && text.len > 0 && ((const char *)text.data)[0] == ' ')
-            break;
-        r = encode(tokenizer, text, spaced, &ids);
+        if (place == PLACE_SPACED && ((const char *)text.data)[0] == ' ')
+            continue;
+        r = encode(tokenizer, text, place, &ids);
         if (r == 0)
             r = append(lists, n, &ids, least);
         ids_deinit(&ids);
-    }
-    return r;
-}
-
-/* The ids whose text is exactly this, or this behind a space: of a SentencePiece vocabulary no text alone has
- * the former. */
-static int append_pieces(const struct tokenizer *tokenizer, const struct text_list *texts, struct ids *lists,
-                         size_t *n)
-{
-    int r = 0;
-    for (uint32_t id = 0; id < tokenizer_size(tokenizer) && r == 0; id++) {
-        struct bytes piece = tokenizer_piece(tokenizer, (int32_t)id, false);
-        const bool spaced = piece.len > 0 && ((const char *)piece.data)[0] == ' ';
-        const struct bytes word = {(const char *)piece.data + spaced, piece.len - spaced};
-        for (size_t i = 0; i < texts->n && piece.len > 0 && r == 0; i++) {
-            int32_t only = (int32_t)id;
-            if (bytes_equal(texts->items[i], piece) || bytes_equal(texts->items[i], word))
-                r = append(lists, n, &(struct ids){.data = &only, .len = 1}, 1);
-        }
     }
     return r;
 }
@@ -97,7 +93,7 @@ static int find_biases(const struct tokenizer *tokenizer, const struct generatio
         words->biases[words->n_biases++] = own->items[i];
     for (size_t i = 0; i < texts->n && r == 0; i++) {
         ids.len = 0;
-        r = encode(tokenizer, texts->items[i].text, false, &ids);
+        r = encode(tokenizer, texts->items[i].text, PLACE_ALONE, &ids);
         if (r == 0)
             r = grow_biases(words, ids.len);
         for (size_t j = 0; j < ids.len && r == 0; j++)
@@ -146,7 +142,7 @@ static int find_breakers(const struct tokenizer *tokenizer, const struct generat
     int r = 0;
     for (size_t i = 0; i < breakers.n && r == 0; i++)
         if (breakers.items[i].len > 1)
-            r = append_both(tokenizer, breakers.items[i], 2, &words->sequences, &words->n_sequences);
+            r = append_everywhere(tokenizer, breakers.items[i], 2, &words->sequences, &words->n_sequences);
     return r;
 }
 
@@ -155,9 +151,8 @@ bool words_find(const struct tokenizer *tokenizer, const struct generation *gene
 {
     int r = find_biases(tokenizer, generation, ret_words);
     for (size_t i = 0; i < generation->bad_words.n && r == 0; i++)
-        r = append_both(tokenizer, generation->bad_words.items[i], 1, &ret_words->bad, &ret_words->n_bad);
-    if (r == 0 && generation->bad_words.n > 0)
-        r = append_pieces(tokenizer, &generation->bad_words, &ret_words->bad, &ret_words->n_bad);
+        r = append_everywhere(tokenizer, generation->bad_words.items[i], 1, &ret_words->bad,
+                              &ret_words->n_bad);
     if (r == 0 && !(generation->sampling.dry_multiplier <= 0))
         r = find_breakers(tokenizer, generation, ret_words);
     if (r < 0)

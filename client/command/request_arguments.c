@@ -78,7 +78,8 @@ static void add_logit_bias(struct request_arguments *arguments, char *text, stru
     if (!colon || colon == text)
         argp_error(state, "--logit-bias: \"%s\" is not ID:BIAS or TEXT:BIAS", text);
     *colon = 0;
-    const bool is_id = text[strspn(text, "0123456789")] == 0;
+    const char *digits = text + (text[0] == '-');
+    const bool is_id = digits[0] && digits[strspn(digits, "0123456789")] == 0;
     if ((is_id && number_read_u32(text, 0, INT32_MAX, &id, &err) < 0) ||
         number_read_real(colon + 1, -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS, &bias, &err) < 0)
         argp_error(state, "--logit-bias: %s", err.text);

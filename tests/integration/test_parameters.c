@@ -239,7 +239,7 @@ START_TEST(a_text_may_be_biased_or_barred)
     for (size_t i = 0; i < barred.n; i++)
         ck_assert_int_ne(barred.ids[i], forced.ids[0]);
     /* Of a text of two tokens the second does not follow the first. */
-    struct outcome pair = IDS("--temp", "0", "--logit-bias", "q:100", "--bad-word", "qq");
+    struct outcome pair = IDS("--temp", "0", "--logit-bias", "q:100", "--bad-word", "q q");
     for (size_t i = 1; i < pair.n; i++)
         ck_assert(pair.ids[i - 1] != forced.ids[0] || pair.ids[i] != forced.ids[0]);
     ck_assert(!same(plain, forced) && !same(pair, barred));

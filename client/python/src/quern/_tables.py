@@ -447,7 +447,7 @@ class Parameters(TypedDict, total=False):
     """DRY: look at the last N tokens; -1 = all, 0 = off (default: the pool's or the model's, else -1)"""
     logit_bias: Mapping[int, float] | Sequence[tuple[int, float]]
     """added to the logits of these ids, −∞: never; biases of a repeated id add up"""
-    logit_bias_text: str
+    logit_bias_text: Mapping[str, float] | Sequence[Mapping[str, object]]
     """the same for each id that one of these texts takes"""
     bad_words: str | Sequence[str]
     """texts whose ids the output never completes"""

@@ -124,10 +124,12 @@ static void find_pieces(const struct tokenizer *tokenizer, const struct text_lis
     }
 }
 
+/* Of a request that names none, as in llama.cpp. */
+static const char *const usual[] = {"\n", ":", "\"", "*"};
+
 static int find_breakers(const struct tokenizer *tokenizer, const struct generation *generation,
                          struct words *words)
 {
-    static const char *const usual[] = WORDS_BREAKERS;
     struct bytes items[sizeof usual / sizeof *usual];
     struct text_list breakers = {items, sizeof usual / sizeof *usual};
     for (size_t i = 0; i < breakers.n; i++)

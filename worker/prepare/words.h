@@ -4,18 +4,13 @@
 
 /* Texts of a request that bear on sampling → token ids: logit_bias_text, bad_words, dry_sequence_breakers.
  *
- * A text stands for the ids that the tokenizer makes of it, alone, behind a space and behind a newline: a word
- * in the middle of a text mostly begins with its space. A bias goes to each id of the text alone. A bad word is
- * never completed: its last id is not sampled behind the others. A breaker is met at each id whose text
- * contains it, and behind the ids that it takes. */
+ * A text stands for the ids that the tokenizer makes of it, alone, behind a space and behind a newline: a
+ * word in the middle of a text mostly begins with its space. A bias goes to each id of the text alone. A bad
+ * word is never completed: its last id is not sampled behind the others. A breaker is met at each id whose
+ * text contains it, and behind the ids that it takes. */
 
 #include "common/sampling.h"
 #include "worker/prepare/prompt.h"
-
-#define WORDS_BREAKERS                                                                                       \
-    {                                                                                                        \
-        "\n", ":", "\"", "*"                                                                                 \
-    } /* of a request that names none, as in llama.cpp */
 
 struct words {
     struct logit_bias *biases; /* [n_biases] the request's own, and those of texts */

@@ -64,8 +64,7 @@ static int check_set(const struct stepper *stepper, const struct backend_row_set
         return -EINVAL;
     if (!samples(set) && !none && !sums && !set->logits)
         return -EINVAL;
-    if (set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1 &&
-        sampling_needs_history(&slot->params.sampling))
+    if (set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1 && sampling_needs_history(&slot->params.sampling))
         return -EINVAL;
     if (!set->ids)
         return set->n_ids == 1 && set->position >= slot->position &&

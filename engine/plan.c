@@ -7,7 +7,8 @@
  * two behind any number of long ones. What one side does not need the other takes.
  *
  * Where drafts are made a sequence is not run ahead: a draft follows ids that were read. Nor is one with a
- * mask, which gets no draft, as one gets none that is sampled by the ids before; and if its masks take long, it stays out of steps until the next one is there.
+ * mask, which gets no draft, as one gets none that is sampled by the ids before; and if its masks take long,
+ * it stays out of steps until the next one is there.
  */
 
 #include "engine/plan.h"

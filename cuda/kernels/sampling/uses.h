@@ -6,7 +6,7 @@
  * in its highest bits. */
 
 #include "cuda/device/simt.h"
-#include "engine/sampling/sampling.h"
+#include "cuda/kernels/kernels.h"
 
 #define USE_REPEAT_SHIFT 21 /* in_prompt and in_output stand below */
 

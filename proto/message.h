@@ -51,7 +51,7 @@
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
 #define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
-#define PROTO_MAX_CREDITS       1024                /* requests of one credit */
+#define PROTO_MAX_CREDITS       1024  /* requests of one credit */
 #define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens, a minute or a day */
 #define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 

@@ -92,8 +92,8 @@ void journal_extend(struct journal *journal, struct journal_log *log, uint64_t b
 uint64_t journal_written(const struct journal_log *log);
 
 /* Copies a frame that holds `n_ids` ids and `text_bytes` of text, the next of this log. 0, JOURNAL_E_FULL
- * when the log outgrew its reservation and nothing is left, nor the quarter of the limit that is beyond it for
- * what was made already; or -ENOMEM. Then the log is unchanged. */
+ * when the log outgrew its reservation and nothing is left, nor the quarter of the limit that is beyond it
+ * for what was made already; or -ENOMEM. Then the log is unchanged. */
 int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_ids, uint32_t text_bytes,
                    const void *frame, size_t len);
 

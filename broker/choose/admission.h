@@ -4,12 +4,12 @@
 
 /* Whether a request may enter, and when to come back if not.
  *
- * The queue is bounded in requests, in bytes of what was asked, and in bytes that waiting requests have of the
- * journal, which is an eighth of it; of each a session has a share of its own (share.h), and so it has of the
- * journal while its requests grow (growth.h). A client's tenants divide its share. A tenant that
- * stands alone (struct party) has a share like a session's, but all tenants of one session together leave an
- * eighth to others. Beyond, a client is told `overloaded` with what is full, and a time to wait that is
- * estimated from how fast requests end. */
+ * The queue is bounded in requests, in bytes of what was asked, and in bytes that waiting requests have of
+ * the journal, which is an eighth of it; of each a session has a share of its own (share.h), and so it has of
+ * the journal while its requests grow (growth.h). A client's tenants divide its share. A tenant that stands
+ * alone (struct party) has a share like a session's, but all tenants of one session together leave an eighth
+ * to others. Beyond, a client is told `overloaded` with what is full, and a time to wait that is estimated
+ * from how fast requests end. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,8 +32,8 @@ struct admission { /* zeroed but for the limits, the secret and the shares' seed
     uint64_t draws;
     size_t queued, queued_bytes;
     uint64_t waiting_bytes; /* of the journal: what queued requests have there that have not started */
-    double ended_per_s; /* over the last few seconds */
-    uint64_t window_ns; /* start of the second being counted */
+    double ended_per_s;     /* over the last few seconds */
+    uint64_t window_ns;     /* start of the second being counted */
     uint32_t window_ended;
 };
 
@@ -47,8 +47,8 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
                                          uint64_t bytes, uint64_t most, const struct journal *journal,
                                          struct error *reason);
 
-/* Whether a running request may have `bytes` more of the journal, of which so many are `free`, by the share of
- * its client and its tenant. */
+/* Whether a running request may have `bytes` more of the journal, of which so many are `free`, by the share
+ * of its client and its tenant. */
 bool admission_may_grow(const struct admission *admission, const struct request *request, uint64_t bytes,
                         uint64_t free);
 

@@ -66,8 +66,8 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
         hope = true;
         const struct candidate candidate = {worker,
                                             (int64_t)(worker->load - (wish->saved ? wish->saved[i] : 0))};
-        if (worker->n_requests - passed(worker, wish) < worker_capacity(worker) && worker_may_be_sent(worker, wish->bytes) &&
-            is_better(&candidate, &best))
+        if (worker->n_requests - passed(worker, wish) < worker_capacity(worker) &&
+            worker_may_be_sent(worker, wish->bytes) && is_better(&candidate, &best))
             best = candidate;
     }
     if (!best.worker)

@@ -24,7 +24,7 @@
  * that is larger goes alone. The others wait here, where brief ones pass them. */
 #define WORKER_UNDER_WAY_BYTES ((size_t)1 << 20)
 
-struct worker_credits { /* that the worker has not been told of */
+struct worker_credits {   /* that the worker has not been told of */
     struct buffer topics; /* of struct request_key */
     struct ids counts;    /* as many */
 };

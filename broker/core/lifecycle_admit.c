@@ -33,8 +33,9 @@ static uint32_t token_bytes(const struct broker *broker, const struct generation
 void lifecycle_plan(const struct broker *broker, struct request *request, const struct generation *generation)
 {
     uint32_t bytes = token_bytes(broker, generation), context = broker_largest_context(broker);
-    uint64_t most = generation->max_tokens && !generation->fit_context ? generation->max_tokens
-                                                                       : growth_most_ids(&broker->journal, bytes);
+    uint64_t most = generation->max_tokens && !generation->fit_context
+                        ? generation->max_tokens
+                        : growth_most_ids(&broker->journal, bytes);
     if (generation->max_tokens && generation->max_tokens < most)
         most = generation->max_tokens;
     if (context > 0 && most > context)

@@ -63,8 +63,9 @@ int link_open(struct link *link, void *zmq, const struct listener *listener, con
               const struct message *introduction, struct error *err);
 void link_close(struct link *link);
 
-/* The next message that is not the link's own business: cancel, credit, ack, assign, tokenize, detokenize, resend or
- * drain; NULL when there is none, and after a bounded number of others. It lives until the next call. */
+/* The next message that is not the link's own business: cancel, credit, ack, assign, tokenize, detokenize,
+ * resend or drain; NULL when there is none, and after a bounded number of others. It lives until the next
+ * call. */
 const struct message *link_receive(struct link *link);
 
 /* Takes over the message received last, which then lives until it is freed. */

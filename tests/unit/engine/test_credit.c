@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Credit: a sequence makes as many ids as it may, gives its place to others, and goes on when it gets more. */
+/* Credit: a sequence makes as many ids as it may, gives its place to others, and goes on when it gets more.
+ */
 
 #include "common/clock.h"
 #include "tests/unit/engine/harness.h"
@@ -121,12 +122,13 @@ START_TEST(one_that_is_resumed_counts_what_it_has_made)
 }
 END_TEST
 
-/* However credit comes, and with too few slots and blocks: each makes what it would have made alone, and never
- * more than it may. */
+/* However credit comes, and with too few slots and blocks: each makes what it would have made alone, and
+ * never more than it may. */
 START_TEST(credit_in_drops_changes_no_answer)
 {
     enum { REQUESTS = 120 };
-    struct harness *h = harness_start(_i, (struct backend_config){.n_slots = 5, .n_blocks = 14, .max_rows = 48});
+    struct harness *h =
+        harness_start(_i, (struct backend_config){.n_slots = 5, .n_blocks = 14, .max_rows = 48});
     uint32_t credit[REQUESTS + 1] = {0};
     struct error err = {0};
     srand(7);

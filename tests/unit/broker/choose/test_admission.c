@@ -173,8 +173,9 @@ START_TEST(no_request_may_need_more_than_three_quarters_of_the_journal)
     struct error reason;
     ck_assert_int_eq(admission_check_journal(&admission, &party, 10, 600, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(admission_check_journal(&admission, &party, 10, 601, &journal, &reason), PROTO_TOO_LONG);
-    ck_assert_str_eq(reason.text, "max_tokens and logprobs could take 601 bytes of the journal; a request has "
-                                  "at most 600 bytes");
+    ck_assert_str_eq(reason.text,
+                     "max_tokens and logprobs could take 601 bytes of the journal; a request has "
+                     "at most 600 bytes");
 }
 END_TEST
 

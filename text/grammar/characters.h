@@ -46,6 +46,9 @@ struct repeat {
  * these, or beyond GRAMMAR_MOST_REPEATS. */
 int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *ret_repeat);
 
+/* The code point that a text of valid UTF-8 begins with; its bytes. */
+size_t characters_point(const uint8_t *text, uint32_t *ret_point);
+
 /* Appends a code point as UTF-8. 0 or -ENOMEM. */
 int characters_append(struct buffer *out, uint32_t point);
 

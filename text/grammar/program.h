@@ -19,8 +19,16 @@ enum node_kind {
     NODE_MATCH, /* takes a byte of `what`, a set; goes on at next */
     NODE_SPLIT, /* goes on at next, and at `what` */
     NODE_CALL,  /* begins at `what`, the first node of a rule; goes on at next when that has returned */
-    NODE_RETURN
+    NODE_RETURN,
+    /* Of members in any order, of which the frame has the set of those that came (machine_sets.h): */
+    NODE_ENTER, /* as NODE_CALL, of a rule that has members: always a frame, with the empty set */
+    NODE_PICK,  /* goes on at each member of `what` that may come now */
+    NODE_MARK,  /* the member `what` came, or PROGRAM_OTHER; goes on at next */
+    NODE_MORE,  /* goes on at next if one of the members of `what` may come */
+    NODE_DONE   /* goes on at next if those of the members of `what` that must come have come */
 };
+
+#define PROGRAM_OTHER (UINT32_MAX - 1)
 
 struct node {
     uint32_t kind;
@@ -32,14 +40,28 @@ struct byte_set {
     uint64_t bits[4];
 };
 
-#define PROGRAM_MOST_NODES (1u << 18)
-#define PROGRAM_MOST_SETS  4096u
+/* Members in any order: which there are, and which must come. */
+struct program_members {
+    uint32_t first; /* of their entries, the named ones and then the others */
+    uint32_t n_named, n_others, n_required;
+    uint32_t least, most;
+    uint32_t required; /* of the words of a set: the named ones that must come, [(n_named + 63) / 64] */
+};
+
+#define PROGRAM_MOST_NODES   (1u << 18)
+#define PROGRAM_MOST_SETS    4096u
+#define PROGRAM_MOST_MEMBERS (1u << 16) /* all together */
 
 struct program {
     struct node *nodes; /* [n_nodes] */
     uint32_t n_nodes;
     struct byte_set *sets; /* [n_sets] */
     uint32_t n_sets;
+    struct program_members *lists;   /* [n_lists] */
+    uint32_t *entries;               /* [n_entries]: the first node of each member */
+    uint64_t *required;              /* [n_required] words */
+    uint32_t n_lists, n_entries, n_required;
+    uint32_t most_count; /* of members, beyond which no more are counted: the highest bound of any */
     uint32_t start; /* the first node of the root */
     /* Bytes that no set tells apart are of one class. */
     uint8_t classes[256];

@@ -52,3 +52,53 @@ uint32_t program_match(struct program_maker *maker, const struct byte_set *set, 
     }
     return program_node(maker, NODE_MATCH, maker->places[at] - 1u, next);
 }
+
+static bool append_entries(struct program_maker *maker, uint32_t n)
+{
+    struct program *program = &maker->program;
+    for (; n > 0; n--) {
+        if (!make_room(maker, (void **)&program->entries, &maker->entries_cap, program->n_entries,
+                       PROGRAM_MOST_MEMBERS, sizeof *program->entries))
+            return false;
+        program->entries[program->n_entries++] = PROGRAM_NONE;
+    }
+    return true;
+}
+
+static bool append_required(struct program_maker *maker, const struct expression_members *members)
+{
+    struct program *program = &maker->program;
+    for (uint32_t i = 0; i < members->n_named; i++) {
+        if (i % 64 == 0) {
+            if (!make_room(maker, (void **)&program->required, &maker->required_cap, program->n_required,
+                           PROGRAM_MOST_MEMBERS, sizeof *program->required))
+                return false;
+            program->required[program->n_required++] = 0;
+        }
+        program->required[program->n_required - 1] |= (uint64_t)members->named[i].required << i % 64;
+    }
+    return true;
+}
+
+uint32_t program_members(struct program_maker *maker, const struct expression_members *members)
+{
+    struct program *program = &maker->program;
+    struct program_members made = {.first = program->n_entries,
+                                   .n_named = members->n_named,
+                                   .n_others = members->n_others,
+                                   .least = members->least,
+                                   .most = members->most,
+                                   .required = program->n_required};
+    for (uint32_t i = 0; i < members->n_named; i++)
+        made.n_required += members->named[i].required;
+    if (!append_entries(maker, members->n_named + members->n_others) || !append_required(maker, members) ||
+        !make_room(maker, (void **)&program->lists, &maker->lists_cap, program->n_lists,
+                   PROGRAM_MOST_MEMBERS, sizeof made))
+        return PROGRAM_NONE;
+    if (made.least > program->most_count)
+        program->most_count = made.least;
+    if (made.most != GRAMMAR_UNBOUNDED && made.most > program->most_count)
+        program->most_count = made.most;
+    program->lists[program->n_lists] = made;
+    return program->n_lists++;
+}

@@ -17,7 +17,8 @@
 /* How an expression is wanted. */
 struct regex_style {
     /* What stands for one character of a set (an EXPRESSION_CHARS); NULL: itself. */
-    const struct expression *(*spell)(struct rules *rules, const struct expression *chars);
+    const struct expression *(*spell)(void *arg, const struct expression *chars);
+    void *arg;
     /* The text need only contain a match: an end without its anchor may have anything beyond it. */
     bool search;
 };

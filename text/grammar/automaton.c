@@ -20,7 +20,7 @@ bool automata_spend(struct automata *automata, uint64_t steps)
 }
 
 void automaton_begin(struct automaton_making *making, struct automata *automata, const uint32_t *firsts,
-                  uint32_t n_classes)
+                     uint32_t n_classes)
 {
     *making = (struct automaton_making){.automata = automata, .n_classes = n_classes, .firsts = firsts};
     making->failed = !firsts;
@@ -86,14 +86,16 @@ const struct automaton *automaton_told(struct automata *automata, const struct a
     automaton_begin(&making, automata, firsts, teller->n_classes);
     if (firsts) {
         memcpy(firsts, teller->firsts, teller->n_classes * sizeof *firsts);
-        automaton_state(&making, &teller->start, sizeof teller->start, teller->accepts(teller->arg, teller->start));
+        automaton_state(&making, &teller->start, sizeof teller->start,
+                        teller->accepts(teller->arg, teller->start));
     }
     for (uint32_t i = 0; !making.failed && i < making.keys.n; i++)
         for (uint32_t class = 0; !making.failed && class < making.n_classes; class ++) {
             uint64_t state;
             memcpy(&state, state_keys_at(&making.keys, i, NULL), sizeof state);
             state = teller->step(teller->arg, state, firsts[class]);
-            uint32_t next = automaton_state(&making, &state, sizeof state, teller->accepts(teller->arg, state));
+            uint32_t next =
+                automaton_state(&making, &state, sizeof state, teller->accepts(teller->arg, state));
             if (!making.failed)
                 making.next[(size_t)i * making.n_classes + class] = next;
         }
@@ -121,8 +123,7 @@ const struct automaton *automaton_of_length(struct automata *automata, uint32_t 
 {
     static const uint32_t all[] = {0};
     const struct length length = {least, most};
-    return automaton_told(automata,
-                          &(struct automaton_teller){&length, 0, step_length, length_is, all, 1});
+    return automaton_told(automata, &(struct automaton_teller){&length, 0, step_length, length_is, all, 1});
 }
 
 /* ---- pairs ---- */
@@ -173,7 +174,7 @@ const struct automaton *automaton_of_pair(struct automata *automata, enum automa
             to[0] = a->next[(size_t)at[0] * a->n_classes + of[class][0]];
             to[1] = b->next[(size_t)at[1] * b->n_classes + of[class][1]];
             uint32_t next = automaton_state(&making, to, sizeof to,
-                                     pair_accepts(pair, a->accepting[to[0]], b->accepting[to[1]]));
+                                            pair_accepts(pair, a->accepting[to[0]], b->accepting[to[1]]));
             if (!making.failed)
                 making.next[(size_t)i * n_classes + class] = next;
         }
@@ -346,17 +347,17 @@ static void add_edges(struct spelling *spelling, const struct automaton *automat
         uint32_t n_ranges = 0;
         for (uint32_t other = class; other < n; other++)
             if (next[other] == next[class])
-                ranges[n_ranges++] = (struct code_range){
-                    automaton->firsts[other],
-                    other + 1 < n ? automaton->firsts[other + 1] - 1 : GRAMMAR_MOST_POINT};
+                ranges[n_ranges++] = (struct code_range){automaton->firsts[other],
+                                                         other + 1 < n ? automaton->firsts[other + 1] - 1
+                                                                       : GRAMMAR_MOST_POINT};
         add_edge(spelling, state, next[class], ranges, n_ranges);
     }
     spelling->failed |= !automata_spend(spelling->automata, (uint64_t)n * n / 2 + 1);
 }
 
-const struct expression *automaton_expression(
-    struct automata *automata, const struct automaton *automaton,
-    const struct expression *(*spell)(void *arg, const struct expression *chars), void *arg)
+const struct expression *
+automaton_expression(struct automata *automata, const struct automaton *automaton,
+                     const struct expression *(*spell)(void *arg, const struct expression *chars), void *arg)
 {
     struct spelling spelling = {.automata = automata, .spell = spell, .arg = arg};
     const struct expression *expression = NULL;
@@ -369,9 +370,9 @@ const struct expression *automaton_expression(
         if (alive[i])
             add_edges(&spelling, automaton, alive, i, ranges);
     if (!spelling.failed)
-        expression = expression_graph(
-            automata->rules,
-            &(struct expression_graph){automaton->n_states, spelling.n, spelling.edges, automaton->accepting});
+        expression = expression_graph(automata->rules,
+                                      &(struct expression_graph){automaton->n_states, spelling.n,
+                                                                 spelling.edges, automaton->accepting});
     free(alive);
     free(ranges);
     free(spelling.edges);

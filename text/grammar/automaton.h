@@ -54,8 +54,8 @@ bool automaton_accepts(const struct automaton *automaton, struct bytes text);
 
 /* The texts as an expression; `spell`: what stands for one character of a set, as in regex.h, or NULL. An
  * automaton of no text is an expression of none. */
-const struct expression *automaton_expression(
-    struct automata *automata, const struct automaton *automaton,
-    const struct expression *(*spell)(void *arg, const struct expression *chars), void *arg);
+const struct expression *
+automaton_expression(struct automata *automata, const struct automaton *automaton,
+                     const struct expression *(*spell)(void *arg, const struct expression *chars), void *arg);
 
 #endif

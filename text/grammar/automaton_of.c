@@ -237,8 +237,7 @@ static void add_steps(struct automaton_making *making, const struct ways *ways, 
         set->n = 0;
         set->round++;
         for (uint32_t i = 0; i < n; i++)
-            if (ways->items[from[i]].kind == WAY_CHARS &&
-                takes(&ways->items[from[i]], making->firsts[class]))
+            if (ways->items[from[i]].kind == WAY_CHARS && takes(&ways->items[from[i]], making->firsts[class]))
                 enter(ways, set, ways->items[from[i]].a);
         making->failed |= !automata_spend(making->automata, 1 + n / 2 + set->n);
         uint32_t next = making->failed ? 0 : state_of_set(making, ways, set);

@@ -36,10 +36,12 @@ static const struct expression *hex_between(struct rules *r, uint32_t digits, ui
     uint32_t from = first >> shift, to = last >> shift;
     struct expression_list list = {0};
     if (from == to)
-        return expression_then(r, nibbles(r, from, from), hex_between(r, digits - 1, first & low, last & low));
+        return expression_then(r, nibbles(r, from, from),
+                               hex_between(r, digits - 1, first & low, last & low));
     if (first & low) {
-        expression_push(r, &list,
-                        expression_then(r, nibbles(r, from, from), hex_between(r, digits - 1, first & low, low)));
+        expression_push(
+            r, &list,
+            expression_then(r, nibbles(r, from, from), hex_between(r, digits - 1, first & low, low)));
         from++;
     }
     bool part = (last & low) != low;
@@ -58,7 +60,8 @@ static void push_pairs(struct rules *r, struct expression_list *list, uint32_t h
 {
     const struct expression *first = hex_between(r, 4, 0xd800 + high, 0xd800 + high_last);
     const struct expression *second = hex_between(r, 4, 0xdc00 + low, 0xdc00 + low_last);
-    expression_push(r, list, expression_then(r, first, expression_then(r, expression_text(r, "\\u"), second)));
+    expression_push(r, list,
+                    expression_then(r, first, expression_then(r, expression_text(r, "\\u"), second)));
 }
 
 /* Appends what may follow \u for the code points of a range without surrogates. */
@@ -115,7 +118,8 @@ static const struct expression *codes(struct rules *r, const struct expression *
     struct expression_list list = {0};
     for (uint32_t i = 0; i < chars->n; i++)
         for (uint32_t j = 0; j < 2; j++) {
-            uint32_t first = chars->ranges[i].first > spelled[j].first ? chars->ranges[i].first : spelled[j].first;
+            uint32_t first =
+                chars->ranges[i].first > spelled[j].first ? chars->ranges[i].first : spelled[j].first;
             uint32_t last = chars->ranges[i].last < spelled[j].last ? chars->ranges[i].last : spelled[j].last;
             if (first <= last)
                 push_codes(r, &list, first, last);
@@ -154,8 +158,9 @@ static const struct expression *any_escape_body(struct json_text *json)
 /* Whether the set has all that is ever escaped. */
 static bool has_all_escapes(const struct expression *chars)
 {
-    static const struct code_range needed[] = {{1, LAST_CONTROL}, {'"', '"'},         {'/', '/'},
-                                               {'\\', '\\'},      {0x80, 0xd7ff}, {0xe000, GRAMMAR_MOST_POINT}};
+    static const struct code_range needed[] = {{1, LAST_CONTROL}, {'"', '"'},
+                                               {'/', '/'},        {'\\', '\\'},
+                                               {0x80, 0xd7ff},    {0xe000, GRAMMAR_MOST_POINT}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         bool there = false;
         for (uint32_t j = 0; j < chars->n && !there; j++)
@@ -219,9 +224,8 @@ static const struct expression *string_body(struct json_text *json)
     static const struct code_range escaped[] = {{0, LAST_CONTROL}, {'"', '"'}, {'\\', '\\'}, {0x7f, 0x7f}};
     struct rules *r = json->rules;
     const struct expression *escape = json_text_rule(json, &json->any_escape, "any-escape", any_escape_body);
-    const struct expression *character =
-        expression_or(r, expression_chars(r, escaped, 4, true),
-                      expression_then(r, expression_text(r, "\\"), escape));
+    const struct expression *character = expression_or(r, expression_chars(r, escaped, 4, true),
+                                                       expression_then(r, expression_text(r, "\\"), escape));
     return json_string_quoted(json, expression_repeat(r, character, 0, GRAMMAR_UNBOUNDED));
 }
 
@@ -237,7 +241,8 @@ const struct expression *json_string_literal(struct json_text *json, struct byte
     const uint8_t *data = text.data;
     for (size_t i = 0; i < text.len;) {
         size_t end = i;
-        while (end < text.len && data[end] >= ' ' && data[end] < 0x80 && data[end] != '"' && data[end] != '\\')
+        while (end < text.len && data[end] >= ' ' && data[end] < 0x80 && data[end] != '"' &&
+               data[end] != '\\')
             end++;
         if (end > i) {
             expression_push(r, &list, expression_literal(r, (struct bytes){data + i, end - i}));
@@ -248,9 +253,8 @@ const struct expression *json_string_literal(struct json_text *json, struct byte
         i += characters_point(data + i, &range.first);
         range.last = range.first;
         expression_push(r, &list,
-                        range.first == 0
-                            ? expression_text(r, "\\u0000")
-                            : json_string_spelling(json, expression_chars(r, &range, 1, false)));
+                        range.first == 0 ? expression_text(r, "\\u0000")
+                                         : json_string_spelling(json, expression_chars(r, &range, 1, false)));
     }
     return expression_sequence(r, &list);
 }

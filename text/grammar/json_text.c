@@ -37,7 +37,7 @@ static const struct expression *sequence(struct rules *rules, const struct expre
 #define CHOICE(rules, ...)   sequence((rules), PARTS(__VA_ARGS__), true)
 
 const struct expression *json_text_rule(struct json_text *json, uint32_t *place, const char *name,
-                                     const struct expression *(*body)(struct json_text *json))
+                                        const struct expression *(*body)(struct json_text *json))
 {
     if (*place == UINT32_MAX) {
         uint32_t made = rules_add(json->rules, name);

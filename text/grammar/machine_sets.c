@@ -113,7 +113,8 @@ int member_sets_add(struct member_sets *sets, uint32_t set, uint32_t member, uin
     return copy_with(sets, sets, set, member, count < most_count ? count + 1 : count, ret_set);
 }
 
-int member_sets_take(struct member_sets *sets, const struct member_sets *from, uint32_t set, uint32_t *ret_set)
+int member_sets_take(struct member_sets *sets, const struct member_sets *from, uint32_t set,
+                     uint32_t *ret_set)
 {
     return copy_with(sets, from, set, PROGRAM_OTHER, from->items[set].count, ret_set);
 }

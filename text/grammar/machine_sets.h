@@ -30,8 +30,8 @@ struct member_sets {
 int member_sets_init(struct member_sets *sets);
 void member_sets_deinit(struct member_sets *sets);
 
-/* The set with one member more, a named one or PROGRAM_OTHER. The count stops at `most_count`, beyond which it
- * makes no difference. 0; 1: there are too many sets; -ENOMEM. */
+/* The set with one member more, a named one or PROGRAM_OTHER. The count stops at `most_count`, beyond which
+ * it makes no difference. 0; 1: there are too many sets; -ENOMEM. */
 int member_sets_add(struct member_sets *sets, uint32_t set, uint32_t member, uint32_t most_count,
                     uint32_t *ret_set);
 

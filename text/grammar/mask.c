@@ -2,10 +2,10 @@
 /* A mask is one walk of the trie, and most of a walk is the same wherever the state's frame stands.
  *
  * The ways of a state that share a frame are looked at as if that frame were the bottom: which tokens stay
- * within it, and at which nodes of the trie the rule may have returned. That depends on the nodes alone, and on
- * the members that came where a rule has those, and is remembered; inside the string of a JSON document it is a hundred thousand tokens. What remains are the
- * few tokens that go on after the return, and for those the rest of their bytes is tried over the real frame.
- * The sum is remembered too, by the state.
+ * within it, and at which nodes of the trie the rule may have returned. That depends on the nodes alone, and
+ * on the members that came where a rule has those, and is remembered; inside the string of a JSON document it
+ * is a hundred thousand tokens. What remains are the few tokens that go on after the return, and for those
+ * the rest of their bytes is tried over the real frame. The sum is remembered too, by the state.
  *
  * Over the bottom there is more room than over a frame that is deep already (MACHINE_MOST_DEPTH), so the ways
  * of such a one are tried as they are. */

@@ -57,12 +57,12 @@ struct program {
     uint32_t n_nodes;
     struct byte_set *sets; /* [n_sets] */
     uint32_t n_sets;
-    struct program_members *lists;   /* [n_lists] */
-    uint32_t *entries;               /* [n_entries]: the first node of each member */
-    uint64_t *required;              /* [n_required] words */
+    struct program_members *lists; /* [n_lists] */
+    uint32_t *entries;             /* [n_entries]: the first node of each member */
+    uint64_t *required;            /* [n_required] words */
     uint32_t n_lists, n_entries, n_required;
     uint32_t most_count; /* of members, beyond which no more are counted: the highest bound of any */
-    uint32_t start; /* the first node of the root */
+    uint32_t start;      /* the first node of the root */
     /* Bytes that no set tells apart are of one class. */
     uint8_t classes[256];
     uint8_t members[256]; /* [n_classes]: a byte of each */

@@ -18,9 +18,9 @@
 #define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 
-#define SMALL_NODES 96         /* of a rule that stands in its callers' place */
-#define MOST_LEVELS 8          /* of such rules in one another */
-#define MOST_LOOKS  32         /* rules that are looked at below one another: the stack is not endless */
+#define SMALL_NODES 96 /* of a rule that stands in its callers' place */
+#define MOST_LEVELS 8  /* of such rules in one another */
+#define MOST_LOOKS  32 /* rules that are looked at below one another: the stack is not endless */
 
 /* ---- rules that stand in their callers' place ---- */
 

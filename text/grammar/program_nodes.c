@@ -92,8 +92,8 @@ uint32_t program_members(struct program_maker *maker, const struct expression_me
     for (uint32_t i = 0; i < members->n_named; i++)
         made.n_required += members->named[i].required;
     if (!append_entries(maker, members->n_named + members->n_others) || !append_required(maker, members) ||
-        !make_room(maker, (void **)&program->lists, &maker->lists_cap, program->n_lists,
-                   PROGRAM_MOST_MEMBERS, sizeof made))
+        !make_room(maker, (void **)&program->lists, &maker->lists_cap, program->n_lists, PROGRAM_MOST_MEMBERS,
+                   sizeof made))
         return PROGRAM_NONE;
     if (made.least > program->most_count)
         program->most_count = made.least;

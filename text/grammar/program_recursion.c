@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Left recursion. A rule that may begin with itself, before a byte was taken, would call itself for ever: that
- * is found here, over calls of rules that may be empty too, and refused by the rule's name. */
+/* Left recursion. A rule that may begin with itself, before a byte was taken, would call itself for ever:
+ * that is found here, over calls of rules that may be empty too, and refused by the rule's name. */
 
 #include "text/grammar/program_recursion.h"
 

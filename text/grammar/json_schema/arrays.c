@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays. Most are their first items and then all others. Where items have to contain something, a state is how
- * many items there are and how many of each kind, as far as that makes a difference. Where items must be unlike,
- * they are of listed values, and come in any order once each. */
+/* Arrays. Most are their first items and then all others. Where items have to contain something, a state is
+ * how many items there are and how many of each kind, as far as that makes a difference. Where items must be
+ * unlike, they are of listed values, and come in any order once each. */
 
 #include <string.h>
 
@@ -14,8 +14,8 @@
 /* An array as it is being made. */
 struct array {
     const struct shape *shape;
-    uint32_t n;           /* items that are described by their places; the others are alike */
-    uint32_t least, most; /* items in all */
+    uint32_t n;                      /* items that are described by their places; the others are alike */
+    uint32_t least, most;            /* items in all */
     const struct expression **first; /* [n] */
     const struct expression *other;  /* &schema_nothing: there are none */
 };
@@ -31,7 +31,8 @@ static uint32_t places_of(const struct shape *shape)
     return n;
 }
 
-/* In a closed reading, nothing is made behind a prefix that nothing is said of, unless there have to be more. */
+/* In a closed reading, nothing is made behind a prefix that nothing is said of, unless there have to be more.
+ */
 static bool is_cut(const struct schema_reader *reader, const struct array *array)
 {
     for (const struct items *i = array->shape->items; i; i = (const void *)i->link.next)
@@ -82,9 +83,8 @@ static const struct expression *plain_items(struct schema_reader *reader, const 
     if (array->most > array->n) {
         uint32_t least = array->least > array->n ? array->least - array->n : 0;
         uint32_t most = array->most == GRAMMAR_UNBOUNDED ? array->most : array->most - array->n;
-        rest = array->n == 0
-                   ? json_text_items(json, array->other, least, most)
-                   : expression_repeat(rules, json_text_next_item(json, array->other), least, most);
+        rest = array->n == 0 ? json_text_items(json, array->other, least, most)
+                             : expression_repeat(rules, json_text_next_item(json, array->other), least, most);
     }
     for (uint32_t i = array->n; i-- > 0 && rest;) {
         const struct expression *item = array->first[i];
@@ -101,9 +101,9 @@ struct counting {
     struct array *array;
     const struct contains *kinds[MOST_CONTAINS]; /* [n] */
     uint32_t n;
-    uint32_t caps[MOST_CONTAINS]; /* counts beyond make no difference, or are too many */
-    uint32_t end;                 /* places from there on are alike; ≥ 1 */
-    uint32_t n_counts;            /* states of one place */
+    uint32_t caps[MOST_CONTAINS];     /* counts beyond make no difference, or are too many */
+    uint32_t end;                     /* places from there on are alike; ≥ 1 */
+    uint32_t n_counts;                /* states of one place */
     const struct expression **states; /* [end + 1][n_counts] */
 };
 
@@ -250,7 +250,7 @@ static const struct expression *emit_one(struct schema_reader *reader, json_t *v
     struct demand demand = {0};
     const json_t *schema = schema_keep(reader, json_pack("{s:O}", "const", value));
     return schema && demand_add(reader, &demand, (struct claim){schema, false}) ? emit_demand(reader, &demand)
-                                                                               : NULL;
+                                                                                : NULL;
 }
 
 /* All items alike: each value at most once, in any order. */
@@ -272,15 +272,14 @@ static const struct expression *unlike_items(struct schema_reader *reader, const
         return array->least == 0 ? expression_empty(rules) : &schema_nothing;
     if (array->least > n)
         return &schema_nothing;
-    return expression_members(
-        rules, "unlike",
-        &(struct expression_members){
-            .between = json_text_next_item(&reader->json, expression_empty(rules)),
-            .named = members,
-            .n_named = n,
-            .least = array->least,
-            .most = array->most,
-        });
+    return expression_members(rules, "unlike",
+                              &(struct expression_members){
+                                  .between = json_text_next_item(&reader->json, expression_empty(rules)),
+                                  .named = members,
+                                  .n_named = n,
+                                  .least = array->least,
+                                  .most = array->most,
+                              });
 }
 
 /* What the items from `place` on are when these came before. `left`: tuples that may still be made. */
@@ -300,7 +299,8 @@ static const struct expression *tuples_from(struct schema_reader *reader, const 
         if (again)
             continue;
         if ((*left)-- == 0)
-            return schema_refuse(reader, "uniqueItems: more than %d combinations of prefixItems", MOST_TUPLES);
+            return schema_refuse(reader, "uniqueItems: more than %d combinations of prefixItems",
+                                 MOST_TUPLES);
         json_array_append(before, value);
         const struct expression *rest = tuples_from(reader, array, values, before, left);
         json_array_remove(before, place);
@@ -350,17 +350,15 @@ static const struct expression *unlike(struct schema_reader *reader, struct arra
 
 const struct expression *emit_array(struct schema_reader *reader, const struct shape *shape)
 {
-    struct array array = {.shape = shape,
-                          .n = places_of(shape),
-                          .least = shape->min_items,
-                          .most = shape->max_items};
+    struct array array = {
+        .shape = shape, .n = places_of(shape), .least = shape->min_items, .most = shape->max_items};
     if (array.n > SCHEMA_MOST_NAMES)
         return schema_refuse(reader, "more than %u places of items are not supported", SCHEMA_MOST_NAMES);
     if (!read_items(reader, &array))
         return NULL;
     if (array.least > array.most)
         return &schema_nothing;
-    const struct expression *inner = array.shape->unique && array.most > 1 ? unlike(reader, &array)
-                                                                           : counted_items(reader, &array);
+    const struct expression *inner =
+        array.shape->unique && array.most > 1 ? unlike(reader, &array) : counted_items(reader, &array);
     return inner && inner != &schema_nothing ? bracketed(reader, inner) : inner;
 }

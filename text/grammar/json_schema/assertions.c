@@ -261,17 +261,28 @@ static uint32_t implied_type(const json_t *schema)
     static const struct {
         const char *keyword;
         uint32_t type;
-    } of[] = {{"properties", TYPE_OBJECT},       {"required", TYPE_OBJECT},
-              {"additionalProperties", TYPE_OBJECT}, {"patternProperties", TYPE_OBJECT},
-              {"propertyNames", TYPE_OBJECT},    {"minProperties", TYPE_OBJECT},
-              {"maxProperties", TYPE_OBJECT},    {"items", TYPE_ARRAY},
-              {"prefixItems", TYPE_ARRAY},       {"contains", TYPE_ARRAY},
-              {"minItems", TYPE_ARRAY},          {"maxItems", TYPE_ARRAY},
-              {"uniqueItems", TYPE_ARRAY},       {"minLength", TYPE_STRING},
-              {"maxLength", TYPE_STRING},        {"pattern", TYPE_STRING},
-              {"format", TYPE_STRING},           {"minimum", TYPE_NUMBER},
-              {"maximum", TYPE_NUMBER},          {"exclusiveMinimum", TYPE_NUMBER},
-              {"exclusiveMaximum", TYPE_NUMBER}, {"multipleOf", TYPE_NUMBER}};
+    } of[] = {{"properties", TYPE_OBJECT},
+              {"required", TYPE_OBJECT},
+              {"additionalProperties", TYPE_OBJECT},
+              {"patternProperties", TYPE_OBJECT},
+              {"propertyNames", TYPE_OBJECT},
+              {"minProperties", TYPE_OBJECT},
+              {"maxProperties", TYPE_OBJECT},
+              {"items", TYPE_ARRAY},
+              {"prefixItems", TYPE_ARRAY},
+              {"contains", TYPE_ARRAY},
+              {"minItems", TYPE_ARRAY},
+              {"maxItems", TYPE_ARRAY},
+              {"uniqueItems", TYPE_ARRAY},
+              {"minLength", TYPE_STRING},
+              {"maxLength", TYPE_STRING},
+              {"pattern", TYPE_STRING},
+              {"format", TYPE_STRING},
+              {"minimum", TYPE_NUMBER},
+              {"maximum", TYPE_NUMBER},
+              {"exclusiveMinimum", TYPE_NUMBER},
+              {"exclusiveMaximum", TYPE_NUMBER},
+              {"multipleOf", TYPE_NUMBER}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (json_object_get(schema, of[i].keyword))
             return of[i].type;

@@ -49,7 +49,8 @@ static bool add_combinations(struct schema_reader *reader, const json_t *list, s
             continue; /* one alone is there already */
         for (size_t i = 0; i < n; i++) {
             const struct shapes *one =
-                chosen >> i & 1 ? schema_shapes(reader, (struct claim){json_array_get(list, i), false}) : NULL;
+                chosen >> i & 1 ? schema_shapes(reader, (struct claim){json_array_get(list, i), false})
+                                : NULL;
             if (one)
                 both = both ? shapes_product(reader, both, one) : one;
             if (reader->code != 0)
@@ -83,8 +84,7 @@ static bool are_apart(struct schema_reader *reader, const struct shapes *a, cons
             struct shape both;
             if (!schema_spend(reader, 8))
                 return false;
-            if (shape_both(reader, a->items[i], b->items[j], &both) &&
-                !shape_is_impossible(reader, &both, 0))
+            if (shape_both(reader, a->items[i], b->items[j], &both) && !shape_is_impossible(reader, &both, 0))
                 return false;
             if (reader->code != 0)
                 return false;
@@ -131,15 +131,14 @@ static const struct shapes *condition(struct schema_reader *reader, const json_t
 }
 
 /* The values without this member, and those with it that have one of these shapes. */
-static const struct shapes *depends(struct schema_reader *reader, const char *name,
-                                    const struct shapes *with)
+static const struct shapes *depends(struct schema_reader *reader, const char *name, const struct shapes *with)
 {
     struct shapes *sum = shapes_new(reader), *one = shapes_new(reader);
     struct shape without = shape_any(), has = shape_any();
     has.types = TYPE_OBJECT;
     if (!sum || !one || !with ||
-        !shape_push(reader, &without.groups,
-                    &(struct group){.only = name, .claim = {json_true(), true}}, sizeof(struct group)) ||
+        !shape_push(reader, &without.groups, &(struct group){.only = name, .claim = {json_true(), true}},
+                    sizeof(struct group)) ||
         !shape_push(reader, &has.required, &(struct name){.name = name}, sizeof(struct name)) ||
         !shapes_add(reader, sum, &without) || !shapes_add(reader, one, &has))
         return NULL;
@@ -218,12 +217,11 @@ static bool close_items(struct schema_reader *reader, struct shape *shape, const
     }
     if (any)
         schema = schema_keep(reader, json_pack("{s:o}", "anyOf", any));
-    return schema && shape_push(reader, &shape->items,
-                                &(struct items){.first = first,
-                                                .last = UINT32_MAX,
-                                                .claim = {schema, false},
-                                                .marks = true},
-                                sizeof(struct items));
+    return schema &&
+           shape_push(
+               reader, &shape->items,
+               &(struct items){.first = first, .last = UINT32_MAX, .claim = {schema, false}, .marks = true},
+               sizeof(struct items));
 }
 
 static const struct shapes *close_over(struct schema_reader *reader, const json_t *schema,
@@ -244,7 +242,8 @@ static const struct shapes *close_over(struct schema_reader *reader, const json_
 /* ---- a schema ---- */
 
 /* The shapes of one keyword; NULL: refused, or it says nothing here. */
-static const struct shapes *of_keyword(struct schema_reader *reader, const json_t *schema, const char *keyword)
+static const struct shapes *of_keyword(struct schema_reader *reader, const json_t *schema,
+                                       const char *keyword)
 {
     const json_t *value = json_object_get(schema, keyword);
     if (keyword[0] == '$')
@@ -264,9 +263,15 @@ static const struct shapes *of_keyword(struct schema_reader *reader, const json_
 
 static const struct shapes *of_object(struct schema_reader *reader, const json_t *schema)
 {
-    static const char *const keywords[] = {"$ref", "$dynamicRef", "allOf",
-                                           "anyOf", "oneOf",      "not",
-                                           "if",    "dependentRequired", "dependentSchemas",
+    static const char *const keywords[] = {"$ref",
+                                           "$dynamicRef",
+                                           "allOf",
+                                           "anyOf",
+                                           "oneOf",
+                                           "not",
+                                           "if",
+                                           "dependentRequired",
+                                           "dependentSchemas",
                                            "dependencies"};
     struct shapes *own = shapes_new(reader);
     struct shape shape;

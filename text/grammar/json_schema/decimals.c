@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See decimals.h. A state of an automaton is a number whose bits are what has been read so far; numbers are read
- * from the left, so how many digits come before the point decides first, and only then their values. */
+/* See decimals.h. A state of an automaton is a number whose bits are what has been read so far; numbers are
+ * read from the left, so how many digits come before the point decides first, and only then their values. */
 
 #include "text/grammar/json_schema/decimals.h"
 
@@ -63,8 +63,7 @@ bool decimal_read(const char *text, struct decimal *ret_decimal)
 enum phase { AT_START, BEHIND_SIGN, IN_WHOLE, BEHIND_POINT, IN_PART, IN_NOTHING };
 
 /* - . / and the digits, and what is behind them. */
-static const uint32_t classes[] = {0,   '-', '.', '/', '0', '1', '2', '3', '4',
-                                   '5', '6', '7', '8', '9', ':'};
+static const uint32_t classes[] = {0, '-', '.', '/', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ':'};
 #define N_CLASSES (sizeof classes / sizeof *classes)
 
 /* The phase behind a character; IN_NOTHING: it is no number. */
@@ -165,10 +164,9 @@ static bool compare_accepts(const void *arg, uint64_t bits)
 const struct automaton *decimal_compared(struct automata *automata, const struct decimal *to, unsigned orders)
 {
     const struct comparison comparison = {to, orders};
-    return automaton_least(automata,
-                           automaton_told(automata, &(struct automaton_teller){&comparison, 0, compare_step,
-                                                                               compare_accepts, classes,
-                                                                               N_CLASSES}));
+    return automaton_least(
+        automata, automaton_told(automata, &(struct automaton_teller){&comparison, 0, compare_step,
+                                                                      compare_accepts, classes, N_CLASSES}));
 }
 
 /* ---- multiples ---- */
@@ -225,8 +223,7 @@ const struct automaton *decimal_multiples(struct automata *automata, const struc
         }
     }
     division.modulus = (uint32_t)modulus;
-    return automaton_least(automata,
-                           automaton_told(automata, &(struct automaton_teller){&division, 0, divide_step,
-                                                                               divide_accepts, classes,
-                                                                               N_CLASSES}));
+    return automaton_least(
+        automata, automaton_told(automata, &(struct automaton_teller){&division, 0, divide_step,
+                                                                      divide_accepts, classes, N_CLASSES}));
 }

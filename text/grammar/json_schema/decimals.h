@@ -14,7 +14,8 @@
 struct decimal {
     bool negative;
     uint32_t n_whole, n_part;
-    uint8_t whole[DECIMAL_MOST_DIGITS], part[DECIMAL_MOST_DIGITS]; /* without zeroes at their outer ends, but "0" */
+    uint8_t whole[DECIMAL_MOST_DIGITS],
+        part[DECIMAL_MOST_DIGITS]; /* without zeroes at their outer ends, but "0" */
 };
 
 /* With as few digits as say the same number. NULL: no memory. The caller frees it. */
@@ -26,7 +27,8 @@ bool decimal_read(const char *text, struct decimal *ret_decimal);
 enum decimal_order { DECIMAL_LESS = 1, DECIMAL_EQUAL = 2, DECIMAL_MORE = 4 };
 
 /* Texts of numbers whose order to this one is among `orders`. */
-const struct automaton *decimal_compared(struct automata *automata, const struct decimal *to, unsigned orders);
+const struct automaton *decimal_compared(struct automata *automata, const struct decimal *to,
+                                         unsigned orders);
 
 /* Texts of numbers that are a multiple of this one, which is above 0. NULL too where that takes too many
  * states. */

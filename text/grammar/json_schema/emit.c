@@ -19,6 +19,19 @@ const struct expression *emit_name(struct schema_reader *reader, const char *nam
     return json_string_quoted(&reader->json, json_string_literal(&reader->json, bytes_of_string(name)));
 }
 
+/* 2.0 may be written as 2; not the other way round, which readers of integers do not take. */
+static const struct expression *emit_number_value(struct rules *rules, const json_t *value)
+{
+    char *text = decimal_text(value);
+    const struct expression *literal = text ? expression_text(rules, text) : NULL;
+    size_t len = text ? strlen(text) : 0;
+    if (literal && len > 2 && strcmp(text + len - 2, ".0") == 0)
+        literal = expression_then(rules, expression_literal(rules, (struct bytes){text, len - 2}),
+                                  expression_optional(rules, expression_text(rules, ".0")));
+    free(text);
+    return literal;
+}
+
 static const struct expression *emit_value(struct schema_reader *reader, const json_t *value)
 {
     struct rules *rules = reader->rules;
@@ -26,16 +39,10 @@ static const struct expression *emit_value(struct schema_reader *reader, const j
         return json_string_quoted(
             &reader->json, json_string_literal(&reader->json, (struct bytes){json_string_value(value),
                                                                              json_string_length(value)}));
-    if (json_is_number(value)) {
-        char *text = decimal_text(value);
-        const struct expression *literal = text ? expression_text(rules, text) : NULL;
-        free(text);
-        return literal;
-    }
+    if (json_is_number(value))
+        return emit_number_value(rules, value);
     if (!json_is_object(value) && !json_is_array(value))
-        return expression_text(rules, json_is_true(value)    ? "true"
-                                      : json_is_false(value) ? "false"
-                                                             : "null");
+        return expression_text(rules, json_is_true(value) ? "true" : json_is_false(value) ? "false" : "null");
     struct demand demand = {0};
     const json_t *schema = schema_of_value(reader, value);
     if (!schema || !demand_add(reader, &demand, (struct claim){schema, false}))

@@ -9,7 +9,7 @@
 
 extern const struct expression schema_nothing;
 
-struct schema_entry { /* what a demand became */
+struct schema_entry {    /* what a demand became */
     bool reading, named; /* it is being made; and a rule was made for it, because it stands in itself */
     uint32_t rule;
     const struct expression *expression; /* NULL: not known */
@@ -19,8 +19,8 @@ struct schema_entry { /* what a demand became */
 /* JSON that all these claims are true of. Equal demands are made once; what stands in itself is a rule. */
 const struct expression *emit_demand(struct schema_reader *reader, const struct demand *demand);
 
-/* The same as a frame of its own, or short: for what stands beside members in any order, so that what may follow
- * does not depend on which came (mask.c). */
+/* The same as a frame of its own, or short: for what stands beside members in any order, so that what may
+ * follow does not depend on which came (mask.c). */
 const struct expression *emit_demand_apart(struct schema_reader *reader, const struct demand *demand);
 
 /* The name of a member, or a string: "…". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A schema is read from the top: the document's places first (places.c), then what it says of a value as shapes
- * (combine.c, assertions.c, negate.c), and shapes as expressions (emit.c, objects.c, arrays.c, strings.c,
- * numbers.c), which ask for the shapes of members and items in turn. */
+/* A schema is read from the top: the document's places first (places.c), then what it says of a value as
+ * shapes (combine.c, assertions.c, negate.c), and shapes as expressions (emit.c, objects.c, arrays.c,
+ * strings.c, numbers.c), which ask for the shapes of members and items in turn. */
 
 #include "text/grammar/json_schema/json_schema.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a shape is not: a value of another type, or one that lacks one of the things that hold together. Each is
- * a shape again where it can be said of the value as a whole; where it would be said of some member or item
- * that nothing names, it is refused. */
+/* What a shape is not: a value of another type, or one that lacks one of the things that hold together. Each
+ * is a shape again where it can be said of the value as a whole; where it would be said of some member or
+ * item that nothing names, it is refused. */
 
 #include "text/grammar/json_schema/shapes.h"
 
@@ -104,7 +104,8 @@ static bool add_member(struct opposites *opposites, const char *name, struct cla
     struct shape shape = of_type(TYPE_OBJECT);
     struct group group = {.only = name, .claim = {claim.schema, !claim.negated}};
     return shape_push(opposites->reader, &shape.groups, &group, sizeof group) &&
-           shape_push(opposites->reader, &shape.required, &(struct name){.name = name}, sizeof(struct name)) &&
+           shape_push(opposites->reader, &shape.required, &(struct name){.name = name},
+                      sizeof(struct name)) &&
            add(opposites, &shape);
 }
 
@@ -145,7 +146,8 @@ static bool add_objects(struct opposites *opposites, const struct shape *of)
     for (const struct name *n = of->required; n; n = (const void *)n->link.next) {
         struct shape without = of_type(TYPE_OBJECT);
         if (!shape_push(opposites->reader, &without.groups,
-                        &(struct group){.only = n->name, .claim = {json_true(), true}}, sizeof(struct group)) ||
+                        &(struct group){.only = n->name, .claim = {json_true(), true}},
+                        sizeof(struct group)) ||
             !add(opposites, &without))
             return false;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects. Members that are named come in any order, each at most once, and between them any that the schema
- * leaves open, by the patterns of their names. Where it leaves nothing open and all have to come, they come in
- * the order of the schema: so do all in a closed reading. */
+ * leaves open, by the patterns of their names. Where it leaves nothing open and all have to come, they come
+ * in the order of the schema: so do all in a closed reading. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -184,9 +184,9 @@ static const struct automaton *strings_of(struct schema_reader *reader, struct c
         struct shape shape = *shapes->items[i];
         if (!(shape.types & TYPE_STRING))
             continue;
-        if (shape.listed && !shape_push(reader, &shape.strings,
-                                        &(struct atom){.kind = ATOM_AMONG, .value = shape.listed},
-                                        sizeof(struct atom)))
+        if (shape.listed &&
+            !shape_push(reader, &shape.strings, &(struct atom){.kind = ATOM_AMONG, .value = shape.listed},
+                        sizeof(struct atom)))
             return NULL;
         sum = automaton_of_pair(&reader->automata, AUTOMATON_EITHER, sum, shape_strings(reader, &shape));
     }
@@ -203,8 +203,8 @@ static const struct automaton *free_names(struct schema_reader *reader, const st
         expression_push(rules, &list, expression_text(rules, object->named[i].name));
     const struct automaton *names = automaton_of_pair(
         &reader->automata, AUTOMATON_WITHOUT,
-        automaton_of(&reader->automata, expression_repeat(rules, expression_chars(rules, nul, 1, true), 0,
-                                                          GRAMMAR_UNBOUNDED)),
+        automaton_of(&reader->automata,
+                     expression_repeat(rules, expression_chars(rules, nul, 1, true), 0, GRAMMAR_UNBOUNDED)),
         automaton_of(&reader->automata, expression_choice(rules, &list)));
     for (const struct names *n = object->shape->names; n && names; n = (const void *)n->link.next)
         names = automaton_of_pair(&reader->automata, AUTOMATON_BOTH, names, strings_of(reader, n->claim));
@@ -244,11 +244,11 @@ static bool read_classes(struct schema_reader *reader, struct object *object)
         if (automaton_is_empty(classes[i]))
             continue;
         if (!other_demand(reader, object, matches[i], &demand) ||
-            !add_other(reader, object,
-                       json_string_quoted(&reader->json,
-                                          automaton_expression(&reader->automata, classes[i],
-                                                               json_string_spelling, &reader->json)),
-                       &demand))
+            !add_other(
+                reader, object,
+                json_string_quoted(&reader->json, automaton_expression(&reader->automata, classes[i],
+                                                                       json_string_spelling, &reader->json)),
+                &demand))
             return false;
     }
     return n > 0;
@@ -282,8 +282,8 @@ static const struct expression *member_of(struct schema_reader *reader, const st
 }
 
 /* In order. From the last member to the first: `pick`, that one of the members from i on comes next, and what
- * may follow that; `behind`, what may follow when a member before i was there. Each is made once, however many
- * ways lead to it. */
+ * may follow that; `behind`, what may follow when a member before i was there. Each is made once, however
+ * many ways lead to it. */
 static const struct expression *in_order(struct schema_reader *reader, const struct object *object)
 {
     struct rules *rules = reader->rules;
@@ -346,9 +346,8 @@ static const struct expression *body_of(struct schema_reader *reader, const stru
 {
     const struct shape *shape = object->shape;
     const bool all = object->n_required == object->n_may && object->n_others == 0;
-    const bool counted = (shape->min_members > object->n_required) ||
-                         (shape->max_members != GRAMMAR_UNBOUNDED &&
-                          (object->n_others > 0 || shape->max_members < object->n_may));
+    const bool counted =
+        shape->min_members > object->n_required || shape->max_members != GRAMMAR_UNBOUNDED;
     if (object->n_required > shape->max_members ||
         (object->n_others == 0 && shape->min_members > object->n_may))
         return &schema_nothing;

@@ -111,7 +111,8 @@ static uint32_t add_resource(struct schema_reader *reader, uint32_t parent, cons
     char uri[MOST_URI];
     const char *base = parent == UINT32_MAX ? "" : places->resources[parent].uri;
     if (!resolve_uri(base, id, strcspn(id, "#"), uri)) {
-        schema_refuse(reader, "$id \"%.40s\": a URI of more than %d bytes is not supported", id, MOST_URI - 1);
+        schema_refuse(reader, "$id \"%.40s\": a URI of more than %d bytes is not supported", id,
+                      MOST_URI - 1);
         return UINT32_MAX;
     }
     const char *copy = copy_text(reader, uri);
@@ -306,7 +307,8 @@ const json_t *schema_resolve(struct schema_reader *reader, const json_t *from, c
     char uri[MOST_URI], fragment[MOST_URI];
     if (!resolve_uri(places->resources[own == UINT32_MAX ? 0 : own].uri, ref, len, uri) ||
         !decode(ref[len] ? ref + len + 1 : "", fragment))
-        return schema_refuse(reader, "%s: a URI of more than %d bytes is not supported", keyword, MOST_URI - 1);
+        return schema_refuse(reader, "%s: a URI of more than %d bytes is not supported", keyword,
+                             MOST_URI - 1);
     uint32_t to = UINT32_MAX;
     for (uint32_t i = 0; i < places->n_resources && to == UINT32_MAX; i++)
         if (strcmp(places->resources[i].uri, uri) == 0)
@@ -326,7 +328,7 @@ const json_t *schema_resolve(struct schema_reader *reader, const json_t *from, c
     if (!anchor)
         return schema_refuse(reader, "%s \"%.80s\" not found in the schema", keyword, ref);
     if (dynamic && anchor->dynamic && is_ambiguous(places, anchor))
-        return schema_refuse(reader, "$dynamicRef \"%.80s\" depends on how it is reached, which is not supported",
-                             ref);
+        return schema_refuse(
+            reader, "$dynamicRef \"%.80s\" depends on how it is reached, which is not supported", ref);
     return anchor->schema;
 }

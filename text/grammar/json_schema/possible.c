@@ -69,8 +69,10 @@ const json_t *schema_of_value(struct schema_reader *reader, const json_t *value)
         json_object_set_new(properties, key, json_pack("{s:O}", "const", below));
         json_array_append_new(required, json_string(key));
     }
-    return schema_keep(reader, json_pack("{s:s,s:o,s:o,s:b}", "type", "object", "properties", properties,
-                                         "required", required, "additionalProperties", 0));
+    /* With a bound on their number they come in any order (objects.c). */
+    return schema_keep(reader, json_pack("{s:s,s:o,s:o,s:b,s:i}", "type", "object", "properties", properties,
+                                         "required", required, "additionalProperties", 0, "maxProperties",
+                                         (int)json_object_size(value)));
 }
 
 /* ---- claims about parts ---- */
@@ -134,7 +136,8 @@ static bool add_of_group(struct schema_reader *reader, const struct group *group
         if (!demand_add(reader, demand, (struct claim){value, false}))
             return false;
     }
-    return known || !group->additional || demand_add(reader, demand, (struct claim){group->additional, false});
+    return known || !group->additional ||
+           demand_add(reader, demand, (struct claim){group->additional, false});
 }
 
 bool shape_member(struct schema_reader *reader, const struct shape *shape, const char *name,
@@ -224,8 +227,8 @@ static bool scalar_holds(struct schema_reader *reader, const struct shape *shape
     if (!json_is_string(value) || !shape->strings)
         return true;
     const struct automaton *strings = shape_strings(reader, shape);
-    return strings && automaton_accepts(
-                          strings, (struct bytes){json_string_value(value), json_string_length(value)});
+    return strings &&
+           automaton_accepts(strings, (struct bytes){json_string_value(value), json_string_length(value)});
 }
 
 bool shape_holds(struct schema_reader *reader, const struct shape *shape, const json_t *value)

@@ -3,9 +3,10 @@
 #define TEXT_GRAMMAR_JSON_SCHEMA_SHAPES_H
 
 /* What a schema says, in one form: a list of *shapes*, of which a value has to have one. A shape is the types
- * that a value may be of, and for each type what holds together. allOf, $ref and siblings are products of such
- * lists, anyOf is their sum, `not` turns a shape into those that lack something of it (negate.c). What is said
- * of items and members stays a claim about schemas that are read when a grammar needs them: so recursion ends.
+ * that a value may be of, and for each type what holds together. allOf, $ref and siblings are products of
+ * such lists, anyOf is their sum, `not` turns a shape into those that lack something of it (negate.c). What
+ * is said of items and members stays a claim about schemas that are read when a grammar needs them: so
+ * recursion ends.
  *
  * Everything is in the arena of the rules, and never changes once it is in a list. */
 

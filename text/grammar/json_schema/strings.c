@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strings. What one keyword says alone goes into the rules as it is; several things, or what a string must not
- * be, become an automaton of all of them first. */
+/* Strings. What one keyword says alone goes into the rules as it is; several things, or what a string must
+ * not be, become an automaton of all of them first. */
 
 #include "text/grammar/json_schema/strings.h"
 
@@ -37,8 +37,8 @@ const struct automaton *schema_pattern(struct schema_reader *reader, const char 
 {
     bool is_new;
     uint32_t number = state_keys_find(&reader->pattern_keys, pattern, strlen(pattern), &is_new);
-    if (number == UINT32_MAX || !schema_grow(reader, (void **)&reader->patterns, &reader->patterns_cap, number,
-                                             sizeof *reader->patterns))
+    if (number == UINT32_MAX || !schema_grow(reader, (void **)&reader->patterns, &reader->patterns_cap,
+                                             number, sizeof *reader->patterns))
         return schema_refuse(reader, "the schema is too large");
     if (!reader->patterns[number]) {
         const struct expression *expression =
@@ -93,9 +93,9 @@ const struct automaton *shape_strings(struct schema_reader *reader, const struct
 {
     static const struct code_range nul[] = {{0, 0}}; /* is in none that is made */
     struct rules *rules = reader->rules;
-    const struct automaton *all = automaton_of(
-        &reader->automata,
-        expression_repeat(rules, expression_chars(rules, nul, 1, true), 0, GRAMMAR_UNBOUNDED));
+    const struct automaton *all =
+        automaton_of(&reader->automata,
+                     expression_repeat(rules, expression_chars(rules, nul, 1, true), 0, GRAMMAR_UNBOUNDED));
     for (const struct atom *a = shape->strings; all && a; a = (const void *)a->link.next)
         all = automaton_of_pair(&reader->automata, a->negated ? AUTOMATON_WITHOUT : AUTOMATON_BOTH, all,
                                 of_atom(reader, a));

@@ -261,11 +261,47 @@ const struct expression *json_string_literal(struct json_text *json, struct byte
 
 /* ---- strings that are none of a list ---- */
 
-/* Of names[first … end − 1], which agree in their first `at` bytes: what may follow those bytes. */
-static const struct expression *other_tail(struct json_text *json, const struct bytes *names, uint32_t first,
-                                           uint32_t end, size_t at, const struct expression *rest)
+struct other {
+    struct json_text *json;
+    const struct bytes *names;
+    const struct expression *rest;   /* any text to the end */
+    const struct expression *beyond; /* a character that no name has in most places, and then the rest */
+};
+
+/* Whether it is spelled in `beyond`. */
+static bool is_beyond(uint32_t point)
 {
-    struct rules *r = json->rules;
+    return point < ' ' || point >= FIRST_NON_ASCII || point == '"' || point == '\\' || point == '/';
+}
+
+/* A character that is none of these, and then the rest. What is not plain ASCII goes on alike in every place
+ * where no name needs it, and is made once for them. */
+static const struct expression *other_character(const struct other *other, const struct code_range *taken,
+                                                uint32_t n)
+{
+    static const struct code_range ascii[] = {
+        {0, ' ' - 1}, {'"', '"'}, {'\\', '\\'}, {FIRST_NON_ASCII, GRAMMAR_MOST_POINT}};
+    struct rules *r = other->json->rules;
+    struct code_range *barred = arena_take(&r->arena, (size_t)n + 4, sizeof *barred);
+    bool plain = barred != NULL;
+    for (uint32_t i = 0; i < n && plain; i++)
+        plain = !is_beyond(taken[i].first);
+    if (!plain) {
+        const struct expression *chars = expression_chars(r, taken, n, true);
+        return expression_then(r, chars ? json_string_spelling(other->json, chars) : NULL, other->rest);
+    }
+    memcpy(barred, ascii, sizeof ascii);
+    if (n > 0)
+        memcpy(barred + 4, taken, n * sizeof *taken);
+    return expression_or(r, expression_then(r, expression_chars(r, barred, n + 4, true), other->rest),
+                         other->beyond);
+}
+
+/* Of names[first … end − 1], which agree in their first `at` bytes: what may follow those bytes. */
+static const struct expression *other_tail(const struct other *other, uint32_t first, uint32_t end, size_t at)
+{
+    struct rules *r = other->json->rules;
+    const struct bytes *names = other->names;
     struct expression_list list = {0};
     struct code_range *taken = arena_take(&r->arena, (size_t)(end - first) + 1, sizeof *taken);
     uint32_t n = 0;
@@ -283,21 +319,25 @@ static const struct expression *other_tail(struct json_text *json, const struct 
                memcmp((const uint8_t *)names[same].data + at, s, len) == 0)
             same++;
         expression_push(r, &list,
-                        expression_then(r, json_string_literal(json, (struct bytes){s, len}),
-                                        other_tail(json, names, first, same, at + len, rest)));
+                        expression_then(r, json_string_literal(other->json, (struct bytes){s, len}),
+                                        other_tail(other, first, same, at + len)));
         taken[n++] = (struct code_range){point, point};
         first = same;
     }
-    const struct expression *others = expression_chars(r, taken, n, true);
-    expression_push(r, &list, expression_then(r, others ? json_string_spelling(json, others) : NULL, rest));
+    expression_push(r, &list, other_character(other, taken, n));
     return expression_choice(r, &list);
 }
 
 const struct expression *json_string_other(struct json_text *json, const struct bytes *names, uint32_t n)
 {
+    static const struct code_range wide[] = {{FIRST_NON_ASCII, GRAMMAR_MOST_POINT}};
     struct rules *r = json->rules;
-    /* Each tail goes on with the rest in the same place: it is made once. */
     const struct expression *rest =
         expression_shared(r, expression_repeat(r, json_string_spelling(json, all(r)), 0, GRAMMAR_UNBOUNDED));
-    return json_string_quoted(json, other_tail(json, names, 0, n, 0, rest));
+    const struct expression *escape = expression_then(
+        r, expression_text(r, "\\"), json_text_rule(json, &json->escape, "escape", escape_body));
+    const struct expression *beyond = expression_shared(
+        r, expression_then(r, expression_or(r, expression_chars(r, wide, 1, false), escape), rest));
+    const struct other other = {json, names, rest, beyond};
+    return json_string_quoted(json, other_tail(&other, 0, n, 0));
 }

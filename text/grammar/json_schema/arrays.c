@@ -71,7 +71,7 @@ static const struct expression *bracketed(struct schema_reader *reader, const st
 {
     const struct expression *body = json_text_bracketed(&reader->json, "[", inner, "]");
     const struct expression *rule = body ? expression_apart(reader->rules, "array", body) : NULL;
-    return rule ? rule : schema_refuse(reader, "too many arrays, or too large ones");
+    return rule ? rule : schema_refuse(reader, "the schema is too large");
 }
 
 /* Items from i on, of which the first has no comma before it. */
@@ -352,6 +352,9 @@ const struct expression *emit_array(struct schema_reader *reader, const struct s
 {
     struct array array = {
         .shape = shape, .n = places_of(shape), .least = shape->min_items, .most = shape->max_items};
+    if (!shape->items && !shape->contains && !shape->unique && array.least == 0 &&
+        array.most == GRAMMAR_UNBOUNDED)
+        return json_text_array(&reader->json);
     if (array.n > SCHEMA_MOST_NAMES)
         return schema_refuse(reader, "more than %u places of items are not supported", SCHEMA_MOST_NAMES);
     if (!read_items(reader, &array))

@@ -331,7 +331,8 @@ const struct shapes *schema_shapes(struct schema_reader *reader, struct claim cl
         return schema_refuse(reader, "circular $ref");
     if (reader->depth == SCHEMA_MOST_DEPTH)
         return schema_refuse(reader, "schemas nested more than %u deep", SCHEMA_MOST_DEPTH);
-    if (schema_is_placed(reader, claim.schema))
+    if (schema_is_placed(reader, claim.schema) || json_is_number(claim.schema) ||
+        json_is_string(claim.schema) || json_is_array(claim.schema))
         reader->at = claim.schema;
     reader->depth++;
     reader->memos[number].reading = true;

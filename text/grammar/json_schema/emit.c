@@ -58,7 +58,10 @@ static const struct expression *emit_listed(struct schema_reader *reader, const 
         expression_push(reader->rules, &list, emit_value(reader, json_array_get(values, i)));
     if (!values)
         return NULL;
-    return list.n == 0 && !list.failed ? &schema_nothing : expression_choice(reader->rules, &list);
+    if (list.n > 0 || list.failed)
+        return expression_choice(reader->rules, &list);
+    schema_note_nothing(reader, "no value of enum or const is possible");
+    return &schema_nothing;
 }
 
 /* ---- types ---- */
@@ -73,8 +76,10 @@ static const struct expression *emit_number(struct schema_reader *reader, const 
     const struct automaton *numbers = shape_numbers(reader, shape);
     if (!numbers)
         return NULL;
-    return automaton_is_empty(numbers) ? &schema_nothing
-                                       : automaton_expression(&reader->automata, numbers, NULL, NULL);
+    if (!automaton_is_empty(numbers))
+        return automaton_expression(&reader->automata, numbers, NULL, NULL);
+    schema_note_nothing(reader, "no number lies within the bounds");
+    return &schema_nothing;
 }
 
 static bool says_nothing(const struct shape *shape)

@@ -49,10 +49,11 @@ struct schema_reader {
     bool closed;          /* members and items that are not described are none */
     bool has_unevaluated; /* unevaluatedItems or unevaluatedProperties stands somewhere */
     uint32_t depth;
-    const json_t *at; /* the schema that is being read, for errors */
-    uint64_t spent;   /* schema_spend */
-    size_t copied;    /* values that were made */
-    json_t *made;     /* an array that keeps them */
+    const json_t *at;  /* the schema that is being read, for errors */
+    char nothing[160]; /* why something that was looked at can have no value; "": nothing was such */
+    uint64_t spent;    /* schema_spend */
+    size_t copied;     /* values that were made */
+    json_t *made;      /* an array that keeps them */
     struct schema_places places;
     struct state_keys shape_keys, entry_keys, pattern_keys;
     struct schema_memo *memos;         /* [shape_keys.n] */
@@ -63,6 +64,10 @@ struct schema_reader {
 
 /* Says why the schema here is refused; NULL. */
 const void *schema_refuse(struct schema_reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Notes why no value will do here, should that be so of the whole. */
+void schema_note_nothing(struct schema_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* What an automaton that was not made means: no memory, or too much at once. */

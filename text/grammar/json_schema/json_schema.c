@@ -46,7 +46,10 @@ static const struct expression *read_root(struct schema_reader *reader)
     if (!schema_places_find(reader) || !demand_add(reader, &demand, (struct claim){reader->root, false}))
         return NULL;
     const struct expression *body = emit_demand(reader, &demand);
-    return body == &schema_nothing ? schema_refuse(reader, "the schema allows nothing") : body;
+    if (body != &schema_nothing)
+        return body;
+    return schema_refuse(reader, "the schema allows nothing%s%s", reader->nothing[0] ? ": " : "",
+                         reader->nothing);
 }
 
 /* Reads the text, by these flags of jansson's beside its own. NULL with the code. */

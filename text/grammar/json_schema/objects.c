@@ -103,6 +103,8 @@ static bool read_named(struct schema_reader *reader, struct object *object)
         named->value = shape_allows_name(reader, object->shape, named->name)
                            ? emit_demand_apart(reader, &demand)
                            : &schema_nothing;
+        if (named->value == &schema_nothing && named->required)
+            schema_note_nothing(reader, "\"%.60s\" is required, and no value of it is allowed", named->name);
         if (!named->value || reader->code != 0 || (named->value == &schema_nothing && named->required))
             return false;
         object->n_may += named->value != &schema_nothing;
@@ -346,23 +348,27 @@ static const struct expression *body_of(struct schema_reader *reader, const stru
 {
     const struct shape *shape = object->shape;
     const bool all = object->n_required == object->n_may && object->n_others == 0;
-    const bool counted =
-        shape->min_members > object->n_required || shape->max_members != GRAMMAR_UNBOUNDED;
+    const bool counted = shape->min_members > object->n_required || shape->max_members != GRAMMAR_UNBOUNDED;
     if (object->n_required > shape->max_members ||
-        (object->n_others == 0 && shape->min_members > object->n_may))
+        (object->n_others == 0 && shape->min_members > object->n_may)) {
+        schema_note_nothing(reader, "no object has as many properties as it must");
         return &schema_nothing;
+    }
     bool ordered = all || reader->closed || object->n_may == 0;
     const struct expression *inner =
         ordered && !counted ? in_order(reader, object) : in_any_order(reader, object);
     const struct expression *body = inner ? json_text_bracketed(&reader->json, "{", inner, "}") : NULL;
     const struct expression *rule = body ? expression_apart(reader->rules, "object", body) : NULL;
-    return rule ? rule : schema_refuse(reader, "too many objects, or too large ones");
+    return rule ? rule : schema_refuse(reader, "the schema is too large");
 }
 
 const struct expression *emit_object(struct schema_reader *reader, const struct shape *shape)
 {
     struct object object = {.shape = shape};
     const struct expression *made = NULL;
+    if (!shape->groups && !shape->required && !shape->names && shape->min_members == 0 &&
+        shape->max_members == GRAMMAR_UNBOUNDED)
+        return json_text_object(&reader->json);
     if (find_names(reader, &object) && read_named(reader, &object) && read_others(reader, &object))
         made = body_of(reader, &object);
     else if (reader->code == 0)

@@ -35,7 +35,8 @@ static void add_part(struct path *path, const char *part)
     path->text[path->len] = 0;
 }
 
-/* Goes through the document, which its parser holds to a depth, until it comes to the schema. */
+/* Goes through the document, which its parser holds to a depth, until it comes to the schema. Booleans and
+ * null are the same value wherever they stand: they are never looked for. */
 static bool find_path(const json_t *value, const json_t *schema, struct path *path)
 {
     const size_t len = path->len;
@@ -45,8 +46,6 @@ static bool find_path(const json_t *value, const json_t *schema, struct path *pa
         return true;
     json_object_foreach((json_t *)value, key, below)
     {
-        if (!json_is_object(below) && !json_is_array(below))
-            continue;
         add_part(path, key);
         if (find_path(below, schema, path))
             return true;
@@ -57,8 +56,6 @@ static bool find_path(const json_t *value, const json_t *schema, struct path *pa
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
         below = json_array_get(value, i);
-        if (!json_is_object(below) && !json_is_array(below))
-            continue;
         add_part(path, number);
         if (find_path(below, schema, path))
             return true;
@@ -82,6 +79,15 @@ const void *schema_refuse(struct schema_reader *reader, const char *format, ...)
         path = (struct path){0};
     reader->code = error_set(reader->err, GRAMMAR_E_INVALID, "schema: at #%s: %s", path.text, reason);
     return NULL;
+}
+
+void schema_note_nothing(struct schema_reader *reader, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!reader->nothing[0])
+        vsnprintf(reader->nothing, sizeof reader->nothing, format, args);
+    va_end(args);
 }
 
 const void *schema_refuse_automaton(struct schema_reader *reader, const char *what)

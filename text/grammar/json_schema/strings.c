@@ -121,6 +121,12 @@ static bool only_counted(const struct shape *shape, uint32_t *ret_least, uint32_
     return true;
 }
 
+static const struct expression *no_string(struct schema_reader *reader)
+{
+    schema_note_nothing(reader, "no string has all that it must");
+    return &schema_nothing;
+}
+
 const struct expression *emit_string(struct schema_reader *reader, const struct shape *shape)
 {
     const struct atom *atom = shape->strings;
@@ -132,7 +138,7 @@ const struct expression *emit_string(struct schema_reader *reader, const struct 
     bool alone = !atom->link.next && !atom->negated;
     if (only_counted(shape, &least, &most)) {
         if (least > most)
-            return &schema_nothing;
+            return no_string(reader);
         text = expression_repeat(rules, json_string_character(&reader->json), least, most);
     } else if (alone && atom->kind == ATOM_PATTERN) {
         text = of_regex(reader, "pattern",
@@ -143,7 +149,7 @@ const struct expression *emit_string(struct schema_reader *reader, const struct 
     } else {
         const struct automaton *all = shape_strings(reader, shape);
         if (all && automaton_is_empty(all))
-            return &schema_nothing;
+            return no_string(reader);
         text = all ? automaton_expression(&reader->automata, all, json_string_spelling, &reader->json) : NULL;
     }
     return json_string_quoted(&reader->json, text);

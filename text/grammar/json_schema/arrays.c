@@ -359,9 +359,11 @@ const struct expression *emit_array(struct schema_reader *reader, const struct s
         return schema_refuse(reader, "more than %u places of items are not supported", SCHEMA_MOST_NAMES);
     if (!read_items(reader, &array))
         return NULL;
-    if (array.least > array.most)
-        return &schema_nothing;
-    const struct expression *inner =
-        array.shape->unique && array.most > 1 ? unlike(reader, &array) : counted_items(reader, &array);
+    const struct expression *inner = &schema_nothing;
+    if (array.least <= array.most)
+        inner =
+            array.shape->unique && array.most > 1 ? unlike(reader, &array) : counted_items(reader, &array);
+    if (inner == &schema_nothing)
+        schema_note_nothing(reader, "no array has as many items as it must");
     return inner && inner != &schema_nothing ? bracketed(reader, inner) : inner;
 }

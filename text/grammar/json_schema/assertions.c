@@ -216,6 +216,28 @@ static bool read_required(struct schema_reader *reader, const json_t *required, 
     return true;
 }
 
+/* As OpenAI has it: every property is required, and no others are allowed. */
+static bool is_strict(struct schema_reader *reader, const json_t *schema)
+{
+    const json_t *properties = json_object_get(schema, "properties"),
+                 *required = json_object_get(schema, "required");
+    const char *name;
+    json_t *value;
+    if (!json_is_false(json_object_get(schema, "additionalProperties")) ||
+        json_object_get(schema, "patternProperties") ||
+        !schema_spend(reader, (uint64_t)json_object_size(properties) * json_array_size(required)))
+        return false;
+    json_object_foreach((json_t *)properties, name, value)
+    {
+        bool there = false;
+        for (size_t i = 0; i < json_array_size(required) && !there; i++)
+            there = strcmp(json_string_value(json_array_get(required, i)), name) == 0;
+        if (!there)
+            return false;
+    }
+    return true;
+}
+
 static bool read_members(struct schema_reader *reader, const json_t *schema, struct shape *shape)
 {
     struct group group = {.properties = json_object_get(schema, "properties"),
@@ -250,7 +272,10 @@ static bool read_members(struct schema_reader *reader, const json_t *schema, str
         return false;
     if (shape->min_members > shape->max_members)
         shape->types &= ~(uint32_t)TYPE_OBJECT;
-    return read_required(reader, json_object_get(schema, "required"), shape);
+    if (!read_required(reader, json_object_get(schema, "required"), shape))
+        return false;
+    shape->strict = is_strict(reader, schema);
+    return reader->code == 0;
 }
 
 /* ---- all of it ---- */

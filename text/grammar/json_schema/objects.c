@@ -347,14 +347,13 @@ static const struct expression *in_any_order(struct schema_reader *reader, const
 static const struct expression *body_of(struct schema_reader *reader, const struct object *object)
 {
     const struct shape *shape = object->shape;
-    const bool all = object->n_required == object->n_may && object->n_others == 0;
     const bool counted = shape->min_members > object->n_required || shape->max_members != GRAMMAR_UNBOUNDED;
     if (object->n_required > shape->max_members ||
         (object->n_others == 0 && shape->min_members > object->n_may)) {
         schema_note_nothing(reader, "no object has as many properties as it must");
         return &schema_nothing;
     }
-    bool ordered = all || reader->closed || object->n_may == 0;
+    bool ordered = shape->strict || reader->closed || object->n_may == 0;
     const struct expression *inner =
         ordered && !counted ? in_order(reader, object) : in_any_order(reader, object);
     const struct expression *body = inner ? json_text_bracketed(&reader->json, "{", inner, "}") : NULL;

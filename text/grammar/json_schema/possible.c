@@ -63,16 +63,12 @@ const json_t *schema_of_value(struct schema_reader *reader, const json_t *value)
         return schema_keep(reader, json_pack("{s:s,s:o,s:i,s:b}", "type", "array", "prefixItems", items,
                                              "minItems", (int)json_array_size(value), "items", 0));
     }
-    json_t *properties = json_object(), *required = json_array();
+    json_t *properties = json_object();
     json_object_foreach((json_t *)value, key, below)
-    {
         json_object_set_new(properties, key, json_pack("{s:O}", "const", below));
-        json_array_append_new(required, json_string(key));
-    }
-    /* With a bound on their number they come in any order (objects.c). */
-    return schema_keep(reader, json_pack("{s:s,s:o,s:o,s:b,s:i}", "type", "object", "properties", properties,
-                                         "required", required, "additionalProperties", 0, "maxProperties",
-                                         (int)json_object_size(value)));
+    return schema_keep(reader,
+                       json_pack("{s:s,s:o,s:i,s:b}", "type", "object", "properties", properties,
+                                 "minProperties", (int)json_object_size(value), "additionalProperties", 0));
 }
 
 /* ---- claims about parts ---- */

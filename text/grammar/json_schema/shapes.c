@@ -75,6 +75,7 @@ bool shape_both(struct schema_reader *reader, const struct shape *a, const struc
         .min_items = a->min_items > b->min_items ? a->min_items : b->min_items,
         .max_items = a->max_items < b->max_items ? a->max_items : b->max_items,
         .unique = a->unique || b->unique,
+        .strict = a->strict || b->strict,
         .min_members = a->min_members > b->min_members ? a->min_members : b->min_members,
         .max_members = a->max_members < b->max_members ? a->max_members : b->max_members,
     };
@@ -85,8 +86,10 @@ bool shape_both(struct schema_reader *reader, const struct shape *a, const struc
     if (both.types == 0)
         return false;
     both.listed = values_of_both(reader, a->listed, b->listed);
-    if (both.listed && json_array_size(both.listed) == 0)
+    if (both.listed && json_array_size(both.listed) == 0) {
+        schema_note_nothing(reader, "no value of enum or const is possible");
         return false;
+    }
     both.strings = join(reader, a->strings, b->strings, sizeof *both.strings);
     both.numbers = join(reader, a->numbers, b->numbers, sizeof *both.numbers);
     both.items = join(reader, a->items, b->items, sizeof *both.items);

@@ -99,6 +99,7 @@ struct shape {
     const struct name *required;
     const struct names *names;
     uint32_t min_members, max_members;
+    bool strict; /* members come in the order of the groups: all are required, and no others allowed */
 };
 
 struct shapes {

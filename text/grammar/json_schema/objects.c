@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects. Members that are named come in any order, each at most once, and between them any that the schema
- * leaves open, by the patterns of their names. Where it leaves nothing open and all have to come, they come
- * in the order of the schema: so do all in a closed reading. */
+ * leaves open, by the patterns of their names. Those of a strict schema come in its order, and so do all in
+ * a closed reading. */
 
 #include <stdlib.h>
 #include <string.h>

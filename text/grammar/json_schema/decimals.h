@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "text/grammar/automaton.h"
+#include "text/grammar/automaton/automaton.h"
 
 #define DECIMAL_MOST_DIGITS 340 /* before and behind the point, of a double */
 

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "text/grammar/automaton.h"
-#include "text/grammar/state_keys.h"
+#include "text/grammar/automaton/automaton.h"
+#include "text/grammar/automaton/state_keys.h"
 #include "text/grammar/json_text.h"
 
 #define SCHEMA_MOST_DEPTH 64   /* of schemas in one another */

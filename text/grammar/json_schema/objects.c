@@ -8,7 +8,7 @@
 
 #include "text/grammar/json_schema/emit.h"
 #include "text/grammar/json_strings.h"
-#include "text/grammar/state_keys.h"
+#include "text/grammar/automaton/state_keys.h"
 
 #define MOST_NAME_BYTES 256
 #define MOST_PATTERNS   8  /* of one object: a name matches some of them */

@@ -146,16 +146,20 @@ const struct shapes *schema_shapes(struct schema_reader *reader, struct claim cl
 /* The shapes of all values that have none of these. NULL: refused. */
 const struct shapes *shapes_negate(struct schema_reader *reader, const struct shapes *shapes);
 
-/* ---- possible.c ---- */
+/* ---- values.c ---- */
 
 bool json_values_equal(const json_t *a, const json_t *b); /* 1 is 1.0 */
+
+/* A schema that an array or object alone satisfies, by its items or members. NULL: refused. */
+const json_t *schema_of_value(struct schema_reader *reader, const json_t *value);
+
+/* ---- possible.c ---- */
+
 /* Whether a value satisfies it. False too if that is refused. */
 bool claim_holds(struct schema_reader *reader, struct claim claim, const json_t *value);
 bool shape_holds(struct schema_reader *reader, const struct shape *shape, const json_t *value);
 /* The values that are listed and have the shape. NULL: refused. */
 const json_t *shape_values(struct schema_reader *reader, const struct shape *shape);
-/* A schema that an array or object alone satisfies, by its items or members. NULL: refused. */
-const json_t *schema_of_value(struct schema_reader *reader, const json_t *value);
 /* Whether no value can have the shape; true is certain. */
 bool shape_is_impossible(struct schema_reader *reader, const struct shape *shape, uint32_t depth);
 

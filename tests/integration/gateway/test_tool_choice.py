@@ -192,7 +192,7 @@ class Forms:
         self.answer(**{**ASK, "max_tokens": 5}, tools=[tool("odd", unique)])  # nothing is promised of it
 
     def test_a_schema_that_is_too_wide_is_a_bad_request(self):
-        wide = {"type": "object", "properties": {"a": {"enum": [f"value {i}" for i in range(3000)]}}, "required": ["a"]}
+        wide = {"type": "object", "properties": {"a": {"enum": [f"value {i}" for i in range(5000)]}}, "required": ["a"]}
         status, _, answer = self.gateway.post("/v1/chat/completions", **ASK, tools=[tool("wide", wide)], tool_choice="required")
         self.assertEqual(status, 400, answer)
         self.assertIn("the grammar is too complex", answer["error"]["message"])

@@ -20,7 +20,7 @@ struct bench_http {
     char tail[1024]; /* the last of it, ended by 0 */
     size_t tail_len;
     bool whole;    /* the last chunk has come */
-    int place;     /* bench_http.c's: in the head or in a chunk */
+    int place;     /* http.c's: in the head or in a chunk */
     uint64_t left; /* of a chunk; the size of one whose line is being read */
     size_t line;   /* bytes of that line, or of the head's end */
 };

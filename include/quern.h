@@ -189,6 +189,7 @@ struct quern_request {
     /* What people call it, in logs and quern_requests: printable ASCII without blanks, at most 128 bytes;
      * NULL: nothing. It need not be unique. */
     const char *request_id;
+    bool progress;      /* outputs also tell how much of the prompt is read (struct quern_progress) */
     bool tell_admitted; /* an output also says when the pool has accepted it (struct quern_admitted) */
 };
 
@@ -254,6 +255,11 @@ struct quern_admitted {
     struct quern_quota requests, tokens; /* of its tenant, where the request has limits for it */
 };
 
+/* How far a worker is in the prompt. */
+struct quern_progress {
+    uint32_t total, cached, read; /* ids; `read` includes those that were cached */
+};
+
 /* A piece of a request's output. The pointers live during the callback. */
 struct quern_output {
     struct quern_id id;
@@ -268,7 +274,9 @@ struct quern_output {
     const float *embedding; /* [n_embedding], of length one: with the end of a request with `embed` */
     size_t n_embedding;
     const struct quern_admitted *admitted; /* in one without ids, usually the first, where it was asked for */
-    const struct quern_end *end;           /* in the last output, else NULL */
+    /* In some without ids, before the first id of an attempt: after a move it begins anew. May miss some. */
+    const struct quern_progress *progress;
+    const struct quern_end *end; /* in the last output, else NULL */
 };
 
 /* Called inside quern_dispatch. It may call quern_encode, quern_generate, quern_cancel, quern_attach and

@@ -83,6 +83,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: neither look up nor keep the prompt in the prefix cache")}, \
     {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("on whose behalf the client asks: turns and shares are divided among tenants")}, \
     {KEY("request_id", FIELD_NAME, GIVEN(request_id)), .high = PROTO_MAX_NAME_BYTES, HELP("a name for the request in logs and status: printable ASCII without blanks")}, \
+    {KEY("progress", FIELD_BOOL, GIVEN(progress)), HELP("tell how much of the prompt is read")}, \
     {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}
 
 /* ---- parts ---- */
@@ -353,6 +354,14 @@ static const struct field frame_fields[] = {
     {KEY("end", FIELD_MAP, IN(frame.end)), .present = IN(frame.has_end), .table = &ending_table},
 };
 
+static const struct field progress_fields[] = {
+    ID("id", IN(progress.id)),
+    EPOCH("epoch", IN(progress.epoch)),
+    U32("total", IN(progress.total)),
+    U32_OR_0("cached", IN(progress.cached)),
+    U32_OR_0("read", IN(progress.read)),
+};
+
 /* ---- worker ↔ broker ---- */
 
 static const struct field register_fields[] = {
@@ -451,6 +460,7 @@ static const struct field_table tables[] = {
     [MESSAGE_BYE_OK] = {0},
     [MESSAGE_END] = TABLE(end_fields),
     [MESSAGE_FRAME] = TABLE(frame_fields),
+    [MESSAGE_PROGRESS] = TABLE(progress_fields),
     [MESSAGE_REGISTER] = TABLE(register_fields),
     [MESSAGE_READY] = TABLE(ready_fields),
     [MESSAGE_HEARTBEAT] = TABLE(heartbeat_fields),

@@ -104,6 +104,7 @@ enum message_kind {
     MESSAGE_END, /* a request ended, with its count; the stream says it too */
     /* both, on the streams */
     MESSAGE_FRAME,
+    MESSAGE_PROGRESS, /* how much of a prompt is read */
     /* worker → broker */
     MESSAGE_REGISTER,
     MESSAGE_READY, /* the worker saw the broker's subscription */
@@ -275,6 +276,7 @@ struct generation {
     struct rates rates;       /* of that tenant */
     bool part;                /* it goes with an earlier one, which was counted */
     struct bytes request_id;  /* for people: in logs and the status; "" = none */
+    bool progress;            /* it is told how much of the prompt is read */
     struct text_list require; /* features without which the request makes no sense */
 };
 
@@ -555,6 +557,11 @@ struct message {
             struct ending end;
         } end; /* count: ids in all */
         struct frame frame;
+        struct {
+            struct id128 id;
+            struct epoch epoch;
+            uint32_t total, cached, read; /* ids of the prompt; `read` includes what was cached */
+        } progress;
         struct {
             struct version_range proto;
             struct text_list features;

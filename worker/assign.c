@@ -300,6 +300,7 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .n_logprobs = generation->logprobs,
                                    .priority = generation->priority,
                                    .embed = generation->embed,
+                                   .watched = generation->progress,
                                    .uncached = !generation->cache_prompt || generation->embed};
 }
 
@@ -423,6 +424,11 @@ void assignments_event(void *arg, const struct engine_event *event)
 {
     struct assignments *assignments = arg;
     struct request *request = (struct request *)(uintptr_t)event->tag;
+    if (event->reading) {
+        if (!request->silent)
+            publish_reading(assignments->publisher, &request->output, event->reading);
+        return;
+    }
     if (!request->silent)
         publish_event(assignments->publisher, &request->output, event);
     if (event->end == ENGINE_RUNNING)

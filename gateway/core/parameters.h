@@ -102,6 +102,12 @@ json_row_take parameters_suffix; /* what stands behind the gap that is to be fil
         "cache_prompt", json_in_bool, NULL, offsetof(struct parameters, request.cache_prompt)                \
     }
 
+/* In a stream: how much of the prompt is read. */
+#define PARAMETERS_PROGRESS_ROW                                                                              \
+    {                                                                                                        \
+        "return_progress", json_in_bool, NULL, offsetof(struct parameters, request.progress)                 \
+    }
+
 /* ---- for takers elsewhere ---- */
 
 /* Memory that lives as long as the parameters, [n] of `size`, zeroed; NULL if there is none. */

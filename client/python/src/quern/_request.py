@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _codec, _tables
 from ._errors import BadRequest, TooLong
-from ._types import End, Logprob, Piece, Prompt
+from ._types import End, Logprob, Piece, Progress, Prompt
 from ._values import Malformed
 
 if TYPE_CHECKING:
@@ -308,6 +308,17 @@ class Request:
         if self.state == "sent":
             self.state = "live"  # `accepted` is on its way, on another socket
         self._live(session, fields, data)
+
+    def progress(self, session: Session, fields: Mapping[str, Any]) -> None:
+        """How much of the prompt is read, as the newest attempt says as long as nothing came of the output."""
+        self.heard_at = session.now
+        if self.state == "sent":
+            self.state = "live"
+        if self.next > 0 or self.off > 0 or fields["epoch"] < self.epoch or self.state == "attaching":
+            return
+        self.epoch = fields["epoch"]
+        done = Progress(fields["total"], fields["cached"], fields["read"])
+        self.sink(Piece("", (), 0, progress=done))
 
     def _leaves_gap(self, fields: Mapping[str, Any]) -> bool:
         return bool(fields["seq"] > self.next or fields["off"] > self.off)

@@ -72,6 +72,7 @@ KINDS: dict[str, Table] = {
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
+        Field("progress", BOOL, help="tell how much of the prompt is read"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         Field("rpm", INT, high=1000000000000000, help="most requests of the tenant in a minute; 0 = no limit"),
         Field("tpm", INT, high=1000000000000000, help="most tokens of the tenant, of prompts and answers, in a minute"),
@@ -160,7 +161,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -247,6 +248,14 @@ KINDS: dict[str, Table] = {
         Field("wseq", INT, high=9007199254740992),
         Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=262144,
+    ),
+    "progress": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("total", INT, required=True, always=True, high=4294967295),
+        Field("cached", INT, high=4294967295),
+        Field("read", INT, high=4294967295),
+        max_bytes=6881280,
     ),
     "register": table(
         Field("proto", RANGE, required=True, always=True),
@@ -342,6 +351,7 @@ KINDS: dict[str, Table] = {
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
+        Field("progress", BOOL, help="tell how much of the prompt is read"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         max_bytes=6881280,
     ),
@@ -425,6 +435,8 @@ class Parameters(TypedDict, total=False):
     """on whose behalf the client asks: turns and shares are divided among tenants"""
     request_id: str
     """a name for the request in logs and status: printable ASCII without blanks"""
+    progress: bool
+    """tell how much of the prompt is read"""
     require: str | Sequence[str]
     """features that the request needs"""
     rpm: int

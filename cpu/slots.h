@@ -8,10 +8,12 @@
 
 struct slot {
     bool open;
-    bool spoiled;                          /* a step with it was abandoned: it can only be closed */
-    struct backend_slot params;            /* sampling and stop_ids are the slot's own; history is not kept */
-    int32_t *stop_ids;                     /* [params.n_stop_ids] */
-    struct token_use *uses;                /* [n_vocab]; NULL while no penalty uses them */
+    bool spoiled;               /* a step with it was abandoned: it can only be closed */
+    struct backend_slot params; /* sampling and stop_ids are the slot's own; history is below */
+    int32_t *stop_ids;          /* [params.n_stop_ids] */
+    struct token_use *uses;     /* [n_vocab]; NULL while no penalty uses them */
+    int32_t *history;           /* [n_history ≤ most_history] if sampling uses it, or NULL */
+    uint32_t n_history, most_history;
     uint32_t *tables[BACKEND_MOST_GROUPS]; /* [n_groups]: [table_size], n_blocks of them in use */
     uint32_t n_groups, table_size, n_blocks;
     uint32_t position;    /* ids whose keys and values are computed */
@@ -30,7 +32,7 @@ struct slot_shape {
 int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape);
 void slot_deinit(struct slot *slot);
 
-/* Counts an id of the output for penalties; ignores ids outside the vocabulary. */
+/* Counts an id of the output for penalties, and stores it; ignores ids outside the vocabulary. */
 void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id);
 
 /* Appends blocks to the table of each group, which has room. */

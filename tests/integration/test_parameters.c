@@ -476,6 +476,30 @@ static uint32_t found(struct quern *client, int32_t first, const char *salt, boo
     return cached;
 }
 
+START_TEST(an_overridden_context_is_the_pools)
+{
+    struct pool longer = {0};
+    pool_start(&longer, tiny_model(), "--rope-scaling", "yarn", "--rope-scale", "2", "--kv-blocks", "300",
+               NULL);
+    struct quern *client = connect_to(longer.rundir), *plain = connect_to(pool.rundir);
+    size_t n;
+    const struct quern_model *model = quern_models(client, &n), *other = quern_models(plain, &n);
+    ck_assert_uint_eq(model->context, 8192);
+    ck_assert_uint_eq(other->context, 4096);
+    ck_assert_mem_ne(model->digest, other->digest, sizeof model->digest);
+    struct answer answer = {0};
+    struct quern_request request = endless("Hi", 5);
+    send_request(client, &request, &answer);
+    await_answers(client, &answer, 1, 60);
+    ck_assert_uint_eq(answer.ids.len, 5);
+    answer_deinit(&answer);
+    quern_free(client);
+    quern_free(plain);
+    ck_assert_int_eq(pool_stop(&longer, SIGTERM, 60), 0);
+    pool_forget(&longer);
+}
+END_TEST
+
 START_TEST(what_is_not_to_be_cached_is_neither_looked_up_nor_kept)
 {
     struct quern *client = connect_to(pool.rundir);
@@ -547,6 +571,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_those_that_wait_the_higher_priority_goes_first);
     tcase_add_test(tests, another_model_is_refused_by_name);
     tcase_add_test(tests, control_tokens_in_a_text_count_unless_told_otherwise);
+    tcase_add_test(tests, an_overridden_context_is_the_pools);
     tcase_add_test(tests, what_is_not_to_be_cached_is_neither_looked_up_nor_kept);
     tcase_add_test(tests, prefixes_are_shared_with_requests_of_the_same_salt);
     tcase_add_test(tests, a_number_is_set_by_its_name);

@@ -49,7 +49,7 @@ static const struct argp_option options[] = {
     {"stream-fd", KEY_STREAM_FD, "FD", 0, "Listening unix socket for token readers (required)", 0},
     {"device", KEY_DEVICE, "NAME", 0, QUERN_DEVICES " (auto)", 0},
     {"ctx", KEY_CTX, "N", 0, "Most tokens of a sequence (the model's)", 0},
-    {"slots", KEY_SLOTS, "N", 0, "Sequences at once (32; on a GPU up to 64)", 0},
+    {"slots", KEY_SLOTS, "N", 0, "Sequences at once (32; on a GPU up to 256)", 0},
     {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
     {"kv-type", KEY_KV_TYPE, "TYPE", 0, "Type of keys and values: f16 or q8_0 (f16)", 0},
     {"quantize", KEY_QUANTIZE, "TYPE", 0,

@@ -102,7 +102,7 @@ static const struct setting {
      SETTING_NUMBER, offsetof(struct options, workers), WORKER_MAX, 1},
     {GROUP_WORKERS, "device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT,
      offsetof(struct options, device), OPTIONS_TEXT_MAX + 1, 0},
-    {GROUP_WORKERS, "slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 64)",
+    {GROUP_WORKERS, "slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 256)",
      SETTING_NUMBER, offsetof(struct options, slots), LAUNCH_MAX_SLOTS, 1},
     {GROUP_WORKERS, "kv-blocks", "N",
      "KV cache of a worker, in blocks of 32 tokens (default: what the slots need, if there is room)",

@@ -56,6 +56,7 @@ struct parameters {
     const char **allowed_tools; /* [n_allowed] those that may be called; NULL: all */
     size_t n_allowed;
     bool schema_is_object; /* of a grammar that is a schema: it is an object of JSON */
+    bool schema_is_closed; /* and is read as closed (grammar_close) */
     bool wants_logprobs;   /* of each id */
     /* Names of parameters that are refused later if they would change something; NULL: not given. They ask
      * for penalties over another part of the text, for thinking, and for no thinking. */

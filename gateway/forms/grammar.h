@@ -27,4 +27,8 @@ json_row_take grammar_regex, grammar_gbnf; /* a text */
     {"structured_outputs", grammar_structured_outputs, NULL, 0}
 /* clang-format on */
 
+/* A schema that is read as closed, where nothing else reads it (tools do), becomes a GBNF with that schema as
+ * its root: its members come in order and no others, unless it says so. 0 or REFUSED. */
+int grammar_close(struct parameters *parameters, struct refusal *refusal);
+
 #endif

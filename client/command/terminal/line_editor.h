@@ -28,6 +28,10 @@ bool line_editor_interactive(const struct line_editor *editor);
  * line, and line_editor_gave_up says so. */
 const char *line_editor_read(struct line_editor *editor, const char *prompt);
 
+/* Whether what is typed appears on the terminal before a line is read: during an answer it would stand in the
+ * middle of it. It is not lost, and appears with the next line. */
+void line_editor_quiet(struct line_editor *editor, bool quiet);
+
 /* Of the line that was read last: whether Ctrl-C gave it up, and whether it begins with something pasted. */
 bool line_editor_gave_up(const struct line_editor *editor);
 bool line_editor_pasted(const struct line_editor *editor);

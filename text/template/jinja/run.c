@@ -7,11 +7,14 @@
  * blocks and filter blocks put one of their own there and take it away again. A break or continue is a flag
  * that bodies obey by returning until the loop clears it. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/evaluate.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
 
 struct jinja_template {
     struct arena arena; /* holds the tree */

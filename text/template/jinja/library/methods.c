@@ -8,7 +8,8 @@
 #include <errno.h>
 
 #include "text/template/jinja/string_ops.h"
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/library/library.h"
+#include "text/template/jinja/operators.h"
 
 static int items(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_FORMS_INFILL_H
-#define GATEWAY_FORMS_INFILL_H
+#ifndef GATEWAY_FORMS_LLAMA_SERVER_INFILL_H
+#define GATEWAY_FORMS_LLAMA_SERVER_INFILL_H
 
 /* /infill: what stands between two texts, in llama-server's form, for its editor plugins. */
 

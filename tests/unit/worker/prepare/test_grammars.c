@@ -2,7 +2,7 @@
 /* The grammars that a worker keeps: one text is one grammar, and what was used longest ago goes. */
 
 #include "tests/unit/run.h"
-#include "worker/grammars.h"
+#include "worker/prepare/grammars.h"
 
 #include <stdio.h>
 

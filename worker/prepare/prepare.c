@@ -11,7 +11,7 @@
  * can reach, and its outcome is the owner's only once it is in `done`. An eventfd tells the owner's
  * poll whether something is done. */
 
-#include "worker/prepare.h"
+#include "worker/prepare/prepare.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* /tokenize and /detokenize: a question to a worker, which the client waits for as for an answer. A client
  * that goes away meanwhile leaves the question behind; its answer finds nobody. */
 
-#include "gateway/forms/tokenize.h"
+#include "gateway/forms/llama_server/tokenize.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_PROMPT_H
-#define WORKER_PROMPT_H
+#ifndef WORKER_PREPARE_PROMPT_H
+#define WORKER_PREPARE_PROMPT_H
 
 /* A text or a conversation → the token ids of a prompt, by the model's tokenizer and chat template; and ids →
  * text.
@@ -17,12 +17,7 @@
 #include "model/model.h"
 #include "text/template/chat_template.h"
 #include "text/template/tool_form.h"
-
-/* Why a request is not served: the name that the protocol has for it, and a line for people. */
-struct refusal {
-    enum proto_error error;
-    struct error reason;
-};
+#include "worker/prepare/refusal.h"
 
 struct prompt_encoder {
     const struct tokenizer *tokenizer;
@@ -73,9 +68,5 @@ struct bytes prompt_piece(const struct tokenizer *tokenizer, int32_t id);
  * an id outside the vocabulary, longer than a message. */
 bool prompt_decode(const struct prompt_encoder *encoder, struct id_list ids, bool special,
                    struct buffer *ret_text, struct refusal *ret_refusal);
-
-/* Writes the refusal; false, so that a caller can return it. */
-bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -6,7 +6,7 @@
  * What stands in brackets is there with other files only; a model without those tokens gets their texts with
  * a line before each. */
 
-#include "worker/infill.h"
+#include "worker/prepare/infill.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_PREPARE_H
-#define WORKER_PREPARE_H
+#ifndef WORKER_PREPARE_PREPARE_H
+#define WORKER_PREPARE_PREPARE_H
 
 /* Prompts become ids, and the texts of grammars grammars, on threads of their own, so that the largest text
  * costs nobody a step.
@@ -19,8 +19,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "worker/grammars.h"
-#include "worker/prompt.h"
+#include "worker/prepare/grammars.h"
+#include "worker/prepare/prompt.h"
 
 #define PREPARE_MOST       1024                /* waiting at once */
 #define PREPARE_MOST_BYTES ((size_t)128 << 20) /* their texts together: 32 of the largest messages */

@@ -6,27 +6,16 @@
  * here changes after prompt_encoder_bound, so the thread that prepares prompts and the loop read it at the
  * same time. */
 
-#include "worker/prompt.h"
+#include "worker/prepare/prompt.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/amount.h"
 #include "common/utf8.h"
 #include "text/template/thinking.h"
-#include "worker/infill.h"
-
-bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(ret_refusal->reason.text, sizeof ret_refusal->reason.text, format, arguments);
-    va_end(arguments);
-    ret_refusal->error = error;
-    return false;
-}
+#include "worker/prepare/infill.h"
 
 static int open_chat(struct prompt_encoder *encoder, struct bytes source)
 {

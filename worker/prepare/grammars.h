@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_GRAMMARS_H
-#define WORKER_GRAMMARS_H
+#ifndef WORKER_PREPARE_GRAMMARS_H
+#define WORKER_PREPARE_GRAMMARS_H
 
 /* The grammars that were used last, so that one which many requests share is read once, and keeps what was
  * found out about it (text/grammar/grammar.h). Threads share it. */

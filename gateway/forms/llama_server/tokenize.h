@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_FORMS_TOKENIZE_H
-#define GATEWAY_FORMS_TOKENIZE_H
+#ifndef GATEWAY_FORMS_LLAMA_SERVER_TOKENIZE_H
+#define GATEWAY_FORMS_LLAMA_SERVER_TOKENIZE_H
 
 #include "gateway/http/exchange.h"
 

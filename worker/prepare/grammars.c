@@ -2,7 +2,7 @@
 /* A short list, the one used last in front. A grammar is read outside the lock: two threads may read the same
  * at once, and then the first to be done is kept. */
 
-#include "worker/grammars.h"
+#include "worker/prepare/grammars.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,16 +3,16 @@
  * input_extra are other files. The worker puts the model's tokens around them, and refuses where the model
  * has none. */
 
-#include "gateway/forms/infill.h"
+#include "gateway/forms/llama_server/infill.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/sampling.h"
 #include "gateway/forms/generation.h"
 #include "gateway/forms/neutral.h"
+#include "gateway/forms/openai/openai.h"
 
 #define SAMPLING_NUMBER(name, ...) {#name, parameters_number, #name, 0},
 
@@ -201,41 +201,31 @@ static void piece(struct choice *choice, struct bytes text, struct json_out *out
 {
     if (choice->generation->untold)
         return;
-    json_out_text(out, "data: {\"index\":0,\"content\":");
+    openai_event_open(out);
+    json_out_text(out, "{\"index\":0,\"content\":");
     json_out_string(out, text);
-    json_out_text(out, ",\"stop\":false}\n\n");
+    json_out_text(out, ",\"stop\":false}");
+    openai_event_close(out);
 }
 
 static void end(struct choice *choice, struct json_out *out)
 {
-    json_out_text(out, "data: ");
+    openai_event_open(out);
     write_end(choice, BYTES_LITERAL(""), out);
-    json_out_text(out, "\n\n");
+    openai_event_close(out);
 }
 
 static void progress(struct choice *choice, const struct quern_progress *done, struct json_out *out)
 {
-    const struct generation *generation = choice->generation;
-    json_out_text(out, "data: {\"index\":0,\"content\":\"\",\"stop\":false,\"prompt_progress\":{\"total\":");
-    json_out_number(out, done->total);
-    json_out_text(out, ",\"cache\":");
-    json_out_number(out, done->cached);
-    json_out_text(out, ",\"processed\":");
-    json_out_number(out, done->read);
-    json_out_text(out, ",\"time_ms\":");
-    json_out_number(out, (int64_t)((clock_ns() - generation->begun_ns) / CLOCK_NS_PER_MS));
-    json_out_text(out, "}}\n\n");
+    openai_event_open(out);
+    json_out_text(out, "{\"index\":0,\"content\":\"\",\"stop\":false");
+    openai_progress(choice->generation, done, out);
+    json_out_text(out, "}");
+    openai_event_close(out);
 }
 
 static void finish(struct generation *generation, struct json_out *out)
 {
-}
-
-static void fail(struct generation *generation, const struct refusal *refusal, struct json_out *out)
-{
-    json_out_text(out, "data: ");
-    refusal_write(refusal, FAMILY_OPENAI, out);
-    json_out_text(out, "\n\n");
 }
 
 static void whole(struct generation *generation, struct json_out *out)
@@ -253,8 +243,8 @@ static const struct dialect dialect = {
     .end = end,
     .finish = finish,
     .progress = progress,
-    .ping = ": ping\n\n",
-    .fail = fail,
+    .ping = OPENAI_PING,
+    .fail = openai_fail,
     .whole = whole,
 };
 

@@ -4,7 +4,7 @@
  * preparation lasts, and not the machine. */
 
 #include "tests/unit/run.h"
-#include "worker/prepare.h"
+#include "worker/prepare/prepare.h"
 
 #include <poll.h>
 #include <stdatomic.h>

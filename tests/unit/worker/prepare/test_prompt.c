@@ -2,7 +2,7 @@
 /* Prompts: which messages a conversation has in the end, and why one is refused. */
 
 #include "tests/unit/run.h"
-#include "worker/prompt.h"
+#include "worker/prepare/prompt.h"
 
 #include <errno.h>
 #include <stdio.h>

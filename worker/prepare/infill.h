@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WORKER_INFILL_H
-#define WORKER_INFILL_H
+#ifndef WORKER_PREPARE_INFILL_H
+#define WORKER_PREPARE_INFILL_H
 
 /* A text before and one behind → a prompt whose answer is what stands between them. */
 
-#include "worker/prompt.h"
+#include "worker/prepare/prompt.h"
 
 /* Appends the ids of such a prompt, with its other files before it. No text in it spells a control token.
  * Files for which there is no room beside a quarter of the context, kept for the answer, are left out, the

@@ -2,14 +2,14 @@
 #ifndef CLIENT_COMMAND_TERMINAL_WRAP_H
 #define CLIENT_COMMAND_TERMINAL_WRAP_H
 
-/* Text that comes in pieces, broken at the end of a terminal's lines between words. What has come of a word is
- * shown at once; when it turns out not to fit, it is taken away and begun anew on the next line. */
+/* Text that comes in pieces, broken at the end of a terminal's lines between words. What has come of a word
+ * is shown at once; when it turns out not to fit, it is taken away and begun anew on the next line. */
 
 #include <stddef.h>
 
 #include "common/bytes.h"
 
-struct wrap { /* zeroed but for the columns: at the beginning of a line */
+struct wrap {           /* zeroed but for the columns: at the beginning of a line */
     size_t columns;     /* of the terminal; 0: nothing is broken */
     size_t at;          /* columns written in this line */
     struct buffer word; /* bytes of the word that is being written */

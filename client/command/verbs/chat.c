@@ -48,7 +48,7 @@ struct chat {
     struct line_editor *editor;
     struct buffer answer;
     struct wrap wrap; /* of the answer on a terminal */
-    int status; /* of a conversation that cannot go on; 0 */
+    int status;       /* of a conversation that cannot go on; 0 */
 };
 
 /* ---- the conversation ---- */
@@ -159,8 +159,8 @@ static int take_turn(struct chat *chat, const char *text, struct error *err)
 static const char usage[] = "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer; "
                             "\"\"\" opens and closes a turn of several lines";
 
-/* A slash and a word is meant for us and not for the model, whatever follows; its length with the slash, or 0.
- * A path ("/usr/bin") is none. */
+/* A slash and a word is meant for us and not for the model, whatever follows; its length with the slash, or
+ * 0. A path ("/usr/bin") is none. */
 static size_t command_length(const char *text)
 {
     size_t n = text[0] == '/' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz") : 0;

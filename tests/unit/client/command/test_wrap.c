@@ -64,8 +64,8 @@ START_TEST(words_are_not_broken)
         struct screen screen = shown("The quick brown fox jumps over the lazy dog.\n\nAgain: "
                                      "incomprehensibilities, and more.",
                                      piece);
-        static const char *const rows[] = {"The quick brown fox", "jumps over the lazy", "dog.", "",
-                                           "Again:", "incomprehensibiliti", "es, and more."};
+        static const char *const rows[] = {"The quick brown fox", "jumps over the lazy", "dog.", "", "Again:",
+                                           "incomprehensibiliti", "es, and more."};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             size_t len = strlen(screen.rows[i]);
             while (len > 0 && screen.rows[i][len - 1] == ' ')

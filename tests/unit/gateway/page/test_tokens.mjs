@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The page's view of tokens, without a browser: characters of several tokens are shown whole, whenever their parts come.
 //
-//   node tests/unit/gateway/page/test_tokens.mjs gateway/page/tokens.js
+//   node tests/unit/gateway/page/test_tokens.mjs gateway/page
 
 import assert from "node:assert";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { pathToFileURL } from "node:url";
 
 class Node {
@@ -25,7 +28,12 @@ class Node {
 globalThis.document = { createElement: () => new Node() };
 globalThis.localStorage = globalThis.sessionStorage = { getItem: () => null };
 
-const { TokenView } = await import(pathToFileURL(process.argv[2]).href);
+// Node takes files of this name for modules where a package says so.
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "quern-page-"));
+process.on("exit", () => fs.rmSync(folder, { recursive: true }));
+fs.cpSync(process.argv[2], folder, { recursive: true });
+fs.writeFileSync(path.join(folder, "package.json"), '{"type": "module"}');
+const { TokenView } = await import(pathToFileURL(path.join(folder, "tokens.js")).href);
 
 const entry = (...bytes) => ({ token: new TextDecoder().decode(new Uint8Array(bytes)), bytes, logprob: -0.5 });
 const word = (text) => entry(...new TextEncoder().encode(text));

@@ -113,5 +113,20 @@ class Nowhere(unittest.TestCase):
         self.assertIn("the pool cannot be reached: requests get 503", said)
 
 
+class Impossible(unittest.TestCase):
+    """What no machine can do is said once, and not tried again."""
+
+    def test_more_blocks_than_memory_end_the_pool_at_once(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        begun = time.monotonic()
+        said = subprocess.run([str(BUILD / "quern"), "serve", MODEL, "--device", "cpu", "--kv-blocks", "99999999",
+                               "--rundir", str(folder / "run")], capture_output=True, text=True, timeout=WAIT)
+        self.assertEqual(said.returncode, 1, said.stderr)
+        self.assertRegex(said.stderr, r"99999999 KV blocks of .* do not fit: .* has .* in all")
+        self.assertNotIn("restarting", said.stderr)
+        self.assertLess(time.monotonic() - begun, 10)
+
+
 if __name__ == "__main__":
     main()

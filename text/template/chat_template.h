@@ -38,6 +38,9 @@ int chat_template_new(struct bytes source, struct bytes bos, struct bytes eos,
                       struct chat_template **ret_template, struct error *err);
 struct chat_template *chat_template_free(struct chat_template *chat_template);
 
+/* From now on it may change lists, as templates do that model hubs refuse and other engines take. */
+void chat_template_permit_changes(struct chat_template *chat_template);
+
 /* Variables of a template beside the messages. */
 struct chat_context {
     bool add_generation_prompt; /* end with the opening of the assistant's turn */
@@ -46,6 +49,10 @@ struct chat_context {
                             of which some templates write a date of their own */
     const json_t *extra; /* an object whose members are variables too ("tools", "documents"), or NULL */
 };
+
+/* Adds to an object of variables what templates of 2024 ask for: `functions`, the text of `tools`, and
+ * `datetime`. 0 or -ENOMEM. */
+int chat_template_add_old_names(json_t *variables, const struct tm *date);
 
 /* The text of a rendered conversation. */
 struct chat_text {

@@ -24,6 +24,10 @@ struct jinja_template;
 int jinja_template_new(struct bytes source, struct jinja_template **ret_template, struct error *err);
 struct jinja_template *jinja_template_free(struct jinja_template *jinja);
 
+/* From now on its lists can be changed by append, extend and pop, which some templates use although the
+ * sandbox of model hubs refuses them. Before the template is shared. */
+void jinja_template_permit_changes(struct jinja_template *jinja);
+
 struct jinja_variable {
     const char *name;
     const json_t *value;

@@ -19,6 +19,7 @@
 struct jinja_template {
     struct arena arena; /* holds the tree */
     struct jinja_node *tree;
+    bool changes; /* lists can be changed */
 };
 
 /* Opens a scope inside `outer`; the caller makes it the run's, and takes it away again. */
@@ -385,6 +386,11 @@ static int copy_out(const struct jinja_builder *out, struct buffer *ret_text, st
     return 0;
 }
 
+void jinja_template_permit_changes(struct jinja_template *jinja)
+{
+    jinja->changes = true;
+}
+
 int jinja_render(const struct jinja_template *jinja, const struct jinja_variable *variables, size_t n,
                  const struct tm *date, struct buffer *ret_text, struct buffer *ret_marks, struct error *err)
 {
@@ -393,7 +399,7 @@ int jinja_render(const struct jinja_template *jinja, const struct jinja_variable
     for (size_t i = 0; i < n; i++)
         bytes += json_bytes(variables[i].value, 0);
     struct jinja_builder out = {0};
-    struct jinja_run run = {.err = err, .line = 1, .out = &out, .date = *date};
+    struct jinja_run run = {.err = err, .line = 1, .out = &out, .date = *date, .changes = jinja->changes};
     run.arena.limit = BASE_MEMORY + (bytes < SIZE_MAX / 256 ? bytes : SIZE_MAX / 256) * MEMORY_PER_BYTE;
     run.scope = &run.globals;
     int r = 0;

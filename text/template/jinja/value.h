@@ -126,6 +126,7 @@ struct jinja_run {
     struct tm date;
     struct jinja_scope globals, *scope;
     struct jinja_builder *out;
+    bool changes;         /* lists can be changed */
     enum jinja_jump jump; /* a break or continue on its way to its loop */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_TOOLS_TOOL_OBJECT_H
-#define GATEWAY_TOOLS_TOOL_OBJECT_H
+#ifndef TEXT_DIALECT_CALL_OBJECT_H
+#define TEXT_DIALECT_CALL_OBJECT_H
 
 /* One call as a model writes it, a JSON object, read while it is written:
  *
@@ -15,15 +15,16 @@
 
 #include "common/bytes.h"
 
-enum tool_object_state {
-    TOOL_OBJECT_OPEN, /* goes on */
-    TOOL_OBJECT_WHOLE,
-    TOOL_OBJECT_BAD /* it is no object, or out of memory */
+enum call_object_state {
+    CALL_OBJECT_OPEN, /* goes on */
+    CALL_OBJECT_WHOLE,
+    CALL_OBJECT_BAD /* it is no object, or out of memory */
 };
 
-struct tool_object { /* zeroed: before its first byte, which is a brace */
-    enum tool_object_state state;
-    int place;                /* inside it: tool_object.c's */
+struct call_object { /* zeroed but for the keys: before its first byte, which is a brace */
+    const char *name_key, *arguments_key; /* what the two members are called */
+    enum call_object_state state;
+    int place;                /* inside it: call_object.c's */
     int member;               /* what the value belongs to */
     uint32_t depth;           /* of containers inside the value */
     bool in_string, escaped;  /* inside the value or the key */
@@ -34,8 +35,8 @@ struct tool_object { /* zeroed: before its first byte, which is a brace */
 };
 
 /* Reads bytes up to its end; how many were taken. */
-size_t tool_object_push(struct tool_object *object, const uint8_t *data, size_t len);
+size_t call_object_push(struct call_object *object, const uint8_t *data, size_t len);
 
-void tool_object_deinit(struct tool_object *object);
+void call_object_deinit(struct call_object *object);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See tool_object.h.
+/* See call_object.h.
  *
  *   before ─{─▶ key? ─"─▶ key ─"─▶ colon? ─:─▶ value? ─▶ value ─▶ comma? ─,─▶ key?
  *                                                                   └──}──▶ whole
@@ -8,7 +8,7 @@
  * object are handed on byte by byte; some models write the text of one instead, which is handed on when it
  * is whole. */
 
-#include "gateway/tools/tool_object.h"
+#include "text/dialect/call_object.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -24,26 +24,21 @@ static bool is_blank(uint8_t byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-static void keep(struct tool_object *object, struct buffer *buffer, const void *data, size_t len)
+static void keep(struct call_object *object, struct buffer *buffer, const void *data, size_t len)
 {
     if (buffer_append(buffer, data, len) < 0)
-        object->state = TOOL_OBJECT_BAD;
+        object->state = CALL_OBJECT_BAD;
 }
 
-static int member_of(struct bytes key)
+static int member_of(const struct call_object *object, struct bytes key)
 {
-    static const struct {
-        const char *name;
-        int member;
-    } members[] = {{"name", NAME}, {"tool_name", NAME}, {"arguments", ARGUMENTS}, {"parameters", ARGUMENTS}};
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (bytes_equal(key, bytes_of_string(members[i].name)))
-            return members[i].member;
-    return OTHER;
+    if (bytes_equal(key, bytes_of_string(object->name_key)))
+        return NAME;
+    return bytes_equal(key, bytes_of_string(object->arguments_key)) ? ARGUMENTS : OTHER;
 }
 
 /* Appends the text of a JSON string, quotes included in `literal`. False: it is none. */
-static bool unquote(struct tool_object *object, struct bytes literal, struct buffer *to)
+static bool unquote(struct call_object *object, struct bytes literal, struct buffer *to)
 {
     json_t *string = json_loadb(literal.data, literal.len, JSON_DECODE_ANY, NULL);
     bool good = json_is_string(string);
@@ -53,7 +48,7 @@ static bool unquote(struct tool_object *object, struct bytes literal, struct buf
     return good;
 }
 
-static void end_value(struct tool_object *object)
+static void end_value(struct call_object *object)
 {
     struct bytes value = {object->value.data, object->value.len};
     bool text = value.len > 0 && *(const char *)value.data == '"';
@@ -75,11 +70,11 @@ static void end_value(struct tool_object *object)
     object->value.len = 0;
     object->place = COMMA_EXPECTED;
     if (!good)
-        object->state = TOOL_OBJECT_BAD;
+        object->state = CALL_OBJECT_BAD;
 }
 
 /* A byte of a value: handed on, kept, or passed over. */
-static void take(struct tool_object *object, uint8_t byte)
+static void take(struct call_object *object, uint8_t byte)
 {
     if (object->member == ARGUMENTS && object->place == CONTAINER) {
         object->has_arguments = true;
@@ -90,7 +85,7 @@ static void take(struct tool_object *object, uint8_t byte)
 }
 
 /* Whether a quote, outside of an escape, ends or begins a string here; keeps track of both. */
-static bool quotes(struct tool_object *object, uint8_t byte)
+static bool quotes(struct call_object *object, uint8_t byte)
 {
     if (object->escaped) {
         object->escaped = false;
@@ -103,16 +98,16 @@ static bool quotes(struct tool_object *object, uint8_t byte)
     return true;
 }
 
-static void begin_value(struct tool_object *object, uint8_t byte)
+static void begin_value(struct call_object *object, uint8_t byte)
 {
     object->depth = 0;
     object->in_string = object->escaped = false;
     object->place = byte == '"' ? STRING : byte == '{' || byte == '[' ? CONTAINER : SCALAR;
     if (object->place == CONTAINER && object->member == ARGUMENTS && byte != '{')
-        object->state = TOOL_OBJECT_BAD;
+        object->state = CALL_OBJECT_BAD;
 }
 
-static void in_container(struct tool_object *object, uint8_t byte)
+static void in_container(struct call_object *object, uint8_t byte)
 {
     take(object, byte);
     if (quotes(object, byte) || object->in_string)
@@ -120,20 +115,20 @@ static void in_container(struct tool_object *object, uint8_t byte)
     if (byte == '{' || byte == '[')
         object->depth++;
     if (object->depth > MOST_DEPTH)
-        object->state = TOOL_OBJECT_BAD;
+        object->state = CALL_OBJECT_BAD;
     if ((byte == '}' || byte == ']') && --object->depth == 0)
         end_value(object);
 }
 
 /* A byte between members. */
-static void between(struct tool_object *object, uint8_t byte)
+static void between(struct call_object *object, uint8_t byte)
 {
     if (is_blank(byte))
         return;
     if (object->place == BEFORE && byte == '{')
         object->place = KEY_EXPECTED;
     else if ((object->place == KEY_EXPECTED || object->place == COMMA_EXPECTED) && byte == '}')
-        object->state = TOOL_OBJECT_WHOLE;
+        object->state = CALL_OBJECT_WHOLE;
     else if (object->place == COMMA_EXPECTED && byte == ',')
         object->place = KEY_EXPECTED;
     else if (object->place == KEY_EXPECTED && byte == '"')
@@ -141,16 +136,16 @@ static void between(struct tool_object *object, uint8_t byte)
     else if (object->place == COLON_EXPECTED && byte == ':')
         object->place = VALUE_EXPECTED;
     else
-        object->state = TOOL_OBJECT_BAD;
+        object->state = CALL_OBJECT_BAD;
 }
 
 /* True when the byte was taken; else it is to be looked at again. */
-static bool step(struct tool_object *object, uint8_t byte)
+static bool step(struct call_object *object, uint8_t byte)
 {
     switch (object->place) {
     case KEY:
         if (quotes(object, byte)) {
-            object->member = member_of((struct bytes){object->key.data, object->key.len});
+            object->member = member_of(object, (struct bytes){object->key.data, object->key.len});
             object->place = COLON_EXPECTED;
         } else if (object->key.len < MOST_NAME_BYTES) {
             keep(object, &object->key, &byte, 1);
@@ -179,23 +174,23 @@ static bool step(struct tool_object *object, uint8_t byte)
     default:
         between(object, byte);
         /* What does not belong is not taken: it may begin a character. */
-        return object->state != TOOL_OBJECT_BAD;
+        return object->state != CALL_OBJECT_BAD;
     }
 }
 
-size_t tool_object_push(struct tool_object *object, const uint8_t *data, size_t len)
+size_t call_object_push(struct call_object *object, const uint8_t *data, size_t len)
 {
     size_t i = 0;
-    while (i < len && object->state == TOOL_OBJECT_OPEN)
+    while (i < len && object->state == CALL_OBJECT_OPEN)
         i += step(object, data[i]);
     return i;
 }
 
-void tool_object_deinit(struct tool_object *object)
+void call_object_deinit(struct call_object *object)
 {
     buffer_deinit(&object->key);
     buffer_deinit(&object->value);
     buffer_deinit(&object->name);
     buffer_deinit(&object->arguments);
-    *object = (struct tool_object){0};
+    *object = (struct call_object){0};
 }

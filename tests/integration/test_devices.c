@@ -75,7 +75,8 @@ static void check_workers(const char *devices, const char *device, uint32_t expe
     char line[64];
     for (uint32_t i = 0; i < expected && strcmp(device, "emu") == 0; i++) { /* names that tell them apart */
         snprintf(line, sizeof line, "emulated (GPU %u)", i);
-        ck_assert_msg(strstr(pool_log(&pool), line) != NULL, "%s", pool_log(&pool));
+        for (int waits = 0; !strstr(pool_log(&pool), line); waits++, usleep(50000))
+            ck_assert_msg(waits < 600, "%s", pool_log(&pool));
     }
     snprintf(line, sizeof line, " %u devices: a worker on each", expected);
     ck_assert_msg(!strstr(pool_log(&pool), line) == (expected == 1), "%s", pool_log(&pool));

@@ -89,9 +89,11 @@ class Nowhere(unittest.TestCase):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
         self.addCleanup(shutil.rmtree, folder)
         listener = socket.socket()
+        self.addCleanup(listener.close)
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(ours.close)
         gateway = subprocess.Popen([str(BUILD / "quern-gateway"), "--connect", str(folder / "run"), "--listen-fd",
                                     str(listener.fileno()), "--report-fd", str(theirs.fileno())],
                                    pass_fds=(listener.fileno(), theirs.fileno()), stderr=subprocess.PIPE)
@@ -120,10 +122,10 @@ class Impossible(unittest.TestCase):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
         self.addCleanup(shutil.rmtree, folder, True)
         begun = time.monotonic()
-        said = subprocess.run([str(BUILD / "quern"), "serve", MODEL, "--device", "cpu", "--kv-blocks", "99999999",
+        said = subprocess.run([str(BUILD / "quern"), "serve", MODEL, "--device", "cpu", "--kv-blocks", "9999999",
                                "--rundir", str(folder / "run")], capture_output=True, text=True, timeout=WAIT)
         self.assertEqual(said.returncode, 1, said.stderr)
-        self.assertRegex(said.stderr, r"99999999 KV blocks of .* do not fit: .* has .* in all")
+        self.assertRegex(said.stderr, r"9999999 KV blocks of .* do not fit: .* has .* in all")
         self.assertNotIn("restarting", said.stderr)
         self.assertLess(time.monotonic() - begun, 10)
 

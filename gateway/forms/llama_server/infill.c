@@ -134,6 +134,8 @@ const struct json_row infill_rows[] = {
     {"seed", parameters_seed, "-1 is a random one", 0},
     {"stop", parameters_stop, NULL, 0},
     {"logit_bias", parameters_logit_bias, NULL, 0},
+    {"bad_words", parameters_bad_words, NULL, 0},
+    {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},
     PARAMETERS_PROGRESS_ROW,
     PARAMETERS_CACHE_ROWS,

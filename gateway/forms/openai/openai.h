@@ -50,6 +50,8 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"seed", parameters_seed, NULL, 0},                                                                      \
     {"stop", parameters_stop, NULL, 0},                                                                      \
     {"logit_bias", parameters_logit_bias, NULL, 0},                                                          \
+    {"bad_words", parameters_bad_words, NULL, 0},                                                            \
+    {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},                                             \
     {"n", parameters_n, NULL, 0},                                                                            \
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                     \
     {"stream_options", parameters_stream_options, NULL, 0},                                                  \

@@ -126,7 +126,7 @@ static inline struct engine_request request_of(uint64_t tag, uint32_t n_prompt, 
                                    .prompt = text + tag * 11 % 26,
                                    .n_prompt = n_prompt,
                                    .max_tokens = max_tokens,
-                                   .sampling = {.top_p = 1, .repetition_penalty = 1, .seed = tag}};
+                                   .sampling = {SAMPLING_OFF, .seed = tag}};
 }
 
 /* A seed with which the request's answer has `n` ids at least. */

@@ -15,6 +15,7 @@ struct worker_options {
     const char *quantize;      /* NULL: weights as they are */
     const char *chat_template; /* file; NULL: the model's own */
     const char *system;        /* message of conversations that bring none; NULL: none */
+    const char *overrides;     /* of the model's metadata (common/overrides.h); NULL: none */
     const char *sampling;      /* the pool's parameters, "NAME=VALUE …"; NULL: none */
     uint32_t incarnation;
     uint32_t context, slots, kv_blocks, threads; /* 0: the default */
@@ -33,8 +34,7 @@ struct worker_options {
     bool count_devices; /* that is all it is started for: broker and stream may be NULL */
 };
 
-/* Reads the command line; texts borrow from argv. On a mistake, and after --help, it ends the process as
- * every GNU program does, with status 2 or 0. */
+/* Parses the command line; texts borrow from argv. Errors and --help end the process, with status 2 or 0. */
 void worker_options_parse(int argc, char **argv, struct worker_options *ret_options);
 
 #endif

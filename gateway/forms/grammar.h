@@ -2,12 +2,11 @@
 #ifndef GATEWAY_FORMS_GRAMMAR_H
 #define GATEWAY_FORMS_GRAMMAR_H
 
-/* What an answer has to be, in the words of each family of clients. Whether a grammar is one, and what of a
- * schema is not supported, the pool says. */
+/* Constraints on answers, in the terms of each API. The pool validates grammars and schemas. */
 
 #include "gateway/core/parameters.h"
 
-/* Takers, whose `into` is a struct parameters. A second grammar in one request is refused. */
+/* Takers, whose `into` is a struct parameters. They reject a second grammar in one request. */
 json_row_take grammar_response_format; /* OpenAI: {"type": "json_schema", "json_schema": {"schema": …}} */
 json_row_take grammar_format;          /* Ollama: "json", or a schema */
 json_row_take grammar_structured_outputs;  /* vLLM: {"json": …} or regex or grammar */

@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape)
+int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
+              float *state)
 {
     const uint32_t n_vocab = shape->n_vocab;
     *slot = (struct slot){.params = *params,
                           .n_groups = shape->n_groups,
                           .table_size = shape->table_size,
                           .position = params->position,
+                          .state = state,
+                          .n_state = shape->n_state,
                           .last_id = -1};
     bool needs_uses = sampling_needs_uses(&params->sampling);
     slot->stop_ids = calloc(params->n_stop_ids + 1, sizeof *slot->stop_ids);
@@ -40,6 +43,8 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
         else if (slot->uses && params->history[i] >= 0 && (uint32_t)params->history[i] < n_vocab)
             slot->uses[params->history[i]].in_prompt = 1;
     }
+    if (state)
+        memset(state, 0, shape->n_state * sizeof *state);
     slot->open = true;
     return 0;
 }
@@ -83,6 +88,12 @@ void slot_trim(struct slot *slot, uint32_t position)
     if (position > slot->position || slot->spoiled)
         return;
     uint32_t keep = backend_blocks_for(position);
+    if (slot->state && position > 0 && position < slot->position) {
+        slot->spoiled = true; /* nothing leads back to the state that it had there */
+        return;
+    }
+    if (slot->state && position == 0)
+        memset(slot->state, 0, slot->n_state * sizeof *slot->state);
     slot->position = position;
     slot->n_blocks = keep < slot->n_blocks ? keep : slot->n_blocks;
     slot->last_id = -1;

@@ -60,6 +60,8 @@ static int check_set(const struct stepper *stepper, const struct backend_row_set
     if (r < 0)
         return r;
     const bool sums = set->output == BACKEND_SUM_LAST, none = set->output == BACKEND_OUTPUT_NONE;
+    if (slot->state && set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1)
+        return -EINVAL;
     if (slot->sums ? !set->ids || !(sums || none) : sums)
         return -EINVAL;
     if (!samples(set) && !none && !sums && !set->logits)
@@ -206,7 +208,8 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
         slot_tell(slot, set->blocks);
         for (uint32_t j = 0; j < s->n_rows; j++)
             stepper->rows[pass->n_rows + j] =
-                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables};
+                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables,
+                                     slot->state};
         pass->n_segments += cut_segments(s, stepper->segments + pass->n_segments);
         uint32_t first = 0, n = 0;
         if (slot->sums && s->n_rows > 0)

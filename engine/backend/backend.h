@@ -33,6 +33,11 @@
  * lacks them, any number of the group stands for them in the table. A backend may keep layers with different
  * windows in one group: its window is then the widest of them.
  *
+ * STATES. Recurrent layers have no KV blocks; what they keep of a sequence has one size and is the slot's own.
+ * It is that behind the slot's position, and nothing leads back from there: so where info.state_bytes is not 0,
+ * a slot begins at position 0, with zeros; no set is a SAMPLE_ALL with more than one id; and trim goes to 0.
+ * Attention's blocks are as in any model.
+ *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling takes (model/description.h): of all, of the one at position 0, or of the last one of the set with
  * BACKEND_SUM_LAST. A final state is what the head would read: the last layer's output after the output norm.
@@ -187,6 +192,7 @@ struct backend_info {
     /* What bytes of KV blocks and of packed weights mean. Backends with equal ids for one model may exchange
      * them; an id changes with any change of order, type or rounding. 0: they cannot be exchanged. */
     uint64_t kv_layout, weight_layout;
+    size_t state_bytes;  /* of a slot's state, whatever its length; 0: the model has no recurrent layers */
     size_t weight_bytes; /* read for one decoded token: all matrices once (embedding: one row) */
     size_t memory_bytes; /* allocated in all */
 

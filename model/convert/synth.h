@@ -39,6 +39,8 @@ struct synth_shape {
     uint32_t n_experts_used; /* 0: two */
     uint32_t n_expert_ff;    /* 0: n_ff */
     uint32_t n_shared_ff;    /* width of the shared expert; 0: none */
+    struct delta_net delta;  /* of recurrent layers, where the architecture has them */
+    uint32_t attention_interval; /* of those every such layer attends instead; 0: every fourth */
 };
 
 /* The shapes that `quern synth` knows, ended by a NULL name. */

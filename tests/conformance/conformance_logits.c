@@ -314,9 +314,6 @@ static const struct unsupported {
     {"nemotron_h", "architecture \"nemotron_h"},
     {"nomic-bert-", "architecture \"nomic-bert\""},
     {"qwen3-rerank-", "tensor cls.output.weight"},
-    {"qwen35-", "architecture \"qwen35\""},
-    {"qwen35moe-", "architecture \"qwen35moe\""},
-    {"qwen3next-", "architecture \"qwen3next\""},
     {"xlmr-rerank-", "architecture \"bert\""},
 };
 

@@ -120,11 +120,11 @@ void attention_half(struct forward *forward, uint32_t l, uint32_t index)
     }
     phases_end(forward, index, "norm");
 
-    const struct product inputs[] = {{&layer->matrices[TENSOR_Q], forward->q, forward->q_stride, n, 0, 0},
-                                     {&layer->matrices[TENSOR_K], forward->k, forward->k_stride, n, 0, 0},
-                                     {&layer->matrices[TENSOR_V], forward->v, forward->v_stride, n, 0, 0},
-                                     {&layer->matrices[TENSOR_OUTPUT_GATE], forward->output_gate,
-                                      forward->output_gate_stride, n, 0, 0}};
+    const struct product inputs[] = {
+        {&layer->matrices[TENSOR_Q], forward->q, forward->q_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_K], forward->k, forward->k_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_V], forward->v, forward->v_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_OUTPUT_GATE], forward->output_gate, forward->output_gate_stride, n, 0, 0}};
     multiplier_share(&forward->multiplier, inputs, n_inputs, &forward->normed, index);
     phases_end_products(forward, index, "q k v", inputs, n_inputs);
 

@@ -6,7 +6,8 @@
 
 #include "cpu/pass.h"
 
-/* By every member, in phases, from the stream and the delta of the layer before; what it makes is the delta. */
+/* By every member, in phases, from the stream and the delta of the layer before; what it makes is the delta.
+ */
 void attention_half(struct forward *forward, uint32_t l, uint32_t index);
 
 #endif

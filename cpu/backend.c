@@ -187,7 +187,8 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
 static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
 {
     if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
-        params->position % BACKEND_BLOCK_TOKENS != 0 || (params->position > 0 && backend->states.n > 0) || (params->embeds && params->position != 0) ||
+        params->position % BACKEND_BLOCK_TOKENS != 0 || (params->position > 0 && backend->states.n > 0) ||
+        (params->embeds && params->position != 0) ||
         (params->embeds && backend->model->params.pooling == POOLING_RANK))
         return -EINVAL;
     const struct slot_shape shape = {.n_groups = backend->kv.n_groups,

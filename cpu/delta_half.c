@@ -55,8 +55,8 @@ static struct part part_of(const struct forward *forward, const struct delta_wid
     return parts[i];
 }
 
-/* What a row of the sequence was before the convolution: of this pass, or from before it. `at` counts from the
- * first row of the run. */
+/* What a row of the sequence was before the convolution: of this pass, or from before it. `at` counts from
+ * the first row of the run. */
 static const float *row_before(const struct layer *layer, const struct forward_run *run,
                                const struct part *part, int64_t at)
 {
@@ -118,8 +118,8 @@ static void prepare_row(const struct forward *forward, const struct layer *layer
     }
     memset(values, 0, net->n_value_heads * (size_t)w->value_dim * sizeof *values);
     for (uint32_t h = 0; h < net->n_value_heads; h++)
-        memcpy(values + (size_t)h * w->value_dim,
-               scratch + w->queries + w->keys + (size_t)h * net->value_dim, net->value_dim * sizeof *values);
+        memcpy(values + (size_t)h * w->value_dim, scratch + w->queries + w->keys + (size_t)h * net->value_dim,
+               net->value_dim * sizeof *values);
     make_gates(forward, layer, row);
 }
 
@@ -190,8 +190,8 @@ static void recur(struct forward *forward, const struct layer *layer, uint32_t i
 
 /* ---- behind it ---- */
 
-/* Each head normed, times SiLU of its gate. A head whose length is no multiple of eight writes beyond its end,
- * where the next one's numbers come. */
+/* Each head normed, times SiLU of its gate. A head whose length is no multiple of eight writes beyond its
+ * end, where the next one's numbers come. */
 static void gate_row(const struct forward *forward, const struct layer *layer, uint32_t row)
 {
     const struct delta_net *net = layer->net;

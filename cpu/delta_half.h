@@ -8,7 +8,8 @@
 
 #define DELTA_HALF_MOST_TAPS 64 /* of its convolution; models with more are refused */
 
-/* By every member, in phases, from the stream and the delta of the layer before; what it makes is the delta. */
+/* By every member, in phases, from the stream and the delta of the layer before; what it makes is the delta.
+ */
 void delta_half(struct forward *forward, uint32_t l, uint32_t index);
 
 #endif

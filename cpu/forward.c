@@ -135,8 +135,8 @@ static void sum(struct forward *forward, uint32_t index)
         row += pass->sums[s].first_row;
         phases_add_delta(forward, forward->model->params.n_layers - 1, TENSOR_FFN_POST_NORM, row);
         phases_normalize(forward->kernels, &forward->model->output_norm, &forward->weights->output_norm,
-                  forward->stream + (size_t)row * forward->embd_stride, n_embd,
-                  states->values + (size_t)row * states->stride);
+                         forward->stream + (size_t)row * forward->embd_stride, n_embd,
+                         states->values + (size_t)row * states->stride);
     }
     phases_end(forward, index, "norm");
 

@@ -112,23 +112,39 @@ static void shape_layer(const struct kv *kv, const struct head_shape *heads, str
     layer->bytes = layer->n_heads * (layer->key_bytes + layer->value_bytes);
 }
 
-/* Where each layer's keys and values are; so the size of each group's blocks is known too. */
+/* A model whose layers are not described has heads as its hyperparameters say: one that only looks like a
+ * model. */
+static struct head_shape heads_of(const struct model *model, uint32_t layer)
+{
+    const struct model_params *params = &model->params;
+    const struct layer_traits *traits = model->layers ? &model->layers[layer].traits : NULL;
+    if (traits)
+        return layer_has_kv(traits) ? traits->heads : (struct head_shape){0};
+    return (struct head_shape){params->n_heads, params->n_kv_heads, params->head_dim};
+}
+
+/* What a layer has, and where: `used` are the bytes of each group's blocks that those before it have. */
+static struct kv_layer next_layer(const struct kv *kv, const struct kv_config *config, uint32_t l,
+                                  size_t used[BACKEND_MOST_GROUPS])
+{
+    const struct head_shape heads = heads_of(config->model, l);
+    const uint32_t g = kv_group_of(kv->groups, kv->n_groups, config->model, l, config->n_context);
+    struct kv_layer layer = {.group = g, .offset = used[g]};
+    shape_layer(kv, &heads, &layer);
+    used[g] += layer.bytes;
+    return layer;
+}
+
 static int place_layers(struct kv *kv, const struct kv_config *config, struct memory *memory)
 {
+    size_t used[BACKEND_MOST_GROUPS] = {0};
     void *layers;
     int r = memory_take(memory, kv->n_layers * sizeof *kv->layers, &layers);
     if (r < 0)
         return r;
     kv->layers = layers;
-    for (uint32_t l = 0; l < kv->n_layers; l++) {
-        const struct layer_traits *traits = &config->model->layers[l].traits;
-        const uint32_t g = kv_group_of(kv->groups, kv->n_groups, config->model, l, config->n_context);
-        struct kv_layer *layer = &kv->layers[l];
-        *layer = (struct kv_layer){.group = g, .offset = kv->groups[g].block_bytes};
-        if (layer_has_kv(traits))
-            shape_layer(kv, &traits->heads, layer);
-        kv->groups[g].block_bytes += layer->bytes;
-    }
+    for (uint32_t l = 0; l < kv->n_layers; l++)
+        kv->layers[l] = next_layer(kv, config, l, used);
     return 0;
 }
 
@@ -136,11 +152,15 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
 {
     *kv = (struct kv){.type = config->type == BACKEND_KV_DEFAULT ? BACKEND_KV_F16 : config->type,
                       .n_layers = config->model->params.n_layers};
+    size_t used[BACKEND_MOST_GROUPS] = {0};
     kv->n_groups = kv_groups_of(config->model, config->n_context, kv->groups);
-    int r = place_layers(kv, config, memory);
-    if (r < 0)
-        return error_set(err, r, "not enough memory for %u layers", kv->n_layers);
-    r = count_blocks(kv, config, memory, err);
+    for (uint32_t l = 0; l < kv->n_layers; l++)
+        next_layer(kv, config, l, used);
+    for (uint32_t g = 0; g < kv->n_groups; g++)
+        kv->groups[g].block_bytes = used[g];
+    int r = count_blocks(kv, config, memory, err);
+    if (r == 0 && place_layers(kv, config, memory) < 0)
+        r = error_set(err, -ENOMEM, "not enough memory for %u layers", kv->n_layers);
     for (uint32_t g = 0; r == 0 && g < kv->n_groups; g++) {
         const struct backend_group *group = &kv->groups[g];
         void *pool;
@@ -258,8 +278,8 @@ void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block
 
 /* ---- reading ---- */
 
-static void load_8_bits(const struct kv_layer *kv, const struct kernels *kernels, uint8_t *keys, uint8_t *values,
-                        float *ret_keys, float *ret_values)
+static void load_8_bits(const struct kv_layer *kv, const struct kernels *kernels, uint8_t *keys,
+                        uint8_t *values, float *ret_keys, float *ret_values)
 {
     const uint32_t n_value_scales = n_scales(kv->value_dim);
     float scales[KERNELS_TOKENS];

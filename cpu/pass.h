@@ -69,8 +69,8 @@ struct rotation {
     float *cos_sin;      /* [max_rows][dims] */
 };
 
-/* What delta nets make on the way, [max_rows] each. Vectors of a head are filled up with zeros to a multiple of
- * eight; lengths are those of the widest layer. */
+/* What delta nets make on the way, [max_rows] each. Vectors of a head are filled up with zeros to a multiple
+ * of eight; lengths are those of the widest layer. */
 struct delta_workspace {
     float *queries, *keys; /* [key heads][key_dim]: unit vectors, queries ÷ √key_dim */
     float *values;         /* [value heads][value_dim]; then what the heads give */

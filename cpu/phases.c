@@ -43,7 +43,7 @@ void phases_norm_row(const struct forward *forward, uint32_t row, const struct n
 {
     const struct activations *x = &forward->normed;
     phases_normalize(forward->kernels, norm, vector, forward->stream + (size_t)row * forward->embd_stride,
-              forward->model->params.n_embd, x->values + (size_t)to * x->stride);
+                     forward->model->params.n_embd, x->values + (size_t)to * x->stride);
     phases_round_row(forward, x, to);
 }
 

@@ -24,8 +24,8 @@ void phases_norm_row(const struct forward *forward, uint32_t row, const struct n
 /* stream += delta, which a half of layer l has made and whose own norm has the role `post_norm`. */
 void phases_add_delta(const struct forward *forward, uint32_t l, enum tensor_role post_norm, uint32_t row);
 
-/* Row `row` of what a mixer has made, n columns: the rest is zeroed, for layers differ in width, and the row is
- * rounded. */
+/* Row `row` of what a mixer has made, n columns: the rest is zeroed, for layers differ in width, and the row
+ * is rounded. */
 void phases_finish_attended(const struct forward *forward, uint32_t row, uint32_t n);
 
 /* Every member waits for the others; the first notes what the phase took, and which products it made. */

@@ -29,8 +29,8 @@ struct slot_shape {
     size_t n_state; /* numbers of a state; 0: none */
 };
 
-/* With a state for it to use, [n_state]. 0 or -ENOMEM. slot_deinit leaves it closed; closing a closed slot does
- * nothing. */
+/* With a state for it to use, [n_state]. 0 or -ENOMEM. slot_deinit leaves it closed; closing a closed slot
+ * does nothing. */
 int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
               float *state);
 void slot_deinit(struct slot *slot);

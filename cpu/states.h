@@ -9,7 +9,8 @@
  *   tail  [n_taps − 1][queries, keys, values]   rows before the convolution, the oldest first
  *   heads [value heads][value_dim / 8][key_dim][8]   S, eight of its rows beside one another
  *
- * Lengths are rounded up to eight, and zeros stand where that adds something. A sequence begins with zeros. */
+ * Lengths are rounded up to eight, and zeros stand where that adds something. A sequence begins with zeros.
+ */
 
 #include "common/error.h"
 #include "cpu/memory.h"

@@ -207,9 +207,8 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
             s->result->logprobs = s->logprobs;
         slot_tell(slot, set->blocks);
         for (uint32_t j = 0; j < s->n_rows; j++)
-            stepper->rows[pass->n_rows + j] =
-                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables,
-                                     slot->state};
+            stepper->rows[pass->n_rows + j] = (struct forward_row){
+                set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables, slot->state};
         pass->n_segments += cut_segments(s, stepper->segments + pass->n_segments);
         uint32_t first = 0, n = 0;
         if (slot->sums && s->n_rows > 0)

@@ -75,10 +75,9 @@ static int take_scratch(struct forward *forward, struct memory *memory, bool flo
     size_t floats = 0;
     for (uint32_t l = 0; l < forward->model->params.n_layers; l++) {
         const struct layer_traits *traits = &forward->model->layers[l].traits;
-        const size_t needs =
-            layer_has_kv(traits)
-                ? attention_scratch(&forward->kv->layers[l], traits->heads.n / traits->heads.n_kv)
-                : 0;
+        const size_t needs = layer_has_kv(traits) ? attention_scratch(&forward->kv->layers[l],
+                                                                      traits->heads.n / traits->heads.n_kv)
+                                                  : 0;
         floats = needs > floats ? needs : floats;
     }
     for (uint32_t i = 0; i < n && r == 0; i++) {

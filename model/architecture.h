@@ -34,9 +34,9 @@ struct architecture {
 
     tensor_set biases;          /* of these roles there must be one */
     tensor_set optional_biases; /* of these there may be one */
-    tensor_set fused;     /* tensors that several roles share, and that its files have */
-    tensor_set may_fuse;  /* that its files may have instead of one for each role */
-    bool positions;       /* learned, added to the embedding */
+    tensor_set fused;           /* tensors that several roles share, and that its files have */
+    tensor_set may_fuse;        /* that its files may have instead of one for each role */
+    bool positions;             /* learned, added to the embedding */
     bool logits_divided;        /* by logit_scale, which its files must say */
     bool query_growth;   /* its files may say how queries grow, and what share YaRN's magnitude lacks */
     bool rope_switch;    /* rope.scaling.finetuned false: nothing turns */
@@ -90,7 +90,8 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer);
 tensor_set architecture_layer_tensors(const struct architecture *architecture,
                                       const struct layer_traits *layer);
 
-/* `tensors` with `whole` in the place of its parts, where they are all there and a layer has such a tensor. */
+/* `tensors` with `whole` in the place of its parts, where they are all there and a layer has such a tensor.
+ */
 tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, enum tensor_role whole);
 
 #endif

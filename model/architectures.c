@@ -7,26 +7,11 @@
 
 /* architecture.h says how to add one. The first is what synth makes when it is not told. */
 const struct architecture *const architectures[] = {
-    &architecture_llama,
-    &architecture_qwen2,
-    &architecture_qwen3,
-    &architecture_qwen3moe,
-    &architecture_gemma2,
-    &architecture_gemma3,
-    &architecture_phi2,
-    &architecture_phi3,
-    &architecture_gpt2,
-    &architecture_gpt_oss,
-    &architecture_mistral3,
-    &architecture_smollm3,
-    &architecture_granite,
-    &architecture_granitemoe,
-    &architecture_olmo2,
-    &architecture_seed_oss,
-    &architecture_qwen35,
-    &architecture_qwen35moe,
-    &architecture_qwen3next,
-    NULL,
+    &architecture_llama,   &architecture_qwen2,      &architecture_qwen3,     &architecture_qwen3moe,
+    &architecture_gemma2,  &architecture_gemma3,     &architecture_phi2,      &architecture_phi3,
+    &architecture_gpt2,    &architecture_gpt_oss,    &architecture_mistral3,  &architecture_smollm3,
+    &architecture_granite, &architecture_granitemoe, &architecture_olmo2,     &architecture_seed_oss,
+    &architecture_qwen35,  &architecture_qwen35moe,  &architecture_qwen3next, NULL,
 };
 
 const struct architecture *architecture_by_name(struct bytes name)

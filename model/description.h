@@ -13,8 +13,8 @@
  *   stream += residual_scale · post_norm(mixer(norm(stream)))
  *   stream += residual_scale · post_norm(feed_forward(norm(stream)))
  *
- * or, when it is `parallel`, both halves read the same norm(stream). A mixer attends to keys and values of all
- * positions, or it is a recurrence whose state has one size, however long the sequence. */
+ * or, when it is `parallel`, both halves read the same norm(stream). A mixer attends to keys and values of
+ * all positions, or it is a recurrence whose state has one size, however long the sequence. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,7 +86,7 @@ struct model_params {
     uint64_t recurrent_layers[MODEL_LISTED_LAYERS / 64];
     bool recurrent_listed;
     uint32_t attention_interval;
-    uint32_t n_taps;                       /* of their convolutions */
+    uint32_t n_taps;                        /* of their convolutions */
     uint32_t n_state_groups, n_state_heads; /* heads of keys, and of values */
     uint32_t state_size, state_inner;       /* length of a key; of all values together */
     uint32_t rope_dims;

@@ -28,9 +28,9 @@ enum kind {
     REAL_OR_OFF,
     EPSILON_RMS, /* a REAL of models with that kind of norm */
     EPSILON_LAYER,
-    GROWTH,         /* a REAL_OR_OFF of architectures whose queries may grow; of others it must be 0 */
-    DELTA,          /* a COUNT of architectures with delta nets */
-    FOR_OTHERS      /* a count, written for other programs and not read */
+    GROWTH,    /* a REAL_OR_OFF of architectures whose queries may grow; of others it must be 0 */
+    DELTA,     /* a COUNT of architectures with delta nets */
+    FOR_OTHERS /* a count, written for other programs and not read */
 };
 
 enum need {
@@ -353,8 +353,8 @@ static int read_recurrent_layers(const struct source *source, const struct archi
     return read_listed_layers(source, params, key, list, params->recurrent_layers);
 }
 
-/* Of three kinds of positions, pairs take turns; in text all three are the same number, so pairs turn as ever.
- * But one that belongs to none of them does not turn. */
+/* Of three kinds of positions, pairs take turns; in text all three are the same number, so pairs turn as
+ * ever. But one that belongs to none of them does not turn. */
 static int check_sections(const struct source *source, const struct model_params *params)
 {
     char key[96];

@@ -69,12 +69,15 @@ static int complete_rope(const struct architecture *architecture, struct model_p
     return 0;
 }
 
-static uint32_t n_recurrent(const struct model_params *params)
+/* Does any layer attend? */
+static bool attends(const struct model_params *params)
 {
-    uint32_t n = 0;
+    if (!params->recurrent_listed)
+        return params->attention_interval <= params->n_layers;
     for (uint32_t i = 0; i < params->n_layers; i++)
-        n += params->recurrent_layers[i / 64] >> (i % 64) & 1;
-    return n;
+        if (!(params->recurrent_layers[i / 64] >> (i % 64) & 1))
+            return true;
+    return false;
 }
 
 static int complete_delta_nets(const struct architecture *architecture, struct model_params *params,
@@ -85,16 +88,13 @@ static int complete_delta_nets(const struct architecture *architecture, struct m
         return 0;
     if (params->attention_interval == 0)
         params->attention_interval = 4;
-    if (!params->recurrent_listed && params->n_layers % params->attention_interval != 0)
+    if (!attends(params))
         return error_set(err, -EINVAL,
-                         "hyperparameter %s.full_attention_interval is %" PRIu32 ", which does not divide %" PRIu32
-                         " layers",
-                         architecture->name, params->attention_interval, params->n_layers);
-    if (params->recurrent_listed && n_recurrent(params) == params->n_layers)
-        return error_set(err, -EINVAL,
-                         "hyperparameter %s.attention.recurrent_layers: a model without a layer that attends is "
-                         "not supported",
-                         architecture->name);
+                         "hyperparameter %s.%s: none of %" PRIu32 " layers attends, which is not "
+                         "supported",
+                         architecture->name,
+                         params->recurrent_listed ? "attention.recurrent_layers" : "full_attention_interval",
+                         params->n_layers);
     if (values % keys != 0)
         return error_set(err, -EINVAL,
                          "hyperparameter %s.ssm.time_step_rank: %" PRIu32 " value heads cannot share %" PRIu32

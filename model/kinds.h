@@ -7,8 +7,8 @@
  * over them have no default (-Wswitch-enum), so a kind that is added here does not build until every user
  * computes it:
  *
- * MIXERS: what exchanges something between positions in a layer; a pass of each backend, or a backend names it
- * as missing (traits.h).
+ * MIXERS: what exchanges something between positions in a layer; a pass of each backend, or a backend names
+ * it as missing (traits.h).
  *
  * ACTIVATIONS: the CPU's kernels of that id (cpu/kernels/rows.c); on a GPU activation_ID and gated_factor
  * (cuda/kernels/trait_kinds.h) and their references (cuda/check/reference.c); the tests.

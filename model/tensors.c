@@ -2,8 +2,8 @@
 /* The table of roles: names and shapes.
  *
  * A name is the stem, behind "blk.LAYER." where there is one a layer, and ".weight" or ".bias"; a few stems
- * have no ".weight" behind them. Two roles may share a stem, a whole and its first part: files that fuse the two
- * call the whole by the part's name. */
+ * have no ".weight" behind them. Two roles may share a stem, a whole and its first part: files that fuse the
+ * two call the whole by the part's name. */
 
 #include "model/tensors.h"
 

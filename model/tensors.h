@@ -65,9 +65,9 @@ enum tensor_role {
 typedef uint64_t tensor_set;
 #define TENSOR_BIT(role) ((tensor_set)1 << (role))
 
-/* What plays a role: a tensor, or some rows of one that several roles share. A vector is one row. Row r of the
- * count · rows stands first_row + r rows from the start of the tensor; where `run` is not 0, roles take turns of
- * so many rows, and it stands at first_row + r ÷ run · apart + r mod run. */
+/* What plays a role: a tensor, or some rows of one that several roles share. A vector is one row. Row r of
+ * the count · rows stands first_row + r rows from the start of the tensor; where `run` is not 0, roles take
+ * turns of so many rows, and it stands at first_row + r ÷ run · apart + r mod run. */
 struct model_tensor {
     const struct gguf_tensor *weight; /* NULL: the model has none */
     const struct gguf_tensor *bias; /* F32, an element for each row of `weight`; of a norm for each column; of
@@ -107,8 +107,8 @@ struct tensor_part {
 
 #define TENSOR_MOST_PARTS 4
 
-/* The roles that share the tensor of a layer of these traits (of one that has its tensor to itself, that one),
- * and where they stand in it. Returns how many; 0: such a layer has no such tensor. */
+/* The roles that share the tensor of a layer of these traits (of one that has its tensor to itself, that
+ * one), and where they stand in it. Returns how many; 0: such a layer has no such tensor. */
 uint32_t tensor_parts(const struct model_params *params, const struct layer_traits *traits,
                       enum tensor_role role, struct tensor_part ret_parts[TENSOR_MOST_PARTS]);
 

@@ -10,8 +10,8 @@
 #define ROTARY_KIND(name, id, words) [TRAIT_ROTARY_##name] = words,
 #define ACTIVATION(name, id, words)  [TRAIT_##name] = words,
 #define MIXER(name, id, words)       [TRAIT_MIXER_##name] = words,
-static const char *const names[] = {MIXERS(MIXER) NORM_KINDS(NORM_KIND) ROTARY_KINDS(ROTARY_KIND) ROTARY_SCALINGS(
-    ROTARY_KIND) ACTIVATIONS(ACTIVATION) PLAIN_TRAITS(PLAIN)};
+static const char *const names[] = {MIXERS(MIXER) NORM_KINDS(NORM_KIND) ROTARY_KINDS(
+    ROTARY_KIND) ROTARY_SCALINGS(ROTARY_KIND) ACTIVATIONS(ACTIVATION) PLAIN_TRAITS(PLAIN)};
 
 /* The trait of each kind. */
 #define NORM_TRAIT(name, id, words)   [NORM_##name] = TRAIT_NORM_##name,
@@ -54,8 +54,8 @@ static trait_set traits_of_tensors(const struct model_tensor *tensors, int n)
 static trait_set traits_of_attention(const struct model_params *params, const struct layer_traits *t)
 {
     const struct head_shape *heads = &t->heads;
-    const bool usual = heads->n == params->n_heads && heads->n_kv == params->n_kv_heads &&
-                       heads->dim == params->head_dim;
+    const bool usual =
+        heads->n == params->n_heads && heads->n_kv == params->n_kv_heads && heads->dim == params->head_dim;
     return when(!usual, TRAIT_HEADS_DIFFER) | when(t->output_gate, TRAIT_OUTPUT_GATE) |
            when(t->rotary.kind != ROTARY_NONE, rotaries[t->rotary.kind]) |
            when(t->rotary.scaling != ROTARY_UNSCALED, scalings[t->rotary.scaling]) |
@@ -69,8 +69,7 @@ static trait_set traits_of_layer(const struct model_params *params, const struct
 {
     const struct layer_traits *t = &layer->traits;
     return traits_of_norm(&t->norm) | traits_of_tensors(layer->tensors, TENSOR_ROLES) |
-           TRAIT_BIT(mixers[t->mixer]) |
-           (t->mixer == MIXER_ATTENTION ? traits_of_attention(params, t) : 0) |
+           TRAIT_BIT(mixers[t->mixer]) | (t->mixer == MIXER_ATTENTION ? traits_of_attention(params, t) : 0) |
            when(t->norm_place & NORM_AFTER, TRAIT_NORM_AFTER) | when(t->parallel, TRAIT_PARALLEL) |
            when(t->residual_scale != 1, TRAIT_SCALES) | TRAIT_BIT(activations[t->activation]) |
            when(!t->gated, TRAIT_UNGATED) | when(t->experts.n > 0, TRAIT_EXPERTS) |

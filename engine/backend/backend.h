@@ -33,10 +33,10 @@
  * lacks them, any number of the group stands for them in the table. A backend may keep layers with different
  * windows in one group: its window is then the widest of them.
  *
- * STATES. Recurrent layers have no KV blocks; what they keep of a sequence has one size and is the slot's own.
- * It is that behind the slot's position, and nothing leads back from there: so where info.state_bytes is not 0,
- * a slot begins at position 0, with zeros; no set is a SAMPLE_ALL with more than one id; and trim goes to 0.
- * Attention's blocks are as in any model.
+ * STATES. Recurrent layers have no KV blocks; what they keep of a sequence has one size and is the slot's
+ * own. It is that behind the slot's position, and nothing leads back from there: so where info.state_bytes is
+ * not 0, a slot begins at position 0, with zeros; no set is a SAMPLE_ALL with more than one id; and trim goes
+ * to 0. Attention's blocks are as in any model.
  *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling takes (model/description.h): of all, of the one at position 0, or of the last one of the set with

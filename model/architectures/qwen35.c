@@ -38,8 +38,7 @@ static void describe_next(const struct model_params *params, uint32_t i, struct 
         .norm = {.kind = NORM_RMS}, .norm_place = NORM_BEFORE, .rotary = {.kind = ROTARY_HALVES},            \
         .qk_norm = QK_NORM_HEADS, .activation = ACTIVATION_SILU, .gated = true                               \
     }
-#define QWEN35_FUSED                                                                                         \
-    (TENSOR_BIT(TENSOR_QKV) | TENSOR_BIT(TENSOR_Q_GATE) | TENSOR_BIT(TENSOR_NAMED_POST_NORM))
+#define QWEN35_FUSED (TENSOR_BIT(TENSOR_QKV) | TENSOR_BIT(TENSOR_Q_GATE) | TENSOR_BIT(TENSOR_NAMED_POST_NORM))
 
 const struct architecture architecture_qwen35 = {
     .name = "qwen35",

@@ -107,8 +107,10 @@ static int open_parts(struct engine *engine, struct error *err)
     if (r < 0)
         return r;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
+    /* A prefix of KV blocks is of no use to recurrent layers: prompts are computed whole. */
+    const bool recurrent = info.state_bytes > 0;
     r = scheduler_init(&engine->scheduler, config->backend, engine->backend, info.n_slots,
-                       config->most_cached);
+                       recurrent ? 0 : config->most_cached);
     if (r == 0)
         r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);
     if (r == 0)
@@ -117,7 +119,7 @@ static int open_parts(struct engine *engine, struct error *err)
         r = plan_init(&engine->flights[i].plan, &engine->scheduler);
     if (r < 0)
         return error_set(err, r, "engine: out of memory");
-    engine->planner.draft = config->draft;
+    engine->planner.draft = recurrent ? NULL : config->draft; /* nothing leads back from a wrong draft */
     engine->planner.draft_arg = config->draft_arg;
     engine->planner.most_draft = config->most_draft;
     return 0;

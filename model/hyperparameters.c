@@ -414,7 +414,7 @@ static int read_architecture(const struct gguf *gguf, const struct architecture 
                              struct error *err)
 {
     struct bytes name;
-    char text[32], known[256] = "";
+    char text[32], known[512] = "";
     int r = gguf_string(gguf, "general.architecture", &name, err);
     if (r == GGUF_E_MISSING)
         return error_set(err, -EINVAL, "general.architecture is missing");

@@ -207,6 +207,7 @@ static void generate(struct broker *broker, struct session *session, const struc
         broker->counters.rejected++;
         struct message no = make_error(MESSAGE_GENERATE, id, verdict.error, verdict.reason.text);
         no.error.retry_after_ms = verdict.retry_ms;
+        no.error.quotas = verdict.quotas;
         answer(broker, session, &no);
         return;
     }
@@ -216,6 +217,7 @@ static void generate(struct broker *broker, struct session *session, const struc
     accepted.accepted.epoch = request->epoch;
     accepted.accepted.seed = request->seed;
     accepted.accepted.again = verdict.again;
+    accepted.accepted.quotas = verdict.quotas;
     answer(broker, session, &accepted);
     client_link_send_end(&broker->client_link, session, request);
 }
@@ -279,8 +281,19 @@ static void status(struct broker *broker, struct session *session, const struct 
 {
     struct worker_status workers[WORKER_MAX];
     struct message ok;
+    struct status_requests requests = {0};
     status_fill(broker, message->status.ref, workers, &ok);
+    if (status_requests(broker, session, message->status.requests, message->status.request_id, &requests) <
+        0) {
+        struct message no = make_error(MESSAGE_STATUS, NULL, PROTO_INTERNAL, "out of memory");
+        no.error.ref = message->status.ref;
+        answer(broker, session, &no);
+        return;
+    }
+    ok.status_ok.requests.items = requests.items;
+    ok.status_ok.requests.n = requests.n;
     answer(broker, session, &ok);
+    status_requests_free(&requests);
 }
 
 static void ping(struct broker *broker, struct session *session, const struct message *message,

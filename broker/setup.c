@@ -26,7 +26,8 @@ static void init_tables(struct broker *broker)
                                            .subscriptions = broker->options.client_subscriptions,
                                            .tokens = broker->options.client_tokens};
     broker->admission.max_client_requests = broker->options.client_requests;
-    broker->ledger.seed = broker->sessions.seed = broker->admission.shares.seed = broker->secret;
+    broker->ledger.seed = broker->sessions.seed = broker->admission.shares.seed = broker->rates.seed =
+        broker->secret;
     queue_init(&broker->queue, broker->secret);
     broker->admission.secret = broker->secret;
     broker->admission.max_queued = ADMISSION_MAX_QUEUED;
@@ -57,6 +58,7 @@ int broker_init(struct broker *broker, const struct options *options, struct err
         r = supervisor_init(&broker->supervisor, (int)options->supervision_fd, options->workers, err);
     if (r == 0)
         r = vault_open(broker->supervisor.vault_fd, &broker->journal.vault, err);
+    broker->rates.vault = broker->journal.vault;
     if (r == 0)
         r = sockets_bind(broker, err);
     if (r == 0 &&
@@ -92,6 +94,7 @@ static void free_tables(struct broker *broker)
     lifecycle_clear(broker);
     queue_deinit(&broker->queue);
     routing_deinit(&broker->routing);
+    rates_deinit(&broker->rates);
     broker->journal.vault = vault_close(broker->journal.vault);
     tokenize_table_deinit(&broker->tokenize);
     journal_page_deinit(&broker->page);

@@ -25,6 +25,11 @@
 
 #define DROPPED_TIMES                                                                                        \
     8 /* so much more than a body may have is read and dropped, before the client is cut off */
+/* What pages of other origins may read of an answer's head. */
+#define EXPOSED                                                                                              \
+    "x-request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "                \
+    "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "                   \
+    "x-ratelimit-reset-tokens"
 #define FREE_BYTES (16u << 10) /* of a body, which do not count */
 
 static void say_peer(struct MHD_Connection *connection, char *ret_peer, size_t size)
@@ -134,6 +139,7 @@ static struct exchange *begin(struct receiver *receiver, struct MHD_Connection *
     exchange->method = method;
     exchange->version = version;
     say_peer(connection, exchange->peer, sizeof exchange->peer);
+    request_id_take(exchange_request_header(exchange, "x-request-id"), exchange->request_id);
     traceparent_take(exchange_request_header(exchange, "traceparent"), exchange->traceparent);
     connection_asked(known, exchange);
     return exchange;
@@ -209,6 +215,7 @@ static void allow_origin(const struct exchange *exchange)
     MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     if (strcmp(origin, "*") != 0)
         MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Origin");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     if (strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) != 0)
         return;
     MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST");
@@ -216,9 +223,22 @@ static void allow_origin(const struct exchange *exchange)
     MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
 }
 
+/* By what it is found again, and what is left of its key's limits. */
+static void say_request(const struct exchange *exchange)
+{
+    struct MHD_Response *response = exchange->response;
+    MHD_add_response_header(response, "x-request-id", exchange->request_id);
+    if (exchange->family == FAMILY_ANTHROPIC) {
+        MHD_add_response_header(response, "request-id", exchange->request_id);
+        quotas_add_anthropic(&exchange->quotas, response);
+    }
+    quotas_add_openai(&exchange->quotas, response);
+}
+
 static enum MHD_Result queue(struct exchange *exchange)
 {
     allow_origin(exchange);
+    say_request(exchange);
     if (exchange->status < COUNTERS_CODES)
         exchange->gateway->counters.answers[exchange->status]++;
     if (exchange->gateway->retired || exchange->gateway->draining || exchange->last)
@@ -282,6 +302,7 @@ static void write_down(const struct exchange *exchange)
                                       .path = exchange->path,
                                       .peer = exchange->peer,
                                       .key = exchange->key ? exchange->key->name : NULL,
+                                      .request_id = exchange->request_id,
                                       .traceparent = exchange->traceparent,
                                       .status = exchange->status,
                                       .gone = exchange->gone,

@@ -181,6 +181,15 @@ struct quern_request {
     /* For a program that serves several users: a name for the one it asks for, at most 128 bytes. The pool
      * divides turns and shares among tenants. NULL: the request counts for the session. */
     const char *tenant;
+    /* Limits of that tenant, counted by the pool over all that name it: requests and tokens, of prompts and
+     * answers, a minute and a day; 0: none. Needs a client in the run directory, or one with a key of its
+     * own. Beyond them a request is "overloaded". Outputs of one quern_encoded count as one request. */
+    uint64_t rpm, tpm, rpd, tpd;
+    bool part; /* with limits: it belongs to a request that was counted, and only its tokens count */
+    /* What people call it, in logs and quern_requests: printable ASCII without blanks, at most 128 bytes;
+     * NULL: nothing. It need not be unique. */
+    const char *request_id;
+    bool tell_admitted; /* an output also says when the pool has accepted it (struct quern_admitted) */
 };
 
 /* Sets the defaults named above. */
@@ -207,6 +216,12 @@ int quern_request_set(struct quern_request *request, const char *name, const cha
 enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };
 const char *quern_reason_name(enum quern_reason reason); /* "stop", … */
 
+/* What is left of a limit: of the minute's or the day's, whichever has less left. */
+struct quern_quota {
+    uint64_t limit, remaining; /* limit 0: there is none */
+    uint64_t reset_ms;         /* until all of it is there again */
+};
+
 struct quern_end {
     enum quern_reason reason;
     const char *error;       /* QUERN_ERROR: its name in the protocol ("overloaded"); else "" */
@@ -217,7 +232,8 @@ struct quern_end {
     uint32_t prompt_tokens, cached_tokens, output_tokens;
     double queue_ms, prefill_ms, decode_ms; /* arrival → a worker → first token → last token */
     double prepare_ms, wait_ms,
-        lookup_ms; /* parts of prefill_ms: its ids known, its turn, its prefix found */
+        lookup_ms;                       /* parts of prefill_ms: its ids known, its turn, its prefix found */
+    struct quern_quota requests, tokens; /* of "overloaded", where the request has limits for its tenant */
 };
 
 struct quern_logprob {
@@ -230,6 +246,12 @@ struct quern_logprob {
 struct quern_piece {
     const void *bytes;
     size_t len;
+};
+
+/* The pool has accepted the request: its end will come. */
+struct quern_admitted {
+    uint64_t seed;
+    struct quern_quota requests, tokens; /* of its tenant, where the request has limits for it */
 };
 
 /* A piece of a request's output. The pointers live during the callback. */
@@ -245,7 +267,8 @@ struct quern_output {
     const struct quern_piece *pieces; /* [n_ids][n_logprobs], where the request asked for them; or NULL */
     const float *embedding; /* [n_embedding], of length one: with the end of a request with `embed` */
     size_t n_embedding;
-    const struct quern_end *end; /* in the last output, else NULL */
+    const struct quern_admitted *admitted; /* in one without ids, usually the first, where it was asked for */
+    const struct quern_end *end;           /* in the last output, else NULL */
 };
 
 /* Called inside quern_dispatch. It may call quern_encode, quern_generate, quern_cancel, quern_attach and
@@ -334,6 +357,18 @@ struct quern_worker {
     const char *reason; /* why it failed, or "" */
 };
 
+/* A request that has not ended. */
+struct quern_request_status {
+    const char *id;         /* hexadecimal */
+    const char *request_id; /* as its client calls it; "": nothing */
+    const char *state;      /* "queued", "running", "cancelling" */
+    const char *worker;     /* that has it; "": none */
+    const char *model;      /* that it asks for; "": any */
+    uint64_t age_ms;        /* since it came */
+    uint64_t tokens;        /* made so far */
+    uint32_t moves;         /* to another worker */
+};
+
 struct quern_status {
     uint64_t boot;
     bool draining;
@@ -346,6 +381,8 @@ struct quern_status {
     uint32_t gateway_pid; /* of the one that the pool started; 0: no HTTP, or none running now */
     const struct quern_worker *workers;
     size_t n_workers;
+    const struct quern_request_status *requests; /* of quern_requests; else there are none */
+    size_t n_requests;
 };
 
 /* These wait for the answer at most timeout_ms, and dispatch meanwhile.
@@ -353,6 +390,12 @@ struct quern_status {
  * The pool's status. It lives until the next call with this client. */
 int quern_status(struct quern *client, int timeout_ms, const struct quern_status **ret_status,
                  struct quern_error *err);
+
+/* The same with at most `most` (1 to 1024) of the requests that have not ended, the oldest first: in the run
+ * directory those of everybody, else the client's own. `request_id`: only those that their clients call that;
+ * NULL: all. */
+int quern_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
+                   const struct quern_status **ret_status, struct quern_error *err);
 
 /* A text to be made ids. */
 struct quern_text {

@@ -31,6 +31,12 @@
 #define NAME(k, o)         {KEY(k, FIELD_NAME, o), REQUIRED, .high = PROTO_MAX_NAME_BYTES}
 #define NAME_OR_0(k, o)    {KEY(k, FIELD_NAME, o), .high = PROTO_MAX_NAME_BYTES}
 #define TEXT_OR_0(k, o)    {KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_TEXT_BYTES}
+#define QUOTA(what, o) \
+    U64_OR_0("limit_" what, o + offsetof(struct quota, limit)), \
+    U64_OR_0("remaining_" what, o + offsetof(struct quota, remaining)), \
+    U64_OR_0("reset_" what "_ms", o + offsetof(struct quota, reset_ms))
+#define QUOTAS(o) \
+    QUOTA("requests", o + offsetof(struct quotas, requests)), QUOTA("tokens", o + offsetof(struct quotas, tokens))
 #define ALIASES(k, o)      {KEY(k, FIELD_NAMES, o), .low = 1, .high = PROTO_MAX_ALIASES, .item_high = PROTO_MAX_NAME_BYTES}
 #define FEATURES(k, o)     {KEY(k, FIELD_NAMES, o), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES}
 #define MILLISECONDS(k, o) {KEY(k, FIELD_REAL, o), ALWAYS, .real_high = 1e15}
@@ -76,6 +82,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant")}, \
     {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: neither look up nor keep the prompt in the prefix cache")}, \
     {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("on whose behalf the client asks: turns and shares are divided among tenants")}, \
+    {KEY("request_id", FIELD_NAME, GIVEN(request_id)), .high = PROTO_MAX_NAME_BYTES, HELP("a name for the request in logs and status: printable ASCII without blanks")}, \
     {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}
 
 /* ---- parts ---- */
@@ -146,6 +153,12 @@ static const struct field worker_fields[] = {
 };
 static const struct field_table worker_table = PART(worker_fields, struct worker_status, NULL);
 
+#define REQUEST_ROW(type, name, ...) type(#name, offsetof(struct request_status, name)),
+static const struct field request_fields[] = {
+    REQUEST_STATUS_FIELDS(REQUEST_ROW)
+};
+static const struct field_table request_table = PART(request_fields, struct request_status, NULL);
+
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
     {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
@@ -165,9 +178,22 @@ static const struct field hello_fields[] = {
 static const struct field join_fields[] = {
     U64("nonce", IN(join.nonce)),
 };
+static bool is_request_id(struct bytes text)
+{
+    const uint8_t *bytes = text.data;
+    for (size_t i = 0; i < text.len; i++)
+        if (bytes[i] <= ' ' || bytes[i] > '~')
+            return false;
+    return true;
+}
+
 static int check_generation(const void *value, struct error *err)
 {
     const struct generation *generation = &((const struct message *)value)->generate.generation;
+    if (!is_request_id(generation->request_id))
+        return error_set(err, MESSAGE_E_MALFORMED, "request_id: expected printable ASCII without blanks");
+    if (rates_any(&generation->rates) && generation->tenant.len == 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "rpm, tpm, rpd and tpd: expected with tenant only");
     if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
     const struct prompt *prompt = &generation->prompt;
@@ -195,6 +221,11 @@ static int check_generation(const void *value, struct error *err)
 static const struct field generate_fields[] = {
     ID("id", IN(generate.id)),
     GENERATION,
+    {KEY("rpm", FIELD_U64, GIVEN(rates.rpm)), .high = PROTO_MAX_RATE, HELP("most requests of the tenant in a minute; 0 = no limit")},
+    {KEY("tpm", FIELD_U64, GIVEN(rates.tpm)), .high = PROTO_MAX_RATE, HELP("most tokens of the tenant, of prompts and answers, in a minute")},
+    {KEY("rpd", FIELD_U64, GIVEN(rates.rpd)), .high = PROTO_MAX_RATE, HELP("most requests of the tenant in a day")},
+    {KEY("tpd", FIELD_U64, GIVEN(rates.tpd)), .high = PROTO_MAX_RATE, HELP("most tokens of the tenant in a day")},
+    {KEY("part", FIELD_BOOL, GIVEN(part)), HELP("belongs to a request that was counted: these limits count its tokens only")},
 };
 static const struct field cancel_fields[] = {
     {KEY("session", FIELD_ID, IN(cancel.session))},
@@ -212,6 +243,8 @@ static const struct field attach_fields[] = {
 };
 static const struct field status_fields[] = {
     U64_OR_0("ref", IN(status.ref)),
+    {KEY("requests", FIELD_U32, IN(status.requests)), .high = PROTO_MAX_REQUESTS},
+    NAME_OR_0("request_id", IN(status.request_id)),
 };
 static const struct field tokenize_fields[] = {
     U64_OR_0("ref", IN(tokenize.ref)),
@@ -251,6 +284,7 @@ static const struct field accepted_fields[] = {
     EPOCH("epoch", IN(accepted.epoch)),
     U64("seed", IN(accepted.seed)),
     FLAG("again", IN(accepted.again)),
+    QUOTAS(IN(accepted.quotas)),
 };
 static const struct field error_fields[] = {
     {KEY("id", FIELD_ID, IN(error.id)), .present = IN(error.has_id)},
@@ -259,6 +293,7 @@ static const struct field error_fields[] = {
     {KEY("text", FIELD_TEXT, IN(error.text)), REQUIRED, .high = PROTO_MAX_TEXT_BYTES},
     U32_OR_0("retry_after_ms", IN(error.retry_after_ms)),
     {KEY("of", FIELD_ENUM, IN(error.of)), .low = 1, .names = &names_of_kinds},
+    QUOTAS(IN(error.quotas)),
 };
 static const struct field cancel_ok_fields[] = {
     ID("id", IN(cancel_ok.id)),
@@ -281,6 +316,7 @@ static const struct field status_ok_fields[] = {
     U64_OR_0("ref", IN(status_ok.ref)),
     POOL_STATUS_FIELDS(POOL_ROW)
     {KEY("workers", FIELD_MAPS, IN(status_ok.workers)), .high = PROTO_MAX_WORKERS, .table = &worker_table},
+    {KEY("requests", FIELD_MAPS, IN(status_ok.requests)), .high = PROTO_MAX_REQUESTS, .table = &request_table},
 };
 static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),

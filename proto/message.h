@@ -49,6 +49,8 @@
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
 #define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
+#define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens, a minute or a day */
+#define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 
 /* What a request may `require`: that `embed`, `continue_turn` or `suffix` is known. */
 #define PROTO_FEATURE_EMBED    "embed"
@@ -225,6 +227,26 @@ static inline bool grammar_text_is_none(const struct grammar_text *grammar)
     return grammar->kind == GRAMMAR_TEXT_GBNF && grammar->text.len == 0;
 }
 
+/* How many requests and tokens a tenant may have, a minute and a day; 0: no bound. */
+struct rates {
+    uint64_t rpm, tpm, rpd, tpd;
+};
+
+static inline bool rates_any(const struct rates *rates)
+{
+    return rates->rpm || rates->tpm || rates->rpd || rates->tpd;
+}
+
+/* What is left of them: of the minute or the day, whichever has less left. */
+struct quota {
+    uint64_t limit, remaining; /* limit 0: there is none */
+    uint64_t reset_ms;         /* until all of it is there again */
+};
+
+struct quotas {
+    struct quota requests, tokens;
+};
+
 /* What a client asks for. Bounds of its fields, and the defaults that optional ones decode to when a client
  * leaves them out, stand in fields.c (those of sampling in common/sampling.h). The broker fixes the seed at
  * admission, so that a move changes nothing. */
@@ -250,6 +272,9 @@ struct generation {
     struct bytes cache_space; /* in an assign: for whose requests that salt is; "" = everybody's */
     bool cache_prompt;        /* false: no prefix cache is used for it */
     struct bytes tenant;      /* on whose behalf the client asks; "" = its own */
+    struct rates rates;       /* of that tenant */
+    bool part;                /* it goes with an earlier one, which was counted */
+    struct bytes request_id;  /* for people: in logs and the status; "" = none */
     struct text_list require; /* features without which the request makes no sense */
 };
 
@@ -363,6 +388,15 @@ struct model_info {
     ROW(U64_OR_0, admitted) ROW(U64_OR_0, ended) ROW(U64_OR_0, rejected)                                      \
     ROW(U64_OR_0, moved) ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)                                   \
     ROW(U32_OR_0, supervisor_pid) ROW(U32_OR_0, broker_pid) ROW(U32_OR_0, gateway_pid) /* 0: it has none */
+/* Of a request that has not ended, where the question asks for those. */
+#define REQUEST_STATUS_FIELDS(ROW)                                                                            \
+    ROW(NAME, id)                                  /* hexadecimal */                                          \
+    ROW(NAME_OR_0, request_id)                     /* as its client calls it */                               \
+    ROW(NAME, state)                               /* queued, running, cancelling */                          \
+    ROW(NAME_OR_0, worker) ROW(NAME_OR_0, model)   /* that it asks for */                                     \
+    ROW(U64_OR_0, age_ms)                          /* since it came */                                        \
+    ROW(U64_OR_0, tokens)                          /* made so far */                                          \
+    ROW(U32_OR_0, moves)                           /* to another worker */
 /* clang-format on */
 
 /* The type of a member of those lists. */
@@ -380,6 +414,10 @@ struct model_info {
 
 struct worker_status {
     WORKER_STATUS_FIELDS(STATUS_MEMBER)
+};
+
+struct request_status {
+    REQUEST_STATUS_FIELDS(STATUS_MEMBER)
 };
 
 /* ---- messages ---- */
@@ -413,7 +451,12 @@ struct message {
         } attach; /* session: the one that owned it */
         struct {
             uint64_t ref;
-        } status, pong;
+        } pong;
+        struct {
+            uint64_t ref;
+            uint32_t requests;       /* so many of those that have not ended, the oldest first; 0: none */
+            struct bytes request_id; /* only those of that name; "": all */
+        } status;
         struct {
             uint64_t ref;
             struct {
@@ -451,7 +494,8 @@ struct message {
             struct epoch epoch;
             uint64_t seed;
             bool again;
-        } accepted; /* again: it was known already */
+            struct quotas quotas;
+        } accepted; /* again: it was known already; quotas: of a request with rates */
         struct {
             bool has_id;
             struct id128 id;
@@ -460,6 +504,7 @@ struct message {
             struct bytes text;
             uint32_t retry_after_ms;
             enum message_kind of; /* what it answers; MESSAGE_NONE: not said */
+            struct quotas quotas; /* of a generate with rates */
         } error;
         struct {
             struct id128 id;
@@ -486,6 +531,10 @@ struct message {
                 const struct worker_status *items;
                 size_t n;
             } workers;
+            struct {
+                const struct request_status *items;
+                size_t n;
+            } requests;
         } status_ok;
         struct {
             uint64_t ref;

@@ -191,7 +191,7 @@ void record_ended(struct vault *vault, struct request *request)
 {
     struct request_record *record = request->record;
     request->body = (struct bytes){0};
-    request->model = (struct bytes){0};
+    request->model = request->name = (struct bytes){0};
     if (!record)
         return;
     atomic_store_explicit(&record->ended_ns, request->ended_ns, memory_order_relaxed);
@@ -211,7 +211,7 @@ void record_forget(struct vault *vault, struct request *request)
     if (request->record)
         vault_give(vault, request->record);
     request->record = NULL;
-    request->body = (struct bytes){0};
+    request->body = request->name = (struct bytes){0};
 }
 
 /* ---- what an earlier process left ---- */

@@ -18,6 +18,16 @@ const char *request_state_name(enum request_state state)
     return state < REQUEST_STATE_COUNT ? state_names[state] : "unknown";
 }
 
+struct request_label request_label(const struct request *request)
+{
+    struct request_label label;
+    const uint8_t *id = request->home.id.bytes;
+    snprintf(label.text, sizeof label.text, "%02x%02x%02x%02x%s%.*s", id[0], id[1], id[2], id[3],
+             request->name.len > 0 ? " " : "", (int)request->name.len,
+             request->name.len > 0 ? (const char *)request->name.data : "");
+    return label;
+}
+
 bool request_same_body(const struct request *request, const void *body, size_t len)
 {
     struct hash128 hash = hash128(body, len, 0);

@@ -34,6 +34,11 @@ enum request_state {
 };
 const char *request_state_name(enum request_state state);
 
+/* What a request is called in the log: its id's first bytes, and the name that its client gave it. */
+struct request_label {
+    char text[PROTO_MAX_NAME_BYTES + 16];
+};
+
 /* Also the topic of its frames on the streams. */
 struct request_key {
     struct id128 session, id;
@@ -42,6 +47,7 @@ _Static_assert(sizeof(struct request_key) == PROTO_TOPIC_BYTES, "a key is a topi
 
 struct kept;
 struct prompt_pieces;
+struct rate;
 struct request_record;
 struct session;
 struct share;
@@ -72,6 +78,7 @@ struct request {
     struct bytes body; /* in the record */
     struct hash128 body_hash;
     struct bytes model; /* inside the body; "" = any */
+    struct bytes name;  /* inside the body: its request_id; "" = none */
     bool model_known;   /* a worker had told that it has it when the request was admitted, or has since */
     bool embed;         /* its answer is an embedding */
     uint64_t seed;
@@ -85,6 +92,7 @@ struct request {
     /* Where it is. */
     struct share *share;                        /* its client's, until it ends */
     struct share *tenant_share;                 /* and its tenant's; NULL: none is named */
+    struct rate *rate;                          /* and the tenant's limits; NULL: it has none */
     struct heap_node queue_node, deadline_node; /* in the queue */
     uint64_t queue_order;                       /* order of arrival there */
     int32_t queued_class;                       /* there */
@@ -120,6 +128,8 @@ struct request {
     struct buffer end_message;      /* `end` as it was sent, for repeats */
     UT_hash_handle by_home, by_current;
 };
+
+struct request_label request_label(const struct request *request);
 
 /* Its client: its key, or the session that asked first. */
 static inline const struct id128 *request_client(const struct request *request)

@@ -24,6 +24,7 @@
 #include "broker/links/client_link.h"
 #include "broker/books/journal.h"
 #include "broker/books/ledger.h"
+#include "broker/books/rates.h"
 #include "broker/settings/options.h"
 #include "broker/choose/queue.h"
 #include "broker/books/request.h"
@@ -83,6 +84,7 @@ struct broker {
     struct queue queue;
     struct admission admission;
     struct allowance allowance;
+    struct rate_book rates;
     struct sessions sessions;
     struct tokenize_table tokenize;
     struct worker workers[WORKER_MAX];

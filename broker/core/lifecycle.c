@@ -31,9 +31,8 @@
 /* The story of each request, for who asks with QUERN_LOG=debug. */
 static void tell(const struct request *request, enum request_state next, const char *why)
 {
-    const uint8_t *id = request->home.id.bytes;
-    log_debug("request %02x%02x%02x%02x: %s -> %s, %s", id[0], id[1], id[2], id[3],
-              request_state_name(request->state), request_state_name(next), why);
+    log_debug("request %s: %s -> %s, %s", request_label(request).text, request_state_name(request->state),
+              request_state_name(next), why);
 }
 
 /* ---- assignment ---- */
@@ -198,6 +197,15 @@ void lifecycle_charge(struct broker *broker, const struct request *request, uint
     if (request->key != 0)
         allowance_charge(&broker->allowance, client_keys_of(&broker->client_keys, request->key), tokens,
                          broker->now);
+    rate_charge(request->rate, (int64_t)tokens, broker->now);
+}
+
+/* Of the prompt an estimate was charged when it came; from here on it counts as what it was. */
+static void settle_rate(struct broker *broker, struct request *request)
+{
+    rate_charge(request->rate, -(int64_t)request->prompt_tokens, broker->now);
+    rate_leave(request->rate);
+    request->rate = NULL;
 }
 
 void lifecycle_end(struct broker *broker, struct request *request, const struct ending *ending)
@@ -207,6 +215,7 @@ void lifecycle_end(struct broker *broker, struct request *request, const struct 
         routing_left(&broker->routing, request, &ending->usage);
     remember_end(request, ending);
     lifecycle_charge(broker, request, ending->usage.prompt_tokens);
+    settle_rate(broker, request);
     if (request->session)
         client_link_send_end(&broker->client_link, request->session, request);
     session_unbind(&broker->sessions, request);

@@ -58,6 +58,27 @@ static struct tenancy tenancy_of_arrival(const struct broker *broker, const stru
                       session->near && session->key == 0, broker->secret);
 }
 
+/* Whose limits a request counts for. A client without a key, beyond the run directory, could be anybody. */
+static struct rate_key rate_key_of_arrival(const struct arrival *arrival)
+{
+    const struct session *session = arrival->session;
+    return rate_key_of(arrival->generation->tenant, session->key ? &session->client : NULL);
+}
+
+static enum proto_error check_rates(struct broker *broker, const struct arrival *arrival,
+                                    struct verdict *verdict)
+{
+    const struct generation *generation = arrival->generation;
+    const struct rate_key key = rate_key_of_arrival(arrival);
+    if (!rates_any(&generation->rates))
+        return PROTO_OK;
+    if (!arrival->session->near && arrival->session->key == 0)
+        return error_set(&verdict->reason, PROTO_BAD_REQUEST,
+                         "rpm, tpm, rpd and tpd need a client in the run directory, or with a key");
+    return rates_check(&broker->rates, &key, &generation->rates, generation->part, broker->now,
+                       &verdict->quotas, &verdict->retry_ms, &verdict->reason);
+}
+
 static enum proto_error may_enter(struct broker *broker, const struct arrival *arrival,
                                   struct verdict *verdict)
 {
@@ -80,6 +101,8 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     struct client_key *key = client_keys_of(&broker->client_keys, arrival->session->key);
     enum proto_error no =
         allowance_check_tokens(&broker->allowance, key, broker->now, &verdict->retry_ms, &verdict->reason);
+    if (no == PROTO_OK)
+        no = check_rates(broker, arrival, verdict);
     if (no != PROTO_OK)
         return no;
     no = admission_check_queue(&broker->admission, &party, arrival->body.len, &verdict->reason);
@@ -89,6 +112,27 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     if (no == PROTO_OVERLOADED)
         verdict->retry_ms = admission_retry_ms(&broker->admission, broker->now);
     return no;
+}
+
+/* The same text in the copy of the message that is kept. */
+static struct bytes in_body(const struct request *request, const struct arrival *arrival, struct bytes text)
+{
+    if (text.len == 0)
+        return (struct bytes){0};
+    size_t at = (size_t)((const uint8_t *)text.data - (const uint8_t *)arrival->body.data);
+    return (struct bytes){(const uint8_t *)request->body.data + at, text.len};
+}
+
+/* 0 or -ENOMEM. */
+static int enter_rates(struct broker *broker, struct request *request, const struct arrival *arrival)
+{
+    const struct generation *generation = arrival->generation;
+    const struct rate_key key = rate_key_of_arrival(arrival);
+    if (!rates_any(&generation->rates))
+        return 0;
+    request->rate = rates_enter(&broker->rates, &key, &generation->rates, generation->part,
+                                request->prompt_tokens, broker->now);
+    return request->rate ? 0 : -ENOMEM;
 }
 
 /* Copies what was asked into a fresh request and puts it into the queue. */
@@ -105,10 +149,8 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
     if (r < 0)
         return r;
-    if (model.len > 0) {
-        size_t at = (size_t)((const uint8_t *)model.data - (const uint8_t *)arrival->body.data);
-        request->model = (struct bytes){(const uint8_t *)request->body.data + at, model.len};
-    }
+    request->model = in_body(request, arrival, model);
+    request->name = in_body(request, arrival, arrival->generation->request_id);
     admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
     struct generation generation = *arrival->generation;
     char space[PROTO_MAX_SPACE_BYTES + 1];
@@ -119,10 +161,17 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     if (r < 0)
         return r;
     r = queue_push(&broker->queue, request);
-    if (r == 0)
-        admission_queued(&broker->admission, request);
-    else
+    if (r < 0) {
         admission_withdrawn(&broker->admission, request);
+        return r;
+    }
+    admission_queued(&broker->admission, request);
+    r = enter_rates(broker, request, arrival);
+    if (r < 0) {
+        queue_remove(&broker->queue, request);
+        admission_dequeued(&broker->admission, request);
+        admission_withdrawn(&broker->admission, request);
+    }
     return r;
 }
 
@@ -167,5 +216,7 @@ void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struc
     } else if (!request_same_body(verdict.request, arrival->body.data, arrival->body.len)) {
         verdict.error = error_set(&verdict.reason, PROTO_CONFLICT, "this id was used for another request");
     }
+    if (verdict.error == PROTO_OK && verdict.request->rate)
+        verdict.quotas = rate_quotas(verdict.request->rate, broker->now);
     *ret_verdict = verdict;
 }

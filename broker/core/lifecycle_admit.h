@@ -19,6 +19,7 @@ struct verdict {
     struct request *request; /* PROTO_OK: the new or the known one */
     bool again;              /* PROTO_OK: it was known */
     uint32_t retry_ms;       /* PROTO_OVERLOADED: when to come back */
+    struct quotas quotas;    /* of its tenant, where the request has limits for it */
     struct error reason;     /* of an error */
 };
 

@@ -79,6 +79,8 @@ static int take_stock(struct broker *broker, struct recovery *recovery)
         size = next_size;
         if (record_is_one(block, found.size, &found.owner)) {
             r = add_find(&recovery->records, found);
+        } else if ((r = rates_restore(&broker->rates, block, found.size, broker->now)) != 0) {
+            r = r < 0 ? r : 0;
         } else if (journal_is_chunk(block, found.size, &found.owner, &found.index)) {
             r = add_find(&recovery->chunks, found);
         } else {
@@ -159,6 +161,13 @@ static int queue_again(struct broker *broker, struct request *request)
     return 0;
 }
 
+/* What it has had was counted. */
+static void enter_rates_again(struct broker *broker, struct request *request, struct bytes tenant)
+{
+    const struct rate_key key = rate_key_of(tenant, request->keyed ? &request->client : NULL);
+    request->rate = rates_enter_again(&broker->rates, &key);
+}
+
 /* A request that has not ended goes on. */
 static int go_on(struct broker *broker, struct recovery *recovery, struct request *request,
                  const struct restored *restored)
@@ -168,6 +177,9 @@ static int go_on(struct broker *broker, struct recovery *recovery, struct reques
     struct message asked;
     if (message_decode(broker->request_decoder, request->body.data, request->body.len, &asked, NULL) == 0) {
         request->embed = asked.generate.generation.embed;
+        request->name = asked.generate.generation.request_id; /* in the body, which stays */
+        if (rates_any(&asked.generate.generation.rates))
+            enter_rates_again(broker, request, asked.generate.generation.tenant);
         request->tenancy = tenancy_of(asked.generate.generation.tenant, request_client(request),
                                       restored->stands_alone, broker->secret);
         char space[PROTO_MAX_SPACE_BYTES + 1];

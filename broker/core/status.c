@@ -7,6 +7,10 @@
 
 #include "broker/core/status.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define MOST_TOKENS_PER_S 1e12 /* that the message takes */
@@ -109,4 +113,57 @@ size_t status_models(const struct broker *broker, struct model_info models[WORKE
             models[m].embedding = worker->embedding;
     }
     return n;
+}
+
+static bool is_wanted(const struct request *request, const struct session *asker, struct bytes name)
+{
+    if (request->state == REQUEST_ENDED || (name.len > 0 && !bytes_equal(name, request->name)))
+        return false;
+    return (asker->near && asker->key == 0) ||
+           memcmp(request_client(request), session_client(asker), sizeof(struct id128)) == 0;
+}
+
+static struct request_status describe(const struct broker *broker, const struct request *request,
+                                      char id[2 * sizeof(struct id128) + 1])
+{
+    for (size_t i = 0; i < sizeof request->home.id; i++)
+        snprintf(id + 2 * i, 3, "%02x", request->home.id.bytes[i]);
+    return (struct request_status){
+        .id = bytes_of_string(id),
+        .request_id = request->name,
+        .state = bytes_of_string(request_state_name(request->state)),
+        .worker = bytes_of_string(request->worker ? request->worker->name : ""),
+        .model = request->model,
+        .age_ms =
+            broker->now > request->arrived_ns ? (broker->now - request->arrived_ns) / CLOCK_NS_PER_MS : 0,
+        .tokens = request->log.count,
+        .moves = request->epoch.move,
+    };
+}
+
+int status_requests(const struct broker *broker, const struct session *asker, uint32_t most,
+                    struct bytes name, struct status_requests *ret_requests)
+{
+    struct status_requests found = {0};
+    size_t room = broker->ledger.n < most ? broker->ledger.n : most;
+    if (room > 0 && (!(found.items = calloc(room, sizeof *found.items)) ||
+                     !(found.ids = calloc(room, sizeof *found.ids)))) {
+        status_requests_free(&found);
+        return -ENOMEM;
+    }
+    for (const struct request *request = broker->ledger.by_home; request && found.n < room;
+         request = request->by_home.next)
+        if (is_wanted(request, asker, name)) {
+            found.items[found.n] = describe(broker, request, found.ids[found.n]);
+            found.n++;
+        }
+    *ret_requests = found;
+    return 0;
+}
+
+void status_requests_free(struct status_requests *requests)
+{
+    free(requests->items);
+    free(requests->ids);
+    *requests = (struct status_requests){0};
 }

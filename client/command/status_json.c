@@ -56,3 +56,16 @@ json_t *status_json(const struct quern_status *status)
     json_object_set_new(json, "workers", workers);
     return json;
 }
+
+json_t *status_json_requests(const struct quern_status *status)
+{
+    json_t *requests = json_array();
+    for (size_t i = 0; i < status->n_requests; i++) {
+        const struct quern_request_status *request = &status->requests[i];
+        json_t *json = json_object();
+#define SET_OF_REQUEST(type, name, ...) json_object_set_new(json, #name, JSON_OF(request->name));
+        REQUEST_STATUS_FIELDS(SET_OF_REQUEST)
+        json_array_append_new(requests, json);
+    }
+    return requests;
+}

@@ -11,4 +11,7 @@
 
 json_t *status_json(const struct quern_status *status);
 
+/* The same of its requests, where it was asked for those: an array. */
+json_t *status_json_requests(const struct quern_status *status);
+
 #endif

@@ -17,9 +17,8 @@
 #include "common/amount.h"
 #include "common/utf8.h"
 
-#define TIMEOUT_MS 5000
-#define CELL_MAX   64 /* bytes, the zero included */
-#define GAP        2  /* blanks between columns */
+#define CELL_MAX 64 /* bytes, the zero included */
+#define GAP      2  /* blanks between columns */
 
 enum { KEY_CONNECT = 1024, KEY_SERVER_KEY, KEY_CLIENT_KEY }; /* beyond the keys of the verbs */
 
@@ -53,7 +52,7 @@ const struct argp status_argp = {.options = known, .parser = parse};
 int status_ask(struct quern *client, const struct quern_status **ret_status, struct error *err)
 {
     struct quern_error said = {0};
-    int r = quern_status(client, TIMEOUT_MS, ret_status, &said);
+    int r = quern_status(client, STATUS_TIMEOUT_MS, ret_status, &said);
     return r < 0 ? error_set(err, r, "%s", said.text) : 0;
 }
 

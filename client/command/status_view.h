@@ -9,6 +9,8 @@
 
 #include "common/error.h"
 
+#define STATUS_TIMEOUT_MS 5000 /* for an answer */
+
 struct status_arguments {
     const char *connect, *server_key, *client_key;
 };

@@ -79,8 +79,7 @@ void delivery_close(struct quern *client, struct request *request)
     state_remove_request(client, request);
 }
 
-void delivery_fail(struct quern *client, struct request *request, const char *error, struct bytes text,
-                   uint32_t retry_after_ms)
+static void set_error(struct request *request, const char *error, struct bytes text, uint32_t retry_after_ms)
 {
     request->end = (struct quern_end){.reason = QUERN_ERROR,
                                       .error = error,
@@ -89,6 +88,37 @@ void delivery_fail(struct quern *client, struct request *request, const char *er
                                       .retry_after_ms = retry_after_ms,
                                       .seed = request->seed,
                                       .output_tokens = (uint32_t)request->next};
+}
+
+void delivery_fail(struct quern *client, struct request *request, const char *error, struct bytes text,
+                   uint32_t retry_after_ms)
+{
+    set_error(request, error, text, retry_after_ms);
+    delivery_close(client, request);
+}
+
+static struct quern_quota quota_of(const struct quota *quota)
+{
+    return (struct quern_quota){quota->limit, quota->remaining, quota->reset_ms};
+}
+
+void delivery_admitted(struct quern *client, struct request *request, const struct quotas *quotas)
+{
+    if (!request->tells_admitted)
+        return;
+    request->tells_admitted = false;
+    const struct quern_admitted admitted = {
+        .seed = request->seed, .requests = quota_of(&quotas->requests), .tokens = quota_of(&quotas->tokens)};
+    struct quern_output output = {.index = request->next, .admitted = &admitted};
+    call(client, request, &output);
+}
+
+void delivery_refuse(struct quern *client, struct request *request, const struct message *message)
+{
+    set_error(request, proto_error_name(message->error.error), message->error.text,
+              message->error.retry_after_ms);
+    request->end.requests = quota_of(&message->error.quotas.requests);
+    request->end.tokens = quota_of(&message->error.quotas.tokens);
     delivery_close(client, request);
 }
 

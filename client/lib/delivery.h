@@ -8,6 +8,12 @@
 
 #include "client/lib/state.h"
 
+/* The pool has accepted it: tells that once, to a caller who asked for it. */
+void delivery_admitted(struct quern *client, struct request *request, const struct quotas *quotas);
+
+/* Ends it as an error message of the pool says. The request is freed. */
+void delivery_refuse(struct quern *client, struct request *request, const struct message *message);
+
 /* Delivers what is new of a frame that begins at or before what was delivered. */
 bool delivery_frame(struct quern *client, struct request *request, const struct frame *frame);
 

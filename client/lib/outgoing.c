@@ -13,6 +13,9 @@
 #include <string.h>
 #include <zmq.h>
 
+#define MSGPACK_FALSE 0xc2
+#define MSGPACK_TRUE  0xc3
+
 int outgoing_check_size(const struct quern *client, size_t len, struct error *err)
 {
     size_t max = client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
@@ -62,6 +65,8 @@ static void write_generate(const struct request *request, uint8_t *to)
         memcpy(to + encoded->id_at, request->id.bytes, sizeof request->id);
     for (unsigned i = 0; encoded->seed_at > 0 && i < 8; i++)
         to[encoded->seed_at + i] = (uint8_t)(request->seed >> (56 - 8 * i));
+    if (encoded->part_at > 0)
+        to[encoded->part_at] = request->part ? MSGPACK_TRUE : MSGPACK_FALSE;
 }
 
 static int send_large(struct quern *client, const struct request *request, struct error *err)

@@ -45,6 +45,11 @@ static const struct parameter parameters[] = {
     PARAMETER(deadline_ms, deadline_ms)
     PARAMETER(keep_s, keep_s)
     PARAMETER(cache_prompt, cache_prompt)
+    PARAMETER(rpm, rates.rpm)
+    PARAMETER(tpm, rates.tpm)
+    PARAMETER(rpd, rates.rpd)
+    PARAMETER(tpd, rates.tpd)
+    PARAMETER(part, part)
 };
 /* clang-format on */
 #define N_PARAMETERS (sizeof parameters / sizeof *parameters)

@@ -89,6 +89,12 @@ static void add_room_of_worker(const struct worker_status *from, size_t *room, s
     WORKER_STATUS_FIELDS(ADD_ROOM)
 }
 
+static void add_room_of_request(const struct request_status *from, size_t *room)
+{
+#define ADD_TEXT(type, name, ...) *room += ROOM_OF(from->name);
+    REQUEST_STATUS_FIELDS(ADD_TEXT)
+}
+
 /* False when out of memory: it is asked again. */
 static bool keep_status(struct quern *client, const struct message *message)
 {
@@ -96,22 +102,35 @@ static bool keep_status(struct quern *client, const struct message *message)
     const struct worker_status *from = message->status_ok.workers.items;
     for (size_t i = 0; i < n; i++)
         add_room_of_worker(&from[i], &room, &n_pointers);
-    char *memory = calloc(1, n * sizeof(struct quern_worker) + n_pointers * sizeof(char *) + room);
+    const size_t n_requests = message->status_ok.requests.n;
+    const struct request_status *asked = message->status_ok.requests.items;
+    for (size_t i = 0; i < n_requests; i++)
+        add_room_of_request(&asked[i], &room);
+    char *memory =
+        calloc(1, n * sizeof(struct quern_worker) + n_requests * sizeof(struct quern_request_status) +
+                      n_pointers * sizeof(char *) + room);
     if (!memory)
         return false;
     free(client->status_memory);
     client->status_memory = memory;
     struct quern_worker *workers = (struct quern_worker *)(void *)memory;
-    const char **pointers = (const char **)(void *)(workers + n);
+    struct quern_request_status *requests = (struct quern_request_status *)(void *)(workers + n);
+    const char **pointers = (const char **)(void *)(requests + n_requests);
     char *texts = (char *)(void *)(pointers + n_pointers);
 #define KEEP_OF_WORKER(type, name, ...) workers[i].name = KEEP_##type(from[i].name);
     for (size_t i = 0; i < n; i++) {
         WORKER_STATUS_FIELDS(KEEP_OF_WORKER)
     }
+#define KEEP_OF_REQUEST(type, name, ...) requests[i].name = KEEP_##type(asked[i].name);
+    for (size_t i = 0; i < n_requests; i++) {
+        REQUEST_STATUS_FIELDS(KEEP_OF_REQUEST)
+    }
 #define KEEP_OF_POOL(type, name, ...) client->status.name = KEEP_##type(message->status_ok.name);
     POOL_STATUS_FIELDS(KEEP_OF_POOL)
     client->status.workers = workers;
     client->status.n_workers = n;
+    client->status.requests = requests;
+    client->status.n_requests = n_requests;
     return true;
 }
 

@@ -61,6 +61,9 @@ int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, 
     encoded->refs++;
     request->encoded = encoded;
     request->embeds = encoded->embeds;
+    request->part = encoded->part || encoded->used;
+    request->tells_admitted = encoded->tells_admitted;
+    encoded->used = true;
     request->seed = seed ? *seed : encoded->has_seed ? encoded->seed : state_random_u64();
     r = state_request_waits(client, request);
     if (r == 0)
@@ -257,6 +260,7 @@ void request_accepted(struct quern *client, const struct message *message)
         request->epoch = message->accepted.epoch;
     request->heard_ns = client->now;
     press_cancel(client, request);
+    delivery_admitted(client, request, &message->accepted.quotas);
 }
 
 void request_attached(struct quern *client, const struct message *message)
@@ -371,6 +375,5 @@ void request_refused(struct quern *client, const struct message *message)
     if (unknown && !request->attached && request->state != REQUEST_SENT)
         request_forgotten(client, request);
     else
-        delivery_fail(client, request, proto_error_name(error), message->error.text,
-                      message->error.retry_after_ms);
+        delivery_refuse(client, request, message);
 }

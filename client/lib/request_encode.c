@@ -104,6 +104,7 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
     to->cache_salt = optional_text(from->cache_salt);
     to->tenant = optional_text(from->tenant);
+    to->request_id = optional_text(from->request_id);
     /* A pool that does not know them would make something else. The protocol lets only one of them be there.
      */
     static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
@@ -147,16 +148,19 @@ static int check_limits(const struct limits *limits, const struct generation *ge
     return 0;
 }
 
-/* Finds where ids and seeds go. The encoded seed has the longest form, so any other fits in its place. */
+/* Finds where ids and seeds go, and whether it is a part. The encoded seed has the longest form, so any other
+ * fits in its place. */
 static int find_places(struct quern_encoded *encoded, struct error *err)
 {
     const struct bytes all = {encoded->bytes.data, encoded->bytes.len};
-    struct bytes id, seed;
+    struct bytes id, seed, part;
     if (!message_find(all, "id", &id) || id.len != 2 + sizeof(struct id128) ||
         !message_find(all, "seed", &seed) || seed.len != 1 + sizeof(uint64_t))
         return error_set(err, -EINVAL, "generate: the id or the seed is missing");
     encoded->id_at = (size_t)((const uint8_t *)id.data - encoded->bytes.data) + 2;
     encoded->seed_at = (size_t)((const uint8_t *)seed.data - encoded->bytes.data) + 1;
+    if (message_find(all, "part", &part))
+        encoded->part_at = (size_t)((const uint8_t *)part.data - encoded->bytes.data);
     return 0;
 }
 
@@ -177,6 +181,7 @@ static int encode(const struct limits *limits, const struct quern_request *from,
     struct converted converted = {0};
     int r = convert(from, &message.generate.generation, &converted, err);
     message.generate.generation.sampling.seed = UINT64_MAX;
+    message.generate.generation.part = rates_any(&message.generate.generation.rates);
     if (r == 0)
         r = message_encode_or_say(&message, &encoded->bytes, err);
     if (r == 0)
@@ -195,8 +200,12 @@ int request_encode(const struct limits *limits, const struct quern_request *from
     struct quern_encoded *encoded = calloc(1, sizeof *encoded);
     if (!encoded)
         return error_set(err, -ENOMEM, "out of memory");
-    *encoded = (struct quern_encoded){
-        .refs = 1, .embeds = from->embed, .has_seed = from->has_seed, .seed = from->seed};
+    *encoded = (struct quern_encoded){.refs = 1,
+                                      .embeds = from->embed,
+                                      .part = from->part,
+                                      .has_seed = from->has_seed,
+                                      .tells_admitted = from->tell_admitted,
+                                      .seed = from->seed};
     int r = encode(limits, from, encoded, err);
     if (r < 0) {
         quern_encoded_free(encoded);

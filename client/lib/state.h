@@ -68,7 +68,10 @@ struct quern_encoded {
     unsigned pending; /* requests that use it and are not accepted yet */
     struct buffer bytes;
     size_t id_at, seed_at; /* offsets of the id's 16 bytes and the seed's 8; 0: none */
-    bool embeds, has_seed;
+    size_t part_at;        /* of the byte that says whether it is a part; 0: it has no limits */
+    bool part;             /* so is the first that uses it; the others always are */
+    bool used;
+    bool embeds, has_seed, tells_admitted;
     uint64_t seed; /* for requests that bring none */
     char tenant[PROTO_MAX_NAME_BYTES + 1];
 };
@@ -97,6 +100,8 @@ struct request {
     size_t under_way;              /* bytes of it that are counted in client->under_way */
     struct request *unsent_prev, *unsent_next;
     bool embeds;          /* it asked for an embedding */
+    bool part;            /* its encoding was used before */
+    bool tells_admitted;  /* and its caller has not heard of that yet */
     struct id128 session; /* attached: the session that owned it */
     bool attached;
 

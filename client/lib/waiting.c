@@ -87,6 +87,26 @@ int quern_status(struct quern *client, int timeout_ms, const struct quern_status
     return r;
 }
 
+int quern_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
+                   const struct quern_status **ret_status, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_STATUS};
+    struct error err = {0};
+    struct asked asked = {0};
+    message.status.requests = most;
+    message.status.request_id = bytes_of_string(request_id ? request_id : "");
+    int r = loop_refuse_inside(client, ret_err);
+    if (r < 0)
+        return r;
+    r = question_ask(client, &message, timeout_ms, on_answer, &asked, &err);
+    if (r < 0)
+        return state_say(ret_err, r, &err);
+    r = await(client, &asked, ret_err);
+    if (r == 0)
+        *ret_status = asked.answer.status;
+    return r;
+}
+
 int quern_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                    const int32_t **ret_ids, size_t *ret_n, struct quern_error *err)
 {

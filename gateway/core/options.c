@@ -45,7 +45,9 @@ static const struct argp_option known[] = {
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or the file that holds it (CURVE)", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
-    {"keys", KEY_KEYS, "FILE", 0, "Require API keys: lines of NAME KEY [requests=N] [tokens=N] [group=NAME]",
+    {"keys", KEY_KEYS, "FILE", 0,
+     "Require API keys: lines of NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] [tpd=N] "
+     "[group=NAME]",
      0},
     {"share-prefixes", KEY_SHARE_PREFIXES, NULL, 0,
      "Let keys find each other's prompts in the prefix cache (default: each only its own)", 0},

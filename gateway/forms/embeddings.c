@@ -235,6 +235,10 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         request.model = e->in.parameters.request.model;
         request.embed = true;
         request.tenant = key_tenant(e->key);
+        key_set_rates(e->key, &request);
+        request.part = e->sent > 0; /* all inputs are one request */
+        request.request_id = e->exchange->request_id;
+        request.tell_admitted = e->sent == 0;
         request.text = input->text.data;
         request.text_len = input->text.len;
         request.ids = input->ids;
@@ -258,6 +262,8 @@ static void on_output(void *arg, const struct quern_output *output)
     struct embeddings *e = item->owner;
     struct refusal refusal;
     struct quern_error err = {.text = ""};
+    if (output->admitted && e->exchange)
+        e->exchange->quotas = (struct key_quotas){output->admitted->requests, output->admitted->tokens};
     if (!output->end)
         return;
     item->running = false;
@@ -267,6 +273,8 @@ static void on_output(void *arg, const struct quern_output *output)
     e->prefill_ms = output->end->prefill_ms > e->prefill_ms ? output->end->prefill_ms : e->prefill_ms;
     if (e->exchange && !output->embedding) {
         refusal_of_end(output->end, &refusal);
+        if (item == e->items)
+            e->exchange->quotas = (struct key_quotas){output->end->requests, output->end->tokens};
         embeddings_name_input(&e->in, (size_t)(item - e->items), &refusal);
         fail(e, &refusal);
     } else if (e->exchange && keep(e, (size_t)(item - e->items), output, &refusal) != 0) {

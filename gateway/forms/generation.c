@@ -249,11 +249,22 @@ static void send_more(struct generation *generation)
     fail(generation, &refusal);
 }
 
+/* The pool has accepted one of its requests. Only the first one's limits were counted before it. */
+static void take_admitted(struct generation *generation, const struct quern_admitted *admitted)
+{
+    if (generation->exchange)
+        generation->exchange->quotas = (struct key_quotas){admitted->requests, admitted->tokens};
+}
+
 static void on_output(void *arg, const struct quern_output *output)
 {
     struct choice *choice = arg;
     struct generation *generation = choice->generation;
     const size_t before = logprobs_bytes(&choice->logprobs);
+    if (output->admitted) {
+        take_admitted(generation, output->admitted);
+        return;
+    }
     if (generation->first_ns == 0 && output->n_ids > 0) {
         generation->first_ns = clock_ns();
         histogram_add(&generation->gateway->counters.first_token, seconds_since(generation->begun_ns));
@@ -269,6 +280,7 @@ static void on_output(void *arg, const struct quern_output *output)
         struct refusal refusal;
         if (output->end && output->end->reason > QUERN_LENGTH) {
             refusal_of_end(output->end, &refusal);
+            generation->exchange->quotas = (struct key_quotas){output->end->requests, output->end->tokens};
             fail(generation, &refusal);
         } else if (logprobs_add(&choice->logprobs, output) < 0) {
             fail_for_memory(generation);
@@ -330,6 +342,9 @@ static int begin(struct generation *generation, const struct parameters *paramet
     request.tenant = key_tenant(generation->key);
     request.cache_salt =
         key_salt(generation->key, generation->gateway->options.share_prefixes, request.cache_salt, salt);
+    key_set_rates(generation->key, &request);
+    request.request_id = generation->exchange->request_id;
+    request.tell_admitted = true;
     generation->has_seed = request.has_seed;
     generation->seed = request.seed;
     for (uint32_t i = 0; i < generation->n; i++) {

@@ -128,7 +128,8 @@ const char *exchange_request_header(const struct exchange *exchange, const char 
 /* Ends it before its answer has been taken. */
 static void cut(struct exchange *exchange, const char *what)
 {
-    log_warn("%s: %s %s cut off: %s, %s not sent", exchange->peer, exchange->method, exchange->path, what,
+    log_warn("%s: %s %s (%s) cut off: %s, %s not sent", exchange->peer, exchange->method, exchange->path,
+             exchange->request_id, what,
              amount_of_bytes(exchange->out.len - exchange->taken + exchange->held).text);
     exchange->limits->cut++;
     exchange_lost(exchange);

@@ -24,6 +24,8 @@
 
 #include "common/bytes.h"
 #include "gateway/json/refusal.h"
+#include "gateway/http/quotas.h"
+#include "gateway/http/request_id.h"
 #include "gateway/http/request_log.h"
 #include "gateway/http/traceparent.h"
 #include "gateway/http/unread.h"
@@ -69,6 +71,8 @@ struct exchange {
     exchange_handler *handler;
     uint64_t begun_ns;
     char traceparent[TRACEPARENT_BYTES]; /* the client's; "": none */
+    char request_id[REQUEST_ID_BYTES];   /* the client's, or made here */
+    struct key_quotas quotas;            /* of its key, as the pool told them last */
     struct request_record record;        /* what was done for it */
     struct key *key;                     /* its API key; NULL: there are no keys, or it needs none */
     struct key *held_key;                /* of which it holds a place, for `held_tokens`; NULL: of none */

@@ -35,17 +35,33 @@ static int take_group(struct key *key, const char *name, struct error *err)
     return 0;
 }
 
+static int take_number(uint64_t *number, const char *name, const char *value, uint64_t most,
+                       struct error *err)
+{
+    if (*number > 0)
+        return error_set(err, -EINVAL, "%s is given twice", name);
+    int r = number_read(value, 1, most, number, err);
+    return r < 0 ? error_prefix(err, r, "%s", name) : 0;
+}
+
 static int take_word(struct key *key, const char *word, struct error *err)
 {
+    const struct {
+        const char *name;
+        uint64_t *number, most;
+    } numbers[] = {{"requests", &key->most_requests, INT64_MAX}, {"tokens", &key->most_tokens, INT64_MAX},
+                   {"rpm", &key->rpm, KEYS_MOST_RATE},           {"tpm", &key->tpm, KEYS_MOST_RATE},
+                   {"rpd", &key->rpd, KEYS_MOST_RATE},           {"tpd", &key->tpd, KEYS_MOST_RATE}};
     const char *value = strchr(word, '=');
-    size_t len = value ? (size_t)(value - word) : 0;
-    if (value && len == 8 && memcmp(word, "requests", len) == 0)
-        return number_read(value + 1, 1, INT64_MAX, &key->most_requests, err);
-    if (value && len == 6 && memcmp(word, "tokens", len) == 0)
-        return number_read(value + 1, 1, INT64_MAX, &key->most_tokens, err);
+    const size_t len = value ? (size_t)(value - word) : 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && value; i++)
+        if (strlen(numbers[i].name) == len && memcmp(word, numbers[i].name, len) == 0)
+            return take_number(numbers[i].number, numbers[i].name, value + 1, numbers[i].most, err);
     if (value && len == 5 && memcmp(word, "group", len) == 0)
         return take_group(key, value + 1, err);
-    return error_set(err, -EINVAL, "\"%.40s\" is neither requests=N nor tokens=N nor group=NAME", word);
+    return error_set(err, -EINVAL,
+                     "\"%.40s\" is none of requests=N, tokens=N, rpm=N, tpm=N, rpd=N, tpd=N and group=NAME",
+                     word);
 }
 
 /* The line is zero-terminated and may be changed. What is refused leaves a part of the key behind. */
@@ -55,7 +71,9 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
     char *rest, *name = strtok_r(line, blank, &rest), *secret = strtok_r(NULL, blank, &rest), *word;
     int r = 0;
     if (!secret)
-        return error_set(err, -EINVAL, "expected NAME KEY [requests=N] [tokens=N] [group=NAME]");
+        return error_set(err, -EINVAL,
+                         "expected NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] "
+                         "[tpd=N] [group=NAME]");
     *ret_key = (struct key){.secret_len = strlen(secret)};
     if (strlen(name) >= sizeof ret_key->name)
         return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);
@@ -85,8 +103,18 @@ static int make_list(struct bytes text, struct keys *keys, struct error *err)
     return keys->list ? 0 : error_set(err, -ENOMEM, "out of memory");
 }
 
+/* The pool counts them by the name. */
+static bool has_other_rates(const struct key *a, const struct key *b)
+{
+    return a->rpm != b->rpm || a->tpm != b->tpm || a->rpd != b->rpd || a->tpd != b->tpd;
+}
+
 static int add(struct keys *keys, const struct key *key, struct error *err)
 {
+    for (size_t i = 0; i < keys->n; i++)
+        if (strcmp(keys->list[i].name, key->name) == 0 && has_other_rates(&keys->list[i], key))
+            return error_set(err, -EINVAL, "rpm, tpm, rpd and tpd of %s differ from those of its other key",
+                             key->name);
     if (keys_find(keys, (struct bytes){key->secret, key->secret_len}))
         return error_set(err, -EINVAL, "the key of %s is a duplicate", key->name);
     if (keys->n >= KEYS_MOST)
@@ -187,6 +215,16 @@ struct key *keys_find(const struct keys *keys, struct bytes secret)
     }
     explicit_bzero(padded, sizeof padded);
     return found;
+}
+
+void key_set_rates(const struct key *key, struct quern_request *request)
+{
+    if (!key)
+        return;
+    request->rpm = key->rpm;
+    request->tpm = key->tpm;
+    request->rpd = key->rpd;
+    request->tpd = key->tpd;
 }
 
 const char *key_salt(const struct key *key, bool shared, const char *salt,

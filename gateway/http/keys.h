@@ -6,15 +6,18 @@
  *
  * A file has a line for each key:
  *
- *     NAME KEY [requests=N] [tokens=N] [group=NAME]
+ *     NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] [tpd=N] [group=NAME]
  *
  * NAME is for the log. The pool divides its turns and shares between names (the `tenant` of a request): keys
  * with the same name are one, also at several gateways. `requests` bounds how many of its requests are
  * answered at a time, until clients have taken the answers, `tokens` how many tokens they may ask for
- * together (max_tokens times n); without them there is no bound. What requests of a name have sent is found
- * in the prefix cache for those of the same name only, or for all of the same group. Empty lines and those
- * that begin with # are passed over. */
+ * together (max_tokens times n); without them there is no bound. `rpm` and `rpd` bound the requests of the
+ * name in a minute and a day, `tpm` and `tpd` the tokens of their prompts and answers: the pool counts them,
+ * over all gateways, so keys of one name have the same ones. What requests of a name have sent is found in
+ * the prefix cache for those of the same name only, or for all of the same group. Empty lines and those that
+ * begin with # are passed over. */
 
+#include <quern.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,8 +27,9 @@
 #include "gateway/json/refusal.h"
 
 #define KEYS_MOST       4096
-#define KEY_BYTES_MOST  256 /* of one key */
-#define KEY_BYTES_LEAST 16  /* a shorter one is guessed */
+#define KEYS_MOST_RATE  1000000000000000ull /* what the protocol takes */
+#define KEY_BYTES_MOST  256                 /* of one key */
+#define KEY_BYTES_LEAST 16                  /* a shorter one is guessed */
 
 #define KEYS_SALT_MOST   64 /* bytes of a salt that a request brings */
 #define KEYS_SPACE_BYTES 33
@@ -46,6 +50,7 @@ struct key {
     char secret[KEY_BYTES_MOST + 1];
     size_t secret_len;
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
+    uint64_t rpm, tpm, rpd, tpd;         /* of the name; 0: no bound */
     uint64_t requests, tokens;           /* now */
     struct budget bodies;                /* of its requests: a part of all bodies, see keys_share */
     struct asked asked;                  /* questions for a tokenizer, now */
@@ -79,6 +84,9 @@ static inline const char *key_tenant(const struct key *key)
 {
     return key ? key->tenant : NULL;
 }
+
+/* Sets the limits of a key's requests, which the pool counts by their tenant. NULL has none. */
+void key_set_rates(const struct key *key, struct quern_request *request);
 
 /* The salt of a request of a key (NULL: there are no keys) that brings a salt itself (NULL: none), of at most
  * KEYS_SALT_MOST bytes. Different keys and salts make different ones, but those of a group. `shared`: all

@@ -123,6 +123,7 @@ static void write_line(struct json_out *out, const struct request_line *line)
     name(out, ",\"path\":", line->path);
     name(out, ",\"peer\":", line->peer);
     name(out, ",\"key\":", line->key);
+    name(out, ",\"request_id\":", line->request_id);
     name(out, ",\"traceparent\":", line->traceparent);
     number(out, ",\"status\":", line->status);
     json_out_text(out, ",\"client_gone\":");

@@ -45,7 +45,8 @@ void request_record_error(struct request_record *record, const char *code, const
 /* What is known of the request itself. */
 struct request_line {
     const char *method, *path, *peer;
-    const char *key;         /* the name of whose key it had; NULL: none */
+    const char *key; /* the name of whose key it had; NULL: none */
+    const char *request_id;
     const char *traceparent; /* "": none */
     unsigned status;         /* 0: the client was gone before there was one */
     bool gone;               /* it went before the end */

@@ -250,10 +250,22 @@ static int allow_whole(scmp_filter_ctx filter, const int *list, size_t n)
     return r;
 }
 
+/* The CPU backend asks for the tiles of AMX when it chooses its kernels: arch_prctl(2), which x86 alone has.
+ */
+static int allow_tiles(scmp_filter_ctx filter)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(arch_prctl), 2,
+                            SCMP_A0(SCMP_CMP_EQ, ARCH_REQ_XCOMP_PERM),
+                            SCMP_A1(SCMP_CMP_EQ, XFEATURE_XTILEDATA));
+}
+
 static int allow_loading(scmp_filter_ctx filter)
 {
     int r = allow_whole(filter, loading_calls, sizeof loading_calls / sizeof *loading_calls);
-    return r == 0 ? allow_call(filter, SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NO_NEW_PRIVS) : r;
+    if (r == 0)
+        r = allow_call(filter, SCMP_SYS(prctl), 0, ALL_BITS, PR_SET_NO_NEW_PRIVS);
+    return r == 0 ? allow_tiles(filter) : r;
 }
 
 static int load_filter(scmp_filter_ctx filter, enum sandbox_stage stage)

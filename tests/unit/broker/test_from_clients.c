@@ -407,9 +407,97 @@ START_TEST(pages_get_smaller_as_less_is_left)
 }
 END_TEST
 
+/* ---- limits of a tenant, and lists of requests ---- */
+
+static void with_limits(struct generation *generation)
+{
+    generation->tenant = BYTES_LITERAL("ada");
+    generation->rates.rpm = 2;
+    generation->request_id = BYTES_LITERAL("r-1");
+}
+
+static struct message status_with(uint32_t requests, const char *request_id)
+{
+    struct message status = {.kind = MESSAGE_STATUS};
+    status.status.ref = 7;
+    status.status.requests = requests;
+    status.status.request_id = bytes_of_string(request_id);
+    return status;
+}
+
+START_TEST(limits_need_a_client_whom_somebody_answers_for)
+{
+    sessions[0]->near = false;
+    struct message no = client_generates(0, 1, with_limits);
+    ck_assert_int_eq(no.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(no.error.error, PROTO_BAD_REQUEST);
+    ck_assert_text(no.error.text, "rpm, tpm, rpd and tpd need a client in the run directory, or with a key");
+}
+END_TEST
+
+START_TEST(limits_are_told_when_a_request_is_accepted_and_when_it_is_not)
+{
+    sessions[0]->near = sessions[1]->near = true;
+    struct message ok = client_generates(0, 1, with_limits);
+    ck_assert_int_eq(ok.kind, MESSAGE_ACCEPTED);
+    ck_assert_uint_eq(ok.accepted.quotas.requests.limit, 2);
+    ck_assert_uint_eq(ok.accepted.quotas.requests.remaining, 1);
+    ok = client_generates(0, 1, with_limits); /* the same one */
+    ck_assert(ok.accepted.again);
+    ck_assert_uint_eq(ok.accepted.quotas.requests.remaining, 1);
+    ck_assert_int_eq(client_generates(1, 2, with_limits).kind, MESSAGE_ACCEPTED); /* another session's */
+    struct message no = client_generates(0, 3, with_limits);
+    ck_assert_int_eq(no.error.error, PROTO_OVERLOADED);
+    ck_assert_uint_eq(no.error.quotas.requests.limit, 2);
+    ck_assert_uint_eq(no.error.quotas.requests.remaining, 0);
+    ck_assert_uint_ge(no.error.retry_after_ms, 29000);
+    inside_pass(31 * CLOCK_NS_PER_S);
+    client_opens(0);
+    sessions[0]->near = true;
+    ck_assert_int_eq(client_generates(0, 3, with_limits).kind, MESSAGE_ACCEPTED);
+}
+END_TEST
+
+START_TEST(requests_are_listed_to_those_whom_they_concern)
+{
+    sessions[0]->near = sessions[1]->near = true;
+    inside_admit(0, 1, with_limits);
+    lifecycle_dispatch(broker);
+    inside_admit(0, 2, NULL);
+    struct message status = status_with(10, "");
+    client_says(1, &status);
+    struct message ok = client_hears(1);
+    ck_assert_int_eq(ok.kind, MESSAGE_STATUS_OK);
+    ck_assert_uint_eq(ok.status_ok.requests.n, 2);
+    const struct request_status *first = &ok.status_ok.requests.items[0];
+    ck_assert_text(first->request_id, "r-1");
+    ck_assert_text(first->state, "running");
+    ck_assert_uint_eq(first->id.len, 32);
+    ck_assert_text(ok.status_ok.requests.items[1].state, "queued");
+    status = status_with(1, "");
+    client_says(1, &status);
+    ck_assert_uint_eq(client_hears(1).status_ok.requests.n, 1);
+    status = status_with(10, "r-2");
+    client_says(1, &status);
+    ck_assert_uint_eq(client_hears(1).status_ok.requests.n, 0);
+    status = status_with(0, "");
+    client_says(1, &status);
+    ck_assert_uint_eq(client_hears(1).status_ok.requests.n, 0);
+    sessions[0]->near = sessions[1]->near = false;
+    status = status_with(10, "");
+    client_says(1, &status);
+    ck_assert_uint_eq(client_hears(1).status_ok.requests.n, 0);
+    client_says(0, &status);
+    ck_assert_uint_eq(client_hears(0).status_ok.requests.n, 2);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, inside_set_up, inside_tear_down);
+    tcase_add_test(tests, limits_need_a_client_whom_somebody_answers_for);
+    tcase_add_test(tests, limits_are_told_when_a_request_is_accepted_and_when_it_is_not);
+    tcase_add_test(tests, requests_are_listed_to_those_whom_they_concern);
     tcase_add_test(tests, hello_is_answered_with_what_the_pool_is);
     tcase_add_test(tests, who_says_that_he_tells_what_he_has_taken_is_believed);
     tcase_add_test(tests, versions_have_to_meet);

@@ -18,7 +18,7 @@ from ._base import BaseClient, BaseStream, Gathered, Name, embedding_of, status_
 from ._documents import documented
 from ._driver import Driver
 from ._errors import Error
-from ._types import Embedding, Message, Piece, Prompt, Result, Status
+from ._types import Embedding, Message, Piece, Prompt, RequestStatus, Result, Status
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -196,6 +196,13 @@ class AsyncClient(BaseClient):
     async def status(self, timeout: float = 5.0) -> Status:
         """How the pool is. Raises `NoAnswer` after so many seconds."""
         return status_of(await self._ask("status", {}, timeout))
+
+    async def requests(
+        self, request_id: str = "", *, most: int = 1024, timeout: float = 5.0
+    ) -> tuple[RequestStatus, ...]:
+        """The requests that have not ended, the oldest first: in the run directory those of everybody, else this
+        client's own. `request_id`: only those that their clients call that. Raises `NoAnswer` after so many seconds."""
+        return status_of(await self._ask("status", {"requests": most, "request_id": request_id}, timeout)).requests
 
     async def tokenize(
         self, text: str, *, model: str = "", special: bool = False, bare: bool = False, timeout: float = 30.0

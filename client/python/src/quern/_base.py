@@ -12,21 +12,26 @@ from typing import Any
 from . import _certificate, _place, _request
 from ._driver import Driver
 from ._errors import BadRequest, Error, error_of
-from ._types import Embedding, End, Logprob, Model, Piece, Prompt, Result, Status, Worker
+from ._types import Embedding, End, Logprob, Model, Piece, Prompt, RequestStatus, Result, Status, Worker
 
 Name = str | os.PathLike[str]
 
 
 def status_of(fields: Mapping[str, Any]) -> Status:
     """The answer to a status."""
-    known = {key: value for key, value in fields.items() if key not in ("ref", "workers")}
+    known = {key: value for key, value in fields.items() if key not in ("ref", "workers", "requests")}
     for_people = _request.printable
     workers = []
     for each in fields["workers"]:
         texts = {key: for_people(value) for key, value in each.items() if isinstance(value, str)}
         aliases = tuple(map(for_people, each["aliases"]))
         workers.append(Worker(**{**each, **texts, "aliases": aliases}))
-    return Status(**{**known, "version": for_people(known["version"])}, workers=tuple(workers))
+    requests = [
+        RequestStatus(**{key: for_people(value) if isinstance(value, str) else value for key, value in each.items()})
+        for each in fields["requests"] or ()
+    ]
+    version = for_people(known["version"])
+    return Status(**{**known, "version": version}, workers=tuple(workers), requests=tuple(requests))
 
 
 def embedding_of(pieces: Sequence[Piece]) -> Embedding:

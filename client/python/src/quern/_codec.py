@@ -48,9 +48,17 @@ def _check_whole(table: Table, fields: Fields) -> None:
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
             raise Malformed("tools: expected with messages only")
     if "prompt" in fields:
+        _check_tenant(fields)
         _check_prompt(fields)
     if fields.get("embed"):
         _check_embedding(fields)
+
+
+def _check_tenant(fields: Fields) -> None:
+    if any(not "!" <= each <= "~" for each in fields.get("request_id") or ""):
+        raise Malformed("request_id: expected printable ASCII without blanks")
+    if any(fields.get(name) for name in ("rpm", "tpm", "rpd", "tpd")) and not fields.get("tenant"):
+        raise Malformed("rpm, tpm, rpd and tpd: expected with tenant only")
 
 
 def _check_prompt(fields: Fields) -> None:

@@ -71,7 +71,13 @@ KINDS: dict[str, Table] = {
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"),
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
+        Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
+        Field("rpm", INT, high=1000000000000000, help="most requests of the tenant in a minute; 0 = no limit"),
+        Field("tpm", INT, high=1000000000000000, help="most tokens of the tenant, of prompts and answers, in a minute"),
+        Field("rpd", INT, high=1000000000000000, help="most requests of the tenant in a day"),
+        Field("tpd", INT, high=1000000000000000, help="most tokens of the tenant in a day"),
+        Field("part", BOOL, help="belongs to a request that was counted: these limits count its tokens only"),
         max_bytes=6881280,
     ),
     "cancel": table(
@@ -93,6 +99,8 @@ KINDS: dict[str, Table] = {
     ),
     "status": table(
         Field("ref", INT, high=18446744073709551615),
+        Field("requests", INT, high=1024),
+        Field("request_id", NAME, high=128),
         max_bytes=6881280,
     ),
     "tokenize": table(
@@ -138,6 +146,12 @@ KINDS: dict[str, Table] = {
         Field("epoch", EPOCH, required=True, always=True),
         Field("seed", INT, required=True, always=True, high=18446744073709551615),
         Field("again", BOOL),
+        Field("limit_requests", INT, high=18446744073709551615),
+        Field("remaining_requests", INT, high=18446744073709551615),
+        Field("reset_requests_ms", INT, high=18446744073709551615),
+        Field("limit_tokens", INT, high=18446744073709551615),
+        Field("remaining_tokens", INT, high=18446744073709551615),
+        Field("reset_tokens_ms", INT, high=18446744073709551615),
         max_bytes=6881280,
     ),
     "error": table(
@@ -147,6 +161,12 @@ KINDS: dict[str, Table] = {
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
         Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
+        Field("limit_requests", INT, high=18446744073709551615),
+        Field("remaining_requests", INT, high=18446744073709551615),
+        Field("reset_requests_ms", INT, high=18446744073709551615),
+        Field("limit_tokens", INT, high=18446744073709551615),
+        Field("remaining_tokens", INT, high=18446744073709551615),
+        Field("reset_tokens_ms", INT, high=18446744073709551615),
         max_bytes=6881280,
     ),
     "cancel_ok": table(
@@ -186,6 +206,7 @@ KINDS: dict[str, Table] = {
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),
         Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("requests", MAPS, high=1024, table=table(Field("id", NAME, required=True, always=True, high=128), Field("request_id", NAME, high=128), Field("state", NAME, required=True, always=True, high=128), Field("worker", NAME, high=128), Field("model", NAME, high=128), Field("age_ms", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("moves", INT, high=4294967295))),
         max_bytes=6881280,
     ),
     "tokenize_ok": table(
@@ -320,6 +341,7 @@ KINDS: dict[str, Table] = {
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"),
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
+        Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         max_bytes=6881280,
     ),
@@ -401,5 +423,17 @@ class Parameters(TypedDict, total=False):
     """false: neither look up nor keep the prompt in the prefix cache"""
     tenant: str
     """on whose behalf the client asks: turns and shares are divided among tenants"""
+    request_id: str
+    """a name for the request in logs and status: printable ASCII without blanks"""
     require: str | Sequence[str]
     """features that the request needs"""
+    rpm: int
+    """most requests of the tenant in a minute; 0 = no limit"""
+    tpm: int
+    """most tokens of the tenant, of prompts and answers, in a minute"""
+    rpd: int
+    """most requests of the tenant in a day"""
+    tpd: int
+    """most tokens of the tenant in a day"""
+    part: bool
+    """belongs to a request that was counted: these limits count its tokens only"""

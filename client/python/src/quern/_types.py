@@ -155,6 +155,28 @@ class Worker:
 
 
 @dataclass(frozen=True)
+class RequestStatus:
+    """A request that has not ended."""
+
+    id: str
+    """Hexadecimal."""
+    request_id: str
+    """As its client calls it."""
+    state: str
+    """`queued`, `running` or `cancelling`."""
+    worker: str
+    """That has it; empty: none."""
+    model: str
+    """That it asks for; empty: any."""
+    age_ms: int
+    """Since it came."""
+    tokens: int
+    """Made so far."""
+    moves: int
+    """To another worker."""
+
+
+@dataclass(frozen=True)
 class Status:
     """How the pool is. Totals are since the broker's start."""
 
@@ -175,3 +197,5 @@ class Status:
     gateway_pid: int
     """Of the gateway that the pool started; 0: it serves no HTTP, or none is there now."""
     workers: tuple[Worker, ...]
+    requests: tuple[RequestStatus, ...] = ()
+    """Of `requests`; else empty."""

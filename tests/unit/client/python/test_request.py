@@ -37,6 +37,7 @@ def test_every_parameter_arrives_as_it_was_given():
              "grammar": "a+", "grammar_kind": "regex",
              "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "logprobs": 2, "pieces": True, "priority": -3,
              "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "tenant": "ann",
+             "request_id": "r-1", "rpm": 1, "tpm": 2, "rpd": 3, "tpd": 4, "part": True,
              "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
     fields = encoded([{"role": "user", "content": "Hi"}], **{name: value for name, value in given.items()
@@ -123,6 +124,7 @@ def test_all_that_the_pool_tells_of_itself_can_be_read():
 
     status = _tables.KINDS["status_ok"]
     assert [each.name for each in dataclasses.fields(quern.Worker)] == keys(status.by_key["workers"].table)
+    assert [each.name for each in dataclasses.fields(quern.RequestStatus)] == keys(status.by_key["requests"].table)
     assert [each.name for each in dataclasses.fields(quern.Status)] == keys(status)[1:]
     assert [each.name for each in dataclasses.fields(quern.Model)] == keys(
         _tables.KINDS["hello_ok"].by_key["models"].table)

@@ -58,7 +58,14 @@ START_TEST(a_line_that_makes_no_sense_is_named)
         {"ada " ONE " tokens=many\n", "file:1: "},
         {"ada " ONE " group=\n", "file:1: the name of the group is empty"},
         {"ada " ONE " group=a group=b\n", "file:1: ada is in one group only"},
-        {"ada " ONE " money=1\n", "file:1: \"money=1\" is neither"},
+        {"ada " ONE " money=1\n", "file:1: \"money=1\" is none of"},
+        {"ada " ONE " rpm=0\n", "file:1: rpm: 0 is"},
+        {"ada " ONE " tpm=-5\n", "file:1: tpm: "},
+        {"ada " ONE " rpd=18446744073709551616\n", "file:1: rpd: "},
+        {"ada " ONE " tpd=1000000000000001\n", "file:1: tpd: 1000000000000001 is"},
+        {"ada " ONE " rpm=1 rpm=1\n", "file:1: rpm is given twice"},
+        {"ada " ONE " rpm=1\nada " TWO " rpm=2\n", "file:2: rpm, tpm, rpd and tpd of ada differ"},
+        {"ada " ONE " rpm=1\nada " TWO "\n", "file:2: rpm, tpm, rpd and tpd of ada differ"},
         {"a-name-that-has-more-bytes-than-sixty-three-which-is-what-a-log-can-bear " ONE, "file:1: the name"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -67,6 +74,21 @@ START_TEST(a_line_that_makes_no_sense_is_named)
         ck_assert_uint_eq(keys.n, 0);
     }
     ck_assert_int_eq(keys_parse((struct bytes){"ada\0 " ONE, 21}, "file", &keys, &err), -EINVAL);
+}
+END_TEST
+
+START_TEST(limits_of_a_minute_and_a_day_go_to_the_pool)
+{
+    struct quern_request request = {0};
+    ck_assert_int_eq(parse("ada " ONE " rpm=1 tpm=2 rpd=3 tpd=1000000000000000\nbob " TWO), 0);
+    key_set_rates(&keys.list[0], &request);
+    ck_assert_uint_eq(request.rpm, 1);
+    ck_assert_uint_eq(request.tpm, 2);
+    ck_assert_uint_eq(request.rpd, 3);
+    ck_assert_uint_eq(request.tpd, 1000000000000000);
+    key_set_rates(&keys.list[1], &request);
+    ck_assert_uint_eq(request.rpm, 0);
+    key_set_rates(NULL, &request);
 }
 END_TEST
 
@@ -228,6 +250,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, a_key_is_found_and_nothing_else);
     tcase_add_test(tests, a_line_that_makes_no_sense_is_named);
+    tcase_add_test(tests, limits_of_a_minute_and_a_day_go_to_the_pool);
     tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
     tcase_add_test(tests, names_have_salts_of_their_own_and_groups_have_one);
     tcase_add_test(tests, keys_of_one_name_are_one_tenant_at_every_gateway);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_HTTP_QUOTAS_H
+#define GATEWAY_HTTP_QUOTAS_H
+
+/* What is left of a key's requests and tokens, as headers: OpenAI's `x-ratelimit-limit-requests`,
+ * `-remaining-requests`, `-reset-requests` ("1m30s", "250ms") and the same of tokens, and for clients of
+ * Anthropic `anthropic-ratelimit-requests-limit`, `-remaining`, `-reset` (a time of RFC 3339). */
+
+#include <microhttpd.h>
+#include <quern.h>
+
+struct key_quotas {
+    struct quern_quota requests, tokens; /* limit 0: there is none, and no header */
+};
+
+void quotas_add_openai(const struct key_quotas *quotas, struct MHD_Response *response);
+void quotas_add_anthropic(const struct key_quotas *quotas, struct MHD_Response *response);
+
+/* "0s", "250ms", "1.5s", "6m0s", "23h59m59s". */
+const char *quotas_duration(uint64_t ms, char text[32]);
+
+#endif

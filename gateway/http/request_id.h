@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_HTTP_REQUEST_ID_H
+#define GATEWAY_HTTP_REQUEST_ID_H
+
+/* The header `x-request-id`: by what a request is found in the answer's headers, in the request log, in the
+ * pool's log and in `quern status --requests`. The client's own is kept if it is 1 to 128 bytes of printable
+ * ASCII without blanks; for any other, and for none, one is made: "req_" and 32 hexadecimal digits. */
+
+#define REQUEST_ID_BYTES 129 /* zero-terminated */
+
+/* `said` may be NULL. */
+void request_id_take(const char *said, char ret_id[REQUEST_ID_BYTES]);
+
+#endif

@@ -136,13 +136,14 @@ static void prepare(struct forward *forward, const struct layer *layer, uint32_t
 
 /* ---- the recurrence ---- */
 
-/* All rows of a run through one value head. What the rows give takes the place of their values. */
-static void run_head(const struct forward *forward, const struct layer *layer, const struct forward_run *run,
-                     uint32_t head)
+/* Rows first … end − 1 of a run through one value head. What they give takes the place of their values. */
+static void run_rows(const struct forward *forward, const struct layer *layer, const struct forward_run *run,
+                     uint32_t head, uint32_t first, uint32_t end)
 {
     const struct delta_workspace *work = &forward->delta_work;
     const struct delta_widths *w = &layer->widths;
-    const size_t key = (size_t)delta_net_key_head(layer->net, head) * w->key_dim, row = run->first_row;
+    const size_t key = (size_t)delta_net_key_head(layer->net, head) * w->key_dim,
+                 row = run->first_row + first;
     float *state = run->state + layer->state + w->tail + head * w->head;
     float *values = work->values + row * work->value_stride + (size_t)head * w->value_dim;
     struct delta_rows rows = {.queries = work->queries + row * work->key_stride + key,
@@ -152,7 +153,7 @@ static void run_head(const struct forward *forward, const struct layer *layer, c
                               .key_stride = work->key_stride,
                               .value_stride = work->value_stride,
                               .gate_stride = work->head_stride,
-                              .n = run->n_rows,
+                              .n = end - first,
                               .key_dim = w->key_dim};
     for (uint32_t d = 0; d < w->value_dim; d += 8) {
         rows.values = values + d;
@@ -160,16 +161,38 @@ static void run_head(const struct forward *forward, const struct layer *layer, c
     }
 }
 
-/* The tail becomes that behind the run. What stays of it moves to the front, from the oldest on. */
-static void move_tail(const struct forward *forward, const struct layer *layer, const struct forward_run *run)
+static void run_head(const struct forward *forward, const struct layer *layer, const struct forward_run *run,
+                     uint32_t head)
+{
+    const size_t at = layer->state + layer->widths.tail + head * layer->widths.head;
+    const uint32_t n_before = run->snapshot ? run->n_before : 0;
+    if (run->snapshot) {
+        run_rows(forward, layer, run, head, 0, n_before);
+        memcpy(run->snapshot + at, run->state + at, layer->widths.head * sizeof *run->state);
+    }
+    if (n_before < run->n_rows)
+        run_rows(forward, layer, run, head, n_before, run->n_rows);
+}
+
+/* The tail behind the first n rows of a run goes to a state, be it the run's own: what stays of it then moves
+ * to the front, from the oldest on. */
+static void write_tail(const struct forward *forward, const struct layer *layer,
+                       const struct forward_run *run, uint32_t n, float *state)
 {
     const int64_t n_tail = layer->net->n_taps - 1;
     for (int64_t t = 0; t < n_tail; t++)
         for (uint32_t i = 0; i < 3; i++) {
             const struct part part = part_of(forward, &layer->widths, i);
-            float *to = run->state + layer->state + (size_t)t * layer->widths.row + part.offset;
-            memmove(to, row_before(layer, run, &part, run->n_rows + t - n_tail), part.width * sizeof *to);
+            float *to = state + layer->state + (size_t)t * layer->widths.row + part.offset;
+            memmove(to, row_before(layer, run, &part, n + t - n_tail), part.width * sizeof *to);
         }
+}
+
+static void move_tail(const struct forward *forward, const struct layer *layer, const struct forward_run *run)
+{
+    if (run->snapshot)
+        write_tail(forward, layer, run, run->n_before, run->snapshot);
+    write_tail(forward, layer, run, run->n_rows, run->state);
 }
 
 static void recur(struct forward *forward, const struct layer *layer, uint32_t index)

@@ -226,8 +226,11 @@ static void plan_runs(struct forward *forward)
     for (uint32_t row = 0; row < pass->n_rows && forward->runs;) {
         struct forward_run *run = &forward->runs[forward->n_runs++];
         *run = (struct forward_run){.first_row = row, .state = pass->rows[row].state};
-        while (row < pass->n_rows && pass->rows[row].state == run->state)
-            row++;
+        for (; row < pass->n_rows && pass->rows[row].state == run->state; row++)
+            if (pass->rows[row].snapshot) {
+                run->snapshot = pass->rows[row].snapshot;
+                run->n_before = row + 1 - run->first_row;
+            }
         run->n_rows = row - run->first_row;
     }
 }

@@ -26,6 +26,7 @@ struct forward_row {
     uint32_t position;
     uint32_t *const *tables; /* the sequence's, one for each KV group, reaching beyond position / 32 */
     float *state;            /* the sequence's (states.h); NULL where the model has none */
+    float *snapshot;         /* where the state behind this row is copied; NULL: nowhere */
 };
 
 /* Neighbouring rows of one sequence whose logits are wanted. */
@@ -45,6 +46,8 @@ struct forward_sum {
 struct forward_run {
     uint32_t first_row, n_rows;
     float *state;
+    float *snapshot; /* of the state behind the first n_before rows; NULL: none */
+    uint32_t n_before;
 };
 
 struct forward_pass {

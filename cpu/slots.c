@@ -8,7 +8,7 @@
 #include <string.h>
 
 int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
-              float *state)
+              float *state, const float *from)
 {
     const uint32_t n_vocab = shape->n_vocab;
     *slot = (struct slot){.params = *params,
@@ -43,7 +43,9 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
         else if (slot->uses && params->history[i] >= 0 && (uint32_t)params->history[i] < n_vocab)
             slot->uses[params->history[i]].in_prompt = 1;
     }
-    if (state)
+    if (state && from)
+        memcpy(state, from, shape->n_state * sizeof *state);
+    else if (state)
         memset(state, 0, shape->n_state * sizeof *state);
     slot->open = true;
     return 0;

@@ -29,10 +29,10 @@ struct slot_shape {
     size_t n_state; /* numbers of a state; 0: none */
 };
 
-/* With a state for it to use, [n_state]. 0 or -ENOMEM. slot_deinit leaves it closed; closing a closed slot
- * does nothing. */
+/* With a state for it to use, [n_state], which becomes that of `from`, or with NULL zeros. 0 or -ENOMEM.
+ * slot_deinit leaves it closed; closing a closed slot does nothing. */
 int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
-              float *state);
+              float *state, const float *from);
 void slot_deinit(struct slot *slot);
 
 /* Counts an id of the output for the penalties. Ids outside the vocabulary count nothing. */

@@ -46,22 +46,39 @@ size_t states_bytes(const struct model *model)
     return n * sizeof(float);
 }
 
-int states_init(struct states *states, const struct model *model, uint32_t n_slots, struct memory *memory,
-                struct error *err)
+/* A conversation has two at its ends, and what many begin with one: four for each slot, and no fewer than 16,
+ * as long as they take no more than an eighth of what KV blocks may. */
+static uint32_t suggested(size_t bytes, uint32_t n_slots, const struct memory *memory)
 {
-    void *offsets, *slots;
+    struct available available;
+    const uint64_t wanted = 4 * (uint64_t)n_slots < 16 ? 16 : 4 * (uint64_t)n_slots;
+    if (available_read("", &available) < 0)
+        return (uint32_t)wanted;
+    const uint64_t fit = memory_share(memory, &available) / 8 / bytes;
+    const uint64_t n = fit < wanted ? fit : wanted;
+    return n > 2 ? (uint32_t)n : 2;
+}
+
+int states_init(struct states *states, const struct model *model, uint32_t n_slots, uint32_t n_snapshots,
+                struct memory *memory, struct error *err)
+{
+    void *offsets, *slots, *snapshots;
     *states = (struct states){0};
     const size_t bytes = states_bytes(model);
     if (bytes == 0)
         return 0;
+    states->n_snapshots = n_snapshots ? n_snapshots : suggested(bytes, n_slots, memory);
     int r = memory_take(memory, model->params.n_layers * sizeof *states->offsets, &offsets);
     if (r == 0)
         r = memory_take(memory, n_slots * bytes, &slots);
+    if (r == 0)
+        r = memory_take(memory, states->n_snapshots * bytes, &snapshots);
     if (r < 0)
-        return error_set(err, r, "not enough memory for the states of %u sequences, %s each", n_slots,
-                         amount_of_bytes(bytes).text);
+        return error_set(err, r, "not enough memory for the states of %u sequences and %u snapshots, %s each",
+                         n_slots, states->n_snapshots, amount_of_bytes(bytes).text);
     states->offsets = offsets;
     states->slots = slots;
+    states->snapshots = snapshots;
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
         states->offsets[l] = states->n;
         states->n += numbers_of(&model->layers[l].traits);

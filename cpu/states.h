@@ -28,22 +28,30 @@ struct delta_widths {
 struct delta_widths delta_widths_of(const struct delta_net *net);
 
 struct states {
-    size_t n;        /* numbers of one state; 0: the model has none */
-    size_t *offsets; /* [n_layers]: where a layer's part begins */
-    float *slots;    /* [n_slots][n] */
+    size_t n;         /* numbers of one state; 0: the model has none */
+    size_t *offsets;  /* [n_layers]: where a layer's part begins */
+    float *slots;     /* [n_slots][n] */
+    float *snapshots; /* [n_snapshots][n] */
+    uint32_t n_snapshots;
 };
 
 /* Bytes of one state. */
 size_t states_bytes(const struct model *model);
 
-/* Takes the states of so many slots. -ENOMEM names what would have been needed. */
-int states_init(struct states *states, const struct model *model, uint32_t n_slots, struct memory *memory,
-                struct error *err);
+/* Takes the states of so many slots, and snapshots: so many, or with 0 a number that suggests itself.
+ * -ENOMEM names what would have been needed. */
+int states_init(struct states *states, const struct model *model, uint32_t n_slots, uint32_t n_snapshots,
+                struct memory *memory, struct error *err);
 
 /* The state of a slot; NULL where the model has none. */
 static inline float *states_of(const struct states *states, uint32_t slot)
 {
     return states->n > 0 ? states->slots + slot * states->n : NULL;
+}
+
+static inline float *states_snapshot(const struct states *states, uint32_t snapshot)
+{
+    return states->snapshots + snapshot * states->n;
 }
 
 #endif

@@ -107,10 +107,9 @@ static int open_parts(struct engine *engine, struct error *err)
     if (r < 0)
         return r;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
-    /* A prefix of KV blocks is of no use to recurrent layers: prompts are computed whole. */
     const bool recurrent = info.state_bytes > 0;
     r = scheduler_init(&engine->scheduler, config->backend, engine->backend, info.n_slots,
-                       recurrent ? 0 : config->most_cached);
+                       config->most_cached);
     if (r == 0)
         r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);
     if (r == 0)

@@ -140,16 +140,18 @@ START_TEST(a_state_has_room_for_every_recurrent_layer)
     ck_assert_uint_eq(layer_state_numbers(&model->layers[0].traits), 6 * 13 * 11 + 2 * (33 + 33 + 78));
     ck_assert_uint_eq(layer_state_numbers(&model->layers[1].traits), 0);
     ck_assert_uint_eq(states_bytes(model), 2 * (tail + heads) * sizeof(float));
-    ck_assert_int_eq(states_init(&states, model, 3, &memory, NULL), 0);
+    ck_assert_int_eq(states_init(&states, model, 3, 5, &memory, NULL), 0);
     ck_assert_uint_eq(states.n, 2 * (tail + heads));
     ck_assert_uint_eq(states.offsets[0], 0);
     ck_assert_uint_eq(states.offsets[2], tail + heads);
     ck_assert_ptr_eq(states_of(&states, 2), states.slots + 2 * states.n);
+    ck_assert_uint_eq(states.n_snapshots, 5);
+    ck_assert_ptr_eq(states_snapshot(&states, 4), states.snapshots + 4 * states.n);
     memory_deinit(&memory);
     model_free(model);
 
     model = make_model(&odd_shape, "F32");
-    ck_assert_int_eq(states_init(&states, model, 3, &memory, NULL), 0);
+    ck_assert_int_eq(states_init(&states, model, 3, 5, &memory, NULL), 0);
     ck_assert_ptr_null(states_of(&states, 0));
     ck_assert_uint_eq(memory.total, 0);
     model_free(model);

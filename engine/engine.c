@@ -169,8 +169,6 @@ int engine_share_prefixes(struct engine *engine, int fd, struct error *err)
     struct scheduler *scheduler = &engine->scheduler;
     struct prefix_store_kind kind = {.layout = scheduler->info.kv_layout};
     struct prefix_store *store;
-    if (scheduler->info.state_bytes > 0)
-        return 0; /* it has blocks, and a prefix of those alone is of no use to recurrent layers */
     for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
         kind.block_bytes += scheduler->info.groups[g].block_bytes;
     memcpy(kind.model, engine->config.model->digest, sizeof kind.model);

@@ -211,6 +211,18 @@ static bool restore(struct scheduler *scheduler, struct sequence *sequence, uint
     return more;
 }
 
+/* The same of a model with states. */
+static bool restore_snapshot(struct scheduler *scheduler, struct sequence *sequence, uint32_t n,
+                             uint32_t reach)
+{
+    const uint32_t most = most_found(sequence);
+    if (!scheduler->tier || sequence->space == 0 || n >= most || sequence->n_missing == n + 1)
+        return false;
+    const bool more = tier_restore_snapshot(scheduler->tier, sequence, n, reach, most);
+    sequence->n_missing = more ? 0 : n + 1;
+    return more;
+}
+
 struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled)
 {
     uint32_t passed = 0;
@@ -232,7 +244,7 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             scheduler->refused = look;
             return NULL;
         }
-        if (restore(scheduler, head, &n))
+        if (scheduler->snapshots ? restore_snapshot(scheduler, head, n, reach) : restore(scheduler, head, &n))
             continue;
         *ret_filled = n;
         return head;
@@ -304,6 +316,8 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
     for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
         prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
                        sequence->n_blocks - sequence->n_slid[g]);
+    if (sequence->turn && scheduler->tier)
+        tier_offer_snapshot(scheduler->tier, sequence->turn, sequence->n_turn - 1);
     while (sequence->n_snapshots > 0) /* of what was not computed, or is not kept */
         prefix_return_snapshot(scheduler->prefix, sequence->snapshots[--sequence->n_snapshots].snapshot);
     sequence_leave(sequence);
@@ -357,10 +371,16 @@ static void give_snapshot(struct scheduler *scheduler, struct sequence *sequence
         return;
     const uint32_t snapshot = sequence->snapshots[i].snapshot;
     sequence->snapshots[i] = sequence->snapshots[--sequence->n_snapshots];
-    if (!prefix_give_snapshot(scheduler->prefix, sequence->place, snapshot) || border < sequence->n_prefill)
+    if (!prefix_give_snapshot(scheduler->prefix, sequence->place, snapshot))
         return;
+    if (border < sequence->n_prefill) {
+        if (scheduler->tier)
+            tier_offer_snapshot(scheduler->tier, sequence->place, border / BACKEND_BLOCK_TOKENS - 1);
+        return;
+    }
     prefix_drop_snapshot(scheduler->prefix, sequence->turn);
     sequence->turn = sequence->place;
+    sequence->n_turn = border / BACKEND_BLOCK_TOKENS;
 }
 
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence)

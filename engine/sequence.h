@@ -101,6 +101,7 @@ struct sequence {
     uint32_t n_snapshots;
     uint32_t branch; /* the end of the blocks that were found, where no snapshot was; 0: not so */
     uint64_t turn;   /* the place of the last one that its answer has; 0: none */
+    uint32_t n_turn; /* blocks up to there */
     /* [n_groups]: [⌈end_position / 32⌉] room; all but the first n_slid are held. Those are out of every
      * window to come: given back, or not there from the start. */
     uint32_t *tables[BACKEND_MOST_GROUPS];

@@ -226,6 +226,11 @@ bool prefix_node_at(uint64_t place, uint32_t *ret_block)
     return true;
 }
 
+uint64_t prefix_place_of(const struct prefix *prefix, uint32_t node)
+{
+    return name_of(prefix, node);
+}
+
 uint32_t prefix_block_of(const struct prefix *prefix, uint32_t node, uint32_t group)
 {
     return prefix->nodes[node].blocks[group];

@@ -96,6 +96,9 @@ bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, c
 /* The block of group 0 by which the node at a place is known; false for a space, and for 0. */
 bool prefix_node_at(uint64_t place, uint32_t *ret_block);
 
+/* The place of a node that is kept, by its block of group 0. */
+uint64_t prefix_place_of(const struct prefix *prefix, uint32_t node);
+
 /* The block of a group that a node has, which is known by that of group 0; it has not lost it. */
 uint32_t prefix_block_of(const struct prefix *prefix, uint32_t node, uint32_t group);
 

@@ -6,9 +6,11 @@
 #include "tests/unit/cpu/small_model.h"
 #include "engine/engine.h"
 #include "engine/snapshots.h"
+#include "common/system/shm.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REQUESTS 32
 #define CONTEXT  4096
@@ -44,7 +46,7 @@ static void rig_init(struct rig *rig, struct backend_config config, bool caches)
     shape.n_ff = 64;
     shape.n_context = CONTEXT;
     shape.head_dim = 32;
-    shape.delta = (struct delta_net){2, 4, 16, 16, 4, false};
+    shape.delta = (struct delta_net){2, 4, 32, 32, 4, false};
     *rig = (struct rig){.model = make_model_of(&shape, "Q8_0", 5, true)};
     config.n_context = CONTEXT;
     config.cpu.n_threads = 2;
@@ -68,13 +70,21 @@ static void rig_deinit(struct rig *rig)
 static void submit(struct rig *rig, uint64_t tag, const int32_t *prompt, uint32_t n, uint32_t max_tokens)
 {
     struct error err = {0};
-    const struct engine_request request = {
-        .tag = tag,
-        .prompt = prompt,
-        .n_prompt = n,
-        .max_tokens = max_tokens,
-        .sampling = {.temperature = 0.8f, .top_p = 0.95f, .repetition_penalty = 1, .seed = tag},
-        .n_logprobs = 2};
+    struct logit_bias biases[8]; /* no answer ends before its length */
+    const struct ids_view ends = tokenizer_end_ids(rig->model->tokenizer);
+    ck_assert_uint_le(ends.n, 8);
+    for (size_t i = 0; i < ends.n; i++)
+        biases[i] = (struct logit_bias){ends.items[i], -100};
+    const struct engine_request request = {.tag = tag,
+                                           .prompt = prompt,
+                                           .n_prompt = n,
+                                           .max_tokens = max_tokens,
+                                           .sampling = {.temperature = 0.8f,
+                                                        .top_p = 0.95f,
+                                                        .repetition_penalty = 1,
+                                                        .seed = tag,
+                                                        .logit_bias = {biases, ends.n}},
+                                           .n_logprobs = 2};
     int r = engine_submit(rig->engine, &request, &err);
     ck_assert_msg(r == 0, "%d: %s", r, err.text);
 }
@@ -199,13 +209,14 @@ START_TEST(equal_prompts_at_once_are_computed_once)
 }
 END_TEST
 
-/* Blocks for two sequences of the six that want them. Whoever is preempted goes on from his last border. */
+/* Blocks for one or two sequences of the six that want them. Whoever is preempted goes on from his last
+ * border. */
 START_TEST(a_preempted_sequence_goes_on_from_its_snapshot)
 {
     static struct rig tight, whole;
     struct engine_stats stats;
     int32_t prompt[300];
-    rig_init(&tight, (struct backend_config){.n_slots = 6, .n_blocks = 30}, true);
+    rig_init(&tight, (struct backend_config){.n_slots = 6, .n_blocks = 14}, true);
     rig_init(&whole, (struct backend_config){.n_slots = 1}, false);
     for (uint64_t tag = 0; tag < 6; tag++) {
         fill(prompt, 60 + (uint32_t)tag * 20, (uint32_t)tag);
@@ -246,6 +257,49 @@ START_TEST(the_budget_of_snapshots_is_kept)
 }
 END_TEST
 
+/* ---- the store ---- */
+
+static void share(struct rig *rig, int fd)
+{
+    struct error err = {0};
+    ck_assert_msg(engine_share_prefixes(rig->engine, fd, &err) == 0, "%s", err.text);
+}
+
+/* What one worker has computed another need not: the end of a prompt, and the last border of an answer. */
+START_TEST(another_worker_goes_on_from_the_store)
+{
+    static struct rig first, second, whole;
+    struct engine_stats stats;
+    int32_t prompt[2300];
+    int fd;
+    ck_assert_int_eq(shm_create("test", 64 << 20, &fd), 0);
+    rig_init(&first, (struct backend_config){.n_slots = 2}, true);
+    rig_init(&second, (struct backend_config){.n_slots = 2}, true);
+    rig_init(&whole, (struct backend_config){.n_slots = 2}, false);
+    share(&first, fd);
+    share(&second, fd);
+    fill(prompt, 2000, 1);
+    ck_assert_uint_eq(computed_by(&first, 0, prompt, 2000, 100), 2000);
+    ck_assert_uint_eq(computed_by(&second, 1, prompt, 2000, 20), 2000 - 1984);
+    computed_by(&whole, 1, prompt, 2000, 20);
+    check_same(&second, &whole, 1);
+
+    const struct ids *answer = &first.outcomes[0].ids;
+    memcpy(prompt + 2000, answer->data, answer->len * sizeof *prompt);
+    const uint32_t n = 2000 + (uint32_t)answer->len;
+    fill(prompt + n, 50, 2);
+    ck_assert_uint_le(computed_by(&second, 2, prompt, n + 50, 20), 50 + 32);
+    computed_by(&whole, 2, prompt, n + 50, 20);
+    check_same(&second, &whole, 2);
+    engine_stats(second.engine, &stats);
+    ck_assert_uint_ge(stats.restores, 62);
+    rig_deinit(&first);
+    rig_deinit(&second);
+    rig_deinit(&whole);
+    close(fd);
+}
+END_TEST
+
 /* ---- the policy ---- */
 
 START_TEST(borders_are_those_that_the_policy_names)
@@ -281,6 +335,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, equal_prompts_at_once_are_computed_once);
     tcase_add_test(tests, a_preempted_sequence_goes_on_from_its_snapshot);
     tcase_add_test(tests, the_budget_of_snapshots_is_kept);
+    tcase_add_test(tests, another_worker_goes_on_from_the_store);
     tcase_add_test(tests, borders_are_those_that_the_policy_names);
 }
 

@@ -88,6 +88,9 @@ static int complete_delta_nets(const struct architecture *architecture, struct m
         return 0;
     if (params->attention_interval == 0)
         params->attention_interval = 4;
+    if (params->n_taps == 0 || keys == 0 || values == 0 || params->state_size == 0 ||
+        params->state_inner == 0)
+        return error_set(err, -EINVAL, "the size of the recurrent layers' states is missing");
     if (!attends(params))
         return error_set(err, -EINVAL,
                          "hyperparameter %s.%s: none of %" PRIu32 " layers attends, which is not "

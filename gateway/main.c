@@ -28,7 +28,7 @@
 #include "common/program/program.h"
 #include "gateway/forms/body_reader.h"
 #include "gateway/server.h"
-#include "gateway/forms/tokenize.h"
+#include "gateway/forms/llama_server/tokenize.h"
 #include "proto/gateway_report.h"
 #include "proto/supervision.h"
 

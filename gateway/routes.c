@@ -9,7 +9,7 @@
 #include "gateway/forms/openai/chat.h"
 #include "gateway/forms/openai/completions.h"
 #include "gateway/forms/embeddings.h"
-#include "gateway/forms/infill.h"
+#include "gateway/forms/llama_server/infill.h"
 #include "gateway/watch/health.h"
 #include "gateway/forms/anthropic/messages.h"
 #include "gateway/watch/metrics.h"
@@ -18,7 +18,7 @@
 #include "gateway/page/page.h"
 #include "gateway/watch/props.h"
 #include "gateway/watch/status.h"
-#include "gateway/forms/tokenize.h"
+#include "gateway/forms/llama_server/tokenize.h"
 
 static const struct route routes[] = {
     {"POST", "/v1/chat/completions", chat_handle, FAMILY_OPENAI, false, false},

@@ -2,13 +2,11 @@
 #ifndef GGUF_GGUF_H
 #define GGUF_GGUF_H
 
-/* GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), mapped and not
- * read.
+/* GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), memory-mapped.
  *
- * Every count, length and offset of the file is checked before use; nothing is trusted. A file in parts
+ * Every count, length and offset in the file is checked before use. A model in parts
  * (NAME-00001-of-0000N.gguf, keys split.no, split.count, split.tensors.count) is opened by its first part.
- * Strings and arrays of the metadata and the tensor data point into the mapping and live as long as the
- * `struct gguf`. */
+ * Strings, arrays and tensor data point into the mapping and live as long as the `struct gguf`. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,9 +42,9 @@ struct gguf_value {
         double f;            /* reals */
         struct bytes string; /* not zero-terminated; may hold any bytes */
         struct {
-            enum gguf_type type; /* never GGUF_ARRAY: nested arrays are refused */
+            enum gguf_type type; /* never GGUF_ARRAY: nested arrays are rejected */
             uint64_t n;
-            struct bytes raw; /* the elements as they stand in the file (strings: u64 length + bytes each) */
+            struct bytes raw; /* the elements as stored in the file (each string: u64 length, bytes) */
         } array;
     };
 };
@@ -63,29 +61,30 @@ struct gguf_tensor {
     uint32_t n_dims;
     uint64_t dims[GGUF_MAX_DIMS]; /* fastest first; 1 beyond n_dims */
     enum format format;
-    const void *data; /* rows one after the other; dims[0] is a multiple of the format's block */
+    const void *data; /* contiguous rows; dims[0] is a multiple of the format's block */
     size_t size;      /* bytes */
 };
 
 struct gguf;
 
-/* Opens and checks a file and all its parts. 0; -errno; or -EINVAL with the reason: not GGUF, truncated, a
- * tensor outside the file or over another, a dimension overflow, an unknown type, a missing part. */
+/* Opens and checks a file and all its parts. 0; -errno; or -EINVAL with a reason: not GGUF, truncated, a
+ * tensor outside the file or overlapping another, dimensions that overflow, an unknown type, a missing part.
+ */
 int gguf_open(const char *path, struct gguf **ret_gguf, struct error *err);
 
-/* Parses one file that is in memory already, aligned to 8 bytes; the bytes are borrowed. For fuzzing and
- * tests; knows no other parts. */
+/* Parses one file in memory, aligned to 8 bytes; the bytes are borrowed. For fuzzing and tests; opens no
+ * other parts. */
 int gguf_parse(const void *data, size_t len, struct gguf **ret_gguf, struct error *err);
 
 struct gguf *gguf_free(struct gguf *gguf);
 
-/* -EEXIST with a reason when PATH is one of the files that `gguf` was opened from, any part of it, by that
- * name or another (symbolic link, hard link): who writes there destroys what he reads. */
+/* -EEXIST with a reason if PATH is one of the files that `gguf` was opened from, under any name (symbolic
+ * link, hard link): writing it would destroy the input. */
 int gguf_check_output(const struct gguf *gguf, const char *path, struct error *err);
 
-/* -ESTALE when a file that `gguf` was opened from has another size than then, or was touched: whoever read it
- * meanwhile may have read something else than a model. The reason names the file. One that was removed, or
- * that another took the place of, is no matter: what was opened stays. */
+/* -ESTALE if a file that `gguf` was opened from has changed its size or its times since: what was read may
+ * not be the model. The reason names the file. A file that was removed or replaced does not matter, since
+ * the opened one stays. */
 int gguf_check_unchanged(const struct gguf *gguf, struct error *err);
 
 uint32_t gguf_version(const struct gguf *gguf);
@@ -94,17 +93,18 @@ const struct gguf_pair *gguf_pair_at(const struct gguf *gguf, size_t i);
 size_t gguf_n_tensors(const struct gguf *gguf);
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i);
 
-/* Looks up by name; NULL when there is none. */
+/* Looks up by name; NULL if there is none. */
 const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
 
-/* Gives the pages of the mapping that lie wholly within these bytes back to the system: they stay readable,
- * and come from the file again when they are touched. For who has copied what it needs. Borrowed bytes are
- * left alone. */
+/* Returns the pages of the mapping that lie wholly within these bytes to the system. They stay readable: the
+ * next access reads them from the file. For callers that have copied the data. Does nothing for borrowed
+ * bytes. */
 void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
 
-/* Lets go of the files, which may then be truncated or overwritten. Nothing that points into them, strings,
- * arrays and names included, may be read any more: it would end the process. For who has copied all. */
+/* Unmaps the files, which may then be truncated or overwritten. Nothing that points into them, including
+ * strings, arrays and names, may be read after this: that would crash the process. For callers that have
+ * copied everything. */
 void gguf_let_go(struct gguf *gguf);
 
 #endif

@@ -13,17 +13,17 @@
 #define GGUF_MAGIC             "GGUF"
 #define GGUF_DEFAULT_ALIGNMENT 32
 
-/* What a model is made of: files; a head that was written in memory, where it is put together from other
- * files; and what was computed from all those. */
+/* The maps of a model: files; a head written in memory, for a model assembled from other files; and what was
+ * computed from those. */
 enum gguf_map_kind { GGUF_MAP_FILE, GGUF_MAP_HEAD, GGUF_MAP_DERIVED };
 
 struct gguf_map {
-    enum gguf_map_kind kind; /* only of a file there is more than memory and size */
+    enum gguf_map_kind kind; /* the rest is set for files only */
     void *memory;
     size_t size;
-    dev_t device; /* with the inode: the file, whatever it is called */
+    dev_t device; /* with the inode: identifies the file under any name */
     ino_t inode;
-    struct timespec modified, changed; /* when it was opened: its content, anything of it */
+    struct timespec modified, changed; /* times of content and inode when it was opened */
     char *path;
 };
 
@@ -35,22 +35,22 @@ struct gguf {
     size_t n_tensors;
     const struct gguf_pair **by_key; /* [n_pairs] sorted */
     const struct gguf_tensor **by_name;
-    struct bytes metadata; /* all pairs of the first part as they stand there */
-    struct gguf_map *maps; /* [n_maps], one a part; none when the bytes are borrowed */
+    struct bytes metadata; /* all pairs of the first part, as stored */
+    struct gguf_map *maps; /* [n_maps], one per part; none if the bytes are borrowed */
     size_t n_maps;
     struct bytes borrowed; /* instead of maps */
-    uint64_t variant;      /* what was made of the files when they were read; 0: nothing */
+    uint64_t variant;      /* how tensors were replaced (gguf_set_variant); 0: they were not */
 };
 
-/* Maps a file, which the model then owns. `kind` is what an empty one is said not to be. */
+/* Maps a file, which the model then owns. An empty file is rejected as "not a KIND". */
 int gguf_map_file(struct gguf *gguf, const char *path, const char *kind, struct bytes *ret_bytes,
                   struct error *err);
 
 /* Bytes of one element of an array; 0 for strings, arrays and unknown types. */
 size_t gguf_type_size(enum gguf_type type);
 
-/* Parses one file into a zeroed `part`: pairs and tensors, without indexes. On failure too, the caller frees.
- */
+/* Parses one file into a zeroed `part`: pairs and tensors, without indexes. The caller frees it, on failure
+ * too. */
 int gguf_parse_file(struct bytes file, struct gguf *part, struct error *err);
 
 /* The same of a head alone: its tensors' data are NULL. */
@@ -61,7 +61,7 @@ struct gguf_writer;
 /* Everything before the data, padded. */
 int gguf_writer_head(const struct gguf_writer *writer, struct buffer *ret_head);
 
-/* Sorts the indexes; refuses a key or a tensor name that comes twice. */
+/* Sorts the indexes; rejects a key or a tensor name that occurs twice (gguf_index.c). */
 int gguf_index(struct gguf *gguf, struct error *err);
 
 #endif

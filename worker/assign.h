@@ -17,7 +17,7 @@
 #include "common/sampling_defaults.h"
 #include "engine/engine.h"
 #include "worker/link/link.h"
-#include "worker/prepare.h"
+#include "worker/prepare/prepare.h"
 #include "worker/publish.h"
 
 struct request;

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "common/amount.h"
-#include "common/system/available.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
@@ -27,6 +26,7 @@
 #include "engine/backend/kv_type.h"
 #include "engine/backend/library_rows.h"
 #include "gguf/gguf.h"
+#include "worker/load_weights.h"
 
 #define MOST_TEMPLATE ((size_t)1 << 20) /* bytes: the largest that are public have thirty thousand */
 
@@ -84,132 +84,12 @@ static int take_share(struct load *load, struct error *err)
     return 0;
 }
 
-static void prefer_node(void *arg, uint32_t node)
-{
-    topology_prefer_node(arg, node == WEIGHT_STORE_ANY_NODE ? TOPOLOGY_ANY_NODE : node);
-}
-
-static uint64_t bytes_of_tensors(const struct gguf *gguf)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < gguf_n_tensors(gguf); i++)
-        bytes += gguf_tensor_at(gguf, i)->size;
-    return bytes;
-}
-
-/* Where the weights are to lie: in memory near the cores that read them. The model's files tell how large
- * they are, though they may be made smaller while they are read. */
-static struct weight_store_place place_weights(struct load *load)
-{
-    const struct worker_options *options = load->options;
-    struct available available = {.total = UINT64_MAX};
-    available_read("", &available);
-    binding_place_weights(load->topology, &load->binding, options->local_workers, options->threads,
-                          load->files.bytes, available.total, &load->placing);
-    return (struct weight_store_place){
-        .nodes = load->placing.nodes, .prefer = prefer_node, .arg = load->topology};
-}
-
-/* What other workers' weights take, on other nodes. */
-static uint64_t bytes_of_copies(const struct load *load)
-{
-    return load->placing.n_copies > 1 ? (load->placing.n_copies - 1) * bytes_of_tensors(load->model->gguf)
-                                      : 0;
-}
-
 /* ---- what is loaded ---- */
 
 static void log_choice(const struct load *load)
 {
     if (load->backend.note.text[0])
         log_warn("%s", load->backend.note.text);
-}
-
-#define ALONE "%s: it packs weights for itself alone"
-
-/* Weights that another worker has packed, or is packing. A device has its own: for a worker that is alone on
- * this machine what it leaves in the host's memory would be for nobody. */
-static void open_weights(struct load *load)
-{
-    const struct backend_ops *ops = load->backend.ops;
-    if (!ops->self_contained && load->options->local_workers < 2)
-        return;
-    struct weight_store_file file = {.packing = ops->weight_packing ? ops->weight_packing() : 0,
-                                     .settled = load->files.settled};
-    struct error err;
-    if (ops->self_contained)
-        file.place = place_weights(load);
-    if (!ops->weight_packing || load->files.n == 0)
-        return;
-    memcpy(file.key, load->files.key, sizeof file.key);
-    if (weight_store_open(&file, &load->weights, &err) < 0)
-        log_warn(ALONE, err.text);
-}
-
-/* As long as whoever was first gets on with them. */
-static void wait_for_weights(struct load *load)
-{
-    struct error err;
-    if (!load->weights || weight_store_wait(load->weights, load->progress, load->progress_arg, &err) == 0)
-        return;
-    log_warn(ALONE, err.text);
-    load->weights = weight_store_free(load->weights);
-}
-
-/* What is known by now: the store looks by it for segments, and shows its own with it. */
-static void tell_digest(struct load *load)
-{
-    const uint8_t *digest = digest_known(&load->digest);
-    if (digest && load->weights)
-        weight_store_know(load->weights, digest);
-}
-
-static int begin_digest(struct load *load, struct error *err)
-{
-    int r = digest_begin(&load->digest, load->model, load->weights, load->binding.n_threads, load->progress,
-                         load->progress_arg, err);
-    if (r == 0)
-        tell_digest(load);
-    return r;
-}
-
-static int finish_digest(struct load *load, struct error *err)
-{
-    int r = digest_finish(&load->digest, load->progress, load->progress_arg, err);
-    if (r == 0)
-        tell_digest(load);
-    return r;
-}
-
-/* For another backend, which packs in another way. */
-static int reopen_weights(struct load *load, struct error *err)
-{
-    int r = digest_finish(&load->digest, load->progress, load->progress_arg, err);
-    if (r < 0)
-        return r;
-    load->weights = weight_store_free(load->weights);
-    open_weights(load);
-    wait_for_weights(load);
-    tell_digest(load);
-    return 0;
-}
-
-/* What was packed is of use to others only if the file was sound all the time. */
-static int finish_weights(struct load *load, struct error *err)
-{
-    struct error sealing;
-    int r = gguf_check_unchanged(load->model->gguf, err);
-    if (r < 0)
-        return r;
-    digest_keep(&load->digest);
-    digest_close(&load->digest); /* strangers' texts come after this, and find no file open */
-    if (!load->weights)
-        return 0;
-    if (weight_store_publish(load->weights, &sealing) < 0)
-        log_warn("%s", sealing.text);
-    const char *whose = weight_store_is_found(load->weights) ? "another worker's" : "shared with others";
-    log_debug("weights: %s, %s", amount_of_bytes(weight_store_bytes(load->weights)).text, whose);
-    return 0;
 }
 
 /* Before there are other threads: from here on only the model, what is open already, and a little more is in
@@ -324,7 +204,7 @@ static int open_engine(struct load *load, struct error *err)
                            .invariant = options->invariant,
                            .kv_type = kv_type,
                            .n_sharers = n_sharers,
-                           .shared_bytes = load->shared_bytes + bytes_of_copies(load),
+                           .shared_bytes = load->shared_bytes + load_bytes_of_copies(load),
                            .weights = load->weights,
                            .devices = &device,
                            .n_devices = load->backend.n_devices > 0,
@@ -390,7 +270,7 @@ static int open_model(struct load *load, struct error *err)
         r = model_open_files(options->model, &gguf, err);
     if (r < 0)
         return r;
-    load->quantizable = bytes_of_tensors(gguf);
+    load->quantizable = load_bytes_of_tensors(gguf);
     r = mixture ? quantize_in_memory(gguf, mixture, &quantize, after_tensor, load, err) : 0;
     if (r < 0) {
         gguf_free(gguf);
@@ -462,7 +342,7 @@ static int look_around(struct load *load, struct error *err)
         r = read_template(load, err);
     if (r < 0)
         return r;
-    open_weights(load);
+    load_open_weights(load);
     digest_open(&load->digest, load->files.key, load->files.settled && load->files.n > 0);
     return 0;
 }
@@ -475,7 +355,7 @@ static void check_backend(struct load *load)
     if (load->backend.is_auto && ops->check && ops->check(load->model, &why) < 0 &&
         backend_fall_back(&load->backend, &why)) {
         load->weights = weight_store_free(load->weights);
-        open_weights(load);
+        load_open_weights(load);
         confine(load);
     }
     log_choice(load);
@@ -516,9 +396,9 @@ int load_run(struct load *load, struct error *err)
     r = read_model(load, err);
     if (r < 0)
         return r;
-    wait_for_weights(load);
+    load_wait_for_weights(load);
     /* Both before the engine, which keeps the thread that opens it on one core. */
-    r = begin_digest(load, err);
+    r = load_begin_digest(load, err);
     if (r < 0)
         return r;
     r = preparer_new(&load->encoder, true, &load->preparer, err);
@@ -527,18 +407,18 @@ int load_run(struct load *load, struct error *err)
     r = open_engine(load, err);
     if (r < 0 && backend_fall_back(&load->backend, err)) {
         log_choice(load);
-        r = reopen_weights(load, err);
+        r = load_reopen_weights(load, err);
         if (r == 0)
             r = open_engine(load, err);
     }
     if (r == 0)
-        r = finish_digest(load, err);
+        r = load_finish_digest(load, err);
     if (r == 0) { /* the store of weights has been told the file's own digest */
         model_mark_stretched(load->model, engine_context(load->engine));
         share_prefixes(load);
     }
     if (r == 0)
-        r = finish_weights(load, err);
+        r = load_finish_weights(load, err);
     if (r < 0)
         return r;
     model_let_go(load->model);

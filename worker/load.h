@@ -21,8 +21,8 @@
 #include "model/files.h"
 #include "model/model.h"
 #include "worker/options.h"
-#include "worker/prepare.h"
-#include "worker/prompt.h"
+#include "worker/prepare/prepare.h"
+#include "worker/prepare/prompt.h"
 #include "worker/start/sandbox.h"
 
 /* Set by who loads, before load_run; the rest is zeroes. Everything stays where it is: parts point at others.

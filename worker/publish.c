@@ -18,7 +18,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "worker/prompt.h"
+#include "worker/prepare/prompt.h"
 
 #include <utlist.h>
 

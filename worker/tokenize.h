@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "worker/link/link.h"
-#include "worker/prepare.h"
+#include "worker/prepare/prepare.h"
 
 struct question;
 

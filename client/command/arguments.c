@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Readings of the command line that verbs share: strict numbers (the whole text must be one), and MODEL. */
+/* Parts of command lines that verbs share: strict numbers (the whole text must be one), words, MODEL. */
 
 #include "client/command/arguments.h"
 
@@ -38,14 +38,19 @@ uint32_t argument_library_rows(struct argp_state *state, const char *text)
     return rows;
 }
 
-int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model)
+int argument_words(int key, char *arg, struct argp_state *state, const char **words, unsigned n)
 {
-    bool wrong = key == ARGP_KEY_ARG ? state->arg_num > 0 : key == ARGP_KEY_END && state->arg_num < 1;
+    bool wrong = key == ARGP_KEY_ARG ? state->arg_num >= n : key == ARGP_KEY_END && state->arg_num < n;
     if (wrong)
         argp_usage(state);
     if (key == ARGP_KEY_ARG)
-        *ret_model = arg;
+        words[state->arg_num] = arg;
     return key == ARGP_KEY_ARG || key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model)
+{
+    return argument_words(key, arg, state, ret_model, 1);
 }
 
 void argument_refuse_model(struct argp_state *state, const char *word)

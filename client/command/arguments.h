@@ -20,8 +20,11 @@ enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text
 /* What --cublas names: rows. */
 uint32_t argument_library_rows(struct argp_state *state, const char *text);
 
-/* The rest of a parser whose verb takes one argument, MODEL: stores it, and sees that there is exactly one.
- * 0, or ARGP_ERR_UNKNOWN for any other key. */
+/* The rest of a parser whose verb takes n arguments: stores them, and ends the program with the usage unless
+ * there are n. 0, or ARGP_ERR_UNKNOWN for any other key. */
+int argument_words(int key, char *arg, struct argp_state *state, const char **words, unsigned n);
+
+/* The same for one argument, MODEL. */
 int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model);
 
 /* Refuses a word that is the name of a model file where a prompt is expected (prompt_names_model). */

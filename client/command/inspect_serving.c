@@ -5,8 +5,10 @@
 #include "client/command/inspect_serving.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "engine/backend/kv_groups.h"
+#include "text/dialect/derive/derive.h"
 #include "text/template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 #include "gguf/gguf_values.h"
@@ -44,6 +46,32 @@ static json_t *template_json(const struct model *model, const struct tokenizer *
     return json_sprintf("%zu bytes", model->chat_template.len);
 }
 
+/* How the model calls tools and thinks, as its template shows it. NULL without memory. */
+static json_t *dialect_json(const struct model *model, const struct tokenizer *tokenizer)
+{
+    const struct ids_view ends = tokenizer_end_ids(tokenizer);
+    struct bytes *stops = calloc(ends.n + 1, sizeof *stops);
+    struct chat_template *compiled = NULL;
+    struct dialect dialect;
+    struct error err = {0};
+    dialect_init(&dialect);
+    int r = stops ? 0 : -ENOMEM;
+    for (size_t i = 0; i < ends.n && r == 0; i++)
+        stops[i] = tokenizer_name(tokenizer, ends.items[i]);
+    if (r == 0)
+        r = chat_template_new(model->chat_template, name_of(tokenizer, tokenizer_bos(tokenizer)),
+                              name_of(tokenizer, tokenizer_eos(tokenizer)), &compiled, &err);
+    if (r == 0) {
+        chat_template_permit_changes(compiled);
+        r = dialect_derive(compiled, model->chat_template, (struct dialect_stops){stops, ends.n}, &dialect);
+    }
+    json_t *json = r == 0 ? dialect_write(&dialect) : r == -ENOMEM ? NULL : json_object();
+    dialect_deinit(&dialect);
+    chat_template_free(compiled);
+    free(stops);
+    return json;
+}
+
 static json_t *kind_json(const struct gguf *gguf, const char *key)
 {
     struct bytes kind = {0};
@@ -74,6 +102,18 @@ json_t *inspect_text(const struct model *model)
         template_json(model, tokenizer));
     tokenizer_free(tokenizer);
     return text;
+}
+
+json_t *inspect_dialect(const struct model *model)
+{
+    struct tokenizer *tokenizer;
+    struct error err = {0};
+    int r = model->chat_template.len > 0 ? tokenizer_new(model->gguf, &tokenizer, &err) : -EINVAL;
+    if (r < 0)
+        return r == -ENOMEM ? NULL : json_object();
+    json_t *json = dialect_json(model, tokenizer);
+    tokenizer_free(tokenizer);
+    return json;
 }
 
 /* Bytes that a token has of a layer's cache. */

@@ -13,6 +13,10 @@
  * NULL: out of memory. */
 json_t *inspect_text(const struct model *model);
 
+/* How the model calls tools and thinks (text/dialect/dialect.h), an object, empty where it has no chat
+ * template that can be used; NULL without memory. */
+json_t *inspect_dialect(const struct model *model);
+
 /* Bytes for `n` sequences of `context` tokens (0: the model's) on a CPU, keys and values in f16: what stands
  * in the caches, and the tensors. What a worker computes with comes on top. */
 json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context);

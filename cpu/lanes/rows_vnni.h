@@ -2,11 +2,9 @@
 #ifndef CPU_LANES_ROWS_VNNI_H
 #define CPU_LANES_ROWS_VNNI_H
 
-/* The dot products (lanes_portable.h says what each means) with instructions that add four products of bytes,
- * or two of words, to every 32-bit lane; for rows of either width. An offset of the weights is taken off
- * before the products are added, by one such instruction on the activations' half sums. */
-
-#include "cpu/lanes/rows.h"
+/* A part of rows.h, which includes it: the dot products (portable.h defines each) with instructions that add
+ * four products of bytes, or two of words, to every 32-bit lane, for rows of either width. An offset of the
+ * weights is subtracted first, by one such instruction on the half sums of the activations. */
 
 /* Σ w · x over n_chunks chunks, on top of `sum`. */
 LANES_INLINE rows_i32 rows_add_chunks(rows_i32 sum, const rows_u8 *w, int n_chunks, const int8_t *x)

@@ -20,7 +20,15 @@
 /* Runs all blocks of a launch, here and now. */
 void emu_run(const struct emu_launch *launch);
 
-/* Ends the process: "emulator: kernel K, block 1,2,3, thread 4: …", without what is not known. */
+/* ---- where.cc ---- */
+
+/* The launch that runs; NULL: none. */
+extern const struct emu_launch *emu_launched;
+
+/* "emulator: kernel K, block 1,2,3, thread 4: " on standard error, without what is unknown. */
+void emu_say_where(void);
+
+/* Ends the process with that and a reason. */
 [[noreturn]] void emu_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- chance (chance.cc) ---- */

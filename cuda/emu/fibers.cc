@@ -13,7 +13,6 @@
 
 #include "cuda/emu/emu.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "cuda/emu/switch.h"
@@ -32,9 +31,6 @@ struct warp {
     char order[2];                  /* of warp barriers, odd and even */
 };
 
-struct emu_thread *emu_self;
-struct emu_block emu_block;
-
 /* What is needed at each switch lies close together: it is the processor's cache that switches wait for. */
 static struct emu_thread threads[EMU_MOST_THREADS];
 static struct context contexts[EMU_MOST_THREADS], scheduler;
@@ -42,7 +38,6 @@ static struct warp warps[EMU_MOST_THREADS / 32];
 static uint32_t ready_warps; /* a bit for each with lanes that are ready */
 static uint32_t n_threads, n_at_barrier, n_ended, n_barriers;
 static bool is_random;
-static const struct emu_launch *current;
 static char start_order, end_order, barrier_orders[2];
 
 /* What a call must keep lies on the stack that is switched out: so many words, one of them where the switch
@@ -98,29 +93,6 @@ static const char *meeting_name(enum emu_meeting meeting)
     return names[meeting];
 }
 
-static void say_where(void)
-{
-    fprintf(stderr, "emulator: ");
-    if (current)
-        fprintf(stderr, "kernel %s, block %u,%u,%u", current->name, emu_block.index.x, emu_block.index.y,
-                emu_block.index.z);
-    if (emu_self)
-        fprintf(stderr, ", thread %u,%u,%u", emu_self->index.x, emu_self->index.y, emu_self->index.z);
-    if (current)
-        fprintf(stderr, ": ");
-}
-
-[[noreturn]] void emu_die(const char *format, ...)
-{
-    va_list args;
-    say_where();
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\n");
-    abort();
-}
-
 /* What a thread does: the meeting that it waits in, or one of these. */
 enum { RUNS = -1, ENDED = -2 };
 
@@ -134,7 +106,7 @@ static int doing(uint32_t number)
 /* Who is where: threads in ranges that do the same. */
 [[noreturn]] static void diverged(const char *what)
 {
-    say_where();
+    emu_say_where();
     fprintf(stderr, "%s\n", what);
     for (uint32_t i = 0, end; i < n_threads; i = end) {
         const int all = doing(i);
@@ -231,7 +203,7 @@ static void fiber_main(void)
     for (;;) {
         order_take(&start_order);
         threads[number].started = false;
-        current->run(current->closure);
+        emu_launched->run(emu_launched->closure);
         if (emu_block.overlaps && !threads[number].started)
             emu_die("it ends without simt_start, beside the launch before it");
         order_pass(&end_order);
@@ -418,7 +390,7 @@ static void close_shared(void)
 
 static void open_launch(const struct emu_launch *launch)
 {
-    current = launch;
+    emu_launched = launch;
     emu_self = NULL;
     emu_block.index = simt_dim{0, 0, 0};
     emu_block.size = launch->block;
@@ -465,5 +437,5 @@ void emu_run(const struct emu_launch *launch)
             }
     count_loads();
     close_shared();
-    current = NULL;
+    emu_launched = NULL;
 }

@@ -13,6 +13,8 @@
 static const struct tool_form forms[] = {
     {
         .name = "hermes",
+        .name_key = "name",
+        .arguments_key = "arguments",
         .open = "<tool_call>",
         .close = "</tool_call>",
         .before = "\"<tool_call>\\n\"",
@@ -23,6 +25,8 @@ static const struct tool_form forms[] = {
     },
     {
         .name = "mistral",
+        .name_key = "name",
+        .arguments_key = "arguments",
         .open = "[TOOL_CALLS]",
         .list = true,
         .before = "\"[TOOL_CALLS]\" \" \"? \"[\"",
@@ -33,6 +37,8 @@ static const struct tool_form forms[] = {
     },
     {
         .name = "command-r",
+        .name_key = "tool_name",
+        .arguments_key = "parameters",
         .open = "<|START_ACTION|>",
         .close = "<|END_ACTION|>",
         .list = true,
@@ -44,6 +50,8 @@ static const struct tool_form forms[] = {
     },
     {
         .name = "llama3",
+        .name_key = "name",
+        .arguments_key = "parameters",
         .open = "<|python_tag|>",
         .at_start = true,
         .before = "\"<|python_tag|>\"?",

@@ -10,9 +10,10 @@
 
 struct tool_form {
     const char *name;
-    const char *open, *close; /* marks around calls; NULL: none */
-    bool list;                /* an array of calls, else one */
-    bool at_start;            /* only where the answer begins, and the mark may be missing */
+    const char *open, *close;             /* marks around calls; NULL: none */
+    const char *name_key, *arguments_key; /* members of a call */
+    bool list;                            /* an array of calls, else one */
+    bool at_start;                        /* only where the answer begins, and the mark may be missing */
     /* As its models write them, in GBNF: what is before the first call, between two, behind the last; a call
      * up to the text of its name, and from there to its arguments. No `between`: one call an answer. */
     const char *before, *between, *behind;

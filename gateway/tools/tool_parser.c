@@ -31,7 +31,7 @@ void tool_parser_deinit(struct tool_parser *parser)
 {
     buffer_deinit(&parser->held);
     buffer_deinit(&parser->raw);
-    tool_object_deinit(&parser->object);
+    call_object_deinit(&parser->object);
 }
 
 static bool is_blank(uint8_t byte)
@@ -58,7 +58,7 @@ static void take_back(struct tool_parser *parser, const struct tool_sink *sink)
 {
     tell(sink, parser->raw.data, parser->raw.len);
     parser->raw.len = 0;
-    tool_object_deinit(&parser->object);
+    call_object_deinit(&parser->object);
     parser->begun = false;
     parser->place = parser->form->at_start ? REST : TEXT;
 }
@@ -177,8 +177,8 @@ static bool is_tool(const struct tool_parser *parser, const char *name)
 /* Tells what of the object can be told. */
 static void tell_call(struct tool_parser *parser, const struct tool_sink *sink)
 {
-    struct tool_object *object = &parser->object;
-    bool whole = object->state == TOOL_OBJECT_WHOLE;
+    struct call_object *object = &parser->object;
+    bool whole = object->state == CALL_OBJECT_WHOLE;
     if (!object->has_name || (!object->has_arguments && !whole))
         return;
     if (!parser->begun) {
@@ -198,25 +198,27 @@ static void end_call(struct tool_parser *parser, const struct tool_sink *sink)
     sink->end(sink->arg);
     parser->begun = false;
     parser->raw.len = 0;
-    tool_object_deinit(&parser->object);
+    call_object_deinit(&parser->object);
 }
 
 static bool in_object(struct tool_parser *parser, const struct tool_sink *sink)
 {
-    struct tool_object *object = &parser->object;
+    struct call_object *object = &parser->object;
     if (parser->held.len == 0)
         return false;
-    size_t n = tool_object_push(object, parser->held.data, parser->held.len);
+    object->name_key = parser->form->name_key;
+    object->arguments_key = parser->form->arguments_key;
+    size_t n = call_object_push(object, parser->held.data, parser->held.len);
     take(parser, n, !parser->begun);
     /* Without marks only the name says whether it is a call. */
     bool refused = parser->form->at_start && object->has_name && !parser->begun &&
                    !is_tool(parser, (const char *)object->name.data);
     if (!refused)
         tell_call(parser, sink); /* of a bad one what came before */
-    if (object->state == TOOL_OBJECT_OPEN && !refused)
+    if (object->state == CALL_OBJECT_OPEN && !refused)
         return false;
     if (parser->begun) {
-        bool bad = object->state == TOOL_OBJECT_BAD;
+        bool bad = object->state == CALL_OBJECT_BAD;
         end_call(parser, sink);
         parser->place = bad ? REST : parser->form->at_start ? START : parser->form->list ? LIST : CLOSING;
     } else {

@@ -9,7 +9,7 @@
 
 #include "common/bytes.h"
 #include "gateway/tools/tool_form.h"
-#include "gateway/tools/tool_object.h"
+#include "text/dialect/call_object.h"
 
 /* Callbacks, in order: text; a call by its name, then its arguments (JSON, in pieces), then its end. */
 struct tool_sink {
@@ -27,7 +27,7 @@ struct tool_parser {
     int place;          /* tool_parser.c's */
     struct buffer held; /* what came and is not decided */
     struct buffer raw;  /* what would be text if this were no call */
-    struct tool_object object;
+    struct call_object object;
     bool begun;  /* the call was told */
     bool any;    /* so was one before, or this */
     bool failed; /* memory was short */

@@ -13,7 +13,7 @@ ENDINGS = (".c", ".h", ".cc", ".cu")
 
 class Rules:
     def __init__(self):
-        self.uses, self.place, self.together, self.headers, self.calls_up, self.provided = {}, {}, {}, {}, set(), set()
+        self.uses, self.place, self.together, self.headers, self.calls_up, self.provided, self.crowds = {}, {}, {}, {}, set(), set(), set()
         for number, line in enumerate((TOP / "scripts/check/layers.txt").read_text().splitlines(), 1):
             line = line.split("#")[0].strip()
             if not line:
@@ -32,10 +32,12 @@ class Rules:
                 self.calls_up.update((name, other) for other in right)
             elif kind == "provides":
                 self.provided.update((name, other) for other in right)
+            elif kind == "crowd":
+                self.crowds.add(name)
             elif kind == "header":
                 self.headers[name] = set(right)
             else:
-                raise SystemExit(f"layers.txt:{number}: \"{kind}\" is none of room, order, together, calls, provides, header")
+                raise SystemExit(f"layers.txt:{number}: \"{kind}\" is none of room, order, together, calls, provides, crowd, header")
 
     def room_of(self, path):
         """The room of a file; of the tests, which are one room, it is the folder at the top."""
@@ -56,13 +58,15 @@ class Rules:
         first, second = os.path.splitext(user)[0], os.path.splitext(used)[0]
         if a not in self.place or second in self.together.get(first, ()):
             return None
-        place = self.place[a]
-        for module in (first, second):
-            if module.removeprefix(a + "/") not in place:
+        if first == second:
+            return None
+        places = []
+        for path, module in ((user, first), (used, second)):
+            name = path.removeprefix(a + "/")
+            places.append(self.place[a].get(name, self.place[a].get(os.path.splitext(name)[0])))
+            if places[-1] is None:
                 return f"{module} has no place in the order of {a}"
-        if place[second.removeprefix(a + "/")] > place[first.removeprefix(a + "/")]:
-            return f"{second} stands above it in the order of {a}"
-        return None
+        return f"{used} stands above it in the order of {a}" if places[1] > places[0] else None
 
 
 def sources():

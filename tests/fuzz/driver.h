@@ -4,10 +4,10 @@
 
 /* A fuzz entry is one file with LLVMFuzzerTestOneInput: for libFuzzer, which scripts/fuzz runs for hours
  * where there is clang, and for any compiler linked with driver.c and a seeds_X.c: a main that runs the
- * seeds, then mutations of them for $QUERN_FUZZ_SECONDS (default 5), and prints how many inputs it ran.
- * Arguments are files to run first: a crash that libFuzzer wrote down, for example. The last input that ran
- * is in the file that the driver names when it dies. With $QUERN_FUZZ_SEEDS_TO it only writes its seeds to
- * files of that folder. */
+ * seeds, then 50,000 mutations of them, or as many as run in 5 s; with $QUERN_FUZZ_SECONDS, as many as run in
+ * that time. It prints how many inputs it ran. Arguments are files to run first: a crash that libFuzzer wrote
+ * down, for example. The last input that ran is in the file that the driver names when it dies. With
+ * $QUERN_FUZZ_SEEDS_TO it only writes its seeds to files of that folder. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,6 +6,7 @@
 #include "tests/processes/client.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,11 @@ void client_connect(struct client *client, const struct pool *pool)
 void client_open(struct client *client, const struct pool *pool, uint8_t name)
 {
     client_connect(client, pool);
+    client_begin(client, name);
+}
+
+void client_begin(struct client *client, uint8_t name)
+{
     memset(&client->session, name, sizeof client->session);
     struct message hello = {.kind = MESSAGE_HELLO, .hello = {.proto = {1, 1}, .session = client->session}};
     client_send(client, &hello);
@@ -252,4 +258,23 @@ void close_pool(void)
         ck_assert_msg(pool_stop(&the_pool, SIGTERM, PATIENCE_S) == 0, "the broker did not end well: %s",
                       pool_log(&the_pool));
     pool_forget(&the_pool);
+}
+
+unsigned broker_files(const struct pool *pool)
+{
+    char path[64];
+    unsigned n = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pool_broker_pid(pool));
+    DIR *folder = opendir(path);
+    ck_assert_ptr_nonnull(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+void await_fewer_files(const struct pool *pool, unsigned n)
+{
+    for (uint64_t until = clock_ns() + PATIENCE_MS * CLOCK_NS_PER_MS; broker_files(pool) >= n; usleep(2000))
+        ck_assert_uint_lt(clock_ns(), until);
 }

@@ -106,12 +106,15 @@ static uint64_t replay_all(struct client *client, uint8_t name)
 START_TEST(a_draining_broker_stays_for_who_has_not_said_to_have_what_is_his)
 {
     open_pool(NULL);
+    client_open(&client_b, &the_pool, 'b');
     client_tells(&client_a);
     client_generate(&client_a, 'r', "count 3000", NULL);
     client_expect(&client_a, MESSAGE_END);
     kill(the_pool.broker, SIGTERM);
     ck_assert(pool_says(&the_pool, "draining: 0 requests", PATIENCE_S));
-    usleep(1000000); /* the client is stopped, its connections are not read */
+    for (int turns = 0; turns < 20; turns++) /* it would have left in one of them */
+        client_status(&client_b);
+    client_close(&client_b);
     ck_assert_uint_eq(replay_all(&client_a, 'r'), 3000);
     client_taken(&client_a, 'r');
     ck_assert_int_eq(pool_wait(&the_pool, PATIENCE_S), 0);

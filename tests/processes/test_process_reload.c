@@ -171,9 +171,12 @@ START_TEST(what_a_client_has_not_taken_is_waited_for_by_the_next_broker_too)
     ck_assert_int_eq(await(ask()).result, CONTROL_DONE);
     open_again();
     client_tells(&client_a);
+    client_open(&client_b, &the_pool, 'b');
     kill(the_pool.broker, SIGTERM);
     ck_assert(pool_says(&the_pool, "draining: 0 requests", PATIENCE_S));
-    usleep(1000000); /* the client is stopped, its connections are not read */
+    for (int turns = 0; turns < 20; turns++) /* it would have left in one of them */
+        client_status(&client_b);
+    client_close(&client_b);
     struct message replay = named(MESSAGE_REPLAY, 'r');
     for (struct message page = {0}; !page.replay_ok.done; replay.replay.next = page.replay_ok.next) {
         client_send(&client_a, &replay);

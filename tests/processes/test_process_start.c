@@ -286,9 +286,12 @@ START_TEST(sigterm_leaves_when_clients_have_read_what_was_sent_to_them)
     uint64_t until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S;
     while (client_status(&client_b).status_ok.rejected < refusals)
         ck_assert_uint_lt(clock_ns(), until);
+    pid_t worker;
+    ck_assert_int_eq(pool_worker_pids(&the_pool, &worker, 1), 1);
     kill(the_pool.broker, SIGTERM);
     ck_assert(pool_says(&the_pool, "draining", PATIENCE_S));
-    usleep(500000); /* its workers end in no time */
+    for (until = clock_ns() + PATIENCE_S * CLOCK_NS_PER_S; kill(worker, 0) == 0; usleep(2000))
+        ck_assert_uint_lt(clock_ns(), until); /* nothing else holds the broker up now */
     for (int i = 0; i < (int)refusals; i++)
         client_expect(&client_a, MESSAGE_ERROR); /* a pong may be among them */
     client_close(&client_b);

@@ -140,6 +140,21 @@ int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *
     return 1;
 }
 
+int cursor_choice(struct text_cursor *cursor, struct rules *rules, alternative_reader *read, void *reader,
+                  const struct expression **ret_expression)
+{
+    struct expression_list list = {0};
+    do {
+        const struct expression *alternative = NULL;
+        int r = read(reader, &alternative);
+        if (r != 0)
+            return r;
+        expression_push(rules, &list, alternative);
+    } while (cursor_take(cursor, "|"));
+    *ret_expression = expression_choice(rules, &list);
+    return 0;
+}
+
 int characters_append(struct buffer *out, uint32_t point)
 {
     uint8_t bytes[4];

@@ -2,8 +2,8 @@
 #ifndef TEXT_GRAMMAR_CHARACTERS_H
 #define TEXT_GRAMMAR_CHARACTERS_H
 
-/* What the readers of GBNF and of regular expressions share: a place in a text, its characters and escapes,
- * repeats, and sets that grow. */
+/* What the readers of GBNF and of regular expressions share: a cursor over the text, characters and escapes,
+ * repeats, and growing sets. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,29 +27,36 @@ static inline int cursor_peek_second(const struct text_cursor *cursor)
     return cursor->len - cursor->pos > 1 ? cursor->data[cursor->pos + 1] : -1;
 }
 
-/* Steps over `what` if it is next. */
+/* Skips `what` if it is next. */
 bool cursor_take(struct text_cursor *cursor, const char *what);
 
 uint32_t cursor_line(const struct text_cursor *cursor); /* from 1 */
 
 enum cursor_dialect { CURSOR_GBNF, CURSOR_REGEX };
 
-/* Reads one character, written as it is or as an escape that stands for one. False, with the place anywhere:
- * it is no UTF-8, or no such escape. */
+/* Reads one character, literal or escaped. False if it is not UTF-8 or the escape is unknown; the position
+ * is then undefined. */
 bool cursor_character(struct text_cursor *cursor, enum cursor_dialect dialect, uint32_t *ret_point);
 
 struct repeat {
     uint32_t least, most;
 };
 
-/* Reads * + ? {m} {m,} {m,n}, after blanks if those may come first. 1; 0: none is next; −1: it is none of
- * these, or beyond GRAMMAR_MOST_REPEATS. */
+/* Reads * + ? {m} {m,} {m,n}, after blanks if these are allowed. 1; 0 if there is none; −1 if it is
+ * malformed or beyond GRAMMAR_MOST_REPEATS. */
 int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *ret_repeat);
+
+/* Reads one alternative. 0, or a code with a reason. */
+typedef int alternative_reader(void *reader, const struct expression **ret_expression);
+
+/* Reads alternatives with | between them. 0, or what `read` returned. */
+int cursor_choice(struct text_cursor *cursor, struct rules *rules, alternative_reader *read, void *reader,
+                  const struct expression **ret_expression);
 
 /* Appends a code point as UTF-8. 0 or -ENOMEM. */
 int characters_append(struct buffer *out, uint32_t point);
 
-/* A set that grows, in the memory of the rules. A zeroed one is empty. */
+/* A growing set, in the memory of the rules. A zeroed one is empty. */
 struct code_set {
     struct code_range *ranges;
     uint32_t n, cap;

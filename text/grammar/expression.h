@@ -2,12 +2,12 @@
 #ifndef TEXT_GRAMMAR_EXPRESSION_H
 #define TEXT_GRAMMAR_EXPRESSION_H
 
-/* A context-free grammar as the readers of GBNF, regular expressions and JSON Schema make it: rules, and in
- * each an expression over code points and other rules.
+/* A context-free grammar as built by the readers of GBNF, regular expressions and JSON Schema: rules, each
+ * with an expression over code points and other rules.
  *
- * Everything lives in the arena of its `struct rules`. Expressions never change once made and may stand in
- * several places. A builder that gets NULL for a part, or no memory, gives NULL: so a reader need look only
- * once, at the end. Nothing here is about a model or its tokens. */
+ * Everything lives in the arena of its `struct rules`. Expressions are immutable and may be used in several
+ * places. A builder returns NULL if a part is NULL or memory runs out, so a reader checks only once, at the
+ * end. Nothing here knows a model or its tokens. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,21 +18,21 @@
 #include "common/error.h"
 
 #define GRAMMAR_MOST_REPEATS 65536u     /* n of {m,n} */
-#define GRAMMAR_UNBOUNDED    UINT32_MAX /* for n: as often as one likes */
+#define GRAMMAR_UNBOUNDED    UINT32_MAX /* for n: unbounded */
 #define GRAMMAR_MOST_RULES   4096u
 #define GRAMMAR_MOST_POINT   0x10ffffu /* the last code point */
 
-/* Positive codes of everything that reads a grammar. */
-enum { GRAMMAR_E_INVALID = 1 /* the text is no grammar, or one that is refused; err says why */ };
+/* Positive codes of all readers of grammars. */
+enum { GRAMMAR_E_INVALID = 1 /* the text is not a grammar, or not a supported one; err says why */ };
 
 enum expression_kind {
     EXPRESSION_EMPTY,    /* the empty text */
     EXPRESSION_LITERAL,  /* exactly these bytes of UTF-8 */
     EXPRESSION_CHARS,    /* one code point of a set */
-    EXPRESSION_SEQUENCE, /* one after the other */
-    EXPRESSION_CHOICE,   /* any of them */
-    EXPRESSION_REPEAT,   /* the part, least … most times */
-    EXPRESSION_RULE      /* what a rule says */
+    EXPRESSION_SEQUENCE, /* its parts in order */
+    EXPRESSION_CHOICE,   /* any one of its parts */
+    EXPRESSION_REPEAT,   /* its part, least … most times */
+    EXPRESSION_RULE      /* a rule */
 };
 
 struct code_range {
@@ -44,16 +44,16 @@ struct expression {
     uint32_t n;           /* of ranges or parts */
     uint32_t least, most; /* of a repeat */
     uint32_t rule;        /* an index into the rules */
-    bool shared;          /* stands in many places that go on alike: it is made once for them */
+    bool shared;          /* used in many places with the same continuation: compiled once */
     struct bytes literal;
-    const struct code_range *ranges;       /* [n] ascending, apart from one another, without surrogates */
+    const struct code_range *ranges;       /* [n] ascending, not adjacent, without surrogates */
     const struct expression *const *parts; /* [n]; a repeat has one */
 };
 
 struct rule {
-    char name[64];                 /* cut to fit; for error messages */
-    const struct expression *body; /* NULL: named, and not defined yet */
-    bool apart;                    /* always a frame of its own (program.h) */
+    char name[64];                 /* truncated to fit; for error messages */
+    const struct expression *body; /* NULL: referenced, but not defined yet */
+    bool apart;                    /* always called with its own frame (program.h) */
 };
 
 struct rules {
@@ -67,12 +67,12 @@ struct rules {
 void rules_init(struct rules *rules, size_t limit);
 void rules_deinit(struct rules *rules);
 
-/* The rule of that name, made if there is none; UINT32_MAX without memory or beyond GRAMMAR_MOST_RULES. */
+/* The rule of that name, created if there is none; UINT32_MAX without memory or beyond GRAMMAR_MOST_RULES. */
 uint32_t rules_named(struct rules *rules, struct bytes name);
-/* A new rule, whatever others are called; likewise. */
+/* Creates a rule; names need not be unique. UINT32_MAX as above. */
 uint32_t rules_add(struct rules *rules, const char *name);
 
-/* A list of parts that grows. A zeroed one is empty. */
+/* A growing list of parts. A zeroed one is empty. */
 struct expression_list {
     const struct expression **items;
     uint32_t n, cap;
@@ -95,11 +95,11 @@ const struct expression *expression_repeat(struct rules *rules, const struct exp
 const struct expression *expression_optional(struct rules *rules, const struct expression *part);
 const struct expression *expression_rule(struct rules *rules, uint32_t rule);
 
-/* Marks a part that many others end with, in the same place. */
+/* Marks a part that many others end with, in the same position. */
 const struct expression *expression_shared(struct rules *rules, const struct expression *part);
 
-/* The set of these ranges, in any order, overlapping or not, or with `negated` of all other code points.
- * Surrogates are in no set. A set may be empty: nothing matches it. */
+/* The set of these ranges, which may overlap and have any order; with `negated`, of all other code points.
+ * Surrogates are never included. An empty set matches nothing. */
 const struct expression *expression_chars(struct rules *rules, const struct code_range *ranges, uint32_t n,
                                           bool negated);
 

@@ -183,8 +183,9 @@ static int read_repeats(struct gbnf_reader *reader, const struct expression **ex
     return r < 0 ? invalid(reader, "invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536") : 0;
 }
 
-static int read_sequence(struct gbnf_reader *reader, const struct expression **ret_expression)
+static int read_sequence(void *arg, const struct expression **ret_expression)
 {
+    struct gbnf_reader *reader = arg;
     struct expression_list list = {0};
     for (;;) {
         const struct expression *item = NULL;
@@ -205,16 +206,7 @@ static int read_sequence(struct gbnf_reader *reader, const struct expression **r
 
 static int read_choice(struct gbnf_reader *reader, const struct expression **ret_expression)
 {
-    struct expression_list list = {0};
-    do {
-        const struct expression *sequence = NULL;
-        int r = read_sequence(reader, &sequence);
-        if (r != 0)
-            return r;
-        expression_push(reader->rules, &list, sequence);
-    } while (cursor_take(&reader->at, "|"));
-    *ret_expression = expression_choice(reader->rules, &list);
-    return 0;
+    return cursor_choice(&reader->at, reader->rules, read_sequence, reader, ret_expression);
 }
 
 static int read_rule(struct gbnf_reader *reader)

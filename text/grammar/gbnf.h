@@ -2,7 +2,7 @@
 #ifndef TEXT_GRAMMAR_GBNF_H
 #define TEXT_GRAMMAR_GBNF_H
 
-/* GBNF: rules `name ::= …`, of which `root` says what an answer is.
+/* GBNF: rules `name ::= …`; `root` describes the whole answer.
  *
  *     "text"  [a-z]  [^"\\]  .          literals, sets of characters, any character
  *     a b   a | b   ( a )   a* a+ a?    sequence, choice, group, repeats
@@ -10,7 +10,7 @@
  *     %json {…}                         what a JSON Schema describes (json_schema.h)
  *     # …                               a comment
  *
- * Escapes in literals and sets: \n \r \t \\ \" \] \[ \- \^, \xHH, \uHHHH, \UHHHHHHHH. A rule goes on over
+ * Escapes in literals and sets: \n \r \t \\ \" \] \[ \- \^, \xHH, \uHHHH, \UHHHHHHHH. A rule continues over
  * lines until the next `name ::=`. */
 
 #include "text/grammar/expression.h"

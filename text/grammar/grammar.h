@@ -2,12 +2,12 @@
 #ifndef TEXT_GRAMMAR_GRAMMAR_H
 #define TEXT_GRAMMAR_GRAMMAR_H
 
-/* What an answer has to be: a grammar, read once, and the place of each answer in it.
+/* Constrained output: a grammar, read once, and the position of each answer in it.
  *
  *     grammar_make ──▶ struct grammar ──grammar_answer_new──▶ struct grammar_answer: take ids, ask for masks
  *
- * A grammar is shared by requests: grammar_ref and grammar_free count them, from any thread. What belongs to
- * answers (all calls of grammar_answer_*) is for one thread at a time, over all answers of a grammar. */
+ * Requests share a grammar: grammar_ref and grammar_free count references, from any thread. Calls of
+ * grammar_answer_* are for one thread at a time, across all answers of a grammar. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,34 +28,34 @@ enum grammar_kind {
 
 struct grammar;
 
-/* Reads a grammar: up to a second for the largest and most hostile. 0; GRAMMAR_E_INVALID with the reason;
- * -ENOMEM. */
+/* Reads a grammar, which takes up to a second for the most hostile input. 0; GRAMMAR_E_INVALID with the
+ * reason; -ENOMEM. */
 int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret_grammar, struct error *err);
 
 struct grammar *grammar_ref(struct grammar *grammar);
-/* One reference less; the last frees. NULL is fine. Returns NULL. */
+/* Drops a reference; the last one frees. Takes NULL and returns NULL. */
 struct grammar *grammar_free(struct grammar *grammar);
 
-/* One answer that is being made. */
+/* One answer in progress. */
 struct grammar_answer;
 
 /* At the beginning of an answer; holds a reference. 0, GRAMMAR_E_INVALID (too complex), -ENOMEM. */
 int grammar_answer_new(struct grammar *grammar, struct grammar_answer **ret_answer, struct error *err);
 struct grammar_answer *grammar_answer_free(struct grammar_answer *answer);
 
-/* Takes text that the answer has more. 0; GRAMMAR_E_INVALID with the reason: it is not what the grammar
- * allows, or too complex to say; then the answer stays where it was. */
+/* Extends the answer by text. 0; or GRAMMAR_E_INVALID with a reason if the grammar does not allow it or it
+ * is too complex to decide; the answer is then unchanged. */
 int grammar_answer_take(struct grammar_answer *answer, struct bytes text, struct error *err);
 
-/* The same, but for the taking: whether it could be taken. */
+/* Whether that text could be taken; changes nothing. */
 int grammar_answer_try(struct grammar_answer *answer, struct bytes text, struct error *err);
 
-/* Whether the answer may end here; whether it must, nothing else being possible. */
+/* Whether the answer may end here; whether it must, because nothing else can follow. */
 bool grammar_answer_may_end(const struct grammar_answer *answer);
 bool grammar_answer_must_end(const struct grammar_answer *answer);
 
-/* Writes ret_bits [(n_vocab + 31) / 32]: the ids of the trie that may come next (mask.h). All calls of a
- * grammar are with the same trie. As grammar_answer_take. */
+/* Writes ret_bits [(n_vocab + 31) / 32]: the ids of the trie that may come next (mask.h). Always pass the
+ * same trie for one grammar. Returns as grammar_answer_take. */
 int grammar_answer_mask(struct grammar_answer *answer, const struct token_trie *trie, uint32_t *ret_bits,
                         struct error *err);
 

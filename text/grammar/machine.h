@@ -2,15 +2,15 @@
 #ifndef TEXT_GRAMMAR_MACHINE_H
 #define TEXT_GRAMMAR_MACHINE_H
 
-/* A program at work: where texts stand that are being made after one grammar.
+/* A program at work: the positions of all texts that are generated from one grammar.
  *
- * A *frame* is a call that has not returned: where it goes on, and the frame below. Frames are kept once each
- * (two calls from the same place over the same frame are one), so a stack is a number. A *state* is a set of
- * (node, frame), all the ways in which the text so far can be read, and whether it may end here; states are
- * kept once each too, and what a byte makes of a state is remembered. So a grammar becomes a deterministic
- * automaton over bytes, as far as it is used, and the same place in two answers is the same number.
+ * A *frame* is a call that has not returned: its return node and the frame below. Equal frames are stored
+ * once, so a stack is a number. A *state* is a set of (node, frame), all parses of the text so far, and
+ * whether it may end here. Equal states are stored once too, and the successor of a state for a byte is
+ * cached. Thus the used part of a grammar becomes a deterministic automaton over bytes, and equal positions
+ * in two answers have the same number.
  *
- * Not for several threads at once: one machine serves all sequences of a grammar, on one thread. */
+ * One thread at a time: one machine serves all sequences of a grammar. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,20 +18,20 @@
 #include "common/error.h"
 #include "text/grammar/program.h"
 
-#define MACHINE_DEAD       0u /* no way to read it */
-#define MACHINE_BOTTOM     0u /* the frame below all others: the end of the text */
+#define MACHINE_DEAD       0u /* no parse */
+#define MACHINE_BOTTOM     0u /* the bottom frame: the end of the text */
 #define MACHINE_MOST_DEPTH 512u
 #define MACHINE_MOST_WAYS  2048u /* of a state */
 
-/* Why a call was not done, beside -ENOMEM; machine.failure has the bound's name. */
-enum { MACHINE_E_LIMIT = 1 /* states, frames or work beyond the bounds */ };
+/* Codes beside -ENOMEM; machine.failure names the limit. */
+enum { MACHINE_E_LIMIT = 1 /* states, frames or work beyond the limits */ };
 
 struct machine_way {
     uint32_t frame, node; /* the node takes a byte */
 };
 
 struct machine_frame {
-    uint32_t node, below; /* goes on at node, over the frame below */
+    uint32_t node, below; /* continues at node, over the frame below */
     uint32_t depth;
     uint32_t chain;
 };
@@ -47,7 +47,7 @@ struct machine_state {
     uint32_t chain;
 };
 
-struct matcher { /* a text on its way */
+struct matcher { /* a text in progress */
     uint32_t state;
     struct matcher *before, *after;
 };
@@ -59,13 +59,13 @@ struct machine {
     struct machine_frame *frames; /* [n_frames]; the first is MACHINE_BOTTOM */
     uint32_t n_frames, frames_cap;
     uint32_t *state_heads, *frame_heads; /* chains by hash */
-    size_t bytes;                        /* of states, with what hangs on them, but for masks */
+    size_t bytes;                        /* bytes of states with their tables, without masks */
     size_t mask_bytes;
-    struct matcher *matchers; /* all that there are */
+    struct matcher *matchers; /* all matchers */
     uint64_t work;            /* steps taken; machine_begin bounds those of a turn */
     uint64_t work_end;
     bool out_of_memory;
-    struct error failure; /* why the last MACHINE_E_LIMIT was */
+    struct error failure; /* reason of the last MACHINE_E_LIMIT */
     /* scratch */
     struct machine_way *ways, *stack; /* [scratch_cap] */
     uint32_t n_ways, n_stack, scratch_cap;
@@ -78,28 +78,29 @@ struct machine {
 int machine_init(struct machine *machine, const struct program *program);
 void machine_deinit(struct machine *machine);
 
-/* A turn begins: what is too much of the past is forgotten, and `most_work` steps may be taken. 0, -ENOMEM.
- * States and frames keep their numbers only until the next one; those of matchers follow. */
+/* Begins a turn: drops old states if there are too many, and allows `most_work` steps. 0, -ENOMEM. Numbers
+ * of states and frames are valid only until the next turn; those in matchers are updated. */
 int machine_begin(struct machine *machine, uint64_t most_work);
 
-/* Puts a matcher at the beginning of a text, and into the machine's list. 0, MACHINE_E_LIMIT, -ENOMEM. */
+/* Sets a matcher to the start of a text, and adds it to the machine's list. 0, MACHINE_E_LIMIT, -ENOMEM. */
 int matcher_init(struct matcher *matcher, struct machine *machine);
 void matcher_deinit(struct matcher *matcher, struct machine *machine);
 
-/* What a byte makes of a state: 0 with the state, which may be MACHINE_DEAD; MACHINE_E_LIMIT; -ENOMEM. */
+/* The successor of a state for a byte: 0 with the state, which may be MACHINE_DEAD; MACHINE_E_LIMIT;
+ * -ENOMEM. */
 int machine_step(struct machine *machine, uint32_t state, uint8_t class, uint32_t *ret_state);
 
-/* The state of these nodes over a frame: what the rule that begins or goes on there makes possible. */
+/* The state of these nodes over a frame. */
 int machine_state_at(struct machine *machine, uint32_t node, uint32_t frame, uint32_t *ret_state);
 
-/* The state of these ways. They all take a byte; sorted in place. */
+/* The state of these ways, all of which take a byte. Sorts them in place. */
 int machine_intern(struct machine *machine, struct machine_way *ways, uint32_t n, bool accepting,
                    uint32_t *ret_state);
 
-/* Charges so many steps to the turn. 0 or MACHINE_E_LIMIT. */
+/* Charges steps to the turn. 0 or MACHINE_E_LIMIT. */
 int machine_charge(struct machine *machine, uint64_t steps);
 
-/* As machine_step, where the way is known already: as it is nearly always. */
+/* machine_step with the cached case, by far the most frequent, inline. */
 static inline int machine_next(struct machine *machine, uint32_t state, uint8_t class, uint32_t *ret_state)
 {
     uint32_t next = machine->states[state].next[class];

@@ -2,23 +2,23 @@
 #ifndef TEXT_GRAMMAR_PROGRAM_H
 #define TEXT_GRAMMAR_PROGRAM_H
 
-/* A grammar made ready to be run over bytes: a small pushdown automaton.
+/* A grammar compiled to run over bytes: a small pushdown automaton.
  *
- * Each rule is a graph of nodes; a node takes a byte of a set, goes two ways at once, calls a rule, or
- * returns. Code points are spelled as the bytes of their UTF-8. Small rules without loops and without calls
- * stand in their callers' place, so that what remains of rules are frames that are worth having: how such a
- * rule goes on depends on nothing outside it, which is what machine.c makes use of.
+ * Each rule is a graph of nodes; a node takes a byte of a set, forks, calls a rule, or returns. Code points
+ * are sequences of UTF-8 bytes. Small rules without loops and calls are inlined, so that frames are only
+ * made for rules that are worth one: what such a rule accepts depends on nothing outside it, which machine.c
+ * uses.
  *
- * Immutable once made. */
+ * Immutable. */
 
 #include <stdint.h>
 
 #include "text/grammar/expression.h"
 
 enum node_kind {
-    NODE_MATCH, /* takes a byte of `what`, a set; goes on at next */
-    NODE_SPLIT, /* goes on at next, and at `what` */
-    NODE_CALL,  /* begins at `what`, the first node of a rule; goes on at next when that has returned */
+    NODE_MATCH, /* takes a byte of `what`, a set; continues at next */
+    NODE_SPLIT, /* continues at next and at `what` */
+    NODE_CALL,  /* calls `what`, the first node of a rule; continues at next when it returns */
     NODE_RETURN
 };
 
@@ -41,7 +41,7 @@ struct program {
     struct byte_set *sets; /* [n_sets] */
     uint32_t n_sets;
     uint32_t start; /* the first node of the root */
-    /* Bytes that no set tells apart are of one class. */
+    /* Bytes that no set distinguishes share a class. */
     uint8_t classes[256];
     uint8_t members[256]; /* [n_classes]: a byte of each */
     uint32_t n_classes;

@@ -2,8 +2,8 @@
 #ifndef TEXT_GRAMMAR_PROGRAM_NODES_H
 #define TEXT_GRAMMAR_PROGRAM_NODES_H
 
-/* The nodes of a program that is being made. They are made from the end of a text to its beginning, so each
- * knows where it goes on. PROGRAM_NONE is no node, for want of room or memory; it passes through. */
+/* The nodes of a program under construction. They are built from the end of a text to its start, so each
+ * knows its successor. PROGRAM_NONE means no node, for lack of room or memory, and is passed through. */
 
 #include "text/grammar/program.h"
 

@@ -201,8 +201,9 @@ static bool at_end_anchor(const struct regex_reader *reader)
     return reader->depth == 0 && cursor_peek(&reader->at) == '$' && (after < 0 || after == '|');
 }
 
-static int read_sequence(struct regex_reader *reader, const struct expression **ret_expression)
+static int read_sequence(void *arg, const struct expression **ret_expression)
 {
+    struct regex_reader *reader = arg;
     struct expression_list list = {0};
     const struct expression *anything = NULL;
     bool outermost = reader->depth == 0;
@@ -238,16 +239,7 @@ static int read_sequence(struct regex_reader *reader, const struct expression **
 
 static int read_choice(struct regex_reader *reader, const struct expression **ret_expression)
 {
-    struct expression_list list = {0};
-    do {
-        const struct expression *sequence = NULL;
-        int r = read_sequence(reader, &sequence);
-        if (r != 0)
-            return r;
-        expression_push(reader->rules, &list, sequence);
-    } while (cursor_take(&reader->at, "|"));
-    *ret_expression = expression_choice(reader->rules, &list);
-    return 0;
+    return cursor_choice(&reader->at, reader->rules, read_sequence, reader, ret_expression);
 }
 
 int regex_expression(struct bytes text, const struct regex_style *style, struct rules *rules,

@@ -2,7 +2,7 @@
 #ifndef TEXT_GRAMMAR_REGEX_H
 #define TEXT_GRAMMAR_REGEX_H
 
-/* Regular expressions, in the part that the usual dialects have in common:
+/* Regular expressions, limited to what the usual dialects have in common:
  *
  *     .  [a-z]  [^a-z]  \d \w \s \D \W \S   characters; classes are those of ASCII; . is any but a line's end
  *     ab  a|b  (a)  (?:a)  (?<name>a)       sequence, choice, groups
@@ -10,15 +10,15 @@
  *     ^ $                                   where an alternative of the whole begins and ends
  *     \n \r \t \f \v \xHH \uHHHH \.         escapes
  *
- * What looks around, back or aside (assertions, \b, back references, \p, flags) is refused by name. */
+ * Assertions, \b, back references, \p and flags are rejected with an error that names them. */
 
 #include "text/grammar/expression.h"
 
-/* How an expression is wanted. */
+/* How to build the expression. */
 struct regex_style {
-    /* What stands for one character of a set (an EXPRESSION_CHARS); NULL: itself. */
+    /* Spells one character of a set (an EXPRESSION_CHARS); NULL: as it is. */
     const struct expression *(*spell)(struct rules *rules, const struct expression *chars);
-    /* The text need only contain a match: an end without its anchor may have anything beyond it. */
+    /* The text need only contain a match: where an anchor is missing, any text may precede or follow. */
     bool search;
 };
 
@@ -26,7 +26,7 @@ struct regex_style {
 int regex_expression(struct bytes text, const struct regex_style *style, struct rules *rules,
                      const struct expression **ret_expression, struct error *err);
 
-/* The same as a whole grammar: an answer is a text that matches from its beginning to its end. */
+/* The same as a grammar of its own: the whole answer has to match. */
 int regex_read(struct bytes text, struct rules *rules, struct error *err);
 
 #endif

@@ -4,8 +4,8 @@
 
 /* The vocabulary as a trie over the bytes that tokens add to a text.
  *
- * Nodes lie in the order in which a walk meets them, so one that need not look below a node skips to what
- * follows it. Tokens that add nothing (control tokens among them) are in no place of it. Immutable. */
+ * Nodes are in depth-first order, so a walk can skip the subtree of a node. Tokens that add no text, such as
+ * control tokens, are not in it. Immutable. */
 
 #include <stdint.h>
 
@@ -21,9 +21,9 @@ struct token_trie {
     uint32_t n_vocab;
 };
 
-#define TOKEN_TRIE_MOST_BYTES 255 /* of a token; longer ones are in no place of it either */
+#define TOKEN_TRIE_MOST_BYTES 255 /* of a token; longer ones are not in it */
 
-/* Ids beyond n_vocab are left out. 0 or -ENOMEM. */
+/* Ignores ids from n_vocab on. 0 or -ENOMEM. */
 int token_trie_make(const struct tokenizer *tokenizer, uint32_t n_vocab, struct token_trie *ret_trie);
 void token_trie_deinit(struct token_trie *trie);
 

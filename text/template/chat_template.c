@@ -54,6 +54,11 @@ struct chat_template *chat_template_free(struct chat_template *chat_template)
     return NULL;
 }
 
+void chat_template_permit_changes(struct chat_template *chat_template)
+{
+    jinja_template_permit_changes(chat_template->jinja);
+}
+
 void chat_text_deinit(struct chat_text *text)
 {
     buffer_deinit(&text->text);
@@ -98,6 +103,18 @@ out:
     free(variables);
     json_decref(date);
     return r;
+}
+
+int chat_template_add_old_names(json_t *variables, const struct tm *date)
+{
+    char today[64] = "";
+    const json_t *tools = json_object_get(variables, "tools");
+    char *functions = tools ? json_dumps(tools, JSON_INDENT(4)) : strdup("");
+    strftime(today, sizeof today, "%b %d %Y %H:%M:%S GMT", date);
+    const bool good = functions && json_object_set_new(variables, "functions", json_string(functions)) == 0 &&
+                      json_object_set_new(variables, "datetime", json_string(today)) == 0;
+    free(functions);
+    return good ? 0 : -ENOMEM;
 }
 
 /* Bytes of JSON that are to be an array of objects. `what` names it in the reason. */

@@ -2,11 +2,11 @@
 #ifndef TEXT_TEMPLATE_CHAT_TEMPLATE_H
 #define TEXT_TEMPLATE_CHAT_TEMPLATE_H
 
-/* Conversation → prompt, by the Jinja template that a model carries (tokenizer.chat_template).
+/* Conversation → prompt, by the Jinja template of a model (tokenizer.chat_template).
  *
- * Templates are programs from the model's author and are run as such, but bounded: in steps, memory, depth
- * and output. What a user wrote stays marked as the user's through all that a template does to it, so that
- * its control tokens are never parsed. A compiled template is immutable; threads share it. */
+ * A template is a program by the model's author. Its steps, memory, depth and output are limited. Text that
+ * a user wrote stays marked through everything a template does to it, so that control tokens in it are never
+ * parsed. A compiled template is immutable; threads share it. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -17,13 +17,13 @@
 #include "common/error.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* The template says no, by raise_exception: "System role not supported". */
+/* The template rejects the conversation, by raise_exception: "System role not supported". */
 enum { CHAT_TEMPLATE_E_REFUSED = 1 };
 
 struct chat_turn {
     struct bytes role;    /* "system", "user", "assistant", or what else the template knows; UTF-8 */
     struct bytes content; /* UTF-8 */
-    /* Members besides, "" where there are none. */
+    /* Further members; "" if there are none. */
     struct bytes name;
     struct bytes tool_calls; /* JSON, an array of calls as OpenAI's clients write them */
     struct bytes tool_call_id;
@@ -32,20 +32,27 @@ struct chat_turn {
 struct chat_template;
 
 /* Compiles the bytes of a template; `bos` and `eos` are the texts of those tokens (tokenizer_name), which
- * templates write out; empty if the model has none. All is copied. -EINVAL with line and reason: a syntax
+ * templates write; empty if the model has none. Everything is copied. -EINVAL with line and reason: a syntax
  * error, or a part of the language that is not supported; -ENOMEM. */
 int chat_template_new(struct bytes source, struct bytes bos, struct bytes eos,
                       struct chat_template **ret_template, struct error *err);
 struct chat_template *chat_template_free(struct chat_template *chat_template);
 
-/* What a template is given besides the messages. */
+/* From now on it may change lists, as templates do that model hubs refuse and other engines take. */
+void chat_template_permit_changes(struct chat_template *chat_template);
+
+/* Variables of a template beside the messages. */
 struct chat_context {
     bool add_generation_prompt; /* end with the opening of the assistant's turn */
     struct tm date;             /* for templates that write today's date */
-    bool no_date_string;        /* render as model hubs do: without that date as the variable date_string, for
-                                 * lack of which some templates write a date of their own */
+    bool no_date_string; /* render as model hubs do: without that date as the variable date_string, for * lack
+                            of which some templates write a date of their own */
     const json_t *extra; /* an object whose members are variables too ("tools", "documents"), or NULL */
 };
+
+/* Adds to an object of variables what templates of 2024 ask for: `functions`, the text of `tools`, and
+ * `datetime`. 0 or -ENOMEM. */
+int chat_template_add_old_names(json_t *variables, const struct tm *date);
 
 /* The text of a rendered conversation. */
 struct chat_text {
@@ -54,9 +61,9 @@ struct chat_text {
 };
 void chat_text_deinit(struct chat_text *text);
 
-/* Renders `messages`, an array of objects with "role" and "content" and whatever else the template looks at,
- * to `ret_text` (zeroed or deinited before). 0; CHAT_TEMPLATE_E_REFUSED with the template's reason; -EINVAL
- * with line and reason when the template fails on these messages; -EMSGSIZE when it exceeds its bounds;
+/* Renders `messages`, an array of objects with "role" and "content" and whatever else the template reads, to
+ * `ret_text` (zeroed or deinited before). 0; CHAT_TEMPLATE_E_REFUSED with the template's reason; -EINVAL
+ * with line and reason when the template fails on these messages; -EMSGSIZE when it exceeds its limits;
  * -ENOMEM. */
 int chat_template_render(const struct chat_template *chat_template, const json_t *messages,
                          const struct chat_context *context, struct chat_text *ret_text, struct error *err);
@@ -64,17 +71,16 @@ int chat_template_render(const struct chat_template *chat_template, const json_t
 struct chat_conversation {
     const struct chat_turn *turns; /* [n] */
     size_t n;
-    struct bytes tools; /* that may be called: JSON, an array as OpenAI's clients write it; "" = none */
-    bool continue_last; /* the last turn, the assistant's, goes on: its text ends the prompt */
+    struct bytes tools; /* tools that may be called: JSON, an array as OpenAI's clients write it; "" = none */
+    bool continue_last; /* continue the last turn, the assistant's: its text ends the prompt */
 };
 
 /* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of
- * calls reach the template as objects, though clients write them as texts. A turn that only calls has no
- * content: null, and where the template fails on that, an empty text. Control tokens are parsed where the
- * template wrote them and nowhere else. BOS is put first if the tokenizer adds it and the template has not.
- * Appends to `ret_ids`. Codes as for chat_template_render, -EINVAL also for tools and calls that are no such
- * JSON; -EILSEQ when a turn is not UTF-8; -E2BIG when the text has more than `most` bytes, before it is
- * split. */
+ * calls reach the template as objects, though clients write them as strings. A turn with calls only has the
+ * content null, or an empty string if the template fails on that. Control tokens are parsed only where the
+ * template wrote them. BOS is added if the tokenizer adds it and the template did not. Appends to `ret_ids`.
+ * Codes as for chat_template_render, -EINVAL also for tools and calls that are no such JSON; -EILSEQ when a
+ * turn is not UTF-8; -E2BIG when the text has more than `most` bytes, before it is split. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
                          struct error *err);

@@ -51,7 +51,7 @@ struct prefix_asked {
     uint32_t place; /* of its pool, among those apart */
 };
 
-/* ---- requests (bench_prefix_requests.c) ---- */
+/* ---- requests (prefix_requests.c) ---- */
 
 /* A private pool of the bench's model, to be asked from now on. */
 int prefix_open_pool(struct prefix_bench *bench, const char *device, uint32_t workers, uint32_t store_mib,
@@ -74,7 +74,7 @@ int prefix_ask(struct prefix_bench *bench, struct prefix_asked *asked, const int
 /* Valid until it is asked again. */
 int prefix_ask_status(struct prefix_bench *bench, const struct quern_status **ret_status, struct error *err);
 
-/* ---- what is printed (bench_prefix.c) ---- */
+/* ---- what is printed (prefix_print.c) ---- */
 
 /* A value beside its goal. */
 void prefix_print(const struct prefix_options *options, const char *name, const char *what, double value,
@@ -93,7 +93,7 @@ int measure_other(struct prefix_bench *bench, struct error *err);
 int measure_chat(struct prefix_bench *bench, struct error *err);
 int measure_at_once(struct prefix_bench *bench, struct error *err);
 
-/* bench_prefix_tenants.c; the second beside pools between which simpler rules choose. */
+/* prefix_tenants.c; the second beside pools between which simpler rules choose. */
 int measure_tenants(struct prefix_bench *bench, struct error *err);
 int measure_tenants_apart(struct prefix_bench *bench, struct error *err);
 

@@ -12,13 +12,11 @@
 #include <unistd.h>
 
 #include "client/command/arguments.h"
-#include "client/command/terminal/io.h"
 #include "client/command/verbs.h"
+#include "client/command/verbs/tokenizer_verb.h"
 #include "common/program/arguments.h"
 #include "common/number.h"
 #include "common/utf8.h"
-#include "model/model.h"
-#include "text/tokenizer/tokenizer.h"
 
 struct options {
     const char *path;
@@ -73,29 +71,12 @@ static int print(const struct tokenizer *tokenizer, const struct ids *ids, bool 
     return r;
 }
 
-static int detokenize(const struct options *options, struct error *err)
+static int detokenize(const struct tokenizer *tokenizer, struct buffer *list, struct ids *ids,
+                      const void *arg, struct error *err)
 {
-    struct gguf *gguf = NULL;
-    struct tokenizer *tokenizer = NULL;
-    struct buffer list = {0};
-    struct ids ids = {0};
-    int r = model_open_files(options->path, &gguf, err);
-    if (r == 0) {
-        r = tokenizer_new(gguf, &tokenizer, err);
-        if (r < 0)
-            error_prefix(err, r, "%s", options->path);
-    }
-    if (r == 0)
-        r = io_read_stdin(&list, TOKENIZER_MAX_TEXT, "the list of ids", err);
-    if (r == 0)
-        r = read_ids(&list, tokenizer, &ids, err);
-    if (r == 0)
-        r = print(tokenizer, &ids, options->special, err);
-    ids_deinit(&ids);
-    buffer_deinit(&list);
-    tokenizer_free(tokenizer);
-    gguf_free(gguf);
-    return r;
+    const struct options *options = arg;
+    int r = read_ids(list, tokenizer, ids, err);
+    return r < 0 ? r : print(tokenizer, ids, options->special, err);
 }
 
 int verb_detokenize(int argc, char **argv)
@@ -115,6 +96,6 @@ int verb_detokenize(int argc, char **argv)
     struct options options = {0};
     struct error err = {0};
     arguments_parse(&argp, argc, argv, &options);
-    int r = detokenize(&options, &err);
+    int r = tokenizer_verb(options.path, "the list of ids", detokenize, &options, &err);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

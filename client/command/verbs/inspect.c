@@ -23,6 +23,7 @@
 #include "common/system/topology.h"
 #include "common/utf8.h"
 #include "engine/backend/backends.h"
+#include "text/dialect/dialect.h"
 #include "model/huggingface/folder.h"
 #include "model/model.h"
 #include "model/sampling_hints.h"
@@ -217,7 +218,7 @@ static void add_layers(json_t *json, const struct model *model)
 
 /* What a worker would make of the file. NULL where it has nothing to say. */
 struct understood {
-    json_t *hyperparameters, *sampling, *text, *memory, *digest;
+    json_t *hyperparameters, *sampling, *text, *dialect, *memory, *digest;
     bool out_of_memory; /* which says nothing of the file */
 };
 
@@ -277,7 +278,8 @@ static void understand(const struct options *options, struct understood *ret, st
     ret->hyperparameters = json;
     ret->sampling = sampling_json(model);
     ret->text = inspect_text(model);
-    ret->out_of_memory = !ret->text;
+    ret->dialect = inspect_dialect(model);
+    ret->out_of_memory = !ret->text || !ret->dialect;
     ret->memory = inspect_memory(model, options->sequences, options->context);
     model_free(model);
 }
@@ -287,12 +289,13 @@ static json_t *report(const struct gguf *gguf, const struct options *options)
     struct error err = {0};
     struct understood understood;
     understand(options, &understood, &err);
-    json_t *json = json_pack(
-        "{s:s, s:I, s:o, s:o*, s:o, s:o*, s:o*, s:o*, s:o?, s:o, s:o}", "file", options->path, "version",
-        (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest", understood.digest,
-        "hyperparameters", understood.hyperparameters, "sampling", understood.sampling, "text",
-        understood.text, "memory", understood.memory, "refused", err.text[0] ? json_string(err.text) : NULL,
-        "tensors", tensors_json(gguf), "totals", totals_json(gguf));
+    json_t *json =
+        json_pack("{s:s, s:I, s:o, s:o*, s:o, s:o*, s:o*, s:o*, s:o*, s:o?, s:o, s:o}", "file", options->path,
+                  "version", (json_int_t)gguf_version(gguf), "metadata", metadata_json(gguf), "digest",
+                  understood.digest, "hyperparameters", understood.hyperparameters, "sampling",
+                  understood.sampling, "text", understood.text, "dialect", understood.dialect, "memory",
+                  understood.memory, "refused", err.text[0] ? json_string(err.text) : NULL, "tensors",
+                  tensors_json(gguf), "totals", totals_json(gguf));
     if (!understood.out_of_memory)
         return json;
     json_decref(json);
@@ -388,6 +391,43 @@ static void print_object(const char *title, json_t *object)
     }
 }
 
+/* A text of a template on one line: what differs from call to call stands in braces. */
+static void print_pattern(const char *text)
+{
+    static const char *const places[] = {"{name}", "{id}", "{index}", "{key}", "{type}"};
+    for (; *text; text++) {
+        if (*text >= DIALECT_NAME && *text <= DIALECT_TYPE)
+            fputs(places[*text - DIALECT_NAME], stdout);
+        else if (*text == '\n')
+            fputs("\\n", stdout);
+        else
+            fputc(*text, stdout);
+    }
+}
+
+static void print_dialect(json_t *dialect)
+{
+    const char *part, *key;
+    json_t *members, *value;
+    puts("dialect: how it calls tools and thinks");
+    json_object_foreach(dialect, part, members)
+    {
+        json_object_foreach(members, key, value)
+        {
+            char name[64];
+            snprintf(name, sizeof name, "%s.%s", part, key);
+            printf("  %-44s ", name);
+            if (json_is_string(value))
+                print_pattern(json_string_value(value));
+            else if (json_is_object(value))
+                json_dumpf(value, stdout, JSON_COMPACT);
+            else
+                print_value(value);
+            fputc('\n', stdout);
+        }
+    }
+}
+
 static void print_tensors(const json_t *tensors)
 {
     size_t i, d;
@@ -446,6 +486,10 @@ static void print_report(const json_t *report)
         fputc('\n', stdout);
         print_object("text", json_object_get(report, "text"));
         fputc('\n', stdout);
+        if (json_object_size(json_object_get(report, "dialect")) > 0) {
+            print_dialect(json_object_get(report, "dialect"));
+            fputc('\n', stdout);
+        }
         print_object("memory, in bytes", json_object_get(report, "memory"));
         fputc('\n', stdout);
     }

@@ -14,7 +14,7 @@
 #include "model/convert/quantize.h"
 
 struct options {
-    const char *in, *out;
+    const char *words[3]; /* IN TYPE OUT */
     const struct mixture *mixture;
     struct quantize_options quantize;
 };
@@ -34,25 +34,13 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 'r':
         options->quantize.requantize = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0) {
-            options->in = arg;
-        } else if (state->arg_num == 1) {
-            options->mixture = mixture_by_name(arg);
-            if (!options->mixture)
-                argp_error(state, "unknown type \"%s\"", arg);
-        } else if (state->arg_num == 2) {
-            options->out = arg;
-        } else {
-            argp_usage(state);
-        }
-        return 0;
-    case ARGP_KEY_END:
-        if (state->arg_num < 3)
-            argp_usage(state);
+    case ARGP_KEY_SUCCESS:
+        options->mixture = mixture_by_name(options->words[1]);
+        if (!options->mixture)
+            argp_error(state, "unknown type \"%s\"", options->words[1]);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return argument_words(key, arg, state, options->words, 3);
     }
 }
 
@@ -94,18 +82,19 @@ int verb_quantize(int argc, char **argv)
     struct error err = {0};
     arguments_parse(&argp, argc, argv, &options);
     uint64_t start = clock_ns();
-    int r = quantize_file(options.in, options.mixture, options.out, &options.quantize, show, &totals, &err);
+    int r = quantize_file(options.words[0], options.mixture, options.words[2], &options.quantize, show,
+                          &totals, &err);
     if (r < 0)
         return verb_fail(r, &err);
     double seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
-    fprintf(stderr, "%s: %.1f MB -> %.1f MB in %.1f s\n", options.out, (double)totals.from / 1e6,
+    fprintf(stderr, "%s: %.1f MB -> %.1f MB in %.1f s\n", options.words[2], (double)totals.from / 1e6,
             (double)totals.to / 1e6, seconds);
     if (totals.other > 0)
         fprintf(
             stderr,
             "%s: %zu matrices, %.0f %% of the bytes, are in a larger format than %s asks for, since their "
             "rows do not fit its blocks\n",
-            options.out, totals.other, 100 * (double)totals.other_bytes / (double)totals.to,
+            options.words[2], totals.other, 100 * (double)totals.other_bytes / (double)totals.to,
             options.mixture->name);
     return EXIT_SUCCESS;
 }

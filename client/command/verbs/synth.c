@@ -13,9 +13,9 @@
 #include "model/convert/synth.h"
 
 struct options {
+    const char *words[3]; /* SHAPE TYPE OUT */
     const struct synth_shape *shape;
     const struct mixture *mixture;
-    const char *path;
     uint64_t seed;
 };
 
@@ -26,27 +26,16 @@ static int parse(int key, char *arg, struct argp_state *state)
     case 's':
         options->seed = argument_number(state, "--seed", arg, 0, UINT64_MAX);
         return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num == 0) {
-            options->shape = synth_shape_by_name(arg);
-            if (!options->shape)
-                argp_error(state, "unknown shape \"%s\"", arg);
-        } else if (state->arg_num == 1) {
-            options->mixture = mixture_by_name(arg);
-            if (!options->mixture)
-                argp_error(state, "unknown type \"%s\"", arg);
-        } else if (state->arg_num == 2) {
-            options->path = arg;
-        } else {
-            argp_usage(state);
-        }
-        return 0;
-    case ARGP_KEY_END:
-        if (state->arg_num < 3)
-            argp_usage(state);
+    case ARGP_KEY_SUCCESS:
+        options->shape = synth_shape_by_name(options->words[0]);
+        if (!options->shape)
+            argp_error(state, "unknown shape \"%s\"", options->words[0]);
+        options->mixture = mixture_by_name(options->words[1]);
+        if (!options->mixture)
+            argp_error(state, "unknown type \"%s\"", options->words[1]);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return argument_words(key, arg, state, options->words, 3);
     }
 }
 
@@ -85,11 +74,11 @@ int verb_synth(int argc, char **argv)
     struct stat st;
     arguments_parse(&argp, argc, argv, &options);
     uint64_t start = clock_ns();
-    int r = synth_write(options.shape, options.mixture, options.seed, options.path, &err);
+    int r = synth_write(options.shape, options.mixture, options.seed, options.words[2], &err);
     if (r < 0)
         return verb_fail(r, &err);
     double seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
-    if (stat(options.path, &st) == 0)
-        fprintf(stderr, "%s: %.1f MB in %.1f s\n", options.path, (double)st.st_size / 1e6, seconds);
+    if (stat(options.words[2], &st) == 0)
+        fprintf(stderr, "%s: %.1f MB in %.1f s\n", options.words[2], (double)st.st_size / 1e6, seconds);
     return EXIT_SUCCESS;
 }

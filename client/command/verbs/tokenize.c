@@ -12,12 +12,10 @@
 #include <string.h>
 
 #include "client/command/arguments.h"
-#include "client/command/terminal/io.h"
 #include "client/command/verbs.h"
+#include "client/command/verbs/tokenizer_verb.h"
 #include "common/program/arguments.h"
 #include "common/utf8.h"
-#include "model/model.h"
-#include "text/tokenizer/tokenizer.h"
 
 struct options {
     const char *path;
@@ -80,37 +78,17 @@ static void print_ids(const struct tokenizer *tokenizer, const struct ids *ids, 
     putchar('\n');
 }
 
-static int tokenize(const struct options *options, struct error *err)
+static int tokenize(const struct tokenizer *tokenizer, struct buffer *text, struct ids *ids, const void *arg,
+                    struct error *err)
 {
-    struct gguf *gguf = NULL;
-    struct tokenizer *tokenizer = NULL;
-    struct buffer text = {0};
-    struct ids ids = {0};
-    int r = model_open_files(options->path, &gguf, err);
-    if (r == 0) {
-        r = tokenizer_new(gguf, &tokenizer, err);
-        if (r < 0)
-            error_prefix(err, r, "%s", options->path);
-    }
-    if (r == 0)
-        r = io_read_stdin(&text, TOKENIZER_MAX_TEXT, "the text", err);
-    if (r == 0) {
-        unsigned flags = (options->add_special ? TOKENIZER_ADD_SPECIAL : 0) |
-                         (options->no_parse ? 0 : TOKENIZER_PARSE_SPECIAL);
-        r = tokenizer_encode(tokenizer, (struct bytes){text.data, text.len}, flags, &ids);
-        if (r < 0)
-            error_set(err, r, r == -EILSEQ ? "stdin: the text is not UTF-8" : "stdin: %s", strerror(-r));
-    }
-    if (r == 0) {
-        print_ids(tokenizer, &ids, options->pieces);
-        if (fflush(stdout) != 0)
-            r = error_set(err, -errno, "stdout: %s", strerror(errno));
-    }
-    ids_deinit(&ids);
-    buffer_deinit(&text);
-    tokenizer_free(tokenizer);
-    gguf_free(gguf);
-    return r;
+    const struct options *options = arg;
+    unsigned flags = (options->add_special ? TOKENIZER_ADD_SPECIAL : 0) |
+                     (options->no_parse ? 0 : TOKENIZER_PARSE_SPECIAL);
+    int r = tokenizer_encode(tokenizer, (struct bytes){text->data, text->len}, flags, ids);
+    if (r < 0)
+        return error_set(err, r, r == -EILSEQ ? "stdin: the text is not UTF-8" : "stdin: %s", strerror(-r));
+    print_ids(tokenizer, ids, options->pieces);
+    return fflush(stdout) == 0 ? 0 : error_set(err, -errno, "stdout: %s", strerror(errno));
 }
 
 int verb_tokenize(int argc, char **argv)
@@ -135,6 +113,6 @@ int verb_tokenize(int argc, char **argv)
     struct options options = {0};
     struct error err = {0};
     arguments_parse(&argp, argc, argv, &options);
-    int r = tokenize(&options, &err);
+    int r = tokenizer_verb(options.path, "the text", tokenize, &options, &err);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

@@ -13,6 +13,7 @@
 #include "gateway/core/gateway.h"
 #include "gateway/forms/generation.h"
 #include "gateway/forms/grammar.h"
+#include "gateway/forms/models_list.h"
 #include "gateway/forms/neutral.h"
 #include "gateway/forms/thinking.h"
 #include "gateway/tools/tools.h"
@@ -271,27 +272,20 @@ void ollama_handle_embed(struct exchange *exchange)
     embeddings_answer(exchange, ollama_embed_rows, &embeddings_form);
 }
 
+static void write_model(const struct gateway *gateway, const struct pool_model *model, struct json_out *out)
+{
+    json_out_text(out, "{\"name\":");
+    json_out_name(out, model->name);
+    json_out_text(out, ",\"model\":");
+    json_out_name(out, model->name);
+    json_out_text(out, ",\"modified_at\":");
+    write_time(gateway->started, out);
+    json_out_text(out, ",\"size\":0,\"digest\":\"\",\"details\":{\"format\":\"gguf\"}}");
+}
+
 void ollama_handle_tags(struct exchange *exchange)
 {
-    const struct gateway *gateway = exchange->gateway;
-    struct refusal refusal;
-    struct json_out out = {0};
-    if (pool_check(&gateway->pool, NULL, &refusal) != 0) {
-        exchange_refuse(exchange, &refusal);
-        return;
-    }
-    json_out_text(&out, "{\"models\":[");
-    for (size_t i = 0; i < gateway->pool.n_models; i++) {
-        json_out_text(&out, i ? ",{\"name\":" : "{\"name\":");
-        json_out_name(&out, gateway->pool.models[i].name);
-        json_out_text(&out, ",\"model\":");
-        json_out_name(&out, gateway->pool.models[i].name);
-        json_out_text(&out, ",\"modified_at\":");
-        write_time(gateway->started, &out);
-        json_out_text(&out, ",\"size\":0,\"digest\":\"\",\"details\":{\"format\":\"gguf\"}}");
-    }
-    json_out_text(&out, "]}");
-    exchange_reply_json(exchange, 200, &out);
+    models_list(exchange, "{\"models\":[", write_model, "]}");
 }
 
 void ollama_handle_version(struct exchange *exchange)

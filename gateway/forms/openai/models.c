@@ -3,7 +3,7 @@
 
 #include "gateway/forms/openai/models.h"
 
-#include "gateway/core/gateway.h"
+#include "gateway/forms/models_list.h"
 
 static void write_model(const struct gateway *gateway, const struct pool_model *model, struct json_out *out)
 {
@@ -22,20 +22,7 @@ static void write_model(const struct gateway *gateway, const struct pool_model *
 
 void models_handle(struct exchange *exchange)
 {
-    const struct gateway *gateway = exchange->gateway;
-    struct refusal refusal;
-    struct json_out out = {0};
-    if (pool_check(&gateway->pool, NULL, &refusal) != 0) {
-        exchange_refuse(exchange, &refusal);
-        return;
-    }
-    json_out_text(&out, "{\"object\":\"list\",\"data\":[");
-    for (size_t i = 0; i < gateway->pool.n_models; i++) {
-        json_out_text(&out, i ? "," : "");
-        write_model(gateway, &gateway->pool.models[i], &out);
-    }
-    json_out_text(&out, "]}");
-    exchange_reply_json(exchange, 200, &out);
+    models_list(exchange, "{\"object\":\"list\",\"data\":[", write_model, "]}");
 }
 
 void models_handle_one(struct exchange *exchange)

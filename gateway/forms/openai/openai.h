@@ -2,7 +2,8 @@
 #ifndef GATEWAY_FORMS_OPENAI_OPENAI_H
 #define GATEWAY_FORMS_OPENAI_OPENAI_H
 
-/* What the answers of /v1/chat/completions and /v1/completions have in common. */
+/* What the answers of /v1/chat/completions and /v1/completions have in common; events and errors are also
+ * those of /infill. */
 
 #include "common/sampling.h"
 #include "gateway/forms/generation.h"

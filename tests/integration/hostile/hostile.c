@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,15 +33,9 @@
 
 #include <quern.h>
 #include "common/clock.h"
+#include "tests/integration/hostile/cases.h"
 #include "tests/integration/hostile/hostile.h"
 #include "tests/integration/hostile/children.h"
-
-/* Sanitizers take address space by the terabyte, and keep freed memory on purpose. */
-#ifdef __SANITIZE_ADDRESS__
-enum { JUDGES_MEMORY = 0 };
-#else
-enum { JUDGES_MEMORY = 1 };
-#endif
 
 enum { ATTACKERS = 2, FEW_FILES = 256, PATIENCE_MS = 60000, ATTACKER_S = 10, MAX_LATENCIES = 1 << 16 };
 
@@ -91,8 +84,7 @@ struct options {
     double seconds;
     long memory_mib, bound_mib;
     enum door_kind attackers; /* of the first */
-    const char *chosen[N_CASES];
-    size_t n_chosen;
+    struct chosen_cases chosen;
 };
 
 /* Shared by parent and good client. */
@@ -306,37 +298,27 @@ struct trial {
     struct held held;
 };
 
-/* Says what went wrong. */
-__attribute__((format(printf, 3, 4))) static bool expect(const struct trial *t, bool holds,
-                                                         const char *format, ...)
-{
-    va_list args;
-    if (holds)
-        return true;
-    fprintf(stderr, "%s: ", t->c->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    return false;
-}
-
 static bool judge(const struct trial *t, const struct options *options, int status)
 {
     const long mib = t->held.resident_kib >> 10, more = (t->held.resident_kib - t->held.before_kib) >> 10;
     const bool locked_out = door_is_shut(&t->doors[0]);
-    bool well = expect(t, status >= 0, "the pool does not end");
-    well &= expect(t, status <= 0, "the pool ended with %d", status);
-    well &= expect(t, t->good->failed == 0, "a request of the good client failed: %s", t->good->failure);
-    well &= expect(t, t->good->failed > 0 || t->good->n > 0, "the good client was not served at all");
-    well &= expect(t, !JUDGES_MEMORY || mib <= options->bound_mib, "the broker held %ld MiB, more than %ld",
-                   mib, options->bound_mib);
+    bool well = case_expect(t->c->name, status >= 0, "the pool does not end");
+    well &= case_expect(t->c->name, status <= 0, "the pool ended with %d", status);
+    well &= case_expect(t->c->name, t->good->failed == 0, "a request of the good client failed: %s",
+                        t->good->failure);
+    well &= case_expect(t->c->name, t->good->failed > 0 || t->good->n > 0,
+                        "the good client was not served at all");
+    well &= case_expect(t->c->name, !JUDGES_MEMORY || mib <= options->bound_mib,
+                        "the broker held %ld MiB, more than %ld", mib, options->bound_mib);
     if (!locked_out)
-        return expect(t, t->c->is & MUTE || t->score->let_in > 0, "no attacker was let in") && well;
-    well &= expect(t, t->score->let_in == 0, "strangers were let in %ld times", t->score->let_in);
-    well &= expect(t, t->held.sessions <= 2, "there were %u sessions, of two clients", t->held.sessions);
-    well &= expect(t, !JUDGES_MEMORY || more <= STRANGERS_MIB, "the broker held %ld MiB more for strangers",
-                   more);
+        return case_expect(t->c->name, t->c->is & MUTE || t->score->let_in > 0, "no attacker was let in") &&
+               well;
+    well &=
+        case_expect(t->c->name, t->score->let_in == 0, "strangers were let in %ld times", t->score->let_in);
+    well &= case_expect(t->c->name, t->held.sessions <= 2, "there were %u sessions, of two clients",
+                        t->held.sessions);
+    well &= case_expect(t->c->name, !JUDGES_MEMORY || more <= STRANGERS_MIB,
+                        "the broker held %ld MiB more for strangers", more);
     return well;
 }
 
@@ -439,11 +421,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->attackers = arg[0] == 'k' ? DOOR_KNOWN_KEY : DOOR_UNKNOWN_KEY;
         return 0;
     case ARGP_KEY_ARG:
-        if (!find_case(arg))
-            argp_error(state, "there is no case \"%s\"", arg);
-        if (options->n_chosen == N_CASES)
-            argp_error(state, "too many cases");
-        options->chosen[options->n_chosen++] = arg;
+        cases_choose(&options->chosen, arg, find_case(arg), state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -452,11 +430,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static bool is_chosen(const struct options *options, const struct hostile_case *c)
 {
-    for (size_t i = 0; i < options->n_chosen; i++)
-        if (strcmp(options->chosen[i], c->name) == 0)
-            return true;
     bool makes_sense = options->attackers != DOOR_UNKNOWN_KEY || !(c->is & INSIDER);
-    return options->n_chosen == 0 && makes_sense && !(c->is & LONG);
+    if (options->chosen.n > 0)
+        return cases_are_chosen(&options->chosen, c->name);
+    return makes_sense && !(c->is & LONG);
 }
 
 int main(int argc, char **argv)

@@ -271,11 +271,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         list_cases();
         exit(0);
     case ARGP_KEY_ARG:
-        if (!find_case(arg))
-            argp_error(state, "unknown case \"%s\"; --list shows them", arg);
-        if (options->n_chosen == sizeof options->chosen / sizeof *options->chosen)
-            argp_error(state, "too many cases");
-        options->chosen[options->n_chosen++] = arg;
+        cases_choose(&options->chosen, arg, find_case(arg), state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -284,10 +280,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static bool is_chosen(const struct trial_options *options, const struct hostile_case *c)
 {
-    for (size_t i = 0; i < options->n_chosen; i++)
-        if (strcmp(options->chosen[i], c->name) == 0)
-            return true;
-    return options->n_chosen == 0 && !c->single;
+    return options->chosen.n > 0 ? cases_are_chosen(&options->chosen, c->name) : !c->single;
 }
 
 int main(int argc, char **argv)

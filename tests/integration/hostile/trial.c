@@ -5,7 +5,6 @@
 #include "tests/integration/hostile/trial.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #define MOST_NOISE 3 /* times the worst gap in calm: what a machine that is busy itself may make of it */
@@ -33,21 +32,6 @@ void trial_print(const struct trial *t)
     fflush(stdout);
 }
 
-/* Says what went wrong. */
-__attribute__((format(printf, 3, 4))) static bool expect(const struct trial *t, bool holds,
-                                                         const char *format, ...)
-{
-    va_list args;
-    if (holds)
-        return true;
-    fprintf(stderr, "%s: ", t->c->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    return false;
-}
-
 static bool judge_times(const struct trial *t, const struct trial_options *options)
 {
     const struct good *good = t->good;
@@ -57,14 +41,14 @@ static bool judge_times(const struct trial *t, const struct trial_options *optio
                  most = pool + fmax((double)options->gap_ms, MOST_NOISE * calm);
     if (!options->judges_time)
         return true;
-    bool well =
-        expect(t, gap <= most,
-               "the good client's stream was silent for %.0f ms, more than %.0f (%.0f of a client of the "
-               "pool itself, and %ld, or %d times the %.1f in calm)",
-               gap, most, pool, options->gap_ms, MOST_NOISE, calm);
-    return expect(t, wait <= pool + (double)options->wait_ms,
-                  "the good client waited %.0f ms to be served, more than %.0f", wait,
-                  pool + (double)options->wait_ms) &&
+    bool well = case_expect(
+        t->c->name, gap <= most,
+        "the good client's stream was silent for %.0f ms, more than %.0f (%.0f of a client of the "
+        "pool itself, and %ld, or %d times the %.1f in calm)",
+        gap, most, pool, options->gap_ms, MOST_NOISE, calm);
+    return case_expect(t->c->name, wait <= pool + (double)options->wait_ms,
+                       "the good client waited %.0f ms to be served, more than %.0f", wait,
+                       pool + (double)options->wait_ms) &&
            well;
 }
 
@@ -73,26 +57,29 @@ static bool judge_memory(const struct trial *t, const struct trial_options *opti
     const long more = (t->after_kib - t->before_kib) >> 10;
     if (!JUDGES_MEMORY)
         return true;
-    bool well = expect(t, t->peak_kib >> 10 <= options->memory_mib, "the gateway held %ld MiB, more than %ld",
-                       t->peak_kib >> 10, options->memory_mib);
-    return expect(t, more <= LEFT_MIB, "the gateway held %ld MiB more than before, %d s after the attack",
-                  more, GIVE_BACK_S) &&
+    bool well =
+        case_expect(t->c->name, t->peak_kib >> 10 <= options->memory_mib,
+                    "the gateway held %ld MiB, more than %ld", t->peak_kib >> 10, options->memory_mib);
+    return case_expect(t->c->name, more <= LEFT_MIB,
+                       "the gateway held %ld MiB more than before, %d s after the attack", more,
+                       GIVE_BACK_S) &&
            well;
 }
 
 bool trial_judge(const struct trial *t, const struct trial_options *options)
 {
-    bool well =
-        expect(t, t->served, "the good clients were not served before the attack: %s", t->good->failure);
-    well &= expect(t, t->good->failed == 0, "a good client failed: %s", t->good->failure);
-    well &= expect(t, t->good->gaps[GOOD_ATTACKED].n > 0, "no stream was served under attack");
-    well &= expect(t, t->tally->connections > 0, "no attacker could connect");
-    well &= expect(t, !t->died, "the gateway ended under attack");
-    well &= expect(t, !t->pool_died, "the broker or the worker ended under attack");
-    well &= expect(t, t->status == 0, "the gateway ended with %d", t->status);
-    well &= expect(t, !t->lost_pool, "the gateway lost its session with the pool");
-    well &= expect(t, well, "the gateway's log ends with\n%s", gateway_log(&t->gateway));
-    well &= expect(t, t->pool_rests, "the pool still had requests of the attackers after %d s", GIVE_BACK_S);
+    bool well = case_expect(t->c->name, t->served, "the good clients were not served before the attack: %s",
+                            t->good->failure);
+    well &= case_expect(t->c->name, t->good->failed == 0, "a good client failed: %s", t->good->failure);
+    well &= case_expect(t->c->name, t->good->gaps[GOOD_ATTACKED].n > 0, "no stream was served under attack");
+    well &= case_expect(t->c->name, t->tally->connections > 0, "no attacker could connect");
+    well &= case_expect(t->c->name, !t->died, "the gateway ended under attack");
+    well &= case_expect(t->c->name, !t->pool_died, "the broker or the worker ended under attack");
+    well &= case_expect(t->c->name, t->status == 0, "the gateway ended with %d", t->status);
+    well &= case_expect(t->c->name, !t->lost_pool, "the gateway lost its session with the pool");
+    well &= case_expect(t->c->name, well, "the gateway's log ends with\n%s", gateway_log(&t->gateway));
+    well &= case_expect(t->c->name, t->pool_rests, "the pool still had requests of the attackers after %d s",
+                        GIVE_BACK_S);
     well &= judge_times(t, options);
     return judge_memory(t, options) && well;
 }

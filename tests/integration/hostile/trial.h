@@ -7,15 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tests/integration/hostile/cases.h"
 #include "tests/integration/hostile/gateway.h"
 #include "tests/integration/hostile/good.h"
 #include "tests/integration/hostile/http.h"
-
-#ifdef __SANITIZE_ADDRESS__
-enum { JUDGES_MEMORY = 0 };
-#else
-enum { JUDGES_MEMORY = 1 };
-#endif
 
 enum {
     LEFT_MIB = 64,   /* more than before the attack that may be held after it */
@@ -32,8 +27,7 @@ struct trial_options {
     double seconds;
     long gap_ms, wait_ms, memory_mib; /* bounds */
     bool judges_time;
-    const char *chosen[64]; /* [n_chosen] names of cases; none: all but the single ones */
-    size_t n_chosen;
+    struct chosen_cases chosen; /* none: all but the single ones */
 };
 
 struct trial {

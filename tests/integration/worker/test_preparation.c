@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "worker/prepare.h"
+#include "worker/prepare/prepare.h"
 
 #define LARGE (4000 * 1000) /* bytes: about the largest message; half a second and more */
 

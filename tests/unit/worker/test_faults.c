@@ -24,8 +24,8 @@
 #include "engine/backend/weight_store.h"
 #include "text/grammar/grammar.h"
 #include "model/files.h"
-#include "worker/prepare.h"
-#include "worker/prompt.h"
+#include "worker/prepare/prepare.h"
+#include "worker/prepare/prompt.h"
 
 #define CHAT_TEMPLATE                                                                                        \
     "{%- macro spell(m) -%}<{{ m.role | upper }}>{{ m.content | trim | replace('x', 'y') }}{%- endmacro -%}" \

@@ -4,12 +4,13 @@
  * Whole numbers are 64 bits wide: what does not fit is an error instead of a wrong number. Division of whole
  * numbers with // and % rounds down. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/arithmetic.h"
 
 #include <errno.h>
 #include <math.h>
 
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/print.h"
 
 static int join(struct jinja_run *run, struct jinja_value a, struct jinja_value b,
                 struct jinja_value *ret_value)

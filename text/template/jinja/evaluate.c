@@ -4,10 +4,14 @@
  * Every step is charged and every level counted: a template can neither run forever nor end the C stack. The
  * run's line follows the walk, so that whatever fails below is told with its place. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/evaluate.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "text/template/jinja/arithmetic.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/library/library.h"
 
 static int find_variable(struct jinja_run *run, const struct jinja_node *node, struct jinja_value *ret_value)
 {

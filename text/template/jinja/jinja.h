@@ -2,10 +2,10 @@
 #ifndef TEXT_TEMPLATE_JINJA_JINJA_H
 #define TEXT_TEMPLATE_JINJA_JINJA_H
 
-/* Jinja templates, as far as chat templates use them (syntax.h says what that is), rendered over JSON values.
+/* Jinja templates, as far as chat templates use them (see syntax.h), rendered over JSON values.
  *
- * A template is compiled once and is immutable then; threads share it. Rendering is bounded in steps, memory
- * and depth whatever the template does, and marks in its output which bytes come from the user. */
+ * A compiled template is immutable; threads share it. Rendering is limited in steps, memory and depth, and
+ * marks the bytes of its output that come from the user. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,15 +24,19 @@ struct jinja_template;
 int jinja_template_new(struct bytes source, struct jinja_template **ret_template, struct error *err);
 struct jinja_template *jinja_template_free(struct jinja_template *jinja);
 
+/* From now on its lists can be changed by append, extend and pop, which some templates use although the
+ * sandbox of model hubs refuses them. Before the template is shared. */
+void jinja_template_permit_changes(struct jinja_template *jinja);
+
 struct jinja_variable {
     const char *name;
     const json_t *value;
-    bool from_user; /* whatever is made of its strings stays marked */
+    bool from_user; /* everything made from its strings stays marked */
 };
 
 /* Appends the output to `ret_text`, and a byte for each of its bytes to `ret_marks`: 1 where it is the
- * user's. `date` is what strftime_now tells. 0; JINJA_E_REFUSED with the template's reason; -EINVAL with line
- * and reason; -EMSGSIZE beyond the bounds; -ENOMEM. The buffers are unchanged on failure. */
+ * user's. `date` is what strftime_now returns. 0; JINJA_E_REFUSED with the template's reason; -EINVAL with
+ * line and reason; -EMSGSIZE beyond the bounds; -ENOMEM. The buffers are unchanged on failure. */
 int jinja_render(const struct jinja_template *jinja, const struct jinja_variable *variables, size_t n,
                  const struct tm *date, struct buffer *ret_text, struct buffer *ret_marks, struct error *err);
 

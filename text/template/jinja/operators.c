@@ -1,65 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators that ask or look into values: truth, equality, order, membership, length, members and slices,
- * with Python's meanings. Strings are indexed and counted by characters. */
+/* Operators that look into values: equality, order, membership, length, members and slices, as Python defines
+ * them. Strings are indexed and counted by characters. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/operators.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "text/template/jinja/string_ops.h"
-
-const char *jinja_type_name(struct jinja_value value)
-{
-    static const char *const names[] = {
-        [JINJA_UNDEFINED] = "an undefined value",
-        [JINJA_NONE] = "none",
-        [JINJA_BOOLEAN] = "a boolean",
-        [JINJA_INT] = "a whole number",
-        [JINJA_FLOAT] = "a number",
-        [JINJA_STR] = "a string",
-        [JINJA_LIST] = "a list",
-        [JINJA_GENERATOR] = "a generator",
-        [JINJA_DICT] = "a mapping",
-        [JINJA_LOOP] = "a loop",
-        [JINJA_MACRO] = "a macro",
-        [JINJA_FUNCTION] = "a function",
-    };
-    return names[value.type];
-}
-
-bool jinja_is_true(struct jinja_value value)
-{
-    switch (value.type) {
-    case JINJA_UNDEFINED:
-    case JINJA_NONE:
-        return false;
-    case JINJA_BOOLEAN:
-        return value.boolean;
-    case JINJA_INT:
-        return value.integer != 0;
-    case JINJA_FLOAT:
-        return value.real != 0;
-    case JINJA_STR:
-        return value.string->len > 0;
-    case JINJA_LIST:
-        return value.list->n > 0;
-    case JINJA_DICT:
-        return value.dict->n > 0 || value.dict->is_namespace;
-    case JINJA_GENERATOR:
-    case JINJA_LOOP:
-    case JINJA_MACRO:
-    case JINJA_FUNCTION:
-        break;
-    }
-    return true;
-}
-
-bool jinja_string_is(struct jinja_value value, const char *text)
-{
-    return value.type == JINJA_STR &&
-           bytes_equal((struct bytes){value.string->data, value.string->len}, bytes_of_string(text));
-}
+#include "text/template/jinja/characters.h"
 
 static int equal_dicts(struct jinja_run *run, const struct jinja_dict *a, const struct jinja_dict *b,
                        unsigned depth, bool *ret_equal)
@@ -125,6 +73,21 @@ int jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value 
         *ret_equal = true; /* none and none, undefined and undefined */
         return 0;
     }
+}
+
+int jinja_dict_set(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key,
+                   struct jinja_value value)
+{
+    int r = jinja_spend(run, dict->n / 4);
+    for (size_t i = 0; r == 0 && i < dict->n; i++) {
+        bool equal;
+        r = jinja_equal(run, dict->items[i].key, key, 0, &equal);
+        if (r == 0 && equal) {
+            dict->items[i].value = value;
+            return 0;
+        }
+    }
+    return r != 0 ? r : jinja_dict_add(run, dict, key, value);
 }
 
 static int order_of_bytes(const struct jinja_string *a, const struct jinja_string *b)

@@ -2,8 +2,8 @@
 #ifndef TEXT_TEMPLATE_JINJA_PARSER_H
 #define TEXT_TEMPLATE_JINJA_PARSER_H
 
-/* What the parts of the parser share: statements (parser.c), expressions (parse_expression.c) and the values
- * in them (parse_value.c). */
+/* What the parts of the parser share: tokens and nodes (parser_tokens.c), expressions (parse_expression.c),
+ * the values in them (parse_value.c), and statements on top (parser.c). */
 
 #include <stdbool.h>
 
@@ -12,7 +12,7 @@
 struct parser {
     struct jinja_tokens tokens;
     size_t at;
-    unsigned depth; /* of nesting, against the C stack's end */
+    unsigned depth; /* of nesting; bounds the use of the C stack */
     unsigned loops; /* that a break would leave */
     struct arena *arena;
     struct error *err;
@@ -25,11 +25,11 @@ static inline const struct jinja_token *parser_token(const struct parser *parser
     return &parser->tokens.items[parser->at];
 }
 
-/* The next token is this operator or this name? */
+/* Whether the next token is this operator or this name. */
 bool parser_sees(const struct parser *parser, enum jinja_token_kind kind, const char *text);
-/* Then also steps over it. */
+/* The same; skips it if so. */
 bool parser_takes(struct parser *parser, enum jinja_token_kind kind, const char *text);
-/* It must be: 0, or -EINVAL with a reason. */
+/* The same; if not, -EINVAL with a reason. */
 int parser_expects(struct parser *parser, enum jinja_token_kind kind, const char *text);
 /* "line N: expected WHAT before …" */
 int parser_fails(struct parser *parser, const char *expected);
@@ -47,16 +47,16 @@ static inline bool parser_takes_operator(struct parser *parser, const char *text
 /* A node for what begins at the next token. 0 or -ENOMEM. */
 int parser_node(struct parser *parser, enum jinja_node_kind kind, struct jinja_node **ret_node);
 
-/* Goes one level down (0, or -EINVAL when that is too deep); the caller comes up by depth--. */
+/* Enters a level (0, or -EINVAL if too deep); the caller leaves it with depth--. */
 int parser_descend(struct parser *parser);
 
 /* A whole expression, `a, b` not included. */
 int parse_expression(struct parser *parser, struct jinja_node **ret_node);
-/* An expression without `x if y`: what stands behind `in` of a for with a filter. */
+/* An expression without `x if y`, as after the `in` of a for with a filter. */
 int parse_unconditional(struct parser *parser, struct jinja_node **ret_node);
-/* Filters behind a value (`| name(…) | …`), applied to `value`, which may be NULL in a filter block. */
+/* Filters after a value (`| name(…) | …`), applied to `value`, which may be NULL in a filter block. */
 int parse_filters(struct parser *parser, struct jinja_node *value, struct jinja_node **ret_node);
-/* A literal, a name, or something in brackets; then what stands behind a value: .name [index] (arguments). */
+/* A literal, a name, or a bracketed expression; then what follows a value: .name [index] (arguments). */
 int parse_primary(struct parser *parser, struct jinja_node **ret_node);
 int parse_postfix(struct parser *parser, struct jinja_node *value, struct jinja_node **ret_node);
 /* One filter, without its bar. */

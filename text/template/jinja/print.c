@@ -5,7 +5,7 @@
  * depth.
  */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/print.h"
 
 #include <errno.h>
 #include <math.h>

@@ -7,15 +7,19 @@
  * blocks and filter blocks put one of their own there and take it away again. A break or continue is a flag
  * that bodies obey by returning until the loop clears it. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/evaluate.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
+
 struct jinja_template {
     struct arena arena; /* holds the tree */
     struct jinja_node *tree;
+    bool changes; /* lists can be changed */
 };
 
 /* Opens a scope inside `outer`; the caller makes it the run's, and takes it away again. */
@@ -382,6 +386,11 @@ static int copy_out(const struct jinja_builder *out, struct buffer *ret_text, st
     return 0;
 }
 
+void jinja_template_permit_changes(struct jinja_template *jinja)
+{
+    jinja->changes = true;
+}
+
 int jinja_render(const struct jinja_template *jinja, const struct jinja_variable *variables, size_t n,
                  const struct tm *date, struct buffer *ret_text, struct buffer *ret_marks, struct error *err)
 {
@@ -390,7 +399,7 @@ int jinja_render(const struct jinja_template *jinja, const struct jinja_variable
     for (size_t i = 0; i < n; i++)
         bytes += json_bytes(variables[i].value, 0);
     struct jinja_builder out = {0};
-    struct jinja_run run = {.err = err, .line = 1, .out = &out, .date = *date};
+    struct jinja_run run = {.err = err, .line = 1, .out = &out, .date = *date, .changes = jinja->changes};
     run.arena.limit = BASE_MEMORY + (bytes < SIZE_MAX / 256 ? bytes : SIZE_MAX / 256) * MEMORY_PER_BYTE;
     run.scope = &run.globals;
     int r = 0;

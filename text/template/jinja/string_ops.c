@@ -7,6 +7,10 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "text/template/jinja/characters.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
+
 int jinja_string_argument(struct jinja_run *run, const struct jinja_arguments *arguments, size_t i,
                           const char *name, const struct jinja_string **ret_string)
 {
@@ -118,22 +122,6 @@ int jinja_strip(struct jinja_run *run, const struct jinja_string *string, int si
         end = at;
     }
     return r != 0 ? r : jinja_of_part(run, string, begin, end - begin, ret_value);
-}
-
-size_t jinja_character_len(const struct jinja_string *string, size_t at)
-{
-    size_t len = 1;
-    while (at + len < string->len && ((uint8_t)string->data[at + len] & 0xc0) == 0x80)
-        len++;
-    return len;
-}
-
-size_t jinja_offset_of(const struct jinja_string *string, int64_t index)
-{
-    size_t at = 0;
-    while (index-- > 0 && at < string->len)
-        at += jinja_character_len(string, at);
-    return at;
 }
 
 int jinja_escape(struct jinja_run *run, const struct jinja_string *string, struct jinja_value *ret_value)

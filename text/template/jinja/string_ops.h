@@ -8,7 +8,7 @@
 
 enum jinja_side { JINJA_LEFT = 1, JINJA_RIGHT = 2 };
 
-/* HTML escapes for & < > and quotes; a string that is html already stays as it is. The result is html. */
+/* HTML escapes for & < > and quotes; a string that is already html is unchanged. The result is html. */
 int jinja_escape(struct jinja_run *run, const struct jinja_string *string, struct jinja_value *ret_value);
 
 /* Fills the places of a format with values. jinja_format: "{} {name:>5}", the arguments from `skip` on.
@@ -19,12 +19,8 @@ int jinja_format(struct jinja_run *run, const struct jinja_string *format,
 int jinja_format_percent(struct jinja_run *run, const struct jinja_string *format, struct jinja_value values,
                          struct jinja_value *ret_value);
 
-/* Bytes of the character at `at`; malformed ones count as one byte. */
-size_t jinja_character_len(const struct jinja_string *string, size_t at);
-/* Byte offset of character `index` (the string's length for one beyond the end). */
-size_t jinja_offset_of(const struct jinja_string *string, int64_t index);
-
-/* Bytes of the white space character at `at` < len, or of the one that ends at `end` > 0; 0: it is none. */
+/* Bytes of the white space character at `at` < len, or of the one that ends at `end` > 0; 0 if there is
+ * none. */
 size_t jinja_white_len(const struct jinja_string *string, size_t at);
 size_t jinja_white_len_before(const struct jinja_string *string, size_t end);
 
@@ -40,18 +36,18 @@ enum jinja_case {
     JINJA_LOWER,
     JINJA_UPPER,
     JINJA_CAPITAL,    /* the first character upper, the rest lower */
-    JINJA_TITLE,      /* so for every run of letters: the method */
-    JINJA_TITLE_WORDS /* so behind white space, hyphens and opening brackets: the filter */
+    JINJA_TITLE,      /* the same for every run of letters: the method */
+    JINJA_TITLE_WORDS /* the same after white space, hyphens and opening brackets: the filter */
 };
 int jinja_change_case(struct jinja_run *run, const struct jinja_string *string, enum jinja_case change,
                       struct jinja_value *ret_value);
 
-/* Is there a letter with two cases, and are all of them in this one (JINJA_LOWER or JINJA_UPPER)? */
+/* Whether there are cased letters, all in this case (JINJA_LOWER or JINJA_UPPER). */
 int jinja_is_in_case(struct jinja_run *run, const struct jinja_string *string, enum jinja_case wanted,
                      struct jinja_value *ret_value);
 
 enum jinja_characters { JINJA_LETTERS = 1, JINJA_DIGITS = 2, JINJA_BLANKS = 4 };
-/* Are all characters of these kinds, and is there one? */
+/* Whether there are characters, all of these kinds. */
 int jinja_is_all(struct jinja_run *run, const struct jinja_string *string, unsigned kinds,
                  struct jinja_value *ret_value);
 
@@ -66,7 +62,7 @@ int jinja_join(struct jinja_run *run, const struct jinja_list *list, const struc
 /* Pairs of a dictionary as a list of tuples. */
 int jinja_pairs(struct jinja_run *run, const struct jinja_dict *dict, struct jinja_value *ret_value);
 
-/* The argument as text: fails when it is there and no string; NULL when it is not there or none. */
+/* The argument as a string; NULL if it is missing or none. Fails for any other value. */
 int jinja_string_argument(struct jinja_run *run, const struct jinja_arguments *arguments, size_t i,
                           const char *name, const struct jinja_string **ret_string);
 /* The argument as a whole number, or `otherwise`. */

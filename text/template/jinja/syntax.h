@@ -2,12 +2,12 @@
 #ifndef TEXT_TEMPLATE_JINJA_SYNTAX_H
 #define TEXT_TEMPLATE_JINJA_SYNTAX_H
 
-/* A template's source: its tokens, and the tree that they make.
+/* Source of a template: its tokens and its syntax tree.
  *
  * The language is the part of Jinja 2 that chat templates use, with trim_blocks and lstrip_blocks on, as
- * Hugging Face renders them: set, if, for (with a filter, else, break and continue), macro, call, with, block
- * and filter, raw, comments, and all expressions but `*args`, lambda and await. import, include and extends
- * are refused by name. */
+ * Hugging Face renders them: set, if, for (with a filter, else, break and continue), macro, call, with,
+ * block and filter, raw, comments, and all expressions but `*args`, lambda and await. import, include and
+ * extends are rejected with an error that names them. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Making values: strings, lists and dictionaries in the run's arena, and JSON turned into them.
  *
- * Whatever costs more than a constant is charged to the run here, so that neither filters nor operators have
- * to think of it. */
+ * Work that takes more than constant time is charged to the run here, so that filters and operators need not
+ * do it. */
 
 #include "common/amount.h"
 #include "text/template/jinja/value.h"
@@ -41,6 +41,58 @@ int jinja_spend(struct jinja_run *run, size_t steps)
     if (run->steps > JINJA_MAX_STEPS)
         return jinja_fail(run, -EMSGSIZE, "the template takes more than %d steps", JINJA_MAX_STEPS);
     return 0;
+}
+
+const char *jinja_type_name(struct jinja_value value)
+{
+    static const char *const names[] = {
+        [JINJA_UNDEFINED] = "an undefined value",
+        [JINJA_NONE] = "none",
+        [JINJA_BOOLEAN] = "a boolean",
+        [JINJA_INT] = "a whole number",
+        [JINJA_FLOAT] = "a number",
+        [JINJA_STR] = "a string",
+        [JINJA_LIST] = "a list",
+        [JINJA_GENERATOR] = "a generator",
+        [JINJA_DICT] = "a mapping",
+        [JINJA_LOOP] = "a loop",
+        [JINJA_MACRO] = "a macro",
+        [JINJA_FUNCTION] = "a function",
+    };
+    return names[value.type];
+}
+
+bool jinja_is_true(struct jinja_value value)
+{
+    switch (value.type) {
+    case JINJA_UNDEFINED:
+    case JINJA_NONE:
+        return false;
+    case JINJA_BOOLEAN:
+        return value.boolean;
+    case JINJA_INT:
+        return value.integer != 0;
+    case JINJA_FLOAT:
+        return value.real != 0;
+    case JINJA_STR:
+        return value.string->len > 0;
+    case JINJA_LIST:
+        return value.list->n > 0;
+    case JINJA_DICT:
+        return value.dict->n > 0 || value.dict->is_namespace;
+    case JINJA_GENERATOR:
+    case JINJA_LOOP:
+    case JINJA_MACRO:
+    case JINJA_FUNCTION:
+        break;
+    }
+    return true;
+}
+
+bool jinja_string_is(struct jinja_value value, const char *text)
+{
+    return value.type == JINJA_STR &&
+           bytes_equal((struct bytes){value.string->data, value.string->len}, bytes_of_string(text));
 }
 
 bool jinja_argument(const struct jinja_arguments *arguments, size_t i, const char *name,
@@ -146,8 +198,8 @@ int jinja_new_dict(struct jinja_run *run, struct jinja_value *ret_value)
     return 0;
 }
 
-static int dict_add(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key,
-                    struct jinja_value value)
+int jinja_dict_add(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key,
+                   struct jinja_value value)
 {
     if (dict->n == dict->cap) {
         size_t cap = dict->cap * 2 + 4;
@@ -161,21 +213,6 @@ static int dict_add(struct jinja_run *run, struct jinja_dict *dict, struct jinja
     }
     dict->items[dict->n++] = (struct jinja_member){key, value};
     return jinja_spend(run, 1);
-}
-
-int jinja_dict_set(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key,
-                   struct jinja_value value)
-{
-    int r = jinja_spend(run, dict->n / 4);
-    for (size_t i = 0; r == 0 && i < dict->n; i++) {
-        bool equal;
-        r = jinja_equal(run, dict->items[i].key, key, 0, &equal);
-        if (r == 0 && equal) {
-            dict->items[i].value = value;
-            return 0;
-        }
-    }
-    return r != 0 ? r : dict_add(run, dict, key, value);
 }
 
 int jinja_append(struct jinja_run *run, struct jinja_builder *builder, const char *data, size_t len,
@@ -265,7 +302,7 @@ static int dict_of_json(struct jinja_run *run, const json_t *json, bool from_use
         if (r == 0)
             r = jinja_of_json(run, member, from_user, depth + 1, &value);
         if (r == 0)
-            r = dict_add(run, ret_value->dict, name, value);
+            r = jinja_dict_add(run, ret_value->dict, name, value);
         if (r != 0)
             break;
     }

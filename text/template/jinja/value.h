@@ -4,9 +4,9 @@
 
 /* Values of a running template, and the run that owns them.
  *
- * All values lie in the run's arena and live as long as the run. Strings remember, byte by byte, what a user
- * wrote: `marks` has a 1 there, and no marks at all means that every byte is the template's own. Private to
- * this folder. Functions return 0, a negative code, or JINJA_E_REFUSED. */
+ * All values lie in the run's arena and live as long as the run. Strings mark each byte that a user wrote:
+ * `marks` is 1 there, and without marks every byte is the template's own. Private to this folder and
+ * library/. Functions return 0, a negative code, or JINJA_E_REFUSED. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@ enum jinja_type {
     JINJA_FLOAT,
     JINJA_STR,
     JINJA_LIST,
-    JINJA_GENERATOR, /* a list that is not made yet: it can be walked through once, and has no length */
+    JINJA_GENERATOR, /* a lazy list: it can be iterated once, and has no length */
     JINJA_DICT,
     JINJA_LOOP,    /* the variable `loop` */
     JINJA_MACRO,   /* a macro of the template */
@@ -35,7 +35,7 @@ struct jinja_string {
     const char *data;
     size_t len;
     const uint8_t *marks; /* [len], or NULL */
-    bool html; /* `safe` or `escape` made it: what is added to it with + is escaped first, as Jinja does */
+    bool html; /* made by `safe` or `escape`: strings added to it with + are escaped first, as in Jinja */
 };
 
 struct jinja_run;
@@ -68,7 +68,7 @@ struct jinja_value {
 struct jinja_list {
     struct jinja_value *items;
     size_t n, cap;
-    bool is_tuple; /* printed in round brackets, and equal to tuples only */
+    bool is_tuple; /* printed in parentheses, and equal to tuples only */
 };
 
 struct jinja_member {
@@ -98,11 +98,11 @@ struct jinja_arguments {
 bool jinja_argument(const struct jinja_arguments *arguments, size_t i, const char *name,
                     struct jinja_value *ret_value);
 
-struct jinja_builder { /* a string that grows; a zeroed one is empty */
+struct jinja_builder { /* a growing string; a zeroed one is empty */
     char *data;
     uint8_t *marks; /* NULL while nothing is marked */
     size_t len, cap;
-    bool html; /* so will the string be */
+    bool html; /* the string will be html */
 };
 
 struct jinja_scope {
@@ -121,11 +121,12 @@ struct jinja_run {
     struct arena arena;
     struct error *err;
     uint64_t steps;
-    unsigned depth; /* of evaluation, against the C stack's end */
+    unsigned depth; /* of evaluation; bounds the use of the C stack */
     uint32_t line;  /* where evaluation is */
     struct tm date;
     struct jinja_scope globals, *scope;
     struct jinja_builder *out;
+    bool changes;         /* lists can be changed */
     enum jinja_jump jump; /* a break or continue on its way to its loop */
 };
 
@@ -177,26 +178,14 @@ int jinja_of_json(struct jinja_run *run, const json_t *json, bool from_user, uns
 int jinja_new_list(struct jinja_run *run, size_t cap, struct jinja_value *ret_value);
 int jinja_list_add(struct jinja_run *run, struct jinja_list *list, struct jinja_value value);
 int jinja_new_dict(struct jinja_run *run, struct jinja_value *ret_value);
-int jinja_dict_set(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key,
+/* Adds a key that the dictionary does not have. */
+int jinja_dict_add(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key,
                    struct jinja_value value);
 
 int jinja_append(struct jinja_run *run, struct jinja_builder *builder, const char *data, size_t len,
                  const uint8_t *marks);
 int jinja_append_string(struct jinja_run *run, struct jinja_builder *builder,
                         const struct jinja_string *string);
-/* What {{ value }} prints. */
-int jinja_append_value(struct jinja_run *run, struct jinja_builder *builder, struct jinja_value value);
-struct jinja_json_style {
-    int indent; /* < 0: on one line */
-    bool ascii, sorted;
-    struct jinja_string item_separator, key_separator;
-};
-int jinja_append_json(struct jinja_run *run, struct jinja_builder *builder, struct jinja_value value,
-                      const struct jinja_json_style *style, unsigned depth);
-/* The value as text: a string itself, anything else as {{ }} prints it. */
-int jinja_text_of(struct jinja_run *run, struct jinja_value value, const struct jinja_string **ret_string);
-/* The value as it stands inside a printed list: strings in quotes. */
-int jinja_repr_of(struct jinja_run *run, struct jinja_value value, struct jinja_value *ret_value);
 
 /* ---- asking values ---- */
 
@@ -224,59 +213,11 @@ static inline double jinja_real_of(struct jinja_value value)
 const char *jinja_type_name(struct jinja_value value);
 bool jinja_is_true(struct jinja_value value);
 bool jinja_string_is(struct jinja_value value, const char *text);
-int jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value b, unsigned depth,
-                bool *ret_equal);
-/* −1, 0, 1; fails for values that have no order. */
-int jinja_compare(struct jinja_run *run, struct jinja_value a, struct jinja_value b, int *ret_order);
-int jinja_contains(struct jinja_run *run, struct jinja_value whole, struct jinja_value part,
-                   bool *ret_contains);
-/* Items of a list, keys of a dictionary, characters of a string, nothing of an undefined value, and what is
- * left of a generator, which is nothing from then on. */
-int jinja_items_of(struct jinja_run *run, struct jinja_value value, const struct jinja_list **ret_list);
-/* Characters of a string; items of a list or dictionary. */
-int jinja_length(struct jinja_run *run, struct jinja_value value, int64_t *ret_length);
-/* The member, or undefined. */
-int jinja_member_of(struct jinja_run *run, struct jinja_value object, struct jinja_value key,
-                    struct jinja_value *ret_value);
-/* A member by the name in the template; an undefined object fails. */
-int jinja_attribute(struct jinja_run *run, struct jinja_value object, struct bytes name,
-                    const struct jinja_node *node, struct jinja_value *ret_value);
-int jinja_slice(struct jinja_run *run, struct jinja_value value, const struct jinja_value *from,
-                const struct jinja_value *to, int64_t step, struct jinja_value *ret_value);
-/* a op b for arithmetic. */
-int jinja_calculate(struct jinja_run *run, enum jinja_operator op, struct jinja_value a, struct jinja_value b,
-                    struct jinja_value *ret_value);
-
-/* ---- evaluation ---- */
-
-int jinja_run_body(struct jinja_run *run, const struct jinja_node *chain);
-int jinja_evaluate(struct jinja_run *run, const struct jinja_node *node, struct jinja_value *ret_value);
-int jinja_call(struct jinja_run *run, struct jinja_value callee, const struct jinja_arguments *arguments,
-               struct jinja_value *ret_value);
-/* Evaluates a CALL node with `caller` as one more named argument. */
-int jinja_call_with(struct jinja_run *run, const struct jinja_node *node, struct jinja_value caller,
-                    struct jinja_value *ret_value);
-int jinja_call_macro(struct jinja_run *run, const struct jinja_macro *macro,
-                     const struct jinja_arguments *arguments, struct jinja_value *ret_value);
-/* Applies the filters of a filter block or set block to a text. */
-int jinja_filter_text(struct jinja_run *run, const struct jinja_node *filters, struct jinja_value text,
-                      struct jinja_value *ret_value);
 
 struct jinja_named { /* tables of these end with a NULL name */
     const char *name;
     jinja_function *function;
 };
 jinja_function *jinja_find_named(const struct jinja_named *table, struct bytes name);
-
-/* ---- what templates find there: NULL when there is nothing of that name ---- */
-
-/* A filter's arguments begin with the value before the bar; a test's with the value tested, and its result is
- * a boolean; a method's with the object. */
-jinja_function *jinja_find_filter(struct bytes name);
-jinja_function *jinja_find_list_filter(struct bytes name); /* asked last by jinja_find_filter */
-jinja_function *jinja_find_test(struct bytes name);
-jinja_function *jinja_find_method(struct jinja_value object, struct bytes name);
-jinja_function *jinja_find_string_method(struct bytes name);
-jinja_function *jinja_find_global(struct bytes name);
 
 #endif

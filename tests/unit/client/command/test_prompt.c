@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A stdin that says nothing: how long it is waited for. What quern run makes of the rest is in
- * tests/integration/test_run.c. */
+ * tests/integration/command/test_run.c. */
 
 #include "client/command/terminal/prompt.h"
 #include "tests/unit/run.h"

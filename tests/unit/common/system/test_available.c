@@ -2,72 +2,35 @@
 /* Available memory, read from a folder that stands for a machine. */
 
 #include "common/system/available.h"
+#include "tests/unit/common/system/machine.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define GB (1ull << 30)
-
-static char root[64];
-
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-    return remove(path);
-}
-
-static void set_up(void)
-{
-    snprintf(root, sizeof root, "/tmp/quern-test-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
-}
-
-static void tear_down(void)
-{
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes a file below the root, with its folders. */
-static void put(const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s%s", root, name);
-    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = 0;
-        mkdir(path, 0755);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
 
 static void put_number(const char *name, uint64_t number)
 {
     char text[32];
     snprintf(text, sizeof text, "%llu\n", (unsigned long long)number);
-    put(name, text);
+    machine_put(name, text);
 }
 
 /* 64 GB, of which 48 are available. */
 static void put_machine(const char *groups)
 {
-    put("/proc/meminfo",
-        "MemTotal:       67108864 kB\nMemFree:        1024 kB\nMemAvailable:   50331648 kB\n");
+    machine_put("/proc/meminfo",
+                "MemTotal:       67108864 kB\nMemFree:        1024 kB\nMemAvailable:   50331648 kB\n");
     if (groups)
-        put("/proc/self/cgroup", groups);
+        machine_put("/proc/self/cgroup", groups);
 }
 
 static struct available read_it(void)
 {
     struct available available;
-    ck_assert_int_eq(available_read(root, &available), 0);
+    ck_assert_int_eq(available_read(machine, &available), 0);
     return available;
 }
 
@@ -84,7 +47,7 @@ END_TEST
 START_TEST(a_machine_that_does_not_say_is_an_error)
 {
     struct available available = {.now = 7};
-    ck_assert_int_eq(available_read(root, &available), -ENOENT);
+    ck_assert_int_eq(available_read(machine, &available), -ENOENT);
     ck_assert_uint_eq(available.now, 7);
 }
 END_TEST
@@ -92,7 +55,7 @@ END_TEST
 START_TEST(the_lowest_limit_of_all_levels_counts)
 {
     put_machine("0::/pool/worker/0\n");
-    put("/sys/fs/cgroup/pool/worker/0/memory.max", "max\n");
+    machine_put("/sys/fs/cgroup/pool/worker/0/memory.max", "max\n");
     put_number("/sys/fs/cgroup/pool/worker/memory.max", 8 * GB);
     put_number("/sys/fs/cgroup/pool/worker/memory.current", 3 * GB);
     put_number("/sys/fs/cgroup/pool/memory.max", 20 * GB);
@@ -108,11 +71,11 @@ END_TEST
 START_TEST(a_limit_that_slows_down_counts_like_one_that_kills)
 {
     put_machine("0::/pool/worker\n");
-    put("/sys/fs/cgroup/pool/worker/memory.max", "max\n");
+    machine_put("/sys/fs/cgroup/pool/worker/memory.max", "max\n");
     put_number("/sys/fs/cgroup/pool/worker/memory.high", 6 * GB);
     put_number("/sys/fs/cgroup/pool/worker/memory.current", 2 * GB);
     put_number("/sys/fs/cgroup/pool/memory.max", 20 * GB);
-    put("/sys/fs/cgroup/pool/memory.high", "max\n");
+    machine_put("/sys/fs/cgroup/pool/memory.high", "max\n");
     struct available available = read_it();
     ck_assert_uint_eq(available.now, 4 * GB);
     ck_assert_uint_eq(available.total, 6 * GB);
@@ -125,8 +88,8 @@ START_TEST(idle_pages_of_files_count_as_free)
     put_machine("0::/pool\n");
     put_number("/sys/fs/cgroup/pool/memory.max", 8 * GB);
     put_number("/sys/fs/cgroup/pool/memory.current", 7 * GB);
-    put("/sys/fs/cgroup/pool/memory.stat",
-        "anon 5\ninactive_file_other 1\ninactive_file 5368709120\nactive_file 9\n");
+    machine_put("/sys/fs/cgroup/pool/memory.stat",
+                "anon 5\ninactive_file_other 1\ninactive_file 5368709120\nactive_file 9\n");
     ck_assert_uint_eq(read_it().now, 6 * GB);
 }
 END_TEST
@@ -136,7 +99,8 @@ START_TEST(version_1_counts_too)
     put_machine("12:cpu,cpuacct:/elsewhere\n5:hugetlb,memory:/slice/one\n0::/\n");
     put_number("/sys/fs/cgroup/memory/slice/one/memory.limit_in_bytes", 4 * GB);
     put_number("/sys/fs/cgroup/memory/slice/one/memory.usage_in_bytes", 3 * GB);
-    put("/sys/fs/cgroup/memory/slice/one/memory.stat", "inactive_file 1\ntotal_inactive_file 1073741824\n");
+    machine_put("/sys/fs/cgroup/memory/slice/one/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 1073741824\n");
     put_number("/sys/fs/cgroup/memory/memory.limit_in_bytes", 9223372036854771712ull); /* no limit */
     put_number("/sys/fs/cgroup/memory/memory.usage_in_bytes", 40 * GB);
     struct available available = read_it();
@@ -161,8 +125,8 @@ END_TEST
 START_TEST(junk_limits_nothing)
 {
     put_machine("junk\n\n:\n0:\n0::\n7:memoryx:/a\n0::/../../..\n");
-    put("/sys/fs/cgroup/memory.max", "-5 or so\n");
-    put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1\n");
+    machine_put("/sys/fs/cgroup/memory.max", "-5 or so\n");
+    machine_put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1\n");
     struct available available = read_it();
     ck_assert_uint_eq(available.now, 48 * GB);
     ck_assert_uint_eq(available.total, 64 * GB);
@@ -184,15 +148,15 @@ static void put_process(const char *pid, const char *name, const char *parent, u
 {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/%s/comm", pid);
-    put(path, name);
+    machine_put(path, name);
     snprintf(path, sizeof path, "/proc/%s/status", pid);
     snprintf(text, sizeof text,
              "Name:\t%s\nPid:\t%s\nPPid:\t%s\nVmData:\t%8u kB\nRssAnon:\t%8u kB\nThreads:\t1\n", name,
              strcmp(pid, "self") ? pid : "100", parent, mapped << 20, touched << 20);
-    put(path, text);
+    machine_put(path, text);
     if (groups) {
         snprintf(path, sizeof path, "/proc/%s/cgroup", pid);
-        put(path, groups);
+        machine_put(path, groups);
     }
 }
 
@@ -206,7 +170,7 @@ START_TEST(what_others_of_the_program_were_promised_is_not_free)
     put_process("103", "quern-worker\n", "8", 5, 6, "0::/\n"); /* read while it changed */
     put_process("104", "database\n", "7", 30, 1, "0::/\n");
     put_process("107", "quern-worker\n", "8", 65, 1, "0::/\n"); /* more than there is */
-    put("/proc/105/comm", "quern-worker\n");                    /* ends just now */
+    machine_put("/proc/105/comm", "quern-worker\n");            /* ends just now */
     struct available available = read_it();
     ck_assert_uint_eq(available.promised, 5 * GB);
     ck_assert_uint_eq(available.now, 43 * GB);
@@ -237,7 +201,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, machine_set_up, machine_tear_down);
     tcase_add_test(tests, without_groups_the_machine_counts);
     tcase_add_test(tests, a_machine_that_does_not_say_is_an_error);
     tcase_add_test(tests, the_lowest_limit_of_all_levels_counts);

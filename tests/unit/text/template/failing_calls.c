@@ -6,6 +6,9 @@
 #include <errno.h>
 
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/evaluate.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
 
 struct failing_calls failing_calls;
 

@@ -3,7 +3,7 @@
  *
  * A filter's first argument is the value before the bar. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/library/library.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/arithmetic.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
 
 static int trim(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
@@ -359,7 +362,7 @@ static int round_off(struct jinja_run *run, const struct jinja_arguments *a, str
     return 0;
 }
 
-jinja_function *jinja_find_filter(struct bytes name)
+jinja_function *jinja_find_value_filter(struct bytes name)
 {
     static const struct jinja_named table[] = {
         {"trim", trim},
@@ -389,6 +392,5 @@ jinja_function *jinja_find_filter(struct bytes name)
         {"round", round_off},
         {NULL, NULL},
     };
-    jinja_function *function = jinja_find_named(table, name);
-    return function ? function : jinja_find_list_filter(name);
+    return jinja_find_named(table, name);
 }

@@ -10,6 +10,9 @@
 
 #include "text/template/jinja/library/layout.h"
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/characters.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
 
 enum { MAX_FORMAT_DEPTH = 1 }; /* as in Python */
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that every template finds: raise_exception, namespace, dict, range, strftime_now. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/library/library.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
 
 static int raise_exception(struct jinja_run *run, const struct jinja_arguments *a,
                            struct jinja_value *ret_value)

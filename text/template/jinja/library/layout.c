@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/characters.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
 
 enum { MAX_WIDTH = 4096, MAX_PRECISION = 100 };
 

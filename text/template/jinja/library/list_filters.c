@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters of lists and mappings.
- *
- * select, reject and map run another filter or test on every item: its arguments are those behind its name.
- */
+/* Filters of lists and mappings. Those that apply another filter or test to each item are in
+ * applying_filters.c. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/library/list_filters.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "text/template/jinja/arithmetic.h"
+#include "text/template/jinja/library/library.h"
+#include "text/template/jinja/operators.h"
 #include "text/template/jinja/string_ops.h"
 
 static int to_list(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
@@ -48,9 +49,8 @@ static int last(struct jinja_run *run, const struct jinja_arguments *a, struct j
     return item_or_undefined(run, a, true, ret_value);
 }
 
-/* The member `path` ("function.name") of an item. */
-static int member_by_path(struct jinja_run *run, struct jinja_value item, struct jinja_value path,
-                          struct jinja_value *ret_value)
+int jinja_member_by_path(struct jinja_run *run, struct jinja_value item, struct jinja_value path,
+                         struct jinja_value *ret_value)
 {
     if (path.type != JINJA_STR)
         return jinja_member_of(run, item, path, ret_value);
@@ -69,6 +69,11 @@ static int member_by_path(struct jinja_run *run, struct jinja_value item, struct
     return r;
 }
 
+struct jinja_value jinja_generator_of(struct jinja_value list)
+{
+    return (struct jinja_value){.type = JINJA_GENERATOR, .list = list.list};
+}
+
 static int join(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
 {
     const struct jinja_string *separator;
@@ -81,7 +86,7 @@ static int join(struct jinja_run *run, const struct jinja_arguments *a, struct j
         r = jinja_new_list(run, list->n, &members);
         for (size_t i = 0; r == 0 && i < list->n; i++) {
             struct jinja_value member;
-            r = member_by_path(run, list->items[i], path, &member);
+            r = jinja_member_by_path(run, list->items[i], path, &member);
             if (r == 0)
                 r = jinja_list_add(run, members.list, member);
         }
@@ -116,140 +121,6 @@ static int reverse(struct jinja_run *run, const struct jinja_arguments *a, struc
         r = jinja_list_add(run, out.list, list->items[i - 1]);
     if (r == 0)
         *ret_value = out;
-    return r;
-}
-
-/* ---- select, reject, map ---- */
-
-/* Jinja makes the items when they are asked for, which shows in what such a value can do. */
-static struct jinja_value generator_of(struct jinja_value list)
-{
-    return (struct jinja_value){.type = JINJA_GENERATOR, .list = list.list};
-}
-
-/* The arguments from `skip` on, with room for the item in front. */
-static int rest_of(struct jinja_run *run, const struct jinja_arguments *a, size_t skip,
-                   struct jinja_arguments *ret_rest)
-{
-    *ret_rest = (struct jinja_arguments){.n = 1, .named = a->named, .n_named = a->n_named};
-    ret_rest->items = jinja_alloc(run, (a->n + 1) * sizeof *ret_rest->items);
-    if (!ret_rest->items)
-        return jinja_no_memory(run);
-    for (size_t i = skip; i < a->n; i++)
-        ret_rest->items[ret_rest->n++] = a->items[i];
-    return 0;
-}
-
-/* What select, reject and map walk through: nothing that is false has items, `none` included. */
-static int items_if_true(struct jinja_run *run, struct jinja_value value, const struct jinja_list **ret_list)
-{
-    static const struct jinja_list nothing;
-    if (jinja_is_true(value))
-        return jinja_items_of(run, value, ret_list);
-    *ret_list = &nothing;
-    return 0;
-}
-
-/* Keeps the items whose test says `wanted`; `by_member` tests a member, whose name comes first. */
-static int choose(struct jinja_run *run, const struct jinja_arguments *a, bool by_member, bool wanted,
-                  struct jinja_value *ret_value)
-{
-    const size_t name_at = by_member ? 2 : 1;
-    const struct jinja_string *name;
-    const struct jinja_list *list;
-    struct jinja_arguments rest;
-    struct jinja_value out, yes;
-    jinja_function *test = NULL;
-    if (by_member && a->n < 2)
-        return jinja_fail(run, -EINVAL, "selectattr and rejectattr take the name of a member");
-    int r = jinja_string_argument(run, a, name_at, "", &name);
-    if (r == 0 && name) {
-        test = jinja_find_test((struct bytes){name->data, name->len});
-        if (!test)
-            return jinja_fail(run, -EINVAL, "unknown test \"%.*s\"", (int)(name->len < 64 ? name->len : 64),
-                              name->data);
-    }
-    if (r == 0)
-        r = items_if_true(run, a->items[0], &list);
-    if (r == 0)
-        r = rest_of(run, a, name_at + 1, &rest);
-    if (r == 0)
-        r = jinja_new_list(run, 0, &out);
-    for (size_t i = 0; r == 0 && i < list->n; i++) {
-        rest.items[0] = list->items[i];
-        if (by_member)
-            r = member_by_path(run, list->items[i], a->items[1], &rest.items[0]);
-        yes = rest.items[0];
-        if (r == 0 && test)
-            r = test(run, &rest, &yes);
-        if (r == 0 && jinja_is_true(yes) == wanted)
-            r = jinja_list_add(run, out.list, list->items[i]);
-        if (r == 0)
-            r = jinja_spend(run, 1);
-    }
-    if (r == 0)
-        *ret_value = generator_of(out);
-    return r;
-}
-
-static int select_items(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
-{
-    return choose(run, a, false, true, ret_value);
-}
-
-static int reject(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
-{
-    return choose(run, a, false, false, ret_value);
-}
-
-static int select_by_member(struct jinja_run *run, const struct jinja_arguments *a,
-                            struct jinja_value *ret_value)
-{
-    return choose(run, a, true, true, ret_value);
-}
-
-static int reject_by_member(struct jinja_run *run, const struct jinja_arguments *a,
-                            struct jinja_value *ret_value)
-{
-    return choose(run, a, true, false, ret_value);
-}
-
-static int map(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)
-{
-    struct jinja_value path, otherwise, out;
-    const struct jinja_string *name = NULL;
-    const struct jinja_list *list;
-    struct jinja_arguments rest;
-    jinja_function *filter = NULL;
-    bool by_member = jinja_argument(a, SIZE_MAX, "attribute", &path);
-    bool has_otherwise = jinja_argument(a, SIZE_MAX, "default", &otherwise);
-    int r = by_member ? 0 : jinja_string_argument(run, a, 1, "", &name);
-    if (r == 0 && !by_member) {
-        filter = name ? jinja_find_filter((struct bytes){name->data, name->len}) : NULL;
-        if (!filter)
-            return jinja_fail(run, -EINVAL, "map takes the name of a filter, or attribute=");
-    }
-    if (r == 0)
-        r = items_if_true(run, a->items[0], &list);
-    if (r == 0)
-        r = rest_of(run, a, 2, &rest);
-    if (r == 0)
-        r = jinja_new_list(run, list->n, &out);
-    for (size_t i = 0; r == 0 && i < list->n; i++) {
-        struct jinja_value value;
-        rest.items[0] = list->items[i];
-        /* A filter may map in its turn: that is one level deeper. */
-        if (++run->depth > JINJA_MAX_DEPTH)
-            return jinja_fail(run, -EMSGSIZE, "nested more than %d deep", JINJA_MAX_DEPTH);
-        r = by_member ? member_by_path(run, list->items[i], path, &value) : filter(run, &rest, &value);
-        run->depth--;
-        if (r == 0 && has_otherwise && by_member && value.type == JINJA_UNDEFINED)
-            value = otherwise;
-        if (r == 0)
-            r = jinja_list_add(run, out.list, value);
-    }
-    if (r == 0)
-        *ret_value = generator_of(out);
     return r;
 }
 
@@ -289,7 +160,7 @@ static int key_of(struct jinja_run *run, struct jinja_value value, const struct 
     int r = 0;
     *ret_key = value;
     if (path)
-        r = member_by_path(run, value, *path, ret_key);
+        r = jinja_member_by_path(run, value, *path, ret_key);
     if (r != 0 || exact_case || ret_key->type != JINJA_STR)
         return r;
     return jinja_change_case(run, ret_key->string, JINJA_LOWER, ret_key);
@@ -387,7 +258,7 @@ static int sum(struct jinja_run *run, const struct jinja_arguments *a, struct ji
     for (size_t i = 0; r == 0 && i < list->n; i++) {
         item = list->items[i];
         if (by_member)
-            r = member_by_path(run, list->items[i], path, &item);
+            r = jinja_member_by_path(run, list->items[i], path, &item);
         if (r == 0)
             r = jinja_calculate(run, JINJA_ADD, total, item, &total);
         if (r == 0)
@@ -426,7 +297,7 @@ static int batch(struct jinja_run *run, const struct jinja_arguments *a, struct 
          r == 0 && any && group.list->n < (size_t)size;)
         r = jinja_list_add(run, group.list, fill);
     if (r == 0)
-        *ret_value = generator_of(out);
+        *ret_value = jinja_generator_of(out);
     return r;
 }
 
@@ -444,7 +315,7 @@ static int group_by(struct jinja_run *run, const struct jinja_arguments *a, stru
         r = jinja_new_list(run, 0, &out);
     for (size_t i = 0; r == 0 && i < sorted.list->n; i++) {
         bool same = false;
-        r = member_by_path(run, sorted.list->items[i], path, &key);
+        r = jinja_member_by_path(run, sorted.list->items[i], path, &key);
         if (r == 0 && i > 0)
             r = jinja_equal(run, key, last, 0, &same);
         if (r == 0 && !same) {
@@ -491,33 +362,17 @@ static int unique(struct jinja_run *run, const struct jinja_arguments *a, struct
             r = jinja_list_add(run, keys.list, key);
     }
     if (r == 0)
-        *ret_value = generator_of(out);
+        *ret_value = jinja_generator_of(out);
     return r;
 }
 
 jinja_function *jinja_find_list_filter(struct bytes name)
 {
     static const struct jinja_named table[] = {
-        {"list", to_list},
-        {"first", first},
-        {"last", last},
-        {"join", join},
-        {"items", items},
-        {"reverse", reverse},
-        {"select", select_items},
-        {"reject", reject},
-        {"selectattr", select_by_member},
-        {"rejectattr", reject_by_member},
-        {"map", map},
-        {"sort", sort},
-        {"dictsort", dict_sort},
-        {"max", largest},
-        {"min", smallest},
-        {"sum", sum},
-        {"unique", unique},
-        {"batch", batch},
-        {"groupby", group_by},
-        {NULL, NULL},
+        {"list", to_list}, {"first", first},      {"last", last}, {"join", join},
+        {"items", items},  {"reverse", reverse},  {"sort", sort}, {"dictsort", dict_sort},
+        {"max", largest},  {"min", smallest},     {"sum", sum},   {"unique", unique},
+        {"batch", batch},  {"groupby", group_by}, {NULL, NULL},
     };
     return jinja_find_named(table, name);
 }

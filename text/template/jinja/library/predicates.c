@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Predicates: what Jinja calls tests, the words behind `is`. */
 
-#include "text/template/jinja/value.h"
+#include "text/template/jinja/library/library.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/arithmetic.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/print.h"
 
 static int give(bool yes, struct jinja_value *ret_value)
 {

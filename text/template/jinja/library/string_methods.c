@@ -9,6 +9,9 @@
 
 #include "text/template/jinja/library/string_methods.h"
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/characters.h"
+#include "text/template/jinja/operators.h"
+#include "text/template/jinja/library/library.h"
 
 static int strip_sides(struct jinja_run *run, const struct jinja_arguments *a, int sides,
                        struct jinja_value *ret_value)

@@ -2,15 +2,15 @@
 #ifndef TEXT_TEMPLATE_JINJA_LIBRARY_STRING_METHODS_H
 #define TEXT_TEMPLATE_JINJA_LIBRARY_STRING_METHODS_H
 
-/* What string_split.c has for string_methods.c: the methods that cut a string into parts. */
+/* The methods that split a string (string_split.c), for string_methods.c. */
 
 #include "text/template/jinja/value.h"
 
 jinja_function jinja_split, jinja_split_right, jinja_split_lines;
 jinja_function jinja_partition, jinja_partition_right;
 
-/* Where `part` begins for the last time in the first `len` bytes, or SIZE_MAX. Charges for a stretch before
- * it is looked through. */
+/* The last position of `part` in the first `len` bytes, or SIZE_MAX. Charges for each stretch before
+ * searching it. */
 int jinja_find_last(struct jinja_run *run, const struct jinja_string *string, size_t len,
                     const struct jinja_string *part, size_t *ret_at);
 

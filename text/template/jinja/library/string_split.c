@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "text/template/jinja/string_ops.h"
+#include "text/template/jinja/characters.h"
 
 static int add_part(struct jinja_run *run, const struct jinja_string *string, size_t start, size_t len,
                     struct jinja_list *list)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_FORMS_MODELS_LIST_H
+#define GATEWAY_FORMS_MODELS_LIST_H
+
+/* Lists of the models that the pool serves. */
+
+#include "gateway/core/gateway.h"
+
+typedef void model_writer(const struct gateway *gateway, const struct pool_model *model,
+                          struct json_out *out);
+
+/* Answers with `begin`, what `write` writes of each model, with commas between them, and `end`; or with an
+ * error when there is no pool. */
+void models_list(struct exchange *exchange, const char *begin, model_writer *write, const char *end);
+
+#endif

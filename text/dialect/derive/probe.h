@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TEXT_DIALECT_DERIVE_PROBE_H
+#define TEXT_DIALECT_DERIVE_PROBE_H
+
+/* Conversations whose every part is known, rendered by a template: what the template adds shows in the text.
+ *
+ * The words are ones that no template has. A probe counts its renders and gives up beyond a bound; each
+ * render is bounded by the template's interpreter. */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "text/dialect/derive/marks.h"
+#include "text/template/chat_template.h"
+
+#define PROBE_ASKS    "quernasks"
+#define PROBE_SAYS    "quernsays"
+#define PROBE_THINKS  "quernthinks"
+#define PROBE_RETURNS "quernreturns"
+#define PROBE_FIRST   "quernfirst" /* tools */
+#define PROBE_SECOND  "quernsecond"
+#define PROBE_ONE     "qkone" /* their parameters: texts, and `num`, a number */
+#define PROBE_TWO     "qktwo"
+#define PROBE_NUM     "qkznum" /* sorted, it stands behind the texts */
+#define PROBE_FLAG    "qkflag"
+#define PROBE_ID_1    "qid000001"
+#define PROBE_ID_2    "qid000002"
+
+struct probe {
+    const struct chat_template *chat_template;
+    json_t *tools;
+    uint32_t n_renders;
+    bool null_content;   /* a turn that only calls has null for its content, not "" */
+    bool text_arguments; /* arguments of calls are texts, not objects */
+    struct error last;   /* why the last render failed */
+};
+
+/* 0 or -ENOMEM; deinit is due either way. */
+int probe_init(struct probe *probe, const struct chat_template *chat_template);
+void probe_deinit(struct probe *probe);
+
+/* ---- messages; each takes its references and gives a new one, or NULL ---- */
+
+json_t *probe_user(void);
+json_t *probe_assistant(const char *content); /* NULL: null */
+json_t *probe_result(void);
+/* Adds a call with these arguments, an object. */
+void probe_add_call(const struct probe *probe, json_t *message, const char *name, const char *id,
+                    json_t *arguments);
+/* A conversation of up to three messages, NULL from the first that is missing. */
+json_t *probe_conversation(json_t *first, json_t *second, json_t *third);
+
+/* How a conversation is rendered. */
+struct probe_manner {
+    bool tools;         /* with tools */
+    bool prompt;        /* up to the assistant's next turn */
+    const json_t *more; /* variables besides; NULL: none */
+};
+
+/* Renders; takes the messages. 0 with the text, which ends with a zero, and which the caller frees; else why
+ * not in probe->last. -EMSGSIZE, -ENOMEM: it makes no sense to go on. */
+int probe_render(struct probe *probe, json_t *messages, struct probe_manner manner, char **ret_text);
+
+/* What stands behind the last question. */
+struct span probe_behind(const char *text);
+
+#endif

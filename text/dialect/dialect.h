@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TEXT_DIALECT_DIALECT_H
+#define TEXT_DIALECT_DIALECT_H
+
+/* How a model writes what is not plain text: calls of tools, and thoughts before the answer.
+ *
+ * A chat template shows both, because it writes earlier turns as the model is to write the next one. derive.h
+ * reads a dialect from a template once, when the model is loaded; it travels as JSON to whoever reads answers
+ * (answer_parser.h) or holds them to something (call_grammar.h). Nothing here knows a family by its name.
+ *
+ *     <think>\nIt asks for Ulm.\n</think>\n\n            thoughts: open, close
+ *     Let me see.                                        content
+ *     <tool_calls>[{"name": "rain", "arguments": {"town": "Ulm"}}, {"name": …}]</tool_calls>
+ *     │open         │head          │middle       │arguments     ││between          │close
+ *                                                              tail
+ *
+ * Texts are UTF-8 as the template writes them. Five bytes stand for what differs from call to call: */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/arena.h"
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define DIALECT_NAME  '\1' /* the tool's name */
+#define DIALECT_ID    '\2' /* an id of the call: letters and digits */
+#define DIALECT_INDEX '\3' /* the number of the call */
+#define DIALECT_KEY   '\4' /* the parameter's name once more */
+#define DIALECT_TYPE  '\5' /* the JSON type of the parameter's value */
+
+#define DIALECT_MOST_BYTES 8192 /* of one as JSON */
+
+/* How the arguments of a call are written. */
+enum dialect_arguments {
+    DIALECT_JSON,   /* as a JSON object */
+    DIALECT_MEMBERS /* parameter by parameter, each within marks of its own */
+};
+
+/* Calls of tools. All texts are "" where there is nothing; `between` is NULL where an answer has one call. */
+struct dialect_calls {
+    bool known;          /* else `reason` says why not */
+    const char *open;    /* before the first call */
+    const char *head;    /* a call up to its name, which follows */
+    const char *middle;  /* from the name to the arguments */
+    const char *tail;    /* from the arguments to the end of the call */
+    const char *between; /* two calls */
+    const char *close;   /* behind the last */
+    enum dialect_arguments arguments;
+    /* The call is one JSON object, whose members have these names; NULL: it is not. */
+    const char *name_key, *arguments_key;
+    /* DIALECT_MEMBERS: each is before_key KEY to_text VALUE behind_text, if its value is a string, or
+     * before_key KEY to_other VALUE behind_other. */
+    const char *before_key, *to_text, *behind_text, *to_other, *behind_other;
+    const char *separator; /* between two */
+    bool quoted; /* strings have marks that other values do not have; else the schema tells them apart */
+    bool python; /* True, False, None */
+    bool cdata;  /* strings may stand in <![CDATA[…]]> */
+    bool untold; /* the template does not tell the model which tools there are */
+    bool text_arguments; /* the template wants earlier arguments as the text of an object */
+    const char *reason;  /* why calls are not known; "" */
+};
+
+/* Where a prompt leaves the model. */
+enum dialect_start {
+    DIALECT_START_TEXT,   /* at the beginning of its answer; a thought may come first if it opens one */
+    DIALECT_START_THOUGHT /* inside a thought */
+};
+
+/* Thoughts. Unknown where `close` is "". */
+struct dialect_thoughts {
+    bool known;
+    const char *open, *close;
+    const char *key; /* the member of a message that has an earlier thought: "reasoning_content"; "": none.
+                      * "content:TYPE:MEMBER", "blocks:TYPE:MEMBER": a part of that type, in a list that is
+                      * the content, or that is in it under "blocks" */
+    enum dialect_start usual, on,
+        off; /* where prompts leave the model: by themselves, thinking on, and off */
+    /* Variables of the template that switch thinking, as objects; NULL: there is no such switch. */
+    json_t *switch_on, *switch_off;
+    const char *effort_key; /* the variable that takes an effort; "": none */
+    const char *efforts;    /* the words that it knows, parted by spaces */
+    const char *budget_key; /* the variable that takes a number of tokens; "": none */
+    const char *reason;     /* why thoughts are not known; "" */
+};
+
+struct dialect {
+    struct arena arena; /* all texts */
+    struct dialect_calls calls;
+    struct dialect_thoughts thoughts;
+    /* Around the answer's text: "" where it stands bare. */
+    const char *content_open, *content_close;
+};
+
+/* Sets everything to "not known", for this reason. */
+void dialect_init(struct dialect *dialect);
+void dialect_deinit(struct dialect *dialect);
+
+/* A copy of a text in the dialect's arena; NULL without memory. */
+const char *dialect_keep(struct dialect *dialect, struct bytes text);
+
+/* The dialect as a JSON object, a new reference, or NULL without memory. What is not known has its reason. */
+json_t *dialect_write(const struct dialect *dialect);
+
+/* Reads what dialect_write made into one that is initialized. 0; -EINVAL with a reason: it is no such object;
+ * -ENOMEM. */
+int dialect_read(struct bytes json, struct dialect *dialect, struct error *err);
+
+/* Calls `mark` for each text in the dialect that may be a control token: those between angle or square
+ * brackets, and the texts as a whole. */
+void dialect_each_text(const struct dialect *dialect, void (*take)(void *arg, const char *text), void *arg);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TEXT_DIALECT_GRAMMAR_TEXT_H
+#define TEXT_DIALECT_GRAMMAR_TEXT_H
+
+/* Writing GBNF, with the texts of a dialect in it. */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/bytes.h"
+
+struct grammar_text {
+    struct buffer *buffer;
+    bool failed; /* no memory */
+};
+
+/* What stands in the places of a dialect's texts; NULL: an empty text. */
+struct grammar_names {
+    const char *tool, *key;
+    unsigned kinds; /* of the value: its types by name */
+};
+
+void grammar_put(struct grammar_text *out, const char *text);
+void grammar_put_number(struct grammar_text *out, size_t number);
+void grammar_put_json(struct grammar_text *out, const json_t *json);
+
+/* A text as literals, ids and numbers as sets of characters. */
+void grammar_put_literal(struct grammar_text *out, const char *text, const struct grammar_names *names);
+
+/* A set of all characters but these ASCII ones. */
+void grammar_put_others(struct grammar_text *out, const char * not, size_t n);
+
+/* Rules for any text that does not have the mark in it, of which NAME-0 is the first. The mark, without
+ * blanks around it, has at least one character. */
+void grammar_put_free_text(struct grammar_text *out, const char *name, struct bytes mark);
+
+#endif

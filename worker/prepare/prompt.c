@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Prompts to ids.
+ *
+ * The broker has checked the shape of a generation; what needs the model is checked here. Text is tokenized
+ * with the model's own special tokens at its ends, a conversation goes through the model's template. Nothing
+ * here changes after prompt_encoder_bound, so the thread that prepares prompts and the loop read it at the
+ * same time. */
+
+#include "worker/prepare/prompt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/amount.h"
+#include "common/utf8.h"
+#include "text/template/thinking.h"
+#include "worker/prepare/infill.h"
+
+static int open_chat(struct prompt_encoder *encoder, struct bytes source)
+{
+    const struct tokenizer *tokenizer = encoder->tokenizer;
+    if (source.len == 0) {
+        error_set(&encoder->no_chat, 0, "the model has no chat template: send text or token ids");
+        return 0;
+    }
+    int32_t bos = tokenizer_bos(tokenizer), eos = tokenizer_eos(tokenizer);
+    const struct bytes none = {"", 0};
+    int r = chat_template_new(source, bos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, bos),
+                              eos == TOKENIZER_NONE ? none : tokenizer_name(tokenizer, eos), &encoder->chat,
+                              &encoder->no_chat);
+    if (r == -ENOMEM) /* another time it could be */
+        return error_set(&encoder->no_chat, r, "out of memory for the model's chat template");
+    if (r < 0)
+        error_prefix(&encoder->no_chat, r, "the model's chat template cannot be used");
+    return 0;
+}
+
+/* The control tokens that stand around calls: their text is nothing, so whoever reads it would not see them.
+ */
+static void find_marks(struct prompt_encoder *encoder)
+{
+    const struct tokenizer *tokenizer = encoder->tokenizer;
+    for (uint32_t id = 0; encoder->tools && id < tokenizer_size(tokenizer); id++)
+        for (size_t i = 0; i < TOOL_FORM_MOST_MARKS && encoder->n_marks < TOOL_FORM_MOST_MARKS; i++)
+            if (encoder->tools->marks[i] && tokenizer_type(tokenizer, (int32_t)id) == TOKEN_CONTROL &&
+                bytes_equal(tokenizer_name(tokenizer, (int32_t)id),
+                            bytes_of_string(encoder->tools->marks[i])))
+                encoder->marks[encoder->n_marks++] = (int32_t)id;
+}
+
+int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model, struct error *err)
+{
+    *encoder =
+        (struct prompt_encoder){.tokenizer = model->tokenizer, .longest_token = 1, .most_bytes = SIZE_MAX};
+    for (uint32_t id = 0; id < tokenizer_size(model->tokenizer); id++) {
+        size_t len = tokenizer_name(model->tokenizer, (int32_t)id).len;
+        if (len > encoder->longest_token)
+            encoder->longest_token = len;
+    }
+    int r = open_chat(encoder, model->chat_template);
+    if (r < 0)
+        return error_set(err, r, "%s", encoder->no_chat.text);
+    encoder->tools = encoder->chat ? tool_form_of(model->chat_template) : NULL;
+    encoder->thinks = encoder->chat && thinking_of(encoder->chat);
+    find_marks(encoder);
+    return 0;
+}
+
+void prompt_encoder_deinit(struct prompt_encoder *encoder)
+{
+    encoder->chat = chat_template_free(encoder->chat);
+}
+
+void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens)
+{
+    encoder->most_bytes = encoder->longest_token * most_tokens;
+    encoder->most_tokens = most_tokens;
+}
+
+static bool has_system(const struct prompt *prompt)
+{
+    for (size_t i = 0; i < prompt->chat.n; i++)
+        if (bytes_equal(prompt->chat.items[i].role, BYTES_LITERAL("system")) ||
+            bytes_equal(prompt->chat.items[i].role, BYTES_LITERAL("developer")))
+            return true;
+    return false;
+}
+
+static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
+                        struct ids *ids, struct refusal *ret_refusal)
+{
+    if (!encoder->chat)
+        return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
+    if (tools.len > 0 && !encoder->tools)
+        return refuse(ret_refusal, PROTO_UNSUPPORTED, "the model's chat template does not support tools");
+    const struct chat_message *last = prompt->chat.n > 0 ? &prompt->chat.items[prompt->chat.n - 1] : NULL;
+    if (prompt->continue_turn &&
+        (!last || !bytes_equal(last->role, BYTES_LITERAL("assistant")) || last->tool_calls.len > 0))
+        return refuse(ret_refusal, PROTO_BAD_REQUEST,
+                      "continue_turn: the last message is not a text of the assistant");
+    struct chat_turn *turns = calloc(prompt->chat.n + 1, sizeof *turns);
+    if (!turns)
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
+    size_t n = 0;
+    if (encoder->system.len > 0 && !has_system(prompt))
+        turns[n++] = (struct chat_turn){.role = BYTES_LITERAL("system"), .content = encoder->system};
+    for (size_t i = 0; i < prompt->chat.n; i++)
+        turns[n++] = (struct chat_turn){.role = prompt->chat.items[i].role,
+                                        .content = prompt->chat.items[i].content,
+                                        .name = prompt->chat.items[i].name,
+                                        .tool_calls = prompt->chat.items[i].tool_calls,
+                                        .tool_call_id = prompt->chat.items[i].tool_call_id};
+    const struct chat_conversation conversation = {turns, n, tools, prompt->continue_turn};
+    int r = chat_template_encode(encoder->chat, encoder->tokenizer, &conversation, encoder->most_bytes, ids,
+                                 &ret_refusal->reason);
+    free(turns);
+    ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
+    if (r != 0 && ret_refusal->reason.text[0] == 0)
+        error_set(&ret_refusal->reason, 0, "the conversation could not be turned into a prompt");
+    return r == 0;
+}
+
+/* A conversation is tried, since what a template refuses only shows when it is rendered. */
+int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes system, struct error *err)
+{
+    const struct chat_message probe = {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("Hello")};
+    const struct prompt prompt = {.form = PROMPT_CHAT, .chat = {&probe, 1}};
+    struct ids ids = {0};
+    struct refusal refusal = {0};
+    if (utf8_valid(system) < system.len)
+        return error_set(err, -EINVAL, "it is not UTF-8");
+    encoder->system = system;
+    bool taken = encode_chat(encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal);
+    ids_deinit(&ids);
+    return taken ? 0 : error_set(err, -EINVAL, "%s", refusal.reason.text);
+}
+
+static bool encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
+                        struct ids *ids, struct refusal *ret_refusal)
+{
+    int r = tokenizer_encode(encoder->tokenizer, text, flags, ids);
+    if (r == -EILSEQ)
+        return refuse(ret_refusal, PROTO_BAD_REQUEST, "the text is not UTF-8");
+    if (r < 0)
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the text");
+    return true;
+}
+
+bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
+                        struct ids *ret_ids, struct refusal *ret_refusal)
+{
+    if (!encode_text(encoder, text, flags, ret_ids, ret_refusal))
+        return false;
+    if (ret_ids->len > PROTO_MAX_PROMPT_IDS)
+        return refuse(ret_refusal, PROTO_TOO_LONG, "the text has too many tokens for one message");
+    return true;
+}
+
+bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
+                   struct ids *ret_ids, struct refusal *ret_refusal)
+{
+    if (prompt->form == PROMPT_CHAT) {
+        if (!encode_chat(encoder, prompt, tools, ret_ids, ret_refusal))
+            return false;
+    } else if (prompt->has_suffix) {
+        if (!infill_encode(encoder, prompt, ret_ids, ret_refusal))
+            return false;
+    } else {
+        if (prompt->text.len > encoder->most_bytes)
+            return refuse(ret_refusal, PROTO_TOO_LONG, "the prompt has %s; at most %s fit",
+                          amount_of_bytes(prompt->text.len).text, amount_of_bytes(encoder->most_bytes).text);
+        unsigned flags =
+            TOKENIZER_ADD_SPECIAL | TOKENIZER_ADD_ONCE | (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0);
+        if (!encode_text(encoder, prompt->text, flags, ret_ids, ret_refusal))
+            return false;
+    }
+    return ret_ids->len > 0 ? true : refuse(ret_refusal, PROTO_BAD_REQUEST, "the prompt is empty");
+}
+
+/* ---- ids to text ---- */
+
+struct bytes prompt_piece(const struct tokenizer *tokenizer, int32_t id)
+{
+    struct bytes piece = tokenizer_piece(tokenizer, id, false);
+    if (piece.len == 0)
+        piece = tokenizer_name(tokenizer, id);
+    if (piece.len > PROTO_MAX_PIECE_BYTES)
+        piece.len = PROTO_MAX_PIECE_BYTES;
+    return piece;
+}
+
+bool prompt_decode(const struct prompt_encoder *encoder, struct id_list ids, bool special,
+                   struct buffer *ret_text, struct refusal *ret_refusal)
+{
+    struct buffer text = {0};
+    size_t before = ret_text->len;
+    for (size_t i = 0; i < ids.n; i++)
+        if ((uint32_t)ids.items[i] >= tokenizer_size(encoder->tokenizer))
+            return refuse(ret_refusal, PROTO_BAD_REQUEST, "id %d is outside the vocabulary of %u",
+                          ids.items[i], tokenizer_size(encoder->tokenizer));
+    int r = tokenizer_decode(encoder->tokenizer, ids.items, ids.n, special, PROTO_MAX_REQUEST_BYTES, &text);
+    if (r == 0)
+        r = utf8_append_replaced(ret_text, (struct bytes){text.data, text.len});
+    buffer_deinit(&text);
+    if (r < 0)
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the text");
+    if (ret_text->len - before <= PROTO_MAX_REQUEST_BYTES)
+        return true;
+    ret_text->len = before;
+    return refuse(ret_refusal, PROTO_TOO_LONG, "the text of these ids is too long for one message");
+}

@@ -163,7 +163,7 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
     *ret_info = (struct backend_info){
         .n_groups = backend->kv.n_groups,
         .kv_type = backend->kv.type,
-        .kv_layout = kv_layout(&backend->kv),
+        .kv_layout = states_layout(&backend->states, kv_layout(&backend->kv)),
         .state_bytes = backend->states.n * sizeof *backend->states.slots,
         .n_snapshots = backend->states.n_snapshots,
         .weight_bytes =

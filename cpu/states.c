@@ -6,6 +6,9 @@
 #include <errno.h>
 
 #include "common/amount.h"
+#include "common/hash.h"
+
+#define STATES_LAYOUT_VERSION 1 /* raised with any change of the order of what a state holds */
 
 static uint32_t rounded_up(uint32_t n)
 {
@@ -84,4 +87,10 @@ int states_init(struct states *states, const struct model *model, uint32_t n_slo
         states->n += numbers_of(&model->layers[l].traits);
     }
     return 0;
+}
+
+uint64_t states_layout(const struct states *states, uint64_t kv)
+{
+    const uint64_t numbers[] = {states->n, STATES_LAYOUT_VERSION};
+    return states->n > 0 ? hash64(numbers, sizeof numbers, kv) : kv;
 }

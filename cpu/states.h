@@ -43,6 +43,9 @@ size_t states_bytes(const struct model *model);
 int states_init(struct states *states, const struct model *model, uint32_t n_slots, uint32_t n_snapshots,
                 struct memory *memory, struct error *err);
 
+/* Tells blocks and snapshots of another geometry or order apart, `kv` being what does so for blocks. */
+uint64_t states_layout(const struct states *states, uint64_t kv);
+
 /* The state of a slot; NULL where the model has none. */
 static inline float *states_of(const struct states *states, uint32_t slot)
 {

@@ -10,8 +10,9 @@
 
 #include "engine/tier.h"
 
-#define MOST_OWED 64
-#define AT_ONCE   16 /* pieces of one step on the way out */
+#define MOST_OWED   64
+#define LEAST_SHARE 4  /* a snapshot is kept behind at least a quarter of as many blocks as it has pieces */
+#define AT_ONCE     16 /* pieces of one step on the way out */
 
 enum out { IDLE, COPYING, PUTTING };
 
@@ -87,6 +88,8 @@ static struct prefix_place piece_at(uint64_t number, uint32_t depth, uint32_t pi
 
 void tier_snapshots_offer(struct tier_snapshots *snapshots, uint64_t place, uint32_t depth)
 {
+    if ((depth + 1) * LEAST_SHARE < snapshots->n_pieces)
+        return; /* it would take the place of more than it saves */
     if (snapshots->n_owed < MOST_OWED)
         snapshots->owed[(snapshots->first_owed + snapshots->n_owed++) % MOST_OWED] =
             (struct owed){place, depth};

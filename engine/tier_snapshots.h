@@ -26,7 +26,8 @@ int tier_snapshots_new(const struct backend_ops *ops, struct backend *backend, s
 struct tier_snapshots *tier_snapshots_free(struct tier_snapshots *snapshots);
 
 /* The node at a place, with so many before it, has a snapshot that is to be copied out, once the node itself
- * is in the store. Of more than there is room for, the last are not. */
+ * is in the store. Of more than there is room for, the last are not; nor are those of short prefixes, which
+ * take more room than their blocks and save little. */
 void tier_snapshots_offer(struct tier_snapshots *snapshots, uint64_t place, uint32_t depth);
 
 /* Does the store have the snapshot of the node of that number, with so many before it? It is used now, as

@@ -8,10 +8,12 @@
 
 struct slot {
     bool open;
-    bool spoiled;                          /* a step of it was abandoned: good for closing only */
-    struct backend_slot params;            /* sampling and stop_ids are the slot's own; history is not kept */
-    int32_t *stop_ids;                     /* [params.n_stop_ids] */
-    struct token_use *uses;                /* [n_vocab]; NULL while no penalty looks at them */
+    bool spoiled;               /* a step of it was abandoned: good for closing only */
+    struct backend_slot params; /* sampling and stop_ids are the slot's own; history stands below */
+    int32_t *stop_ids;          /* [params.n_stop_ids] */
+    struct token_use *uses;     /* [n_vocab]; NULL while no penalty looks at them */
+    int32_t *history;           /* [n_history ≤ most_history] of one that samples by it, or NULL */
+    uint32_t n_history, most_history;
     uint32_t *tables[BACKEND_MOST_GROUPS]; /* [n_groups]: [table_size], n_blocks of them in use */
     uint32_t n_groups, table_size, n_blocks;
     uint32_t position;    /* ids whose keys and values are computed */
@@ -35,7 +37,8 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
               float *state, const float *from);
 void slot_deinit(struct slot *slot);
 
-/* Counts an id of the output for the penalties. Ids outside the vocabulary count nothing. */
+/* Counts an id of the output for the penalties, and remembers it. Ids outside the vocabulary count nothing.
+ */
 void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id);
 
 /* Appends blocks, so many for each group, to the tables; there is room. */

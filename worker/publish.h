@@ -30,7 +30,8 @@ struct output {
     uint8_t topic[PROTO_TOPIC_BYTES]; /* session ‖ id */
     struct epoch epoch;
     double queue_ms;
-    bool pieces; /* with logprobs: the bytes of their ids too */
+    bool pieces;         /* with logprobs: the bytes of their ids too */
+    uint64_t reading_ns; /* when it was told last how much of the prompt is read */
 };
 
 struct publisher {
@@ -50,6 +51,11 @@ void publisher_deinit(struct publisher *publisher);
 
 /* Gathers what an event brings. Its end, if it has one, is the caller's to publish. */
 void publish_event(struct publisher *publisher, struct output *output, const struct engine_event *event);
+
+/* Tells how much of the prompt is read: at once, unless that was told a moment ago and it is not all. Where
+ * it does not get through, the next one does. */
+void publish_reading(struct publisher *publisher, struct output *output,
+                     const struct engine_reading *reading);
 
 /* Sends what is left of a request with its end, on both sockets. */
 void publish_end(struct publisher *publisher, struct output *output, const struct ending *ending);

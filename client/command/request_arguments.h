@@ -16,7 +16,7 @@
 
 #include <quern.h>
 
-#define REQUEST_MAX_OPTIONS 48
+#define REQUEST_MAX_OPTIONS 72
 
 struct request_arguments {
     struct pool_options pool;
@@ -24,6 +24,9 @@ struct request_arguments {
     const char *stops[PROTO_MAX_STOPS];
     int32_t stop_ids[PROTO_MAX_STOP_IDS];
     struct quern_logit_bias biases[SAMPLING_MAX_BIASES];
+    struct quern_text_bias text_biases[SAMPLING_MAX_BIASES];
+    const char *bad_words[PROTO_MAX_BAD_WORDS];
+    const char *breakers[PROTO_MAX_DRY_BREAKERS];
     struct buffer grammar; /* the text of a file */
 
     /* A child parser for the verb's own: its input is this struct. */

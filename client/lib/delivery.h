@@ -11,6 +11,10 @@
 /* The pool has accepted it: tells that once, to a caller who asked for it. */
 void delivery_admitted(struct quern *client, struct request *request, const struct quotas *quotas);
 
+/* Tells how much of the prompt is read, if the attempt is the newest and nothing of the output was delivered.
+ */
+void delivery_progress(struct quern *client, struct request *request, const struct message *message);
+
 /* Ends it as an error message of the pool says. The request is freed. */
 void delivery_refuse(struct quern *client, struct request *request, const struct message *message);
 

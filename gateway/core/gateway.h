@@ -9,6 +9,7 @@
 #include "gateway/http/keys.h"
 #include "gateway/core/options.h"
 #include "gateway/core/pool.h"
+#include "gateway/core/pulses.h"
 
 struct body_reader;
 
@@ -18,6 +19,7 @@ struct gateway {
     struct pool pool;
     struct counters counters;
     struct stream_limits streams;
+    struct pulses pulses; /* of streams that say nothing */
     struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
     struct body_reader *body_reader;
     struct question *questions; /* for a tokenizer, not answered yet (tokenize.h) */

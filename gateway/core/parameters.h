@@ -86,8 +86,10 @@ json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
 json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
 json_row_take parameters_model;
-json_row_take parameters_stop;       /* a text or an array of texts */
-json_row_take parameters_logit_bias; /* {"15043": -100} */
+json_row_take parameters_stop; /* a text or an array of texts */
+/* {"15043": -100, "Hello": 1.5}, or pairs of them in an array; false: never. */
+json_row_take parameters_logit_bias;
+json_row_take parameters_bad_words, parameters_dry_breakers; /* texts */
 json_row_take parameters_n;
 json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
 json_row_take parameters_stream_options;
@@ -101,6 +103,12 @@ json_row_take parameters_suffix; /* what stands behind the gap that is to be fil
     {"cache_salt", parameters_cache_salt, NULL, 0},                                                          \
     {                                                                                                        \
         "cache_prompt", json_in_bool, NULL, offsetof(struct parameters, request.cache_prompt)                \
+    }
+
+/* In a stream: how much of the prompt is read. */
+#define PARAMETERS_PROGRESS_ROW                                                                              \
+    {                                                                                                        \
+        "return_progress", json_in_bool, NULL, offsetof(struct parameters, request.progress)                 \
     }
 
 /* ---- for takers elsewhere ---- */

@@ -8,6 +8,7 @@
 #include "gateway/http/exchange.h"
 #include "gateway/forms/logprobs.h"
 #include "gateway/core/parameters.h"
+#include "gateway/core/pulses.h"
 #include "gateway/tools/tool_parser.h"
 
 struct generation;
@@ -50,6 +51,9 @@ struct dialect {
     void (*called)(struct choice *choice, struct json_out *out);
     void (*finish)(struct generation *generation, struct json_out *out);
     void (*fail)(struct generation *generation, const struct refusal *refusal, struct json_out *out);
+    /* The same: how much of the choice's prompt is read. NULL: it is not told. */
+    void (*progress)(struct choice *choice, const struct quern_progress *progress, struct json_out *out);
+    const char *ping; /* what a stream says when it has nothing to say; NULL: nothing */
     /* One body. */
     void (*whole)(struct generation *generation, struct json_out *out);
     enum logprobs_form logprobs;
@@ -61,6 +65,7 @@ struct generation {
     struct quern *client;
     const struct dialect *dialect;
     bool stream, begun, include_usage;
+    struct pulse pulse;          /* of the stream */
     bool untold;                 /* its text is not wanted: only that the prompt is in the cache */
     char id[33];                 /* hexadecimal */
     int64_t created;             /* seconds since 1970 */

@@ -42,6 +42,10 @@ static inline bool stream_has_listener(const struct stream *stream)
 /* Numbers, keeps and sends a frame. 0, or what window_add says. */
 int stream_publish(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame);
 
+/* Sends a message that is no frame, and is not kept: it may be lost. */
+void stream_tell(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES],
+                 const struct message *message);
+
 /* Sends every kept frame from wseq on once more. */
 void stream_resend(struct stream *stream, uint64_t wseq);
 

@@ -21,6 +21,7 @@
 #include "common/error.h"
 #include "worker/prepare/grammars.h"
 #include "worker/prepare/prompt.h"
+#include "worker/prepare/words.h"
 
 #define PREPARE_MOST       1024                /* waiting at once */
 #define PREPARE_MOST_BYTES ((size_t)128 << 20) /* their texts together: 32 of the largest messages */
@@ -36,6 +37,7 @@ struct preparation {
      * (prompt_decode). */
     bool question, bare;
     const struct grammar_text *grammar; /* NULL: none */
+    const struct generation *wording;   /* whose texts for sampling become ids; NULL: none */
     int32_t priority;
     /* Called by preparer_deliver, or never after a preparer_remove that said true. It may free its owner. */
     void (*done)(void *arg, struct preparation *preparation);
@@ -45,6 +47,7 @@ struct preparation {
     struct ids ids;         /* of an ok one; the owner's to free */
     struct buffer text;     /* the same, of a question for the text of ids */
     struct grammar *made;   /* its grammar, NULL without one; a reference that is the owner's to free */
+    struct words words;     /* of `wording`; the owner's to deinit */
     struct refusal refusal; /* of another */
 
     struct preparation *next, *prev; /* the preparer's own, as all below */

@@ -9,6 +9,8 @@
 #include "gateway/forms/generation.h"
 #include "gateway/forms/neutral.h"
 
+#define OPENAI_PING ": ping\n\n" /* a comment */
+
 /* "data: {…}\n\n", in two halves. */
 void openai_event_open(struct json_out *out);
 void openai_event_close(struct json_out *out);
@@ -22,6 +24,10 @@ void openai_usage(const struct generation *generation, struct json_out *out);
 
 /* "stop", "length" or "tool_calls". */
 const char *openai_finish_reason(const struct choice *choice);
+
+/* `,"prompt_progress":{…}`, as llama-server has it. */
+void openai_progress(const struct generation *generation, const struct quern_progress *progress,
+                     struct json_out *out);
 
 /* The chunk with the usage where it was asked for, and [DONE]. */
 void openai_stream_end(struct generation *generation, const char *prefix, const char *object,
@@ -44,9 +50,12 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"seed", parameters_seed, NULL, 0},                                                                      \
     {"stop", parameters_stop, NULL, 0},                                                                      \
     {"logit_bias", parameters_logit_bias, NULL, 0},                                                          \
+    {"bad_words", parameters_bad_words, NULL, 0},                                                            \
+    {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},                                             \
     {"n", parameters_n, NULL, 0},                                                                            \
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                     \
     {"stream_options", parameters_stream_options, NULL, 0},                                                  \
+    PARAMETERS_PROGRESS_ROW,                                                                                 \
     {"user", json_in_ignore, NULL, 0},                                                                       \
     {"metadata", json_in_ignore, NULL, 0},                                                                   \
     PARAMETERS_CACHE_ROWS,                                                                                   \

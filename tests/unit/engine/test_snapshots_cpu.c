@@ -79,10 +79,8 @@ static void submit(struct rig *rig, uint64_t tag, const int32_t *prompt, uint32_
                                            .prompt = prompt,
                                            .n_prompt = n,
                                            .max_tokens = max_tokens,
-                                           .sampling = {.temperature = 0.8f,
-                                                        .top_p = 0.95f,
-                                                        .repetition_penalty = 1,
-                                                        .seed = tag,
+                                           .sampling = {SAMPLING_RARE_OFF, .temperature = 0.8f,
+                                                        .top_p = 0.95f, .repetition_penalty = 1, .seed = tag,
                                                         .logit_bias = {biases, ends.n}},
                                            .n_logprobs = 2};
     int r = engine_submit(rig->engine, &request, &err);

@@ -4,7 +4,7 @@
 
 /* What a pass is made of: its rows, and the workspace that its parts share.
  *
- * A row is one token at one position of one sequence. Rows of a sequence stand together and in order; their
+ * A row is one token at one position of one sequence. Rows of a sequence are adjacent and in order; their
  * keys and values are written before any row attends. */
 
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_CHOICE_H
 #define GATEWAY_FORMS_CHOICE_H
 
-/* An answer under way, its choices, and the hooks by which a family tells them. generation.h says how it
- * lives. */
+/* An answer in progress, its choices, and the hooks by which an API writes them. See generation.h for its
+ * lifetime. */
 
 #include "gateway/http/exchange.h"
 #include "gateway/forms/logprobs.h"
@@ -36,7 +36,7 @@ struct choice {
     struct logprobs logprobs; /* that are not told yet */
 };
 
-/* How a family tells. Each appends to `out`; those of calls may be NULL, where it has no tools. */
+/* How an API writes answers. Each appends to `out`; those of calls may be NULL without tools. */
 struct dialect {
     const char *name;
     const char *stream_type; /* content type of a stream */

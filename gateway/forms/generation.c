@@ -20,6 +20,7 @@
 #include "gateway/forms/answer.h"
 #include "gateway/forms/body_reader.h"
 #include "gateway/core/gateway.h"
+#include "gateway/forms/grammar.h"
 #include "gateway/forms/thinking.h"
 #include "gateway/tools/tool_choice.h"
 #include "gateway/tools/tool_grammar.h"
@@ -469,6 +470,10 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     const struct tool_form *form = NULL;
     if (parameters->request.tools && (form_of(exchange->gateway, parameters, &form, &refusal) != 0 ||
                                       tool_grammar_set(parameters, form, &refusal) != 0)) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    if (grammar_close(parameters, &refusal) != 0) {
         exchange_refuse(exchange, &refusal);
         return;
     }

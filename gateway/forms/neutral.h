@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_NEUTRAL_H
 #define GATEWAY_FORMS_NEUTRAL_H
 
-/* Parameters that clients of other servers send with their defaults. A value that asks for what happens
- * anyway is accepted; any other is refused by name. */
+/* Parameters that clients of other servers send with their defaults. A value that changes nothing is
+ * accepted; any other is rejected with an error that names the parameter. */
 
 #include "gateway/core/parameters.h"
 
@@ -14,8 +14,8 @@ json_row_take neutral_only;
 /* A boolean that changes nothing either way. */
 json_row_take neutral_bool;
 
-/* Which part of the text penalties count. Values in row->name are accepted, as above; any other is accepted
- * only if the request sets no penalty, which parameters_finish checks. */
+/* The part of the text that penalties count. Values in row->name are accepted, as above; any other is
+ * accepted only if the request sets no penalty, which parameters_finish checks. */
 json_row_take neutral_penalties;
 
 /* top_k, where -1 means off, as 0 does. */

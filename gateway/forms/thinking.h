@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_THINKING_H
 #define GATEWAY_FORMS_THINKING_H
 
-/* Requests about thinking before the answer. Whether a model thinks is up to its chat template, and a request
- * cannot change it: one that asks for anything else is refused by name, once its model is known. */
+/* Requests about thinking before the answer. Whether a model thinks depends on its chat template, and a
+ * request cannot change it: one that asks for anything else is rejected once its model is known. */
 
 #include "gateway/core/parameters.h"
 

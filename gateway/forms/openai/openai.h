@@ -15,7 +15,7 @@
 void openai_event_open(struct json_out *out);
 void openai_event_close(struct json_out *out);
 
-/* `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: how every object begins. */
+/* `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: the start of every object. */
 void openai_head(const struct generation *generation, const char *prefix, const char *object,
                  struct json_out *out);
 
@@ -39,7 +39,7 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
 /* A parameter of sampling under its own name. */
 #define OPENAI_NUMBER(name, ...) {#name, parameters_number, #name, 0},
 
-/* Rows that both have. That of top_k stands before the list's own, which takes no -1. */
+/* Rows of both. That of top_k comes before the list's own, which does not accept -1. */
 /* clang-format off */
 #define OPENAI_ROWS                                                                                          \
     {"model", parameters_model, NULL, 0},                                                                    \

@@ -153,7 +153,7 @@ struct quern_request {
     bool embed;
 
     const char *model;   /* NULL: any */
-    uint32_t max_tokens; /* 0: 256, or as many as the context has room for */
+    uint32_t max_tokens; /* 0: as many as the context has room for */
     bool fit_context;    /* max_tokens is reduced to what the prompt leaves */
     /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value,
      * else the model's, else 1 for the temperature and off for the others. */

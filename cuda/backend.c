@@ -503,7 +503,7 @@ static void cuda_info(const struct backend *backend, struct backend_info *ret_in
         .chunk_most = CHUNK_MOST,
     };
     memcpy(ret_info->groups, pools->groups, sizeof ret_info->groups);
-    snprintf(ret_info->device, sizeof ret_info->device, "%s", device_properties(backend->device)->name);
+    snprintf(ret_info->device, sizeof ret_info->device, "%s", device_properties(backend->device)->label);
 }
 
 /* ---- serving ---- */

@@ -46,8 +46,8 @@ struct quern_id {
 
 /* ---- the connection ---- */
 
-/* Connects and opens a session. `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory
- * (anything that begins with / or .), or NULL for the default one: $XDG_RUNTIME_DIR/quern or /tmp/quern-UID.
+/* Connects and opens a session. `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory (also
+ * relative, or a symbolic link to it), or NULL for the default one: $XDG_RUNTIME_DIR/quern or /tmp/quern-UID.
  * -ENOENT when no pool runs there, -EPERM when the run directory belongs to another user or others may enter
  * it, -ETIMEDOUT when the pool does not answer within timeout_ms, -EPROTO when it shares no protocol version
  * with this library, -EAGAIN when it accepts no further session now. */

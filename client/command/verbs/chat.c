@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/command/terminal/answer.h"
 #include "client/command/arguments.h"
@@ -21,11 +22,14 @@
 #include "client/command/terminal/line_editor.h"
 #include "client/command/pool/pool.h"
 #include "client/command/request_arguments.h"
+#include "client/command/status_view.h"
 #include "client/command/terminal/turn.h"
+#include "client/command/terminal/wrap.h"
 #include "client/command/verbs.h"
 #include <quern.h>
 #include "common/program/arguments.h"
 #include "common/bytes.h"
+#include "common/utf8.h"
 
 /* Without -n an answer may take a quarter of the context, so that a conversation has room, and no more than
  * this. */
@@ -41,8 +45,10 @@ struct chat {
     struct quern *client;
     struct quern_message *turns; /* [n_turns]; their texts are ours */
     size_t n_turns, cap_turns;
+    struct line_editor *editor;
     struct buffer answer;
-    int status; /* of a conversation that cannot go on; 0 */
+    struct wrap wrap; /* of the answer on a terminal */
+    int status;       /* of a conversation that cannot go on; 0 */
 };
 
 /* ---- the conversation ---- */
@@ -80,13 +86,29 @@ static int reset(struct chat *chat)
 
 /* ---- a turn ---- */
 
+/* As a terminal gets it: without what it would obey, and broken between words. */
+static int show(struct chat *chat, const char *text, size_t len)
+{
+    struct buffer clean = {0}, broken = {0};
+    if (chat->wrap.columns == 0)
+        return io_write_text(text, len);
+    int r = utf8_append_shown(&clean, (struct bytes){text, len});
+    if (r == 0)
+        r = wrap_append(&chat->wrap, (struct bytes){clean.data, clean.len}, &broken);
+    if (r == 0)
+        r = io_write(broken.data, broken.len);
+    buffer_deinit(&clean);
+    buffer_deinit(&broken);
+    return r;
+}
+
 /* What was under way when the user had enough is neither shown nor remembered. */
 static int take_piece(void *arg, const struct quern_output *piece)
 {
     struct chat *chat = arg;
     if (interrupt_signal())
         return 0;
-    int r = io_write_text(piece->text, piece->text_len);
+    int r = show(chat, piece->text, piece->text_len);
     if (r == -EINTR)
         return 0;
     return r < 0 ? r : buffer_append(&chat->answer, piece->text, piece->text_len);
@@ -101,7 +123,10 @@ static int take_answer(struct chat *chat, size_t before, struct error *err)
     request.messages = chat->turns;
     request.n_messages = chat->n_turns;
     chat->answer.len = 0;
+    wrap_begin(&chat->wrap, io_redraws(STDOUT_FILENO) ? status_columns() : 0);
+    line_editor_quiet(chat->editor, true);
     int r = answer_follow(chat->client, &request, take_piece, chat, &answer, err);
+    line_editor_quiet(chat->editor, false);
     if (r < 0)
         return r;
     bool failed = answer.reason == QUERN_ERROR;
@@ -134,11 +159,12 @@ static int take_turn(struct chat *chat, const char *text, struct error *err)
 static const char usage[] = "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer; "
                             "\"\"\" opens and closes a turn of several lines";
 
-/* A slash and a word, and nothing else, is meant for us and not for the model. */
-static bool is_command(const char *text)
+/* A slash and a word is meant for us and not for the model, whatever follows; its length with the slash, or
+ * 0. A path ("/usr/bin") is none. */
+static size_t command_length(const char *text)
 {
     size_t n = text[0] == '/' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
-    return n > 0 && text[1 + n] == 0;
+    return n > 0 && (text[1 + n] == 0 || text[1 + n] == ' ' || text[1 + n] == '\t') ? 1 + n : 0;
 }
 
 /* Does what the turn asks for; false: to end. */
@@ -149,8 +175,8 @@ static bool obey(struct chat *chat, const struct turn *turn, int *ret_r, struct 
         return false;
     if (!turn->quoted && strcmp(text, "/reset") == 0)
         *ret_r = reset(chat);
-    else if (!turn->quoted && is_command(text))
-        fprintf(stderr, "(unknown command %s; %s)\n", text, usage);
+    else if (!turn->quoted && command_length(text) > 0)
+        fprintf(stderr, "(unknown command %.*s; %s)\n", (int)command_length(text), text, usage);
     else if (text[strspn(text, " \t\r\n")])
         *ret_r = take_turn(chat, text, err);
     return true;
@@ -166,6 +192,8 @@ static int converse(struct chat *chat, struct line_editor *editor, struct error 
         int got = turn_read(&turn, editor, err);
         if (got <= 0) {
             r = got;
+            if (line_editor_interactive(editor)) /* the shell's prompt begins a line */
+                io_write("\n", 1);
             break;
         }
         if (!obey(chat, &turn, &r, err))
@@ -225,12 +253,14 @@ static int chat_with(struct chat_options *options, struct pool *pool)
         r = error_set(&err, -EINVAL, "the model has no chat template; quern run --raw continues any text");
     else
         r = line_editor_new(keep_alive, &chat, &editor, &err);
+    chat.editor = editor;
     if (r == 0)
         r = converse(&chat, editor, &err);
     line_editor_free(editor);
     forget_from(&chat, 0);
     free(chat.turns);
     buffer_deinit(&chat.answer);
+    wrap_deinit(&chat.wrap);
     return r < 0 ? verb_fail(r, &err) : chat.status;
 }
 

@@ -95,7 +95,9 @@ def _needs_samplers(fields: Mapping[str, Any]) -> bool:
     """Whether a pool that knows fewer samplers would leave something out."""
     off = {"typical_p": 1, "repeat_last_n": -1, "top_n_sigma": 0, "xtc_probability": 0, "dynatemp_range": 0}
     off["dry_multiplier"] = 0
-    never = any(bias == float("-inf") for _, bias in fields.get("logit_bias", ()))
+    biases = fields.get("logit_bias")
+    pairs = biases if isinstance(biases, (list, tuple)) else ()  # anything else is refused when it is encoded
+    never = any(isinstance(pair, (list, tuple)) and tuple(pair)[1:] == (float("-inf"),) for pair in pairs)
     return (
         never
         or bool(fields.get("logit_bias_text") or fields.get("bad_words"))

@@ -443,6 +443,7 @@ class Request:
             **end["usage"],
             **end["timing"],
             stop=end["stop"],
+            limit=end["limit"] or "",
         )
 
     def _deliver(

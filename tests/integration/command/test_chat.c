@@ -263,11 +263,7 @@ START_TEST(help_tells_how_long_an_answer_may_be)
     ck_assert_ptr_null(strstr(help, "256"));
     ck_assert_ptr_nonnull(strstr(help, "to the end of the"));
     ck_assert_int_eq(run_program(help, sizeof help, "quern", "run", "--help", NULL), 0);
-<<<<<<< HEAD
-    ck_assert_ptr_nonnull(strstr(help, "left out: to the end"));
-=======
     ck_assert_ptr_nonnull(strstr(help, "to the end of the"));
->>>>>>> h-journal
 }
 END_TEST
 

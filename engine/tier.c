@@ -386,12 +386,14 @@ void tier_offer_snapshot(struct tier *tier, uint64_t place, uint32_t depth)
         tier_snapshots_offer(tier->snapshots, place, depth);
 }
 
-uint64_t tier_number(const struct tier *tier, uint32_t node)
+static uint64_t number_of(const void *arg, uint32_t node)
 {
+    const struct tier *tier = arg;
     return tier->known[0][node].number;
 }
 
-bool tier_copies_out(const struct tier *tier)
+/* Are nodes owed, or on their way out? */
+static bool copies_out(const struct tier *tier)
 {
     return tier->n_owed > 0 || tier->n_out > 0;
 }
@@ -406,7 +408,7 @@ static uint32_t find_snapshot(struct tier *tier, struct sequence *sequence, uint
                                  .use = use_of(tier, sequence)};
     uint32_t found = 0;
     for (; place.depth < most; place.depth++, place.ids += BACKEND_BLOCK_TOKENS) {
-        uint64_t number = place.depth < reach ? tier_number(tier, sequence->tables[0][place.depth]) : 0;
+        uint64_t number = place.depth < reach ? number_of(tier, sequence->tables[0][place.depth]) : 0;
         if (number == 0)
             number = prefix_store_find(tier->store, &place);
         if (number == 0)
@@ -455,14 +457,15 @@ int tier_work(struct tier *tier, struct error *err)
         if (r < 0 && r != -EAGAIN)
             error_set(err, r, "a copy of KV blocks could not be started: %s", strerror(-r));
     }
+    const struct tier_nodes nodes = {number_of, tier, copies_out(tier)};
     if ((r == 0 || r == -EAGAIN) && tier->snapshots)
-        r = tier_snapshots_work(tier->snapshots, tier, err);
+        r = tier_snapshots_work(tier->snapshots, &nodes, err);
     return r == -EAGAIN ? 0 : r;
 }
 
 bool tier_has_work(const struct tier *tier)
 {
-    bool work = tier_copies_out(tier) || (tier->snapshots && tier_snapshots_has_work(tier->snapshots));
+    bool work = copies_out(tier) || (tier->snapshots && tier_snapshots_has_work(tier->snapshots));
     for (uint32_t i = 0; i < BUFFERS; i++)
         work = work || tier->in[i].busy;
     return work;

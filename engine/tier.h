@@ -42,11 +42,6 @@ void tier_offer_snapshot(struct tier *tier, uint64_t place, uint32_t depth);
 bool tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
                            uint32_t most);
 
-/* The number of a node in the store; 0: it is not there, or not known to be. Are copies out owed or on their
- * way? For tier_snapshots.h. */
-uint64_t tier_number(const struct tier *tier, uint32_t node);
-bool tier_copies_out(const struct tier *tier);
-
 /* Brings blocks of a waiting sequence, from the n-th on and below `most`, into the cache: those before were
  * just found there, and its tables and its place name them, as they do those brought. How many; *ret_more:
  * there may be others, to be asked for in another step. */

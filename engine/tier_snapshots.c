@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/tier.h"
-
 #define MOST_OWED   64
 #define LEAST_SHARE 4  /* a snapshot is kept behind at least a quarter of as many blocks as it has pieces */
 #define AT_ONCE     16 /* pieces of one step on the way out */
@@ -102,14 +100,14 @@ static void forget_first(struct tier_snapshots *snapshots)
 }
 
 /* Starts to copy out what is owed for longest. 0; -EAGAIN: not now. */
-static int start_out(struct tier_snapshots *snapshots, const struct tier *tier)
+static int start_out(struct tier_snapshots *snapshots, const struct tier_nodes *nodes)
 {
     const struct owed owed = snapshots->owed[snapshots->first_owed];
     uint32_t node, snapshot;
     const bool there =
         prefix_snapshot_at(snapshots->prefix, owed.place, &snapshot) && prefix_node_at(owed.place, &node);
-    const uint64_t number = there ? tier_number(tier, node) : 0;
-    if (there && number == 0 && tier_copies_out(tier))
+    const uint64_t number = there ? nodes->number(nodes->arg, node) : 0;
+    if (there && number == 0 && nodes->on_the_way)
         return -EAGAIN; /* its node is on the way */
     if (number == 0 ||
         tier_snapshots_has(snapshots, number, owed.depth, prefix_store_use(snapshots->store))) {
@@ -152,7 +150,7 @@ static int read_copy(const struct tier_snapshots *snapshots, uint64_t ticket, st
     return snapshots->ops->poll(snapshots->backend, ticket, 0, &none, err);
 }
 
-int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier *tier, struct error *err)
+int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier_nodes *nodes, struct error *err)
 {
     int r = snapshots->coming_in ? read_copy(snapshots, snapshots->in_ticket, err) : 0;
     if (r < 0)
@@ -160,7 +158,7 @@ int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier *tie
     snapshots->coming_in = false;
     switch (snapshots->out) {
     case IDLE:
-        r = snapshots->n_owed > 0 ? start_out(snapshots, tier) : 0;
+        r = snapshots->n_owed > 0 ? start_out(snapshots, nodes) : 0;
         if (r < 0 && r != -EAGAIN)
             return error_set(err, r, "a copy of a state could not be started: %s", strerror(-r));
         return 0;

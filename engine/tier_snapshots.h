@@ -16,8 +16,14 @@
 #include "engine/cache/prefix.h"
 #include "engine/cache/prefix_store.h"
 
-struct tier;
 struct tier_snapshots;
+
+/* What is known of nodes. */
+struct tier_nodes {
+    uint64_t (*number)(const void *arg, uint32_t node); /* in the store; 0: not there, or not known to be */
+    const void *arg;
+    bool on_the_way; /* some are owed, or being copied out */
+};
 
 /* For a backend with states, whose blocks, one of each group together, have `piece_bytes`. All outlive it.
  * 0 or -ENOMEM. */
@@ -39,7 +45,7 @@ bool tier_snapshots_has(const struct tier_snapshots *snapshots, uint64_t number,
 bool tier_snapshots_bring(struct tier_snapshots *snapshots, uint64_t place, uint64_t number, uint32_t depth);
 
 /* Once a step. -errno: the device has failed. */
-int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier *tier, struct error *err);
+int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier_nodes *nodes, struct error *err);
 
 bool tier_snapshots_has_work(const struct tier_snapshots *snapshots);
 

@@ -447,6 +447,7 @@ class Request:
             **end["usage"],
             **end["timing"],
             stop=end["stop"],
+            limit=end["limit"] or "",
         )
 
     def _deliver(

@@ -110,6 +110,7 @@ static void serve(struct gateway *gateway, struct server *server)
     uint64_t until = UINT64_MAX, patience = gateway->options.drain_seconds * CLOCK_NS_PER_S;
     sig_atomic_t heard = 0;
     while (signals < 2) {
+        pulses_run(&gateway->pulses, clock_ns()); /* before what they say is sent */
         int timeout_ms = server_run(server);
         if (heard != hangups) {
             heard = hangups;
@@ -126,7 +127,6 @@ static void serve(struct gateway *gateway, struct server *server)
         if ((gateway->draining && gateway->working == 0) ||
             (gateway->retired && server_is_deserted(server)) || clock_ns() >= until)
             break;
-        pulses_run(&gateway->pulses, clock_ns());
         pool_wait(&gateway->pool, pulses_left_ms(&gateway->pulses, clock_ns(), timeout_ms));
     }
     if (gateway->working > 0)

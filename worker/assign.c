@@ -361,7 +361,7 @@ static void start(struct request *request)
         wanted.max_tokens = most_to_make(assignments->engine, generation, wanted.n_prompt, wanted.n_output);
     wanted.text_offset = assign->assign.off;
     wanted.deadline_ns = request->deadline_ns;
-    if (generation->tools.len > 0) {
+    if (generation->tools.len > 0 || generation->marks) {
         wanted.spelled = assignments->encoder->marks;
         wanted.n_spelled = assignments->encoder->n_marks;
     }

@@ -117,7 +117,7 @@ static json_t *all_tools(void)
 }
 
 /* Reads an answer in pieces of so many bytes. */
-static struct heard hear(const struct dialect *dialect, const char *answer, size_t len, size_t piece,
+static struct heard hear(const struct model_dialect *dialect, const char *answer, size_t len, size_t piece,
                          enum dialect_start start)
 {
     struct heard heard = {.calls = json_array()};
@@ -457,7 +457,7 @@ bool check_forced_calls(const struct dialect_case *test)
 
 /* ---- text ---- */
 
-static bool stays(const struct dialect *dialect, const char *text)
+static bool stays(const struct model_dialect *dialect, const char *text)
 {
     static const size_t pieces[] = {1, 5, 1 << 20};
     bool good = true;

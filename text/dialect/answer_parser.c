@@ -135,7 +135,7 @@ static struct bytes trimmed(const char *text)
     return (struct bytes){text, len};
 }
 
-int answer_parser_init(struct answer_parser *parser, const struct dialect *dialect,
+int answer_parser_init(struct answer_parser *parser, const struct model_dialect *dialect,
                        const struct dialect_tool *tools, size_t n_tools, bool calls, bool thoughts,
                        enum dialect_start start)
 {
@@ -587,7 +587,7 @@ static bool in_header(struct answer_parser *parser)
 /* Where text may begin: marks that count only there. */
 static bool in_head(struct answer_parser *parser, const struct answer_sink *sink)
 {
-    const struct dialect *dialect = parser->dialect;
+    const struct model_dialect *dialect = parser->dialect;
     const struct bytes held = held_bytes(parser);
     const size_t blanks = blanks_of(held, 0, "");
     size_t end = 0, call = 0;

@@ -53,7 +53,7 @@ static struct bytes mark_of(struct bytes beginning)
 }
 
 /* Text at whose beginning no call stands. */
-static void write_unmarked_text(struct grammar_text *out, const struct dialect *dialect, struct bytes begin)
+static void write_unmarked_text(struct grammar_text *out, const struct model_dialect *dialect, struct bytes begin)
 {
     if (dialect->content_open[0]) {
         grammar_put(out, "text ::= ");
@@ -102,8 +102,7 @@ static int write_arguments(struct grammar_text *out, const struct call_grammar *
     const struct grammar_tool *tool = &grammar->tools[i];
     if (grammar->dialect->calls.arguments == DIALECT_MEMBERS)
         return member_grammar_write(out, &grammar->dialect->calls, tool, i, err);
-    grammar_put(out, "arguments-");
-    grammar_put_number(out, i);
+    grammar_put_arguments(out, i, tool->name);
     grammar_put(out, " ::= %json ");
     if (tool->held)
         grammar_put_json(out, tool->schema);
@@ -143,8 +142,8 @@ static int write_calls(struct grammar_text *out, const struct call_grammar *gram
         grammar_put_literal(out, "\1", &names);
         grammar_put(out, " ");
         grammar_put_literal(out, calls->middle, &names);
-        grammar_put(out, " arguments-");
-        grammar_put_number(out, i);
+        grammar_put(out, " ");
+        grammar_put_arguments(out, i, names.tool);
         grammar_put(out, " ");
         grammar_put_literal(out, calls->tail, &names);
         grammar_put(out, "\n");

@@ -19,7 +19,7 @@ struct grammar_tool {
 };
 
 struct call_grammar {
-    const struct dialect *dialect;
+    const struct model_dialect *dialect;
     const struct grammar_tool *tools; /* [n] */
     size_t n;
     bool forced;         /* calls and nothing else; else any text, and calls behind it */

@@ -264,8 +264,7 @@ int member_grammar_write(struct grammar_text *out, const struct dialect_calls *c
     json_t *member;
     size_t k = 0;
     int r = 0;
-    grammar_put(out, "arguments-");
-    grammar_put_number(out, i);
+    grammar_put_arguments(out, i, tool->name);
     grammar_put(out, " ::= ");
     put_name(&members, "more-", 0);
     grammar_put(out, "\n");

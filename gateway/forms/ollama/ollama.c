@@ -146,7 +146,8 @@ static void write_calls(const struct choice *choice, size_t first, struct json_o
 }
 
 /* A line up to what says whether it is the last, with the calls from one on. */
-static void open_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
+static void open_thought_line(const struct choice *choice, struct bytes text, struct bytes thought,
+                              size_t first_call, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
     bool chat = generation->dialect->name[0] == 'c';
@@ -156,9 +157,18 @@ static void open_line(const struct choice *choice, struct bytes text, size_t fir
     write_time(generation->created, out);
     json_out_text(out, chat ? ",\"message\":{\"role\":\"assistant\",\"content\":" : ",\"response\":");
     json_out_string(out, text);
+    if (thought.len > 0) {
+        json_out_text(out, ",\"thinking\":");
+        json_out_string(out, thought);
+    }
     if (chat)
         write_calls(choice, first_call, out);
     json_out_text(out, chat ? "}," : ",");
+}
+
+static void open_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
+{
+    open_thought_line(choice, text, BYTES_LITERAL(""), first_call, out);
 }
 
 static void nanoseconds(struct json_out *out, const char *name, double milliseconds)
@@ -170,7 +180,7 @@ static void nanoseconds(struct json_out *out, const char *name, double milliseco
 static void last_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
-    open_line(choice, text, first_call, out);
+    open_thought_line(choice, text, (struct bytes){choice->thought.data, choice->thought.len}, first_call, out);
     json_out_text(out, "\"done\":true,\"done_reason\":");
     json_out_name(out, choice->reason == QUERN_LENGTH ? "length" : "stop");
     nanoseconds(
@@ -192,6 +202,12 @@ static void begin(struct generation *generation, struct json_out *out)
 static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
     open_line(choice, text, choice->n_calls, out);
+    json_out_text(out, "\"done\":false}\n");
+}
+
+static void thought(struct choice *choice, struct bytes text, struct json_out *out)
+{
+    open_thought_line(choice, BYTES_LITERAL(""), text, choice->n_calls, out);
     json_out_text(out, "\"done\":false}\n");
 }
 
@@ -225,7 +241,7 @@ static void whole(struct generation *generation, struct json_out *out)
 
 #define OLLAMA_DIALECT(path)                                                                                 \
     {                                                                                                        \
-        .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece, .end = end,     \
+        .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece, .thought = thought, .end = end,     \
         .called = called, .finish = finish, .fail = fail, .whole = whole,                                    \
     }
 static const struct dialect chat_dialect = OLLAMA_DIALECT("chat"),

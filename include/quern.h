@@ -146,8 +146,8 @@ struct quern_request {
     /* With messages: variables of the chat template, a JSON object, such as {"enable_thinking": false}; NULL:
      * none. */
     const char *template_kwargs;
-    /* With messages: control tokens that the model writes around calls, thoughts and its answer are part of the
-     * output text. They are in requests with tools. */
+    /* With messages: control tokens that the model writes around calls, thoughts and its answer are part of
+     * the output text. They are in requests with tools. */
     bool marks;
     bool special; /* true; parse control tokens in `text`. In messages they always stay text */
     /* Text and ids only: the output is not tokens, but the prompt's embedding, in the only output, with the
@@ -344,8 +344,9 @@ void quern_watch(struct quern *client, int fd);
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
-    const char *tools; /* how its model writes calls of tools: "object", "named" or "members"; "": it calls none */
-    bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
+    const char
+        *tools;  /* how its model writes calls of tools: "object", "named" or "members"; "": it calls none */
+    bool thinks; /* the model thinks before it answers, as far as its chat template shows it */
     const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": not told */
     /* What requests that do not say get, and who says so (pool, model or default): "temperature=0.6:model …"
      */

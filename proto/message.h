@@ -198,11 +198,11 @@ struct prompt {
     bool special;      /* PROMPT_TEXT: parse control tokens in the text */
     bool has_suffix;   /* PROMPT_TEXT, which may be empty then: what is made stands between it and */
     struct bytes suffix;
-    struct bytes files; /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
-    bool continue_turn; /* PROMPT_CHAT: the last message is the assistant's, and goes on */
+    struct bytes files;           /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
+    bool continue_turn;           /* PROMPT_CHAT: the last message is the assistant's, and goes on */
     struct bytes template_kwargs; /* PROMPT_CHAT: JSON, an object of variables of the template; "" = none */
-    struct id_list ids; /* PROMPT_IDS */
-    struct {            /* PROMPT_CHAT */
+    struct id_list ids;           /* PROMPT_IDS */
+    struct {                      /* PROMPT_CHAT */
         const struct chat_message *items;
         size_t n;
     } chat;
@@ -408,6 +408,7 @@ struct model_info {
 #define STATUS_NAME                    struct bytes
 #define STATUS_NAME_OR_0               struct bytes
 #define STATUS_TEXT_OR_0               struct bytes
+#define STATUS_DIALECT_OR_0            struct bytes
 #define STATUS_ALIASES                 struct text_list
 #define STATUS_STATE                   enum worker_state
 #define STATUS_FLAG                    bool
@@ -570,8 +571,8 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
-            struct bytes tools; /* the form in which its model calls tools; "" = it has none */
-            bool thinks;        /* its model thinks before it answers */
+            struct bytes tools;   /* the form in which its model calls tools; "" = it has none */
+            bool thinks;          /* its model thinks before it answers */
             struct bytes dialect; /* how it does both: JSON (text/dialect/dialect.h); "" = not told */
             struct bytes
                 sampling; /* what requests that do not say get: text of sampling_defaults.h; "" = not told */

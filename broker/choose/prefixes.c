@@ -99,10 +99,10 @@ static void feed_prompt(struct cutter *cutter, const struct prompt *prompt)
     case PROMPT_CHAT:
         for (size_t i = 0; i < prompt->chat.n; i++) {
             const struct chat_message *message = &prompt->chat.items[i];
-            const struct message_head head = {(uint32_t)message->role.len, (uint32_t)message->content.len,
-                                              (uint32_t)message->name.len, (uint32_t)message->tool_calls.len,
-                                              (uint32_t)message->tool_call_id.len,
-                                              (uint32_t)message->thought.len};
+            const struct message_head head = {
+                (uint32_t)message->role.len,         (uint32_t)message->content.len,
+                (uint32_t)message->name.len,         (uint32_t)message->tool_calls.len,
+                (uint32_t)message->tool_call_id.len, (uint32_t)message->thought.len};
             feed(cutter, &head, sizeof head);
             feed(cutter, message->role.data, message->role.len);
             feed(cutter, message->content.data, message->content.len);

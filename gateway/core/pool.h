@@ -19,7 +19,7 @@ struct pool_model {
     uint32_t workers, ready; /* that serve it, and of them those that take work now */
     uint32_t context;        /* tokens; 0: not known */
     uint32_t embedding;      /* numbers of an embedding; 0: none are made, or it is not known */
-    char *dialect;           /* how it calls tools and thinks: JSON (text/dialect/dialect.h); NULL: not known */
+    char *dialect; /* how it calls tools and thinks: JSON (text/dialect/dialect.h); NULL: not known */
 };
 
 struct pool {

@@ -99,8 +99,9 @@ int answer_expect_parts(struct choice *choice)
     choice->parser = calloc(1, sizeof *choice->parser);
     if (!choice->parser)
         return -ENOMEM;
-    return answer_parser_init(choice->parser, &generation->model_dialect, generation->tools, generation->n_tools,
-                              generation->finds_calls, generation->finds_thoughts, generation->start);
+    return answer_parser_init(choice->parser, &generation->model_dialect, generation->tools,
+                              generation->n_tools, generation->finds_calls, generation->finds_thoughts,
+                              generation->start);
 }
 
 void answer_take(struct choice *choice, const struct quern_output *output, struct json_out *out)
@@ -112,7 +113,8 @@ void answer_take(struct choice *choice, const struct quern_output *output, struc
             tell_text(&telling, text);
         return;
     }
-    const struct answer_sink sink = {tell_text, tell_thought, tell_call, tell_arguments, tell_called, &telling};
+    const struct answer_sink sink = {tell_text,      tell_thought, tell_call,
+                                     tell_arguments, tell_called,  &telling};
     if (answer_parser_thinks(choice->parser))
         choice->generation->thought_tokens += (uint32_t)output->n_ids;
     int r = answer_parser_push(choice->parser, text, &sink);

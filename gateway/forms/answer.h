@@ -7,7 +7,8 @@
 
 #include "gateway/forms/choice.h"
 
-/* Calls of tools and thoughts are looked for in the text of this choice, as its generation says. 0 or -ENOMEM.
+/* Calls of tools and thoughts are looked for in the text of this choice, as its generation says. 0 or
+ * -ENOMEM.
  */
 int answer_expect_parts(struct choice *choice);
 

@@ -33,7 +33,7 @@ struct choice {
     size_t n_calls;
     uint32_t n_blocks; /* for the dialect: begun in the stream, and whether the last one is open */
     bool open;
-    bool open_thought; /* the open block is one of thoughts */
+    bool open_thought;        /* the open block is one of thoughts */
     struct logprobs logprobs; /* that are not told yet */
 };
 
@@ -79,12 +79,12 @@ struct generation {
     struct model_dialect model_dialect;                   /* of the model that answers */
     const struct dialect_tool *tools;                     /* [n_tools] that may be called */
     size_t n_tools;
-    json_t *schemas;         /* of those tools */
+    json_t *schemas;                  /* of those tools */
     bool finds_calls, finds_thoughts; /* in the answer's text */
     enum dialect_start start;         /* where the prompt leaves the model */
-    uint32_t thought_tokens; /* of the output */
-    struct quern_encoded *encoded; /* the request, the same for each choice; NULL once the last was sent */
-    bool has_seed;                 /* `seed` is the first choice's; the others use the numbers after it */
+    uint32_t thought_tokens;          /* of the output */
+    struct quern_encoded *encoded;    /* the request, the same for each choice; NULL once the last was sent */
+    bool has_seed;                    /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;
     uint32_t sent, running, n; /* choices: sent; not ended, unsent ones included; in all */
     struct choice choices[];

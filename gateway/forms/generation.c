@@ -337,8 +337,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
 }
 
 /* Encodes the request that all choices share, and sends it for the first of them. Returns as send_some. */
-static int begin(struct generation *generation, const struct parameters *parameters,
-                 struct quern_error *err)
+static int begin(struct generation *generation, const struct parameters *parameters, struct quern_error *err)
 {
     struct quern_request request = parameters->request;
     char salt[KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See thinking.h. Families say it in their own ways; what is kept of them is whether to think, how much, and for
- * how many tokens. A request that says nothing gets what the template does by itself. */
+/* See thinking.h. Families say it in their own ways; what is kept of them is whether to think, how much, and
+ * for how many tokens. A request that says nothing gets what the template does by itself. */
 
 #include "gateway/forms/thinking.h"
 
@@ -31,8 +31,8 @@ int thinking_effort(void *into, const struct json_row *row, const char *path, js
     while (effort && i < sizeof efforts / sizeof *efforts && strcmp(efforts[i], effort) != 0)
         i++;
     if (!effort || i == sizeof efforts / sizeof *efforts)
-        return refuse_value(refusal, path,
-                            "%s is not one of none, minimal, low, medium, high, xhigh and max", path);
+        return refuse_value(refusal, path, "%s is not one of none, minimal, low, medium, high, xhigh and max",
+                            path);
     if (i == 0) {
         parameters->without_thinking = row->key;
         return 0;
@@ -67,8 +67,8 @@ int thinking_anthropic(void *into, const struct json_row *row, const char *path,
         return 0;
     }
     if (strcmp(type, "enabled") != 0 && strcmp(type, "adaptive") != 0)
-        return refuse_value(refusal, path, "%s: the type \"%.40s\" is not enabled, adaptive or disabled", path,
-                            type);
+        return refuse_value(refusal, path, "%s: the type \"%.40s\" is not enabled, adaptive or disabled",
+                            path, type);
     parameters->with_thinking = row->key;
     return budget ? take_budget(parameters, "thinking.budget_tokens", budget, refusal) : 0;
 }
@@ -134,12 +134,10 @@ static bool knows(const char *efforts, const char *effort)
 /* The template's word for an effort: that, or the nearest that it knows. */
 static const char *word_for(const char *efforts, const char *effort)
 {
-    static const char *const nearest[][4] = {{"minimal", "minimal", "low", NULL},
-                                             {"low", "low", "minimal", "medium"},
-                                             {"medium", "medium", NULL, NULL},
-                                             {"high", "high", "max", "xhigh"},
-                                             {"xhigh", "xhigh", "max", "high"},
-                                             {"max", "max", "xhigh", "high"}};
+    static const char *const nearest[][4] = {
+        {"minimal", "minimal", "low", NULL}, {"low", "low", "minimal", "medium"},
+        {"medium", "medium", NULL, NULL},    {"high", "high", "max", "xhigh"},
+        {"xhigh", "xhigh", "max", "high"},   {"max", "max", "xhigh", "high"}};
     for (size_t i = 0; i < sizeof nearest / sizeof *nearest; i++)
         for (size_t j = 1; j < 4 && strcmp(nearest[i][0], effort) == 0; j++)
             if (nearest[i][j] && knows(efforts, nearest[i][j]))
@@ -160,8 +158,8 @@ static int apply(const struct parameters *parameters, const struct dialect_thoug
     if (without && thoughts->switch_off)
         json_object_update_missing(variables, thoughts->switch_off);
     else if (without && thoughts->known && thoughts->usual == DIALECT_START_THOUGHT)
-        return refuse_switch(without, "this model thinks before it answers; its chat template cannot disable that",
-                             refusal);
+        return refuse_switch(
+            without, "this model thinks before it answers; its chat template cannot disable that", refusal);
     if (with && !without && !thoughts->known && !thoughts->switch_on && !thoughts->effort_key[0])
         return refuse_switch(with, "this model does not think before it answers", refusal);
     if (with && !without && thoughts->switch_on)

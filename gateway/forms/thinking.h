@@ -8,12 +8,13 @@
 #include "gateway/core/parameters.h"
 #include "text/dialect/dialect.h"
 
-json_row_take thinking_ollama;    /* think: a boolean, or "low", "medium", "high" */
-json_row_take thinking_effort;    /* reasoning_effort: "none" … "xhigh" */
-json_row_take thinking_anthropic; /* thinking: {"type": "enabled", "budget_tokens": …}, "disabled", "adaptive" */
-json_row_take thinking_budget;    /* thinking_budget, reasoning_budget: tokens; 0: no thought; -1: no bound */
-json_row_take thinking_format;    /* reasoning_format: "none": thoughts stay in the text; "auto", "deepseek" */
-json_row_take thinking_kwargs;    /* chat_template_kwargs: {…} */
+json_row_take thinking_ollama; /* think: a boolean, or "low", "medium", "high" */
+json_row_take thinking_effort; /* reasoning_effort: "none" … "xhigh" */
+json_row_take
+    thinking_anthropic; /* thinking: {"type": "enabled", "budget_tokens": …}, "disabled", "adaptive" */
+json_row_take thinking_budget; /* thinking_budget, reasoning_budget: tokens; 0: no thought; -1: no bound */
+json_row_take thinking_format; /* reasoning_format: "none": thoughts stay in the text; "auto", "deepseek" */
+json_row_take thinking_kwargs; /* chat_template_kwargs: {…} */
 
 /* Sets the template's variables, and where the prompt leaves the model, once that is known. 0, or REFUSED if
  * the request asks for what the model's template has no switch for. */

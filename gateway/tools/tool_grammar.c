@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See tool_grammar.h. What the grammar is made of is call_grammar.h's; what is decided here is whether there is
- * one, and what it holds the answer to. */
+/* See tool_grammar.h. What the grammar is made of is call_grammar.h's; what is decided here is whether there
+ * is one, and what it holds the answer to. */
 
 #include "gateway/tools/tool_grammar.h"
 
@@ -53,7 +53,8 @@ static int find_content(const struct parameters *parameters, const char **ret_sc
 /* The tools for the grammar, with their schemas parsed; free with `n`. NULL: no memory. */
 static struct grammar_tool *tools_of(const struct parameters *parameters, json_t **schemas)
 {
-    struct grammar_tool *tools = parameters_memory((struct parameters *)parameters, parameters->n_tools, sizeof *tools);
+    struct grammar_tool *tools =
+        parameters_memory((struct parameters *)parameters, parameters->n_tools, sizeof *tools);
     for (size_t i = 0; i < parameters->n_tools && tools; i++) {
         const struct offered_tool *tool = &parameters->tools[i];
         json_t *schema = tool->schema ? json_loads(tool->schema, 0, NULL) : json_object();
@@ -105,7 +106,8 @@ int tool_grammar_set(struct parameters *parameters, const struct model_dialect *
     if (r == 0)
         r = keep_grammar(parameters, &gbnf, refusal);
     else
-        r = err.text[0] ? refuse_value(refusal, "tools", "tools: %s", err.text) : parameters_out_of_memory(refusal);
+        r = err.text[0] ? refuse_value(refusal, "tools", "tools: %s", err.text)
+                        : parameters_out_of_memory(refusal);
     buffer_deinit(&gbnf);
     return r;
 }

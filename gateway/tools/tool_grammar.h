@@ -16,8 +16,8 @@
  * asked for (response_format)   that, or calls; calls alone where they are required
  *
  * A thought may come first, and does where the prompt leaves the model in one. 0 or REFUSED: a schema is not
- * one of an object, or asks for what the dialect cannot hold a model to, or there is a grammar of another kind
- * already. Whether the pool supports a schema, it says itself. */
+ * one of an object, or asks for what the dialect cannot hold a model to, or there is a grammar of another
+ * kind already. Whether the pool supports a schema, it says itself. */
 int tool_grammar_set(struct parameters *parameters, const struct model_dialect *dialect,
                      struct refusal *refusal);
 

@@ -53,7 +53,8 @@ static struct bytes mark_of(struct bytes beginning)
 }
 
 /* Text at whose beginning no call stands. */
-static void write_unmarked_text(struct grammar_text *out, const struct model_dialect *dialect, struct bytes begin)
+static void write_unmarked_text(struct grammar_text *out, const struct model_dialect *dialect,
+                                struct bytes begin)
 {
     if (dialect->content_open[0]) {
         grammar_put(out, "text ::= ");

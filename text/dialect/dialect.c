@@ -94,7 +94,8 @@ const char *dialect_keep(struct model_dialect *dialect, struct bytes text)
 /* ---- writing ---- */
 
 /* False: no memory, or a text is not UTF-8. */
-static bool write_texts(const struct model_dialect *dialect, const struct text_row *rows, size_t n, json_t *into)
+static bool write_texts(const struct model_dialect *dialect, const struct text_row *rows, size_t n,
+                        json_t *into)
 {
     for (size_t i = 0; i < n; i++) {
         const char *text = *text_at(dialect, rows[i].offset);
@@ -175,8 +176,8 @@ json_t *dialect_write(const struct model_dialect *dialect)
 
 /* ---- reading ---- */
 
-static int read_texts(struct model_dialect *dialect, const struct text_row *rows, size_t n, const json_t *from,
-                      struct error *err)
+static int read_texts(struct model_dialect *dialect, const struct text_row *rows, size_t n,
+                      const json_t *from, struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
         const json_t *value = json_object_get(from, rows[i].key);
@@ -193,7 +194,8 @@ static int read_texts(struct model_dialect *dialect, const struct text_row *rows
     return 0;
 }
 
-static int read_reason(struct model_dialect *dialect, const json_t *from, bool *ret_known, const char **ret_reason)
+static int read_reason(struct model_dialect *dialect, const json_t *from, bool *ret_known,
+                       const char **ret_reason)
 {
     const json_t *unknown = json_object_get(from, "unknown");
     *ret_known = json_is_object(from) && !unknown;
@@ -258,7 +260,8 @@ int dialect_read(struct bytes text, struct model_dialect *dialect, struct error 
     return r;
 }
 
-void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text), void *arg)
+void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text),
+                       void *arg)
 {
     if (dialect->calls.known) {
         for (size_t i = 0; i < N(call_texts); i++)

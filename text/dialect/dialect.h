@@ -108,6 +108,7 @@ int dialect_read(struct bytes json, struct model_dialect *dialect, struct error 
 
 /* Calls `mark` for each text in the dialect that may be a control token: those between angle or square
  * brackets, and the texts as a whole. */
-void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text), void *arg);
+void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text),
+                       void *arg);
 
 #endif

@@ -283,8 +283,9 @@ static int extra_of(const struct chat_conversation *conversation, const struct t
                     struct error *err)
 {
     const struct bytes given = conversation->variables;
-    json_t *array = NULL, *extra = given.len > 0 ? json_loadb(given.data, given.len, JSON_REJECT_DUPLICATES, NULL)
-                                                 : json_object();
+    json_t *array = NULL, *extra = given.len > 0
+                                       ? json_loadb(given.data, given.len, JSON_REJECT_DUPLICATES, NULL)
+                                       : json_object();
     int r = 0;
     if (given.len > 0 && !json_is_object(extra))
         r = error_set(err, -EINVAL, "template_kwargs: not an object of JSON");

@@ -54,8 +54,8 @@ static void look_for_mark(void *arg, const char *text)
         encoder->marks[encoder->n_marks++] = found->id;
 }
 
-/* The control tokens that stand around calls, thoughts and answers: their text is nothing, so whoever reads it
- * would not see them. */
+/* The control tokens that stand around calls, thoughts and answers: their text is nothing, so whoever reads
+ * it would not see them. */
 static void find_marks(struct prompt_encoder *encoder)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
@@ -137,8 +137,8 @@ static bool has_system(const struct prompt *prompt)
     return false;
 }
 
-/* What the model is told of tools where its template says nothing of them: at the end of the system's message.
- * Appends it to `text`, which the turn borrows. -ENOMEM. */
+/* What the model is told of tools where its template says nothing of them: at the end of the system's
+ * message. Appends it to `text`, which the turn borrows. -ENOMEM. */
 static int tell_tools(struct chat_turn *turns, size_t *n, struct bytes tools, struct buffer *text)
 {
     static const char words[] = "You may call these tools, described in JSON:\n";

@@ -23,9 +23,9 @@
 
 struct prompt_encoder {
     const struct tokenizer *tokenizer;
-    struct chat_template *chat;          /* NULL: none, or none that can be used */
-    struct error no_chat;                /* then: why */
-    struct bytes system;                 /* message of conversations that bring none; "": none */
+    struct chat_template *chat;       /* NULL: none, or none that can be used */
+    struct error no_chat;             /* then: why */
+    struct bytes system;              /* message of conversations that bring none; "": none */
     struct model_dialect dialect;     /* how the model calls tools and thinks */
     char *dialect_text;               /* as JSON */
     int32_t marks[PROMPT_MOST_MARKS]; /* [n_marks] control tokens that are written out around both */

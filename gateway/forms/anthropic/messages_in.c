@@ -21,7 +21,7 @@ struct reading {
     struct parameters *parameters;
     struct quern_message *messages; /* [n] so far */
     size_t n;
-    const char *thought; /* of the message under way; NULL: none */
+    const char *thought;   /* of the message under way; NULL: none */
     json_t *texts, *calls; /* blocks of text; calls in OpenAI's form */
 };
 
@@ -119,7 +119,8 @@ static int take_message(struct reading *reading, const char *path, json_t *objec
     if (r != 0 || results_only)
         return r;
     struct quern_message *message = &reading->messages[reading->n++];
-    *message = (struct quern_message){.role = assistant ? "assistant" : "user", .content = text, .thought = reading->thought};
+    *message = (struct quern_message){
+        .role = assistant ? "assistant" : "user", .content = text, .thought = reading->thought};
     if (json_array_size(reading->calls) > 0)
         message->tool_calls = parameters_keep_json(reading->parameters, reading->calls);
     return json_array_size(reading->calls) > 0 && !message->tool_calls ? parameters_out_of_memory(refusal)

@@ -180,7 +180,8 @@ static void nanoseconds(struct json_out *out, const char *name, double milliseco
 static void last_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
-    open_thought_line(choice, text, (struct bytes){choice->thought.data, choice->thought.len}, first_call, out);
+    open_thought_line(choice, text, (struct bytes){choice->thought.data, choice->thought.len}, first_call,
+                      out);
     json_out_text(out, "\"done\":true,\"done_reason\":");
     json_out_name(out, choice->reason == QUERN_LENGTH ? "length" : "stop");
     nanoseconds(
@@ -241,8 +242,8 @@ static void whole(struct generation *generation, struct json_out *out)
 
 #define OLLAMA_DIALECT(path)                                                                                 \
     {                                                                                                        \
-        .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece, .thought = thought, .end = end,     \
-        .called = called, .finish = finish, .fail = fail, .whole = whole,                                    \
+        .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece,                 \
+        .thought = thought, .end = end, .called = called, .finish = finish, .fail = fail, .whole = whole,    \
     }
 static const struct dialect chat_dialect = OLLAMA_DIALECT("chat"),
                             generate_dialect = OLLAMA_DIALECT("generate");

@@ -55,10 +55,9 @@ static void hold_calls(struct parameters *parameters, size_t len)
     struct grammar *grammar;
     dialect_init(&dialect);
     REQUIRE(dialect_read(bytes_of_string(dialect_forms[len % 4].json), &dialect, NULL) == 0);
-    const bool refused =
-        thinking_set(parameters, &dialect, &refusal) != 0 ||
-        tool_choice_finish(parameters, &refusal) != 0 ||
-        (parameters->request.tools && tool_grammar_set(parameters, &dialect, &refusal) != 0);
+    const bool refused = thinking_set(parameters, &dialect, &refusal) != 0 ||
+                         tool_choice_finish(parameters, &refusal) != 0 ||
+                         (parameters->request.tools && tool_grammar_set(parameters, &dialect, &refusal) != 0);
     dialect_deinit(&dialect);
     if (refused) {
         REQUIRE(refusal.status >= 400 && refusal.status < 600 && refusal.text[0] &&

@@ -178,8 +178,8 @@ START_TEST(what_would_change_something_is_refused_by_name)
         {&chat, "\"chat_template_kwargs\": [1]", "chat_template_kwargs", "not an object"},
         {&chat, "\"reasoning_format\": \"all\"", "reasoning_format", "not one of none"},
         {&chat, "\"thinking_budget\": -2", "thinking_budget", "not a positive number"},
-        {&message, "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": \"many\"}", "thinking.budget_tokens",
-         "not a positive number"},
+        {&message, "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": \"many\"}",
+         "thinking.budget_tokens", "not a positive number"},
         {&chat, "\"chat_template\": \"{{ x }}\"", "chat_template", "is not supported"},
         {&chat, "\"documents\": [{}]", "documents", "is not supported"},
         {&text, "\"echo\": true", "echo", "only false"},
@@ -237,17 +237,21 @@ END_TEST
  * if it is told to, with degrees. */
 static const char *const thinkers[] = {
     "{\"thoughts\": {\"unknown\": \"no\"}}",
-    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"thought\", \"on\": \"thought\", \"off\": "
+    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"thought\", \"on\": \"thought\", "
+    "\"off\": "
     "\"thought\"}}",
-    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"thought\", \"on\": \"thought\", \"off\": "
+    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"thought\", \"on\": \"thought\", "
+    "\"off\": "
     "\"text\", \"switch_off\": {\"enable_thinking\": false}}}",
-    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"text\", \"on\": \"thought\", \"off\": \"text\", "
-    "\"switch_on\": {\"reasoning_effort\": \"high\"}, \"effort_key\": \"reasoning_effort\", \"efforts\": \"low high\", "
+    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"text\", \"on\": \"thought\", "
+    "\"off\": \"text\", "
+    "\"switch_on\": {\"reasoning_effort\": \"high\"}, \"effort_key\": \"reasoning_effort\", \"efforts\": "
+    "\"low high\", "
     "\"budget_key\": \"thinking_budget\"}}",
 };
 
-/* What a request about thinking comes to, for each of them: the template's variables, and whether the prompt ends
- * in a thought; NULL: refused. */
+/* What a request about thinking comes to, for each of them: the template's variables, and whether the prompt
+ * ends in a thought; NULL: refused. */
 START_TEST(thinking_is_switched_as_the_template_has_it)
 {
     static const struct {
@@ -260,21 +264,34 @@ START_TEST(thinking_is_switched_as_the_template_has_it)
         {&ollama, "\"think\": \"low\"", "think", {NULL, "!", "!", "{\"reasoning_effort\":\"low\"}!"}},
         {&ollama, "\"think\": 0", "think", {NULL, NULL, NULL, NULL}},
         {&ollama, "\"think\": null", NULL, {"", "!", "!", ""}},
-        {&chat, "\"reasoning_effort\": \"none\"", "reasoning_effort", {"", NULL, "{\"enable_thinking\":false}", ""}},
+        {&chat,
+         "\"reasoning_effort\": \"none\"",
+         "reasoning_effort",
+         {"", NULL, "{\"enable_thinking\":false}", ""}},
         {&chat, "\"reasoning_effort\": \"medium\"", "reasoning_effort", {"", "!", "!", ""}},
-        {&chat, "\"reasoning_effort\": \"minimal\"", "reasoning_effort",
+        {&chat,
+         "\"reasoning_effort\": \"minimal\"",
+         "reasoning_effort",
          {NULL, "!", "!", "{\"reasoning_effort\":\"low\"}!"}},
-        {&chat, "\"reasoning_effort\": \"xhigh\"", "reasoning_effort",
+        {&chat,
+         "\"reasoning_effort\": \"xhigh\"",
+         "reasoning_effort",
          {NULL, "!", "!", "{\"reasoning_effort\":\"high\"}!"}},
         {&chat, "\"reasoning_effort\": \"much\"", "reasoning_effort", {NULL, NULL, NULL, NULL}},
         {&chat, "\"reasoning_effort\": null", NULL, {"", "!", "!", ""}},
-        {&chat, "\"chat_template_kwargs\": {\"enable_thinking\": false}", NULL,
+        {&chat,
+         "\"chat_template_kwargs\": {\"enable_thinking\": false}",
+         NULL,
          {"{\"enable_thinking\":false}", "{\"enable_thinking\":false}!", "{\"enable_thinking\":false}",
           "{\"enable_thinking\":false}"}},
         {&chat, "\"thinking_budget\": 100", NULL, {"", "!", "!", "{\"thinking_budget\":100}"}},
-        {&message, "\"thinking\": {\"type\": \"disabled\"}", "thinking",
+        {&message,
+         "\"thinking\": {\"type\": \"disabled\"}",
+         "thinking",
          {"", NULL, "{\"enable_thinking\":false}", ""}},
-        {&message, "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 1024}", "thinking",
+        {&message,
+         "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 1024}",
+         "thinking",
          {NULL, "!", "!", "{\"reasoning_effort\":\"high\",\"thinking_budget\":1024}!"}},
         {&message, "\"thinking\": {}", "thinking", {NULL, NULL, NULL, NULL}},
         {&message, "\"thinking\": true", "thinking", {NULL, NULL, NULL, NULL}},
@@ -293,8 +310,8 @@ START_TEST(thinking_is_switched_as_the_template_has_it)
                      parameters.start == DIALECT_START_THOUGHT ? "!" : "");
             ck_assert_msg((r == 0) == (wanted != NULL), "%s, %zu: %s", cases[i].member, model, refusal.text);
             ck_assert_msg(r != 0 || strcmp(got, wanted) == 0, "%s, %zu: %s", cases[i].member, model, got);
-            ck_assert_msg(r == 0 || (refusal.status == 400 && strcmp(refusal.param, cases[i].param) == 0), "%s: %s",
-                          cases[i].member, refusal.param);
+            ck_assert_msg(r == 0 || (refusal.status == 400 && strcmp(refusal.param, cases[i].param) == 0),
+                          "%s: %s", cases[i].member, refusal.param);
             dialect_deinit(&dialect);
         }
 }

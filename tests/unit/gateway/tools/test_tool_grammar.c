@@ -68,7 +68,8 @@ static int calls_in(const char *form, const char *answer)
     const struct answer_sink sink = {on_bytes, on_bytes, on_call, on_bytes, on_end, NULL};
     struct answer_parser parser;
     n_calls = 0;
-    ck_assert_int_eq(answer_parser_init(&parser, dialect_of(form), tools, 2, true, true, DIALECT_START_TEXT), 0);
+    ck_assert_int_eq(answer_parser_init(&parser, dialect_of(form), tools, 2, true, true, DIALECT_START_TEXT),
+                     0);
     ck_assert_int_eq(answer_parser_push(&parser, bytes_of_string(answer), &sink), 0);
     ck_assert_int_eq(answer_parser_finish(&parser, &sink), 0);
     answer_parser_deinit(&parser);
@@ -101,7 +102,8 @@ static const struct form_cases {
      "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"rain\", \"parameters\": {\"town\": "
      "\"Ulm\"}}\n"
      "]<|END_ACTION|>",
-     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"rain\", \"parameters\": {\"town\": \"Ulm\"}},\n    "
+     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"rain\", \"parameters\": {\"town\": "
+     "\"Ulm\"}},\n    "
      "{\"tool_call_id\": \"1\", \"tool_name\": \"time\", \"parameters\": {}}\n]<|END_ACTION|>",
      "<|START_ACTION|>[{\"tool_name\": \"rain\", \"parameters\": {}}]<|END_ACTION|>",
      {"", "a <|b|>", "<|START_ACTION|", "<|<|"},
@@ -193,8 +195,7 @@ START_TEST(a_strict_tool_is_held_to_its_schema_and_any_text_is_possible)
         check(grammar, c->wrong, false);
         grammar_free(grammar);
     }
-    static const char *const plain[] = {
-        "", "a {", " \n", "\n<", "<|", "<a>{}", "é"};
+    static const char *const plain[] = {"", "a {", " \n", "\n<", "<|", "<a>{}", "é"};
     struct grammar *grammar = grammar_for("llama3", "");
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         check(grammar, plain[i], true);
@@ -257,8 +258,9 @@ END_TEST
 /* Where the prompt leaves the model inside a thought, its end comes first. */
 START_TEST(a_call_may_come_behind_a_thought)
 {
-    static const char json[] = "{\"calls\": {\"arguments\": \"json\", \"head\": \"[CALL]\", \"middle\": \"[ARGS]\"}, "
-                               "\"thoughts\": {\"open\": \"<think>\", \"close\": \"</think>\"}}";
+    static const char json[] =
+        "{\"calls\": {\"arguments\": \"json\", \"head\": \"[CALL]\", \"middle\": \"[ARGS]\"}, "
+        "\"thoughts\": {\"open\": \"<think>\", \"close\": \"</think>\"}}";
     struct model_dialect dialect;
     for (int inside = 0; inside < 2; inside++) {
         grammar_free(grammar_for("hermes", ", \"tool_choice\": \"required\""));

@@ -105,28 +105,36 @@ START_TEST(tools_and_calls_reach_the_template)
          .tool_call_id = BYTES_LITERAL("x")}};
     struct ids ids = {0};
     struct error err = {0};
-    ck_assert_int_eq(chat_template_encode(
-                         t, tokenizer,
-                         &(struct chat_conversation){turns, 2, BYTES_LITERAL("[{\"name\": \"<s>\"}]"), false},
-                         SIZE_MAX, &ids, &err),
-                     0);
+    ck_assert_int_eq(
+        chat_template_encode(t, tokenizer,
+                             &(struct chat_conversation){.turns = turns,
+                                                         .n = 2,
+                                                         .tools = BYTES_LITERAL("[{\"name\": \"<s>\"}]"),
+                                                         .continue_last = false},
+                             SIZE_MAX, &ids, &err),
+        0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s>[{\"name\": \"<s>\"}]|assistant None rain Ulm</s>|tool no x rain");
     ck_assert_uint_eq(count(&ids, BOS), 1); /* what a client spells is text */
     ids.len = 0;
-    ck_assert_int_eq(chat_template_encode(
-                         t, tokenizer, &(struct chat_conversation){turns + 1, 1, BYTES_LITERAL("[]"), false},
-                         SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                          &(struct chat_conversation){.turns = turns + 1,
+                                                                      .n = 1,
+                                                                      .tools = BYTES_LITERAL("[]"),
+                                                                      .continue_last = false},
+                                          SIZE_MAX, &ids, &err),
                      0);
     ck_assert_ptr_nonnull(strstr(spelled(tokenizer, &ids), "none"));
     static const char *const wrong[] = {"{", "{}", "[1]", "[{\"a\": 1, \"a\": 2}]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct chat_turn turn = turns[0];
-        ck_assert_int_eq(
-            chat_template_encode(t, tokenizer,
-                                 &(struct chat_conversation){turns, 2, bytes_of_string(wrong[i]), false},
-                                 SIZE_MAX, &ids, &err),
-            -EINVAL);
+        ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                              &(struct chat_conversation){.turns = turns,
+                                                                          .n = 2,
+                                                                          .tools = bytes_of_string(wrong[i]),
+                                                                          .continue_last = false},
+                                              SIZE_MAX, &ids, &err),
+                         -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, "tools"));
         turn.tool_calls = bytes_of_string(wrong[i]);
         ck_assert_int_eq(chat_template_encode(t, tokenizer,
@@ -159,9 +167,11 @@ START_TEST(a_turn_that_only_calls_has_no_content_or_an_empty_text)
         struct chat_template *t = compile(cases[i].template);
         struct ids ids = {0};
         struct error err = {0};
-        int r = chat_template_encode(t, tokenizer,
-                                     &(struct chat_conversation){turns, 2, BYTES_LITERAL(""), false},
-                                     SIZE_MAX, &ids, &err);
+        int r = chat_template_encode(
+            t, tokenizer,
+            &(struct chat_conversation){
+                .turns = turns, .n = 2, .tools = BYTES_LITERAL(""), .continue_last = false},
+            SIZE_MAX, &ids, &err);
         ck_assert_msg(r == 0, "%s", err.text);
         ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
         ids_deinit(&ids);
@@ -213,11 +223,11 @@ START_TEST(thoughts_go_where_the_template_takes_them)
     } cases[] = {
         {"{{ messages[0].reasoning_content }}|{{ messages[0].content }}", "reasoning_content", "<s>hm|yes"},
         {"{{ messages[0].reasoning_content is defined }}{{ messages[0].content }}", "", "<s>Falseyes"},
-        {"{{ messages[0].content[0].thinking }}|{{ messages[0].content[1].text }}", "content:thinking:thinking",
-         "<s>hm|yes"},
+        {"{{ messages[0].content[0].thinking }}|{{ messages[0].content[1].text }}",
+         "content:thinking:thinking", "<s>hm|yes"},
         {"{{ messages[0].content.blocks[0].text }}", "blocks:thoughts:text", "<s>hm"},
-        {"{% if messages[0].thinking %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}", "thinking",
-         "<s>yes"}};
+        {"{% if messages[0].thinking %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}",
+         "thinking", "<s>yes"}};
     static const struct chat_turn turn = {
         .role = BYTES_LITERAL("assistant"), .content = BYTES_LITERAL("yes"), .thought = BYTES_LITERAL("hm")};
     struct tokenizer *tokenizer = open_tokenizer();
@@ -226,7 +236,8 @@ START_TEST(thoughts_go_where_the_template_takes_them)
         struct ids ids = {0};
         struct error err = {0};
         const struct chat_conversation conversation = {.turns = &turn, .n = 1, .thought_key = cases[i].key};
-        ck_assert_msg(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err) == 0, "%s", err.text);
+        ck_assert_msg(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err) == 0, "%s",
+                      err.text);
         ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
         ids_deinit(&ids);
         chat_template_free(t);

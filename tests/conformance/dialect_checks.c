@@ -421,7 +421,7 @@ static struct grammar *forced_grammar(const struct dialect_case *test, const jso
 
 bool check_forced_calls(const struct dialect_case *test)
 {
-    enum { WALKS = 40, LEAST_ENDED = 10 };
+    enum { WALKS = 12, LEAST_ENDED = 4 };
     json_t *tools = all_tools();
     struct grammar *grammar = forced_grammar(test, tools);
     struct endings endings = {{"\"", "}", "]", "1", "true", "'", ", ", "{\"row\": 1}"}, 8};

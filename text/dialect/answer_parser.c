@@ -106,6 +106,8 @@ static void find_mark(struct answer_parser *parser)
         begin++;
     while (begin + len < first->text.len && !is_blank((uint8_t)text[begin + len]))
         len++;
+    if (len > 1 && text[begin + len - 1] == '[')
+        len--; /* of the list, which may stand apart */
     parser->mark = text + begin;
     parser->mark_len = len;
     parser->marked = first->text.len - begin >= 6 || text[begin] == '<' || text[begin] == '[';

@@ -48,6 +48,8 @@ static struct bytes mark_of(struct bytes beginning)
     size_t len = 0;
     while (len < beginning.len && !is_blank(text[len]))
         len++;
+    if (len > 1 && text[len - 1] == '[')
+        len--; /* of the list */
     const bool marked = beginning.len >= 6 || (len > 0 && (text[0] == '<' || text[0] == '['));
     return (struct bytes){text, marked ? len : 0};
 }

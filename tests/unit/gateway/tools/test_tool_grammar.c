@@ -271,7 +271,7 @@ START_TEST(a_call_may_come_behind_a_thought)
         ck_assert_int_eq(tool_grammar_set(&parameters, &dialect, &refusal), 0);
         struct grammar *grammar = grammar_of(GRAMMAR_GBNF, parameters.request.grammar);
         check(grammar, "[CALL]rain[ARGS]{\"town\": \"Ulm\"}", !inside);
-        check(grammar, "<think>Hm.</think>\n[CALL]rain[ARGS]{\"town\": \"Ulm\"}", !inside);
+        check(grammar, "<think>Hm.</think>\n[CALL]rain[ARGS]{\"town\": \"Ulm\"}", true);
         check(grammar, "Hm.</think>\n[CALL]rain[ARGS]{\"town\": \"Ulm\"}", inside);
         grammar_free(grammar);
         dialect_deinit(&dialect);

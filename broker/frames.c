@@ -135,6 +135,19 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
     return true;
 }
 
+/* Goes on to whoever has the request now; who does not listen misses it. */
+static void pass_progress(struct broker *broker, const struct worker *worker, const struct message *message,
+                          zmq_msg_t *topic, zmq_msg_t *payload)
+{
+    const struct request *request = ledger_find_home(&broker->ledger, zmq_msg_data(topic));
+    if (!request || request->worker != worker ||
+        epoch_compare(message->progress.epoch, request->epoch) != 0 ||
+        memcmp(&message->progress.id, &request->home.id, sizeof request->home.id) != 0)
+        return;
+    memcpy(zmq_msg_data(topic), &request->current, sizeof request->current);
+    stream_forward(&broker->stream, topic, payload);
+}
+
 /* -EBADMSG with the reason when the worker cannot be believed any more; or -ENOMEM. */
 static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, zmq_msg_t *payload,
                 struct error *err)
@@ -146,6 +159,10 @@ static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, 
         message_decode(broker->frame_decoder, zmq_msg_data(payload), zmq_msg_size(payload), &message, err);
     if (r != 0)
         return r < 0 ? error_set(err, r, "a frame too large for the free memory") : -EBADMSG;
+    if (message.kind == MESSAGE_PROGRESS) {
+        pass_progress(broker, worker, &message, topic, payload);
+        return 0;
+    }
     if (message.kind != MESSAGE_FRAME)
         return error_set(err, -EBADMSG, "a %s on its stream", message_kind_name(message.kind));
     const struct frame *frame = &message.frame;

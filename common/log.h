@@ -3,22 +3,22 @@
 #define COMMON_LOG_H
 
 /* Log lines on stderr: "HH:MM:SS.mmm name level text". Processes log; library code only says LOG_DEBUG. The
- * level starts from $QUERN_LOG (error, warn, info, debug), default info. One write(2) a line, so that the
- * lines of several processes on one terminal never mix.
+ * level starts from $QUERN_LOG (error, warn, info, debug), default info. One write(2) per line, so lines of
+ * several processes on one terminal never mix.
  *
- * Logging never waits: while stderr takes nothing (a terminal stopped by Ctrl-S, a pipe that nobody reads)
- * lines are dropped, and the first that goes through afterwards is preceded by one that says how many. */
+ * Logging never waits: while stderr is blocked (a terminal stopped by Ctrl-S, a pipe that nobody reads)
+ * lines are dropped, and the next line is preceded by one with their number. */
 
 #include <stddef.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
-/* Names this process in its lines ("broker", "worker-0"); copied, cut at 31 bytes. Reads $QUERN_LOG. */
+/* Names this process in its lines ("broker", "worker-0"); copied, truncated to 31 bytes. Reads $QUERN_LOG. */
 void log_init(const char *name);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same for lines that are complete, newline included, of at most LOG_WRITE_MAX bytes together. */
+/* The same for complete lines, newlines included, of at most LOG_WRITE_MAX bytes together. */
 #define LOG_WRITE_MAX 4096
 void log_write(const char *lines, size_t len);
 

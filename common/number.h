@@ -2,10 +2,9 @@
 #ifndef COMMON_NUMBER_H
 #define COMMON_NUMBER_H
 
-/* Numbers as people write them, on a command line or in a file: the whole text must be one, and within
- * bounds. No leading space, no "0x10", no "nan", no unit. 0; or -EINVAL with a reason that has the text and
- * the bounds ("\"ten\" is not a number from 1 to 9", "10 is out of range 1..9"). The caller adds the number's
- * name as a prefix. */
+/* Numbers from a command line or a file: the whole text must be a number within bounds. No leading space, no
+ * "0x10", no "nan", no unit. 0; or -EINVAL with a reason that has the text and the bounds ("\"ten\" is not a
+ * number from 1 to 9", "10 is out of range 1..9"). The caller adds the number's name as a prefix. */
 
 #include <stdint.h>
 

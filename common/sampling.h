@@ -19,7 +19,7 @@
 
 #include "common/error.h"
 
-/* REAL rows are doubles, COUNT rows uint32_t. */
+/* REAL rows are doubles, COUNT rows int32_t. */
 /* clang-format off */
 #define SAMPLING_PARAMETERS(REAL, COUNT)                                                                      \
     REAL(temperature, 0, 100, 1, "T", "divide the logits by this: above 1 varies more; 0 = greedy")         \
@@ -30,11 +30,29 @@
          "make tokens of the prompt and the output less likely; 1 = off")                                     \
     REAL(presence_penalty, -2, 2, 0, "R", "subtract from the logits of tokens in the output; 0 = off")        \
     REAL(frequency_penalty, -2, 2, 0, "R",                                                                    \
-         "subtract from a logit for each time its token is in the output; 0 = off")
+         "subtract from a logit for each time its token is in the output; 0 = off")                            \
+    COUNT(repeat_last_n, -1, INT32_MAX, -1, "N",                                                              \
+          "penalties look at the last N tokens of prompt and output; -1 = all, 0 = off")                      \
+    REAL(top_n_sigma, -1, 1000, 0, "N",                                                                       \
+         "drop tokens whose logits are more than N standard deviations below the largest; 0 = off")            \
+    REAL(typical_p, 0, 1, 1, "P",                                                                             \
+         "sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off")      \
+    REAL(xtc_probability, 0, 1, 0, "P", "how often the likeliest tokens are excluded (XTC); 0 = off")         \
+    REAL(xtc_threshold, 0, 1, 0.1, "P",                                                                       \
+         "XTC: of the tokens at least so likely, all but the least likely are excluded")                       \
+    REAL(dynatemp_range, 0, 100, 0, "R",                                                                      \
+         "the temperature varies by so much with the entropy; 0 = off")                                        \
+    REAL(dynatemp_exponent, 0, 100, 1, "X", "how the entropy makes the dynamic temperature")                   \
+    REAL(dry_multiplier, 0, 100, 0, "M",                                                                      \
+         "make tokens less likely that would continue a repeat (DRY); 0 = off")                                \
+    REAL(dry_base, 0, 100, 1.75, "B",                                                                         \
+         "DRY: the penalty grows by this with each token of the repeat; below 1 = off")                        \
+    COUNT(dry_allowed_length, 1, INT32_MAX, 2, "N", "DRY: shorter repeats are allowed")                       \
+    COUNT(dry_penalty_last_n, -1, INT32_MAX, -1, "N", "DRY: look at the last N tokens; -1 = all, 0 = off")
 /* clang-format on */
 
 /* What is added to the logit of one id: −SAMPLING_MAX_BIAS all but forbids it, SAMPLING_MAX_BIAS all but
- * forces it. */
+ * forces it, and −∞ forbids it. */
 struct logit_bias {
     int32_t id;
     float bias;
@@ -48,17 +66,36 @@ struct logit_bias_list { /* an id that stands in it twice gets both */
     size_t n;
 };
 
+/* Lists of ids, one after the other: the length of each, at least 1, and its ids. */
+struct id_sequences {
+    const int32_t *items; /* [len] */
+    size_t len, n;        /* n: how many lists */
+};
+
+#define SAMPLING_MOST_SEQUENCES    512  /* of a request, bad words and breakers together */
+#define SAMPLING_MOST_SEQUENCE_LEN 4096 /* of their items */
+
+/* Where DRY's repeats end: at an id whose bit is set, or where all ids of a sequence stand. */
+struct dry_breakers {
+    const uint32_t *mask; /* [n_words]: bit id % 32 of word id / 32 */
+    size_t n_words;
+    struct id_sequences sequences;
+};
+
 struct sampling {
 #define SAMPLING_REAL(name, ...)  double name;
-#define SAMPLING_COUNT(name, ...) uint32_t name;
+#define SAMPLING_COUNT(name, ...) int32_t name;
     SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT)
 #undef SAMPLING_REAL
 #undef SAMPLING_COUNT
     uint64_t seed;
-    struct logit_bias_list logit_bias; /* borrowed, or the owner's own after sampling_copy */
+    /* Borrowed, or the owner's own after sampling_copy. */
+    struct logit_bias_list logit_bias;
+    struct id_sequences bad_words; /* the last id of one is never sampled behind the others */
+    struct dry_breakers dry_breakers;
 };
 
-#define SAMPLING_LEFT_COUNT UINT32_MAX
+#define SAMPLING_LEFT_COUNT INT32_MIN
 #define SAMPLING_LEFT_REAL  ((double)__builtin_nanf(""))
 
 static inline bool sampling_real_is_left(double value)
@@ -69,8 +106,14 @@ static inline bool sampling_real_is_left(double value)
 /* Leaves every parameter of the list out. */
 void sampling_leave(struct sampling *sampling);
 
+/* Initializers of the parameters that are not off when they are 0. */
+#define SAMPLING_RARE_OFF                                                                                    \
+    .repeat_last_n = -1, .typical_p = 1, .xtc_threshold = 0.1, .dynatemp_exponent = 1, .dry_base = 1.75,     \
+    .dry_allowed_length = 2, .dry_penalty_last_n = -1
+#define SAMPLING_OFF .top_p = 1, .repetition_penalty = 1, SAMPLING_RARE_OFF
+
 /* Greedy, with everything else off. */
-#define SAMPLING_GREEDY ((struct sampling){.top_p = 1, .repetition_penalty = 1})
+#define SAMPLING_GREEDY ((struct sampling){SAMPLING_OFF})
 
 /* The bounds above, and that every id of logit_bias is below n_vocab (0: not checked). 0; or -EINVAL with a
  * text that begins with the name. NaN is out of every range. */

@@ -56,7 +56,7 @@ bool sampling_takes(size_t i, double value, struct error *err)
                   parameters[i].most);
         return false;
     }
-    if (parameters[i].count && (double)(uint32_t)value < value) {
+    if (parameters[i].count && (double)(int64_t)value != value) {
         error_set(err, 0, "%s: %g is no whole number", parameters[i].name, value);
         return false;
     }
@@ -165,6 +165,6 @@ void sampling_complete(struct sampling *sampling, const double values[SAMPLING_N
         sampling->name = values[SAMPLING_AT_##name];
 #define COMPLETE_COUNT(name, ...)                                                                            \
     if (sampling->name == SAMPLING_LEFT_COUNT)                                                               \
-        sampling->name = (uint32_t)values[SAMPLING_AT_##name];
+        sampling->name = (int32_t)values[SAMPLING_AT_##name];
     SAMPLING_PARAMETERS(COMPLETE_REAL, COMPLETE_COUNT)
 }

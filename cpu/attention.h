@@ -7,7 +7,7 @@
 #include "cpu/kernels/kernels.h"
 #include "cpu/kv.h"
 
-/* Most rows that one attention task covers: they share each block's conversion to float. */
+/* Most rows of one attention task, which share each block's conversion to float. */
 #define ATTENTION_TILE 32
 
 /* Rows of one sequence at consecutive positions. */
@@ -35,14 +35,14 @@ struct attention {
     const float *sinks; /* [n_heads], a score of no position each; NULL: none */
 };
 
-/* Query heads first_head … first_head + n_heads − 1 of a task, all of one key/value head. What one makes does
- * not depend on which others it comes with. */
+/* Query heads first_head … first_head + n_heads − 1 of a task, all of one key/value head. The result of a
+ * head does not depend on the others in the call. */
 void attention_run(const struct attention *attention, const struct attention_task *task, uint32_t first_head,
                    uint32_t n_heads, float *scratch);
 
-/* How many query heads come together so that `n_threads` are done first: the whole group of a key/value head,
- * which then is read and converted once, unless n, the tasks times the key/value heads, are too few for them.
- */
+/* How many query heads to compute together for `n_threads` to finish soonest: the whole group of a key/value
+ * head, which is then read and converted once, unless n, the tasks times the key/value heads, is too small
+ * to occupy them. */
 uint32_t attention_heads_together(uint32_t group, uint32_t n, uint32_t n_threads);
 
 #endif

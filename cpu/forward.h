@@ -4,7 +4,7 @@
 
 /* One pass of a ragged batch of rows through the layers.
  *
- * A row is one token at one position of one sequence. Rows of a sequence stand together and in order; their
+ * A row is one token at one position of one sequence. Rows of a sequence are adjacent and in order; their
  * keys and values are written before any row attends. */
 
 #include <stdatomic.h>
@@ -32,8 +32,8 @@ struct forward_segment {
     void *arg;                  /* for take_logits */
 };
 
-/* Neighbouring rows of one sequence whose final states are summed: what the head reads, after the output
- * norm, in float; added in double, from the first row to the last. */
+/* Adjacent rows of one sequence whose final states (after the output norm, in float) are summed in double,
+ * from the first row to the last. */
 struct forward_sum {
     uint32_t first_row, n_rows;
     double *sums; /* [n_embd], added to */
@@ -46,15 +46,16 @@ struct forward_pass {
     uint32_t n_segments;
     const struct forward_sum *sums; /* of rows that are in no segment */
     uint32_t n_sums;
-    /* Gets the logits of a segment, [n_rows][stride], the first n_vocab of each valid, during the call.
-     * Segments with the same arg come one after the other; others may come at once from other threads. */
+    /* Receives the logits of a segment, [n_rows][stride], of which the first n_vocab of each row are valid,
+     * for the duration of the call. Segments with the same arg come in order; others may come at the same
+     * time from other threads. */
     void (*take_logits)(const struct forward_segment *segment, const float *logits, size_t stride,
                         uint32_t thread);
     bool (*progress)(void *arg); /* after each layer, from the calling thread; true abandons. May be NULL */
     void *progress_arg;
 };
 
-/* A way to turn that some layers share: its frequencies, and each row's cosines and sines. */
+/* A rotation that some layers share: its frequencies, and the cosines and sines of each row. */
 struct rotation {
     struct rotary rotary;
     double *frequencies; /* [dims / 2] */
@@ -95,15 +96,15 @@ struct forward {
     atomic_bool abandoned;
 };
 
-/* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned
- * positions. To be asked before anything is loaded. */
+/* -EINVAL names what the pass cannot compute, or a context longer than the model's learned positions. Call
+ * before loading. */
 int forward_check(const struct model *model, uint32_t n_context, struct error *err);
 
-/* Takes the workspace for passes of up to max_rows rows. The pointers named above it are filled in by the
- * caller and outlive it. 0, or -ENOMEM with a reason. */
+/* Takes the workspace for passes of up to max_rows rows. The caller sets the pointers above, which must
+ * outlive it. 0, or -ENOMEM with a reason. */
 int forward_init(struct forward *forward, struct memory *memory, bool float_activations, struct error *err);
 
-/* Runs a pass. 0, or -ECANCELED when progress abandoned it: positions it had written are as good as empty. */
+/* Runs a pass. 0, or -ECANCELED if progress abandoned it: the positions it wrote then count as empty. */
 int forward_run(struct forward *forward, const struct forward_pass *pass);
 
 #endif

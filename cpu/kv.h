@@ -6,9 +6,9 @@
  *
  * A block is contiguous: [layer of the group][keys, values][kv head]; keys are [dim][32 tokens], so that a
  * vector holds one dimension of eight tokens, values [32 tokens][value_dim], value_dim being the head's
- * rounded up to 8. In 8 bits the same numbers are rounded to −127 … 127, and behind those of a head stand the
+ * rounded up to 8. In 8 bits the numbers are rounded to −127 … 127, and those of a head are followed by the
  * scales, in half precision: one for 32 dimensions of a token, keys [⌈dim / 32⌉][32 tokens], values [32
- * tokens][⌈value_dim / 32⌉]. So what a token's numbers become depends on nothing but themselves. */
+ * tokens][⌈value_dim / 32⌉]. So the stored numbers of a token depend on that token alone. */
 
 #include "common/error.h"
 #include "cpu/kernels/kernels.h"
@@ -38,14 +38,14 @@ struct kv {
 struct kv_config {
     const struct model *model;
     enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16 */
-    uint32_t n_blocks;         /* of each group; 0: what these want, cut to memory_share */
+    uint32_t n_blocks;         /* of each group; 0: as many as the slots can use, limited to memory_share */
     uint32_t n_slots, n_context, max_rows;
 };
 
-/* Takes the pools. -ENOMEM names what would have been needed, what there is and whose it is. */
+/* Allocates the pools. -ENOMEM with the amount needed, what there is, and who has it. */
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err);
 
-/* Tells blocks of another geometry, type or order apart (backend_info.kv_layout). */
+/* An id that differs for blocks of another geometry, type or order (backend_info.kv_layout). */
 uint64_t kv_layout(const struct kv *kv);
 
 static inline uint8_t *kv_block(const struct kv *kv, uint32_t group, uint32_t block)
@@ -53,8 +53,8 @@ static inline uint8_t *kv_block(const struct kv *kv, uint32_t group, uint32_t bl
     return kv->pools[group] + block * kv->groups[group].block_bytes;
 }
 
-/* Writes one position: keys and values [n_heads][dim]. A token with a number that is not finite gets scales
- * that are none in 8 bits, so that the fault stays visible. */
+/* Writes one position: keys and values [n_heads][dim]. In 8 bits, a token with a number that is not finite
+ * gets NaN scales, so the fault stays visible. */
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
               uint32_t offset, const float *keys, const float *values);
 
@@ -62,7 +62,7 @@ void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block
 void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
              uint32_t head, float *ret_keys, float *ret_values);
 
-/* The same where they lie, in half precision. For BACKEND_KV_F16. */
+/* The same in place, in half precision. For BACKEND_KV_F16. */
 void kv_halves(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const uint16_t **ret_keys,
                const uint16_t **ret_values);
 

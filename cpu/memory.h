@@ -2,7 +2,7 @@
 #ifndef CPU_MEMORY_H
 #define CPU_MEMORY_H
 
-/* The backend's memory: zeroed mappings taken while it opens and given back together when it closes. */
+/* The backend's memory: zeroed mappings, taken while it opens and released together when it closes. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@ struct memory_piece;
 struct memory {
     struct memory_piece *pieces;
     size_t total;       /* bytes taken */
-    size_t shared;      /* bytes besides, which all sharers have together: weights */
-    size_t reserved;    /* and such that are not this backend's: prefix store, other workers' weights */
+    size_t shared;      /* further bytes that all sharers have together: weights */
+    size_t reserved;    /* and those of others: prefix store, other workers' weights */
     uint32_t n_sharers; /* processes that divide what is available, this one included; 0 is 1 */
 };
 
@@ -26,12 +26,12 @@ int memory_take(struct memory *memory, size_t size, void **ret_piece);
 
 void memory_deinit(struct memory *memory);
 
-/* Of the total, what is left for the sharers to divide: without what they have together. */
+/* The part of the total that the sharers divide: without what they have together. */
 uint64_t memory_divided(const struct memory *memory, const struct available *available);
 
-/* Bytes that may still be promised to the KV cache: half of an equal part of all that the sharers could have
- * between them, which is what is free and what they have already, less what this one has. Whatever is taken
- * by then, all of them together stay below the total. */
+/* Bytes that the KV cache may still take: half of an equal part of what the sharers can have (what is free
+ * plus what they have), minus what this one has. Whatever is taken by then, together they stay below the
+ * total. */
 uint64_t memory_share(const struct memory *memory, const struct available *available);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef CPU_PLACEMENT_H
 #define CPU_PLACEMENT_H
 
-/* Where the pieces of an arena lie. The same code runs twice: without memory, to learn how much is needed and
- * what is where, then with it. */
+/* Layout of the pieces of an arena. The same code runs twice: without memory, to compute sizes and offsets,
+ * then with it. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,12 +13,12 @@
 struct placement {
     uint8_t *base;   /* NULL: only counts */
     size_t size;     /* so far */
-    uint64_t layout; /* of all pieces so far: equal for equal sizes and kinds in the same order */
+    uint64_t layout; /* of all pieces so far: equal if sizes and kinds are equal, in order */
 };
 
 #define PLACEMENT_ALIGNMENT ((size_t)64) /* a line of the cache */
 
-/* The next `size` bytes, whose content is of this kind, or NULL when it only counts. */
+/* The next `size` bytes, with content of this kind; NULL while only counting. */
 static inline void *placement_take(struct placement *placement, size_t size, uint64_t kind)
 {
     const uint64_t piece[] = {placement->layout, size, kind};

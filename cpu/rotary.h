@@ -2,8 +2,8 @@
 #ifndef CPU_ROTARY_H
 #define CPU_ROTARY_H
 
-/* Rotary positions (Su et al. 2021, arXiv:2104.09864): pairs of dims turn by an angle in proportion to the
- * position. */
+/* Rotary positions (Su et al. 2021, arXiv:2104.09864): pairs of dims are rotated by an angle proportional to
+ * the position. */
 
 #include "model/description.h"
 
@@ -11,7 +11,7 @@
 void rotary_angles(const struct rotary *rotary, const double *frequencies, uint32_t position,
                    float *ret_cos_sin);
 
-/* Turns the leading dims of each head [n_heads][dim]. */
+/* Rotates the leading dims of each head [n_heads][dim]. */
 void rotary_turn(const struct rotary *rotary, float *heads, uint32_t n_heads, uint32_t dim,
                  const float *cos_sin);
 

@@ -16,15 +16,22 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
                           .position = params->position,
                           .last_id = -1};
     bool needs_uses = sampling_needs_uses(&params->sampling);
+    bool needs_history = sampling_needs_history(&params->sampling);
     slot->stop_ids = calloc(params->n_stop_ids + 1, sizeof *slot->stop_ids);
     slot->tables[0] = calloc((size_t)shape->n_groups * shape->table_size, sizeof *slot->tables[0]);
     if (needs_uses)
         slot->uses = calloc(n_vocab, sizeof *slot->uses);
+    if (needs_history) {
+        slot->most_history = shape->table_size * BACKEND_BLOCK_TOKENS;
+        if (slot->most_history < params->n_history)
+            slot->most_history = params->n_history;
+        slot->history = malloc(((size_t)slot->most_history + 1) * sizeof *slot->history);
+    }
     if (params->embeds)
         slot->sums = calloc(shape->n_embd, sizeof *slot->sums);
     slot->params.sampling = (struct sampling){0};
     if (sampling_copy(&params->sampling, &slot->params.sampling) < 0 || !slot->stop_ids || !slot->tables[0] ||
-        (needs_uses && !slot->uses) || (params->embeds && !slot->sums)) {
+        (needs_uses && !slot->uses) || (needs_history && !slot->history) || (params->embeds && !slot->sums)) {
         slot_deinit(slot);
         return -ENOMEM;
     }
@@ -39,6 +46,8 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
             slot_count(slot, n_vocab, params->history[i]);
         else if (slot->uses && params->history[i] >= 0 && (uint32_t)params->history[i] < n_vocab)
             slot->uses[params->history[i]].in_prompt = 1;
+        if (slot->history && i < params->n_prompt)
+            slot->history[slot->n_history++] = params->history[i];
     }
     slot->open = true;
     return 0;
@@ -49,6 +58,7 @@ void slot_deinit(struct slot *slot)
     free(slot->stop_ids);
     free(slot->tables[0]);
     free(slot->uses);
+    free(slot->history);
     free(slot->sums);
     sampling_deinit(&slot->params.sampling);
     *slot = (struct slot){0};
@@ -57,7 +67,9 @@ void slot_deinit(struct slot *slot)
 void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id)
 {
     if (slot->uses && id >= 0 && (uint32_t)id < n_vocab)
-        slot->uses[id].in_output++;
+        token_use_count(&slot->uses[id]);
+    if (slot->history && slot->n_history < slot->most_history)
+        slot->history[slot->n_history++] = id;
 }
 
 void slot_tell(struct slot *slot, const struct backend_blocks *blocks)

@@ -2,16 +2,18 @@
 #ifndef CPU_SLOTS_H
 #define CPU_SLOTS_H
 
-/* Sequences as the backend sees them: block tables, sampler state, and what ends them. */
+/* Sequences in the backend: block tables, sampler state, and stop conditions. */
 
 #include "engine/backend/backend.h"
 
 struct slot {
     bool open;
-    bool spoiled;                          /* a step of it was abandoned: good for closing only */
-    struct backend_slot params;            /* sampling and stop_ids are the slot's own; history is not kept */
-    int32_t *stop_ids;                     /* [params.n_stop_ids] */
-    struct token_use *uses;                /* [n_vocab]; NULL while no penalty looks at them */
+    bool spoiled;               /* a step with it was abandoned: it can only be closed */
+    struct backend_slot params; /* sampling and stop_ids are the slot's own; history is below */
+    int32_t *stop_ids;          /* [params.n_stop_ids] */
+    struct token_use *uses;     /* [n_vocab]; NULL while no penalty uses them */
+    int32_t *history;           /* [n_history ≤ most_history] if sampling uses it, or NULL */
+    uint32_t n_history, most_history;
     uint32_t *tables[BACKEND_MOST_GROUPS]; /* [n_groups]: [table_size], n_blocks of them in use */
     uint32_t n_groups, table_size, n_blocks;
     uint32_t position;    /* ids whose keys and values are computed */
@@ -21,7 +23,7 @@ struct slot {
     uint64_t checked;     /* the step that last had a set of it */
 };
 
-/* What all slots of a backend have alike. */
+/* What all slots of a backend share. */
 struct slot_shape {
     uint32_t n_groups, table_size, n_vocab, n_embd;
 };
@@ -30,14 +32,14 @@ struct slot_shape {
 int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape);
 void slot_deinit(struct slot *slot);
 
-/* Counts an id of the output for the penalties. Ids outside the vocabulary count nothing. */
+/* Counts an id of the output for penalties, and stores it; ignores ids outside the vocabulary. */
 void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id);
 
-/* Appends blocks, so many for each group, to the tables; there is room. */
+/* Appends blocks to the table of each group, which has room. */
 void slot_tell(struct slot *slot, const struct backend_blocks *blocks);
 
-/* The sequence, now of `length` ids, ends in `id`, which was sampled: counts it, remembers it, and notes
- * whether that is the end. */
+/* Records that `id` was sampled as the last of now `length` ids: counts it, stores it, and notes whether the
+ * sequence ends. */
 void slot_accept(struct slot *slot, uint32_t n_vocab, int32_t id, uint32_t length);
 
 /* As backend_ops.trim. */

@@ -64,6 +64,8 @@ static int check_set(const struct stepper *stepper, const struct backend_row_set
         return -EINVAL;
     if (!samples(set) && !none && !sums && !set->logits)
         return -EINVAL;
+    if (set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1 && sampling_needs_history(&slot->params.sampling))
+        return -EINVAL;
     if (!set->ids)
         return set->n_ids == 1 && set->position >= slot->position &&
                        (slot->last_id >= 0 || slot->end != BACKEND_RUNNING)
@@ -109,6 +111,9 @@ static void sample_row(struct step_set *s, uint32_t row, const float *logits, ui
     const struct sampler_row from = {.logits = logits,
                                      .position = (uint64_t)s->position + row + 1,
                                      .uses = slot->uses,
+                                     .history = slot->history,
+                                     .n_history = slot->n_history,
+                                     .n_prompt = slot->params.n_prompt,
                                      .mask = model->sample_mask,
                                      .allowed = allowed};
     int32_t id = sampler_sample(sampler, &slot->params.sampling, &from);

@@ -12,7 +12,7 @@ struct step_set {
     struct stepper *stepper;
     struct slot *slot;
     const struct backend_row_set *set;
-    uint32_t first_row, n_rows; /* of the pass; no rows when the slot had ended before */
+    uint32_t first_row, n_rows; /* of the pass; no rows if the slot had already ended */
     uint32_t position;          /* of the first */
     struct backend_result *result;
     int32_t *ids;             /* room for what it samples */
@@ -47,17 +47,15 @@ struct stepper {
     struct forward_sum *sums;         /* [max_rows] */
 };
 
-/* The first six fields are filled in by the caller. 0 or -ENOMEM. */
+/* The caller sets the first six fields. 0 or -ENOMEM. */
 int stepper_init(struct stepper *stepper);
 void stepper_deinit(struct stepper *stepper);
 
-/* Runs a step to its end. 0; -EINVAL when the step contradicts the contract (a closed or spoiled slot, a
- * position that is not the slot's or beyond its blocks, too many rows, an id outside the vocabulary);
- * -ENOMEM.
- */
+/* Runs a step to its end. 0; -EINVAL if the step violates the contract (a closed or spoiled slot, a position
+ * other than the slot's or beyond its blocks, too many rows, an id outside the vocabulary); -ENOMEM. */
 int stepper_run(struct stepper *stepper, const struct backend_step *step, uint64_t *ret_ticket);
 
-/* The results of a ticket, once, until the next step runs; NULL when they are gone. */
+/* The results of a ticket, once, valid until the next step runs; NULL if they are gone. */
 const struct step_results *stepper_take(struct stepper *stepper, uint64_t ticket);
 
 #endif

@@ -4,15 +4,15 @@
 
 /* A model's weights packed for the kernels, by the roles of model/tensors.h.
  *
- * They lie in one arena, and no kernel of any instruction set wants them otherwise, so workers of one machine
- * can share it. */
+ * They are in one arena, in a layout that all instruction sets share, so the workers of a machine can share
+ * it. */
 
 #include "cpu/matrix.h"
 #include "engine/backend/backend.h"
 #include "model/model.h"
 
-/* Made of the sources that say how weights are packed (meson.build): those that another build has packed are
- * of use only to the same sources. */
+/* A hash of the sources that pack weights (meson.build): packed weights are only valid for the same sources.
+ */
 extern const uint64_t weights_packing;
 
 /* A norm's; NULL where the layer has none. */
@@ -20,10 +20,10 @@ struct vector {
     const float *weight, *bias; /* [columns rounded up to 8] */
 };
 
-/* Rows that are read one at a time, not multiplied: the embeddings, and learned positions. */
+/* Rows that are read one at a time and not multiplied: embeddings and learned positions. */
 struct table {
     const struct gguf_tensor *tensor; /* NULL: the model has none */
-    const struct matrix *packed;      /* the same rows packed for products: there is no other copy, */
+    const struct matrix *packed;      /* the same rows packed for products, the only copy, */
     uint8_t *rows;                    /* or else the rows as they are in the file */
 };
 
@@ -47,10 +47,10 @@ struct weights {
 };
 
 /* Finds the packed arena in the config's store, or packs every matrix of the model with all threads and
- * copies what is left; pages of the file are given back as they are done with, and nothing of it is read
- * later. The struct stays where it is: its tables point into it. Memory is the store's, or taken from
- * `memory`; weights_deinit frees the rest. -EINVAL names a tensor of a format without kernels; -ENOMEM. The
- * progress hook of the config is called after each matrix. */
+ * copies the rest. Pages of the file are released as it goes, and the file is not read later. Do not move
+ * the struct: its tables point into it. Memory is the store's, or taken from `memory`; weights_deinit frees
+ * the rest. -EINVAL names a tensor of a format without kernels; -ENOMEM. The progress hook of the config is
+ * called after each matrix. */
 int weights_init(struct weights *weights, const struct model *model, struct memory *memory,
                  struct threads *threads, const struct backend_config *config, struct error *err);
 void weights_deinit(struct weights *weights);

@@ -90,6 +90,18 @@ void delivery_end(struct delivery *delivery, struct sequence *sequence, enum eng
     send_last(delivery, sequence, &event);
 }
 
+void delivery_reading(struct delivery *delivery, struct sequence *sequence)
+{
+    if (!sequence->watched || sequence->ids.len > sequence->n_prompt)
+        return;
+    const struct engine_reading reading = {
+        .n_prompt = sequence->n_prompt,
+        .n_cached = sequence->n_cached,
+        .n_read = sequence->n_final < sequence->n_prompt ? sequence->n_final : sequence->n_prompt};
+    struct engine_event event = {.reading = &reading};
+    send(delivery, sequence, &event);
+}
+
 void delivery_embedding(struct delivery *delivery, struct sequence *sequence, const double *sums,
                         uint64_t now)
 {

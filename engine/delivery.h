@@ -34,6 +34,9 @@ struct sequence *delivery_find(const struct delivery *delivery, uint64_t tag);
 void delivery_ids(struct delivery *delivery, struct sequence *sequence, const struct backend_result *result,
                   uint32_t n, uint64_t now);
 
+/* Tells how much of a watched sequence's prompt is computed, as long as it has made nothing. */
+void delivery_reading(struct delivery *delivery, struct sequence *sequence);
+
 /* Ends a sequence that embeds with the vector of these sums. */
 void delivery_embedding(struct delivery *delivery, struct sequence *sequence, const double *sums,
                         uint64_t now);

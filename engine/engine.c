@@ -348,6 +348,8 @@ static void admit(struct engine *engine)
             error_set(&reason, r, "%s: sequence rejected: %s", engine->config.backend->name, strerror(-r));
         if (r < 0)
             end(engine, sequence, ENGINE_END_FAULT, reason.text);
+        else
+            delivery_reading(&engine->delivery, sequence);
     }
 }
 
@@ -380,6 +382,8 @@ static void take(struct engine *engine, struct sequence *sequence, const struct 
     bool fault = result && result->end == BACKEND_END_FAULT && counts(sequence);
     if (n > 0 && sequence->mask && result->end == BACKEND_RUNNING)
         mask_take(sequence->mask, result->ids[0]); /* n is 1, and the next mask is made from here on */
+    if (sequence->watched && result && counts(sequence))
+        delivery_reading(&engine->delivery, sequence);
     if (result && result->sums && counts(sequence))
         delivery_embedding(&engine->delivery, sequence, result->sums, now);
     if (n > 0)

@@ -66,6 +66,7 @@ struct engine_request {
     bool embed;
     struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
     bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
+    bool watched;            /* events tell how much of its prompt is computed, until the first id */
     /* What the output has to be, or NULL: anything. A reference is taken. A grammar is one engine's, whose
      * thread for masks works in it. */
     struct grammar *grammar;
@@ -89,6 +90,11 @@ struct engine_totals {
     uint64_t wait_ns, lookup_ns; /* parts of prefill_ns: submit → its turn → a slot, its prefix found */
 };
 
+/* How far a watched request is in its prompt. */
+struct engine_reading {
+    uint32_t n_prompt, n_cached, n_read; /* ids; n_read includes those that were found */
+};
+
 /* What a request made since its last event. Text is whole UTF-8 sequences, and holds back what may begin a
  * stop string. Ids and text of one event need not cover each other: text may lag. The last event has `end`
  * set, may carry the withheld tail, and is the last: the tag is free again. Each request gets exactly one. */
@@ -103,8 +109,9 @@ struct engine_event {
     struct bytes stop;      /* ENGINE_END_STOP by a stop string: that one; else "" */
     const float *embedding; /* [n_embedding], at the end of a request that asked for it; else NULL */
     uint32_t n_embedding;
-    const char *fault;                  /* ENGINE_END_FAULT and _INVALID: why */
-    const struct engine_totals *totals; /* at the end, else NULL */
+    const struct engine_reading *reading; /* else NULL; then there is nothing else in the event */
+    const char *fault;                    /* ENGINE_END_FAULT and _INVALID: why */
+    const struct engine_totals *totals;   /* at the end, else NULL */
 };
 
 /* Takes an event; its pointers live during the call. Called inside engine_step only. */

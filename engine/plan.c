@@ -7,7 +7,8 @@
  * two behind any number of long ones. What one side does not need the other takes.
  *
  * Where drafts are made a sequence is not run ahead: a draft follows ids that were read. Nor is one with a
- * mask, which gets no draft; and if its masks take long, it stays out of steps until the next one is there.
+ * mask, which gets no draft, as one gets none that is sampled by the ids before; and if its masks take long,
+ * it stays out of steps until the next one is there.
  */
 
 #include "engine/plan.h"
@@ -89,7 +90,7 @@ static uint32_t add_decode(struct planner *planner, struct plan *plan, struct se
     uint32_t n_draft = 0;
     if (!may_sample(sequence))
         return 0;
-    if (planner->draft && !sequence->mask) {
+    if (planner->draft && !sequence->mask && !sampling_needs_history(&sequence->sampling)) {
         if (sequence->in_flight > 0)
             return 0;
         uint32_t left = sequence->end_position - sequence->fed - 2; /* ids after the next */

@@ -73,6 +73,7 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
     sequence->deadline_ns = request->deadline_ns;
     sequence->arrival = arrival;
     sequence->uncached = request->uncached;
+    sequence->watched = request->watched;
     sequence->embeds = request->embed;
     sequence->submitted_ns = now;
     sequence->slot = SEQUENCE_NO_SLOT;

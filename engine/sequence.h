@@ -61,6 +61,7 @@ struct sequence {
     uint64_t arrival;      /* grows with each request */
     bool uncached;         /* it has none */
     bool embeds;           /* its prompt's final states are asked for, and no token */
+    bool watched;          /* it is told how much of its prompt is computed */
     uint64_t space;        /* of the prefix cache, by the request's salt */
     uint32_t n_groups;     /* of KV blocks, each with its table */
     uint64_t store_use;    /* of the prefix store; 0: not yet */

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_HEAD_H
 #define GATEWAY_HEAD_H
 
-/* A request's head, as libmicrohttpd has it, held against framing.h and, where the gateway has no keys,
+/* Checks a request's head, as parsed by libmicrohttpd, by framing.h and, if the gateway has no keys, by
  * origin.h. */
 
 #include <microhttpd.h>
@@ -14,10 +14,10 @@
 /* For MHD_OPTION_STRICT_FOR_CLIENT: 1 where libmicrohttpd is strict then. */
 int head_strictness(void);
 
-/* For MHD_OPTION_URI_LOG_CALLBACK: looks at the target while it is as it came. Returns NULL. */
+/* For MHD_OPTION_URI_LOG_CALLBACK: checks the target before it is decoded. Returns NULL. */
 void *head_target(void *cls, const char *target, struct MHD_Connection *connection);
 
-/* 0, or REFUSED with the refusal in the exchange. Sets exchange->last where no other request may be read from
+/* 0, or REFUSED with the refusal in the exchange. Sets exchange->last if no other request may be read from
  * the connection. */
 int head_judge(struct exchange *exchange, const struct connection *connection,
                const struct origin_rules *rules);

@@ -125,7 +125,8 @@ static void serve(struct gateway *gateway, struct server *server)
         if ((gateway->draining && gateway->working == 0) ||
             (gateway->retired && server_is_deserted(server)) || clock_ns() >= until)
             break;
-        pool_wait(&gateway->pool, timeout_ms);
+        pulses_run(&gateway->pulses, clock_ns());
+        pool_wait(&gateway->pool, pulses_left_ms(&gateway->pulses, clock_ns(), timeout_ms));
     }
     if (gateway->working > 0)
         log_warn("%s not finished", amount_of(gateway->working, "request").text);
@@ -208,6 +209,8 @@ int main(int argc, char **argv)
     take_signals();
     obey_parent(gateway.options.parent);
     gateway.started = time(NULL);
+    gateway.pulses.wait_ns[PULSE_HEAD] = PULSES_HEAD_MS * CLOCK_NS_PER_MS;
+    gateway.pulses.wait_ns[PULSE_PING] = gateway.options.sse_ping * CLOCK_NS_PER_S;
     gateway.streams.one = (size_t)gateway.options.stream_kb << 10;
     gateway.streams.unread.displace = exchange_displace;
     gateway.streams.unread.budget.most = (size_t)gateway.options.streams_mb << 20;

@@ -110,6 +110,11 @@ struct quern_message {
 
 struct quern_logit_bias {
     int32_t id;
+    float bias; /* −100 … 100, or −INFINITY: never */
+};
+
+struct quern_text_bias {
+    const char *text;
     float bias; /* −100 … 100 */
 };
 
@@ -121,9 +126,9 @@ enum quern_grammar {
     QUERN_REGEX   /* a regular expression that the whole output matches */
 };
 
-/* Parameters of sampling that a request does not set: NaN, and the largest number. */
+/* Parameters of sampling that a request does not set: NaN, and the smallest number. */
 #define QUERN_LEFT       ((double)__builtin_nanf(""))
-#define QUERN_LEFT_COUNT UINT32_MAX
+#define QUERN_LEFT_COUNT INT32_MIN
 
 struct quern_request {
     /* The prompt: exactly one of these three. */
@@ -160,7 +165,7 @@ struct quern_request {
     /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value,
      * else the model's, else 1 for the temperature and off for the others. */
     double temperature;                        /* 0 = greedy */
-    uint32_t top_k;                            /* 0 = off */
+    int32_t top_k;                             /* 0 = off */
     double top_p;                              /* 1 = off */
     double min_p;                              /* 0 = off */
     double repetition_penalty;                 /* 1 = off */
@@ -168,6 +173,24 @@ struct quern_request {
     double frequency_penalty;                  /* 0 = off; the same for each occurrence */
     const struct quern_logit_bias *logit_bias; /* [n_logit_bias] added to the logits of these ids */
     size_t n_logit_bias;
+    /* The same for each id that the tokenizer makes of a text. */
+    const struct quern_text_bias *logit_bias_text; /* [n_logit_bias_text] */
+    size_t n_logit_bias_text;
+    const char *const *bad_words; /* [n_bad_words] texts that the output never completes */
+    size_t n_bad_words;
+    int32_t repeat_last_n;    /* ids that the penalties look at; −1: all, 0 = off */
+    double top_n_sigma;       /* standard deviations below the largest logit; 0 = off */
+    double typical_p;         /* 1 = off */
+    double xtc_probability;   /* 0 = off */
+    double xtc_threshold;     /* of XTC */
+    double dynatemp_range;    /* temperature ± this, by the entropy; 0 = off */
+    double dynatemp_exponent; /* of that */
+    double dry_multiplier;    /* 0 = off */
+    double dry_base;          /* of DRY, as the others */
+    int32_t dry_allowed_length;
+    int32_t dry_penalty_last_n;               /* −1: all, 0 = off */
+    const char *const *dry_sequence_breakers; /* [n_dry_sequence_breakers]; NULL: the usual ones */
+    size_t n_dry_sequence_breakers;
     bool has_seed; /* false: a random one is chosen */
     uint64_t seed;
     const char *const *stop; /* [n_stop] strings that end the output before them */
@@ -196,6 +219,7 @@ struct quern_request {
     /* What people call it, in logs and quern_requests: printable ASCII without blanks, at most 128 bytes;
      * NULL: nothing. It need not be unique. */
     const char *request_id;
+    bool progress;      /* outputs also tell how much of the prompt is read (struct quern_progress) */
     bool tell_admitted; /* an output also says when the pool has accepted it (struct quern_admitted) */
 };
 
@@ -261,6 +285,11 @@ struct quern_admitted {
     struct quern_quota requests, tokens; /* of its tenant, where the request has limits for it */
 };
 
+/* How far a worker is in the prompt. */
+struct quern_progress {
+    uint32_t total, cached, read; /* ids; `read` includes those that were cached */
+};
+
 /* A piece of a request's output. The pointers live during the callback. */
 struct quern_output {
     struct quern_id id;
@@ -275,7 +304,9 @@ struct quern_output {
     const float *embedding; /* [n_embedding], of length one: with the end of a request with `embed` */
     size_t n_embedding;
     const struct quern_admitted *admitted; /* in one without ids, usually the first, where it was asked for */
-    const struct quern_end *end;           /* in the last output, else NULL */
+    /* In some without ids, before the first id of an attempt: after a move it begins anew. May miss some. */
+    const struct quern_progress *progress;
+    const struct quern_end *end; /* in the last output, else NULL */
 };
 
 /* Called inside quern_dispatch. It may call quern_encode, quern_generate, quern_cancel, quern_attach and

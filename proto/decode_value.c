@@ -8,6 +8,7 @@
 #include "proto/decode.h"
 
 #include <errno.h>
+#include <math.h>
 
 int decode_broken(struct error *err)
 {
@@ -228,7 +229,7 @@ static int decode_biases(struct decoding *decoding, const struct field *field,
     for (size_t i = 0; i < n; i++) {
         double bias = 0;
         r = decode_id_and_real(reader, "pairs of id and bias", &items[i].id, &bias, err);
-        if (r == 0)
+        if (r == 0 && bias != -INFINITY)
             r = field_check_real(field, bias, err);
         if (r != 0)
             return error_prefix(err, r, "item %zu", i);

@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <math.h>
 
 #include <msgpack.h>
 
@@ -51,7 +52,7 @@ static bool is_absent(const struct field *field, const void *base)
         return !*((const uint8_t *)base + field->present);
     if (field->flags & FIELD_LEFT)
         return field->type == FIELD_REAL ? sampling_real_is_left(*(const double *)at)
-                                         : *(const uint32_t *)at == SAMPLING_LEFT_COUNT;
+                                         : *(const int32_t *)at == SAMPLING_LEFT_COUNT;
     if (field->flags & FIELD_ALWAYS)
         return false;
     switch ((enum field_type)field->type) {
@@ -233,7 +234,8 @@ static int encode_biases(struct encoder *e, const struct field *field, const str
 {
     int r = msgpack_pack_array(&e->packer, list->n);
     for (size_t i = 0; r == 0 && i < list->n; i++) {
-        if (field_check_real(field, (double)list->items[i].bias, e->err) != 0)
+        const double bias = (double)list->items[i].bias;
+        if (bias != -INFINITY && field_check_real(field, bias, e->err) != 0)
             return -EINVAL;
         r = encode_id_and_real(e, list->items[i].id, list->items[i].bias);
     }

@@ -49,13 +49,19 @@
 #define OPTION(l, h) .letter = (l), .help = (h)
 #define HELP(h)      .help = (h)
 
+static const struct field text_bias_fields[] = {
+    {KEY("text", FIELD_TEXT, offsetof(struct text_bias, text)), REQUIRED, .high = PROTO_MAX_WORD_BYTES},
+    {KEY("bias", FIELD_REAL, offsetof(struct text_bias, bias)), REQUIRED, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS},
+};
+static const struct field_table text_bias_table = PART(text_bias_fields, struct text_bias, NULL);
+
 /* The fields of struct generation, a generate's own and an assign's: it stands first in both. */
 _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for both");
 #define GIVEN(member) IN(generate.generation.member)
 #define SAMPLING_REAL(name, least, most, initial_value, l, h) \
     {KEY(#name, FIELD_REAL, GIVEN(sampling.name)), LEFT, .real_low = (least), .real_high = (most), .initial = (initial_value), OPTION(l, h)},
 #define SAMPLING_COUNT(name, least, most, initial_value, l, h) \
-    {KEY(#name, FIELD_U32, GIVEN(sampling.name)), LEFT, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
+    {KEY(#name, FIELD_I32, GIVEN(sampling.name)), LEFT, .low = (least), .high = (most), .initial = (initial_value), OPTION(l, h)},
 #define GENERATION \
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
     {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, without tokens")}, \
@@ -70,7 +76,10 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: 256, or what there is room for")}, \
     {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("reduce max_tokens to fit the context instead of refusing the request")}, \
     SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT) \
-    {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("added to the logits of these ids; biases of a repeated id add up")}, \
+    {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("added to the logits of these ids, −∞: never; biases of a repeated id add up")}, \
+    {KEY("logit_bias_text", FIELD_MAPS, GIVEN(logit_bias_text)), .high = SAMPLING_MAX_BIASES, .table = &text_bias_table, HELP("the same for each id that one of these texts takes")}, \
+    {KEY("bad_words", FIELD_NAMES, GIVEN(bad_words)), .low = 1, .high = PROTO_MAX_BAD_WORDS, .item_high = PROTO_MAX_WORD_BYTES, HELP("texts whose ids the output never completes")}, \
+    {KEY("dry_sequence_breakers", FIELD_NAMES, GIVEN(dry_breakers)), .present = GIVEN(has_dry_breakers), .low = 1, .high = PROTO_MAX_DRY_BREAKERS, .item_high = PROTO_MAX_WORD_BYTES, HELP("DRY: repeats end at these texts; left out: newline, colon, quotation mark and asterisk")}, \
     {KEY("seed", FIELD_U64, GIVEN(sampling.seed)), .present = GIVEN(has_seed), .high = UINT64_MAX, OPTION("N", "same seed, same request: same output; left out: a random one")}, \
     {KEY("stop", FIELD_NAMES, GIVEN(stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES, HELP("end the output before the first of them")}, \
     {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, in addition to the model's own end ids")}, \
@@ -86,6 +95,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: neither look up nor keep the prompt in the prefix cache")}, \
     {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("on whose behalf the client asks: turns and shares are divided among tenants")}, \
     {KEY("request_id", FIELD_NAME, GIVEN(request_id)), .high = PROTO_MAX_NAME_BYTES, HELP("a name for the request in logs and status: printable ASCII without blanks")}, \
+    {KEY("progress", FIELD_BOOL, GIVEN(progress)), HELP("tell how much of the prompt is read")}, \
     {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}
 
 /* ---- parts ---- */
@@ -359,6 +369,14 @@ static const struct field frame_fields[] = {
     {KEY("end", FIELD_MAP, IN(frame.end)), .present = IN(frame.has_end), .table = &ending_table},
 };
 
+static const struct field progress_fields[] = {
+    ID("id", IN(progress.id)),
+    EPOCH("epoch", IN(progress.epoch)),
+    U32("total", IN(progress.total)),
+    U32_OR_0("cached", IN(progress.cached)),
+    U32_OR_0("read", IN(progress.read)),
+};
+
 /* ---- worker ↔ broker ---- */
 
 static const struct field register_fields[] = {
@@ -458,6 +476,7 @@ static const struct field_table tables[] = {
     [MESSAGE_BYE_OK] = {0},
     [MESSAGE_END] = TABLE(end_fields),
     [MESSAGE_FRAME] = TABLE(frame_fields),
+    [MESSAGE_PROGRESS] = TABLE(progress_fields),
     [MESSAGE_REGISTER] = TABLE(register_fields),
     [MESSAGE_READY] = TABLE(ready_fields),
     [MESSAGE_HEARTBEAT] = TABLE(heartbeat_fields),
@@ -508,7 +527,7 @@ void field_table_initials(const struct field_table *table, void *ret_value)
         if (f->flags & FIELD_LEFT && f->type == FIELD_REAL)
             *(double *)at = SAMPLING_LEFT_REAL;
         else if (f->flags & FIELD_LEFT)
-            *(uint32_t *)at = SAMPLING_LEFT_COUNT;
+            *(int32_t *)at = SAMPLING_LEFT_COUNT;
         if (f->flags & FIELD_LEFT || f->initial == 0)
             continue;
         if (f->type == FIELD_BOOL)

@@ -37,6 +37,9 @@
 #define PROTO_MAX_STOPS         16   /* stop strings of one request */
 #define PROTO_MAX_STOP_BYTES    256  /* bytes of one stop string */
 #define PROTO_MAX_STOP_IDS      64
+#define PROTO_MAX_BAD_WORDS     128
+#define PROTO_MAX_DRY_BREAKERS  32
+#define PROTO_MAX_WORD_BYTES    128 /* of a bad word, a breaker, a text with a bias */
 #define PROTO_MAX_GRAMMAR_BYTES 262144
 #define PROTO_MAX_LOGPROBS      20    /* alternatives a token */
 #define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token that a frame tells; of a longer one, so many */
@@ -53,10 +56,12 @@
 #define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens, a minute or a day */
 #define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 
-/* What a request may `require`: that `embed`, `continue_turn` or `suffix` is known. */
+/* What a request may `require`: that `embed`, `continue_turn`, `suffix`, or all samplers and bad words are
+ * known. */
 #define PROTO_FEATURE_EMBED    "embed"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"
+#define PROTO_FEATURE_SAMPLERS "samplers"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -105,6 +110,7 @@ enum message_kind {
     MESSAGE_END, /* a request ended, with its count; the stream says it too */
     /* both, on the streams */
     MESSAGE_FRAME,
+    MESSAGE_PROGRESS, /* how much of a prompt is read */
     /* worker → broker */
     MESSAGE_REGISTER,
     MESSAGE_READY, /* the worker saw the broker's subscription */
@@ -253,6 +259,16 @@ struct quotas {
 /* What a client asks for. Bounds of its fields, and the defaults that optional ones decode to when a client
  * leaves them out, stand in fields.c (those of sampling in common/sampling.h). The broker fixes the seed at
  * admission, so that a move changes nothing. */
+/* What is added to the logits of the ids of a text. */
+struct text_bias {
+    struct bytes text;
+    double bias;
+};
+struct text_bias_list {
+    const struct text_bias *items;
+    size_t n;
+};
+
 struct generation {
     struct prompt prompt;
     bool embed;          /* the answer is the prompt's embedding, and no token */
@@ -261,8 +277,12 @@ struct generation {
     struct bytes model;  /* "" = any */
     uint32_t max_tokens; /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
     bool fit_context;    /* max_tokens is reduced to what the prompt leaves; else refused */
-    struct sampling sampling; /* its list points into the decoder's memory */
+    struct sampling sampling; /* its biases point into the decoder's memory; it has no other list */
     bool has_seed;            /* sampling.seed was chosen by the client */
+    struct text_bias_list logit_bias_text;
+    struct text_list bad_words;    /* none of them is completed */
+    struct text_list dry_breakers; /* where repeats end for DRY; */
+    bool has_dry_breakers;         /* false: the usual ones */
     struct text_list stop;
     struct id_list stop_ids;
     struct grammar_text grammar;
@@ -279,6 +299,7 @@ struct generation {
     struct rates rates;       /* of that tenant */
     bool part;                /* it goes with an earlier one, which was counted */
     struct bytes request_id;  /* for people: in logs and the status; "" = none */
+    bool progress;            /* it is told how much of the prompt is read */
     struct text_list require; /* features without which the request makes no sense */
 };
 
@@ -561,6 +582,11 @@ struct message {
             struct ending end;
         } end; /* count: ids in all */
         struct frame frame;
+        struct {
+            struct id128 id;
+            struct epoch epoch;
+            uint32_t total, cached, read; /* ids of the prompt; `read` includes what was cached */
+        } progress;
         struct {
             struct version_range proto;
             struct text_list features;

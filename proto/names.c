@@ -33,6 +33,7 @@ static const char *const kind_names[] = {
     [MESSAGE_BYE_OK] = "bye_ok",
     [MESSAGE_END] = "end",
     [MESSAGE_FRAME] = "frame",
+    [MESSAGE_PROGRESS] = "progress",
     [MESSAGE_REGISTER] = "register",
     [MESSAGE_READY] = "ready",
     [MESSAGE_HEARTBEAT] = "heartbeat",

@@ -9,16 +9,16 @@
 
 #include "common/error.h"
 
-/* RUNDIR/boot holds the last number that this supervisor may use: it takes many at once, so that a broker
- * that died is followed without waiting for a disk. What it has not used when it ends is passed over. */
+/* RUNDIR/boot holds the last number that this supervisor may use: it reserves many at once, so that a dead
+ * broker is replaced without waiting for a disk. Unused numbers are skipped. */
 #define BOOT_TAKEN_AT_ONCE 1000
 
 struct boot { /* zeroed: none is taken */
     uint64_t number, last;
 };
 
-/* The next number; 1 at the first start. What is on disk is not below it when this returns. Call it with the
- * run directory locked. -errno with the reason, and the number as it was; -EINVAL: the file holds none. */
+/* The next number; 1 at the first start. On return the number on disk is not lower. Call with the run
+ * directory locked. -errno with a reason, and the number unchanged; -EINVAL if the file holds no number. */
 int boot_raise(struct boot *boot, const char *rundir, struct error *err);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef SUPERVISOR_CONTROL_H
 #define SUPERVISOR_CONTROL_H
 
-/* The socket on which the pool's owner asks for something (proto/control.h), and those who wait to hear what
- * becomes of it. Nothing here waits: who does not read misses reports, and nobody else. */
+/* The socket for requests of the pool's owner (proto/control.h), and the peers that follow their progress.
+ * Nothing here waits: a peer that does not read only misses reports itself. */
 
 #include <poll.h>
 #include <stdbool.h>
@@ -24,23 +24,23 @@ struct control_peer {
 
 struct control {
     int fd;    /* where they connect; -1: not open */
-    bool deaf; /* descriptors are wanting: who connects is looked for at the next turn, not waited for */
+    bool deaf; /* out of descriptors: connections are checked at the next turn instead of polled */
     uint64_t came;
     struct control_peer peers[CONTROL_PEERS];
 };
 
-/* Listens in the run directory, which is locked; what is in the way there is of a pool that was killed. 0 or
- * -errno with the reason. */
+/* Listens in the run directory, which is locked; an existing socket is left by a killed pool. 0 or -errno
+ * with the reason. */
 int control_open(struct control *control, const char *rundir, struct error *err);
 
-/* `rundir_fd`: the directory, which may have been moved. A control that is not open is none. */
+/* `rundir_fd`: the directory, which may have been moved. Does nothing if it is not open. */
 void control_close(struct control *control, int rundir_fd);
 
-/* Adds what is to be waited for; at most CONTROL_PEERS + 1. Returns how many. */
+/* Adds descriptors to poll, at most CONTROL_PEERS + 1; returns how many. */
 nfds_t control_poll(const struct control *control, struct pollfd *ret_items);
 
-/* Takes who came and what they ask; what cannot be understood is refused. True when one asks for something:
- * *ret_peer is to be answered, by control_follow or control_refuse. */
+/* Accepts peers and reads requests, rejecting malformed ones. True if there is a request: answer *ret_peer
+ * with control_follow or control_refuse. */
 bool control_take(struct control *control, struct control_peer **ret_peer);
 
 void control_follow(struct control_peer *peer);

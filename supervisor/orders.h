@@ -10,8 +10,8 @@
 #include "proto/supervision.h"
 #include "supervisor/places.h"
 
-/* Does with the workers what an order says. True: it is none about workers, but ORDER_SERVING. One of an
- * unknown kind is said in the log, and one about a process that has ended changes nothing. */
+/* Carries out an order about workers. True for ORDER_SERVING, which is not one. Unknown kinds are logged;
+ * orders about processes that have ended change nothing. */
 bool orders_take(struct places *places, const struct order *order, uint64_t now);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_PLACES_H
 #define SUPERVISOR_PLACES_H
 
-/* The places of the pool: a worker process is kept on each, and has a slot of the board. */
+/* The places of the pool. Each keeps a worker process running, which has a slot of the board. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -27,10 +27,9 @@ struct place {
     struct stall stall;
     struct life life;    /* of a process on trial */
     uint32_t stalled_ms; /* killed by us, for so long without progress; 0: it was not */
-    uint64_t
-        replace_by; /* clock_ns when a process that was told to make room is killed; 0: it was not told */
-    bool drained;   /* somebody took it out: no process is started there */
-    bool on_trial;  /* the first process of a program that was put there since the last one started */
+    uint64_t replace_by; /* clock_ns when a process that was told to leave is killed; 0: it was not told */
+    bool drained;        /* somebody took it out: no process is started there */
+    bool on_trial;       /* the first process of a program installed since the last one started */
     struct worker_log log;
 };
 
@@ -48,20 +47,19 @@ struct places {
 };
 
 /* Creates the slots, and the prefix store if one is wanted; starts nothing yet. `rundir_fd`: the run
- * directory, where the doors of workers are. That and the options outlive the places. 0 or -errno with the
+ * directory, where the doors of workers are. It and the options outlive the places. 0 or -errno with the
  * reason. */
 int places_init(struct places *places, const struct options *options, int rundir_fd, uint64_t boot,
                 struct error *err);
 
-/* The next place whose process is due to be started; NULL when none is. */
+/* The next place whose process is due to start; NULL if none is. */
 struct place *places_due(struct places *places, uint64_t now);
 
-/* Says what is about to be started there: its incarnation and where its doors will be, without a process yet.
- */
+/* Announces the next process: its incarnation and the paths of its doors, before there is a process. */
 void places_announce(struct places *places, struct place *place);
 
-/* Starts it; a start that fails counts as a death, but for want of descriptors or memory, which is tried
- * again. */
+/* Starts it. A failed start counts as a death, unless descriptors or memory ran out; then it is tried again.
+ */
 void places_start(struct places *places, struct place *place, uint64_t now);
 
 /* When the next start is due; UINT64_MAX when none is. */
@@ -73,42 +71,41 @@ void places_reap(struct places *places, uint64_t now);
 /* Takes what workers wrote to stderr, and passes it on. */
 void places_read_logs(struct places *places, uint64_t now);
 
-/* This incarnation is ready, or is to be killed; another one is not concerned. */
+/* This incarnation is ready, or is to be killed; ignored for other incarnations. */
 void places_ready(struct places *places, uint32_t index, uint32_t incarnation, uint64_t now);
 void places_kill(struct places *places, uint32_t index, uint32_t incarnation);
 
-/* From now on what stands at the program's path is started again, whatever came of it before. */
+/* From now on the program at the path is used again, whatever it did before. */
 void places_try_anew(struct places *places);
 
-/* Has the process on this place make room for another of the program that stands there now: it is told to
- * end, and the next one starts as soon as it has. A process that has not ended within `patience_ns` is
- * killed. A place that failed is tried again. If the next one does not become ready, or stands still before
- * that once, the program before is started again (places_took_back). */
+/* Replaces the process of this place by one of the program now at the path: tells it to end, and starts the
+ * next when it has. Kills it after `patience_ns`. A failed place is tried again. If the next one does not
+ * become ready, or hangs before that, the previous program is started again (places_took_back). */
 void places_replace(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now);
 
-/* Takes the place out: its process is told to end, and no other is started until places_put_back. As
- * places_replace otherwise. */
+/* Takes the place out of service: tells its process to end, and starts no other until places_put_back.
+ * Otherwise as places_replace. */
 void places_take_out(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now);
 void places_put_back(struct places *places, uint32_t index, uint64_t now);
 
 /* Whether a worker serves there, and is to go on. */
 bool places_serves(const struct places *places, uint32_t index);
 
-/* Makes them so many, 1 … SUPERVISION_PLACES_MAX: new ones wait to be started; those that go have no process,
- * and may come back. 0 or -errno with the reason, and nothing changed. */
+/* Sets the number of places, 1 … SUPERVISION_PLACES_MAX. New ones wait to be started; removed ones have no
+ * process, and may come back. 0 or -errno with the reason, and nothing changed. */
 int places_resize(struct places *places, uint32_t n, struct error *err);
 
-/* Whether the program that was to replace another did not become ready: then the one before is used, until
- * places_try_anew. The record of its place says why. */
+/* Whether a new program did not become ready; the previous one is then used until places_try_anew. The
+ * record of its place has the reason. */
 bool places_took_back(const struct places *places);
 
-/* All places run what stands at the program's path: that is what may be gone back to from now on. */
+/* All places run the program at the path, which is the one to return to from now on. */
 void places_prove(struct places *places);
 
-/* Kills workers that are ready or load and make no progress, or do not make room. */
+/* Kills workers that make no progress, ready or loading, or do not leave. */
 void places_watch(struct places *places, uint64_t now);
 
-/* Counts the time without progress from now on: we stood still ourselves. */
+/* Restarts the clocks of missing progress, because this process itself was stopped. */
 void places_stood_still(struct places *places, uint64_t now);
 
 /* Sends the signal to all that live; from then on nothing is started. */

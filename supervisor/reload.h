@@ -3,14 +3,14 @@
 #define SUPERVISOR_RELOAD_H
 
 /* The replacement of a pool's processes while it serves: the workers one by one, then the broker, then the
- * gateway, each by the program that stands at its path now. Nobody misses a process that is replaced, since
- * another one can do its work meanwhile: a worker hands what it runs over to the others (alone, it finishes
- * first, as far as the time for draining goes), a broker leaves everything in shared memory to the next, and
- * a gateway goes on with what it answers while the next one takes new connections from the same socket.
+ * gateway, each by the program that stands at its path now. Another process takes over the work of one that
+ * is replaced: a worker hands its requests to the others (a single one finishes first, within the time for
+ * draining), a broker leaves everything to the next in shared memory, and a gateway finishes its answers
+ * while the next one accepts connections from the same socket.
  *
- * On the same way the number of workers changes: those that are too many hand over and end before the others
- * are replaced, the next broker is told how many there are, and then new ones start. To scale is only that.
- * To drain is only to end one, and to undrain to start it again. One of these is done at a time.
+ * The number of workers changes in the same way: surplus ones hand over and end before the others are
+ * replaced, the next broker is told the number, and then new ones start. Scaling does only that. Draining
+ * ends one worker, and undraining starts it again. One operation runs at a time.
  *
  * The supervisor is not replaced. A program that does not come up is taken back. The gateway is last, as it
  * is a client of what is behind it: newer clients of older brokers are the rarer pair. */
@@ -27,28 +27,28 @@ enum reload_stage { RELOAD_NONE, RELOAD_RETIRE, RELOAD_WORKERS, RELOAD_BROKER, R
 struct reload { /* zeroed: none is under way */
     enum reload_stage stage;
     enum control_kind kind;
-    bool failed;         /* the last one */
-    uint32_t n;          /* workers that there are to be, but for drain and undrain: the number of that one */
-    uint64_t retired;    /* a bit for each place that was taken out for that */
-    uint32_t first, end; /* places that are waited for, to be empty or ready: [first, end) */
-    uint32_t grow_from;  /* places from there on are new */
-    bool gateway_too;    /* it was replaced */
-    bool gateway_waits;  /* to be started: too many of those before it still answer */
-    uint32_t index;      /* of the place whose worker is replaced */
+    bool failed;          /* the last one */
+    uint32_t n;           /* the number of workers to have; for drain and undrain: the worker's number */
+    uint64_t retired;     /* a bit for each place that was taken out for that */
+    uint32_t first, end;  /* places that are waited for, to be empty or ready: [first, end) */
+    uint32_t grow_from;   /* places from there on are new */
+    bool gateway_too;     /* it was replaced */
+    bool gateway_waits;   /* to be started: too many of those before it still answer */
+    uint32_t index;       /* of the place whose worker is replaced */
     uint32_t incarnation; /* that it had before */
     uint64_t began_ns, next_report_ns;
     char text[CONTROL_TEXT_MAX]; /* what is being done */
 };
 
-/* Begins whatever was asked for, but the replacement of the gateway alone; `n` as above. */
+/* Begins any operation but the replacement of the gateway alone; `n` as above. */
 void reload_begin(struct reload *reload, struct places *places, enum control_kind kind, uint32_t n,
                   uint64_t now);
 
 /* Begins, and ends, with the gateway, which there is. */
 void reload_begin_gateway(struct reload *reload, struct gateway_child *gateway, uint64_t now);
 
-/* Goes on with workers and gateway as far as that is possible now, and reports. True, once: it is the
- * broker's turn, and that of `n` places. */
+/* Continues with workers and gateway as far as possible, and reports. Returns true once, when the broker and
+ * the `n` places are next. */
 bool reload_turn(struct reload *reload, struct places *places, struct gateway_child *gateway,
                  struct control *control, uint64_t now);
 

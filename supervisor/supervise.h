@@ -8,10 +8,10 @@
 #include "common/error.h"
 
 /* Runs a pool from its first process to its last: locks the run directory, keeps a broker and the workers
- * running, and ends them when a signal says so (SIGTERM, SIGINT, SIGHUP; a second one at once) or when the
- * broker ends by itself. 0 or a positive exit status: the broker's, which has said why and leaves the text
- * empty, or PROGRAM_EXIT_PERMANENT with the reason where no model can be read at its path; -errno with the
- * reason. Workers, where none are given, become as many as there are devices. */
+ * running, and ends them on a signal (SIGTERM, SIGINT, SIGHUP; at once on a second one) or when the broker
+ * ends by itself. Returns 0 or a positive exit status: the broker's, which has said why, with an empty text;
+ * or PROGRAM_EXIT_PERMANENT with a reason if the model cannot be read; or -errno with a reason. Without a
+ * number of workers there is one for each device. */
 int supervise(struct options *options, int argc, char **argv, struct error *err);
 
 #endif

@@ -47,7 +47,7 @@ struct supervision {
     bool leave_told;
     pid_t gateway_told; /* to the broker; 0 is what it takes for granted */
     uint64_t change_by; /* BROKER_LEAVING: when it is killed instead */
-    bool use_own;       /* what stands at its path does not come up: we are started as the broker */
+    bool use_own;       /* the program at the path does not start: this process's own is used as the broker */
 
     struct control control;
     struct reload reload;

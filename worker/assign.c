@@ -73,6 +73,7 @@ static void free_request(struct request *request)
     assignments->n--;
     publish_drop(assignments->publisher, &request->output);
     ids_deinit(&request->preparation.ids);
+    words_deinit(&request->preparation.words);
     grammar_free(request->preparation.made);
     received_free(request->received);
     free(request);
@@ -190,6 +191,7 @@ static void prepare(struct request *request)
         .prompt = &generation->prompt,
         .tools = generation->tools,
         .grammar = grammar_text_is_none(&generation->grammar) ? NULL : &generation->grammar,
+        .wording = words_are_wanted(generation) ? generation : NULL,
         .priority = generation->priority,
         .done = on_prepared,
         .arg = request};
@@ -201,7 +203,8 @@ static void prepare(struct request *request)
 
 static bool needs_preparation(const struct generation *generation)
 {
-    return generation->prompt.form != PROMPT_IDS || !grammar_text_is_none(&generation->grammar);
+    return generation->prompt.form != PROMPT_IDS || !grammar_text_is_none(&generation->grammar) ||
+           words_are_wanted(generation);
 }
 
 void assignments_take(struct assignments *assignments)
@@ -300,6 +303,7 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .n_logprobs = generation->logprobs,
                                    .priority = generation->priority,
                                    .embed = generation->embed,
+                                   .watched = generation->progress,
                                    .uncached = !generation->cache_prompt || generation->embed};
 }
 
@@ -352,6 +356,7 @@ static void start(struct request *request)
                                                                      ? generation->prompt.ids
                                                                      : (struct id_list){ids->data, ids->len});
     sampling_complete(&wanted.sampling, assignments->sampling->values);
+    words_lend(&request->preparation.words, &wanted.sampling);
     uint8_t salt[SALT_BYTES];
     wanted.cache_salt = salt_of(generation, salt);
     wanted.tag = (uint64_t)(uintptr_t)request;
@@ -379,6 +384,7 @@ static void start(struct request *request)
     request->prepared_ms = (double)(clock_ns() - request->assigned_ns) / 1e6;
     request->received = received_free(request->received);
     ids_deinit(ids);
+    words_deinit(&request->preparation.words);
     request->preparation.made =
         grammar_free(request->preparation.made); /* the engine has its own reference */
     assignments->n_running++;
@@ -423,6 +429,11 @@ void assignments_event(void *arg, const struct engine_event *event)
 {
     struct assignments *assignments = arg;
     struct request *request = (struct request *)(uintptr_t)event->tag;
+    if (event->reading) {
+        if (!request->silent)
+            publish_reading(assignments->publisher, &request->output, event->reading);
+        return;
+    }
     if (!request->silent)
         publish_event(assignments->publisher, &request->output, event);
     if (event->end == ENGINE_RUNNING)

@@ -2,8 +2,8 @@
 #ifndef WORKER_LOAD_H
 #define WORKER_LOAD_H
 
-/* What a worker has before it meets its pool: the model, what makes prompts of texts, and the engine on a
- * device; in a process that has given up what loading alone needs. */
+/* What a worker has before it joins its pool: the model, the prompt encoder, and the engine on a device; in
+ * a process that has given up the rights that only loading needs. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,8 +25,8 @@
 #include "worker/prepare/prompt.h"
 #include "worker/start/sandbox.h"
 
-/* Set by who loads, before load_run; the rest is zeroes. Everything stays where it is: parts point at others.
- */
+/* Set by the caller before load_run; the rest is zero. Do not move the struct: its parts point to one
+ * another. */
 struct load {
     const struct worker_options *options;
     bool (*progress)(void *arg); /* after each piece of the load, and each layer of a step (engine.h) */
@@ -54,34 +54,33 @@ struct load {
     uint64_t quantized, quantizable; /* bytes of the file that were made smaller, and of all */
 };
 
-/* Whether what was asked for has names that there are: device, KV type, type of weights, cuBLAS. 0 or -EINVAL
- * with the reason, which no other start changes. Before anything is loaded. */
+/* Checks names before anything is loaded: device, KV type, type of weights, cuBLAS. 0, or -EINVAL with a
+ * reason, which a restart does not change. */
 int load_check_names(const struct worker_options *options, struct error *err);
 
-/* Everything that can be wrong with the model or the device. -errno with a reason; load_close is due then
- * too. */
+/* Loads. -errno with a reason for anything wrong with the model or the device; call load_close then too. */
 int load_run(struct load *load, struct error *err);
 
-/* Tells other workers, who may wait for the weights, that it goes on. To be called by `progress` before
- * load_run has returned. */
+/* Shows progress to other workers that may wait for the weights. Call from `progress` before load_run has
+ * returned. */
 void load_progress(struct load *load);
 
-/* To those that serving takes, when all is loaded. */
+/* Limits system calls to those of serving, after loading. */
 void load_confine_calls(struct load *load);
 
-/* What memory the KV cache has, what that is enough for, and what the workers have together: a line of `size`
+/* Describes the memory of the KV cache, its capacity, and the workers' common memory in a line of `size`
  * bytes, which is returned. */
 const char *load_describe_memory(const struct load *load, char *text, size_t size);
 
 /* Most tokens of a sequence, its output included. */
 uint32_t load_most_tokens(const struct load *load);
 
-/* May the next process load what this one could not? There may be memory by then (or descriptors, threads,
- * space), the file at rest, and the device well again that failed or stood still; who starts it again bounds
- * how often. What was refused (a model, or a device that computes wrongly) is refused again. */
+/* Whether the next process may succeed where this one failed: there may be memory then (or descriptors,
+ * threads, space), the file may have stopped changing, and a device that failed or hung may work. The
+ * supervisor limits restarts. A rejected model, or a device that computes wrongly, is rejected again. */
 bool load_may_pass(int r);
 
-/* Gives back all but the preparer, which is gone by then. */
+/* Releases everything but the preparer, which is already gone. */
 void load_close(struct load *load);
 
 #endif

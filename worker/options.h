@@ -33,8 +33,7 @@ struct worker_options {
     bool count_devices; /* that is all it is started for: broker and stream may be NULL */
 };
 
-/* Reads the command line; texts borrow from argv. On a mistake, and after --help, it ends the process as
- * every GNU program does, with status 2 or 0. */
+/* Parses the command line; texts borrow from argv. Errors and --help end the process, with status 2 or 0. */
 void worker_options_parse(int argc, char **argv, struct worker_options *ret_options);
 
 #endif

@@ -22,8 +22,9 @@
 
 #include <utlist.h>
 
-#define MOST_IDS  512   /* of one frame: with log probabilities it stays well below PROTO_MAX_FRAME_BYTES */
-#define MOST_TEXT 65536 /* bytes of text of one frame */
+#define MOST_IDS   512   /* of one frame: with log probabilities it stays well below PROTO_MAX_FRAME_BYTES */
+#define MOST_TEXT  65536 /* bytes of text of one frame */
+#define READING_NS (100 * CLOCK_NS_PER_MS) /* between two words on how much of a prompt is read */
 /* Log probabilities of one frame that tells their pieces, of up to 256 bytes each. */
 #define MOST_PIECES 480
 
@@ -224,6 +225,21 @@ void publish_event(struct publisher *publisher, struct output *output, const str
         die("the tokens of a request could not be stored", -ENOMEM);
     set_pending(publisher, output, true);
     expect(publisher, output);
+}
+
+void publish_reading(struct publisher *publisher, struct output *output, const struct engine_reading *reading)
+{
+    const uint64_t now = clock_ns();
+    if (reading->n_read < reading->n_prompt && output->reading_ns && now - output->reading_ns < READING_NS)
+        return;
+    output->reading_ns = now;
+    struct message message = {.kind = MESSAGE_PROGRESS};
+    memcpy(&message.progress.id, output->topic + sizeof(struct id128), sizeof message.progress.id);
+    message.progress.epoch = output->epoch;
+    message.progress.total = reading->n_prompt;
+    message.progress.cached = reading->n_cached;
+    message.progress.read = reading->n_read;
+    stream_tell(publisher->stream, output->topic, &message);
 }
 
 void publish_now(struct publisher *publisher, struct output *output)

@@ -2,7 +2,7 @@
 #ifndef WORKER_PUBLISH_H
 #define WORKER_PUBLISH_H
 
-/* What requests made, into frames: gathered in the output of each request, flushed to the stream. */
+/* Output of requests into frames: collected per request, flushed to the stream. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,8 @@
 #include "worker/link/stream.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* The output of one request; part of the request, and zeroed but for the fields below the blank line. */
+/* The output of one request: embedded in the request, and zeroed except for the fields below the blank line.
+ */
 struct output {
     /* made, and not yet in a frame; first what every token touches */
     struct ids ids;
@@ -30,7 +31,8 @@ struct output {
     uint8_t topic[PROTO_TOPIC_BYTES]; /* session ‖ id */
     struct epoch epoch;
     double queue_ms;
-    bool pieces; /* with logprobs: the bytes of their ids too */
+    bool pieces;         /* with logprobs: the bytes of their ids too */
+    uint64_t reading_ns; /* when it was told last how much of the prompt is read */
 };
 
 struct publisher {
@@ -43,13 +45,18 @@ struct publisher {
     uint64_t due_ns;        /* when the first of them is to be flushed, or before */
 };
 
-/* The stream, the link and the tokenizer outlive it. The tokenizer may be NULL where no output has pieces. */
+/* The stream, the link and the tokenizer outlive it. The tokenizer may be NULL if no output has pieces. */
 void publisher_init(struct publisher *publisher, struct stream *stream, struct link *link,
                     const struct tokenizer *tokenizer, uint32_t frame_us);
 void publisher_deinit(struct publisher *publisher);
 
-/* Gathers what an event brings. Its end, if it has one, is the caller's to publish. */
+/* Collects the output of an event. The caller publishes its end, if there is one. */
 void publish_event(struct publisher *publisher, struct output *output, const struct engine_event *event);
+
+/* Tells how much of the prompt is read: at once, unless that was told a moment ago and it is not all. Where
+ * it does not get through, the next one does. */
+void publish_reading(struct publisher *publisher, struct output *output,
+                     const struct engine_reading *reading);
 
 /* Sends what is left of a request with its end, on both sockets. */
 void publish_end(struct publisher *publisher, struct output *output, const struct ending *ending);
@@ -57,10 +64,10 @@ void publish_end(struct publisher *publisher, struct output *output, const struc
 /* Sends what is gathered of a request, if anything is. */
 void publish_now(struct publisher *publisher, struct output *output);
 
-/* Sends what waits: all of it after a step of frame_ns or longer, else what was held back for that time. */
+/* Sends pending output: all of it after a step of frame_ns or longer, else what has waited that long. */
 void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns);
 
-/* Drops what is gathered and not sent: from now on the request says nothing. Frees the memory. */
+/* Drops unsent output and frees its memory; the request publishes nothing more. */
 void publish_drop(struct publisher *publisher, struct output *output);
 
 #endif

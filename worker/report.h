@@ -2,7 +2,7 @@
 #ifndef WORKER_REPORT_H
 #define WORKER_REPORT_H
 
-/* The worker's slot of the board: a snapshot now and then, and the counter that proves progress. */
+/* The worker's slot of the board: occasional snapshots, and the counter that proves progress. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,12 +28,12 @@ struct report_facts {
     uint32_t unstarted;          /* requests that the engine does not have yet */
 };
 
-/* Maps the slot that `fd` holds, and closes the descriptor; −1: there is no board, and nothing is ever
- * written. 0 or -errno with a reason. Close a report of zeroes, too. */
+/* Maps the slot in `fd`, and closes the descriptor; with −1 there is no board, and nothing is written. 0 or
+ * -errno with a reason. A zeroed report may be closed too. */
 int report_open(struct report *report, int fd, uint32_t incarnation, struct error *err);
 void report_close(struct report *report);
 
-/* Something was done: a layer, a part of the model loaded, a prompt prepared. From any thread. */
+/* Counts progress: a layer, a part of the model loaded, a prompt prepared. From any thread. */
 void report_progress(struct report *report);
 
 /* Writes the snapshot; the next one is due `ns` later. */

@@ -2,8 +2,8 @@
 #ifndef WORKER_TOKENIZE_H
 #define WORKER_TOKENIZE_H
 
-/* Texts whose ids a client asks for, and ids whose text: prepared like prompts, answered on the worker link.
- */
+/* Clients' requests for the ids of a text, or the text of ids: prepared like prompts, answered on the worker
+ * link. */
 
 #include <stdint.h>
 
@@ -26,10 +26,10 @@ void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer
 /* Forgets the questions. The preparer must have ended. */
 void tokenize_deinit(struct tokenize *tokenize);
 
-/* Takes a `tokenize` or a `detokenize`, the message that the link received last. */
+/* Takes the `tokenize` or `detokenize` that the link received last. */
 void tokenize_take(struct tokenize *tokenize);
 
-/* Gives up questions that have waited so long that nobody listens any more. */
+/* Drops questions that have waited so long that nobody expects an answer. */
 void tokenize_expire(struct tokenize *tokenize, uint64_t now);
 
 #endif

@@ -2,12 +2,12 @@
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
-/* A worker process: its parts, and the loop that moves what the broker says through them.
+/* A worker process: its parts, and the loop that passes the broker's messages through them.
  *
  *     link ──▶ assign ──▶ prepare ──▶ assign ──▶ engine ──▶ assign ──▶ publish ──▶ stream, link
  *      └─────▶ tokenize ─▶ prepare ─▶ tokenize ───────────────────────────────────────▶ link
  *
- * Each part has a struct of its own that nothing else writes. report reads, for the board. */
+ * Each part has its own struct, which nothing else writes. report reads them, for the board. */
 
 #include "worker/options.h"
 

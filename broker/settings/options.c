@@ -170,6 +170,9 @@ static const struct setting {
      SETTING_NUMBER, offsetof(struct options, http_max_tokens), INT32_MAX, 1},
     {GROUP_HTTP, "http-body-kb", "N", "Largest request body, in KiB (default 8192)", SETTING_NUMBER,
      offsetof(struct options, http_body_kb), 1 << 20, 1},
+    {GROUP_HTTP, "http-sse-ping", "N",
+     "Send a ping on a stream of events that was silent for N seconds (default 15; 0: never)", SETTING_NUMBER,
+     offsetof(struct options, http_sse_ping), 86400, 0},
     {GROUP_CLIENTS, "client-requests", "N",
      "Most unfinished requests of a client, by key or session (default: its share)", SETTING_NUMBER,
      offsetof(struct options, client_requests), ADMISSION_MAX_QUEUED, 1},
@@ -219,6 +222,8 @@ static int set(struct options *options, const struct setting *setting, const cha
     void *field = (char *)options + setting->offset;
     if (field == &options->frame_us)
         options->has_frame_us = true;
+    if (field == &options->http_sse_ping)
+        options->has_http_sse_ping = true;
     if (field == &options->cached_blocks)
         options->has_cached_blocks = true;
     if (setting->type == SETTING_NUMBER) {
@@ -351,7 +356,8 @@ static int check_http(const struct options *options, struct error *err)
                  {"http-cors", options->http_cors},
                  {"http-open", options->http_open ? "1" : ""},
                  {"http-max-tokens", options->http_max_tokens ? "1" : ""},
-                 {"http-body-kb", options->http_body_kb ? "1" : ""}};
+                 {"http-body-kb", options->http_body_kb ? "1" : ""},
+                 {"http-sse-ping", options->has_http_sse_ping ? "1" : ""}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
         if (parts[i].value[0])
             return error_set(err, -EINVAL, "%s: requires http", parts[i].name);
@@ -532,6 +538,8 @@ static bool is_given(const struct options *options, const struct setting *settin
         return false;
     if (field == &options->frame_us)
         return options->has_frame_us;
+    if (field == &options->http_sse_ping)
+        return options->has_http_sse_ping;
     if (field == &options->cached_blocks)
         return options->has_cached_blocks;
     return field == &options->drain_seconds || *(const uint32_t *)field > 0;

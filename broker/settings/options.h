@@ -43,6 +43,8 @@ struct options {
     char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */
     uint32_t http_open;                     /* 1: it serves other machines without keys */
     uint32_t http_max_tokens, http_body_kb; /* handed to it; 0 = not given */
+    bool has_http_sse_ping;                 /* the same: */
+    uint32_t http_sse_ping;                 /* seconds; 0 = never */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
     char client_keys[PATH_MAX];             /* folder of the public keys of clients; "" = none */
     uint32_t any_client;                    /* 1: tcp accepts any client that knows the server's key */

@@ -14,7 +14,10 @@ static const struct {
     const char *name;
     size_t parameter;
 } short_names[SAMPLING_OPTIONS - SAMPLING_N] = {{"temp", SAMPLING_AT_temperature},
-                                                {"repeat-penalty", SAMPLING_AT_repetition_penalty}};
+                                                {"repeat-penalty", SAMPLING_AT_repetition_penalty},
+                                                {"typical", SAMPLING_AT_typical_p},
+                                                {"top-nsigma", SAMPLING_AT_top_n_sigma},
+                                                {"dynatemp-exp", SAMPLING_AT_dynatemp_exponent}};
 
 static const char *const letters[SAMPLING_N] = {
 #define LETTER(name, least, most, initial, letter, help) letter,

@@ -12,7 +12,7 @@
 #include "common/program/command_line.h"
 #include "common/sampling_defaults.h"
 
-#define SAMPLING_OPTIONS (SAMPLING_N + 2) /* the short names, too */
+#define SAMPLING_OPTIONS (SAMPLING_N + 5) /* the short names, too */
 
 /* What argp borrows. */
 struct sampling_option_texts {

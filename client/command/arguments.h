@@ -2,8 +2,8 @@
 #ifndef CLIENT_COMMAND_ARGUMENTS_H
 #define CLIENT_COMMAND_ARGUMENTS_H
 
-/* What verbs share in reading their command lines. Whatever is wrong ends the program, with a reason or the
- * usage, and status 2. */
+/* Parts of command lines that verbs share. Errors end the program with a reason or the usage, and status 2.
+ */
 
 #include <argp.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ int argument_words(int key, char *arg, struct argp_state *state, const char **wo
 /* The same for one argument, MODEL. */
 int argument_model(int key, char *arg, struct argp_state *state, const char **ret_model);
 
-/* Refuses a word that is the name of a model file where a prompt is expected (prompt_names_model). */
+/* Rejects the name of a model file where a prompt is expected (prompt_names_model). */
 void argument_refuse_model(struct argp_state *state, const char *word);
 
 #endif

@@ -29,7 +29,7 @@ struct lone_sequence_config {
     void *loaded_arg;
 };
 
-/* Where "auto" chose a device that then cannot be opened, it is the CPU's, and stderr says so in one line. */
+/* If "auto" chose a device that cannot be opened, uses the CPU, and prints a line on stderr. */
 int lone_sequence_new(const struct lone_sequence_config *config, struct lone_sequence **ret_sequence,
                       struct error *err);
 struct lone_sequence *lone_sequence_free(struct lone_sequence *sequence);
@@ -39,12 +39,12 @@ struct lone_sequence *lone_sequence_free(struct lone_sequence *sequence);
 int lone_sequence_feed(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, bool all,
                        float *logits, struct error *err);
 
-/* Appends n > 0 ids, in the same steps, and puts the greedily sampled next one into `*ret_id`: what a server
+/* Appends n > 0 ids, in the same steps, and returns the greedily sampled next one in `*ret_id`, as a server
  * does with a prompt. */
 int lone_sequence_prefill(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, int32_t *ret_id,
                           struct error *err);
 
-/* Appends the id that `*id` names and puts the greedily sampled next one there: a step of decoding. */
+/* Appends `*id` and replaces it by the greedily sampled next id: a step of decoding. */
 int lone_sequence_decode(struct lone_sequence *sequence, int32_t *id, struct error *err);
 
 /* Cuts the sequence to its first `position` ids. */

@@ -31,6 +31,7 @@ static const struct verb verbs[] = {
     {"inspect", "show metadata, hyperparameters and tensors of a model file", verb_inspect},
     {"tokenize", "convert text on stdin to token ids", verb_tokenize},
     {"detokenize", "convert token ids on stdin to text", verb_detokenize},
+    {"grammar", "read a grammar or JSON Schema and check texts against it", verb_grammar},
     {"logits", "write the raw logits of given ids, to compare engines", verb_logits},
     {"keys", "make CURVE keys for a pool or a client", verb_keys},
     {"bench", "measure decoding, prefill and the pool itself", verb_bench},

@@ -18,6 +18,8 @@ enum {
     KEY_STOP = 1024, /* beyond the keys of the verbs */
     KEY_STOP_ID,
     KEY_LOGIT_BIAS,
+    KEY_BAD_WORD,
+    KEY_BREAKER,
     KEY_GRAMMAR,
     KEY_JSON_SCHEMA,
     KEY_JSON_OBJECT,
@@ -33,7 +35,13 @@ static const struct argp_option fixed_options[] = {
     {"stop", KEY_STOP, "TEXT", 0, "Stop before this text; may be given several times", GROUP_REQUEST},
     {"stop-id", KEY_STOP_ID, "ID", 0, "Stop after this token; may be given several times", GROUP_REQUEST},
     {"logit-bias", KEY_LOGIT_BIAS, "ID:BIAS", 0,
-     "Add BIAS, from -100 to 100, to the logit of this token; may be given several times", GROUP_REQUEST},
+     "Add BIAS, from -100 to 100, to the logit of this token, or with TEXT:BIAS to those of the tokens of a "
+     "text; may be given several times",
+     GROUP_REQUEST},
+    {"bad-word", KEY_BAD_WORD, "TEXT", 0, "Never write this text; may be given several times", GROUP_REQUEST},
+    {"dry-sequence-breaker", KEY_BREAKER, "TEXT", 0,
+     "DRY: repeats end at this text; may be given several times; none: nowhere (newline : \" *)",
+     GROUP_REQUEST},
     {"json-schema", KEY_JSON_SCHEMA, "FILE", 0, "Answer with JSON that matches this JSON Schema",
      GROUP_REQUEST},
     {"json-object", KEY_JSON_OBJECT, NULL, 0, "Answer with a JSON object", GROUP_REQUEST},
@@ -50,6 +58,9 @@ static const struct {
     {"max_tokens", {.key = 'n', .flags = OPTION_ALIAS}},
     {"temperature", {.name = "temp", .flags = OPTION_ALIAS}},
     {"repetition_penalty", {.name = "repeat-penalty", .flags = OPTION_ALIAS}},
+    {"typical_p", {.name = "typical", .flags = OPTION_ALIAS}},
+    {"top_n_sigma", {.name = "top-nsigma", .flags = OPTION_ALIAS}},
+    {"dynatemp_exponent", {.name = "dynatemp-exp", .flags = OPTION_ALIAS}},
 };
 #define N_ALIASES (sizeof aliases / sizeof *aliases)
 
@@ -58,21 +69,51 @@ static const struct {
 static void add_logit_bias(struct request_arguments *arguments, char *text, struct argp_state *state)
 {
     struct quern_request *request = &arguments->request;
-    struct quern_logit_bias *entry = &arguments->biases[request->n_logit_bias];
     struct error err = {0};
-    char *colon = strchr(text, ':');
+    char *colon = strrchr(text, ':');
     uint32_t id = 0;
     double bias = 0;
-    if (request->n_logit_bias == SAMPLING_MAX_BIASES)
+    if (request->n_logit_bias + request->n_logit_bias_text == SAMPLING_MAX_BIASES)
         argp_error(state, "--logit-bias: at most %d are allowed", SAMPLING_MAX_BIASES);
-    if (!colon)
-        argp_error(state, "--logit-bias: \"%s\" is not ID:BIAS", text);
+    if (!colon || colon == text)
+        argp_error(state, "--logit-bias: \"%s\" is not ID:BIAS or TEXT:BIAS", text);
     *colon = 0;
-    if (number_read_u32(text, 0, INT32_MAX, &id, &err) < 0 ||
+    const char *digits = text + (text[0] == '-');
+    const bool is_id = digits[0] && digits[strspn(digits, "0123456789")] == 0;
+    if ((is_id && number_read_u32(text, 0, INT32_MAX, &id, &err) < 0) ||
         number_read_real(colon + 1, -SAMPLING_MAX_BIAS, SAMPLING_MAX_BIAS, &bias, &err) < 0)
         argp_error(state, "--logit-bias: %s", err.text);
-    *entry = (struct quern_logit_bias){(int32_t)id, (float)bias};
-    request->n_logit_bias++;
+    if (!is_id && strlen(text) > PROTO_MAX_WORD_BYTES)
+        argp_error(state, "--logit-bias: expected 1 to %d bytes, not %zu", PROTO_MAX_WORD_BYTES,
+                   strlen(text));
+    if (is_id)
+        arguments->biases[request->n_logit_bias++] = (struct quern_logit_bias){(int32_t)id, (float)bias};
+    else
+        arguments->text_biases[request->n_logit_bias_text++] = (struct quern_text_bias){text, (float)bias};
+}
+
+/* Adds a text to a list of at most so many. */
+static void add_word(const char **list, size_t *n, size_t most, const char *option, const char *text,
+                     struct argp_state *state)
+{
+    const size_t len = strlen(text);
+    if (*n == most)
+        argp_error(state, "%s: at most %zu are allowed", option, most);
+    if (len == 0 || len > PROTO_MAX_WORD_BYTES)
+        argp_error(state, "%s: expected 1 to %d bytes, not %zu", option, PROTO_MAX_WORD_BYTES, len);
+    list[(*n)++] = text;
+}
+
+/* "none": none, and those before it are forgotten. */
+static void add_breaker(struct request_arguments *arguments, const char *text, struct argp_state *state)
+{
+    struct quern_request *request = &arguments->request;
+    request->dry_sequence_breakers = arguments->breakers;
+    if (strcmp(text, "none") == 0)
+        request->n_dry_sequence_breakers = 0;
+    else
+        add_word(arguments->breakers, &request->n_dry_sequence_breakers, PROTO_MAX_DRY_BREAKERS,
+                 "--dry-sequence-breaker", text, state);
 }
 
 static void add_stop_id(struct request_arguments *arguments, const char *text, struct argp_state *state)
@@ -162,6 +203,13 @@ static int parse(int key, char *arg, struct argp_state *state)
     case KEY_LOGIT_BIAS:
         add_logit_bias(arguments, arg, state);
         return 0;
+    case KEY_BAD_WORD:
+        add_word(arguments->bad_words, &arguments->request.n_bad_words, PROTO_MAX_BAD_WORDS, "--bad-word",
+                 arg, state);
+        return 0;
+    case KEY_BREAKER:
+        add_breaker(arguments, arg, state);
+        return 0;
     case KEY_JSON_SCHEMA:
         read_grammar(arguments, QUERN_SCHEMA, arg, state);
         return 0;
@@ -217,6 +265,8 @@ void request_arguments_init(struct request_arguments *arguments)
     arguments->request.stop = arguments->stops;
     arguments->request.stop_ids = arguments->stop_ids;
     arguments->request.logit_bias = arguments->biases;
+    arguments->request.logit_bias_text = arguments->text_biases;
+    arguments->request.bad_words = arguments->bad_words;
     memcpy(arguments->options, fixed_options, sizeof fixed_options);
     for (size_t i = 0; quern_parameter(i, &parameter); i++)
         if (parameter.letter)

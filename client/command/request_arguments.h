@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_REQUEST_ARGUMENTS_H
 #define CLIENT_COMMAND_REQUEST_ARGUMENTS_H
 
-/* The options that verbs share which send requests: which pool, how much, how to sample.
+/* Options of verbs that send requests: pool, limits, sampling.
  *
  * Options of numbers are made from libquern's list of parameters: top_k is --top-k, its bounds, its default
  * and its help are the protocol's. */
@@ -16,7 +16,7 @@
 
 #include <quern.h>
 
-#define REQUEST_MAX_OPTIONS 48
+#define REQUEST_MAX_OPTIONS 72
 
 struct request_arguments {
     struct pool_options pool;
@@ -24,6 +24,9 @@ struct request_arguments {
     const char *stops[PROTO_MAX_STOPS];
     int32_t stop_ids[PROTO_MAX_STOP_IDS];
     struct quern_logit_bias biases[SAMPLING_MAX_BIASES];
+    struct quern_text_bias text_biases[SAMPLING_MAX_BIASES];
+    const char *bad_words[PROTO_MAX_BAD_WORDS];
+    const char *breakers[PROTO_MAX_DRY_BREAKERS];
     struct buffer grammar; /* the text of a file */
 
     /* A child parser for the verb's own: its input is this struct. */
@@ -35,15 +38,15 @@ struct request_arguments {
     } texts[REQUEST_MAX_OPTIONS]; /* of the options of the same index */
 };
 
-/* Defaults, and the parser. It stays where it is: its parts point at one another. */
+/* Defaults, and the parser. Do not move the struct: its parts point to one another. */
 void request_arguments_init(struct request_arguments *arguments);
 
 void request_arguments_deinit(struct request_arguments *arguments);
 
-/* Says something else of a parameter in --help, for a verb that has another default. At most 159 bytes. */
+/* Replaces the help of a parameter, for a verb with another default. At most 159 bytes. */
 void request_arguments_describe(struct request_arguments *arguments, const char *parameter, const char *help);
 
-/* Whether the model that a request without a name goes to has a chat template. */
+/* Whether the model for requests without a model name has a chat template. */
 bool request_has_chat_template(struct quern *client);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_STATUS_VIEW_H
 #define CLIENT_COMMAND_STATUS_VIEW_H
 
-/* What quern status and quern top share: whom they ask, and how they show the answer to people. */
+/* What quern status and quern top share: the query, and its display. */
 
 #include <argp.h>
 #include <quern.h>
@@ -25,8 +25,8 @@ extern const struct argp status_argp;
 /* Asks the pool once. 0 or -errno with a reason; the answer lives as long as quern_status says. */
 int status_ask(struct quern *client, const struct quern_status **ret_status, struct error *err);
 
-/* Prints totals and a table of workers to stdout. What does not fit in `columns` is left out, the least
- * telling columns first; 0: everything fits. */
+/* Prints totals and a table of workers to stdout. Omits columns that do not fit in `columns`, the least
+ * important first; 0: no limit. */
 void status_print(const struct quern_status *status, size_t columns);
 
 /* The columns of the terminal that stdout is; 0 when it is none. */

@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 
-/* Tells on stderr why a call failed: its reason, or else what the code says. Returns EXIT_FAILURE. */
+/* Prints on stderr why a call failed: its reason, or else the code's text. Returns EXIT_FAILURE. */
 int verb_fail(int code, const struct error *err);
 
 typedef int verb_main(int argc, char **argv);
@@ -29,12 +29,11 @@ struct verb_table {
 };
 
 /* Finds the verb that argv[1] names, runs it and returns its exit status. --help, -h, -? and `help` list the
- * table, `help NAME` is `NAME --help`; a name that is not there is a usage error that suggests the nearest.
- */
+ * table, `help NAME` is `NAME --help`; an unknown name is a usage error that suggests the nearest. */
 int verb_dispatch(const struct verb_table *table, int argc, char **argv);
 
-verb_main verb_bench, verb_chat, verb_detokenize, verb_drain, verb_embed, verb_inspect, verb_keys,
-    verb_logits, verb_quantize, verb_reload, verb_run, verb_scale, verb_serve, verb_status, verb_synth,
-    verb_tokenize, verb_top, verb_undrain;
+verb_main verb_bench, verb_chat, verb_detokenize, verb_drain, verb_embed, verb_grammar, verb_inspect,
+    verb_keys, verb_logits, verb_quantize, verb_reload, verb_run, verb_scale, verb_serve, verb_status,
+    verb_synth, verb_tokenize, verb_top, verb_undrain;
 
 #endif

@@ -113,6 +113,18 @@ void delivery_admitted(struct quern *client, struct request *request, const stru
     call(client, request, &output);
 }
 
+void delivery_progress(struct quern *client, struct request *request, const struct message *message)
+{
+    const int order = epoch_compare(message->progress.epoch, request->epoch);
+    if (request->next > 0 || request->off > 0 || order < 0 || request->state == REQUEST_ATTACHING)
+        return;
+    request->epoch = message->progress.epoch;
+    const struct quern_progress progress = {message->progress.total, message->progress.cached,
+                                            message->progress.read};
+    struct quern_output output = {.progress = &progress};
+    call(client, request, &output);
+}
+
 void delivery_refuse(struct quern *client, struct request *request, const struct message *message)
 {
     set_error(request, proto_error_name(message->error.error), message->error.text,

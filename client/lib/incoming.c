@@ -81,6 +81,8 @@ static void on_stream(struct quern *client, const void *data, size_t len)
     client->heard_ns = client->now;
     if (message.kind == MESSAGE_FRAME)
         request_frame(client, &message.frame, data, len);
+    else if (message.kind == MESSAGE_PROGRESS)
+        request_progress(client, &message);
     else if (message.kind == MESSAGE_WELCOME)
         session_welcome(client, message.welcome.nonce);
 }

@@ -4,7 +4,7 @@
 
 #include "client/lib/state.h"
 
-/* Takes what both sockets have, up to a bound, and lets it have its effect. Waits for nothing. */
+/* Reads and handles messages of both sockets, up to a bound, without waiting. */
 void incoming_take(struct quern *client);
 
 /* The effect of one message of the DEALER. */

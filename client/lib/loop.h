@@ -4,8 +4,8 @@
 
 #include "client/lib/state.h"
 
-/* Waits at most so long for something to come, takes it, runs the timers. 0, -EINTR, or the code of a broken
- * session. */
+/* Waits at most this long for messages, handles them, and runs the timers. 0, -EINTR, or the code of a
+ * broken session. */
 int loop_round(struct quern *client, int64_t wait_ms);
 
 /* -EBUSY with a reason inside a callback, where nothing may wait; else 0. */

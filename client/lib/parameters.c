@@ -51,6 +51,7 @@ static const struct parameter parameters[] = {
     PARAMETER(rpd, rates.rpd)
     PARAMETER(tpd, rates.tpd)
     PARAMETER(part, part)
+    PARAMETER(progress, progress)
 };
 /* clang-format on */
 #define N_PARAMETERS (sizeof parameters / sizeof *parameters)

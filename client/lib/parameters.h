@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_PARAMETERS_H
 #define CLIENT_LIB_PARAMETERS_H
 
-/* Private to libquern: the numbers of a request, between quern.h's struct and the protocol's. */
+/* Private to libquern: numeric parameters, from quern.h's struct to the protocol's. */
 
 #include <quern.h>
 

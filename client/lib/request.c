@@ -298,6 +298,17 @@ void request_frame(struct quern *client, const struct frame *frame, const void *
     stream_frame(client, request, frame, data, len);
 }
 
+void request_progress(struct quern *client, const struct message *message)
+{
+    struct request *request = state_find_request(client, &message->progress.id);
+    if (!request)
+        return;
+    request->heard_ns = client->now;
+    if (request->state == REQUEST_SENT)
+        become_live(client, request);
+    delivery_progress(client, request, message);
+}
+
 void request_page(struct quern *client, const struct message *message)
 {
     struct request *request = state_find_request(client, &message->replay_ok.id);

@@ -12,6 +12,7 @@ void request_accepted(struct quern *client, const struct message *message);
 void request_attached(struct quern *client, const struct message *message);
 void request_cancelled(struct quern *client, const struct message *message);
 void request_refused(struct quern *client, const struct message *message); /* an error with an id */
+void request_progress(struct quern *client, const struct message *message);
 void request_page(struct quern *client, const struct message *message);
 void request_end_told(struct quern *client, const struct message *message);
 /* `data` is what the frame was decoded from. */

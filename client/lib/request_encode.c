@@ -39,6 +39,9 @@ struct converted {
     struct chat_message *messages;
     struct bytes *stop;
     struct logit_bias *biases;
+    struct text_bias *text_biases;
+    struct bytes *bad_words, *breakers;
+    struct bytes needed[2];
 };
 
 static int convert_prompt(const struct quern_request *from, struct prompt *to, struct converted *converted,
@@ -79,6 +82,48 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
     return 0;
 }
 
+static struct bytes *convert_texts(const char *const *texts, size_t n)
+{
+    struct bytes *converted = calloc(n + 1, sizeof *converted);
+    for (size_t i = 0; converted && i < n; i++)
+        converted[i] = optional_text(texts[i]);
+    return converted;
+}
+
+/* The lists of sampling. */
+static int convert_lists(const struct quern_request *from, struct generation *to, struct converted *converted,
+                         struct error *err)
+{
+    converted->biases = calloc(from->n_logit_bias + 1, sizeof *converted->biases);
+    converted->text_biases = calloc(from->n_logit_bias_text + 1, sizeof *converted->text_biases);
+    converted->bad_words = convert_texts(from->bad_words, from->n_bad_words);
+    converted->breakers = convert_texts(from->dry_sequence_breakers, from->n_dry_sequence_breakers);
+    if (!converted->biases || !converted->text_biases || !converted->bad_words || !converted->breakers)
+        return error_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < from->n_logit_bias; i++)
+        converted->biases[i] = (struct logit_bias){from->logit_bias[i].id, from->logit_bias[i].bias};
+    for (size_t i = 0; i < from->n_logit_bias_text; i++)
+        converted->text_biases[i] = (struct text_bias){optional_text(from->logit_bias_text[i].text),
+                                                       (double)from->logit_bias_text[i].bias};
+    to->sampling.logit_bias = (struct logit_bias_list){converted->biases, from->n_logit_bias};
+    to->logit_bias_text = (struct text_bias_list){converted->text_biases, from->n_logit_bias_text};
+    to->bad_words = (struct text_list){converted->bad_words, from->n_bad_words};
+    to->has_dry_breakers = from->dry_sequence_breakers != NULL;
+    to->dry_breakers = (struct text_list){converted->breakers, from->n_dry_sequence_breakers};
+    return 0;
+}
+
+/* Whether the request asks for what a pool without PROTO_FEATURE_SAMPLERS would leave out. */
+static bool needs_samplers(const struct quern_request *request)
+{
+    bool never = false;
+    for (size_t i = 0; i < request->n_logit_bias; i++)
+        never |= request->logit_bias[i].bias < -SAMPLING_MAX_BIAS;
+    return never || request->n_logit_bias_text > 0 || request->n_bad_words > 0 ||
+           request->repeat_last_n >= 0 || request->top_n_sigma > 0 || request->typical_p < 1 ||
+           request->xtc_probability > 0 || request->dynatemp_range > 0 || request->dry_multiplier > 0;
+}
+
 static int convert(const struct quern_request *from, struct generation *to, struct converted *converted,
                    struct error *err)
 {
@@ -86,13 +131,10 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     if (r < 0)
         return r;
     converted->stop = calloc(from->n_stop + 1, sizeof *converted->stop);
-    converted->biases = calloc(from->n_logit_bias + 1, sizeof *converted->biases);
-    if (!converted->stop || !converted->biases)
+    if (!converted->stop)
         return error_set(err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < from->n_stop; i++)
         converted->stop[i] = optional_text(from->stop[i]);
-    for (size_t i = 0; i < from->n_logit_bias; i++)
-        converted->biases[i] = (struct logit_bias){from->logit_bias[i].id, from->logit_bias[i].bias};
     to->stop = (struct text_list){converted->stop, from->n_stop};
     to->stop_ids = (struct id_list){from->stop_ids, from->n_stop_ids};
     to->tools = optional_text(from->tools);
@@ -102,22 +144,28 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->model = optional_text(from->model);
     parameters_to_generation(from, to);
     to->has_seed = true;
-    to->sampling.logit_bias = (struct logit_bias_list){converted->biases, from->n_logit_bias};
+    r = convert_lists(from, to, converted, err);
+    if (r < 0)
+        return r;
     to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
     to->cache_salt = optional_text(from->cache_salt);
     to->tenant = optional_text(from->tenant);
     to->request_id = optional_text(from->request_id);
-    /* A pool that does not know them would make something else. The protocol lets only one of them be there.
-     */
+    /* A pool that does not know them would make something else. The protocol lets only one of the first three
+     * be there. */
     static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
                               continues = {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
-                              fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1};
+                              fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
+                              samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1};
     const struct bytes *needed = from->embed           ? &embeds
                                  : from->continue_turn ? &continues
                                  : from->suffix        ? &fills
                                                        : NULL;
+    to->require = (struct text_list){converted->needed, 0};
     if (needed)
-        to->require = (struct text_list){needed, 1};
+        converted->needed[to->require.n++] = *needed;
+    if (needs_samplers(from) && !from->embed)
+        converted->needed[to->require.n++] = samplers;
     return 0;
 }
 
@@ -191,6 +239,9 @@ static int encode(const struct limits *limits, const struct quern_request *from,
     free(converted.messages);
     free(converted.stop);
     free(converted.biases);
+    free(converted.text_biases);
+    free(converted.bad_words);
+    free(converted.breakers);
     if (r == 0)
         r = find_places(encoded, err);
     return r;

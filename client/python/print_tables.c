@@ -144,6 +144,8 @@ static const char *given_type(const struct field *field)
         return "str | Sequence[str]";
     case FIELD_BIASES:
         return "Mapping[int, float] | Sequence[tuple[int, float]]";
+    case FIELD_MAPS: /* logit_bias_text */
+        return "Mapping[str, float] | Sequence[Mapping[str, object]]";
     default:
         return "str";
     }

@@ -8,8 +8,8 @@
 
 #include "common/error.h"
 
-/* Writes the path: $QUERN_MODEL, or the demo model that is shipped. -ENOENT where that is not there; the
- * reason says where it was looked for. */
+/* Writes the path: $QUERN_MODEL, or the demo model that is shipped. -ENOENT if it is missing; the reason
+ * says where it was expected. */
 int default_model(char ret_path[PATH_MAX], struct error *err);
 
 #endif

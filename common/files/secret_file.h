@@ -13,12 +13,12 @@
 struct secret_file { /* zeroed: none */
     char *text;      /* [len], and a zero behind it */
     size_t len;
-    struct stat status; /* of the file that was read, not of what has its name by now */
+    struct stat status; /* of the file that was read, not of what has the name now */
 };
 
-/* Reads the file to its end. Only a regular file is accepted (-EINVAL); opening never blocks. It may have
- * `most` bytes (-EFBIG) and no zero among them (-EINVAL). -errno with a reason that names the file; what was
- * read by then is overwritten. */
+/* Reads the file to its end. Only a regular file is accepted (-EINVAL); opening never blocks. At most `most`
+ * bytes (-EFBIG), no zero bytes (-EINVAL). -errno with a reason that names the file; on failure the bytes
+ * read are overwritten. */
 int secret_file_read(const char *path, size_t most, struct secret_file *ret_file, struct error *err);
 
 /* Overwrites the text and frees it. */

@@ -2,7 +2,7 @@
 #ifndef COMMON_PROGRAM_COMMAND_LINE_H
 #define COMMON_PROGRAM_COMMAND_LINE_H
 
-/* The command line of a program that is to be started, built word by word.
+/* The command line of a program to start, built word by word.
  *
  *     struct command_line line = {0};
  *     command_line_add(&line, "/usr/bin/quern-worker");
@@ -27,13 +27,13 @@ struct command_line {
 
 void command_line_add(struct command_line *line, const char *word);
 
-/* NAME VALUE; nothing where `value` is NULL. */
+/* NAME VALUE; nothing if `value` is NULL. */
 void command_line_option(struct command_line *line, const char *name, const char *value);
 
 /* NAME VALUE in decimal. */
 void command_line_number(struct command_line *line, const char *name, int64_t value);
 
-/* As execv(3) takes them, borrowed from the line; NULL when memory ran out. */
+/* As execv(3) takes them, borrowed from the line; NULL if memory ran out. */
 char *const *command_line_words(const struct command_line *line);
 
 void command_line_deinit(struct command_line *line);

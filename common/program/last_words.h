@@ -2,14 +2,14 @@
 #ifndef COMMON_PROGRAM_LAST_WORDS_H
 #define COMMON_PROGRAM_LAST_WORDS_H
 
-/* One line on stderr from a handler of a signal that ends the process. There neither the log nor stdio may be
- * used; these functions may. */
+/* One line on stderr from a handler of a signal that ends the process. These functions are safe there; the
+ * log and stdio are not. */
 
 #include <stddef.h>
 
 #define LAST_WORDS_MAX 512
 
-/* A line in the making; zeroed, it is empty. What does not fit is left out. */
+/* A line under construction; zeroed, it is empty. Text that does not fit is dropped. */
 struct last_words {
     char line[LAST_WORDS_MAX];
     size_t len;

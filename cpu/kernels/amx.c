@@ -2,7 +2,7 @@
 /* Products with sixteen activation rows at once, by the tiles of AMX: one instruction multiplies 16 rows of
  * activations by 16 rows of weights, 32 columns of each, into 256 exact integers.
  *
- * What follows is what kernels_blocks.c and kernels_superblocks.c do with such integers, in the same order:
+ * What follows is what blocks.c and superblocks.c do with such integers, in the same order:
  * an output has the bits that it has there. A pair of groups is unpacked a piece of columns at a time; the
  * piece stays in the first-level cache while all rows of the call meet it, and their sums wait in `out`.
  *

@@ -7,8 +7,8 @@
  * what is between. So a chunk is unpacked when its turn comes and meets all rows of the tile before the next
  * one: what stays in registers are the sums, and a row's activations are broadcast as they are met.
  *
- * Integers are exact in any order, and floats are added in the order of kernels_blocks.c and
- * kernels_superblocks.c, so the bits are theirs. */
+ * Integers are exact in any order, and floats are added in the order of blocks.c and
+ * superblocks.c, so the bits are theirs. */
 
 #include "cpu/kernels/tile.h"
 #include "cpu/kernels/unpack.h"

@@ -20,7 +20,7 @@ LANES_INLINE void add_signed(rows_u8 w[8], rows_f32 scale, const struct tile *ti
     }
 }
 
-#if !defined(LANES_AVX2) /* which has its own: kernels_avx2.c */
+#if !defined(LANES_AVX2) /* which has its own: avx2.c */
 
 LANES_INLINE void add_q8_0(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {

@@ -2,8 +2,8 @@
 #ifndef CPU_KERNELS_BUILD_H
 #define CPU_KERNELS_BUILD_H
 
-/* What the kernel sources of one instruction set share: their names end in the set's own, so that several
- * builds link into one program. build.c puts each together. */
+/* What the kernel sources of one instruction set share. Names end in the set's name, so several builds link
+ * into one program. build.c assembles each. */
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/lanes/math.h"

@@ -5,11 +5,11 @@
 /* The arithmetic of the CPU backend: a struct of functions per instruction set.
  *
  * The kernel sources use the eight-lane operations of cpu/lanes/ and are built once per instruction set
- * (build.h); another set is another such header, or a struct whose functions are replaced one by one.
+ * (build.h); another set is another header there, or a struct with some functions replaced.
  *
- * What every kernel promises: one output is computed by one thread, in one order of summation, whatever other
- * rows or columns the call covers. So a row's logits are the same bytes alone, in a batch, or in any
- * chunking. Builds need not agree with each other bit for bit. */
+ * Every kernel guarantees that one output is computed by one thread, in one order of summation, whatever
+ * other rows or columns the call covers. So the logits of a row have the same bytes alone, in a batch, or in
+ * any chunking. Builds need not agree with each other bit for bit. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@
 #define KERNELS_MANY    16 /* activation rows of a tile, where a build has tiles */
 
 /* The inputs of a product: rows of floats, and the same rounded to 8 bits. `stride` counts elements, is a
- * multiple of KERNELS_BLOCK, and what lies beyond a row's end is zero. */
+ * multiple of KERNELS_BLOCK, and the padding of a row is zero. */
 struct activations {
     uint32_t stride;
     float *values;      /* [rows][stride] */
@@ -34,13 +34,13 @@ struct activations {
     float *sums;        /* [rows][stride / 32]: scale · Σ quant, for formats with a minimum */
     int16_t *half_sums; /* [rows][stride / 32][2]: Σ quant of 16 each, for formats with an offset */
 
-    /* The quants, scales and sums again, as products of many rows want them, where the build has such; NULL
-     * otherwise, and in a view that does not begin at a row which is a multiple of 16. */
-    int8_t *tiles; /* [rows / 16, rounded up][stride / 32], 16 rows of 32 in an order of the build's own */
+    /* The quants, scales and sums again, in the layout for products of many rows, if the build has one; NULL
+     * otherwise, and in a view whose first row is no multiple of 16. */
+    int8_t *tiles; /* [rows / 16, rounded up][stride / 32], 16 rows of 32, in the build's own order */
     float *tile_scales, *tile_sums; /* [rows / 16, rounded up][stride / 32][16] */
 };
 
-/* One group of weight rows, or a pair, and the activations that it meets. */
+/* One group of weight rows, or a pair, and its activations. */
 struct group_product {
     const uint8_t *group; /* as packing.h lays it out */
     size_t apart;         /* bytes from there to the second group of a pair */
@@ -56,7 +56,7 @@ struct group_product {
  */
 typedef void kernel_multiply(const struct group_product *product, uint32_t first, uint32_t n);
 
-/* What a query meets: one KV block of one head, in floats or, where those are NULL, in half precision. */
+/* One KV block of one head, as a query reads it: floats or, if those are NULL, half precision. */
 struct attended_block {
     const float *keys;   /* [dim][32 tokens] */
     const float *values; /* [32 tokens][value_dim] */
@@ -67,7 +67,7 @@ struct attended_block {
     float cap;                               /* scores become cap · tanh(score / cap); 0: they stay */
 };
 
-/* The softmax of the blocks so far: begin with −∞, 0 and zeros, divide by the sum at the end. */
+/* The running softmax: start with −∞, 0 and zeros; divide by the sum at the end. */
 struct running_softmax {
     float largest; /* score */
     float sum;     /* Σ e^(score − largest) */
@@ -87,18 +87,18 @@ struct kernels {
      * quants. */
     kernel_multiply *multiply[FORMAT_LIMIT];
 
-    /* The same, the same bits, for two groups at once; NULL where that is no faster than one by one. */
+    /* The same, with the same bits, for two groups at once; NULL if that is no faster. */
     kernel_multiply *multiply_pair[FORMAT_LIMIT];
 
     /* The same for many_groups groups, one or two, and n rows of activations that have tiles, `first` and n
-     * multiples of 16; NULL where there is none. */
+     * multiples of 16; NULL if the build has none. */
     kernel_multiply *multiply_many[FORMAT_LIMIT];
     uint32_t many_groups;
-    uint32_t many_rows; /* a multiple of 16: so many in a call repay what it takes to unpack the weights */
-    bool has_tiles;     /* quantize fills the tiles too, of activations that have them */
+    uint32_t many_rows; /* a multiple of 16: the number of rows from which unpacking the weights pays off */
+    bool has_tiles;     /* quantize fills the tiles too, if there are any */
 
     /* Rounds one row to 8 bits, a scale per block. A block with an infinity or NaN gets the scale NaN, so
-     * that a fault stays visible in every output. */
+     * the fault shows in every output. */
     void (*quantize)(const struct activations *x, uint32_t row);
 
     /* out = x / √(mean x² + epsilon) · weight; out may be x. */
@@ -108,9 +108,9 @@ struct kernels {
     void (*layer_norm)(const float *x, const float *weight, const float *bias, uint32_t n, float epsilon,
                        float *out);
 
-    /* By activation: out = activation(x) · factor, n a multiple of 8; factor may be NULL: 1. SiLU is
-     * x / (1 + e^−x); GELU its approximation by tanh, which is what models are trained with; clamped SwiGLU
-     * changes both (model/kinds.h). */
+    /* By activation: out = activation(x) · factor, n a multiple of 8; factor may be NULL: 1. SiLU is x / (1
+     * + e^−x); GELU is its tanh approximation, with which models are trained; clamped SwiGLU changes both
+     * inputs (model/kinds.h). */
     void (*activate[KINDS_OF(ACTIVATIONS)])(const float *x, const float *factor, uint32_t n, float *out);
 
     /* x = cap · tanh(x / cap), n a multiple of 8. */
@@ -123,20 +123,20 @@ struct kernels {
     void (*halves_to_floats)(const uint16_t *in, uint32_t n, float *out);
     void (*floats_to_halves)(const float *in, uint32_t n, uint16_t *out);
 
-    /* Numbers of 8 bits to floats, n a multiple of 8: each by its scale, or all by one. */
+    /* 8-bit numbers to floats, n a multiple of 8: with a scale each, or one for all. */
     void (*scale_each)(const int8_t *quants, const float *scales, uint32_t n, float *out);
     void (*scale_all)(const int8_t *quants, float scale, uint32_t n, float *out);
 
-    /* n queries that see the same tokens of a KV block, each as it would meet it alone; KERNELS_QUERIES at
-     * once share most. Up to `attend_halves` of them are faster on halves than on floats made of them. */
+    /* n queries over the same tokens of a KV block, each computed as if alone; KERNELS_QUERIES at once share
+     * the most work. Up to `attend_halves` of them are faster on halves than on converted floats. */
     void (*attend)(const struct attended_block *block, const struct attending *queries, uint32_t n);
     uint32_t attend_halves; /* ≤ KERNELS_QUERIES; 0: none */
 };
 
-/* The builds that this machine can run, best first and plain C ("portable") last; NULL beyond. */
+/* The builds that this machine can run, best first, plain C ("portable") last; NULL past the end. */
 const struct kernels *kernels_at(uint32_t i);
 
-/* The build of that name, or with NULL the best. NULL when this machine has none such. */
+/* The build of that name, or the best for NULL. NULL if this machine cannot run it. */
 const struct kernels *kernels_by_name(const char *name);
 
 #endif

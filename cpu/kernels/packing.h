@@ -2,13 +2,13 @@
 #ifndef CPU_KERNELS_PACKING_H
 #define CPU_KERNELS_PACKING_H
 
-/* How weights lie in memory for the kernels: groups of eight output rows, interleaved so that one vector
+/* The memory layout of weights for the kernels: groups of eight output rows, interleaved so that one vector
  * holds the same columns of all eight.
  *
- * Packing only moves bits: no weight and no scale is rounded again, and nothing gets much larger. A group is
- * the eight rows' blocks side by side, in the order of columns; F32, F16 and BF16 are [column][8 rows]. The
- * structs below are a block of eight rows in the quantized formats. In them a *chunk* is 32 bytes,
- * [8 rows][4 columns], and nibbles are two chunks in one: the low ones and the high ones. */
+ * Packing only moves bits: no weight or scale is rounded, and the size hardly grows. A group is the blocks
+ * of eight rows side by side, in the order of columns; F32, F16 and BF16 are [column][8 rows]. The structs
+ * below are a block of eight rows in the quantized formats. In them a *chunk* is 32 bytes, [8 rows][4
+ * columns], and nibbles are two chunks in one: the low ones and the high ones. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ struct packed_q4_1 { /* value scale · nibble + min */
 
 struct packed_q5_0 { /* value (nibble, fifth bit above) − 16 */
     struct packed_q4_0 low;
-    uint8_t tops[32]; /* [8][4]: bit c belongs to chunk c of those that the nibbles make */
+    uint8_t tops[32]; /* [8][4]: bit c belongs to chunk c of the nibbles */
 };
 
 struct packed_q5_1 { /* value scale · (nibble, fifth bit above) + min */
@@ -63,7 +63,7 @@ struct packed_mxfp4 {        /* value block_mxfp4_values[nibble] */
     uint8_t nibbles[4 * 32]; /* as Q4_0 */
 };
 
-/* 256 columns to a scale, in eight blocks of 32 with scales of their own. */
+/* 256 columns per scale, in eight blocks of 32 with their own scales. */
 struct packed_q2_k {
     uint16_t scales[8], min_scales[8];
     uint8_t block_scales[8][2]
@@ -119,9 +119,9 @@ struct packing {
     bool quantized;              /* its kernel wants quantized activations */
     uint32_t block_columns;      /* of one packed block */
     uint32_t packed_block_bytes; /* of eight rows of it */
-    /* Packs n_blocks blocks of eight rows, rows[r] pointing at the file's bytes. */
+    /* Packs n_blocks blocks of eight rows; rows[r] points to the file's bytes. */
     void (*pack)(const uint8_t *const rows[8], uint32_t n_blocks, uint8_t *out);
-    /* The weights as floats, out [n_blocks · block_columns][8]: exactly what the file's format means. */
+    /* The weights as floats, out [n_blocks · block_columns][8]: exactly the values of the file. */
     void (*unpack)(const uint8_t *group, uint32_t n_blocks, float *out);
 };
 

@@ -2,7 +2,7 @@
 #ifndef CPU_KERNELS_PACKING_INTERNAL_H
 #define CPU_KERNELS_PACKING_INTERNAL_H
 
-/* What the packings of formats share: chunks, and the names that the table is made from. */
+/* What the packings of formats share: chunks, and the names for the table. */
 
 #include <string.h>
 

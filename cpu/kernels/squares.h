@@ -2,10 +2,10 @@
 #ifndef CPU_KERNELS_SQUARES_H
 #define CPU_KERNELS_SQUARES_H
 
-/* What the sums of a tile meet, where each covers two activation rows and two weight rows
- * (lanes_rows_neon.h): sum 2p + q has the activation rows 2p and 2p + 1 of the tile's eight, lanes [2
- * activation rows][2 weight rows]. The activations are those that kernels_squares.c laid out, and a tile
- * begins at a multiple of eight rows. Included by kernels_tile.h. */
+/* The operands of a tile's sums, where each sum covers two activation rows and two weight rows
+ * (rows_neon.h): sum 2p + q has the activation rows 2p and 2p + 1 of the tile's eight, lanes [2 activation
+ * rows][2 weight rows]. squares.c arranges the activations; a tile begins at a multiple of eight rows.
+ * Included by tile.h. */
 
 /* Where the tile's scales and sums of a block begin: eight of sixteen. */
 LANES_INLINE size_t square_block(const struct tile *tile, uint32_t column)

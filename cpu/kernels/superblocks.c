@@ -38,7 +38,7 @@ LANES_INLINE void add_halves(rows_u8 w[8], const int bits, const int8_t scales[2
     }
 }
 
-#if !defined(LANES_AVX2) /* which has its own: kernels_avx2.c */
+#if !defined(LANES_AVX2) /* which has its own: avx2.c */
 
 /* Q4_K and Q5_K, of `bits` bits. */
 LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8_t *tops, const int bits,

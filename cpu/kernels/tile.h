@@ -2,9 +2,9 @@
 #ifndef CPU_KERNELS_TILE_H
 #define CPU_KERNELS_TILE_H
 
-/* The frame of every product with quantized weights: a tile of a few activation rows meets a group's blocks
- * one after the other, so that weights are unpacked once for all of them. A format brings a function that
- * adds one block's products to the rows' sums; all of it is inlined into one loop for each number of rows. */
+/* The loop of every product with quantized weights: a tile of a few activation rows goes through the blocks
+ * of a group, so each block is unpacked once for all rows. A format provides a function that adds the
+ * products of one block to the sums; everything is inlined into one loop for each number of rows. */
 
 #include "cpu/kernels/build.h"
 #include "cpu/lanes/rows.h"
@@ -12,15 +12,15 @@
 
 #define TILE_MAX 8
 
-/* The activations that a block of weights meets: `n` rows (a constant) from `first_row`, from `column` on. */
+/* The activations for a block of weights: `n` rows (a constant) from `first_row`, starting at `column`. */
 struct tile {
     const struct activations *x;
     size_t first_row;
     uint32_t column;
     int n;
-    size_t apart; /* from a block to the one beside it in the pair's second group, or which part of a group
-                     is meant where it takes several vectors */
-    const uint8_t *ahead; /* as many weights as a block's, to be asked for meanwhile (tile_ask); or NULL */
+    size_t apart; /* distance from a block to its neighbour in the pair's second group; or which part of a
+                     group, if it takes several vectors */
+    const uint8_t *ahead; /* weights of one block to prefetch meanwhile (tile_ask); or NULL */
 };
 
 #if defined(LANES_SQUARES)
@@ -33,7 +33,7 @@ LANES_INLINE const int8_t *tile_quants(const struct tile *tile, int i, uint32_t 
     return tile->x->quants + (tile->first_row + (size_t)i) * tile->x->stride + tile->column + column;
 }
 
-/* The block of 32 activations that `column` of row i lies in: its place in scales, sums and half_sums. */
+/* The index in scales, sums and half_sums of the block of 32 activations with `column` of row i. */
 LANES_INLINE size_t tile_block(const struct tile *tile, int i, uint32_t column)
 {
     return (tile->first_row + (size_t)i) * (tile->x->stride / KERNELS_BLOCK) +
@@ -71,21 +71,21 @@ LANES_INLINE void store_sums(const struct group_product *product, uint32_t first
 
 #endif
 
-/* What loads from a group are told of it, for one of the vectors that it takes. */
+/* The argument of loads from a group, for one of its vectors. */
 LANES_INLINE size_t apart_of(const struct group_product *product, const int part)
 {
     return LANES_PARTS > 1 ? (size_t)part : product->apart;
 }
 
-/* Adds what one packed block gives to the sums of the tile's rows. */
+/* Adds the products of one packed block to the sums of the tile's rows. */
 typedef void tile_add(const void *block, const struct tile *tile, rows_f32 sums[TILE_MAX]);
 
-/* How a format asks for weights ahead, where a build has LANES_ASKS_IN_PARTS. Others have one way,
- * ASK_AT_ONCE; docs/PERFORMANCE.md, steps 14 and 22, has what each gave. */
+/* How a format prefetches weights, in builds with LANES_ASKS_IN_PARTS. Others use ASK_AT_ONCE.
+ * docs/PERFORMANCE.md, steps 14 and 22, has the gains. */
 enum asking {
     ASK_AT_ONCE,  /* for a block's bytes, into the second-level cache */
     ASK_NEAREST,  /* the same, into the first level: blocks of a few lines */
-    ASK_IN_PARTS, /* for a few lines at a time, between the products with others: by tile_ask */
+    ASK_IN_PARTS, /* a few lines at a time, between products: by tile_ask */
 };
 
 #if defined(LANES_ASKS_IN_PARTS)
@@ -104,7 +104,7 @@ LANES_INLINE void ask_for(const uint8_t *from, uint32_t bytes, const bool neares
             __builtin_prefetch(from + i, 0, 2);
 }
 
-/* Part `part` of `parts` of what a block of `bytes` asks for; all but `tile` are constants. */
+/* Prefetches part `part` of `parts` of a block of `bytes`; all but `tile` are constants. */
 LANES_INLINE void tile_ask(const struct tile *tile, const int part, const int parts, const uint32_t bytes,
                            const bool nearest)
 {
@@ -113,10 +113,9 @@ LANES_INLINE void tile_ask(const struct tile *tile, const int part, const int pa
         ask_for(tile->ahead + (uint32_t)part * each, each, nearest);
 }
 
-/* The first rows to meet a group wait for memory: ask for the weights that come two pages later, and no
- * nearer than into the second-level cache. The first level has too few places for as many lines on their way
- * as a superblock has. What would lie beyond a pair's group lies in the next pair. Addresses beyond the
- * weights are no more than hints. */
+/* The first rows of a group wait for memory, so prefetch the weights two pages ahead, into the second-level
+ * cache: the first level has too few fill buffers for all lines of a superblock. Past the end of a pair's
+ * group is the next pair. Addresses past the weights are mere hints. */
 LANES_INLINE void ask_at_once(const struct group_product *product, const uint8_t *block, uint32_t bytes)
 {
     size_t ahead = 8192;
@@ -165,8 +164,8 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
 }
 
 /* Defines the kernel_multiply `name` from `tile`, an inlined function for a few activation rows; further
- * arguments are handed to it, and are constants. Where loops are unrolled it is compiled for eight, four, two
- * and one rows, else for any number up to eight; where sums are squares, for eight. */
+ * arguments are passed to it, and are constants. Where loops are unrolled it is compiled for eight, four,
+ * two and one rows, else for any number up to eight; where sums are squares, for eight. */
 #if defined(LANES_SQUARES)
 #define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
     void LANES_NAMED(name)(const struct group_product *product, uint32_t first, uint32_t n)                  \
@@ -220,7 +219,7 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
 #define DEFINE_BLOCK_MULTIPLY(name, columns, block, add)                                                     \
     DEFINE_ASKING_MULTIPLY(name, columns, block, ASK_AT_ONCE, add)
 
-/* And for one that asks for weights ahead in another way than most. */
+/* The same for one with another way of prefetching. */
 #define DEFINE_ASKING_MULTIPLY(name, columns, block, asking, add)                                            \
     DEFINE_MULTIPLY(name, multiply_tile, columns, sizeof(block), ASKING(asking), add)
 

@@ -3,7 +3,7 @@
 #define CPU_KERNELS_UNPACK_H
 
 /* The weights of packed blocks (packing.h) as bytes: eight chunks of four columns for each 32 columns,
- * unsigned, before any offset is taken off. */
+ * unsigned, before any offset is subtracted. */
 
 #include "cpu/lanes/rows.h"
 #include "cpu/kernels/packing.h"
@@ -29,8 +29,8 @@ LANES_INLINE void load_fives(const struct packed_q5_0 *block, size_t apart, rows
 
 typedef uint16_t rows_u16 __attribute__((vector_size(sizeof(rows_u8))));
 
-/* Bytes shifted by a number of bits that is not known when this is compiled, without the mask that keeps them
- * apart: the `bits` bits at the other end are those of the byte beside it. */
+/* Bytes shifted by a number of bits unknown at compile time, without a mask: `bits` bits at the other end
+ * come from the next byte. */
 LANES_INLINE rows_u8 rows_u8_pushed_left(rows_u8 v, int bits)
 {
     return (rows_u8)((rows_u16)v << bits);
@@ -41,8 +41,8 @@ LANES_INLINE rows_u8 rows_u8_pushed_right(rows_u8 v, int bits)
     return (rows_u8)((rows_u16)v >> bits);
 }
 
-/* The two blocks of pair p of a superblock, whose weights have `bits` bits (a constant). Loops over pairs are
- * not unrolled: the code of a tile would outgrow the instruction cache. */
+/* The two blocks of pair p of a superblock, whose weights have `bits` bits (a constant). Loops over pairs
+ * are not unrolled, or the code of a tile would exceed the instruction cache. */
 LANES_INLINE void load_pair(const uint8_t *nibbles, const uint8_t *tops, size_t apart, const int bits,
                             const int p, rows_u8 even[8], rows_u8 odd[8])
 {

@@ -2,13 +2,13 @@
 #ifndef CPU_LANES_AVX2_H
 #define CPU_LANES_AVX2_H
 
-/* Eight lanes with AVX2, FMA and F16C. lanes_portable.h says what each operation means. */
+/* Eight lanes with AVX2, FMA and F16C. portable.h defines each operation. */
 
 #include <immintrin.h>
 #include <stdint.h>
 #include <string.h>
 
-#if !defined(LANES_NAME) /* lanes_avx512.h builds on this */
+#if !defined(LANES_NAME) /* avx512.h builds on this */
 #define LANES_NAME      "avx2"
 #define LANES_NAMED(id) id##_avx2
 #endif
@@ -108,7 +108,7 @@ LANES_INLINE u8x32 u8x32_load(const uint8_t *p)
     return (u8x32)_mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-/* There are no byte shifts: shift words and mask away what crossed over. */
+/* There are no byte shifts: shift words and mask the bits that crossed over. */
 LANES_INLINE u8x32 u8x32_left(u8x32 v, int bits)
 {
     __m256i mask = _mm256_set1_epi8((char)(0xff << bits));
@@ -134,7 +134,7 @@ LANES_INLINE __m256i four_activations(const int8_t *x)
     return _mm256_set1_epi32(four);
 }
 
-#if !defined(LANES_VNNI) /* which multiplies bytes its own way: lanes_rows_vnni.h */
+#if !defined(LANES_VNNI) /* which multiplies bytes its own way: rows_vnni.h */
 
 /* Words twice in each lane, as factors of two sums of 16 bits. */
 LANES_INLINE __m256i words_twice(i32x8 v)

@@ -3,14 +3,15 @@
 #define CPU_LANES_AVX512_H
 
 /* Eight lanes with AVX-512 VNNI on 256-bit vectors: four products of bytes are added to a 32-bit lane in one
- * instruction, without the detour over 16 bits, and there are twice as many registers. All else is AVX2's. */
+ * instruction, without going through 16 bits, and there are twice as many registers. Everything else is as
+ * for AVX2. */
 
 #define LANES_NAME "avx512"
 #if defined(LANES_PAIR)
 #define LANES_NAMED(id) id##_avx512_pair
 #else
 #define LANES_NAMED(id)     id##_avx512
-#define LANES_ASKS_IN_PARTS /* kernels_tile.h */
+#define LANES_ASKS_IN_PARTS /* tile.h */
 #endif
 
 #define LANES_VNNI

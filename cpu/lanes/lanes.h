@@ -2,9 +2,8 @@
 #ifndef CPU_LANES_LANES_H
 #define CPU_LANES_LANES_H
 
-/* The lanes that the kernels are being compiled for: the build defines which (meson.build), and whether loops
- * of constant length are unrolled. Plain C and sanitized builds do not: it takes them minutes to compile and
- * makes them no faster. */
+/* Selects the lanes of this build (meson.build defines which), and whether loops of constant length are
+ * unrolled. Plain C and sanitized builds do not unroll: compiling would take minutes, for no gain. */
 
 #if defined(LANES_UNROLL)
 #define UNROLLED _Pragma("GCC unroll 8")

@@ -4,7 +4,7 @@
 
 /* Functions over eight lanes, built from the operations of lanes.h.
  *
- * Each lane's result hangs on that lane alone: a value gives the same bits wherever in a vector it stands. */
+ * Each lane's result depends on that lane alone: a value gives the same bits anywhere in a vector. */
 
 #include "cpu/lanes/lanes.h"
 

@@ -2,10 +2,10 @@
 #ifndef CPU_LANES_NEON_H
 #define CPU_LANES_NEON_H
 
-/* Eight lanes on 64-bit ARM, two registers of four. lanes_portable.h says what each operation means.
+/* Eight lanes on 64-bit ARM, two registers of four. portable.h defines each operation.
  *
- * What is here serves rows of activations; products and attention take vectors of one register
- * (lanes_rows_neon.h), because compilers keep wider ones in memory where they live across a loop. */
+ * These serve rows of activations; products and attention use vectors of one register (rows_neon.h), because
+ * compilers keep wider ones in memory across a loop. */
 
 #include <arm_neon.h>
 #include <stdint.h>

@@ -2,11 +2,11 @@
 #ifndef CPU_LANES_PORTABLE_H
 #define CPU_LANES_PORTABLE_H
 
-/* Eight lanes in plain C: what every machine can run, and the meaning of each operation.
+/* Eight lanes in plain C: runs on every machine, and defines each operation.
  *
  * Kernels are written once over these operations and compiled once per instruction set, with another header
- * in this one's place (lanes_avx2.h). Vector types are the compiler's own; arithmetic on them is written with
- * the ordinary operators. Loads and stores need no alignment. */
+ * instead of this one (avx2.h). Vector types are the compiler's own; arithmetic on them is written with the
+ * ordinary operators. Loads and stores need no alignment. */
 
 #include <stdint.h>
 #include <string.h>
@@ -46,7 +46,7 @@ LANES_INLINE i32x8 i32x8_splat(int32_t x)
     return (i32x8){x, x, x, x, x, x, x, x};
 }
 
-/* a · b + c, rounded once where the hardware can, twice here: the same everywhere within one path. */
+/* a · b + c, rounded once if the hardware can, twice here; the same everywhere within one build. */
 LANES_INLINE f32x8 f32x8_fma(f32x8 a, f32x8 b, f32x8 c)
 {
     return a * b + c;
@@ -178,10 +178,10 @@ LANES_INLINE i32x8 dot_chunks(const u8x32 *w, int n_chunks, const int8_t *x)
 }
 
 /* The dot products behind every quantized format: 32 columns of eight rows with 32 activations, |x| ≤ 127.
- * `w` is eight chunks ([row][4 columns] bytes); weights are unsigned and at most max_weight, a constant: how
- * many 16-bit products may be added before they overflow hangs on it. `halves` are Σ x of the first 16
- * columns and of the last: what an offset of the weights takes off. Results are floats, but exact: all of it
- * stays below 2^24, so it does not matter whether a build multiplies integers or floats.
+ * `w` is eight chunks ([row][4 columns] bytes); weights are unsigned and at most max_weight, a constant: it
+ * determines how many 16-bit products can be added before they overflow. `halves` are Σ x of the first 16
+ * columns and of the last, for offsets of the weights. Results are floats, but exact: everything stays below
+ * 2^24, so it does not matter whether a build multiplies integers or floats.
  *
  * factor · Σ w · x; |factor| ≤ 63, max_weight ≤ 31. */
 LANES_INLINE f32x8 dot_scaled(const u8x32 w[8], int max_weight, const int8_t *x, i32x8 factor)
@@ -208,8 +208,8 @@ LANES_INLINE f32x8 dot_signed(const u8x32 w[8], const int8_t *x, const int16_t h
     return f32x8_from_i32(sum);
 }
 
-/* The 16 columns of each half with a factor of their own: Σ over both of factors[half] · Σ (w − offset) · x;
- * max_weight ≤ 63, |factor| ≤ 128. */
+/* Each half of 16 columns with its own factor: Σ over both of factors[half] · Σ (w − offset) · x; max_weight
+ * ≤ 63, |factor| ≤ 128. */
 LANES_INLINE f32x8 dot_halves(const u8x32 w[8], int max_weight, int offset, const int8_t *x,
                               const int16_t halves[2], const i32x8 factors[2])
 {

@@ -3,15 +3,14 @@
 #define CPU_LANES_ROWS_H
 
 /* The widest vectors of a build: eight lanes, sixteen where it defines LANES_PAIR, four on ARM
- * (lanes_rows_neon.h). In products a lane is a weight row of the tile: of one group of eight, or of two that
- * lie `apart` bytes from each other; what is loaded from the first is loaded from both, and the lanes of the
- * second follow those of the first. Attention has its tokens and dimensions there. Each lane counts as it
- * would in a vector of eight, so the bits are the same.
+ * (rows_neon.h). In products a lane is a weight row of the tile: of one group of eight, or of two that are
+ * `apart` bytes apart; loads then read both, and the lanes of the second follow those of the first. In
+ * attention lanes are tokens or dimensions. Each lane computes as in a vector of eight, so the bits are the
+ * same.
  *
- * Before weights are multiplied they are arranged as the dot products want them (rows_arrange), and sum i of
- * a tile takes its own part of them and of what belongs to them (rows_weights, rows_f32_of, rows_i32_of).
- * Nothing of that does anything but where LANES_SQUARES is defined: everywhere else sum i is activation row
- * i's, and takes all. */
+ * Before products, weights are arranged for the dot products (rows_arrange), and sum i of a tile takes its
+ * part of weights, scales and sums (rows_weights, rows_f32_of, rows_i32_of). All of these do nothing unless
+ * LANES_SQUARES is defined: otherwise sum i belongs to activation row i and takes everything. */
 
 #include "cpu/lanes/lanes.h"
 
@@ -21,7 +20,7 @@
 
 #else
 
-/* Groups that a vector covers, vectors that a group takes. */
+/* Groups per vector, vectors per group. */
 #define LANES_GROUPS (LANES_ROWS / 8)
 #define LANES_PARTS  1
 
@@ -142,8 +141,8 @@ LANES_INLINE rows_u8 rows_u8_entries(const int8_t table[16], rows_u8 v)
     return (rows_u8)_mm512_shuffle_epi8(four_times, (__m512i)v);
 }
 
-/* sum + four products of bytes, sum + two of words. The instruction itself broadcasts the four activations,
- * which compilers do not come upon: they load them with one of their own. */
+/* sum + four products of bytes, sum + two of words. The instruction itself broadcasts the four activations;
+ * compilers do not find this and load them separately. */
 LANES_INLINE rows_i32 rows_add_bytes(rows_i32 sum, rows_u8 w, const int8_t x[4])
 {
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*(const int8_t(*)[4])x));

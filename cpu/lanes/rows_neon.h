@@ -3,14 +3,14 @@
 #define CPU_LANES_ROWS_NEON_H
 
 /* Vectors of products and attention on 64-bit ARM: one register, so that a group of eight weight rows takes
- * two. Loads from a group name the one that is meant, 0 or 1, in the place of the distance to a second group.
- * Weights and activations are both signed bytes to the instructions, so an offset of the weights is taken off
- * the bytes themselves, once for all rows of a tile.
+ * two. Loads from a group take the number of the half, 0 or 1, instead of the distance to a second group.
+ * The instructions take weights and activations as signed bytes, so an offset is subtracted from the weights
+ * themselves, once for all rows of a tile.
  *
- * Three builds differ in how bytes are multiplied and added to 32-bit lanes: SMMLA takes eight columns of two
- * weight rows and two activation rows (LANES_SQUARES), SDOT four columns of four weight rows and one
- * activation row (LANES_DOTPROD), and what every processor has goes through 16 bits. All give the same
- * integers, and all else is the same, so all three have the same bits. */
+ * Three builds differ in how bytes are multiplied and added to 32-bit lanes: SMMLA takes eight columns of
+ * two weight rows and two activation rows (LANES_SQUARES), SDOT four columns of four weight rows and one
+ * activation row (LANES_DOTPROD), and the baseline goes through 16 bits. All give the same integers, and
+ * everything else is the same, so all three give the same bits. */
 
 #include "cpu/lanes/lanes.h"
 
@@ -116,7 +116,7 @@ LANES_INLINE rows_u8 rows_u8_entries(const int8_t table[16], rows_u8 v)
 #if defined(LANES_SQUARES)
 
 #define HALF   2
-#define HALF_X 32 /* bytes of activations that they meet: [2][2 rows][8 columns] */
+#define HALF_X 32 /* bytes of their activations: [2][2 rows][8 columns] */
 
 /* Two chunks become [2 rows][8 columns] of the rows 0 and 1, and of 2 and 3: all columns of the former come
  * first. */
@@ -134,7 +134,7 @@ LANES_INLINE void rows_arrange(rows_u8 w[8])
         w[c] = arranged[c];
 }
 
-/* What sum i of a tile is made of: weight rows 0 and 1 if it is even, 2 and 3 if it is odd. Its lanes are [2
+/* The operands of sum i of a tile: weight rows 0 and 1 if i is even, 2 and 3 if it is odd. Its lanes are [2
  * activation rows][2 weight rows]. */
 LANES_INLINE const rows_u8 *rows_weights(const rows_u8 w[8], int i)
 {
@@ -198,7 +198,7 @@ LANES_INLINE rows_i32 rows_add_half(rows_i32 sum, const rows_u8 *w, uint8_t offs
 #endif
 #endif
 
-/* ---- the dot products: lanes_portable.h says what each means ---- */
+/* ---- the dot products: portable.h says what each means ---- */
 
 LANES_INLINE rows_f32 rows_dot_offset(const rows_u8 *w, int max_weight, int offset, const int8_t *x,
                                       const int16_t *halves)

@@ -137,6 +137,7 @@ static const struct sampling sampling = {.temperature = 0.8,
                                          .top_p = 0.95,
                                          .min_p = 0.02,
                                          .repetition_penalty = 1.1,
+                                         SAMPLING_RARE_OFF,
                                          .presence_penalty = 0.1,
                                          .frequency_penalty = 0.1,
                                          .seed = 1};

@@ -21,10 +21,10 @@
  * 16 × 8 f16 into float. d[4], a[4], b[2] are a lane's registers, as PTX lays out m16n8k32 and m16n8k16: with
  * g = lane / 4, t = lane % 4, and p values to a register, a[i] is row g + 8 (i % 2), columns t p + 4 p (i /
  * 2) and on; b[i] rows t p + 4 p i and on of column g; d[i] row g + 8 (i / 2), column 2 t + i % 2
- *   simt_atomic_add, simt_atomic_max (uint32_t, uint64_t; float add only where order may not matter)
- *   simt_fence()                    __threadfence; simt_fence_system() before a flag that the host polls
- *   simt_load16(p)                  one 16-byte load of weights, or of what else no launch writes (streaming)
- *   simt_fresh16(p)                 the same of memory that launches write, this one too
+ *   simt_atomic_add, simt_atomic_max, simt_atomic_and (uint32_t, uint64_t; float add only where order may not
+ * matter) simt_fence()                    __threadfence; simt_fence_system() before a flag that the host
+ * polls simt_load16(p)                  one 16-byte load of weights, or of what else no launch writes
+ * (streaming) simt_fresh16(p)                 the same of memory that launches write, this one too
  *   simt_nearest(x)                 the nearest int32_t, ties to even
  *   simt_multiply(a, b)             a product of its own, never fused with a sum
  *   simt_bits(f), simt_of_bits(u)   a float's bits

@@ -192,6 +192,11 @@ __device__ static inline uint64_t simt_atomic_max(uint64_t *at, uint64_t value)
     return atomicMax((unsigned long long *)at, (unsigned long long)value);
 }
 
+__device__ static inline uint32_t simt_atomic_and(uint32_t *at, uint32_t value)
+{
+    return atomicAnd(at, value);
+}
+
 __device__ static inline void simt_fence(void)
 {
     __threadfence();

@@ -310,6 +310,13 @@ template <class T> static inline T simt_atomic_max(T *at, T value)
     return old;
 }
 
+static inline uint32_t simt_atomic_and(uint32_t *at, uint32_t value)
+{
+    const uint32_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    __atomic_store_n(at, old & value, __ATOMIC_RELAXED);
+    return old;
+}
+
 static inline void simt_fence(void)
 {
 }

@@ -9,15 +9,25 @@
 #include <string.h>
 
 #include "cuda/device/wait.h"
+#include "engine/sampling/dry.h"
 
 _Static_assert(SAMPLING_MAX_BIASES <= STATE_MOST_BIASES, "every list of biases has room in a slot");
 
-static void take_image(struct slot_image *image, struct device_memory *memory, uint32_t n_vocab)
+static size_t mask_bytes(uint32_t n_vocab)
+{
+    return (n_vocab + 31) / 32 * sizeof(uint32_t);
+}
+
+static void take_image(struct slot_image *image, struct device_memory *memory, uint32_t n_vocab,
+                       uint32_t n_history)
 {
     image->state = device_memory_take_pinned(memory, sizeof *image->state);
     image->stop_ids = device_memory_take_pinned(memory, STATE_MOST_STOP_IDS * sizeof *image->stop_ids);
     image->biases = device_memory_take_pinned(memory, STATE_MOST_BIASES * sizeof *image->biases);
     image->uses = device_memory_take_pinned(memory, n_vocab * sizeof *image->uses);
+    image->history = device_memory_take_pinned(memory, n_history * sizeof *image->history);
+    image->sequences = device_memory_take_pinned(memory, sizeof *image->sequences);
+    image->breakers = device_memory_take_pinned(memory, mask_bytes(n_vocab));
 }
 
 int device_slots_init(struct device_slots *slots, struct device_memory *memory,
@@ -31,16 +41,20 @@ int device_slots_init(struct device_slots *slots, struct device_memory *memory,
     device->n_groups = shape->n_groups;
     device->n_vocab = n_vocab;
     device->table_size = backend_blocks_for(shape->n_context);
+    device->n_history = device->table_size * BACKEND_BLOCK_TOKENS;
     const size_t n_tables = n * shape->n_groups;
     device->states = device_memory_take_zeroed(memory, n * sizeof *device->states);
     device->stop_ids = device_memory_take(memory, n * STATE_MOST_STOP_IDS * sizeof *device->stop_ids);
     device->biases = device_memory_take(memory, n * STATE_MOST_BIASES * sizeof *device->biases);
     device->uses = device_memory_take_zeroed(memory, n * n_vocab * sizeof *device->uses);
+    device->history = device_memory_take(memory, n * device->n_history * sizeof *device->history);
+    device->sequences = device_memory_take(memory, n * sizeof *device->sequences);
+    device->breakers = device_memory_take(memory, n * mask_bytes(n_vocab));
     device->tables =
         device_memory_take_zeroed(memory, n_tables * device->table_size * sizeof *device->tables);
-    device->mask = device_memory_take(memory, (n_vocab + 31) / 32 * sizeof *device->mask);
+    device->mask = device_memory_take(memory, mask_bytes(n_vocab));
     for (uint32_t i = 0; i < SLOTS_IMAGES; i++)
-        take_image(&slots->images[i], memory, n_vocab);
+        take_image(&slots->images[i], memory, n_vocab, device->n_history);
     if (!memory->device)
         return 0;
     slots->slots = calloc(n, sizeof *slots->slots);
@@ -80,7 +94,7 @@ int device_slots_set_mask(struct device_slots *slots, const uint32_t *mask)
 {
     struct slot_image *image;
     const uint32_t n_vocab = slots->on_device.n_vocab;
-    const size_t bytes = (n_vocab + 31) / 32 * sizeof *mask;
+    const size_t bytes = mask_bytes(n_vocab);
     int r = next_image(slots, &image);
     if (r < 0)
         return r;
@@ -92,18 +106,52 @@ int device_slots_set_mask(struct device_slots *slots, const uint32_t *mask)
 
 /* ---- slots ---- */
 
-static void write_uses(struct token_use *uses, uint32_t n_vocab, const struct backend_slot *params)
+static void write_uses(struct token_use *uses, uint32_t n_vocab, const struct backend_slot *params,
+                       uint32_t window)
 {
     memset(uses, 0, n_vocab * sizeof *uses);
-    for (uint32_t i = 0; i < params->n_history; i++) {
+    for (uint32_t i = params->n_history > window ? params->n_history - window : 0; i < params->n_history;
+         i++) {
         int32_t id = params->history[i];
         if (id < 0 || (uint32_t)id >= n_vocab)
             continue;
         if (i < params->n_prompt)
             uses[id].in_prompt = 1;
         else
-            uses[id].in_output++;
+            token_use_count(&uses[id]);
     }
+}
+
+static void add_sequences(struct slot_sequences *to, const struct id_sequences *list, uint32_t *len)
+{
+    for (size_t at = 0; at < list->len; at += 1 + (size_t)list->items[at]) {
+        const size_t n = 1 + (size_t)list->items[at];
+        to->starts[to->n++] = *len;
+        memcpy(to->items + *len, list->items + at, n * sizeof *to->items);
+        *len += (uint32_t)n;
+    }
+}
+
+static void write_sequences(struct slot_sequences *to, const struct sampling *sampling)
+{
+    uint32_t len = 0;
+    to->n = 0;
+    add_sequences(to, &sampling->bad_words, &len);
+    to->n_bad_words = to->n;
+    add_sequences(to, &sampling->dry_breakers.sequences, &len);
+}
+
+/* What looks at ids in their order. Ids outside the vocabulary are in no history. */
+static void write_history(struct slot_image *image, const struct backend_slot *params, uint32_t n_vocab)
+{
+    const struct dry_breakers *breakers = &params->sampling.dry_breakers;
+    const size_t bytes = mask_bytes(n_vocab), given = breakers->n_words * sizeof *breakers->mask;
+    memset(image->breakers, 0, bytes);
+    if (given > 0)
+        memcpy(image->breakers, breakers->mask, given < bytes ? given : bytes);
+    if (params->n_history > 0)
+        memcpy(image->history, params->history, params->n_history * sizeof *image->history);
+    write_sequences(image->sequences, &params->sampling);
 }
 
 /* What a list says twice of an id is added up, in its order; ids that are none say nothing. */
@@ -124,9 +172,17 @@ static uint32_t write_biases(struct slot_bias *biases, uint32_t n_vocab, const s
     return n;
 }
 
+/* Ids that the last n of a parameter means. */
+static uint32_t last_n(int32_t n)
+{
+    return n < 0 ? UINT32_MAX : (uint32_t)n;
+}
+
 static void write_image(struct slot_image *image, const struct backend_slot *params, uint32_t n_vocab)
 {
     const struct sampling *sampling = &params->sampling;
+    const bool penalizes = sampling->repeat_last_n != 0;
+    const bool by_history = sampling_needs_history(sampling);
     *image->state =
         (struct slot_state){.position = params->position,
                             .last_id = -1,
@@ -135,19 +191,50 @@ static void write_image(struct slot_image *image, const struct backend_slot *par
                             .n_stop_ids = params->n_stop_ids,
                             .n_biases = write_biases(image->biases, n_vocab, &sampling->logit_bias),
                             .n_logprobs = params->n_logprobs,
-                            .keeps_uses = sampling_needs_uses(sampling),
-                            .top_k = sampling->top_k,
+                            .keeps_uses = sampling_needs_uses(sampling) || by_history,
+                            .keeps_history = by_history,
+                            .top_k = (uint32_t)sampling->top_k,
                             .temperature = (float)sampling->temperature,
-                            .repetition_penalty = (float)sampling->repetition_penalty,
-                            .presence_penalty = (float)sampling->presence_penalty,
-                            .frequency_penalty = (float)sampling->frequency_penalty,
+                            .repetition_penalty = penalizes ? (float)sampling->repetition_penalty : 1,
+                            .presence_penalty = penalizes ? (float)sampling->presence_penalty : 0,
+                            .frequency_penalty = penalizes ? (float)sampling->frequency_penalty : 0,
                             .top_p = sampling->top_p,
                             .min_p = sampling->min_p,
-                            .seed = sampling->seed};
+                            .seed = sampling->seed,
+                            .top_n_sigma = sampling->top_n_sigma,
+                            .typical_p = sampling->typical_p,
+                            .xtc_probability = sampling->xtc_probability,
+                            .xtc_threshold = sampling->xtc_threshold,
+                            .dynatemp_middle = sampling->temperature,
+                            .dynatemp_range = sampling->dynatemp_range,
+                            .dynatemp_exponent = sampling->dynatemp_exponent,
+                            .dry_multiplier = sampling->dry_multiplier,
+                            .dry_base = sampling->dry_base,
+                            .dry_allowed = (uint32_t)sampling->dry_allowed_length,
+                            .dry_last = dry_is_on(sampling) ? last_n(sampling->dry_penalty_last_n) : 0,
+                            .window = penalizes && by_history ? last_n(sampling->repeat_last_n) : UINT32_MAX,
+                            .n_prompt = params->n_prompt,
+                            .has_bad_words = sampling->bad_words.n > 0};
     for (uint32_t i = 0; i < params->n_stop_ids; i++)
         image->stop_ids[i] = params->stop_ids[i];
     if (image->state->keeps_uses)
-        write_uses(image->uses, n_vocab, params);
+        write_uses(image->uses, n_vocab, params, image->state->window);
+    if (by_history)
+        write_history(image, params, n_vocab);
+}
+
+static int queue_history(struct device_slots *slots, const struct slot_image *image, uint32_t slot,
+                         uint32_t n_history)
+{
+    const struct slots *device = &slots->on_device;
+    struct device_stream *stream = device_stream(slots->device);
+    const size_t bytes = mask_bytes(device->n_vocab);
+    int r = device_copy(stream, &device->sequences[slot], image->sequences, sizeof *image->sequences);
+    if (r == 0)
+        r = device_copy(stream, (uint8_t *)device->breakers + slot * bytes, image->breakers, bytes);
+    return r < 0 || n_history == 0 ? r
+                                   : device_copy(stream, device->history + (size_t)slot * device->n_history,
+                                                 image->history, n_history * sizeof *image->history);
 }
 
 static int queue_image(struct device_slots *slots, const struct slot_image *image, uint32_t slot)
@@ -174,13 +261,16 @@ int device_slots_open(struct device_slots *slots, uint32_t slot, const struct ba
     struct slot_image *image;
     if (slot >= slots->on_device.n_slots || slots->slots[slot].open ||
         params->n_stop_ids > STATE_MOST_STOP_IDS || params->n_logprobs > SLOTS_MOST_LOGPROBS ||
-        params->sampling.logit_bias.n > STATE_MOST_BIASES || params->position % BACKEND_BLOCK_TOKENS != 0)
+        params->sampling.logit_bias.n > STATE_MOST_BIASES || params->n_history > slots->on_device.n_history ||
+        params->position % BACKEND_BLOCK_TOKENS != 0)
         return -EINVAL;
     int r = next_image(slots, &image);
     if (r < 0)
         return r;
     write_image(image, params, slots->on_device.n_vocab);
     r = queue_image(slots, image, slot);
+    if (r == 0 && image->state->keeps_history)
+        r = queue_history(slots, image, slot, params->n_history);
     if (r == 0)
         r = close_image(slots, image);
     if (r < 0)
@@ -188,6 +278,8 @@ int device_slots_open(struct device_slots *slots, uint32_t slot, const struct ba
     slots->slots[slot] = (struct device_slot){.open = true,
                                               .position = params->position,
                                               .most = params->position,
+                                              .by_history = image->state->keeps_history,
+                                              .repeats = image->state->dry_last > 0,
                                               .n_logprobs = params->n_logprobs};
     return 0;
 }

@@ -18,6 +18,8 @@
 struct device_slot {
     bool open;
     bool spoiled;         /* a step of it was abandoned: good for closing only */
+    bool by_history;      /* it is sampled by the ids before: no draft of it is verified */
+    bool repeats;         /* DRY bears on it */
     bool has_last;        /* when every flight is done, and it has not ended: a sampled id not yet fed */
     enum backend_end end; /* as read */
     uint32_t position;    /* as read */
@@ -34,7 +36,10 @@ struct slot_image {
     int32_t *stop_ids;        /* [STATE_MOST_STOP_IDS] */
     struct slot_bias *biases; /* [STATE_MOST_BIASES] */
     struct token_use *uses;   /* [n_vocab] */
-    bool queued;              /* a copy from it may still be under way */
+    int32_t *history;         /* [n_context] */
+    struct slot_sequences *sequences;
+    uint32_t *breakers; /* [⌈n_vocab / 32⌉] */
+    bool queued;        /* a copy from it may still be under way */
 };
 
 struct device_slots {

@@ -216,6 +216,8 @@ static int check_set(struct steps *steps, const struct backend_row_set *set)
     slot->checked = steps->checks;
     if (!samples(set->output) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
         return -EINVAL;
+    if (slot->by_history && set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1)
+        return -EINVAL;
     int r = check_blocks(steps, slot, set);
     return r < 0 ? r : check_place(steps, slot, set);
 }
@@ -312,6 +314,7 @@ struct described {
     size_t bytes; /* of the description, as far as the last part that has something */
     bool decodes; /* every set is one row that is sampled */
     bool reads;   /* some set is rows of a prompt, and more than one */
+    bool repeats; /* DRY bears on some set that is sampled */
 };
 
 static size_t used_bytes(const struct writing *writing, uint32_t n_sets)
@@ -332,6 +335,7 @@ static struct described describe(struct steps *steps, const struct backend_step 
     for (uint32_t i = 0; i < step->n_sets; i++) {
         write_set(&writing, &step->sets[i], i);
         described.decodes &= step->sets[i].n_ids == 1 && step->sets[i].output == BACKEND_SAMPLE_LAST;
+        described.repeats |= samples(step->sets[i].output) && steps->slots->slots[step->sets[i].slot].repeats;
         described.reads |= step->sets[i].n_ids > 1 && step->sets[i].output != BACKEND_SAMPLE_ALL;
     }
     number_outputs(&writing, step, true);
@@ -454,6 +458,8 @@ static int queue_step(struct steps *steps, const struct backend_step *step, stru
     if (r == 0 && described->n_masks > 0)
         r = device_copy(stream, steps->masks, flight->masks,
                         (size_t)described->n_masks * mask_words(steps) * sizeof *flight->masks);
+    if (r == 0 && described->repeats)
+        r = kernels_repeats(stream, &steps->slots->on_device, &steps->memory, step->n_sets);
     if (r < 0)
         return r;
     if (described->decodes) {

@@ -293,6 +293,10 @@ struct sample_step {
     const struct mailbox *mailboxes; /* [MAILBOXES], in device memory, of pinned memory */
     void *scratch;                   /* kernels_sample_scratch bytes, zero before its first use */
 };
+/* Before the layers of a step with a slot that DRY bears on: what each id would repeat. */
+int kernels_repeats(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                    uint32_t n_sets);
+
 size_t kernels_sample_scratch(uint32_t n_vocab, uint32_t max_outputs);
 int kernels_sample(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
                    const struct sample_step *sample, uint32_t n_outputs);

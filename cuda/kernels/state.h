@@ -31,9 +31,24 @@ struct slot_state {
     uint32_t keeps_uses; /* some penalty looks at them */
     uint32_t top_k;
     float temperature, repetition_penalty, presence_penalty, frequency_penalty;
-    uint32_t pad;
+    uint32_t keeps_history; /* ids, and whether bad words are among what looks at them */
     double top_p, min_p;
     uint64_t seed;
+    double top_n_sigma, typical_p, xtc_probability, xtc_threshold;
+    double dynatemp_middle, dynatemp_range, dynatemp_exponent; /* the temperature, as it was asked for */
+    double dry_multiplier, dry_base;
+    uint32_t dry_allowed, dry_last; /* ids that DRY looks at; 0: it is off; UINT32_MAX: all */
+    uint32_t window;                /* ids that penalties look at; UINT32_MAX: all */
+    uint32_t n_prompt;              /* ids of the history that are the prompt's */
+    uint32_t has_bad_words, pad;
+};
+
+/* Bad words of a slot, and then breakers of several ids: of each its length and its ids, from items[start].
+ */
+struct slot_sequences {
+    uint32_t n, n_bad_words;
+    uint32_t starts[SAMPLING_MOST_SEQUENCES];
+    int32_t items[SAMPLING_MOST_SEQUENCE_LEN];
 };
 
 /* What is added to the logit of an id. A slot's ids are below n_vocab and distinct: what a request says twice
@@ -45,11 +60,15 @@ struct slot_bias {
 
 /* All slots' memory on the device. */
 struct slots {
-    struct slot_state *states; /* [n_slots] */
-    int32_t *stop_ids;         /* [n_slots][STATE_MOST_STOP_IDS] */
-    struct slot_bias *biases;  /* [n_slots][STATE_MOST_BIASES] */
-    struct token_use *uses;    /* [n_slots][n_vocab] */
-    uint32_t *tables;          /* [n_groups][n_slots][table_size]: KV block of position / 32 */
+    struct slot_state *states;        /* [n_slots] */
+    int32_t *stop_ids;                /* [n_slots][STATE_MOST_STOP_IDS] */
+    struct slot_bias *biases;         /* [n_slots][STATE_MOST_BIASES] */
+    struct token_use *uses;           /* [n_slots][n_vocab] */
+    int32_t *history;                 /* [n_slots][n_history] prompt and output, of slots that keep it */
+    struct slot_sequences *sequences; /* [n_slots] */
+    uint32_t *breakers;               /* [n_slots][⌈n_vocab / 32⌉] ids at which a repeat of DRY ends */
+    uint32_t n_history;               /* the most positions of a slot */
+    uint32_t *tables;                 /* [n_groups][n_slots][table_size]: KV block of position / 32 */
     uint32_t table_size, n_groups;
     uint32_t n_slots, n_vocab;
     const uint32_t *mask; /* [⌈n_vocab / 32⌉] ids that may ever be sampled; NULL: all */

@@ -223,9 +223,9 @@ struct backend_slot {
     /* Positions that the first blocks it is told of hold already: a multiple of BACKEND_BLOCK_TOKENS; 0
      * without a prefix hit. The slot begins there, and never writes those blocks. */
     uint32_t position;
-    /* [n_history] ids that penalties count: the prompt, then what was sampled of it before (a recompute, a
-     * move). The first n_prompt are prompt, which counts for the repetition penalty only. Everything sampled
-     * from now on is counted by the slot. */
+    /* [n_history] ids that penalties, DRY and bad words look at: the prompt, then what was sampled of it
+     * before (a recompute, a move). The first n_prompt are prompt, which counts for the repetition penalty
+     * only. Everything sampled from now on is counted by the slot. */
     const int32_t *history;
     uint32_t n_history;
     uint32_t n_prompt;
@@ -238,7 +238,7 @@ enum backend_output {
     BACKEND_OUTPUT_NONE, /* a prefill chunk that is not the last */
     BACKEND_SAMPLE_LAST, /* sample after the last row */
     /* Verification: sample after every row, up to the first sample that is not the set's next id. Row i is
-     * sampled as if ids 1 … i had been sampled before it. */
+     * sampled as if ids 1 … i had been sampled before it. Of one row only where sampling_needs_history. */
     BACKEND_SAMPLE_ALL,
     BACKEND_LOGITS_LAST, /* float logits of the last row to `logits` */
     BACKEND_LOGITS_ALL,

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The plain sampler that every backend is compared with.
  *
- * A candidate is one 64-bit key: the logit's bits, made monotonic, above the complement of the id. Descending
- * keys are then the order of the contract, likely first and the lower id first among equals, and no two are
- * equal. Top-k and top-p are the same question, "how far down that order until the amounts reach a target",
- * with amounts 1 or probabilities; a radix descent over the key answers it without sorting and in bounded
- * time whatever the logits. A small top-k looks first at the largest logit of each 32 ids: only groups that
- * may hold one of the k are looked into. Probabilities are summed as fixed-point integers, so that the sum
- * has no order and a parallel implementation gets the same bits.
+ * What a request does to logits (penalties, DRY, biases, bad words, masks) is written to a copy of the row;
+ * then a path is taken by what is asked for. A small top-k looks first at the largest logit of each 32 ids:
+ * only groups that may hold one of the k are looked into. Top-p alone and no filter at all never list the
+ * vocabulary (top_p.h, logits.h). Filters that look at all candidates (filters.h) take them one by one.
  *
- * Biases come as a list and are spread over a table of the vocabulary for the time of one call. A logit that
- * is not finite is never a candidate. */
+ * Biases come as a list and are spread over a table of the vocabulary for the time of one call; so are the
+ * uses of a window and the repeats of DRY. A logit that is not finite is never a candidate. */
 
 #include "engine/sampling/sampling.h"
 
@@ -21,43 +18,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/sampling/candidates.h"
+#include "engine/sampling/dry.h"
+#include "engine/sampling/filters.h"
 #include "engine/sampling/logits.h"
 #include "engine/sampling/top_p.h"
 
-#define MASS_ONE   (1ull << 40) /* the mass of the most likely id; 2^23 ids cannot overflow the sum */
-#define DIGIT_BITS 11           /* sign, exponent and two bits of mantissa decide in the first round */
-#define DIGITS     (1u << DIGIT_BITS)
-#define GROUP      32 /* ids of one word of a mask */
-#define LANES      8
-
-struct candidate {
-    uint64_t key;
-    uint64_t mass; /* softmax numerator relative to the most likely, in units of 1 / MASS_ONE */
-};
+#define GROUP 32 /* ids of one word of a mask */
+#define LANES 8
 
 struct sampler {
     uint32_t n_vocab;
-    uint64_t sums[DIGITS];
-    uint32_t *scratch; /* [n_vocab] indices of the descent */
-    float *tops;       /* [⌈n_vocab / GROUP⌉] */
-    float *biases;     /* [n_vocab], zero between calls */
-    float *changed;    /* [n_vocab] logits after penalties, biases and masks */
-    float *masses;     /* [n_vocab] as those of candidates, of all ids */
-    struct candidate candidates[];
+    struct candidates all;  /* [n_vocab] */
+    float *tops;            /* [⌈n_vocab / GROUP⌉] */
+    float *biases;          /* [n_vocab], zero between calls */
+    float *changed;         /* [n_vocab] logits after penalties, biases and masks */
+    float *masses;          /* [n_vocab] as those of candidates, of all ids */
+    struct token_use *uses; /* [n_vocab] of a window, zero between calls */
+    uint16_t *repeats;      /* [n_vocab] of DRY, zero between calls */
 };
 
 int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
 {
-    struct sampler *sampler = malloc(sizeof *sampler + (size_t)n_vocab * sizeof sampler->candidates[0]);
+    const size_t n = (size_t)n_vocab + 1;
+    struct sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler)
         return -ENOMEM;
     sampler->n_vocab = n_vocab;
-    sampler->scratch = malloc(((size_t)n_vocab + 1) * sizeof *sampler->scratch);
-    sampler->tops = malloc(((size_t)n_vocab / GROUP + 1) * sizeof *sampler->tops);
-    sampler->biases = calloc((size_t)n_vocab + 1, sizeof *sampler->biases);
-    sampler->changed = malloc(((size_t)n_vocab + 1) * sizeof *sampler->changed);
-    sampler->masses = malloc(((size_t)n_vocab + 1) * sizeof *sampler->masses);
-    if (!sampler->scratch || !sampler->tops || !sampler->biases || !sampler->changed || !sampler->masses) {
+    sampler->tops = malloc((n / GROUP + 1) * sizeof *sampler->tops);
+    sampler->biases = calloc(n, sizeof *sampler->biases);
+    sampler->changed = malloc(n * sizeof *sampler->changed);
+    sampler->masses = malloc(n * sizeof *sampler->masses);
+    sampler->uses = calloc(n, sizeof *sampler->uses);
+    sampler->repeats = calloc(n, sizeof *sampler->repeats);
+    if (candidates_init(&sampler->all, n_vocab) < 0 || !sampler->tops || !sampler->biases ||
+        !sampler->changed || !sampler->masses || !sampler->uses || !sampler->repeats) {
         sampler_free(sampler);
         return -ENOMEM;
     }
@@ -68,20 +63,34 @@ int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler)
 struct sampler *sampler_free(struct sampler *sampler)
 {
     if (sampler) {
-        free(sampler->scratch);
+        candidates_deinit(&sampler->all);
         free(sampler->tops);
         free(sampler->biases);
         free(sampler->changed);
         free(sampler->masses);
+        free(sampler->uses);
+        free(sampler->repeats);
     }
     free(sampler);
     return NULL;
 }
 
+static bool has_penalties(const struct sampling *sampling)
+{
+    return sampling->repeat_last_n != 0 &&
+           (sampling->repetition_penalty != 1 || sampling->presence_penalty != 0 ||
+            sampling->frequency_penalty != 0);
+}
+
 bool sampling_needs_uses(const struct sampling *sampling)
 {
-    return sampling->repetition_penalty != 1 || sampling->presence_penalty != 0 ||
-           sampling->frequency_penalty != 0;
+    return has_penalties(sampling) && sampling->repeat_last_n < 0;
+}
+
+bool sampling_needs_history(const struct sampling *sampling)
+{
+    return (has_penalties(sampling) && sampling->repeat_last_n > 0) || dry_is_on(sampling) ||
+           sampling->bad_words.n > 0;
 }
 
 /* One row of logits, what may be sampled of it, and what changes its logits. */
@@ -90,31 +99,10 @@ struct row {
     const uint32_t *mask, *allowed; /* NULL: everything */
     const struct token_use *uses;   /* [n_vocab]; NULL: no penalty */
     const float *biases;            /* [n_vocab]; NULL: none */
+    const uint16_t *repeats;        /* [n_vocab] lengths for DRY; NULL: none */
+    const struct sampling *sampling;
     float repetition, presence, frequency;
 };
-
-static uint64_t key_of(float logit, uint32_t id)
-{
-    uint32_t bits;
-    logit += 0.0f; /* −0 and 0 are a tie */
-    memcpy(&bits, &logit, sizeof bits);
-    bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-    return (uint64_t)bits << 32 | (uint32_t)~id;
-}
-
-static float key_logit(uint64_t key)
-{
-    uint32_t bits = (uint32_t)(key >> 32);
-    float logit;
-    bits = bits & 0x80000000u ? bits & 0x7fffffffu : ~bits;
-    memcpy(&logit, &bits, sizeof logit);
-    return logit;
-}
-
-static uint32_t key_id(uint64_t key)
-{
-    return ~(uint32_t)key;
-}
 
 /* The logit of an id that was used, after penalties. Only the repetition penalty scales, so only it can leave
  * the range of float: what is added or taken off is far below half a unit in the last place there. */
@@ -168,46 +156,12 @@ static uint32_t gather(struct sampler *sampler, const struct row *row, float lea
             if (!isfinite(logit))
                 continue;
             uint64_t key = key_of(logit, base + i);
-            sampler->candidates[n++].key = key;
+            sampler->all.items[n++].key = key;
             best = key > best ? key : best;
         }
     }
     *ret_best = best;
     return n;
-}
-
-/* The smallest key that is kept when candidates are taken in descending order until their amounts (mass, or 1
- * each) reach `target`; 0 keeps all. Looks at one digit of the key a round, among those that share the digits
- * before. */
-static uint64_t key_threshold(struct sampler *sampler, uint32_t n, bool by_mass, uint64_t target)
-{
-    uint32_t *open = sampler->scratch;
-    uint32_t n_open = n;
-    for (int shift = 64 - DIGIT_BITS; n_open > 0; shift = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0) {
-        memset(sampler->sums, 0, sizeof sampler->sums);
-        for (uint32_t i = 0; i < n_open; i++) {
-            const struct candidate *c = &sampler->candidates[n_open == n ? i : open[i]];
-            sampler->sums[c->key >> shift & (DIGITS - 1)] += by_mass ? c->mass : 1;
-        }
-        int digit = DIGITS - 1;
-        while (digit >= 0 && sampler->sums[digit] < target)
-            target -= sampler->sums[digit--];
-        if (digit < 0)
-            return 0;
-        uint32_t kept = 0;
-        uint64_t last = 0;
-        for (uint32_t i = 0; i < n_open; i++) {
-            uint32_t at = n_open == n ? i : open[i];
-            if ((int)(sampler->candidates[at].key >> shift & (DIGITS - 1)) != digit)
-                continue;
-            last = sampler->candidates[at].key;
-            open[kept++] = at;
-        }
-        if (kept == 1 || shift == 0)
-            return last;
-        n_open = kept;
-    }
-    return 0;
 }
 
 /* The largest finite logit of a group, −∞ when it has none. */
@@ -246,70 +200,24 @@ static float group_tops(struct sampler *sampler, const struct row *row, uint32_t
         sampler->tops[base / GROUP] = top;
         highest = top > highest ? top : highest;
         if (isfinite(top))
-            sampler->candidates[n++].key = key_of(top, base);
+            sampler->all.items[n++].key = key_of(top, base);
     }
     if (k == 1)
         return highest;
-    return k <= n ? key_logit(key_threshold(sampler, n, false, k)) : -INFINITY;
-}
-
-static uint32_t keep_from(struct sampler *sampler, uint32_t n, uint64_t threshold)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (sampler->candidates[i].key >= threshold)
-            sampler->candidates[kept++] = sampler->candidates[i];
-    return kept;
-}
-
-static uint64_t target_of_top_p(uint64_t total, const struct sampling *sampling)
-{
-    const uint64_t target = (uint64_t)ceil((double)total * sampling->top_p);
-    return target ? target : 1;
-}
-
-static uint64_t least_mass_of_min_p(const struct sampling *sampling)
-{
-    return sampling->min_p > 0 ? (uint64_t)ceil((double)MASS_ONE * sampling->min_p) : 0;
-}
-
-static uint32_t keep_mass_from(struct sampler *sampler, uint32_t n, uint64_t least)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (sampler->candidates[i].mass >= least)
-            sampler->candidates[kept++] = sampler->candidates[i];
-    return kept;
-}
-
-/* Filters what top_p and min_p exclude; masses are set afterwards. */
-static uint32_t filter_by_mass(struct sampler *sampler, uint32_t n, const struct sampling *sampling,
-                               float best)
-{
-    float temperature = (float)sampling->temperature;
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        float x = (key_logit(sampler->candidates[i].key) - best) / temperature;
-        sampler->candidates[i].mass = (uint64_t)(expf(x) * (float)MASS_ONE);
-        total += sampler->candidates[i].mass;
-    }
-    if (sampling->top_p < 1)
-        n = keep_from(sampler, n, key_threshold(sampler, n, true, target_of_top_p(total, sampling)));
-    return keep_mass_from(sampler, n, least_mass_of_min_p(sampling));
+    return k <= n ? key_logit(candidates_threshold(&sampler->all, n, false, k)) : -INFINITY;
 }
 
 /* Argmax of logit / temperature + Gumbel noise. The noise of id i is −log(−log u), u the word i mod 4 of the
  * Philox block (position, ⌊i / 4⌋) as a fraction at the middle of its cell. */
-static int32_t draw(const struct sampler *sampler, uint32_t n, const struct sampling *sampling, float best,
-                    uint64_t position)
+static int32_t draw(const struct sampler *sampler, uint32_t n, const struct sampling *sampling,
+                    struct scale scale, uint64_t position)
 {
-    float temperature = (float)sampling->temperature;
     uint32_t key[2] = {(uint32_t)sampling->seed, (uint32_t)(sampling->seed >> 32)};
     uint32_t random[4], block = UINT32_MAX;
     uint64_t winner = 0;
     double highest = -INFINITY, odds = INFINITY; /* odds: e^(−highest) */
     for (uint32_t i = 0; i < n; i++) {
-        const struct candidate *c = &sampler->candidates[i];
+        const struct candidate *c = &sampler->all.items[i];
         uint32_t id = key_id(c->key);
         if (id / 4 != block) {
             block = id / 4;
@@ -321,7 +229,7 @@ static int32_t draw(const struct sampler *sampler, uint32_t n, const struct samp
          * logarithm. The mass is e^x cut to 40 bits, hence the one unit and the slack. */
         if (1 - u > ((double)c->mass + 1) * (1.001 / (double)MASS_ONE) * odds)
             continue;
-        double x = (double)((key_logit(c->key) - best) / temperature);
+        double x = (double)((key_logit(c->key) - scale.best) / scale.temperature);
         double score = x - log(-log(u));
         if (score > highest || (score == highest && c->key > winner)) {
             highest = score;
@@ -335,7 +243,7 @@ static int32_t draw(const struct sampler *sampler, uint32_t n, const struct samp
 /* The logits after steps 1 to 5: as they are, or a copy with −∞ where an id may not be sampled. */
 static const float *changed_logits(struct sampler *sampler, const struct row *row)
 {
-    if (!row->uses && !row->biases && !row->mask && !row->allowed)
+    if (!row->uses && !row->repeats && !row->biases && !row->mask && !row->allowed)
         return row->logits;
     for (uint32_t base = 0; base < sampler->n_vocab; base += GROUP) {
         const uint32_t left = sampler->n_vocab - base, n = left < GROUP ? left : GROUP;
@@ -346,6 +254,9 @@ static const float *changed_logits(struct sampler *sampler, const struct row *ro
         for (uint32_t i = 0; uses && i < n; i++)
             if (uses[i].in_prompt | uses[i].in_output)
                 to[i] = penalized(row, to[i], uses[i]);
+        for (uint32_t i = 0; row->repeats && i < n; i++)
+            if (row->repeats[base + i] > 0)
+                to[i] -= dry_penalty(row->sampling, row->repeats[base + i]);
         for (uint32_t i = 0; row->biases && i < n; i++)
             to[i] += row->biases[base + i];
         for (uint32_t i = 0; word != UINT32_MAX && i < n; i++)
@@ -418,10 +329,10 @@ static int32_t draw_of_all(const float *logits, uint32_t n, const struct samplin
 /* Candidates of the logits from `least` to below `below`; returns how many. */
 static uint32_t list(struct sampler *sampler, const float *logits, float least, float below)
 {
-    const uint32_t n = logits_between(logits, sampler->n_vocab, least, below, sampler->scratch);
+    const uint32_t n = logits_between(logits, sampler->n_vocab, least, below, sampler->all.open);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t id = sampler->scratch[i];
-        sampler->candidates[i] = (struct candidate){key_of(logits[id], id), (uint64_t)sampler->masses[id]};
+        const uint32_t id = sampler->all.open[i];
+        sampler->all.items[i] = (struct candidate){key_of(logits[id], id), (uint64_t)sampler->masses[id]};
     }
     return n;
 }
@@ -431,7 +342,7 @@ static int32_t sample_top_p(struct sampler *sampler, const float *logits, const 
                             uint64_t position)
 {
     const float best = logits_best(logits, sampler->n_vocab);
-    struct rest rest = {.masses = sampler->masses, .least_mass = least_mass_of_min_p(sampling)};
+    struct rest rest = {.masses = sampler->masses, .least_mass = filters_min_p_mass(MASS_ONE, sampling)};
     if (best == -INFINITY)
         return -1;
     const struct top_p_row row = {.logits = logits,
@@ -441,15 +352,16 @@ static int32_t sample_top_p(struct sampler *sampler, const float *logits, const 
                                   .temperature = (float)sampling->temperature,
                                   .total = logits_masses(logits, sampler->n_vocab, best,
                                                          (float)sampling->temperature, sampler->masses)};
-    const uint64_t target = target_of_top_p(row.total, sampling);
+    const uint64_t target = filters_top_p_target(row.total, sampling);
     struct top_p_border border;
     if (top_p_find(&row, target, &border)) {
         uint32_t n = list(sampler, logits, border.least, border.below);
-        rest.least_key = key_threshold(sampler, n, true, target - border.mass_above);
+        rest.least_key = candidates_threshold(&sampler->all, n, true, target - border.mass_above);
         if (border.n_above <= TOP_P_FEW) {
-            n = keep_from(sampler, list(sampler, logits, key_logit(rest.least_key), INFINITY),
-                          rest.least_key);
-            return draw(sampler, keep_mass_from(sampler, n, rest.least_mass), sampling, best, position);
+            n = candidates_keep(&sampler->all, list(sampler, logits, key_logit(rest.least_key), INFINITY),
+                                rest.least_key);
+            n = candidates_keep_mass(&sampler->all, n, rest.least_mass);
+            return draw(sampler, n, sampling, (struct scale){best, (float)sampling->temperature}, position);
         }
     }
     return draw_of_all(logits, sampler->n_vocab, sampling, best, position, &rest);
@@ -461,6 +373,24 @@ static float least_of_min_p(float best, const struct sampling *sampling)
     return (float)((double)best + (double)(float)sampling->temperature * log(sampling->min_p * 0.99));
 }
 
+/* With a filter that looks at all candidates there are: one by one. */
+static int32_t sample_rare(struct sampler *sampler, const struct row *row, const struct sampling *sampling,
+                           uint64_t position)
+{
+    uint64_t best;
+    uint32_t n = gather(sampler, row, -INFINITY, &best);
+    if (n == 0)
+        return -1;
+    struct scale scale = {key_logit(best), (float)sampling->temperature};
+    n = filters_top_n_sigma(&sampler->all, n, sampling, scale.best);
+    n = filters_top_k(&sampler->all, n, sampling);
+    scale.temperature = filters_temperature(&sampler->all, n, sampling, scale.best);
+    if (scale.temperature == 0)
+        return (int32_t)key_id(best);
+    n = filters_apply(&sampler->all, n, sampling, scale, position);
+    return draw(sampler, n, sampling, scale, position);
+}
+
 /* Samples of a row whose changes are all known. Penalties and biases are applied first, in one pass that most
  * groups are only copied by: what comes then is as quick as without them. */
 static int32_t sample_row(struct sampler *sampler, const struct row *from, const struct sampling *sampling,
@@ -468,15 +398,18 @@ static int32_t sample_row(struct sampler *sampler, const struct row *from, const
 {
     struct row changed = *from;
     const struct row *row = &changed;
-    if (from->uses || from->biases) {
+    if (from->uses || from->biases || from->repeats) {
         changed.logits = changed_logits(sampler, from);
         changed.uses = NULL;
+        changed.repeats = NULL;
         changed.biases = NULL;
         changed.mask = NULL; /* what it forbids is −∞ now */
         changed.allowed = NULL;
     }
     bool greedy = (float)sampling->temperature == 0 || sampling->top_k == 1;
-    uint32_t k = greedy ? 1 : sampling->top_k;
+    uint32_t k = greedy ? 1 : (uint32_t)sampling->top_k;
+    if (!greedy && filters_are_rare(sampling))
+        return sample_rare(sampler, row, sampling, position);
     if (k == 0 && sampling->top_p < 1)
         return sample_top_p(sampler, changed_logits(sampler, row), sampling, position);
     if (k == 0 && sampling->min_p <= 0) {
@@ -496,31 +429,89 @@ static int32_t sample_row(struct sampler *sampler, const struct row *from, const
         return -1;
     if (greedy)
         return (int32_t)key_id(best);
-    if (k > 0 && k < n)
-        n = keep_from(sampler, n, key_threshold(sampler, n, false, k));
-    n = filter_by_mass(sampler, n, sampling, key_logit(best));
-    return draw(sampler, n, sampling, key_logit(best), position);
+    struct scale scale = {key_logit(best), (float)sampling->temperature};
+    n = filters_top_k(&sampler->all, n, sampling);
+    n = filters_apply(&sampler->all, n, sampling, scale, position);
+    return draw(sampler, n, sampling, scale, position);
+}
+
+/* ---- what a call adds, and takes back ---- */
+
+/* Adds the biases of a call to the table of the vocabulary, or takes them out of it. */
+static void spread_biases(struct sampler *sampler, const struct logit_bias_list *list, bool add)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const uint32_t id = (uint32_t)list->items[i].id;
+        if (id < sampler->n_vocab)
+            sampler->biases[id] = add ? sampler->biases[id] + list->items[i].bias : 0;
+    }
+}
+
+/* Bars the ids that would complete a bad word, or clears what was barred. Returns whether there is one. */
+static bool bar_words(struct sampler *sampler, const struct id_sequences *words,
+                      const struct sampler_row *from, bool add)
+{
+    bool any = false;
+    for (size_t at = 0; at < words->len; at += 1 + (size_t)words->items[at]) {
+        const uint32_t n = (uint32_t)words->items[at];
+        const int32_t *ids = words->items + at + 1;
+        const uint32_t last = (uint32_t)ids[n - 1];
+        if (last >= sampler->n_vocab || from->n_history < n - 1 ||
+            (n > 1 && memcmp(ids, from->history + from->n_history - (n - 1), (n - 1) * sizeof *ids) != 0))
+            continue;
+        sampler->biases[last] = add ? -INFINITY : 0;
+        any = true;
+    }
+    return any;
+}
+
+/* The uses of the last repeat_last_n ids, in the table of the vocabulary, or zeros in their place. */
+static void count_window(struct sampler *sampler, const struct sampling *sampling,
+                         const struct sampler_row *from, bool add)
+{
+    const uint32_t most = (uint32_t)sampling->repeat_last_n, n = from->n_history;
+    for (uint32_t i = n > most ? n - most : 0; i < n; i++) {
+        const uint32_t id = (uint32_t)from->history[i];
+        if (id >= sampler->n_vocab)
+            continue;
+        if (!add)
+            sampler->uses[id] = (struct token_use){0};
+        else if (i < from->n_prompt)
+            sampler->uses[id].in_prompt = 1;
+        else
+            token_use_count(&sampler->uses[id]);
+    }
 }
 
 int32_t sampler_sample(struct sampler *sampler, const struct sampling *sampling,
                        const struct sampler_row *from)
 {
-    const struct logit_bias_list *list = &sampling->logit_bias;
-    const struct row row = {.logits = from->logits,
-                            .mask = from->mask,
-                            .allowed = from->allowed,
-                            .uses = sampling_needs_uses(sampling) ? from->uses : NULL,
-                            .biases = list->n > 0 ? sampler->biases : NULL,
-                            .repetition = (float)sampling->repetition_penalty,
-                            .presence = (float)sampling->presence_penalty,
-                            .frequency = (float)sampling->frequency_penalty};
-    for (size_t i = 0; i < list->n; i++)
-        if ((uint32_t)list->items[i].id < sampler->n_vocab)
-            sampler->biases[list->items[i].id] += list->items[i].bias;
+    const bool windowed = has_penalties(sampling) && sampling->repeat_last_n > 0;
+    const struct ids_view history = {from->history, from->n_history};
+    struct row row = {.logits = from->logits,
+                      .mask = from->mask,
+                      .allowed = from->allowed,
+                      .uses = windowed                        ? sampler->uses
+                              : sampling_needs_uses(sampling) ? from->uses
+                                                              : NULL,
+                      .sampling = sampling,
+                      .repetition = (float)sampling->repetition_penalty,
+                      .presence = (float)sampling->presence_penalty,
+                      .frequency = (float)sampling->frequency_penalty};
+    spread_biases(sampler, &sampling->logit_bias, true);
+    if (bar_words(sampler, &sampling->bad_words, from, true) || sampling->logit_bias.n > 0)
+        row.biases = sampler->biases;
+    if (windowed)
+        count_window(sampler, sampling, from, true);
+    if (dry_is_on(sampling) && dry_mark(sampling, history, sampler->n_vocab, sampler->repeats))
+        row.repeats = sampler->repeats;
     int32_t id = sample_row(sampler, &row, sampling, from->position);
-    for (size_t i = 0; i < list->n; i++)
-        if ((uint32_t)list->items[i].id < sampler->n_vocab)
-            sampler->biases[list->items[i].id] = 0;
+    if (row.repeats)
+        dry_clear(sampling, history, sampler->n_vocab, sampler->repeats);
+    if (windowed)
+        count_window(sampler, sampling, from, false);
+    bar_words(sampler, &sampling->bad_words, from, false);
+    spread_biases(sampler, &sampling->logit_bias, false);
     return id;
 }
 
@@ -545,12 +536,14 @@ void sampler_logprobs(struct sampler *sampler, const float *logits, int32_t samp
     ret_logprobs[0] = (struct logprob){sampled, known ? (float)((double)logits[sampled] - base) : -INFINITY};
 
     if (n < found)
-        found = n ? keep_from(sampler, found, key_threshold(sampler, found, false, n)) : 0;
-    qsort(sampler->candidates, found, sizeof sampler->candidates[0], by_key_descending);
+        found =
+            n ? candidates_keep(&sampler->all, found, candidates_threshold(&sampler->all, found, false, n))
+              : 0;
+    qsort(sampler->all.items, found, sizeof sampler->all.items[0], by_key_descending);
     for (uint32_t i = 0; i < n; i++) {
         ret_logprobs[1 + i] = (struct logprob){-1, -INFINITY};
         if (i < found) {
-            uint64_t key = sampler->candidates[i].key;
+            uint64_t key = sampler->all.items[i].key;
             ret_logprobs[1 + i] =
                 (struct logprob){(int32_t)key_id(key), (float)((double)key_logit(key) - base)};
         }

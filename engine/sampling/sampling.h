@@ -2,7 +2,7 @@
 #ifndef ENGINE_SAMPLING_SAMPLING_H
 #define ENGINE_SAMPLING_SAMPLING_H
 
-/* Sampling: a pure function of (logits, parameters, counts of what was used, seed, position).
+/* Sampling: a pure function of (logits, parameters, ids of prompt and output, seed, position).
  *
  * Order:
  *   1. Ids outside the masks and logits that are not finite drop out.
@@ -10,14 +10,19 @@
  * negative one multiplied (Keskar et al. 2019, arXiv:1909.05858). It comes first because it scales, and what
  * it is defined on is the model's own score.
  *   3. presence_penalty is subtracted from the logits of ids that stand in the output, frequency_penalty once
- *      for each time they do. The prompt does not count.
- *   4. logit_bias is added: last, so that a ban or a choice holds whatever the penalties say.
- *   5. The result is cut to the range of float: no legal value makes an infinity that drops an id.
- *   6. temperature; top-k; top-p over what is left; min-p relative to the most likely; ties keep the lower
- * id.
- *   7. The argmax of logit + Gumbel noise, the noise a function of Philox4x32-10(seed, position, id) (Salmon
- * et al. 2011), so that nothing depends on the batch, the step or the device. Greedy, the argmax after 5, iff
- * temperature as a float is 0 or top_k is 1. All arithmetic up to 6 is in float. This is the plain C that
+ *      for each time they do. The prompt does not count. With repeat_last_n, of prompt and output only the
+ *      last so many ids count, for 2 and 3 alike.
+ *   4. DRY is subtracted for ids that would continue a repeat (dry.h).
+ *   5. logit_bias is added: last, so that a ban or a choice holds whatever the penalties say. Ids that would
+ *      complete a bad word drop out.
+ *   6. The result is cut to the range of float: no legal value makes an infinity that drops an id.
+ *   7. top-nσ; top-k; temperature, by the entropy of what is left where it is dynamic; typical-p; top-p and
+ *      then min-p, over what is left, min-p relative to the most likely; XTC, if a number from the generator
+ *      says so, the word 0 of Philox4x32-10(seed, (position, block 0 of another counter)); ties keep the
+ * lower id (filters.h has the sources). At least one id is left.
+ *   8. The argmax of logit + Gumbel noise, the noise a function of Philox4x32-10(seed, position, id) (Salmon
+ * et al. 2011), so that nothing depends on the batch, the step or the device. Greedy, the argmax after 6, iff
+ * temperature as a float is 0 or top_k is 1. Arithmetic on logits is in float. This is the plain C that
  * every backend is compared with. */
 
 #include <stdbool.h>
@@ -28,11 +33,22 @@
 /* How often an id was used: what penalties look at. */
 struct token_use {
     uint32_t in_prompt : 1;
-    uint32_t in_output : 31; /* times */
+    uint32_t in_output : 20; /* times, up to TOKEN_USE_MOST */
+    uint32_t repeat : 11;    /* of a device: the repeat that it would continue, for DRY; 0 elsewhere */
 };
+#define TOKEN_USE_MOST ((1u << 20) - 1)
 
-/* Whether sampling looks at uses at all: the backend then keeps them, [n_vocab] for each sequence. */
+static inline void token_use_count(struct token_use *use)
+{
+    use->in_output += use->in_output < TOKEN_USE_MOST;
+}
+
+/* Whether sampling looks at the uses of all ids: the backend then keeps them, [n_vocab] for each sequence. */
 bool sampling_needs_uses(const struct sampling *sampling);
+
+/* Whether it looks at the ids themselves, in their order. Such a sequence is sampled one id a step: no draft
+ * of it is verified. */
+bool sampling_needs_history(const struct sampling *sampling);
 
 struct logprob {
     int32_t id;
@@ -49,6 +65,8 @@ struct sampler_row {
     const float *logits;          /* [n_vocab], unchanged */
     uint64_t position;            /* the index in the sequence that the new id will have */
     const struct token_use *uses; /* [n_vocab], or NULL when sampling_needs_uses says no */
+    const int32_t *history; /* [n_history] prompt and output; NULL when sampling_needs_history says no */
+    uint32_t n_history, n_prompt; /* the first n_prompt are the prompt's */
     const uint32_t *mask;         /* [(n_vocab + 31) / 32]: set bits may be sampled; NULL: all */
     const uint32_t *allowed;      /* the same, of a grammar */
 };

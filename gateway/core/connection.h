@@ -2,14 +2,14 @@
 #ifndef GATEWAY_CORE_CONNECTION_H
 #define GATEWAY_CORE_CONNECTION_H
 
-/* The connections of clients, beside what libmicrohttpd keeps of them: whose exchange runs on each, since
- * when a request is awaited, and whether the client has gone while nothing was read from it or written to it.
+/* The connections of clients, in addition to libmicrohttpd's data: the exchange on each, since when a
+ * request is awaited, and whether the client has gone while nothing was read or written.
  *
- * When nearly all places are taken, a new connection ends one on which nothing is being answered: the oldest
- * that has sent no head of a request for a second, else the one that has been idle longest since its last
- * answer, else the oldest whose body is a second late. Whatever a quarter of all places waits for is a flood,
- * and that is where the oldest goes first, however young. So clients that ask nothing end each other's
- * connections, and one that sends a request at once is served. */
+ * When nearly all places are taken, a new connection closes one on which nothing is being answered: the
+ * oldest without a request head for a second, else the one idle longest since its last answer, else the
+ * oldest whose body is a second late. If a quarter of all places is in one of these states, that is a flood,
+ * and its oldest goes first, however young. So idle clients close each other's connections, and one that
+ * sends a request at once is served. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,16 +67,15 @@ void connection_whole(struct connection *connection);
 /* A request on it has been answered: the next one is awaited. */
 void connection_answered(struct connection *connection);
 
-/* Its client has shut down the connection, or half of it: a client that closes while its answer is made no
- * longer wants it. */
+/* The client has shut down the connection, or half of it, and so no longer wants the answer. */
 void connection_hung_up(struct connection *connection);
 
-/* Ends those on which no whole request has come for so long. Looks at most once a second, and more often at
- * retired ones. */
+/* Closes those without a complete request for this long. Checks at most once a second, retired ones more
+ * often. */
 void connections_expire(struct connections *connections, uint64_t now, uint32_t seconds);
 
-/* No others come: those on which nothing is asked end soon, and the rest with their answers, which
- * connections_expire sees to from now on. */
+/* No more connections come: from now on connections_expire closes idle ones soon, and the rest after their
+ * answers. */
 void connections_retire(struct connections *connections, uint64_t now);
 
 /* Tells every exchange that its client is gone. */

@@ -9,6 +9,7 @@
 #include "gateway/http/keys.h"
 #include "gateway/core/options.h"
 #include "gateway/core/pool.h"
+#include "gateway/core/pulses.h"
 
 struct body_reader;
 
@@ -18,6 +19,7 @@ struct gateway {
     struct pool pool;
     struct counters counters;
     struct stream_limits streams;
+    struct pulses pulses; /* of streams that say nothing */
     struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
     struct body_reader *body_reader;
     struct question *questions; /* for a tokenizer, not answered yet (tokenize.h) */
@@ -34,7 +36,7 @@ static inline struct budget *exchange_bodies(const struct exchange *exchange)
     return exchange->key ? &exchange->key->bodies : &exchange->gateway->bodies;
 }
 
-/* Whether work for this model (NULL: any) can be taken now: 0, or REFUSED with 503 or 404. */
+/* Whether requests for this model (NULL: any) can be accepted now: 0, or REFUSED with 503 or 404. */
 static inline int gateway_check(const struct gateway *gateway, const char *model, struct refusal *refusal)
 {
     if (gateway->draining) {
@@ -45,17 +47,17 @@ static inline int gateway_check(const struct gateway *gateway, const char *model
     return pool_check(&gateway->pool, model, refusal);
 }
 
-/* The name that an answer gives its model, after gateway_check: the one asked for, or the one there is. Lives
- * until the next dispatch. */
+/* The model name in the answer, after gateway_check: the requested one, or the only one. Valid until the
+ * next dispatch. */
 static inline const char *gateway_model(const struct gateway *gateway, const char *model)
 {
     const struct pool_model *found = pool_model(&gateway->pool, model);
     return found ? found->name : model ? model : "";
 }
 
-/* Most tokens of each of n answers when the request does not say: the option's value, but no more than the
- * model's context, and in all no more than the key may have at once. Only the worker knows how much room the
- * prompt leaves, so such a request is sent with fit_context. */
+/* Most tokens of each of n answers if the request does not say: the option's value, limited by the model's
+ * context, and in total by the key's limit. Only the worker knows how much room the prompt leaves, so such a
+ * request has fit_context. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
                                           const struct key *key, uint32_t n)
 {

@@ -29,6 +29,7 @@ enum {
     KEY_BODIES_MB,
     KEY_STREAM_KB,
     KEY_STREAMS_MB,
+    KEY_SSE_PING,
     KEY_MAX_TOKENS,
     KEY_PARENT,
     KEY_LISTEN_FD,
@@ -69,6 +70,8 @@ static const struct argp_option known[] = {
     {"stream-kb", KEY_STREAM_KB, "N", 0,
      "Cut off a client with this much of its stream unread (default 1024)", 0},
     {"streams-mb", KEY_STREAMS_MB, "N", 0, "Memory for all unread answers (default 96)", 0},
+    {"sse-ping", KEY_SSE_PING, "N", 0,
+     "Send a ping on a stream of events that was silent for N seconds (default 15; 0: never)", 0},
     {"max-tokens", KEY_MAX_TOKENS, "N", 0, "Max tokens of an answer if the request sets none (default 1024)",
      0},
     {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does; it passes signals on", 0},
@@ -99,6 +102,7 @@ static const struct argument arguments[] = {
     {KEY_BODIES_MB, ARGUMENT_NUMBER, offsetof(struct options, bodies_mb), 1, 1 << 20},
     {KEY_STREAM_KB, ARGUMENT_NUMBER, offsetof(struct options, stream_kb), 4, 1 << 20},
     {KEY_STREAMS_MB, ARGUMENT_NUMBER, offsetof(struct options, streams_mb), 1, 1 << 20},
+    {KEY_SSE_PING, ARGUMENT_NUMBER, offsetof(struct options, sse_ping), 0, 86400},
     {KEY_MAX_TOKENS, ARGUMENT_NUMBER, offsetof(struct options, max_tokens), 1, INT32_MAX},
     {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct options, parent), 1, INT32_MAX},
     {KEY_LISTEN_FD, ARGUMENT_NUMBER, offsetof(struct options, listen_fd), 3, INT32_MAX},
@@ -146,6 +150,7 @@ void options_parse(int argc, char **argv, struct options *ret_options)
                               .bodies_mb = 96,
                               .stream_kb = 1024,
                               .streams_mb = 96,
+                              .sse_ping = 15,
                               .max_tokens = 1024,
                               .drain_seconds = 60};
     arguments_parse(&argp, argc, argv, &options);

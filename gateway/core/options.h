@@ -28,15 +28,17 @@ struct options {
     bool open;                      /* anybody who reaches it may use it */
     uint32_t connections;           /* most at once */
     uint32_t address_connections;   /* of one address; 0: no limit; OPTIONS_HALF: half of those */
-    uint32_t request_seconds; /* from a connection's beginning, or its last answer, to the end of a request */
+    uint32_t
+        request_seconds; /* from the start of a connection, or its last answer, to the end of a request */
     uint32_t body_kb, bodies_mb;    /* most of one request's body, of all that are being received */
     uint32_t stream_kb, streams_mb; /* most that waits to be read, of one stream, of all */
+    uint32_t sse_ping;              /* seconds of silence of a stream until it is pinged; 0: it never is */
     uint32_t max_tokens;            /* where a request does not say */
     uint32_t drain_seconds;         /* from the first signal until what has not ended is ended */
 };
 
-/* Fills in defaults, then the command line. Exits through argp for --help and --usage, and with status 2 for
- * a wrong command line. */
+/* Sets defaults, then parses the command line. Exits through argp for --help and --usage, and with status 2
+ * for a wrong command line. */
 void options_parse(int argc, char **argv, struct options *ret_options);
 
 #endif

@@ -2,11 +2,10 @@
 #ifndef GATEWAY_CORE_PARAMETERS_H
 #define GATEWAY_CORE_PARAMETERS_H
 
-/* What a client asks to be generated, whatever family it is of: a request of libquern, and what the answer is
- * to look like.
+/* A client's request in any API: a request of libquern, and the form of the answer.
  *
  * Bounds and defaults of numbers are libquern's own. Texts and lists are copied into the arena, so that the
- * JSON, whose tree can be many times as large, goes as soon as it was read. */
+ * JSON tree, which can be many times as large, is freed at once. */
 
 #include <quern.h>
 
@@ -56,8 +55,9 @@ struct parameters {
     const char **allowed_tools; /* [n_allowed] those that may be called; NULL: all */
     size_t n_allowed;
     bool schema_is_object; /* of a grammar that is a schema: it is an object of JSON */
+    bool schema_is_closed; /* and is read as closed (grammar_close) */
     bool wants_logprobs;   /* of each id */
-    /* Names of parameters that are refused later if they would change something; NULL: not given. They ask
+    /* Names of parameters that are rejected later if they would change anything; NULL: not given. They ask
      * for penalties over another part of the text, for thinking, and for no thinking. */
     const char *other_penalties, *with_thinking, *without_thinking;
     const char *effort;       /* of thinking: "low" …; NULL: not said */
@@ -72,16 +72,16 @@ struct parameters {
 void parameters_init(struct parameters *parameters);
 void parameters_deinit(struct parameters *parameters);
 
-/* From here on what was read counts in the budget. False: there is no room for it. */
+/* Counts the memory in the budget from now on. False if there is no room. */
 bool parameters_count(struct parameters *parameters);
 
-/* Parses the body and reads it by the family's rows. 0 or REFUSED. parameters_deinit frees what there is
- * either way. Touches nothing but *parameters and *refusal, so that any thread may do it. */
+/* Parses the body and reads it by the API's rows. 0 or REFUSED; call parameters_deinit either way. Uses only
+ * *parameters and *refusal, so any thread may call it. */
 int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
                     struct refusal *refusal);
 
-/* Puts the system's words and the prompt into the messages, where they belong there, and sets what depends on
- * several parameters. 0 or REFUSED. */
+/* Adds system message and prompt to the messages, if they belong there, and sets what depends on several
+ * parameters. 0 or REFUSED. */
 int parameters_finish(struct parameters *parameters, const char *missing, struct refusal *refusal);
 
 /* ---- takers, whose `into` is a struct parameters ---- */
@@ -91,8 +91,10 @@ json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
 json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
 json_row_take parameters_model;
-json_row_take parameters_stop;       /* a text or an array of texts */
-json_row_take parameters_logit_bias; /* {"15043": -100} */
+json_row_take parameters_stop; /* a text or an array of texts */
+/* {"15043": -100, "Hello": 1.5}, or pairs of them in an array; false: never. */
+json_row_take parameters_logit_bias;
+json_row_take parameters_bad_words, parameters_dry_breakers; /* texts */
 json_row_take parameters_n;
 json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
 json_row_take parameters_stream_options;
@@ -108,12 +110,18 @@ json_row_take parameters_suffix; /* what stands behind the gap that is to be fil
         "cache_prompt", json_in_bool, NULL, offsetof(struct parameters, request.cache_prompt)                \
     }
 
+/* In a stream: how much of the prompt is read. */
+#define PARAMETERS_PROGRESS_ROW                                                                              \
+    {                                                                                                        \
+        "return_progress", json_in_bool, NULL, offsetof(struct parameters, request.progress)                 \
+    }
+
 /* ---- for takers elsewhere ---- */
 
-/* Memory that lives as long as the parameters, [n] of `size`, zeroed; NULL when there is no more. */
+/* Memory that lives as long as the parameters, [n] of `size`, zeroed; NULL if there is none. */
 void *parameters_memory(struct parameters *parameters, size_t n, size_t size);
 
-/* A string of JSON, or any JSON as compact text, in such memory. NULL when there is no more. */
+/* A JSON string, or any JSON as compact text, in such memory. NULL if there is none. */
 const char *parameters_keep(struct parameters *parameters, const json_t *string);
 const char *parameters_keep_json(struct parameters *parameters, const json_t *json);
 

@@ -2,12 +2,11 @@
 #ifndef GATEWAY_CORE_POOL_H
 #define GATEWAY_CORE_POOL_H
 
-/* The pool behind the gateway: one session, opened again and again while there is none, and what the pool
- * last said of itself.
+/* The pool behind the gateway: one session, reopened whenever it is lost, and the last status.
  *
- * Nothing here waits but pool_wait. While the pool is away, or restarts, requests that run go on as far as
- * libquern can take them. New ones are taken too for some seconds, in which a broker that is replaced is
- * back; from then on they are refused at once. */
+ * Only pool_wait waits. While the pool is away or restarts, running requests continue as far as libquern can
+ * take them. New ones are accepted for some seconds, in which a replaced broker is back; then they are
+ * rejected at once. */
 
 #include <quern.h>
 
@@ -49,16 +48,16 @@ void pool_deinit(struct pool *pool);
 /* Takes what comes, for at most timeout_ms, and keeps the session. */
 void pool_wait(struct pool *pool, int timeout_ms);
 
-/* Whether a worker is ready, or was some seconds ago: one that is replaced, or whose broker is, comes back.
- */
+/* Whether a worker is ready, or was some seconds ago: workers come back when they or the broker are
+ * replaced. */
 bool pool_is_ready(const struct pool *pool);
 
-/* Whether a request for this model (NULL: any) can be sent now, and answered by its name. 0 or REFUSED: 503
- * where it is worth to come back, with the code "loading" when no worker has said yet what it serves. */
+/* Whether a request for this model (NULL: any) can be sent now. 0 or REFUSED: 503 if retrying makes sense,
+ * with the code "loading" if no worker has reported its model yet. */
 int pool_check(const struct pool *pool, const char *model, struct refusal *refusal);
 
-/* What the pool last said of itself; it lives until the next pool_wait. 0, or REFUSED while it does not
- * answer or has said nothing yet. */
+/* The last status, valid until the next pool_wait. 0, or REFUSED while there is none or the pool does not
+ * answer. */
 int pool_status(const struct pool *pool, const struct quern_status **ret_status, struct refusal *refusal);
 
 /* The model of that name (NULL: the first), or NULL. */

@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_ANSWER_H
 #define GATEWAY_FORMS_ANSWER_H
 
-/* The text of a choice on its way into the answer: told in the stream as it comes, or kept for the body; with
- * calls of tools and thoughts taken out where there are some. */
+/* The text of a choice on its way into the answer: streamed as it comes, or kept for the body; calls of tools
+ * and thoughts are taken out. */
 
 #include "gateway/forms/choice.h"
 
@@ -12,10 +12,10 @@
  */
 int answer_expect_parts(struct choice *choice);
 
-/* Takes what an output brings. `out` has what the stream is told; where memory runs out it has failed. */
+/* Takes what an output brings. `out` gets the stream's data, and fails without memory. */
 void answer_take(struct choice *choice, const struct quern_output *output, struct json_out *out);
 
-/* The arguments of a call as a JSON object: {} where they are none, as when the answer was cut. */
+/* The arguments of a call as a JSON object; {} if they are not one, as when the answer was cut. */
 void answer_write_object(const struct tool_call *call, struct json_out *out);
 
 void answer_deinit(struct choice *choice);

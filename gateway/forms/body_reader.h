@@ -7,10 +7,9 @@
  *   body_read ──small, and little was read in this turn──▶ read at once ─────────────┐
  *       └──────any other──▶ queue ──the reader's thread──▶ body_reader_deliver ──▶ then, on the loop
  *
- * One body of 8 MB takes the better part of a second to parse at worst, and its tree can be far larger than
- * itself. So a thread reads them one after the other: there is one tree at a time, of a bounded size
- * (json_memory.h), and it is gone when the parameters have been copied out of it. Small bodies are not kept
- * waiting by large ones.
+ * A body of 8 MB can take most of a second to parse, and its tree can be far larger. So a thread reads one
+ * at a time: there is one tree, of bounded size (json_memory.h), which is freed once the parameters are
+ * copied. Small bodies do not wait for large ones.
  *
  * All functions are called on the loop's thread. */
 
@@ -21,15 +20,15 @@
 
 struct body_reader;
 
-/* One body on its way. A handler embeds it in what it allocates for its request, and sets the first part. */
+/* One body in progress. A handler embeds it in its request, and sets the first part. */
 struct body_reading {
     const struct json_row *rows;
     struct parameters *into; /* initialized; may be the first member of what the rows take into */
-    /* What there is to be done once the rows have been read; NULL: nothing. On the reader's thread, so it
-     * touches nothing but the reading. 0 or REFUSED. */
+    /* Called after the rows have been read; may be NULL. Runs on the reader's thread, so it uses only the
+     * reading. 0 or REFUSED. */
     int (*finish)(struct body_reading *reading, struct refusal *refusal);
-    /* Called once, on the loop. `exchange` is NULL when there is no one to answer: the client has gone, or
-     * the body was refused and the refusal has been sent. Frees, or goes on. */
+    /* Called once, on the loop. `exchange` is NULL if there is nobody to answer: the client has gone, or the
+     * body was rejected and the error sent. Frees, or continues. */
     void (*then)(struct body_reading *reading);
 
     struct exchange *exchange; /* set by body_read, like all that follows */
@@ -40,23 +39,23 @@ struct body_reading {
     struct body_reading *next, *prev;
 };
 
-/* Starts the thread. Trees of bodies may have `tree_bytes`. -errno with a reason. */
+/* Starts the thread. A body's tree may take `tree_bytes`. -errno with a reason. */
 int body_reader_start(size_t tree_bytes, struct body_reader **ret_reader, struct error *err);
 
-/* Waits for what is being read, hands over everything submitted (there is no one left to answer) and ends the
- * thread. Takes NULL. */
+/* Waits for the body being read, delivers everything submitted (with nobody to answer) and ends the thread.
+ * Takes NULL. */
 struct body_reader *body_reader_stop(struct body_reader *reader);
 
-/* Reads the body of the exchange, which is taken from it. What the parameters then take in memory counts
- * among the gateway's bodies (and its key's), until parameters_deinit; where there is no room for that, the
- * request is refused with 429. `then` may be called before this returns. */
+/* Takes and reads the body of the exchange. The memory of the parameters counts among the gateway's bodies
+ * (and the key's) until parameters_deinit; without room, the request gets 429. `then` may be called before
+ * this returns. */
 void body_read(struct exchange *exchange, struct body_reading *reading);
 
-/* A new turn of the loop: hands over what has been read, and lets small bodies be read at once again. */
+/* A new turn of the loop: delivers finished bodies, and allows small bodies to be read at once again. */
 void body_reader_deliver(struct body_reader *reader);
 
-/* Much memory has been freed: the thread gives it back to the system when no body waits. It takes too long
- * for the loop, since the allocator has to look for it. */
+/* Much memory has been freed: the thread returns it to the system when no body waits, which would take too
+ * long on the loop. */
 void body_reader_tidy(struct body_reader *reader);
 
 /* Readable when there is something to hand over. */

@@ -2,12 +2,13 @@
 #ifndef GATEWAY_FORMS_CHOICE_H
 #define GATEWAY_FORMS_CHOICE_H
 
-/* An answer under way, its choices, and the hooks by which a family tells them. generation.h says how it
- * lives. */
+/* An answer in progress, its choices, and the hooks by which an API writes them. See generation.h for its
+ * lifetime. */
 
 #include "gateway/http/exchange.h"
 #include "gateway/forms/logprobs.h"
 #include "gateway/core/parameters.h"
+#include "gateway/core/pulses.h"
 #include "text/dialect/answer_parser.h"
 
 struct generation;
@@ -37,7 +38,7 @@ struct choice {
     struct logprobs logprobs; /* that are not told yet */
 };
 
-/* How a family tells. Each appends to `out`; those of calls may be NULL, where it has no tools. */
+/* How an API writes answers. Each appends to `out`; those of calls may be NULL without tools. */
 struct dialect {
     const char *name;
     const char *stream_type; /* content type of a stream */
@@ -53,6 +54,9 @@ struct dialect {
     void (*called)(struct choice *choice, struct json_out *out);
     void (*finish)(struct generation *generation, struct json_out *out);
     void (*fail)(struct generation *generation, const struct refusal *refusal, struct json_out *out);
+    /* The same: how much of the choice's prompt is read. NULL: it is not told. */
+    void (*progress)(struct choice *choice, const struct quern_progress *progress, struct json_out *out);
+    const char *ping; /* what a stream says when it has nothing to say; NULL: nothing */
     /* One body. */
     void (*whole)(struct generation *generation, struct json_out *out);
     enum logprobs_form logprobs;
@@ -64,6 +68,7 @@ struct generation {
     struct quern *client;
     const struct dialect *dialect;
     bool stream, begun, include_usage;
+    struct pulse pulse;          /* of the stream */
     bool untold;                 /* its text is not wanted: only that the prompt is in the cache */
     char id[33];                 /* hexadecimal */
     int64_t created;             /* seconds since 1970 */

@@ -2,13 +2,13 @@
 #ifndef GATEWAY_FORMS_EMBEDDINGS_H
 #define GATEWAY_FORMS_EMBEDDINGS_H
 
-/* What answers an exchange that asks for embeddings: one request of the pool for each input, a few of them at
- * a time, and one answer when all have ended. The first that fails is the answer, and the others are
- * cancelled; so they are when the client goes away.
+/* Answers a request for embeddings: one request to the pool for each input, a few at a time, and one answer
+ * when all have ended. The first failure is the answer, and cancels the others; so does a client that goes
+ * away.
  *
  * Inputs are kept as texts and arrays of ids, and count among the gateway's bodies until the last has ended.
- * The answer is written while it is taken. Until it has been, its numbers count among the bytes that wait to
- * be read, and its key's place is held. */
+ * The answer is written as it is read. Until then its numbers count as unread bytes, and the key's place is
+ * held. */
 
 #include "gateway/forms/body_reader.h"
 #include "gateway/forms/embeddings_in.h"
@@ -47,8 +47,8 @@ struct embeddings {
     double queue_ms, prefill_ms; /* the longest */
 };
 
-/* A handler's whole work: has the body read by the rows, into a struct embeddings_in, and answers in the
- * form, which outlives the exchange. */
+/* A complete handler: reads the body by the rows, into a struct embeddings_in, and answers in the form,
+ * which outlives the exchange. */
 void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
                        const struct embeddings_form *form);
 

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_FORMS_EMBEDDINGS_IN_H
 #define GATEWAY_FORMS_EMBEDDINGS_IN_H
 
-/* What a request for embeddings asks for: one input or several, each a text or token ids. */
+/* A request for embeddings: one input or several, each a text or token ids. */
 
 #include "gateway/core/parameters.h"
 
@@ -22,7 +22,7 @@ struct embeddings_in {
     uint32_t dimensions; /* that were asked for; 0: it was not said */
 };
 
-/* Makes an error of the pool name the client's parameter: "input[3]" where it says "prompt". */
+/* Changes the parameter that an error of the pool names: "prompt" becomes "input[3]". */
 void embeddings_name_input(const struct embeddings_in *in, size_t index, struct refusal *refusal);
 
 /* ---- takers, whose `into` is a struct embeddings_in ---- */

@@ -20,6 +20,7 @@
 #include "gateway/forms/answer.h"
 #include "gateway/forms/body_reader.h"
 #include "gateway/core/gateway.h"
+#include "gateway/forms/grammar.h"
 #include "gateway/forms/thinking.h"
 #include "gateway/tools/tool_choice.h"
 #include "gateway/tools/tool_grammar.h"
@@ -32,6 +33,7 @@
 
 static void free_generation(struct generation *generation)
 {
+    pulse_stop(&generation->gateway->pulses, &generation->pulse);
     for (uint32_t i = 0; i < generation->n; i++) {
         buffer_deinit(&generation->choices[i].text);
         logprobs_deinit(&generation->choices[i].logprobs);
@@ -72,6 +74,7 @@ static void note(struct generation *generation, const char *finish)
 /* Nobody wants it any more: asks for the end of what runs, and sends no more. */
 static void abandon(struct generation *generation)
 {
+    pulse_stop(&generation->gateway->pulses, &generation->pulse);
     generation->exchange = NULL;
     generation->running -= generation->n - generation->sent;
     generation->sent = generation->n;
@@ -150,19 +153,75 @@ static void count_generation(const struct generation *generation)
                                                      (generation->output_tokens - generation->n));
 }
 
+static void ping(void *arg);
+
+/* What is in `out` goes to the client; the next ping is a while off. False: the client is gone. */
+static bool write_out(struct generation *generation)
+{
+    const struct json_out *out = &generation->out;
+    if (generation->dialect->ping)
+        pulse_wait(&generation->gateway->pulses, &generation->pulse, PULSE_PING, ping, generation,
+                   clock_ns());
+    return exchange_write(generation->exchange, out->buffer.data, out->buffer.len);
+}
+
+static void ping(void *arg)
+{
+    struct generation *generation = arg;
+    json_out_reset(&generation->out);
+    json_out_text(&generation->out, generation->dialect->ping);
+    if (generation->out.failed)
+        fail_for_memory(generation);
+    else
+        write_out(generation);
+}
+
+/* Sends the head, and leaves in `out` what the stream begins with. False: the client is gone. */
+static bool begin_stream(struct generation *generation)
+{
+    json_out_reset(&generation->out);
+    if (generation->begun)
+        return true;
+    generation->begun = true;
+    pulse_stop(&generation->gateway->pulses, &generation->pulse);
+    exchange_stream(generation->exchange, generation->dialect->stream_type);
+    if (!generation->exchange)
+        return false;
+    generation->dialect->begin(generation, &generation->out);
+    return true;
+}
+
+/* The request was accepted a moment ago, and nobody has refused it since. */
+static void send_head(void *arg)
+{
+    struct generation *generation = arg;
+    if (!begin_stream(generation))
+        return;
+    if (generation->out.failed)
+        fail_for_memory(generation);
+    else
+        write_out(generation);
+}
+
+static void tell_progress(struct choice *choice, const struct quern_progress *progress)
+{
+    struct generation *generation = choice->generation;
+    if (!generation->exchange || !generation->dialect->progress || !begin_stream(generation))
+        return;
+    generation->dialect->progress(choice, progress, &generation->out);
+    if (generation->out.failed)
+        fail_for_memory(generation);
+    else
+        write_out(generation);
+}
+
 static void tell_stream(struct choice *choice, const struct quern_output *output)
 {
     struct generation *generation = choice->generation;
     const struct dialect *dialect = generation->dialect;
     struct json_out *out = &generation->out;
-    json_out_reset(out);
-    if (!generation->begun) {
-        generation->begun = true;
-        exchange_stream(generation->exchange, dialect->stream_type);
-        if (!generation->exchange)
-            return;
-        dialect->begin(generation, out);
-    }
+    if (!begin_stream(generation))
+        return;
     answer_take(choice, output, out);
     if (logprobs_any(&choice->logprobs))
         dialect->piece(choice, BYTES_LITERAL(""), out);
@@ -172,8 +231,7 @@ static void tell_stream(struct choice *choice, const struct quern_output *output
         dialect->finish(generation, out);
     if (out->failed)
         fail_for_memory(generation);
-    else if (exchange_write(generation->exchange, out->buffer.data, out->buffer.len) &&
-             generation->running == 0)
+    else if (write_out(generation) && generation->running == 0)
         exchange_end(generation->exchange);
 }
 
@@ -254,8 +312,12 @@ static void send_more(struct generation *generation)
 /* The pool has accepted one of its requests. Only the first one's limits were counted before it. */
 static void take_admitted(struct generation *generation, const struct quern_admitted *admitted)
 {
-    if (generation->exchange)
-        generation->exchange->quotas = (struct key_quotas){admitted->requests, admitted->tokens};
+    if (!generation->exchange)
+        return;
+    generation->exchange->quotas = (struct key_quotas){admitted->requests, admitted->tokens};
+    if (generation->stream && !generation->begun && !generation->pulse.fn)
+        pulse_wait(&generation->gateway->pulses, &generation->pulse, PULSE_HEAD, send_head, generation,
+                   clock_ns());
 }
 
 static void on_output(void *arg, const struct quern_output *output)
@@ -265,6 +327,10 @@ static void on_output(void *arg, const struct quern_output *output)
     const size_t before = logprobs_bytes(&choice->logprobs);
     if (output->admitted) {
         take_admitted(generation, output->admitted);
+        return;
+    }
+    if (output->progress) {
+        tell_progress(choice, output->progress);
         return;
     }
     if (generation->first_ns == 0 && output->n_ids > 0) {
@@ -347,6 +413,7 @@ static int begin(struct generation *generation, const struct parameters *paramet
     key_set_rates(generation->key, &request);
     request.request_id = generation->exchange->request_id;
     request.tell_admitted = true;
+    request.progress = request.progress && generation->stream;
     generation->has_seed = request.has_seed;
     generation->seed = request.seed;
     for (uint32_t i = 0; i < generation->n; i++) {
@@ -395,7 +462,8 @@ static int apply_dialect(const struct gateway *gateway, struct parameters *param
         return REFUSED;
     const bool parts = dialect->thoughts.known || dialect->content_open[0];
     parameters->request.marks = parameters->request.messages && parts;
-    return parameters->request.tools ? tool_grammar_set(parameters, dialect, refusal) : 0;
+    return parameters->request.tools ? tool_grammar_set(parameters, dialect, refusal)
+                                     : tool_grammar_after_thought(parameters, dialect, refusal);
 }
 
 /* Parsers look at tools for as long as answers come. 0 or -ENOMEM. */
@@ -440,6 +508,10 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     dialect_init(&model_dialect);
     if (apply_dialect(exchange->gateway, parameters, &model_dialect, &refusal) != 0) {
         dialect_deinit(&model_dialect);
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    if (grammar_close(parameters, &refusal) != 0) {
         exchange_refuse(exchange, &refusal);
         return;
     }

@@ -62,8 +62,11 @@ int grammar_format(void *into, const struct json_row *row, const char *path, jso
 {
     if (json_is_string(value) && json_string_length(value) == 0)
         return 0; /* Ollama's own clients say so when nothing is asked for */
-    if (!json_is_string(value))
+    if (!json_is_string(value)) {
+        struct parameters *parameters = into;
+        parameters->schema_is_closed = true; /* as Ollama reads it */
         return grammar_schema(into, row, path, value, refusal);
+    }
     if (strcmp(json_string_value(value), "json") != 0)
         return refuse_value(refusal, path, "%s is neither \"json\" nor a schema", path);
     return set_grammar(into, path, QUERN_JSON, "", refusal);
@@ -73,7 +76,7 @@ int grammar_format(void *into, const struct json_row *row, const char *path, jso
 
 static const struct json_row schema_rows[] = {
     {"name", json_in_ignore, NULL, 0},   {"description", json_in_ignore, NULL, 0},
-    {"strict", json_in_ignore, NULL, 0}, /* it always is */
+    {"strict", json_in_ignore, NULL, 0}, /* take_json_schema */
     {"schema", grammar_schema, NULL, 0}, {0},
 };
 
@@ -84,6 +87,8 @@ static int take_json_schema(void *into, const struct json_row *row, const char *
         return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
     if (!json_object_get(value, "schema") || json_is_null(json_object_get(value, "schema")))
         return refuse_value(refusal, path, "%s has no schema", path);
+    struct parameters *parameters = into;
+    parameters->schema_is_closed = json_is_true(json_object_get(value, "strict"));
     return json_in_take(into, schema_rows, path, value, refusal);
 }
 
@@ -131,4 +136,24 @@ int grammar_structured_outputs(void *into, const struct json_row *row, const cha
     if (!json_is_object(value))
         return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
     return json_in_take(into, structured_outputs_rows, path, value, refusal);
+}
+
+/* ---- closed schemas ---- */
+
+int grammar_close(struct parameters *parameters, struct refusal *refusal)
+{
+    static const char head[] = "root ::= %json ";
+    struct quern_request *request = &parameters->request;
+    if (!request->grammar || request->grammar_kind != QUERN_SCHEMA || !parameters->schema_is_closed ||
+        !parameters->schema_is_object)
+        return 0;
+    const size_t len = strlen(request->grammar);
+    char *text = parameters_memory(parameters, sizeof head + len, 1);
+    if (!text)
+        return parameters_out_of_memory(refusal);
+    memcpy(text, head, sizeof head - 1);
+    memcpy(text + sizeof head - 1, request->grammar, len + 1);
+    request->grammar = text;
+    request->grammar_kind = QUERN_GBNF;
+    return 0;
 }

@@ -2,12 +2,11 @@
 #ifndef GATEWAY_FORMS_GRAMMAR_H
 #define GATEWAY_FORMS_GRAMMAR_H
 
-/* What an answer has to be, in the words of each family of clients. Whether a grammar is one, and what of a
- * schema is not supported, the pool says. */
+/* Constraints on answers, in the terms of each API. The pool validates grammars and schemas. */
 
 #include "gateway/core/parameters.h"
 
-/* Takers, whose `into` is a struct parameters. A second grammar in one request is refused. */
+/* Takers, whose `into` is a struct parameters. They reject a second grammar in one request. */
 json_row_take grammar_response_format; /* OpenAI: {"type": "json_schema", "json_schema": {"schema": …}} */
 json_row_take grammar_format;          /* Ollama: "json", or a schema */
 json_row_take grammar_structured_outputs;  /* vLLM: {"json": …} or regex or grammar */
@@ -26,5 +25,9 @@ json_row_take grammar_regex, grammar_gbnf; /* a text */
     {"guided_grammar", grammar_gbnf, NULL, 0},                                                               \
     {"structured_outputs", grammar_structured_outputs, NULL, 0}
 /* clang-format on */
+
+/* A schema that is read as closed, where nothing else reads it (tools do), becomes a GBNF with that schema as
+ * its root: its members come in order and no others, unless it says so. 0 or REFUSED. */
+int grammar_close(struct parameters *parameters, struct refusal *refusal);
 
 #endif

@@ -3,8 +3,8 @@
 #define GATEWAY_FORMS_LOGPROBS_H
 
 /* Log probabilities of the tokens of a choice, between the pool and an answer, as OpenAI's clients expect
- * them. Natural logarithms, as theirs. They are written as JSON when they come: the work of a long answer is
- * spread over the time in which it is made. */
+ * them. Natural logarithms, as theirs. They are written as JSON as they come, which spreads the work of a
+ * long answer over its duration. */
 
 #include <quern.h>
 
@@ -41,8 +41,8 @@ static inline size_t logprobs_bytes(const struct logprobs *logprobs)
     return bytes;
 }
 
-/* The value of "logprobs" in a choice: what was added since the last call, or "null" where that is nothing.
- * What was written is not held any more. */
+/* Writes the value of "logprobs" in a choice: what was added since the last call, which is then freed, or
+ * "null" for nothing. */
 void logprobs_write(struct logprobs *logprobs, struct json_out *out);
 
 void logprobs_deinit(struct logprobs *logprobs);

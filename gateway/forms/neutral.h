@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_NEUTRAL_H
 #define GATEWAY_FORMS_NEUTRAL_H
 
-/* Parameters that clients of other servers send with their defaults. A value that asks for what happens
- * anyway is accepted; any other is refused by name. */
+/* Parameters that clients of other servers send with their defaults. A value that changes nothing is
+ * accepted; any other is rejected with an error that names the parameter. */
 
 #include "gateway/core/parameters.h"
 
@@ -14,8 +14,8 @@ json_row_take neutral_only;
 /* A boolean that changes nothing either way. */
 json_row_take neutral_bool;
 
-/* Which part of the text penalties count. Values in row->name are accepted, as above; any other is accepted
- * only if the request sets no penalty, which parameters_finish checks. */
+/* The part of the text that penalties count. Values in row->name are accepted, as above; any other is
+ * accepted only if the request sets no penalty, which parameters_finish checks. */
 json_row_take neutral_penalties;
 
 /* top_k, where -1 means off, as 0 does. */
@@ -24,7 +24,7 @@ json_row_take neutral_top_k;
 /* ---- tables of rows ---- */
 
 /* OpenAI's forms, as extended by vLLM, SGLang, llama.cpp's server and others. Settings of a method that is
- * off (mirostat_tau, dry_base) have no effect and are ignored. */
+ * off (mirostat_tau) have no effect and are ignored. */
 /* clang-format off */
 #define NEUTRAL_OPENAI_ROWS                                                                                  \
     {"use_beam_search", neutral_only, "false", 0},                                                           \
@@ -36,30 +36,17 @@ json_row_take neutral_top_k;
     {"spaces_between_special_tokens", neutral_bool, NULL, 0},                                                \
     {"include_stop_str_in_output", neutral_only, "false", 0},                                                \
     {"stop_token_ids", neutral_only, "", 0},                                                                 \
-    {"bad_words", neutral_only, "", 0},                                                                      \
     {"truncate_prompt_tokens", neutral_only, "", 0},                                                         \
     {"prompt_logprobs", neutral_only, "", 0},                                                                \
     {"return_token_ids", neutral_only, "false", 0},                                                          \
     {"return_tokens_as_token_ids", neutral_only, "false", 0},                                                \
     {"priority", neutral_only, "0", 0},                                                                      \
     {"request_id", json_in_ignore, NULL, 0},                                                                 \
-    {"typical_p", neutral_only, "1", 0},                                                                     \
     {"tfs_z", neutral_only, "1", 0},                                                                         \
     {"top_a", neutral_only, "0", 0},                                                                         \
-    {"top_n_sigma", neutral_only, "-1 0", 0},                                                                \
     {"mirostat", neutral_only, "0", 0},                                                                      \
     {"mirostat_tau", json_in_ignore, NULL, 0},                                                               \
     {"mirostat_eta", json_in_ignore, NULL, 0},                                                               \
-    {"dynatemp_range", neutral_only, "0", 0},                                                                \
-    {"dynatemp_exponent", json_in_ignore, NULL, 0},                                                          \
-    {"xtc_probability", neutral_only, "0", 0},                                                               \
-    {"xtc_threshold", json_in_ignore, NULL, 0},                                                              \
-    {"dry_multiplier", neutral_only, "0", 0},                                                                \
-    {"dry_base", json_in_ignore, NULL, 0},                                                                   \
-    {"dry_allowed_length", json_in_ignore, NULL, 0},                                                         \
-    {"dry_penalty_last_n", json_in_ignore, NULL, 0},                                                         \
-    {"dry_sequence_breakers", json_in_ignore, NULL, 0},                                                      \
-    {"repeat_last_n", neutral_penalties, "-1 64", 0},                                                        \
     {"penalize_nl", neutral_penalties, "true", 0},                                                           \
     {"id_slot", neutral_only, "-1", 0}
 
@@ -75,12 +62,10 @@ json_row_take neutral_top_k;
 
 /* Ollama's options. */
 #define NEUTRAL_OLLAMA_OPTIONS                                                                               \
-    {"typical_p", neutral_only, "1", 0},                                                                     \
     {"tfs_z", neutral_only, "1", 0},                                                                         \
     {"mirostat", neutral_only, "0", 0},                                                                      \
     {"mirostat_tau", json_in_ignore, NULL, 0},                                                               \
     {"mirostat_eta", json_in_ignore, NULL, 0},                                                               \
-    {"repeat_last_n", neutral_penalties, "-1 64", 0},                                                        \
     {"penalize_newline", neutral_penalties, "true", 0},                                                      \
     {"vocab_only", neutral_only, "false", 0}
 /* clang-format on */

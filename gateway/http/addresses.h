@@ -2,9 +2,9 @@
 #ifndef GATEWAY_HTTP_ADDRESSES_H
 #define GATEWAY_HTTP_ADDRESSES_H
 
-/* How many connections each client's address has. An address is one of IPv4, or a /64 of IPv6, which is what
- * one customer gets; of link-local ones, which all share one, the whole. Loopback is not counted: its clients
- * are users of this machine, or a proxy with everyone's connections. */
+/* The number of connections of each client address: an IPv4 address, or an IPv6 /64, which is what one
+ * customer gets; for link-local ones, which share one /64, the whole address. Loopback is not counted: its
+ * clients are users of this machine, or a proxy with everyone's connections. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ struct addresses { /* zeroed except for `seed` and `most`: no connections */
 /* Whether one more may come from there. */
 bool addresses_have_room(const struct addresses *addresses, const struct sockaddr *from);
 
-/* Counts one. NULL: it is not counted, as it comes from loopback, or out of memory. */
+/* Counts one. NULL: not counted, because it comes from loopback or memory ran out. */
 struct address *addresses_take(struct addresses *addresses, const struct sockaddr *from);
 
 /* Takes NULL. */

@@ -26,18 +26,26 @@ function facts(answer) {
   return parts.join(" · ");
 }
 
+// What there is to say before the answer begins: of a long prompt, how much is read.
+function reading({ content, tokens, progress }) {
+  if (content !== "" || tokens || !progress || progress.processed >= progress.total) return "";
+  const percent = Math.floor((100 * progress.processed) / progress.total);
+  return `Reading the prompt: ${percent} % of ${count(progress.total, "token")}`;
+}
+
 export class AnswerView {
   // `answer` is a message of the conversation, which is read at each update; `again` asks for it anew.
   constructor(answer, again) {
     this.answer = answer;
     this.text = element("div", { class: "text" });
     this.markup = new Markup(this.text);
+    this.reading = element("p", { class: "facts reading", hidden: true });
     this.facts = element("p", { class: "facts" });
     this.trouble = element("p", { class: "notice", role: "alert", hidden: true });
     this.copyButton = element("button", { type: "button", class: "quiet", text: "Copy", onclick: () => this.copy() });
     this.againButton = element("button", { type: "button", class: "quiet again", text: "Regenerate", onclick: again });
     this.foot = element("div", { class: "foot" }, this.facts, this.copyButton, this.againButton);
-    this.node = element("article", { class: "answer", "aria-label": "Answer" }, this.text, this.trouble, this.foot);
+    this.node = element("article", { class: "answer", "aria-label": "Answer" }, this.reading, this.text, this.trouble, this.foot);
     this.tokens = null;
   }
 
@@ -53,6 +61,9 @@ export class AnswerView {
     else this.markup.show(answer.content);
     this.text.hidden = tokens;
     if (this.tokens) this.tokens.node.hidden = !tokens;
+    const part = running ? reading(answer) : "";
+    setText(this.reading, part);
+    this.reading.hidden = part === "";
     setText(this.facts, facts(answer));
     setText(this.trouble, answer.error ?? "");
     this.trouble.hidden = !answer.error;

@@ -173,6 +173,7 @@ export class Chat {
       if (error.name === "AbortError") answer.end = "stopped";
       else answer.error = error.message;
     }
+    delete answer.progress;
     if (this.abort !== abort) return; // it was cleared away
     this.abort = null;
     this.save();
@@ -184,6 +185,7 @@ export class Chat {
   take(answer, chunk, begun) {
     if (chunk.usage) answer.usage = chunk.usage;
     if (chunk.timings) answer.timings = chunk.timings;
+    if (chunk.prompt_progress) answer.progress = chunk.prompt_progress;
     const choice = chunk.choices?.[0];
     if (!choice) return;
     if (choice.delta?.content) {

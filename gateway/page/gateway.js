@@ -83,7 +83,7 @@ export async function* streamChat(request, signal) {
   const answer = await ask("v1/chat/completions", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } }),
+    body: JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true }, return_progress: true }),
     signal,
   });
   try {

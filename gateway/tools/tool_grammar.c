@@ -111,3 +111,24 @@ int tool_grammar_set(struct parameters *parameters, const struct model_dialect *
     buffer_deinit(&gbnf);
     return r;
 }
+
+int tool_grammar_after_thought(struct parameters *parameters, const struct model_dialect *dialect,
+                               struct refusal *refusal)
+{
+    const struct quern_request *request = &parameters->request;
+    const bool json = request->grammar_kind == QUERN_JSON || request->grammar_kind == QUERN_SCHEMA;
+    struct buffer gbnf = {0};
+    struct error err = {0};
+    if (!request->grammar || request->tools || parameters->start != DIALECT_START_THOUGHT)
+        return 0;
+    if (!json) {
+        parameters->start = DIALECT_START_TEXT;
+        return 0;
+    }
+    const char *schema = request->grammar_kind == QUERN_JSON ? "{\"type\":\"object\"}" : request->grammar;
+    int r = call_grammar_write_after_thought(dialect, schema, &gbnf, &err) == 0
+                ? keep_grammar(parameters, &gbnf, refusal)
+                : parameters_out_of_memory(refusal);
+    buffer_deinit(&gbnf);
+    return r;
+}

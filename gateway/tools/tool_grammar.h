@@ -21,4 +21,10 @@
 int tool_grammar_set(struct parameters *parameters, const struct model_dialect *dialect,
                      struct refusal *refusal);
 
+/* JSON that the client asked for, where the prompt leaves the model inside a thought: the thought's end comes
+ * before it. A grammar of another kind holds the answer from its first token on: then there is no thought. 0
+ * or REFUSED. */
+int tool_grammar_after_thought(struct parameters *parameters, const struct model_dialect *dialect,
+                               struct refusal *refusal);
+
 #endif

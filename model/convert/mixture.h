@@ -2,11 +2,10 @@
 #ifndef MODEL_CONVERT_MIXTURE_H
 #define MODEL_CONVERT_MIXTURE_H
 
-/* Which format each tensor of a quantized model gets: "Q4_K" is the same for every matrix, "Q4_K_M" spends
- * more bits where errors cost most. Rows that are no multiple of 256 get a format of 32 instead, IQ4_NL for
+/* The format of each tensor of a quantized model: "Q4_K" is the same for every matrix, "Q4_K_M" spends more
+ * bits where errors matter most. Rows that are no multiple of 256 get a format of 32 instead, IQ4_NL for
  * Q2_K, Q3_K and IQ4_XS, Q5_0 for Q4_K and Q8_0 for the others, and F16 if that does not fit either. Norms,
- * biases, learned positions and what chooses among experts stay F32: they are small, and errors in them cost
- * most. */
+ * biases, learned positions and routers stay F32: they are small, and errors in them matter most. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +17,7 @@ struct mixture {
     const char *name;
     enum format base;
     uint32_t file_type; /* general.file_type, as other programs number them */
-    enum format more;   /* for values and down projections of the layers that matter most; else base */
+    enum format more;   /* for values and down projections of the most sensitive layers; else base */
     bool many;          /* `more` for half of the layers; else for the first few */
     enum format head;   /* for the output matrix, and the embedding where it is the output too */
 };

@@ -2,8 +2,7 @@
 #ifndef MODEL_CONVERT_QUANTIZE_H
 #define MODEL_CONVERT_QUANTIZE_H
 
-/* From a model in F32, F16 or BF16 to one in a smaller format. Metadata is copied; general.file_type is set.
- */
+/* Converts a model in F32, F16 or BF16 to a smaller format. Metadata is copied; general.file_type is set. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +12,7 @@
 #include "gguf/gguf_writer.h"
 #include "model/convert/mixture.h"
 
-/* What has just been decided for tensor `i` of `n`; its work begins after the call. */
+/* The decision for tensor `i` of `n`; the work begins after the call. */
 struct quantize_step {
     size_t i, n;
     const struct gguf_tensor *from;
@@ -24,20 +23,19 @@ typedef void quantize_progress(void *arg, const struct quantize_step *step);
 
 struct quantize_options {
     unsigned n_threads; /* 0: one for each core */
-    bool requantize;    /* take matrices that are quantized already: their loss adds to the new one */
+    bool requantize;    /* accept matrices that are already quantized; the losses add up */
 };
 
 /* IN may be a folder (model/huggingface/folder.h); OUT has its rows in the order that GGUF files have.
- * `progress` may be NULL. OUT appears when it is complete; on failure nothing is left and what had its name
- * before is untouched. -errno with a reason: a matrix that is quantized already, an output that is the input
- * or one of its parts, whatever gguf_open and gguf_writer_write refuse. */
+ * `progress` may be NULL. OUT appears when it is complete; on failure nothing is left and an existing file
+ * is unchanged. -errno with a reason: a matrix that is already quantized, an output that is one of the
+ * inputs, any error of gguf_open and gguf_writer_write. */
 int quantize_file(const char *in, const struct mixture *mixture, const char *out,
                   const struct quantize_options *options, quantize_progress *progress, void *progress_arg,
                   struct error *err);
 
-/* The same in memory: from here on the tensors of `gguf` are quantized, in memory of its own, and the pages
- * that they came from are given back. Rows stay in their order. -errno with a reason, and the gguf is good
- * for nothing but gguf_free. */
+/* The same in memory: afterwards the tensors of `gguf` are quantized copies, and the pages of the originals
+ * are released. Rows keep their order. -errno with a reason; then only gguf_free may be called. */
 int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
                        const struct quantize_options *options, quantize_progress *progress,
                        void *progress_arg, struct error *err);

@@ -4,10 +4,10 @@
 
 /* Models of real shapes and every architecture with random weights, for benchmarks and tests.
  *
- * Blocks are made directly in the wanted format, so a model of a billion weights takes as long as writing the
- * file. Weights have a standard deviation of 1/√inputs, so activations and logits stay of order one. The
- * vocabulary works: any text can be encoded, any id decodes to something readable. The same shape, type and
- * seed give the same bytes on every machine. */
+ * Blocks are generated directly in the target format, so a model of a billion weights takes as long as
+ * writing the file. Weights have a standard deviation of 1/√inputs, so activations and logits stay of order
+ * one. The vocabulary is usable: any text can be encoded, and any id decodes to readable text. The same
+ * shape, type and seed give the same bytes on every machine. */
 
 #include <stdbool.h>
 #include <stdint.h>

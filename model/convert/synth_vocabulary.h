@@ -6,8 +6,8 @@
 
 #include "gguf/gguf_writer.h"
 
-/* <unk> <s> </s>, 256 bytes, the space and 94 printable characters; the least a vocabulary can have, with a
- * few to spare for pieces. */
+/* <unk> <s> </s>, 256 bytes, the space and 94 printable characters; the minimum of a vocabulary, and a few
+ * pieces. */
 #define SYNTH_LEAST_VOCABULARY 360
 
 /* Adds tokenizer.ggml.* with `size` tokens. -ENOMEM. */

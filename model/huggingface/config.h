@@ -24,14 +24,14 @@ struct config {
     uint32_t trained_context;                                          /* 0: not said */
 };
 
-/* -EINVAL with a reason that names the key: a kind that is not supported, what is missing, makes no sense, or
- * changes the computation in a way that is not known. */
+/* -EINVAL with a reason that names the key: unsupported, missing, invalid, or changing the computation in an
+ * unknown way. */
 int config_parse(struct bytes text, struct config *ret_config, struct error *err);
 
 /* Writes it under the keys that model/hyperparameters.c reads. 0 or -ENOMEM. */
 int config_write(const struct config *config, const char *name, struct gguf_writer *writer);
 
-/* Elements of the factors that Llama 3's scaling divides frequencies by; 0: there are none. */
+/* Number of factors by which Llama 3's scaling divides frequencies; 0: none. */
 uint32_t config_n_factors(const struct config *config);
 void config_factors(const struct config *config, float *ret_factors);
 

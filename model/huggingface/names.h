@@ -2,7 +2,7 @@
 #ifndef MODEL_HUGGINGFACE_NAMES_H
 #define MODEL_HUGGINGFACE_NAMES_H
 
-/* What Hugging Face's transformers call the tensors of the kinds that config.h knows, and GGUF. */
+/* Names of the tensors in Hugging Face's transformers and in GGUF, for the kinds in config.h. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,11 +19,11 @@ struct place {
     const char *rows_key, *columns_key; /* of config.json, which say so: "num_attention_heads · head_dim" */
 };
 
-/* The place of a tensor in a model of this configuration. -EINVAL names one that has none. */
+/* The place of a tensor in a model of this configuration. -EINVAL names an unexpected one. */
 int names_place(const struct config *config, const char *name, struct place *ret_place, struct error *err);
 
-/* The tensors that a model of this configuration must have, as they are called there: 0 … up to the last one,
- * for which false is given. */
+/* The i-th tensor that a model of this configuration must have, by its name there; false past the last one.
+ */
 bool names_needed(const struct config *config, uint64_t i, char ret_name[NAMES_SIZE]);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef MODEL_HUGGINGFACE_POOLING_H
 #define MODEL_HUGGINGFACE_POOLING_H
 
-/* 1_Pooling/config.json of sentence-transformers: what an embedding is made of. */
+/* 1_Pooling/config.json of sentence-transformers: the pooling of embeddings. */
 
 #include <stdint.h>
 

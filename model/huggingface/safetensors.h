@@ -5,8 +5,8 @@
 /* SafeTensors files (https://github.com/huggingface/safetensors): a length, a header in JSON, the tensors'
  * bytes.
  *
- * Nothing that a header says is trusted: every place is checked against the file, its shape and the other
- * tensors. Parsing is apart from opening; the bytes are borrowed. */
+ * Headers are not trusted: every offset is checked against the file, the shape and the other tensors.
+ * Parsing is separate from opening; the bytes are borrowed. */
 
 #include <jansson.h>
 #include <stddef.h>
@@ -33,9 +33,9 @@ struct safetensors {
     size_t n;
 };
 
-/* 0, or -EINVAL with a reason that names the tensor: a header that is longer than the file, than 16 MiB, or
- * no JSON; a dtype that is not known; a shape that does not have as many bytes as its place; a place outside
- * the file or over another's. -ENOMEM. `ret_file` is untouched on failure. */
+/* 0, or -EINVAL with a reason that names the tensor: a header that is longer than the file or 16 MiB, or not
+ * JSON; an unknown dtype; a shape that does not match the number of bytes; bytes outside the file or
+ * overlapping another tensor's. -ENOMEM. `ret_file` is untouched on failure. */
 int safetensors_parse(struct bytes file, struct safetensors *ret_file, struct error *err);
 void safetensors_deinit(struct safetensors *file);
 

@@ -2,13 +2,13 @@
 #ifndef MODEL_HUGGINGFACE_TOKENS_H
 #define MODEL_HUGGINGFACE_TOKENS_H
 
-/* tokenizer.json and what stands beside it, written as GGUF's metadata. */
+/* tokenizer.json and its companions, written as GGUF's metadata. */
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "gguf/gguf_writer.h"
 
-/* The texts of files. One without a length is not there; only the first must be. */
+/* The contents of files. An empty one is missing; only the first is required. */
 struct tokens_files {
     struct bytes tokenizer;  /* tokenizer.json */
     struct bytes config;     /* tokenizer_config.json */
@@ -16,10 +16,10 @@ struct tokens_files {
     struct bytes chat;       /* chat_template.jinja */
 };
 
-/* Two kinds are known, both BPE: of bytes, behind a pre-tokenizer that is known by its expression, and
- * SentencePiece's, of characters with bytes to fall back on. Anything else, which would split some texts
- * otherwise than the model was trained with, is refused: -EINVAL names file and key. -ENOMEM. What follows
- * from tokenizer_config.json's class alone is not looked at; its template, tokens and flags are. */
+/* Two kinds are supported, both BPE: of bytes, with a pre-tokenizer recognized by its expression, and
+ * SentencePiece's, of characters with byte fallback. Anything else would split some texts differently from
+ * training and is rejected: -EINVAL names file and key. -ENOMEM. The class in tokenizer_config.json is
+ * ignored; its template, tokens and flags are used. */
 int tokens_write(const struct tokens_files *files, struct gguf_writer *writer, struct error *err);
 
 #endif

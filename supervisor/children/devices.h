@@ -2,19 +2,18 @@
 #ifndef SUPERVISOR_CHILDREN_DEVICES_H
 #define SUPERVISOR_CHILDREN_DEVICES_H
 
-/* How many devices this machine has: as many workers a pool has that was not told a number. */
+/* The number of devices, which is the default number of workers. */
 
 #include <stdint.h>
 
 #include "broker/settings/options.h"
 
-/* The workers of a pool with these options: what they say; else one for each device of the kind that they
- * name, WORKER_MAX at most; and 1 where there is none, where devices have no numbers (the processor), or
- * where nobody could say. With "auto" a GPU counts only where it executes the model. Several are said in a
- * line of the log.
+/* The workers of a pool with these options: the given number; else one for each device of the kind,
+ * WORKER_MAX at most; 1 if there are none, if devices are not numbered (the CPU), or if counting fails. With
+ * "auto" a GPU counts only if it supports the model. More than one is logged.
  *
- * Starts `program`, quern-worker, for it and waits until that ends, for a minute or so, and no longer than
- * until `signal_fd` can be read, which is not read here. */
+ * Runs `program`, quern-worker, for this, and waits for its end, for about a minute at most, and not after
+ * `signal_fd` becomes readable; does not read from it. */
 uint32_t devices_workers(const struct options *options, const char *program, int signal_fd);
 
 #endif

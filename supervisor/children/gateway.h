@@ -2,11 +2,11 @@
 #ifndef SUPERVISOR_CHILDREN_GATEWAY_H
 #define SUPERVISOR_CHILDREN_GATEWAY_H
 
-/* The gateway of a pool that was asked to serve HTTP: a process that is kept running, and replaced. It is a
- * client of the pool like any other, so whatever becomes of it, or of the broker, does not concern the other.
+/* The gateway of a pool that serves HTTP: a process that is kept running, and replaced. It is an ordinary
+ * client of the pool, so failures of it and of the broker do not affect one another.
  *
- * The socket on which it listens is made here once and handed to one gateway after the other. So it is there
- * while no gateway is, and who connects meanwhile waits. */
+ * The listening socket is created here once and passed to one gateway after another. So it exists while no
+ * gateway runs, and connections wait meanwhile. */
 
 #include <limits.h>
 #include <poll.h>
@@ -55,11 +55,11 @@ struct gateway_child {
     char reason[GATEWAY_REPORT_TEXT_MAX]; /* why the trial failed */
 };
 
-/* Looks for the program, if HTTP is wanted. 0; -ENOENT when it is not there. The options outlive it. */
+/* Finds the program, if HTTP is wanted. 0; -ENOENT if it is missing. The options outlive it. */
 int gateway_child_init(struct gateway_child *child, const struct options *options, struct error *err);
 
-/* Makes the socket, or takes the one that the service manager has passed; a port that the gateway of a pool
- * that was killed still holds is waited for, for a moment. 0 or -errno with a reason that names it. */
+/* Creates the socket, or takes the one that the service manager passed. Waits a moment for a port that the
+ * gateway of a killed pool still holds. 0 or -errno with a reason that names the address. */
 int gateway_child_listen(struct gateway_child *child, struct error *err);
 
 /* When something is to be started or killed; UINT64_MAX: nothing. */
@@ -68,24 +68,24 @@ uint64_t gateway_child_due(const struct gateway_child *child);
 /* Starts and kills what is due. */
 void gateway_child_turn(struct gateway_child *child, uint64_t now);
 
-/* Adds what is to be waited for; at most GATEWAY_POLL. Returns how many. */
+/* Adds descriptors to poll, at most GATEWAY_POLL; returns how many. */
 nfds_t gateway_child_poll(const struct gateway_child *child, struct pollfd *ret_items);
 
-/* Takes reports and ends. One that served, or was killed, is started again. False: the first one ended by
- * itself, which it does when what it was told cannot be done, and has said why. */
+/* Takes reports and exits. Restarts one that served or was killed. False if the first one exited by itself,
+ * which it does when it cannot serve as configured, having said why. */
 bool gateway_child_reap(struct gateway_child *child, uint64_t now);
 
-/* Has another one take over: `trial` says how that goes. The one before is told to go when the next is ready,
- * and stays if that fails. */
+/* Starts a successor; `trial` reports its progress. The old one is told to leave when the next is ready, and
+ * stays if that fails. */
 void gateway_child_replace(struct gateway_child *child, uint64_t now);
 
-/* The next one, if one was to come, does not take over, for this reason. */
+/* Cancels the successor, if there is one, for this reason. */
 void gateway_child_give_up_next(struct gateway_child *child, const char *reason);
 
-/* Sends all of them the signal, and closes the socket; none is started any more. */
+/* Sends all of them the signal and closes the socket; no more are started. */
 void gateway_child_stop(struct gateway_child *child, int signal);
 
-/* The same with SIGTERM, and waits a moment for their last answers before they are killed. */
+/* The same with SIGTERM; kills them after a moment for their last answers. */
 void gateway_child_end(struct gateway_child *child);
 
 #endif

@@ -21,25 +21,24 @@ struct launch_plan {
     int store_fd;       /* of the prefix store; -1: there is none */
 };
 
-/* Starts it in a process group of its own, with default signals (but SIGPIPE ignored), its doors, its slot of
- * the board, the prefix store, and a pipe as its stderr, whose non-blocking read end is returned. It gets
- * SIGTERM when we are gone. 0 or -errno with the reason. */
+/* Starts it in its own process group, with default signals (but SIGPIPE ignored), its doors, its slot of the
+ * board, the prefix store, and a pipe as stderr, whose non-blocking read end is returned. It gets SIGTERM
+ * when this process dies. 0 or -errno with the reason. */
 int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err);
 
-/* Starts quern-worker to count the devices that the options name (worker/count.h), in a process group of its
- * own. All that it says comes through the pipe whose non-blocking read end is returned. 0 or -errno with the
- * reason. */
+/* Starts quern-worker to count the devices that the options name (worker/count.h), in its own process group.
+ * Its output comes through a pipe, whose non-blocking read end is returned. 0 or -errno with the reason. */
 int launch_count(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
                  struct error *err);
 
-/* Starts the broker, in our own process group, with signals as a shell gives them. It inherits `fds`, the
- * first of which is its end of the connection to us. 0 or -errno with the reason. */
+/* Starts the broker in our process group, with the signals that a shell sets. It inherits `fds`, the first
+ * of which is its end of the connection to us. 0 or -errno with the reason. */
 int launch_broker(const char *program, const struct options *options, const int *fds, size_t n_fds,
                   pid_t *ret_pid, struct error *err);
 
-/* Starts a gateway, in our own process group and with our stderr; it ignores a Ctrl-C, which we pass on,
- * and gets SIGTERM when we are gone. It inherits the socket that it listens on, and the one on which it says
- * whether it serves (proto/gateway_report.h). 0 or -errno with the reason. */
+/* Starts a gateway in our process group and with our stderr. It ignores Ctrl-C, which we forward, and gets
+ * SIGTERM when this process dies. It inherits the listening socket, and the one for its report
+ * (proto/gateway_report.h). 0 or -errno with the reason. */
 int launch_gateway(const char *program, const struct options *options, int listen_fd, int report_fd,
                    pid_t *ret_pid, struct error *err);
 

@@ -2,14 +2,14 @@
 #ifndef SUPERVISOR_CHILDREN_LIFE_H
 #define SUPERVISOR_CHILDREN_LIFE_H
 
-/* Whether a process does anything, as the kernel tells: of one that loads a model and has not counted any
- * progress yet, there is nothing else to judge by. */
+/* Whether a process is active, according to the kernel: the only evidence for one that loads a model and has
+ * not counted progress yet. */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Time on processors before that counts as something: more than a loop takes that only waits. */
+/* The CPU time that counts as activity: more than a waiting loop takes. */
 #define LIFE_MS 100
 
 struct life { /* zeroed: nothing seen */
@@ -17,8 +17,8 @@ struct life { /* zeroed: nothing seen */
     uint64_t since; /* clock_ns of when it was last seen to do something */
 };
 
-/* True when since `most_ms` the process has neither used a processor, LIFE_MS or more, nor has a thread of it
- * been seen to wait for a disk or a device. Called now and then, a second apart. */
+/* True if for `most_ms` the process has neither used LIFE_MS of CPU time nor had a thread waiting for a disk
+ * or a device. Call about once a second. */
 bool life_has_ceased(struct life *life, pid_t pid, uint32_t most_ms, uint64_t now);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef SUPERVISOR_CHILDREN_RESTART_H
 #define SUPERVISOR_CHILDREN_RESTART_H
 
-/* When a dead worker is started again, and when a silent one counts as dead. Policy only: no process is
- * touched, the time comes in as an argument. */
+/* When to restart a dead worker, and when a silent one counts as dead. Policy only: touches no process and
+ * takes the time as an argument. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,8 +26,8 @@ struct restart {       /* zeroed: never died */
 /* The worker is ready. */
 void restart_ready(struct restart *restart, uint64_t now);
 
-/* The worker died: true and when to start it again, or false: it is a crash loop. One that was ready for
- * `steady_ns` starts from the shortest wait again. */
+/* The worker died: true with the time to restart it, or false for a crash loop. Having been ready for
+ * `steady_ns` resets the wait. */
 bool restart_died(struct restart *restart, uint64_t steady_ns, uint64_t now, uint64_t *ret_at);
 
 /* Watches one worker's progress. */

@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_CHILDREN_WORKER_LOG_H
 #define SUPERVISOR_CHILDREN_WORKER_LOG_H
 
-/* The stderr of a worker: passed on line by line, the last line remembered as the reason should it die. */
+/* The stderr of a worker: passed on line by line; the last line is kept as the reason if it dies. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,18 +23,17 @@ struct worker_log {
 /* Takes the read end of a pipe; forgets what an earlier process said. */
 void worker_log_open(struct worker_log *log, int fd);
 
-/* Reads what there is. Each line is passed on when the next has come, or by worker_log_flush. */
+/* Reads what is available. A line is passed on when the next one arrives, or by worker_log_flush. */
 void worker_log_read(struct worker_log *log, uint64_t now);
 
 /* Passes on a line that has waited for a moment. */
 void worker_log_flush(struct worker_log *log, uint64_t now);
 
-/* The process ended: reads the rest and closes. With `keep_last` the last line is not passed on if it still
- * waits, because the caller says it in a line of its own. */
+/* The process ended: reads the rest and closes. With `keep_last` a pending last line is not passed on,
+ * because the caller logs it himself. */
 void worker_log_close(struct worker_log *log, bool keep_last);
 
-/* The last words as a reason: without the prefix that a log puts before them; "" when it printed nothing, or
- * nothing bad. */
+/* The last line as a reason, without the log's prefix; "" if it printed nothing, or no error. */
 const char *worker_log_last(const struct worker_log *log);
 
 #endif

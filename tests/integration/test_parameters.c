@@ -227,6 +227,59 @@ START_TEST(a_bias_forces_an_id_or_forbids_it)
 }
 END_TEST
 
+START_TEST(a_text_may_be_biased_or_barred)
+{
+    /* What greedy decoding makes, by its text: the demo vocabulary has a token for each printable character.
+     */
+    struct outcome plain = IDS("--temp", "0");
+    struct outcome forced = IDS("--temp", "0", "--logit-bias", "q:100");
+    for (size_t i = 1; i < forced.n; i++)
+        ck_assert_int_eq(forced.ids[i], forced.ids[0]);
+    struct outcome barred = IDS("--temp", "0", "--logit-bias", "q:100", "--bad-word", "q");
+    for (size_t i = 0; i < barred.n; i++)
+        ck_assert_int_ne(barred.ids[i], forced.ids[0]);
+    /* Of a text of two tokens the second does not follow the first. */
+    struct outcome pair = IDS("--temp", "0", "--logit-bias", "q:100", "--bad-word", "q q");
+    for (size_t i = 1; i < pair.n; i++)
+        ck_assert(pair.ids[i - 1] != forced.ids[0] || pair.ids[i] != forced.ids[0]);
+    ck_assert(!same(plain, forced) && !same(pair, barred));
+    ck_assert_int_eq(REFUSED("--logit-bias", "q"), 2);
+    ck_assert_int_eq(REFUSED("--logit-bias", "q:101"), 2);
+    ck_assert_int_eq(REFUSED("--bad-word", ""), 2);
+}
+END_TEST
+
+START_TEST(each_sampler_reaches_the_worker)
+{
+    struct outcome greedy = IDS("--temp", "0"), hot = IDS("--temp", "5", "--seed", "3");
+    ck_assert(!same(greedy, hot));
+    ck_assert(same(greedy, IDS("--temp", "5", "--seed", "3", "--top-n-sigma", "1e-6")));
+    ck_assert(
+        same(greedy, IDS("--temp", "5", "--seed", "3", "--dynatemp-range", "5", "--dynatemp-exp", "100")));
+    ck_assert(!same(hot, IDS("--temp", "5", "--seed", "3", "--typical", "0.01")));
+    ck_assert(
+        !same(hot, IDS("--temp", "5", "--seed", "3", "--xtc-probability", "1", "--xtc-threshold", "0")));
+    ck_assert(same(hot, IDS("--temp", "5", "--seed", "3", "--xtc-probability", "1", "--xtc-threshold", "1")));
+    /* A token that would come for ever, as q: DRY makes an end to that, unless it is a breaker. */
+    struct outcome forced = IDS("--temp", "0", "--logit-bias", "q:30");
+    ck_assert(same(forced, IDS("--temp", "0", "--logit-bias", "q:30", "--dry-multiplier", "90",
+                               "--dry-sequence-breaker", "q")));
+    ck_assert(!same(forced, IDS("--temp", "0", "--logit-bias", "q:30", "--dry-multiplier", "90")));
+    ck_assert(same(forced, IDS("--temp", "0", "--logit-bias", "q:30", "--dry-multiplier", "90",
+                               "--dry-penalty-last-n", "2")));
+    ck_assert(same(
+        forced, IDS("--temp", "0", "--logit-bias", "q:30", "--dry-multiplier", "90", "--dry-base", "0.5")));
+    ck_assert(same(forced, IDS("--temp", "0", "--logit-bias", "q:30", "--dry-multiplier", "90",
+                               "--dry-allowed-length", "20")));
+    /* A penalty that looks at nothing takes nothing off. */
+    ck_assert(same(greedy, IDS("--temp", "0", "--repeat-penalty", "100", "--repeat-last-n", "0")));
+    ck_assert(!same(greedy, IDS("--temp", "0", "--repeat-penalty", "100", "--repeat-last-n", "1")));
+    ck_assert_int_eq(REFUSED("--typical-p", "1.5"), 2);
+    ck_assert_int_eq(REFUSED("--repeat-last-n", "-2"), 2);
+    ck_assert_int_eq(REFUSED("--xtc-probability", "nan"), 2);
+}
+END_TEST
+
 START_TEST(a_private_pool_takes_the_same_parameters)
 {
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "run", "--model", tiny_model(), "--raw", "--ids",
@@ -483,6 +536,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, each_filter_at_its_narrowest_leaves_the_likeliest_alone);
     tcase_add_test(tests, penalties_take_off_what_the_protocol_says);
     tcase_add_test(tests, a_bias_forces_an_id_or_forbids_it);
+    tcase_add_test(tests, a_text_may_be_biased_or_barred);
+    tcase_add_test(tests, each_sampler_reaches_the_worker);
     tcase_add_test(tests, a_private_pool_takes_the_same_parameters);
     tcase_add_test(tests, stop_strings_and_stop_ids_end_it);
     tcase_add_test(tests, log_probabilities_come_as_many_as_asked_for);

@@ -6,7 +6,6 @@
 #include "tests/processes/client.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -258,23 +257,4 @@ void close_pool(void)
         ck_assert_msg(pool_stop(&the_pool, SIGTERM, PATIENCE_S) == 0, "the broker did not end well: %s",
                       pool_log(&the_pool));
     pool_forget(&the_pool);
-}
-
-unsigned broker_files(const struct pool *pool)
-{
-    char path[64];
-    unsigned n = 0;
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pool_broker_pid(pool));
-    DIR *folder = opendir(path);
-    ck_assert_ptr_nonnull(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
-}
-
-void await_fewer_files(const struct pool *pool, unsigned n)
-{
-    for (uint64_t until = clock_ns() + PATIENCE_MS * CLOCK_NS_PER_MS; broker_files(pool) >= n; usleep(2000))
-        ck_assert_uint_lt(clock_ns(), until);
 }

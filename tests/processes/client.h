@@ -35,10 +35,6 @@ void client_open(struct client *client, const struct pool *pool, uint8_t name);
 /* The second half of client_open, for a client that client_connect connected. */
 void client_begin(struct client *client, uint8_t name);
 
-/* Waits until the pool's broker has fewer than `n` open files; broker_files counts them. */
-unsigned broker_files(const struct pool *pool);
-void await_fewer_files(const struct pool *pool, unsigned n);
-
 /* Joins until a welcome comes: from then on the stream is heard. */
 void client_join(struct client *client);
 void client_close(struct client *client);

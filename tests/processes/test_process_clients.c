@@ -34,12 +34,9 @@ START_TEST(nobody_hears_sessions_that_he_cannot_name)
     client_begin(&client_b, 'b'); /* the broker has read all of that */
     client_generate(&client_a, 'r', "count 10", NULL);
     client_read(&client_a, 'r', &count, NULL);
-    struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 7}}, welcome = {0};
-    client_send(&client_b, &join);
-    while (welcome.welcome.nonce != 7) { /* what was sent before it would come first */
-        welcome = client_frame(&client_b, 30000);
-        ck_assert_int_eq(welcome.kind, MESSAGE_WELCOME);
-    }
+    struct message next; /* a second welcome, perhaps */
+    while ((next = client_frame(&client_b, 200)).kind != MESSAGE_NONE)
+        ck_assert_int_eq(next.kind, MESSAGE_WELCOME);
     client_close(&client_b);
     close_pool();
 }
@@ -184,10 +181,8 @@ START_TEST(a_stream_that_is_lost_and_comes_back_ends_nothing)
     client_open(&client_b, &the_pool, 'b');
     client_generate(&client_a, 'r', "wait", NULL);
     ck_assert_uint_eq(client_frame(&client_a, 30000).frame.ids.n, 1);
-    unsigned files = broker_files(&the_pool);
     ck_assert_int_eq(zmq_disconnect(client_a.stream, pool_endpoint(&the_pool, "stream", endpoint)), 0);
-    await_fewer_files(&the_pool, files);
-    for (int turns = 0; turns < 5; turns++)
+    for (int turns = 0; turns < 50; turns++) /* in one of them the broker sees it */
         ck_assert_uint_eq(client_status(&client_a).status_ok.sessions, 2);
     ck_assert_uint_eq(n_running(), 1);
     ck_assert_int_eq(zmq_connect(client_a.stream, endpoint), 0); /* and subscribes by itself */
@@ -414,10 +409,8 @@ START_TEST(a_client_that_loses_one_of_its_connections_keeps_what_runs)
     client_generate(&client_a, 'd', "wait", within_a_moment); /* whose end cannot be told */
     client_expect(&client_a, MESSAGE_ACCEPTED);
     client_a.open = false; /* it cannot ping */
-    unsigned files = broker_files(&the_pool);
     ck_assert_int_eq(zmq_disconnect(client_a.control, pool_endpoint(&the_pool, "frontend", endpoint)), 0);
     ck_assert_int_eq(client_read(&client_a, 'd', &count, NULL), END_DEADLINE);
-    await_fewer_files(&the_pool, files);
     ck_assert_int_eq(zmq_connect(client_a.control, pool_endpoint(&the_pool, "frontend", endpoint)), 0);
     client_a.open = true;
     client_tells(&client_a);

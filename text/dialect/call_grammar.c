@@ -178,6 +178,18 @@ static void write_thought(struct grammar_text *out, const struct call_grammar *g
     grammar_put(out, grammar->inside_thought ? "\n" : ")?\n");
 }
 
+int call_grammar_write_after_thought(const struct model_dialect *dialect, const char *schema,
+                                     struct buffer *gbnf, struct error *err)
+{
+    struct grammar_text out = {.buffer = gbnf};
+    const struct call_grammar grammar = {.dialect = dialect, .inside_thought = true};
+    grammar_put(&out, "root ::= thought content\ncontent ::= %json ");
+    grammar_put(&out, schema);
+    grammar_put(&out, "\n");
+    write_thought(&out, &grammar);
+    return out.failed ? error_set(err, -ENOMEM, "not enough memory for the grammar") : 0;
+}
+
 int call_grammar_write(const struct call_grammar *grammar, struct buffer *gbnf, struct error *err)
 {
     struct grammar_text out = {.buffer = gbnf};

@@ -33,4 +33,9 @@ struct call_grammar {
  * to; -ENOMEM. */
 int call_grammar_write(const struct call_grammar *grammar, struct buffer *gbnf, struct error *err);
 
+/* The same for an answer that is JSON by a schema, where the prompt leaves the model inside a thought: its
+ * end comes first. */
+int call_grammar_write_after_thought(const struct model_dialect *dialect, const char *schema,
+                                     struct buffer *gbnf, struct error *err);
+
 #endif

@@ -25,17 +25,28 @@ uint32_t cursor_line(const struct text_cursor *cursor)
     return line;
 }
 
+static size_t length_of(uint8_t first)
+{
+    return first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+size_t characters_point(const uint8_t *text, uint32_t *ret_point)
+{
+    size_t n = length_of(text[0]);
+    uint32_t point = n == 1 ? text[0] : text[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++)
+        point = point << 6 | (text[i] & 0x3fu);
+    *ret_point = point;
+    return n;
+}
+
 static bool read_utf8(struct text_cursor *cursor, uint32_t *ret_point)
 {
     const uint8_t *s = cursor->data + cursor->pos;
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    size_t n = length_of(s[0]);
     if (cursor->len - cursor->pos < n || utf8_valid((struct bytes){s, n}) != n)
         return false;
-    uint32_t point = n == 1 ? s[0] : s[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++)
-        point = point << 6 | (s[i] & 0x3fu);
-    cursor->pos += n;
-    *ret_point = point;
+    cursor->pos += characters_point(s, ret_point);
     return true;
 }
 

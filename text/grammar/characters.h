@@ -46,6 +46,9 @@ struct repeat {
  * malformed or beyond GRAMMAR_MOST_REPEATS. */
 int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *ret_repeat);
 
+/* The code point that a text of valid UTF-8 begins with; its bytes. */
+size_t characters_point(const uint8_t *text, uint32_t *ret_point);
+
 /* Reads one alternative. 0, or a code with a reason. */
 typedef int alternative_reader(void *reader, const struct expression **ret_expression);
 

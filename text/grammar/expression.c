@@ -187,6 +187,80 @@ const struct expression *expression_shared(struct rules *rules, const struct exp
     return expression;
 }
 
+/* ---- graphs, members ---- */
+
+static void *copy_of(struct rules *rules, const void *items, size_t n, size_t size)
+{
+    void *copy = arena_take(&rules->arena, n + 1, size);
+    if (copy && n > 0)
+        memcpy(copy, items, n * size);
+    return copy;
+}
+
+static int by_origin(const void *a, const void *b)
+{
+    const struct expression_edge *x = a, *y = b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
+const struct expression *expression_graph(struct rules *rules, const struct expression_graph *graph)
+{
+    struct expression *expression = make(rules, EXPRESSION_GRAPH);
+    struct expression_graph *copy = copy_of(rules, graph, 1, sizeof *copy);
+    struct expression_edge *edges = copy_of(rules, graph->edges, graph->n_edges, sizeof *edges);
+    bool *accepting = copy_of(rules, graph->accepting, graph->n_states, sizeof *accepting);
+    bool whole = expression && copy && edges && accepting;
+    for (uint32_t i = 0; whole && i < graph->n_edges; i++)
+        whole = edges[i].by != NULL;
+    if (!whole)
+        return NULL;
+    qsort(edges, graph->n_edges, sizeof *edges, by_origin);
+    copy->edges = edges;
+    copy->accepting = accepting;
+    expression->graph = copy;
+    return expression;
+}
+
+const struct expression *expression_apart(struct rules *rules, const char *name,
+                                          const struct expression *body)
+{
+    uint32_t rule = body ? rules_add(rules, name) : UINT32_MAX;
+    if (rule == UINT32_MAX)
+        return NULL;
+    rules->items[rule].body = body;
+    rules->items[rule].apart = true;
+    return expression_rule(rules, rule);
+}
+
+const struct expression *expression_members(struct rules *rules, const char *name,
+                                            const struct expression_members *members)
+{
+    struct expression *expression = make(rules, EXPRESSION_MEMBERS);
+    struct expression_members *copy = copy_of(rules, members, 1, sizeof *copy);
+    struct expression_member *named = copy_of(rules, members->named, members->n_named, sizeof *named);
+    struct expression_member *others = copy_of(rules, members->others, members->n_others, sizeof *others);
+    uint32_t required = 0;
+    bool whole = expression && copy && named && others && members->between;
+    for (uint32_t i = 0; whole && i < members->n_named; i++) {
+        whole = named[i].head && named[i].tail;
+        required += named[i].required;
+    }
+    for (uint32_t i = 0; whole && i < members->n_others; i++)
+        whole = others[i].head && others[i].tail;
+    if (!whole || required > members->most || members->least > members->most ||
+        (members->n_others == 0 && members->least > members->n_named))
+        return NULL;
+    copy->named = named;
+    copy->others = others;
+    expression->members = copy;
+    const struct expression *rule = expression_apart(rules, name, expression);
+    if (rule)
+        rules->items[rule->rule].has_members = true;
+    return rule;
+}
+
 /* ---- sets of code points ---- */
 
 static int by_first(const void *a, const void *b)

@@ -19,7 +19,7 @@
 
 #define GRAMMAR_MOST_REPEATS 65536u     /* n of {m,n} */
 #define GRAMMAR_UNBOUNDED    UINT32_MAX /* for n: unbounded */
-#define GRAMMAR_MOST_RULES   4096u
+#define GRAMMAR_MOST_RULES   8192u
 #define GRAMMAR_MOST_POINT   0x10ffffu /* the last code point */
 
 /* Positive codes of all readers of grammars. */
@@ -32,11 +32,43 @@ enum expression_kind {
     EXPRESSION_SEQUENCE, /* its parts in order */
     EXPRESSION_CHOICE,   /* any one of its parts */
     EXPRESSION_REPEAT,   /* its part, least … most times */
-    EXPRESSION_RULE      /* a rule */
+    EXPRESSION_RULE,     /* a rule */
+    EXPRESSION_GRAPH,    /* a path through a graph */
+    EXPRESSION_MEMBERS   /* members in any order */
 };
 
 struct code_range {
     uint32_t first, last;
+};
+
+struct expression;
+
+/* A way from one state of a graph to another, by a text of `by`. */
+struct expression_edge {
+    uint32_t from, to;
+    const struct expression *by;
+};
+
+/* Paths from state 0 to any accepting one. */
+struct expression_graph {
+    uint32_t n_states, n_edges;
+    const struct expression_edge *edges; /* [n_edges] ascending by `from` */
+    const bool *accepting;               /* [n_states] */
+};
+
+/* A member is its head and then its tail; it counts as there behind the head. */
+struct expression_member {
+    const struct expression *head, *tail;
+    bool required;
+};
+
+/* Any sequence of members with `between` from one to the next, in which each of the `named` ones comes once
+ * at most, those that are required come, and the others come as often as one likes; least … most in all. */
+struct expression_members {
+    const struct expression *between;
+    const struct expression_member *named, *others; /* [n_named], [n_others] */
+    uint32_t n_named, n_others;
+    uint32_t least, most; /* most: or GRAMMAR_UNBOUNDED */
 };
 
 struct expression {
@@ -48,12 +80,15 @@ struct expression {
     struct bytes literal;
     const struct code_range *ranges;       /* [n] ascending, not adjacent, without surrogates */
     const struct expression *const *parts; /* [n]; a repeat has one */
+    const struct expression_graph *graph;
+    const struct expression_members *members;
 };
 
 struct rule {
     char name[64];                 /* truncated to fit; for error messages */
     const struct expression *body; /* NULL: referenced, but not defined yet */
     bool apart;                    /* always called with its own frame (program.h) */
+    bool has_members;              /* its body is one EXPRESSION_MEMBERS, which its frame keeps count of */
 };
 
 struct rules {
@@ -97,6 +132,17 @@ const struct expression *expression_rule(struct rules *rules, uint32_t rule);
 
 /* Marks a part that many others end with, in the same position. */
 const struct expression *expression_shared(struct rules *rules, const struct expression *part);
+
+/* The graph, which is copied and has a state at least; its edges are sorted. */
+const struct expression *expression_graph(struct rules *rules, const struct expression_graph *graph);
+
+/* A rule of these members, which are copied, by its name. NULL too for members that nothing can satisfy. */
+const struct expression *expression_members(struct rules *rules, const char *name,
+                                            const struct expression_members *members);
+
+/* A rule of this body that is always a frame of its own. */
+const struct expression *expression_apart(struct rules *rules, const char *name,
+                                          const struct expression *body);
 
 /* The set of these ranges, which may overlap and have any order; with `negated`, of all other code points.
  * Surrogates are never included. An empty set matches nothing. */

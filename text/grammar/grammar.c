@@ -10,8 +10,8 @@
 
 #include "text/grammar/gbnf.h"
 #include "text/grammar/json_schema/json_schema.h"
-#include "text/grammar/machine.h"
-#include "text/grammar/mask.h"
+#include "text/grammar/machine/machine.h"
+#include "text/grammar/machine/mask.h"
 #include "text/grammar/regex.h"
 
 #define RULES_BYTES ((size_t)64 << 20)

@@ -33,7 +33,7 @@ static const struct expression *spell(struct regex_reader *reader, const struct 
                                       uint32_t n, bool negated)
 {
     const struct expression *chars = expression_chars(reader->rules, ranges, n, negated);
-    return chars && reader->style->spell ? reader->style->spell(reader->rules, chars) : chars;
+    return chars && reader->style->spell ? reader->style->spell(reader->style->arg, chars) : chars;
 }
 
 /* The class that an escape names, or NULL. */

@@ -17,7 +17,8 @@
 /* How to build the expression. */
 struct regex_style {
     /* Spells one character of a set (an EXPRESSION_CHARS); NULL: as it is. */
-    const struct expression *(*spell)(struct rules *rules, const struct expression *chars);
+    const struct expression *(*spell)(void *arg, const struct expression *chars);
+    void *arg;
     /* The text need only contain a match: where an anchor is missing, any text may precede or follow. */
     bool search;
 };

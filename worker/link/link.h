@@ -2,15 +2,15 @@
 #ifndef WORKER_LINK_LINK_H
 #define WORKER_LINK_LINK_H
 
-/* The worker link: the DEALER on which a worker and its broker speak of work. Frames go on the stream. The
- * broker connects, and so does the next one if that is killed; the worker connects to nobody.
+/* The worker link: the DEALER for work between a worker and its broker; frames go on the stream. The broker
+ * connects, and after it the next one; the worker never connects.
  *
  *     unregistered ──register, register_ok──▶ registered ──its mark is subscribed: ready──▶ ready
  *          ▲                                                                               │
  *          └──── hello_required: the broker does not know us; or nobody hears the stream ──┘
  *
- * The link keeps this up by itself: it registers, says ready, sends heartbeats and answers pings. What
- * concerns requests it hands to its owner, who asks for it. Knows no request and no engine. One thread. */
+ * The link keeps this up by itself: it registers, says ready, sends heartbeats and answers pings. Messages
+ * about requests go to its owner, which polls for them. Knows no request and no engine. One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
 #include "proto/message.h"
 #include "worker/link/stream.h"
 
-/* A message and all that it borrows: its bytes as they came, and the memory of the decoder. */
+/* A message and what it borrows: its bytes, and the decoder's memory. */
 struct received {
     struct message message;
     struct message_decoder *decoder;
@@ -38,7 +38,7 @@ struct link {
 
     bool alone; /* there was no broker to register with */
     bool registered, ready;
-    struct error refusal; /* why the pool takes no worker of this model; text "": it has not said so */
+    struct error refusal; /* why the pool rejects workers of this model; text "": it does not */
     bool listened;        /* somebody heard everything when it became ready */
     struct id128 mark;    /* the subscription that the broker said it makes */
     uint64_t boot;
@@ -56,43 +56,43 @@ struct link_load {
     bool draining;
 };
 
-/* Waits there for the broker. `introduction` is the `register` that the worker says of itself; its texts and
- * the stream outlive the link, and its `wseq` and `acked` are filled in whenever it is said. 0 or -errno with
- * a reason; close a link of zeroes, or one that failed to open, too. */
+/* Waits there for the broker. `introduction` is the `register` message of the worker; its texts and the
+ * stream outlive the link, which sets `wseq` and `acked` when it sends. 0 or -errno with a reason; close a
+ * link of zeroes, or one that failed to open, too. */
 int link_open(struct link *link, void *zmq, const struct listener *listener, const struct stream *stream,
               const struct message *introduction, struct error *err);
 void link_close(struct link *link);
 
-/* The next message that is not the link's own business: cancel, ack, assign, tokenize, detokenize, resend or
- * drain; NULL when there is none, and after a bounded number of others. It lives until the next call. */
+/* The next message for the owner: cancel, ack, assign, tokenize, detokenize, resend or drain; NULL if there
+ * is none, or after a bounded number of others. Valid until the next call. */
 const struct message *link_receive(struct link *link);
 
-/* Takes over the message received last, which then lives until it is freed. */
+/* Takes the message received last, which is then valid until freed. */
 struct received *link_keep(struct link *link);
 struct received *received_free(struct received *received); /* takes NULL; returns NULL */
 
-/* Sends a message; one that cannot be encoded or sent is logged, and false is returned. So it is without a
- * word while no broker is connected: the one that comes says anew what it believes the worker to have. */
+/* Sends a message; if it cannot be encoded or sent, logs that and returns false. While no broker is
+ * connected it returns false silently: the next one repeats what it believes the worker to have. */
 bool link_send(struct link *link, const struct message *message);
 
-/* The same for what a request would wait for in vain. What cannot be encoded, or sent to a broker that is
- * there, ends the process, and another takes its requests over. */
+/* The same for a message that a request depends on: if it cannot be encoded, or sent to a connected broker,
+ * the process ends, and another takes over its requests. */
 void link_must_send(struct link *link, const struct message *message);
 
-/* What poll(2) is to wait for on the socket: a broker too, where there was none to register with. */
+/* The events to poll(2) for on the socket, including a broker's connection while there is none. */
 static inline short link_events(const struct link *link)
 {
     return (short)(ZMQ_POLLIN | (link->alone ? ZMQ_POLLOUT : 0));
 }
 
-/* Whether link_tend has something to do; and when it will, at the latest. */
+/* Whether link_tend has something to do; and when it will at the latest. */
 bool link_is_due(const struct link *link, uint64_t now);
 uint64_t link_due_ns(const struct link *link);
 
 /* The next heartbeat is due now: there is news in it. */
 void link_hurry(struct link *link);
 
-/* Registers, says ready and sends heartbeats when they are due. True when the worker became ready by it. */
+/* Registers, reports ready and sends heartbeats when due. True if this made the worker ready. */
 bool link_tend(struct link *link, const struct link_load *load, uint64_t now);
 
 #endif

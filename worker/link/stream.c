@@ -90,6 +90,15 @@ int stream_publish(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES]
     return 0;
 }
 
+void stream_tell(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES], const struct message *message)
+{
+    struct buffer payload = {0};
+    if (message_encode(message, &payload) == 0)
+        send_frame(stream, (struct bytes){topic, PROTO_TOPIC_BYTES},
+                   (struct bytes){payload.data, payload.len});
+    buffer_deinit(&payload);
+}
+
 void stream_resend(struct stream *stream, uint64_t wseq)
 {
     struct bytes topic, payload;

@@ -2,7 +2,7 @@
 #ifndef WORKER_LINK_STREAM_H
 #define WORKER_LINK_STREAM_H
 
-/* The worker's stream: the XPUB on which frames leave, the window behind it, and who has subscribed. */
+/* The worker's stream: the XPUB for frames, its window, and its subscribers. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ void stream_close(struct stream *stream);
 /* Takes in what subscribers said. */
 void stream_read(struct stream *stream);
 
-/* Whether somebody hears everything, or has subscribed to what begins with `mark`. */
+/* Whether someone has subscribed to everything, or to a prefix of `mark`. */
 bool stream_is_heard(const struct stream *stream, const struct id128 *mark);
 
 /* Whether anybody hears everything. */
@@ -41,6 +41,10 @@ static inline bool stream_has_listener(const struct stream *stream)
 
 /* Numbers, keeps and sends a frame. 0, or what window_add says. */
 int stream_publish(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame);
+
+/* Sends a message that is no frame, and is not kept: it may be lost. */
+void stream_tell(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES],
+                 const struct message *message);
 
 /* Sends every kept frame from wseq on once more. */
 void stream_resend(struct stream *stream, uint64_t wseq);

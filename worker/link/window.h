@@ -4,8 +4,8 @@
 
 /* The frames that a worker has published and the broker has not acknowledged, kept for a resend.
  *
- * Each has a number, `wseq`, counting from 1. What was acknowledged is forgotten; the owner makes nothing new
- * while WINDOW_MOST frames are kept (window_is_full). Knows no socket. */
+ * Each has a number, `wseq`, counting from 1. Acknowledged frames are dropped; the owner produces none while
+ * WINDOW_MOST frames are kept (window_is_full). Knows no socket. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,12 +32,11 @@ void window_deinit(struct window *window);
  * -EINVAL as message_encode says, with the window unchanged. */
 int window_add(struct window *window, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame);
 
-/* The topic and payload of a kept frame; they live until the next add or ack. False: not kept. */
+/* The topic and payload of a kept frame, valid until the next add or ack. False if it is not kept. */
 bool window_get(const struct window *window, uint64_t wseq, struct bytes *ret_topic,
                 struct bytes *ret_payload);
 
-/* Forgets frames up to and including wseq. Numbers acknowledged before, and those not made yet, change
- * nothing. */
+/* Drops frames up to and including wseq. Ignores numbers acknowledged before and future ones. */
 void window_ack(struct window *window, uint64_t wseq);
 
 static inline uint64_t window_kept(const struct window *window)

@@ -2,8 +2,8 @@
 #ifndef WORKER_PREPARE_GRAMMARS_H
 #define WORKER_PREPARE_GRAMMARS_H
 
-/* The grammars that were used last, so that one which many requests share is read once, and keeps what was
- * found out about it (text/grammar/grammar.h). Threads share it. */
+/* A cache of recent grammars, so that requests that share one read it once and share its automaton
+ * (text/grammar/grammar.h). Threads share it. */
 
 #include "common/bytes.h"
 #include "common/error.h"
@@ -17,7 +17,7 @@ struct grammars;
 int grammars_new(struct grammars **ret_grammars); /* -ENOMEM */
 struct grammars *grammars_free(struct grammars *grammars);
 
-/* The grammar of a request, with a reference for the caller. As grammar_make. */
+/* The grammar of a request, with a reference for the caller. Returns as grammar_make. */
 int grammars_get(struct grammars *grammars, const struct grammar_text *text, struct grammar **ret_grammar,
                  struct error *err);
 

@@ -2,16 +2,16 @@
 #ifndef WORKER_PREPARE_PREPARE_H
 #define WORKER_PREPARE_PREPARE_H
 
-/* Prompts become ids, and the texts of grammars grammars, on threads of their own, so that the largest text
- * costs nobody a step.
+/* Turns prompts into ids, and texts of grammars into grammars, on threads of its own, so that a large text
+ * delays no step.
  *
  *     preparer_add ──▶ waiting ──a lane──▶ being prepared ──▶ done ──preparer_deliver──▶ its `done` is called
  *
- * Higher priorities, −1,000 to 1,000, go first, but each is worth 30 s of waiting only. Within one, the order
- * is that of arrival, except that a text gives way to those that come before its own preparation could have
- * ended: a short prompt does not wait for a row of long ones, and no long one waits for ever.
+ * Higher priorities, −1,000 to 1,000, go first; each step is worth 30 s of waiting. Within a priority the
+ * order is that of arrival, except that a text yields to those that arrive before its own preparation could
+ * have ended: a short prompt does not wait for a row of long ones, and no long one waits for ever.
  *
- * The preparer belongs to the thread that made it, which makes every call here. */
+ * The preparer belongs to the thread that created it, which makes all calls. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,30 +21,32 @@
 #include "common/error.h"
 #include "worker/prepare/grammars.h"
 #include "worker/prepare/prompt.h"
+#include "worker/prepare/words.h"
 
 #define PREPARE_MOST       1024                /* waiting at once */
 #define PREPARE_MOST_BYTES ((size_t)128 << 20) /* their texts together: 32 of the largest messages */
 
 struct preparer;
 
-/* The preparation of one prompt: a part of what its owner keeps of the request, zeroed by him at first. While
- * it waits or is being prepared, it and the prompt stay where they are and are left alone. */
+/* The preparation of one prompt: embedded in the owner's request, and zeroed at first. While it waits or is
+ * being prepared, it and the prompt must not move or change. */
 struct preparation {
     const struct prompt *prompt;
     struct bytes tools; /* of a conversation: what the model may call, JSON; "" = nothing */
-    /* What is wanted for itself: ids of a text (prompt_encode_text), `bare` or not, or text of ids
-     * (prompt_decode). */
+    /* For questions: ids of a text (prompt_encode_text), `bare` or not, or text of ids (prompt_decode). */
     bool question, bare;
     const struct grammar_text *grammar; /* NULL: none */
+    const struct generation *wording;   /* whose texts for sampling become ids; NULL: none */
     int32_t priority;
-    /* Called by preparer_deliver, or never after a preparer_remove that said true. It may free its owner. */
+    /* Called by preparer_deliver; never after preparer_remove returned true. It may free the owner. */
     void (*done)(void *arg, struct preparation *preparation);
     void *arg;
     /* outcome */
     bool ok;
     struct ids ids;         /* of an ok one; the owner's to free */
     struct buffer text;     /* the same, of a question for the text of ids */
-    struct grammar *made;   /* its grammar, NULL without one; a reference that is the owner's to free */
+    struct grammar *made;   /* its grammar, or NULL; a reference that the owner frees */
+    struct words words;     /* of `wording`; the owner's to deinit */
     struct refusal refusal; /* of another */
 
     struct preparation *next, *prev; /* the preparer's own, as all below */
@@ -52,25 +54,25 @@ struct preparation {
     size_t bytes;
 };
 
-/* Starts a thread, and with `brief_lane` a second one for brief texts alone, which wait for no long one that
- * was begun; they run wherever the caller may run. The encoder outlives the preparer and does not change. 0
- * or -errno with a reason. */
+/* Starts a thread, and with `brief_lane` a second one for brief texts, which then need not wait for a long
+ * one in progress. They have the caller's CPU affinity. The encoder outlives the preparer and does not
+ * change. 0 or -errno with a reason. */
 int preparer_new(const struct prompt_encoder *encoder, bool brief_lane, struct preparer **ret_preparer,
                  struct error *err);
 
-/* Ends the threads after what they are doing. False: that took longer than `ms`; the thread and the preparer
- * are left as they are, and only the end of the process is safe. NULL is fine. What had not been delivered
- * stays its owner's. */
+/* Ends the threads after their current work. False if that takes longer than `ms`: thread and preparer are
+ * left as they are, and only the end of the process is safe. Takes NULL. Undelivered preparations remain
+ * their owners'. */
 bool preparer_free(struct preparer *preparer, uint32_t ms);
 
 /* Queues it. False: the bounds above are reached. */
 bool preparer_add(struct preparer *preparer, struct preparation *preparation);
 
-/* Takes back what is not wanted any more. True: it is its owner's again; false: it is being prepared, and its
- * `done` will be called. */
+/* Cancels a preparation. True: it is its owner's again; false: it is being prepared, and `done` will be
+ * called. */
 bool preparer_remove(struct preparer *preparer, struct preparation *preparation);
 
-/* Calls `done` of what was prepared since, in that order; how many there were. */
+/* Calls `done` of finished preparations, in order; returns their number. */
 uint32_t preparer_deliver(struct preparer *preparer);
 
 /* A descriptor to poll: readable while there is something to deliver. */
@@ -79,7 +81,7 @@ int preparer_fd(const struct preparer *preparer);
 /* Those added and not yet delivered or taken back. */
 uint32_t preparer_pending(const struct preparer *preparer);
 
-/* When the preparation in progress began that has taken longest, on clock_ns; 0 when there is none. */
+/* When the longest preparation in progress began (clock_ns); 0 if there is none. */
 uint64_t preparer_busy_since(struct preparer *preparer);
 
 #endif

@@ -5,8 +5,8 @@
 /* A text or a conversation → the token ids of a prompt, by the model's tokenizer and chat template; and ids →
  * text.
  *
- * Immutable once open; threads share it. A call takes the time that its text takes: about a second for the
- * largest message of a client, while a step of the engine takes milliseconds. */
+ * Immutable once open; threads share it. A call can take about a second for a client's largest message,
+ * while a step of the engine takes milliseconds. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,45 +32,45 @@ struct prompt_encoder {
     uint32_t n_marks;
     size_t longest_token; /* bytes of the longest name of a token, ≥ 1 */
     uint32_t most_tokens; /* of a sequence */
-    size_t most_bytes;    /* of a text: one that is longer has more tokens than fit, however it is cut */
+    size_t most_bytes;    /* of a text; a longer one has too many tokens in any case */
 };
 
-/* Opens the encoder of a model, which outlives it and has a tokenizer. A chat template that cannot be used is
- * no failure: `no_chat` says why conversations are refused. 0, or -ENOMEM with a reason;
- * prompt_encoder_deinit is due then too. */
+/* Opens the encoder of a model, which outlives it and has a tokenizer. An unusable chat template is not an
+ * error: `no_chat` says why conversations are rejected. 0, or -ENOMEM with a reason; call
+ * prompt_encoder_deinit then too. */
 int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model, struct error *err);
-/* From now on conversations without a message of the role "system" or "developer" begin with this one, which
- * outlives the encoder. -EINVAL with a reason: it is no UTF-8, or the model's template cannot take one. */
+/* Sets the system message of conversations without a message of the role "system" or "developer". It
+ * outlives the encoder. -EINVAL with a reason: not UTF-8, or the model's template does not support one. */
 int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes system, struct error *err);
 
 void prompt_encoder_deinit(struct prompt_encoder *encoder);
 
-/* Bounds texts by the most tokens that a sequence may have. A token stands for no more bytes than its name
- * has, so a text has a least number of tokens, known before it is split. */
+/* Limits texts by the most tokens of a sequence. A token has no more bytes than its name, so the least
+ * number of tokens of a text is known before it is split. */
 void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens);
 
 /* How calls are written, by a name: "object", "named", "members"; "": no form of calls is known. */
 const char *prompt_call_form(const struct prompt_encoder *encoder);
 
 /* Appends the ids of a prompt that is a text or a conversation, this one with the tools that the model may
- * call (JSON; "" = none). False with the reason: not UTF-8, longer than the bound, empty, refused by the
- * template, without memory. */
+ * call (JSON; "" = none). False with a reason: not UTF-8, too long, empty, rejected by the template, no
+ * memory. */
 bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
                    struct ids *ret_ids, struct refusal *ret_refusal);
 
-/* The same for a text whose ids are wanted for themselves, whatever a sequence may hold; one message holds
- * PROTO_MAX_PROMPT_IDS of them. An empty text has the ids that the model puts at its ends, perhaps none.
- * `flags` are those of tokenizer_encode. */
+/* The same for a text whose ids a client asked for, whatever a sequence may hold; a message holds
+ * PROTO_MAX_PROMPT_IDS. An empty text has only the ids that the model adds, if any. `flags` are those of
+ * tokenizer_encode. */
 bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
                         struct ids *ret_ids, struct refusal *ret_refusal);
 
-/* What an id stands for: its bytes in a text, perhaps a part of a character, or its name if it is none of a
- * text; PROTO_MAX_PIECE_BYTES at most. */
+/* The piece of an id: its bytes in a text, which may be part of a character, or else its name;
+ * PROTO_MAX_PIECE_BYTES at most. */
 struct bytes prompt_piece(const struct tokenizer *tokenizer, int32_t id);
 
-/* Appends the text of ids: the bytes of each, and with `special` the names of those that have none. The space
- * that a vocabulary puts before a text is left out. What is no UTF-8 becomes U+FFFD. False with the reason:
- * an id outside the vocabulary, longer than a message. */
+/* Appends the text of ids: the bytes of each, and with `special` the names of those without. The space that
+ * a vocabulary puts before a text is dropped. Invalid UTF-8 becomes U+FFFD. False with a reason: an id
+ * outside the vocabulary, longer than a message. */
 bool prompt_decode(const struct prompt_encoder *encoder, struct id_list ids, bool special,
                    struct buffer *ret_text, struct refusal *ret_refusal);
 

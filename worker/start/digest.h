@@ -2,9 +2,9 @@
 #ifndef WORKER_START_DIGEST_H
 #define WORKER_START_DIGEST_H
 
-/* The digest of a model that is being loaded. Other workers or an earlier start may know it (weight_store.h,
- * digest_file.h); where nobody does, a thread reads the files while the backend packs what they hold, so that
- * a disk is read once for both.
+/* The digest of a model while it loads. Other workers or an earlier start may know it (weight_store.h,
+ * digest_file.h); if not, a thread reads the files while the backend packs them, so that the disk is read
+ * once for both.
  *
  *     digest_open     before the process is confined, and so before it has read the model
  *     digest_begin    finds it, or starts to read
@@ -36,26 +36,25 @@ struct digest {
     uint8_t value[16];    /* then: the digest */
 };
 
-/* Key and `settled` are of the model's files (model/files.h); of those that are not settled nothing is
- * remembered. */
+/* Key and `settled` are of the model's files (model/files.h); digests of files that are not settled are not
+ * stored. */
 void digest_open(struct digest *digest, const uint8_t key[16], bool settled);
 void digest_close(struct digest *digest);
 
-/* Borrows the model until it is closed. `weights` may be NULL. Where segments were found that other workers
- * have made, perhaps of a copy of these files, the digest is read at once, for it says whether one can be
- * used; `progress` is called meanwhile. n_threads: those that the load has. 0 or -errno with a reason. */
+/* Borrows the model until it is closed. `weights` may be NULL. If segments of other workers were found,
+ * perhaps of a copy of these files, the digest is computed at once, to tell whether one can be used, calling
+ * `progress`. n_threads: the threads of the load. 0 or -errno with a reason. */
 int digest_begin(struct digest *digest, struct model *model, const struct weight_store *weights,
                  uint32_t n_threads, bool (*progress)(void *arg), void *arg, struct error *err);
 
-/* The digest [16], if it was found, or has been read by now; else NULL. */
+/* The digest [16] if it is known by now; else NULL. */
 const uint8_t *digest_known(const struct digest *digest);
 
-/* Waits for it, calls `progress` each time that reading has got on, and fills in the model's. The model's
- * files are open still. 0 or -ENOMEM. */
+/* Waits for it, calling `progress`, and sets the model's. The model's files must still be open. 0 or
+ * -ENOMEM. */
 int digest_finish(struct digest *digest, bool (*progress)(void *arg), void *arg, struct error *err);
 
-/* For the next start, whose files are the same as far as their times tell. A failure is no more than a line
- * in the log. */
+/* Stores it for the next start with files of equal times. A failure is only logged. */
 void digest_keep(const struct digest *digest);
 
 #endif

@@ -14,10 +14,10 @@ struct loading {
     uint32_t told;    /* percent */
 };
 
-/* Makes a line of `size` bytes of it, where `what` is "loading": "loading: 35% of 4123 MiB". False, and there
- * is none to be said: within a second of the one before, or of the first call; when it is less than five
- * percent more, unless the one before is ten seconds old; when nothing is more; and when all is done, since
- * what follows says so. `now`: clock_ns. */
+/* Writes a line such as "loading: 35% of 4123 MiB" (`what` is "loading") of up to `size` bytes. False if no
+ * line is due: within a second of the last one or of the first call; less than five percent since the last
+ * one, unless that is ten seconds old; no progress; or all done, which other lines report. `now`: clock_ns.
+ */
 bool loading_line(struct loading *loading, const char *what, uint64_t done, uint64_t total, uint64_t now,
                   char *line, size_t size);
 

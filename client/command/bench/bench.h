@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_BENCH_BENCH_H
 #define CLIENT_COMMAND_BENCH_BENCH_H
 
-/* The benchmarks, and what they share: a spread of measurements, and what the machine's memory gives. */
+/* The benchmarks, and what they share: the spread of measurements, and the memory bandwidth. */
 
 #include <stdint.h>
 
@@ -25,12 +25,11 @@ struct spread spread_of(double *values, uint32_t n);
  * a few repetitions. -ENOMEM or -EAGAIN with a reason. */
 int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second, struct error *err);
 
-/* What measures with a model, a file, and prints the result. 0, or -errno with a reason. */
+/* Measures with a model, a file, and prints the result. 0, or -errno with a reason. */
 typedef int bench_measure(void *arg, const char *model, struct error *err);
 
-/* Measures with the model; NULL: with one of random weights that is made for it and removed afterwards, a
- * shape of synth.h in F32. A signal to end is caught (interrupt.h). Returns the exit status, the reason of a
- * failure is said. */
+/* Measures with the model; with NULL, with a temporary one of random weights, a shape of synth.h in F32.
+ * Catches signals (interrupt.h). Returns the exit status, and prints the reason of a failure. */
 int bench_with_model(const char *model, const char *shape, bench_measure *run, void *arg);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef CLIENT_COMMAND_BENCH_HTTP_H
 #define CLIENT_COMMAND_BENCH_HTTP_H
 
-/* A client of server-sent events that is cheap enough to measure who sends them: it counts what comes and
- * looks at the end of it. */
+/* A client of server-sent events, cheap enough to measure servers: it counts bytes and looks only at the
+ * end. */
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct bench_http {
     char tail[1024]; /* the last of it, ended by 0 */
     size_t tail_len;
     bool whole;    /* the last chunk has come */
-    int place;     /* bench_http.c's: in the head or in a chunk */
+    int place;     /* http.c's: in the head or in a chunk */
     uint64_t left; /* of a chunk; the size of one whose line is being read */
     size_t line;   /* bytes of that line, or of the head's end */
 };
@@ -32,11 +32,11 @@ int bench_http_status(const struct sockaddr_in *address, const char *path);
 int bench_http_open(struct bench_http *http, const struct sockaddr_in *address, struct error *err);
 void bench_http_close(struct bench_http *http);
 
-/* Asks for a completion of so many tokens as a stream, with its usage. Prompts differ by `number`. */
+/* Requests a streamed completion of this many tokens, with usage. Prompts differ by `number`. */
 int bench_http_ask(struct bench_http *http, unsigned number, unsigned tokens, struct error *err);
 
-/* Reads what has come, and waits for it where nothing has. 1: there may be more; 0: the answer is whole;
- * -errno with a reason: the connection ended, or the answer is no stream. */
+/* Reads available data, waiting for some. 1: there may be more; 0: the answer is complete; -errno with a
+ * reason: the connection ended, or the answer is not a stream. */
 int bench_http_read(struct bench_http *http, struct error *err);
 
 /* Whether the answer, which is whole, had so many tokens. */

@@ -2,8 +2,8 @@
 #ifndef CLIENT_COMMAND_BENCH_PREFIX_H
 #define CLIENT_COMMAND_BENCH_PREFIX_H
 
-/* What the files of quern bench prefix share: how requests are made, what is printed, and the situations.
- * Functions return 0, or -errno with the reason. */
+/* What the files of quern bench prefix share: requests, output, and the situations. Functions return 0, or
+ * -errno with a reason. */
 
 #include <stdbool.h>
 #include <stddef.h>

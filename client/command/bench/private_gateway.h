@@ -2,8 +2,8 @@
 #ifndef CLIENT_COMMAND_BENCH_PRIVATE_GATEWAY_H
 #define CLIENT_COMMAND_BENCH_PRIVATE_GATEWAY_H
 
-/* A quern-gateway that lives as long as a verb: a child, before the pool of a run directory, on a free port
- * of the loopback interface. */
+/* A quern-gateway for the duration of a verb: a child, for the pool of a run directory, on a free port of
+ * the loopback interface. */
 
 #include <netinet/in.h>
 #include <sys/types.h>
@@ -16,8 +16,8 @@ struct private_gateway {
     struct sockaddr_in address; /* where it serves */
 };
 
-/* Starts one and waits until it serves the pool's model. -errno with the reason; -EINTR when the user
- * interrupted. What has been made by then is in `gateway`: end it in any case. */
+/* Starts one and waits until it serves the pool's model. -errno with a reason; -EINTR if the user
+ * interrupted. Call private_gateway_end in any case. */
 int private_gateway_start(struct private_gateway *gateway, const char *rundir, struct error *err);
 
 /* A zeroed one, but for the log, is none. */

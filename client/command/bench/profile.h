@@ -8,8 +8,8 @@
 
 #include "engine/backend/backend.h"
 
-/* A table on stdout, the largest share first: of time, or of transactions where no time is measured. Columns
- * that nobody measured are left out. */
+/* A table on stdout, the largest share first: of time, or of transactions where no time is measured. Omits
+ * columns that were not measured. */
 void bench_print_kernels(const struct backend_kernel *kernels, uint32_t n);
 
 /* An array of objects with all that was measured. NULL: no memory. */

@@ -9,9 +9,9 @@
 #include "common/error.h"
 #include "proto/control.h"
 
-/* Asks the pool of a run directory (NULL: the default one) for something, and waits until it is done, while
- * each step is told on stderr. `number` goes with the kinds that have one. 0, or -errno with the reason: no
- * pool runs there, it has refused, or failed, or does not answer. */
+/* Sends a request to the pool of a run directory (NULL: the default one), and waits until it is done,
+ * printing each step on stderr. `number` is for the kinds that have one. 0, or -errno with a reason: no pool
+ * runs there, it rejected the request, failed, or does not answer. */
 int control_ask(const char *rundir, enum control_kind kind, uint32_t number, struct error *err);
 
 #endif

@@ -2,8 +2,7 @@
 #ifndef CLIENT_COMMAND_POOL_POOL_H
 #define CLIENT_COMMAND_POOL_POOL_H
 
-/* Which pool a verb talks to: one that was named, the one that runs, or a private one that lives as long as
- * the verb. */
+/* The pool of a verb: a given one, the running one, or a private one for the duration of the verb. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +17,7 @@ struct pool_options {
     const char *server_key; /* of a pool that encrypts: its public key, or a file that holds it; or NULL */
     const char *client_key; /* our own certificate there, with its secret key; or NULL */
     const char *model;      /* a private pool with this model; or NULL */
-    /* Of a private pool; handed to the broker. NULL or 0: its defaults, but one worker. */
+    /* Of a private pool; passed to the broker. NULL or 0: its defaults, but one worker. */
     const char *device;
     uint32_t workers, context, slots, kv_blocks, threads;
     uint32_t prefix_store; /* MiB */
@@ -28,8 +27,8 @@ struct pool_options {
 
 /* Connects. With neither `connect` nor `model`: to the pool of the default run directory if one runs there,
  * else to a private pool (private_pool.h) with $QUERN_MODEL or the model that is shipped with the program.
- * Waits until the pool has its model, with a sign of life on a terminal. -errno with the reason; -EINTR when
- * the user interrupted. */
+ * Waits until the pool has its model, with a progress bar on a terminal. -errno with a reason; -EINTR if the
+ * user interrupted. */
 int pool_open(const struct pool_options *options, struct pool **ret_pool, struct error *err);
 
 /* Only connects, as quern_connect; the keys as above. */

@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_POOL_POOL_ARGUMENTS_H
 #define CLIENT_COMMAND_POOL_POOL_ARGUMENTS_H
 
-/* The options that verbs share which talk to a pool, or start a private one. */
+/* Options of verbs that use a pool, or start a private one. */
 
 #include <argp.h>
 

@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_POOL_PRIVATE_POOL_H
 #define CLIENT_COMMAND_POOL_PRIVATE_POOL_H
 
-/* A pool that lives as long as a verb: quern-broker, as a child, in a fresh temporary run directory. */
+/* A pool for the duration of a verb: quern-broker as a child, in a fresh temporary run directory. */
 
 #include <sys/types.h>
 
@@ -15,9 +15,8 @@ struct private_pool {
     char rundir[RUNDIR_PATH_MAX + 1]; /* empty: none was made */
 };
 
-/* Starts one, with the options' model or else the default one, and waits until it is ready. -errno with the
- * reason, which holds the pool's own last words; -EINTR when the user interrupted. What has been made by then
- * is in `pool`: end it in any case. */
+/* Starts one, with the options' model or else the default one, and waits until it is ready. -errno with a
+ * reason, which includes the pool's last line; -EINTR if the user interrupted. End `pool` in any case. */
 int private_pool_start(struct private_pool *pool, const struct pool_options *options, struct error *err);
 
 /* Ends the broker, and removes the directory. A zeroed pool is none. */

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/command/terminal/interrupt.h"
 #include "client/command/terminal/io.h"
+#include "client/command/terminal/progress.h"
 #include "common/amount.h"
 #include "common/clock.h"
 #include "common/program/program.h"
@@ -25,13 +27,27 @@ struct follower {
     answer_take *take;
     void *arg;
     struct answer answer;
+    struct progress progress; /* of reading the prompt */
     bool over;
 };
+
+/* A long prompt takes a while. */
+static void show_reading(struct follower *follower, const struct quern_progress *progress)
+{
+    if (progress->total > 0 && progress->read < progress->total)
+        progress_show_part(&follower->progress, "reading the prompt",
+                           (uint32_t)(100.0 * progress->read / progress->total));
+}
 
 static void on_output(void *arg, const struct quern_output *output)
 {
     struct follower *follower = arg;
     struct answer *answer = &follower->answer;
+    if (output->progress) {
+        show_reading(follower, output->progress);
+        return;
+    }
+    progress_end(&follower->progress);
     if (answer->unwritten == 0)
         answer->unwritten = follower->take(follower->arg, output);
     if (!output->end)
@@ -70,7 +86,10 @@ int answer_follow(struct quern *client, const struct quern_request *request, ans
     struct follower follower = {.take = take, .arg = arg};
     struct quern_error said = {0};
     struct quern_id id;
-    int r = quern_generate(client, request, on_output, &follower, &id, &said);
+    struct quern_request wanted = *request;
+    wanted.progress = io_redraws(STDERR_FILENO);
+    progress_start(&follower.progress);
+    int r = quern_generate(client, &wanted, on_output, &follower, &id, &said);
     if (r == -EINVAL || r == -EMSGSIZE) { /* something about this request; another one may do */
         follower.answer.reason = QUERN_ERROR;
         snprintf(follower.answer.error, sizeof follower.answer.error, "%s", r == -EMSGSIZE ? "too_long" : "");
@@ -81,6 +100,7 @@ int answer_follow(struct quern *client, const struct quern_request *request, ans
     } else {
         r = dispatch(client, id, &follower, err);
     }
+    progress_end(&follower.progress);
     if (r < 0)
         return r;
     /* One that came with the end counts too: what it brought was not shown. */

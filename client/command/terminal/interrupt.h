@@ -4,12 +4,12 @@
 
 /* Signals that ask a verb to end: SIGINT, SIGTERM, SIGHUP. */
 
-/* From now on the first one sets a flag instead of ending the program, so that a private pool never outlives
- * it; a second one ends the program at once. SIGPIPE is ignored: a write says EPIPE instead. */
+/* From now on the first signal sets a flag instead of ending the program, so that a private pool never
+ * outlives it; a second one ends it at once. SIGPIPE is ignored: writes return EPIPE instead. */
 void interrupt_catch(void);
 
-/* What the second signal writes to stdout before it ends the program; NULL: nothing. The text has to last.
- * For a state of the terminal that must not outlive the program. */
+/* Text that the second signal writes to stdout before it ends the program, to reset the terminal; NULL:
+ * none. The text must stay valid. */
 void interrupt_farewell(const char *text);
 
 /* The signal that came, or 0. */

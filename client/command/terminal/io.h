@@ -2,8 +2,8 @@
 #ifndef CLIENT_COMMAND_TERMINAL_IO_H
 #define CLIENT_COMMAND_TERMINAL_IO_H
 
-/* The verbs' standard input and output. Writing goes past stdio, which takes a signal in the middle of a
- * write for a failure. */
+/* The verbs' standard input and output. Writing bypasses stdio, which treats a signal during a write as a
+ * failure. */
 
 #include <jansson.h>
 #include <signal.h>
@@ -13,22 +13,21 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-/* Exit status of a verb whose reader went away (EPIPE): that of a program that SIGPIPE ended. */
+/* Exit status of a verb whose reader is gone (EPIPE), as if killed by SIGPIPE. */
 #define IO_EXIT_PIPE (128 + SIGPIPE)
 
-/* Writes all of it to stdout at once. 0; -EPIPE when whoever read it is gone and -EINTR when the user
- * interrupted (interrupt.h) a write that waited, which is nothing to speak of; any other -errno, and a line
- * on stderr has said so. */
+/* Writes all of it to stdout at once. 0; silently -EPIPE if the reader is gone, and -EINTR if the user
+ * interrupted (interrupt.h) a blocked write; any other -errno after a line on stderr. */
 int io_write(const void *data, size_t len);
 
-/* The same for text of a model: on a terminal nothing that it would obey comes through (utf8_append_shown).
- * `data` ends with a whole character. */
+/* The same for text of a model: on a terminal, control characters are replaced (utf8_append_shown). `data`
+ * ends with a whole character. */
 int io_write_text(const char *data, size_t len);
 
 #define IO_FLOAT_DIGITS 9 /* of a float, to read back the same */
 
-/* The same for a line of JSON, whose numbers have so many digits. Takes the reference;
- * NULL, as of functions that had not enough memory for it, is -ENOMEM. */
+/* The same for a line of JSON, whose numbers have this many digits. Takes the reference; NULL, from
+ * functions without memory, is -ENOMEM. */
 int io_write_json(json_t *json);
 
 /* Appends stdin up to its end. -EMSGSIZE with a reason beyond `max` bytes, -ENOMEM, or -errno. `what` names
@@ -38,7 +37,7 @@ int io_read_stdin(struct buffer *ret_data, size_t max, const char *what, struct 
 /* The same for a file, and its name. */
 int io_read_file(const char *path, size_t max, struct buffer *ret_data, struct error *err);
 
-/* Whether lines that are there may be overwritten: a terminal, and not a dumb one. */
+/* Whether lines can be overwritten: a terminal that is not dumb. */
 bool io_redraws(int fd);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef CLIENT_COMMAND_TERMINAL_LINE_EDITOR_H
 #define CLIENT_COMMAND_TERMINAL_LINE_EDITOR_H
 
-/* The lines that a user types: edited, with a history, where stdin is a terminal; else the lines of stdin.
+/* The lines that a user types: edited, with a history, if stdin is a terminal; else the lines of stdin.
  *
- * What is pasted into a terminal becomes part of the line that is edited, its newlines too, and is sent by
- * Enter like what was typed. Terminals mark what is pasted (bracketed paste) unless they are dumb. */
+ * Pasted text becomes part of the current line, newlines included, and Enter sends it. All but dumb
+ * terminals mark pasted text (bracketed paste). */
 
 #include <stdbool.h>
 
@@ -24,11 +24,11 @@ struct line_editor *line_editor_free(struct line_editor *editor);
 bool line_editor_interactive(const struct line_editor *editor);
 
 /* The next line without its newline, valid until the next call, after `prompt` at a terminal; NULL at the
- * end, or when a signal other than SIGINT came. Ctrl-C at a terminal gives up the line: that is an empty
- * line, and line_editor_gave_up says so. */
+ * end, or after a signal other than SIGINT. Ctrl-C at a terminal discards the line: it is then empty, and
+ * line_editor_gave_up is true. */
 const char *line_editor_read(struct line_editor *editor, const char *prompt);
 
-/* Of the line that was read last: whether Ctrl-C gave it up, and whether it begins with something pasted. */
+/* Of the last line: whether Ctrl-C discarded it, and whether it begins with pasted text. */
 bool line_editor_gave_up(const struct line_editor *editor);
 bool line_editor_pasted(const struct line_editor *editor);
 

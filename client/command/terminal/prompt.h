@@ -2,9 +2,7 @@
 #ifndef CLIENT_COMMAND_TERMINAL_PROMPT_H
 #define CLIENT_COMMAND_TERMINAL_PROMPT_H
 
-/* What `quern run` asks: its arguments, with the text on stdin added to them where stdin is the command's
- * own.
- */
+/* The prompt of `quern run`: its arguments, with the text on stdin added if stdin belongs to the command. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,24 +13,22 @@
 
 #define PROMPT_MAX_BYTES (4u << 20)
 
-/* How long stdin may say nothing, neither a byte nor its end, while it is not known that anything will come.
- */
+/* How long stdin may stay silent, without a byte or its end, if it was not asked for. */
 struct prompt_patience {
     uint32_t notice_ms; /* then a line on stderr says what is waited for */
     uint32_t error_ms;  /* then it is an error */
 };
 #define PROMPT_PATIENCE ((struct prompt_patience){2000, 60000})
 
-/* The prompt, zero-terminated, of one or two words; "-" stands for stdin up to its end, which is waited for
- * as long as it takes. The parts are separated by a newline.
+/* The prompt, zero-terminated, of one or two words; "-" stands for stdin up to its end, however long that
+ * takes. The parts are separated by a newline.
  *
- * No word: stdin, unless it is a terminal. One word that is not "-": that, and the text on stdin if stdin was
- * given to this command alone. Left alone are a terminal, a closed stdin, a file of which somebody has read a
- * part, and a pipe or socket that the parent process has as its stdin too: there the text may be for somebody
- * else (`while read line; do quern run "$line"; done <list`). What is left alone without being at its end is
- * told on stderr.
+ * No word: stdin, unless it is a terminal. One word that is not "-": that, and the text on stdin if stdin
+ * was given to this command alone. A terminal, a closed stdin, a partly read file, and a pipe or socket that
+ * is also the parent's stdin are ignored: the text may be for another process (`while read line; do quern
+ * run "$line"; done <list`). If ignored input is not at its end, a line on stderr says so.
  *
- * -errno with a reason; -EINVAL for a prompt that is empty or no text. */
+ * -errno with a reason; -EINVAL for a prompt that is empty or not text. */
 int prompt_read(const char *const *words, size_t n_words, struct prompt_patience patience,
                 struct buffer *ret_prompt, struct error *err);
 

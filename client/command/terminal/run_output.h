@@ -27,8 +27,8 @@ struct run_output {
 void run_output_init(struct run_output *output, enum run_shape shape);
 void run_output_deinit(struct run_output *output);
 
-/* An answer_take; `arg` is a struct run_output. After an interrupt text and ids stop at once; JSON still
- * tells all that came. */
+/* An answer_take; `arg` is a struct run_output. After an interrupt text and ids stop at once; JSON still has
+ * everything that came. */
 int run_output_take(void *arg, const struct quern_output *piece);
 
 #endif

@@ -2,15 +2,15 @@
 #ifndef CLIENT_COMMAND_TERMINAL_TURN_H
 #define CLIENT_COMMAND_TERMINAL_TURN_H
 
-/* What the user says next in a conversation: a line, or several between lines of quotes as Python has them.
+/* The user's next turn in a conversation: a line, or several between triple quotes as in Python.
  *
  *     """def f(x):
  *         return x
  *     """
  *
  * A line that begins with """ opens it, and one that ends with """ closes it, which may be the same; the
- * quotes and a newline next to them are no part of the turn. A line that was pasted with quotes at its
- * beginning and none at its end is a turn as it is. */
+ * quotes and a newline next to them are not part of the turn. A pasted line that begins with quotes and does
+ * not end with them is a turn as is. */
 
 #include <stdbool.h>
 
@@ -23,9 +23,9 @@ struct turn {
     bool quoted;        /* so that it is no command */
 };
 
-/* Reads one; in a zeroed `turn`, or that of the turn before, whose text ends here. Ctrl-C at a terminal gives
- * up all of its lines, and an empty turn results. 1; 0 at the end; -EMSGSIZE, -ENOMEM, or -EINVAL for quotes
- * that nothing closes before the end of a stdin that is no terminal, with a reason. */
+/* Reads one; in a zeroed `turn`, or that of the turn before, whose text ends here. Ctrl-C at a terminal
+ * discards all its lines, giving an empty turn. 1; 0 at the end; -EMSGSIZE, -ENOMEM, or -EINVAL for quotes
+ * that are still open at the end of a stdin that is not a terminal, with a reason. */
 int turn_read(struct turn *turn, struct line_editor *editor, struct error *err);
 
 void turn_deinit(struct turn *turn);

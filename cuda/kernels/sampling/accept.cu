@@ -19,6 +19,25 @@ struct progress {
     uint32_t n_ids, n_accepted;
 };
 
+/* The window of the penalties has gone on by an id, so the one before it counts no more. All lanes. */
+__device__ static inline void leave_window(const struct slots *slots, uint32_t slot, uint32_t length,
+                                           const struct slot_state *state)
+{
+    const int32_t *history = slots->history + (size_t)slot * slots->n_history;
+    const uint32_t lane = threadIdx.x % SIMT_LANES, left = length - state->window - 1;
+    const uint32_t end = state->n_prompt < length ? state->n_prompt : length;
+    const int32_t id = history[left];
+    struct token_use *use = &slots->uses[(size_t)slot * slots->n_vocab + (uint32_t)id];
+    bool again = false; /* as an id of the prompt that still counts */
+    for (uint32_t i = left + 1 + lane; i < end; i += SIMT_LANES)
+        again |= history[i] == id;
+    again = simt_ballot(again) != 0;
+    if (lane == 0 && left >= state->n_prompt)
+        use->in_output--;
+    else if (lane == 0 && !again)
+        use->in_prompt = 0;
+}
+
 /* One id, by which the sequence has `length` ids. All lanes. */
 __device__ static inline void accept_id(const struct slots *slots, uint32_t slot, int32_t id, uint32_t length,
                                         struct progress *progress)
@@ -34,8 +53,15 @@ __device__ static inline void accept_id(const struct slots *slots, uint32_t slot
         progress->slot.end = BACKEND_END_LENGTH;
     if (simt_ballot(stops))
         progress->slot.end = BACKEND_END_STOP;
-    if (lane == 0 && progress->slot.keeps_uses)
-        slots->uses[(size_t)slot * slots->n_vocab + (uint32_t)id].in_output++;
+    if (lane == 0 && progress->slot.keeps_uses) {
+        struct token_use *use = &slots->uses[(size_t)slot * slots->n_vocab + (uint32_t)id];
+        use->in_output += use->in_output < TOKEN_USE_MOST;
+    }
+    if (lane == 0 && progress->slot.keeps_history && length <= slots->n_history)
+        slots->history[(size_t)slot * slots->n_history + length - 1] = id;
+    simt_warp_barrier();
+    if (progress->slot.window < length)
+        leave_window(slots, slot, length, &progress->slot);
 }
 
 __device__ static inline void accept_samples(const struct slots *slots, const struct step_memory *memory,

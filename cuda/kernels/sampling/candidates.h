@@ -31,8 +31,10 @@ struct sampled_row {
     const uint32_t *mask; /* NULL: all */
     const struct slot_state *slot;
     const struct step_set *set;
-    uint32_t nth;         /* of the set's sampled rows */
-    uint32_t position;    /* the index that the new id will have */
+    uint32_t nth;                           /* of the set's sampled rows */
+    uint32_t position;                      /* the index that the new id will have */
+    const int32_t *history;                 /* [position], where the slot keeps it */
+    const struct slot_sequences *sequences; /* NULL: no bad word */
     const uint64_t *list; /* [n_list] keys: the only candidates; NULL: all of the vocabulary */
     uint32_t n_list;
 };
@@ -67,6 +69,8 @@ __device__ static inline bool find_sampled_row(struct sampled_row *row, const st
     row->uses = row->slot->keeps_uses ? slots->uses + (size_t)set->slot * slots->n_vocab : NULL;
     row->biases = slots->biases + (size_t)set->slot * STATE_MOST_BIASES;
     row->n_biases = row->slot->n_biases;
+    row->history = slots->history + (size_t)set->slot * slots->n_history;
+    row->sequences = row->slot->has_bad_words ? &slots->sequences[set->slot] : NULL;
     row->drafts = memory->ids + set->first_row + 1;
     row->n_drafts = set->output == BACKEND_SAMPLE_ALL ? row->nth : 0;
     return true;
@@ -99,6 +103,19 @@ __device__ static inline bool is_finite(float x)
 
 /* ---- a chunk ---- */
 
+/* Of DRY, for a repeat of so many ids: as dry_penalty of engine/sampling/dry.c. */
+__device__ static inline float repeat_penalty(const struct slot_state *slot, uint32_t length)
+{
+    const double most = (double)1e30f;
+    double penalty = slot->dry_multiplier, power = slot->dry_base;
+    for (uint32_t left = length - slot->dry_allowed; left > 0; left >>= 1) {
+        if (left & 1)
+            penalty *= power;
+        power *= power;
+    }
+    return penalty < most ? (float)penalty : (float)most;
+}
+
 __device__ static inline float penalized(const struct slot_state *slot, float logit, bool in_prompt,
                                          uint32_t in_output)
 {
@@ -120,7 +137,37 @@ __device__ static inline float logit_of(const struct sampled_row *row, uint32_t 
     if (!row->uses)
         return row->logits[id];
     const struct token_use use = row->uses[id];
-    return penalized(row->slot, row->logits[id], use.in_prompt, use.in_output + times_drafted);
+    const float logit = penalized(row->slot, row->logits[id], use.in_prompt, use.in_output + times_drafted);
+    return use.repeat > 0 && is_finite(logit) ? logit - repeat_penalty(row->slot, use.repeat) : logit;
+}
+
+/* Whether the id of a bad word would complete it. */
+__device__ static inline bool completes(const struct sampled_row *row, uint32_t word, uint32_t *ret_id)
+{
+    const int32_t *items = row->sequences->items + row->sequences->starts[word];
+    const uint32_t before = (uint32_t)items[0] - 1;
+    bool same = before <= row->position;
+    for (uint32_t i = 0; same && i < before; i++)
+        same = items[1 + i] == row->history[row->position - before + i];
+    *ret_id = (uint32_t)items[1 + before];
+    return same;
+}
+
+/* The ids of the chunk that would complete a bad word are no candidates. One thread a word; of several words
+ * with one last id the first bars it. */
+__device__ static inline void bar_words(const struct sampled_row *row, uint32_t base, uint32_t n,
+                                        float *chunk)
+{
+    for (uint32_t i = threadIdx.x; i < row->sequences->n_bad_words; i += CANDIDATES_THREADS) {
+        uint32_t id, other;
+        if (!completes(row, i, &id) || id < base || id - base >= n)
+            continue;
+        bool first = true;
+        for (uint32_t j = 0; first && j < i; j++)
+            first = !completes(row, j, &other) || other != id;
+        if (first)
+            chunk[id - base] = NAN;
+    }
 }
 
 /* Drafts that fall into the chunk, one thread each: those after its first mention do nothing. */
@@ -159,6 +206,10 @@ __device__ static inline uint32_t take_chunk(const struct sampled_row *row, uint
             if ((uint32_t)bias.id >= base && (uint32_t)bias.id - base < n)
                 chunk[(uint32_t)bias.id - base] += bias.bias;
         }
+        simt_barrier();
+    }
+    if (row->sequences) {
+        bar_words(row, base, n, chunk);
         simt_barrier();
     }
     return n;

@@ -24,6 +24,27 @@ struct descent_shared {
     uint32_t digit, n;
 };
 
+/* As engine/sampling/philox.c: the words of a block of the generator, in one of its spaces. */
+__device__ static inline void random_block(uint64_t position, uint64_t seed, uint32_t block, uint32_t space,
+                                           uint32_t *ret)
+{
+    uint32_t a = (uint32_t)position, b = (uint32_t)(position >> 32), c = block, d = space;
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p = 0xD2511F53ull * a, q = 0xCD9E8D57ull * c;
+        a = (uint32_t)(q >> 32) ^ b ^ k0;
+        c = (uint32_t)(p >> 32) ^ d ^ k1;
+        b = (uint32_t)q;
+        d = (uint32_t)p;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    ret[0] = a;
+    ret[1] = b;
+    ret[2] = c;
+    ret[3] = d;
+}
+
 /* f(logit, id) for every candidate, a thread each. f must not synchronize. */
 template <class F>
 __device__ static inline void each_candidate(const struct sampled_row *row, struct descent_shared *shared,
@@ -100,11 +121,12 @@ __device__ static inline void find_digit(struct descent_shared *shared)
     }
 }
 
-/* The smallest key that is kept when candidates of at least `least` are taken in descending order until their
- * amounts reach `target`, ≥ 1; 0 keeps all. amount(logit) is that of a candidate. */
-template <class F>
+/* The smallest key that is kept when candidates are taken in descending order of key(logit, id) until their
+ * amounts reach `target`, ≥ 1; 0 keeps all. A key of 0: it takes no part. amount(logit) is that of a
+ * candidate. */
+template <class K, class F>
 __device__ static inline uint64_t key_threshold(const struct sampled_row *row, struct descent_shared *shared,
-                                                uint64_t least, uint64_t target, F amount)
+                                                uint64_t target, K key_of_candidate, F amount)
 {
     uint64_t prefix = 0;
     if (threadIdx.x == 0)
@@ -115,9 +137,9 @@ __device__ static inline uint64_t key_threshold(const struct sampled_row *row, s
             shared->amounts[i] = 0;
         simt_barrier();
         each_candidate(row, shared, [=](float logit, uint32_t id) {
-            const uint64_t key = key_of(logit, id);
+            const uint64_t key = key_of_candidate(logit, id);
             const bool open = shift == 64 - DIGIT_BITS || key >> (shift + DIGIT_BITS) == prefix;
-            if (key >= least && open)
+            if (key > 0 && open)
                 simt_atomic_add(&shared->amounts[key >> shift & (DIGITS - 1)], amount(logit));
         });
         if (threadIdx.x < SIMT_LANES)

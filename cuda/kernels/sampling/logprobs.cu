@@ -56,7 +56,9 @@ __device__ static inline void list_top(struct sampled_row *row, struct logprobs_
 __device__ static inline void write_top(const struct sampled_row *row, struct logprobs_shared *shared,
                                         uint32_t n, double base, struct logprob *to)
 {
-    const uint64_t least = key_threshold(row, &shared->descent, 0, n, [](float) { return (uint64_t)1; });
+    const uint64_t least = key_threshold(
+        row, &shared->descent, n, [](float logit, uint32_t id) { return key_of(logit, id); },
+        [](float) { return (uint64_t)1; });
     if (threadIdx.x == 0)
         shared->n = 0;
     simt_barrier();
@@ -94,6 +96,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     row.mask = row.allowed = NULL;
     row.uses = NULL;
     row.n_biases = 0;
+    row.sequences = NULL;
     const int32_t id = sampled_at(sampled, blockIdx.x)->id;
     uint64_t best_key = 0;
     each_candidate(&row, &shared->descent, [&](float logit, uint32_t i) {

@@ -11,10 +11,11 @@
  * an output needs as many as its parameters ask for:
  *
  *   find_best     the largest key: all that greedy sampling wants
- *   weigh         without top-k and top-p: the draw. With them: counts and
- * probabilities in bins by distance from the best, and from their sums the last
- * bin that may hold a survivor cut           collects the candidates of those
- * bins, few as a rule, decides exactly, and draws
+ *   weigh         without filters but min-p: the draw. With them: counts and
+ *                 probabilities in bins by distance from the best, and from their
+ *                 sums the last bin that may hold a survivor
+ *   cut           collects the candidates of those bins, few as a rule, decides
+ *                 exactly (filters.h), and draws
  *
  * Bins are of equal width in logit / temperature. The last one has no
  * probability that counts, and no noise lifts an id from there above the best.
@@ -24,29 +25,9 @@
 
 #include "cuda/kernels/sampling/bins.h"
 #include "cuda/kernels/sampling/descent.h"
+#include "cuda/kernels/sampling/filters.h"
 
-/* ---- noise ---- */
-
-/* As engine/sampling/philox.c: the words of ids 4 · fourth and the three after
- * it. */
-__device__ static inline void random_words(uint64_t position, uint64_t seed, uint32_t fourth, uint32_t *ret)
-{
-    uint32_t a = (uint32_t)position, b = (uint32_t)(position >> 32), c = fourth, d = 0;
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
-        uint64_t p = 0xD2511F53ull * a, q = 0xCD9E8D57ull * c;
-        a = (uint32_t)(q >> 32) ^ b ^ k0;
-        c = (uint32_t)(p >> 32) ^ d ^ k1;
-        b = (uint32_t)q;
-        d = (uint32_t)p;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    ret[0] = a;
-    ret[1] = b;
-    ret[2] = c;
-    ret[3] = d;
-}
+/* ---- the draw ---- */
 
 struct winner {
     double score;
@@ -123,58 +104,21 @@ __device__ static inline struct winner block_winner(struct sample_shared *shared
     return winner;
 }
 
-/* ---- filters ---- */
-
-/* The smallest key that top-k and top-p leave, and the smallest mass that min-p
- * does. */
-struct filter {
-    uint64_t least_key, least_mass;
-};
-
-/* `total`: the mass of all candidates before top-p, where the row's list has
- * not all of them; 0: it has. */
-__device__ static inline struct filter make_filter(const struct sampled_row *row,
-                                                   struct sample_shared *shared, float best, uint64_t total)
-{
-    const float temperature = row->slot->temperature;
-    struct filter filter = {0, 0};
-    if (row->slot->top_k > 0)
-        filter.least_key =
-            key_threshold(row, &shared->descent, 0, row->slot->top_k, [](float) { return (uint64_t)1; });
-    if (row->slot->top_p < 1) {
-        const uint64_t least = filter.least_key;
-        if (total == 0) {
-            each_candidate(row, &shared->descent, [&](float logit, uint32_t id) {
-                total += key_of(logit, id) >= least ? mass_of(logit, best, temperature) : 0;
-            });
-            total = block_sum(shared->descent.keys, total);
-        }
-        const uint64_t target = (uint64_t)ceil((double)total * row->slot->top_p);
-        const uint64_t key = key_threshold(row, &shared->descent, least, target ? target : 1,
-                                           [=](float logit) { return mass_of(logit, best, temperature); });
-        filter.least_key = key > least ? key : least;
-    }
-    if (row->slot->min_p > 0)
-        filter.least_mass = (uint64_t)ceil((double)MASS_ONE * row->slot->min_p);
-    return filter;
-}
-
 /* Decides among the row's candidates exactly, and draws. One block. */
 __device__ static inline int32_t choose(const struct sampled_row *row, struct sample_shared *shared,
-                                        float best, uint64_t total)
+                                        const struct sampled *sampled)
 {
-    const float temperature = row->slot->temperature;
-    const struct filter filter = make_filter(row, shared, best, total);
+    const float best = key_logit(sampled->best);
+    const struct filter filter = make_filter(row, &shared->descent, best, sampled->total, sampled->sigma_key);
+    if (filter.temperature == 0) /* a dynamic one */
+        return (int32_t)key_id(sampled->best);
     struct winner winner = {0, 0};
     double odds = INFINITY;
-    each_candidate(row, &shared->descent, [&](float logit, uint32_t id) {
-        const uint64_t mass = mass_of(logit, best, temperature);
-        if (key_of(logit, id) < filter.least_key || mass < filter.least_mass)
-            return;
+    each_left(row, &shared->descent, &filter, [&](float logit, uint32_t id, uint64_t mass) {
         uint32_t random[4];
-        random_words(row->position, row->slot->seed, id / 4, random);
+        random_block(row->position, row->slot->seed, id / 4, 0, random);
         const uint32_t low = id % 2 ? random[1] : random[0], high = id % 2 ? random[3] : random[2];
-        compete(logit, id, mass, id % 4 < 2 ? low : high, best, temperature, &winner, &odds);
+        compete(logit, id, mass, id % 4 < 2 ? low : high, best, filter.temperature, &winner, &odds);
     });
     return (int32_t)key_id(block_winner(shared, winner).key);
 }
@@ -203,7 +147,8 @@ __device__ static inline enum sampled_path path_of(const struct sampled_row *row
     const struct slot_state *slot = row->slot;
     if (best == 0 || slot->temperature == 0 || slot->top_k == 1)
         return SAMPLED_DONE;
-    return (slot->top_k == 0 || slot->top_k >= row->n_vocab) && slot->top_p >= 1 ? SAMPLED_DRAW : SAMPLED_CUT;
+    const bool all = (slot->top_k == 0 || slot->top_k >= row->n_vocab) && slot->top_p >= 1;
+    return all && !filters_are_rare(slot) ? SAMPLED_DRAW : SAMPLED_CUT;
 }
 
 struct best_shared {
@@ -241,6 +186,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS)
         sampled->id = best ? (int32_t)key_id(best) : -1;
         sampled->path = path;
         sampled->n_list = 0;
+        sampled->n = sampled->sum = sampled->squares = 0;
     }
     for (uint32_t i = threadIdx.x; path == SAMPLED_CUT && i < BINS; i += CANDIDATES_THREADS) {
         m.masses[i] = 0;
@@ -260,7 +206,7 @@ __device__ static inline void draw_chunk(const struct sampled_row *row, struct s
     double odds = INFINITY;
     for (uint32_t i = threadIdx.x * 4; i < n; i += CANDIDATES_THREADS * 4) {
         uint32_t random[4];
-        random_words(row->position, row->slot->seed, (base + i) / 4, random);
+        random_block(row->position, row->slot->seed, (base + i) / 4, 0, random);
         SIMT_UNROLL
         for (uint32_t j = 0; j < 4; j++) {
             const float logit = i + j < n ? shared->descent.chunk[i + j] : NAN;
@@ -286,10 +232,18 @@ __device__ static inline void finish_draw(struct sample_shared *shared, const st
         m->sampled->id = (int32_t)key_id(winner.key);
 }
 
+/* Bins are by the highest temperature that there can be: what it gives no probability, none does. */
+__device__ static inline float bin_temperature(const struct slot_state *slot)
+{
+    return slot->dynatemp_range > 0 ? (float)(slot->dynatemp_middle + slot->dynatemp_range)
+                                    : slot->temperature;
+}
+
 __device__ static inline void fill_bins(const struct sampled_row *row, struct sample_shared *shared,
                                         uint32_t n, float best, const struct sample_memory *m)
 {
-    const float temperature = row->slot->temperature;
+    const float temperature = bin_temperature(row->slot);
+    struct spread spread = {0, 0, 0};
     for (uint32_t i = threadIdx.x; i < BINS; i += CANDIDATES_THREADS) {
         shared->masses[i] = 0;
         shared->counts[i] = 0;
@@ -298,6 +252,8 @@ __device__ static inline void fill_bins(const struct sampled_row *row, struct sa
     for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS) {
         const float logit = shared->descent.chunk[i];
         const uint32_t bin = is_finite(logit) ? bin_of(logit, best, temperature) : BINS - 1;
+        if (is_finite(logit) && row->slot->top_n_sigma > 0)
+            spread_add(&spread, logit, best);
         if (bin < BINS - 1) {
             simt_atomic_add(&shared->masses[bin], mass_of(logit, best, temperature));
             simt_atomic_add(&shared->counts[bin], 1u);
@@ -309,12 +265,57 @@ __device__ static inline void fill_bins(const struct sampled_row *row, struct sa
             simt_atomic_add(&m->masses[i], shared->masses[i]);
             simt_atomic_add(&m->counts[i], shared->counts[i]);
         }
+    if (spread.n > 0) {
+        simt_atomic_add(&m->sampled->n, spread.n);
+        simt_atomic_add(&m->sampled->sum, spread.sum);
+        simt_atomic_add(&m->sampled->squares, spread.squares);
+    }
 }
 
-/* Bins beyond the one that top-k, or else top-p, ends in hold no survivor.
- * Top-p after top-k needs all that top-k leaves, for its sum. */
+/* The last bin of those with `k` candidates; BINS − 1, all, where the others have fewer. */
+__device__ static inline uint32_t bin_of_top_k(const struct sample_shared *shared, uint32_t k)
+{
+    uint64_t total;
+    const uint32_t bin = find_bin(shared->counts, k, &total);
+    return total < k ? BINS - 1 : bin;
+}
+
+/* The last bin that may hold a survivor, BINS − 1 where all may: that in which top-k, top-nσ, or else top-p
+ * ends. Filters between these need all that top-k leaves. One warp. */
+__device__ static inline uint32_t last_bin_of(const struct sampled_row *row,
+                                              const struct sample_shared *shared, float best,
+                                              struct sampled *sampled)
+{
+    const struct slot_state *slot = row->slot;
+    const bool rare = filters_are_rare(slot);
+    uint64_t total = 0, sigma_key = 0, unused;
+    uint32_t bin = BINS - 1;
+    if (slot->top_n_sigma > 0) {
+        const struct spread spread = {sampled->n, sampled->sum, sampled->squares};
+        const float least = spread_least(&spread, slot->top_n_sigma, best);
+        sigma_key = key_of(least, UINT32_MAX);
+        bin = bin_of(least, best, bin_temperature(slot));
+    }
+    if (slot->top_k > 0) {
+        const uint32_t of_k =
+            rare ? bin_of_top_k(shared, slot->top_k) : find_bin(shared->counts, slot->top_k, &unused);
+        bin = of_k < bin ? of_k : bin;
+    } else if (slot->top_n_sigma <= 0 && slot->typical_p >= 1 && slot->dynatemp_range <= 0 &&
+               slot->top_p < 1) {
+        find_bin(shared->masses, 1, &total);
+        const uint64_t target = (uint64_t)ceil((double)total * slot->top_p);
+        bin = find_bin(shared->masses, target ? target : 1, &unused);
+    }
+    if (threadIdx.x == 0) {
+        sampled->total = total;
+        sampled->sigma_key = sigma_key;
+    }
+    return bin;
+}
+
+/* Bins beyond the last hold no survivor. */
 __device__ static inline void find_last_bin(const struct sampled_row *row, struct sample_shared *shared,
-                                            const struct sample_memory *m)
+                                            float best, const struct sample_memory *m)
 {
     for (uint32_t i = threadIdx.x; i < BINS; i += CANDIDATES_THREADS) {
         shared->masses[i] = m->masses[i];
@@ -323,20 +324,9 @@ __device__ static inline void find_last_bin(const struct sampled_row *row, struc
     simt_barrier();
     if (threadIdx.x >= SIMT_LANES)
         return;
-    uint64_t total, unused;
-    uint32_t bin;
-    if (row->slot->top_k > 0) {
-        bin = find_bin(shared->counts, row->slot->top_k, &unused);
-        total = 0;
-    } else {
-        find_bin(shared->masses, 1, &total);
-        const uint64_t target = (uint64_t)ceil((double)total * row->slot->top_p);
-        bin = find_bin(shared->masses, target ? target : 1, &unused);
-    }
-    if (threadIdx.x == 0) {
+    const uint32_t bin = last_bin_of(row, shared, best, m->sampled);
+    if (threadIdx.x == 0)
         m->sampled->last_bin = bin;
-        m->sampled->total = total;
-    }
 }
 
 /* Reads every logit once. Nothing to do after a greedy choice. */
@@ -363,11 +353,11 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     if (draws)
         finish_draw(shared, &m);
     else
-        find_last_bin(&row, shared, &m);
+        find_last_bin(&row, shared, best, &m);
 }
 
 /* Reads every logit once, and what the bins leave some twenty times, from the
- * list or, where they are more than it holds, from the logits. */
+ * list or, where they are more than it holds, or all, from the logits. */
 static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     cut(struct slots slots, struct step_memory memory, struct sample_step sample,
         struct sampled_outputs outputs)
@@ -379,8 +369,14 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     struct sampled_row row;
     if (!find_sampled_row(&row, &slots, &memory, &sample, blockIdx.y) || sampled->path != SAMPLED_CUT)
         return;
-    const float best = key_logit(sampled->best), temperature = row.slot->temperature;
+    const float best = key_logit(sampled->best), temperature = bin_temperature(row.slot);
     const uint32_t base = blockIdx.x * CANDIDATES_CHUNK, last_bin = sampled->last_bin;
+    if (last_bin == BINS - 1) { /* no list: one block looks at all */
+        const int32_t id = blockIdx.x == 0 ? choose(&row, shared, sampled) : 0;
+        if (blockIdx.x == 0 && threadIdx.x == 0)
+            sampled->id = id;
+        return;
+    }
     const uint32_t n = take_chunk(&row, base, shared->descent.chunk);
     for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS) {
         const float logit = shared->descent.chunk[i];
@@ -397,7 +393,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
         row.list = m.list;
         row.n_list = n_list;
     }
-    const int32_t id = choose(&row, shared, best, sampled->total);
+    const int32_t id = choose(&row, shared, sampled);
     if (threadIdx.x == 0)
         sampled->id = id;
 }

@@ -11,16 +11,18 @@
 enum sampled_path {
     SAMPLED_DONE, /* `id` holds */
     SAMPLED_DRAW, /* every id takes part, or is left out by its own probability */
-    SAMPLED_CUT   /* top-k or top-p */
+    SAMPLED_CUT   /* a filter that looks at more than one of them */
 };
 
 /* How far one output has come: the head of its part of kernels_sample's scratch. */
 struct alignas(16) sampled {
-    uint64_t best;    /* the largest key; 0 before a step */
-    uint64_t total;   /* mass of all candidates, with SAMPLED_CUT and no top-k */
-    int32_t id;       /* −1: nothing may be sampled, or no logit is finite */
-    uint32_t path;    /* enum sampled_path */
-    uint32_t arrived; /* blocks of threads, of the kernel that runs; 0 between kernels */
+    uint64_t best;            /* the largest key; 0 before a step */
+    uint64_t total;           /* mass of all candidates, where a list leaves some out that count; else 0 */
+    uint64_t n, sum, squares; /* of top-nσ */
+    uint64_t sigma_key;       /* the smallest key that it leaves */
+    int32_t id;               /* −1: nothing may be sampled, or no logit is finite */
+    uint32_t path;            /* enum sampled_path */
+    uint32_t arrived;         /* blocks of threads, of the kernel that runs; 0 between kernels */
     uint32_t last_bin, n_list;
 };
 

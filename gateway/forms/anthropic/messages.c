@@ -272,6 +272,7 @@ static const struct dialect dialect = {
     .arguments = arguments,
     .called = close_block,
     .finish = finish,
+    .ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n",
     .fail = fail,
     .whole = whole,
 };

@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_ANTHROPIC_MESSAGES_IN_H
 #define GATEWAY_FORMS_ANTHROPIC_MESSAGES_IN_H
 
-/* Anthropic's messages: what was called and what came of it stands in blocks of their content, and becomes
- * messages of its own. */
+/* Anthropic's messages: calls and their results are blocks of their content, and become messages of their
+ * own. */
 
 #include "gateway/core/parameters.h"
 

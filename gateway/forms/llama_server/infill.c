@@ -134,7 +134,10 @@ const struct json_row infill_rows[] = {
     {"seed", parameters_seed, "-1 is a random one", 0},
     {"stop", parameters_stop, NULL, 0},
     {"logit_bias", parameters_logit_bias, NULL, 0},
+    {"bad_words", parameters_bad_words, NULL, 0},
+    {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},
+    PARAMETERS_PROGRESS_ROW,
     PARAMETERS_CACHE_ROWS,
     /* Hints of how long, how far in, and what to tell: the client cuts for itself. */
     {"t_max_prompt_ms", json_in_ignore, NULL, 0},
@@ -214,6 +217,15 @@ static void end(struct choice *choice, struct json_out *out)
     openai_event_close(out);
 }
 
+static void progress(struct choice *choice, const struct quern_progress *done, struct json_out *out)
+{
+    openai_event_open(out);
+    json_out_text(out, "{\"index\":0,\"content\":\"\",\"stop\":false");
+    openai_progress(choice->generation, done, out);
+    json_out_text(out, "}");
+    openai_event_close(out);
+}
+
 static void finish(struct generation *generation, struct json_out *out)
 {
 }
@@ -232,6 +244,8 @@ static const struct dialect dialect = {
     .piece = piece,
     .end = end,
     .finish = finish,
+    .progress = progress,
+    .ping = OPENAI_PING,
     .fail = openai_fail,
     .whole = whole,
 };

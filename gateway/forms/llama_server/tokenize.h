@@ -10,7 +10,7 @@ exchange_handler tokenize_handle;
 /* POST /detokenize: {"tokens": [IDS], "model", "special"} → {"content": TEXT}. */
 exchange_handler tokenize_handle_back;
 
-/* Forgets the questions that have no answer, when there is no pool any more to give one. */
+/* Drops unanswered questions when the pool is gone. */
 void tokenize_forget_all(struct gateway *gateway);
 
 #endif

@@ -9,7 +9,7 @@
 exchange_handler ollama_handle_chat, ollama_handle_generate, ollama_handle_embed, ollama_handle_tags,
     ollama_handle_version;
 
-/* What the bodies may have; read into a struct parameters, of embed into a struct embeddings_in. */
+/* Fields of the bodies, read into a struct parameters, or for embed into a struct embeddings_in. */
 extern const struct json_row ollama_chat_rows[], ollama_generate_rows[], ollama_embed_rows[];
 
 #endif

@@ -82,6 +82,18 @@ static void begin(struct generation *generation, struct json_out *out)
     }
 }
 
+static void progress(struct choice *choice, const struct quern_progress *done, struct json_out *out)
+{
+    openai_event_open(out);
+    openai_head(choice->generation, PREFIX, CHUNK, out);
+    json_out_text(out, ",\"choices\":[{\"index\":");
+    json_out_number(out, choice->index);
+    json_out_text(out, ",\"delta\":{},\"logprobs\":null,\"finish_reason\":null}]");
+    openai_progress(choice->generation, done, out);
+    json_out_text(out, choice->generation->include_usage ? ",\"usage\":null}" : "}");
+    openai_event_close(out);
+}
+
 static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
     open_chunk(choice, out);
@@ -204,6 +216,8 @@ static const struct dialect dialect = {
     .call = call,
     .arguments = arguments,
     .finish = finish,
+    .progress = progress,
+    .ping = OPENAI_PING,
     .fail = openai_fail,
     .whole = whole,
 };

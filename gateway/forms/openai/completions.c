@@ -59,6 +59,18 @@ static void chunk(struct choice *choice, struct bytes text, const char *finish_r
     openai_event_close(out);
 }
 
+static void progress(struct choice *choice, const struct quern_progress *done, struct json_out *out)
+{
+    openai_event_open(out);
+    openai_head(choice->generation, PREFIX, OBJECT, out);
+    json_out_text(out, ",\"choices\":[{\"index\":");
+    json_out_number(out, choice->index);
+    json_out_text(out, ",\"text\":\"\",\"logprobs\":null,\"finish_reason\":null}]");
+    openai_progress(choice->generation, done, out);
+    json_out_text(out, choice->generation->include_usage ? ",\"usage\":null}" : "}");
+    openai_event_close(out);
+}
+
 static void begin(struct generation *generation, struct json_out *out)
 {
 }
@@ -100,6 +112,8 @@ static const struct dialect dialect = {
     .piece = piece,
     .end = end,
     .finish = finish,
+    .progress = progress,
+    .ping = OPENAI_PING,
     .fail = openai_fail,
     .whole = whole,
     .logprobs = LOGPROBS_COMPLETION,

@@ -3,6 +3,8 @@
 
 #include "gateway/forms/openai/openai.h"
 
+#include "common/clock.h"
+
 void openai_event_open(struct json_out *out)
 {
     json_out_text(out, "data: ");
@@ -53,6 +55,20 @@ void openai_usage(const struct generation *generation, struct json_out *out)
     json_out_real(out, generation->lookup_ms);
     json_out_text(out, ",\"decode_ms\":");
     json_out_real(out, generation->decode_ms);
+    json_out_text(out, "}");
+}
+
+void openai_progress(const struct generation *generation, const struct quern_progress *progress,
+                     struct json_out *out)
+{
+    json_out_text(out, ",\"prompt_progress\":{\"total\":");
+    json_out_number(out, progress->total);
+    json_out_text(out, ",\"cache\":");
+    json_out_number(out, progress->cached);
+    json_out_text(out, ",\"processed\":");
+    json_out_number(out, progress->read);
+    json_out_text(out, ",\"time_ms\":");
+    json_out_number(out, (int64_t)((clock_ns() - generation->begun_ns) / CLOCK_NS_PER_MS));
     json_out_text(out, "}");
 }
 

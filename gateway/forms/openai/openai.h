@@ -9,11 +9,13 @@
 #include "gateway/forms/generation.h"
 #include "gateway/forms/neutral.h"
 
+#define OPENAI_PING ": ping\n\n" /* a comment */
+
 /* "data: {…}\n\n", in two halves. */
 void openai_event_open(struct json_out *out);
 void openai_event_close(struct json_out *out);
 
-/* `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: how every object begins. */
+/* `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: the start of every object. */
 void openai_head(const struct generation *generation, const char *prefix, const char *object,
                  struct json_out *out);
 
@@ -22,6 +24,10 @@ void openai_usage(const struct generation *generation, struct json_out *out);
 
 /* "stop", "length" or "tool_calls". */
 const char *openai_finish_reason(const struct choice *choice);
+
+/* `,"prompt_progress":{…}`, as llama-server has it. */
+void openai_progress(const struct generation *generation, const struct quern_progress *progress,
+                     struct json_out *out);
 
 /* The chunk with the usage where it was asked for, and [DONE]. */
 void openai_stream_end(struct generation *generation, const char *prefix, const char *object,
@@ -33,7 +39,7 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
 /* A parameter of sampling under its own name. */
 #define OPENAI_NUMBER(name, ...) {#name, parameters_number, #name, 0},
 
-/* Rows that both have. That of top_k stands before the list's own, which takes no -1. */
+/* Rows of both. That of top_k comes before the list's own, which does not accept -1. */
 /* clang-format off */
 #define OPENAI_ROWS                                                                                          \
     {"model", parameters_model, NULL, 0},                                                                    \
@@ -44,9 +50,12 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"seed", parameters_seed, NULL, 0},                                                                      \
     {"stop", parameters_stop, NULL, 0},                                                                      \
     {"logit_bias", parameters_logit_bias, NULL, 0},                                                          \
+    {"bad_words", parameters_bad_words, NULL, 0},                                                            \
+    {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},                                             \
     {"n", parameters_n, NULL, 0},                                                                            \
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                     \
     {"stream_options", parameters_stream_options, NULL, 0},                                                  \
+    PARAMETERS_PROGRESS_ROW,                                                                                 \
     {"user", json_in_ignore, NULL, 0},                                                                       \
     {"metadata", json_in_ignore, NULL, 0},                                                                   \
     PARAMETERS_CACHE_ROWS,                                                                                   \

@@ -4,6 +4,7 @@
 import json
 
 import pytest
+from fake_broker import LIMITS
 from saying import Gateway
 
 ASK = {"messages": [{"role": "user", "content": "Rain?"}]}
@@ -63,6 +64,18 @@ def test_a_thought_that_never_ends_is_one(folder):
     with Gateway(folder, "members", ["I think", " on and on"]) as gateway:
         message = gateway.ask("POST", "/v1/chat/completions", ASK)["choices"][0]["message"]
         assert (message["content"], message["reasoning_content"]) == ("", "I think on and on")
+
+
+def test_json_comes_behind_the_thought(folder, monkeypatch):
+    monkeypatch.setitem(LIMITS, "request_bytes", 65536)
+    monkeypatch.setitem(LIMITS, "grammar_bytes", 262144)
+    with Gateway(folder, "members", ["Hm.</think>", '{"dry": true}']) as gateway:
+        message = gateway.ask("POST", "/v1/chat/completions", {**ASK, "response_format": {"type": "json_object"}})["choices"][0]["message"]
+        assert (message["content"], message["reasoning_content"]) == ('{"dry": true}', "Hm.")
+        sent = gateway.broker.generates[-1]
+        assert sent["grammar_kind"] == "gbnf" and sent["grammar"].startswith("root ::= thought content")
+        message = gateway.ask("POST", "/v1/chat/completions", {**ASK, "regex": "a+"})["choices"][0]["message"]
+        assert message["content"] == 'Hm.</think>{"dry": true}' and gateway.broker.generates[-1]["grammar"] == "a+"
 
 
 def test_switches_and_earlier_thoughts_reach_the_template(folder):

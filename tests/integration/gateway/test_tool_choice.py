@@ -191,9 +191,9 @@ class Forms:
     def test_what_cannot_be_held_to_is_refused_by_its_name(self):
         unique = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
         for fields, says in (
-                ({"tools": [tool("odd", unique)], "tool_choice": "required"}, 'arguments-0-odd-a": schema: at #: the keyword "uniqueItems"' if self.form == "members"
-                 else 'arguments-0-odd": schema: at #/a: the keyword "uniqueItems"'),
-                ({"tools": [tool("odd", unique, strict=True)]}, '"uniqueItems" is not supported'),
+                ({"tools": [tool("odd", unique)], "tool_choice": "required"}, "arguments-0-odd"),
+                ({"tools": [tool("odd", unique)], "tool_choice": "required"}, "uniqueItems is supported where"),
+                ({"tools": [tool("odd", unique, strict=True)]}, "uniqueItems is supported where"),
                 ({"tools": [tool("odd", {"type": "array"})], "tool_choice": "required"}, 'tools[0]: the schema of "odd"'),
                 ({"tools": TOOLS, "tool_choice": "required", "regex": "a+"}, "not supported together with a grammar"),
                 ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "no"}}}, 'is named "no"'),
@@ -204,7 +204,7 @@ class Forms:
         self.answer(**{**ASK, "max_tokens": 5}, tools=[tool("odd", unique)])  # nothing is promised of it
 
     def test_a_schema_that_is_too_wide_is_a_bad_request(self):
-        wide = {"type": "object", "properties": {"a": {"enum": [f"value {i}" for i in range(3000)]}}, "required": ["a"]}
+        wide = {"type": "object", "properties": {"a": {"enum": [f"value {i}" for i in range(5000)]}}, "required": ["a"]}
         status, _, answer = self.gateway.post("/v1/chat/completions", **ASK, tools=[tool("wide", wide)], tool_choice="required")
         self.assertEqual(status, 400, answer)
         self.assertIn("the grammar is too complex", answer["error"]["message"])

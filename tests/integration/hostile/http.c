@@ -5,7 +5,7 @@
  *   hostile_http [--seconds N] [--gap MS] [--wait MS] [--memory MIB] [CASE…]
  *
  * The pool computes nothing, but takes 4 ms a step (paced/paced_device.c), so that streams come evenly. Each
- * case has a gateway of its own. Good clients (hostile_good.h) are served in calm first; then the attack goes
+ * case has a gateway of its own. Good clients (good.h) are served in calm first; then the attack goes
  * on for so many seconds, and when it is over the gateway has ten to give its memory back, and the pool to
  * end what nobody waits for.
  *

@@ -2,7 +2,7 @@
 #ifndef TESTS_INTEGRATION_HOSTILE_HTTP_H
 #define TESTS_INTEGRATION_HOSTILE_HTTP_H
 
-/* The ways to bother a gateway, for hostile_http.c: each is a function that goes on until tally->over, in a
+/* The ways to bother a gateway, for http.c: each is a function that goes on until tally->over, in a
  * process of its own. */
 
 #include "tests/integration/hostile/crowd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See soak_clients.h. The callbacks of libquern compare while answers come, so what is wrong is told at the
+/* See clients.h. The callbacks of libquern compare while answers come, so what is wrong is told at the
  * first id that is. */
 
 #include "tests/integration/soak/clients.h"

@@ -259,12 +259,10 @@ static void make_kind(struct rig *alone, struct kind *kind, uint32_t k)
     kind->max_tokens = 1 + k * 13 % MOST_TOKENS;
     kind->uncached = k % 11 == 0;
     kind->grammar = k % 4 == 1 ? 1 + k / 4 % 2 : 0;
-    kind->sampling = (struct sampling){.temperature = k % 3 ? 0.9f : 0,
-                                       .top_k = k % 2 ? 40 : 0,
-                                       .top_p = 0.95f,
-                                       .repetition_penalty = k % 7 ? 1 : 1.2f,
-                                       .frequency_penalty = k % 6 ? 0 : 0.3,
-                                       .seed = k};
+    kind->sampling = (struct sampling){
+        SAMPLING_RARE_OFF, .temperature = k % 3 ? 0.9f : 0,        .top_k = k % 2 ? 40 : 0,
+        .top_p = 0.95f,    .repetition_penalty = k % 7 ? 1 : 1.2f, .frequency_penalty = k % 6 ? 0 : 0.3,
+        .seed = k};
     if (k % 5 == 4) {
         continue_prompt(alone, kind, k);
         return;

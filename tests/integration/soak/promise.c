@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See soak_promise.h. */
+/* See promise.h. */
 
 #include "tests/integration/soak/promise.h"
 

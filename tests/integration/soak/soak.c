@@ -4,21 +4,21 @@
  *     soak [--seconds N] [--requests N] [--model FILE] [--device NAME] [--workers N] [--clients N] [--http N]
  *          [--calm] [--seed N] [--every MS] [--streams N] [--kills N]
  *
- * A few requests of many kinds (soak_requests.h) are answered undisturbed first. Then each client, a process
+ * A few requests of many kinds (requests.h) are answered undisturbed first. Then each client, a process
  * of its own, sends them again and again, several at a time, and compares every id, byte of text and log
  * probability with those answers, while the parent kills (SIGKILL) or stops (SIGSTOP) a worker, the broker or
  * a client, for a while or until somebody notices, cuts the connections of a client, or has the pool
  * reloaded, given more workers or fewer, or a worker drained and taken back. Every other client comes by TCP;
  * every fourth one is slow to read. A killed client is replaced; what it had asked for is the pool's to
- * cancel. In the end nothing runs or waits any more. Others come by HTTP (soak_http.h), and gateways are
+ * cancel. In the end nothing runs or waits any more. Others come by HTTP (http.h), and gateways are
  * killed and stopped too. With --device null the tokens cost nothing, so that many more requests meet a death
  * than a model could answer.
  *
- * Memory is watched meanwhile (soak_memory.h): in a run of 90 s or more that of supervisor, broker, workers
+ * Memory is watched meanwhile (memory.h): in a run of 90 s or more that of supervisor, broker, workers
  * and gateways must level off. With --calm all of them live from the beginning to the end, as nothing is done
  * but to clients: so what they would gather shows. With --streams so many answers are then read at once while
  * broker and workers are killed, and the longest silence behind each kill is printed and judged
- * (soak_streams.h).
+ * (streams.h).
  *
  * Nothing may be lost, doubled or different. The one error that is allowed is the one that is promised: a
  * request that has lost two workers is not given to a fourth. Prints what was done to whom, and how long a

@@ -50,6 +50,12 @@ static inline struct request *run_on_first(uint8_t name, void (*change)(struct g
     return request;
 }
 
+/* Nothing was sent to the worker. */
+static inline void expect_nothing(int worker)
+{
+    ck_assert_str_eq(message_kind_name(worker_hears(worker).kind), message_kind_name(MESSAGE_NONE));
+}
+
 /* Makes so many tokens, which the client gets. */
 static inline void make(const struct request *request, unsigned n)
 {

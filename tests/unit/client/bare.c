@@ -95,6 +95,14 @@ void bare_output(void *arg, const struct quern_output *output)
     ck_assert_uint_le(output->n_ids, 8);
     ck_assert_uint_le(output->n_ids * output->n_logprobs, 16);
     ck_assert_uint_lt(output->text_len, sizeof told->text);
+    if (output->admitted) {
+        told->admissions++;
+        told->admitted = *output->admitted;
+    }
+    if (output->progress) {
+        told->readings++;
+        told->progress = *output->progress;
+    }
     told->calls++;
     told->index = output->index;
     told->n_ids = output->n_ids;

@@ -30,7 +30,9 @@ struct bytes bare_encode(const struct message *message);
 
 /* What the callbacks of a request were told last, and how often. */
 struct told {
-    int calls, ends;
+    int calls, ends, admissions, readings;
+    struct quern_admitted admitted;
+    struct quern_progress progress;
     uint64_t index;
     size_t n_ids, text_len, n_logprobs;
     int32_t ids[8];

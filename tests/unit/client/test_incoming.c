@@ -414,6 +414,79 @@ START_TEST(an_accepted_request_lives_with_the_newest_epoch_and_the_seed_it_got)
 }
 END_TEST
 
+START_TEST(who_asks_for_it_is_told_that_a_request_was_accepted_once)
+{
+    struct told told = {0}, other = {0};
+    bare_open();
+    struct request *request = bare_request(REQUEST_SENT, &told);
+    request->tells_admitted = true;
+    struct message ok = {.kind = MESSAGE_ACCEPTED};
+    ok.accepted.id = request->id;
+    ok.accepted.seed = 77;
+    ok.accepted.quotas.requests = (struct quota){60, 59, 1000};
+    incoming_message(client, &ok);
+    incoming_message(client, &ok);
+    ck_assert(told.admissions == 1 && told.calls == 1);
+    ck_assert_uint_eq(told.admitted.seed, 77);
+    ck_assert_uint_eq(told.admitted.requests.remaining, 59);
+    ck_assert_uint_eq(told.admitted.tokens.limit, 0);
+    ok.accepted.id = bare_request(REQUEST_SENT, &other)->id;
+    incoming_message(client, &ok);
+    ck_assert_int_eq(other.calls, 0);
+}
+END_TEST
+
+START_TEST(a_refusal_tells_what_is_left)
+{
+    struct told told = {0};
+    bare_open();
+    struct message no = {.kind = MESSAGE_ERROR};
+    no.error.has_id = true;
+    no.error.id = bare_request(REQUEST_SENT, &told)->id;
+    no.error.error = PROTO_OVERLOADED;
+    no.error.text = BYTES_LITERAL("no");
+    no.error.retry_after_ms = 900;
+    no.error.quotas.tokens = (struct quota){1000, 0, 60000};
+    incoming_message(client, &no);
+    ck_assert_int_eq(told.ends, 1);
+    ck_assert_uint_eq(told.end.retry_after_ms, 900);
+    ck_assert_uint_eq(told.end.tokens.limit, 1000);
+    ck_assert_uint_eq(told.end.tokens.reset_ms, 60000);
+    ck_assert_uint_eq(told.end.requests.limit, 0);
+}
+END_TEST
+
+START_TEST(how_much_is_read_is_told_of_the_newest_attempt_until_there_is_output)
+{
+    struct told told = {0};
+    bare_open();
+    struct request *request = bare_request(REQUEST_SENT, &told);
+    struct message done = {.kind = MESSAGE_PROGRESS};
+    done.progress.id = request->id;
+    done.progress.epoch = (struct epoch){5, 1};
+    done.progress.total = 100;
+    done.progress.cached = 32;
+    done.progress.read = 64;
+    client->now += CLOCK_NS_PER_S;
+    request_progress(client, &done);
+    ck_assert_int_eq(told.readings, 1);
+    ck_assert(told.progress.total == 100 && told.progress.cached == 32 && told.progress.read == 64);
+    ck_assert_int_eq(request->state, REQUEST_LIVE);
+    ck_assert_uint_eq(request->heard_ns, client->now);
+    done.progress.epoch = (struct epoch){5, 0}; /* of a worker that lost it */
+    request_progress(client, &done);
+    ck_assert_int_eq(told.readings, 1);
+    done.progress.epoch = (struct epoch){5, 2};
+    request_progress(client, &done);
+    ck_assert_int_eq(told.readings, 2);
+    request->next = 1;
+    request_progress(client, &done);
+    ck_assert_int_eq(told.readings, 2);
+    done.progress.id = (struct id128){{0}}; /* of nobody here */
+    request_progress(client, &done);
+}
+END_TEST
+
 START_TEST(an_attached_request_is_ours_and_asks_for_what_it_missed)
 {
     struct told told = {0};
@@ -513,6 +586,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_error_about_a_cancel_settles_it_where_the_request_is_known);
     tcase_add_test(tests, a_cancel_is_acknowledged_once_it_was_said);
     tcase_add_test(tests, an_accepted_request_lives_with_the_newest_epoch_and_the_seed_it_got);
+    tcase_add_test(tests, who_asks_for_it_is_told_that_a_request_was_accepted_once);
+    tcase_add_test(tests, a_refusal_tells_what_is_left);
+    tcase_add_test(tests, how_much_is_read_is_told_of_the_newest_attempt_until_there_is_output);
     tcase_add_test(tests, an_attached_request_is_ours_and_asks_for_what_it_missed);
     tcase_add_test(tests, a_message_of_several_parts_is_passed_over);
     tcase_add_test(tests, on_the_stream_a_message_is_a_topic_and_one_part);

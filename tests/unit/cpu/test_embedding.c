@@ -32,8 +32,7 @@ static struct rig open_rig(const struct model *model, uint32_t n_threads)
 
 static void open_slot(struct rig *rig, uint32_t slot, bool embeds)
 {
-    const struct backend_slot params = {
-        .sampling = {.top_p = 1, .repetition_penalty = 1}, .end_position = 10000, .embeds = embeds};
+    const struct backend_slot params = {.sampling = {SAMPLING_OFF}, .end_position = 10000, .embeds = embeds};
     rig->held[slot] = rig->told[slot] = 0;
     ck_assert_int_eq(backend_cpu.slot_open(rig->backend, slot, &params), 0);
 }

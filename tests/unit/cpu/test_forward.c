@@ -31,9 +31,8 @@ static float *run_backend(const struct model *model, const char *kernels, const 
     float *logits = ret_sums ? NULL : calloc((size_t)TEXTBOOK_IDS * model->params.n_vocab, sizeof *logits);
     setenv("QUERN_KERNELS", kernels, 1);
     ck_assert_msg(backend_cpu.open(&config, &backend, &err) == 0, "%s", err.text);
-    struct backend_slot slot = {.sampling = {.top_p = 1, .repetition_penalty = 1},
-                                .end_position = TEXTBOOK_IDS + 1,
-                                .embeds = ret_sums != NULL};
+    struct backend_slot slot = {
+        .sampling = {SAMPLING_OFF}, .end_position = TEXTBOOK_IDS + 1, .embeds = ret_sums != NULL};
     ck_assert_int_eq(backend_cpu.slot_open(backend, 0, &slot), 0);
     backend_cpu.info(backend, &info);
     ck_assert_uint_eq(info.n_embedding, model->params.n_embd);

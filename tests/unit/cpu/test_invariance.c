@@ -28,7 +28,7 @@ struct variant {
 
 static void open_slot(struct rig *rig, uint32_t slot)
 {
-    struct backend_slot params = {.sampling = {.top_p = 1, .repetition_penalty = 1}, .end_position = 10000};
+    struct backend_slot params = {.sampling = {SAMPLING_OFF}, .end_position = 10000};
     ck_assert_int_eq(backend_cpu.slot_open(rig->backend, slot, &params), 0);
     rig->held[slot] = 0;
 }

@@ -248,8 +248,7 @@ END_TEST
 #define N_PROMPT 40
 
 static const uint32_t blocks[] = {3, 5, 1, 0};
-static const struct backend_slot greedy = {.sampling = {.top_p = 1, .repetition_penalty = 1},
-                                           .end_position = 90};
+static const struct backend_slot greedy = {.sampling = {SAMPLING_OFF}, .end_position = 90};
 
 static struct backend_row_set whole_prompt(const int32_t *prompt)
 {

@@ -173,15 +173,31 @@ static void submit(struct rig *rig, const struct mix *mix, uint32_t i)
                                      .top_k = 20,
                                      .top_p = 0.9,
                                      .repetition_penalty = 1.1,
+                                     SAMPLING_RARE_OFF,
                                      .presence_penalty = 0.1,
                                      .frequency_penalty = 0.1,
                                      .seed = i + 1};
+    /* All that looks at ids in their order, and filters that look at all candidates. */
+    static const int32_t words[] = {1, 9, 2, 30, 31};
+    static const uint32_t breakers[] = {0x10, 0, 0x400};
+    struct sampling rare = sampled;
+    rare.repeat_last_n = 12;
+    rare.top_k = i % 4 == 1 ? 0 : 30;
+    rare.top_n_sigma = 2.5;
+    rare.typical_p = 0.95;
+    rare.xtc_probability = 0.5;
+    rare.dynatemp_range = 0.4;
+    rare.dry_multiplier = 0.8;
+    rare.bad_words = (struct id_sequences){words, 5, 2};
+    rare.dry_breakers = (struct dry_breakers){.mask = breakers, .n_words = 3};
     struct error err = {0};
     const struct engine_request request = {.tag = i,
                                            .prompt = mix->requests[i].prompt,
                                            .n_prompt = mix->requests[i].n_prompt,
                                            .max_tokens = mix->requests[i].max_tokens,
-                                           .sampling = mix->requests[i].sampled ? sampled : greedy,
+                                           .sampling = !mix->requests[i].sampled ? greedy
+                                                       : i % 2                   ? rare
+                                                                                 : sampled,
                                            .stop_ids = &mix->requests[i].stop_id,
                                            .n_stop_ids = mix->requests[i].stop_id >= 0,
                                            .n_logprobs = i % rig->each_with_logprobs == 0 ? LOGPROBS : 0};

@@ -78,12 +78,10 @@ static const struct backend_result *run(struct backend *backend, const struct ba
 static void open_slot(struct backend *backend, uint32_t s)
 {
     int32_t history[30];
-    const struct backend_slot params = {.sampling = {.temperature = s % 2 ? 0.9 : 0,
-                                                     .top_k = s == 3 ? 20 : 0,
-                                                     .top_p = 0.95,
+    const struct backend_slot params = {.sampling = {SAMPLING_RARE_OFF, .temperature = s % 2 ? 0.9 : 0,
+                                                     .top_k = s == 3 ? 20 : 0, .top_p = 0.95,
                                                      .repetition_penalty = s > 1 ? 1.2 : 1,
-                                                     .frequency_penalty = s > 2 ? 0.2 : 0,
-                                                     .seed = s + 1},
+                                                     .frequency_penalty = s > 2 ? 0.2 : 0, .seed = s + 1},
                                         .n_logprobs = LOGPROBS,
                                         .end_position = 120,
                                         .history = history,

@@ -32,8 +32,7 @@ static int open_backend(struct weight_store *store, struct backend **ret_backend
 static void ask(struct backend *backend, float ret_logits[N_VOCAB])
 {
     static const uint32_t blocks[] = {3, 5};
-    static const struct backend_slot slot = {.sampling = {.top_p = 1, .repetition_penalty = 1},
-                                             .end_position = 90};
+    static const struct backend_slot slot = {.sampling = {SAMPLING_OFF}, .end_position = 90};
     const struct backend_result *results;
     int32_t prompt[N_PROMPT];
     uint64_t ticket;

@@ -21,8 +21,10 @@ struct outcome {
     uint32_t n_prompt, n_output;
     uint32_t n_before; /* ids of an answer that is resumed */
     uint64_t prefill_ns, decode_ns, wait_ns, lookup_ns;
-    uint64_t ended_as; /* 1 for the first to end, … */
-    uint64_t first_as; /* 1 for the first to get an id, … */
+    uint64_t ended_as;             /* 1 for the first to end, … */
+    uint64_t first_as;             /* 1 for the first to get an id, … */
+    struct engine_reading reading; /* the last one */
+    int n_readings;
 };
 
 struct harness {
@@ -36,6 +38,13 @@ static inline void harness_sink(void *arg, const struct engine_event *event)
     struct harness *h = arg;
     struct outcome *o = &h->outcomes[event->tag];
     ck_assert_int_eq(o->end, ENGINE_RUNNING); /* nothing follows the end */
+    if (event->reading) {
+        ck_assert(event->n_ids == 0 && event->end == ENGINE_RUNNING && o->ids.len == 0);
+        ck_assert_uint_ge(event->reading->n_read, o->reading.n_read);
+        o->reading = *event->reading;
+        o->n_readings++;
+        return;
+    }
     ck_assert(event->n_ids > 0 || event->end != ENGINE_RUNNING);
     if (o->ids.len == 0 && event->n_ids > 0)
         o->first_as = ++h->n_begun;
@@ -117,7 +126,7 @@ static inline struct engine_request request_of(uint64_t tag, uint32_t n_prompt, 
                                    .prompt = text + tag * 11 % 26,
                                    .n_prompt = n_prompt,
                                    .max_tokens = max_tokens,
-                                   .sampling = {.top_p = 1, .repetition_penalty = 1, .seed = tag}};
+                                   .sampling = {SAMPLING_OFF, .seed = tag}};
 }
 
 /* A seed with which the request's answer has `n` ids at least. */

@@ -75,7 +75,7 @@ static int submit(struct rig *rig, uint64_t tag, struct error *err)
                                            .prompt = prompt,
                                            .n_prompt = n,
                                            .max_tokens = embeds(tag) ? 0 : 110,
-                                           .sampling = {.top_p = 1, .repetition_penalty = 1},
+                                           .sampling = {SAMPLING_OFF},
                                            .embed = embeds(tag),
                                            .uncached = embeds(tag)};
     return engine_submit(rig->engine, &request, err);
@@ -143,11 +143,8 @@ START_TEST(a_prompt_may_fill_the_context_and_no_more)
     static int32_t prompt[600];
     struct error err = {0};
     rig_init(&rig, &backend_cpu, (struct backend_config){.n_slots = 2, .cpu = {.n_threads = 1}});
-    struct engine_request request = {.prompt = prompt,
-                                     .n_prompt = 512,
-                                     .sampling = {.top_p = 1, .repetition_penalty = 1},
-                                     .embed = true,
-                                     .uncached = true};
+    struct engine_request request = {
+        .prompt = prompt, .n_prompt = 512, .sampling = {SAMPLING_OFF}, .embed = true, .uncached = true};
     ck_assert_msg(engine_submit(rig.engine, &request, &err) == 0, "%s", err.text);
     while (engine_step(rig.engine, &err) == 1)
         ;
@@ -165,11 +162,8 @@ START_TEST(tokens_and_embeddings_are_not_asked_for_at_once)
     static const int32_t prompt[] = {5, 6, 7};
     struct error err = {0};
     rig_init(&rig, &backend_null, (struct backend_config){.n_slots = 2});
-    const struct engine_request good = {.prompt = prompt,
-                                        .n_prompt = 3,
-                                        .sampling = {.top_p = 1, .repetition_penalty = 1},
-                                        .embed = true,
-                                        .uncached = true};
+    const struct engine_request good = {
+        .prompt = prompt, .n_prompt = 3, .sampling = {SAMPLING_OFF}, .embed = true, .uncached = true};
     struct engine_request wrong[] = {good, good, good, good};
     wrong[0].max_tokens = 1;
     wrong[1].n_logprobs = 1;

@@ -43,6 +43,33 @@ START_TEST(requests_in_one_batch_do_not_touch_one_another)
 }
 END_TEST
 
+START_TEST(a_watched_request_tells_how_much_of_its_prompt_is_read)
+{
+    struct harness *h = harness_start(_i, (struct backend_config){.max_rows = 64});
+    struct engine_request request = request_of(1, 300, 5);
+    request.watched = true;
+    submit(h, &request);
+    run_dry(h);
+    check_outcome(h, &request);
+    const struct outcome *o = &h->outcomes[1];
+    ck_assert_int_ge(o->n_readings, 1 + 300 / 64);
+    ck_assert_uint_eq(o->reading.n_prompt, 300);
+    ck_assert_uint_eq(o->reading.n_cached, 0);
+    ck_assert_uint_eq(o->reading.n_read, 300);
+    struct engine_request again = request_of(27, 300, 5); /* the same prompt */
+    ck_assert_mem_eq(again.prompt, request.prompt, 300 * sizeof *request.prompt);
+    again.watched = true;
+    submit(h, &again);
+    struct engine_request unwatched = request_of(2, 300, 5);
+    submit(h, &unwatched);
+    run_dry(h);
+    ck_assert_uint_eq(h->outcomes[27].reading.n_cached, 288);
+    ck_assert_uint_eq(h->outcomes[27].reading.n_read, 300);
+    ck_assert_int_eq(h->outcomes[2].n_readings, 0);
+    harness_free(h);
+}
+END_TEST
+
 START_TEST(a_stop_string_ends_the_text_before_it)
 {
     struct harness *h = harness_start(_i, (struct backend_config){0});
@@ -404,6 +431,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_request_gets_the_ids_and_the_text_of_the_model, 0, 2);
     tcase_add_loop_test(tests, requests_in_one_batch_do_not_touch_one_another, 0, 2);
+    tcase_add_loop_test(tests, a_watched_request_tells_how_much_of_its_prompt_is_read, 0, 2);
     tcase_add_loop_test(tests, a_stop_string_ends_the_text_before_it, 0, 2);
     tcase_add_loop_test(tests, a_stop_id_ends_the_request_and_adds_no_text, 0, 2);
     tcase_add_loop_test(tests, max_tokens_is_exact, 0, 2);

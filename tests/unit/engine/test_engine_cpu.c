@@ -91,19 +91,16 @@ static void submit(struct rig *rig, uint64_t tag)
     for (uint32_t i = 0; i < n; i++)
         prompt[i] = (int32_t)(3 + (tag * 31 + i * 17) % 480);
     const struct logit_bias biases[] = {{(int32_t)tag + 5, 3}, {7, -100}};
-    const struct engine_request request = {.tag = tag,
-                                           .prompt = prompt,
-                                           .n_prompt = n,
-                                           .max_tokens = 20 + (uint32_t)tag * 13 % 60,
-                                           .sampling = {.temperature = tag % 3 ? 0.9f : 0,
-                                                        .top_k = tag % 2 ? 40 : 0,
-                                                        .top_p = 0.95f,
-                                                        .repetition_penalty = tag % 4 ? 1 : 1.2f,
-                                                        .presence_penalty = tag % 5 ? 0 : 0.4,
-                                                        .frequency_penalty = tag % 3 ? 0.3 : 0,
-                                                        .logit_bias = {biases, tag % 3},
-                                                        .seed = tag * 1000},
-                                           .n_logprobs = LOGPROBS};
+    const struct engine_request request = {
+        .tag = tag,
+        .prompt = prompt,
+        .n_prompt = n,
+        .max_tokens = 20 + (uint32_t)tag * 13 % 60,
+        .sampling = {SAMPLING_RARE_OFF, .temperature = tag % 3 ? 0.9f : 0, .top_k = tag % 2 ? 40 : 0,
+                     .top_p = 0.95f, .repetition_penalty = tag % 4 ? 1 : 1.2f,
+                     .presence_penalty = tag % 5 ? 0 : 0.4, .frequency_penalty = tag % 3 ? 0.3 : 0,
+                     .logit_bias = {biases, tag % 3}, .seed = tag * 1000},
+        .n_logprobs = LOGPROBS};
     int r = engine_submit(rig->engine, &request, &err);
     ck_assert_msg(r == 0, "%d: %s", r, err.text);
 }

@@ -49,6 +49,7 @@ static void submit(struct engine *engine, const struct model *model, uint64_t ta
                                            .max_tokens = MOST,
                                            .sampling = {.temperature = 1.5f,
                                                         .top_p = 1,
+                                                        SAMPLING_RARE_OFF,
                                                         .repetition_penalty = tag % 2 ? 1 : 1.1,
                                                         .frequency_penalty = tag % 4 ? 0 : 0.3,
                                                         .seed = tag * 7},

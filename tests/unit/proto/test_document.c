@@ -108,6 +108,9 @@ static void describe_type(const struct field *f, char *out, size_t size)
         snprintf(out, size, "array of ≤ %" PRIu64 " pairs `[token id, real %s … %s]`", f->high,
                  number(f->real_low, low), number(f->real_high, high));
         break;
+    case FIELD_MAPS:
+        snprintf(out, size, "array of ≤ %" PRIu64 " maps, see below", f->high);
+        break;
     case FIELD_ENUM:
         snprintf(out, size, "text: ");
         for (uint32_t i = 0; i < f->names->n; i++)
@@ -125,7 +128,7 @@ static void describe_default(const struct field *f, char *out, size_t size)
 {
     char buffer[32];
     if (f->present)
-        snprintf(out, size, f->type == FIELD_TEXT ? "none" : "random");
+        snprintf(out, size, f->type == FIELD_TEXT || f->type == FIELD_NAMES ? "none" : "random");
     else if (f->type == FIELD_BOOL)
         snprintf(out, size, f->initial != 0 ? "true" : "false");
     else if (f->type == FIELD_ENUM)
@@ -133,7 +136,7 @@ static void describe_default(const struct field *f, char *out, size_t size)
     else if (f->type == FIELD_NAME)
         snprintf(out, size, "empty");
     else if (f->type == FIELD_NAMES || f->type == FIELD_IDS || f->type == FIELD_BIASES ||
-             f->type == FIELD_TEXT)
+             f->type == FIELD_MAPS || f->type == FIELD_TEXT)
         snprintf(out, size, "none");
     else
         snprintf(out, size, "%s", number(f->initial, buffer));

@@ -321,20 +321,18 @@ static int submit_one(struct engine *engine, uint64_t tag, struct grammar *gramm
     const uint32_t n = 40 + (uint32_t)tag % 4 * 45;
     for (uint32_t i = 0; i < n; i++)
         prompt[i] = (int32_t)(10 + (tag / 4 % 2 + i * 7) % 300);
-    const struct engine_request request = {.tag = tag,
-                                           .prompt = prompt,
-                                           .n_prompt = n,
-                                           .max_tokens = 12,
-                                           .sampling = {.temperature = tag % 2,
-                                                        .top_p = 0.9,
-                                                        .repetition_penalty = tag == 3 ? 1.1 : 1,
-                                                        .logit_bias = {&bias, tag == 2},
-                                                        .seed = tag},
-                                           .stop = &stop,
-                                           .n_stop = 1,
-                                           .n_logprobs = tag == 1 ? 3 : 0,
-                                           .cache_salt = tag % 3 ? BYTES_LITERAL("salt") : BYTES_LITERAL(""),
-                                           .grammar = tag % 2 ? grammar : NULL};
+    const struct engine_request request = {
+        .tag = tag,
+        .prompt = prompt,
+        .n_prompt = n,
+        .max_tokens = 12,
+        .sampling = {SAMPLING_RARE_OFF, .temperature = tag % 2, .top_p = 0.9,
+                     .repetition_penalty = tag == 3 ? 1.1 : 1, .logit_bias = {&bias, tag == 2}, .seed = tag},
+        .stop = &stop,
+        .n_stop = 1,
+        .n_logprobs = tag == 1 ? 3 : 0,
+        .cache_salt = tag % 3 ? BYTES_LITERAL("salt") : BYTES_LITERAL(""),
+        .grammar = tag % 2 ? grammar : NULL};
     return engine_submit(engine, &request, err);
 }
 

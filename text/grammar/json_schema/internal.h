@@ -2,60 +2,112 @@
 #ifndef TEXT_GRAMMAR_JSON_SCHEMA_INTERNAL_H
 #define TEXT_GRAMMAR_JSON_SCHEMA_INTERNAL_H
 
-/* What the parts of json_schema.c share. A function for a part returns the expression, or NULL with
- * reader->code set: GRAMMAR_E_INVALID with the reason, or -ENOMEM. */
+/* What the parts of json_schema.c share. A function that can fail sets reader->code: GRAMMAR_E_INVALID with
+ * the reason, or -ENOMEM; the first reason stays. */
 
 #include <jansson.h>
 
+#include "text/grammar/automaton/automaton.h"
+#include "text/grammar/automaton/state_keys.h"
 #include "text/grammar/json_text.h"
 
-#define SCHEMA_MOST_DEPTH 64   /* of nested schemas */
-#define SCHEMA_MOST_REFS  1024 /* of places that $ref points to */
-#define SCHEMA_MOST_NAMES 2048 /* of properties of an object, and of those required */
+#define SCHEMA_MOST_DEPTH 64   /* of schemas in one another */
+#define SCHEMA_MOST_NAMES 2048 /* of properties of an object, of those required, of prefixItems */
+
+struct schema_resource { /* what an $id names */
+    const char *uri;     /* absolute as far as the document says so, without a fragment */
+    const json_t *root;
+};
+
+struct schema_anchor {
+    uint32_t resource;
+    bool dynamic;
+    const char *name;
+    const json_t *schema;
+};
+
+/* Where the parts of the document are (places.c). */
+struct schema_places {
+    struct state_keys keys; /* pointers to objects of the document */
+    uint32_t *resource_of;  /* [keys.n] */
+    uint32_t resource_of_cap;
+    struct schema_resource *resources;
+    struct schema_anchor *anchors;
+    uint32_t n_resources, resources_cap, n_anchors, anchors_cap;
+};
+
+struct schema_memo;  /* shapes.c */
+struct schema_entry; /* emit.c */
 
 struct schema_reader {
     struct rules *rules;
     struct json_text json;
+    struct automata automata;
     json_t *root;
     struct error *err;
     int code;
+    bool closed;          /* members and items that are not described are none */
+    bool has_unevaluated; /* unevaluatedItems or unevaluatedProperties stands somewhere */
     uint32_t depth;
-    char path[256]; /* the current place, as a JSON pointer; truncated to fit */
-    struct {
-        const json_t *schema;
-        uint32_t rule;
-    } refs[SCHEMA_MOST_REFS]; /* [n_refs] */
-    uint32_t n_refs;
-    size_t copied;  /* entries of objects that were copied to merge schemas */
-    uint64_t spent; /* schema_spend */
-    json_t *merged; /* an array that owns the schemas made for allOf */
+    const json_t *at;  /* the schema that is being read, for errors */
+    char nothing[160]; /* why something that was looked at can have no value; "": nothing was such */
+    uint64_t spent;    /* schema_spend */
+    size_t copied;     /* values that were made */
+    json_t *made;      /* an array that keeps them */
+    struct schema_places places;
+    struct state_keys shape_keys, entry_keys, pattern_keys;
+    struct schema_memo *memos;         /* [shape_keys.n] */
+    struct schema_entry *entries;      /* [entry_keys.n] */
+    const struct automaton **patterns; /* [pattern_keys.n] */
+    uint32_t memos_cap, entries_cap, patterns_cap;
 };
 
-/* Sets why the schema here is rejected; returns NULL. */
-const struct expression *schema_refuse(struct schema_reader *reader, const char *format, ...)
+/* Says why the schema here is refused; NULL. */
+const void *schema_refuse(struct schema_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Charges for comparing lists of values, types and names; false if the schema is rejected. */
+/* Notes why no value will do here, should that be so of the whole. */
+void schema_note_nothing(struct schema_reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* What an automaton that was not made means: no memory, or too much at once. */
+const void *schema_refuse_automaton(struct schema_reader *reader, const char *what);
+
+/* Charges comparisons and the like; false: the schema is refused. */
 bool schema_spend(struct schema_reader *reader, uint64_t steps);
 
-/* A schema one level below the current place. */
-const struct expression *schema_below(struct schema_reader *reader, const json_t *schema, const char *key);
+/* Zeroed memory of the rules. NULL: refused. */
+void *schema_take(struct schema_reader *reader, size_t n, size_t size);
 
-/* The schema that a $ref points to, or NULL (merge.c). */
-const json_t *schema_resolve(struct schema_reader *reader, const char *ref);
-/* Both schemas merged into one, which the reader owns; NULL if they cannot be. */
-const json_t *schema_merge(struct schema_reader *reader, const json_t *a, const json_t *b);
-/* A copy of the schema without a keyword, which the reader owns; or NULL. */
-const json_t *schema_without(struct schema_reader *reader, const json_t *schema, const char *keyword);
+/* Room for one more item of a list in the heap, which has n. False: refused. */
+bool schema_grow(struct schema_reader *reader, void **items, uint32_t *cap, uint32_t n, size_t size);
 
-/* The whole number ≥ 0 of a keyword, or `missing`. False if it is rejected. */
-bool schema_count(struct schema_reader *reader, const json_t *schema, const char *keyword, uint32_t missing,
-                  uint32_t *ret_count);
+/* Takes over a value that was made, and keeps it as long as the reader lives. NULL: refused. */
+const json_t *schema_keep(struct schema_reader *reader, json_t *value);
 
-/* By type; null and boolean are literals. */
-const struct expression *schema_object(struct schema_reader *reader, const json_t *schema);
-const struct expression *schema_array(struct schema_reader *reader, const json_t *schema);
-const struct expression *schema_string(struct schema_reader *reader, const json_t *schema);
-const struct expression *schema_number(struct schema_reader *reader, const json_t *schema, bool integer);
+/* A whole number ≥ 0 that a keyword has, or `missing`. False: refused. */
+bool schema_count(struct schema_reader *reader, const json_t *schema, const char *keyword, uint32_t most,
+                  uint32_t missing, uint32_t *ret_count);
+
+/* ---- places.c ---- */
+
+/* Finds what $id, $anchor and $ref can name. False: refused. */
+bool schema_places_find(struct schema_reader *reader);
+void schema_places_deinit(struct schema_places *places);
+
+/* The schema that a reference in `from` names. NULL: refused. */
+const json_t *schema_resolve(struct schema_reader *reader, const json_t *from, const char *ref, bool dynamic);
+
+/* Whether it is an object of the document. */
+bool schema_is_placed(const struct schema_reader *reader, const json_t *schema);
+
+/* ---- keywords.c ---- */
+
+/* Looks at each key of the schema: false: one is refused. */
+bool schema_keywords_check(struct schema_reader *reader, const json_t *schema);
+
+/* What stands under a keyword: schemas, or none. */
+enum keyword_schemas { KEYWORD_NO_SCHEMA, KEYWORD_SCHEMA, KEYWORD_LIST, KEYWORD_MAP };
+enum keyword_schemas schema_keyword_schemas(const char *keyword);
 
 #endif

@@ -37,7 +37,7 @@ from ._errors import (
     WorkerLost,
 )
 from ._tables import Parameters
-from ._types import Embedding, End, Logprob, Message, Model, Piece, Prompt, RequestStatus, Result, Status, Worker
+from ._types import Embedding, End, Logprob, Message, Model, Piece, Progress, Prompt, RequestStatus, Result, Status, Worker
 
 try:
     __version__ = _version("quern")
@@ -68,6 +68,7 @@ __all__ = [
     "Overloaded",
     "Parameters",
     "Piece",
+    "Progress",
     "Prompt",
     "RequestStatus",
     "Result",

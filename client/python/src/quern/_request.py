@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _codec, _tables
 from ._errors import BadRequest, TooLong
-from ._types import End, Logprob, Piece, Prompt
+from ._types import End, Logprob, Piece, Progress, Prompt
 from ._values import Malformed
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
             raise BadRequest(f"{name}: unknown parameter")
         if value is not None:
             fields[name] = value
-    for name in ("stop", "require"):
+    for name in ("stop", "require", "bad_words", "dry_sequence_breakers"):
         if isinstance(fields.get(name), str):
             fields[name] = [fields[name]]
-    for name in ("stop", "require", "stop_ids"):
+    for name in ("stop", "require", "stop_ids", "bad_words", "dry_sequence_breakers"):
         if name in fields and isinstance(fields[name], Sequence):
             fields[name] = list(fields[name])
     if isinstance(fields.get("grammar"), Mapping):  # a schema as Python has it
@@ -77,14 +77,30 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
         fields.setdefault("grammar_kind", "schema")
     if isinstance(fields.get("logit_bias"), Mapping):
         fields["logit_bias"] = list(fields["logit_bias"].items())
+    if isinstance(fields.get("logit_bias_text"), Mapping):
+        fields["logit_bias_text"] = [{"text": text, "bias": bias} for text, bias in fields["logit_bias_text"].items()]
     fields.setdefault("seed", int.from_bytes(os.urandom(8), "big"))
     if fields.get("keep_s"):
         fields["on_disconnect"] = "keep"
     # A pool that does not know them would make something else.
     needed = [name for name in ("continue_turn", "suffix") if fields.get(name) not in (None, False)]
+    if _needs_samplers(fields):
+        needed.append("samplers")
     if needed:
         fields["require"] = [*fields.get("require", []), *needed]
     return fields
+
+
+def _needs_samplers(fields: Mapping[str, Any]) -> bool:
+    """Whether a pool that knows fewer samplers would leave something out."""
+    off = {"typical_p": 1, "repeat_last_n": -1, "top_n_sigma": 0, "xtc_probability": 0, "dynatemp_range": 0}
+    off["dry_multiplier"] = 0
+    never = any(bias == float("-inf") for _, bias in fields.get("logit_bias", ()))
+    return (
+        never
+        or bool(fields.get("logit_bias_text") or fields.get("bad_words"))
+        or any(fields.get(name, value) != value for name, value in off.items())
+    )
 
 
 def embedding(prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,6 +324,17 @@ class Request:
         if self.state == "sent":
             self.state = "live"  # `accepted` is on its way, on another socket
         self._live(session, fields, data)
+
+    def progress(self, session: Session, fields: Mapping[str, Any]) -> None:
+        """How much of the prompt is read, as the newest attempt says as long as nothing came of the output."""
+        self.heard_at = session.now
+        if self.state == "sent":
+            self.state = "live"
+        if self.next > 0 or self.off > 0 or fields["epoch"] < self.epoch or self.state == "attaching":
+            return
+        self.epoch = fields["epoch"]
+        done = Progress(fields["total"], fields["cached"], fields["read"])
+        self.sink(Piece("", (), 0, progress=done))
 
     def _leaves_gap(self, fields: Mapping[str, Any]) -> bool:
         return bool(fields["seq"] > self.next or fields["off"] > self.off)

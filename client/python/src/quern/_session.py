@@ -223,6 +223,10 @@ class Session:
             request = self.requests.get(fields["id"])
             if request is not None:
                 request.frame(self, fields, data)
+        elif kind == "progress":
+            request = self.requests.get(fields["id"])
+            if request is not None:
+                request.progress(self, fields)
         elif kind == "welcome":
             self._welcome(fields["nonce"])
 

@@ -58,7 +58,21 @@ KINDS: dict[str, Table] = {
         Field("repetition_penalty", REAL, optional=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
         Field("presence_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
         Field("frequency_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
-        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids; biases of a repeated id add up"),
+        Field("repeat_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="penalties look at the last N tokens of prompt and output; -1 = all, 0 = off"),
+        Field("top_n_sigma", REAL, optional=True, real_low=-1, real_high=1000, help="drop tokens whose logits are more than N standard deviations below the largest; 0 = off"),
+        Field("typical_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off"),
+        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="how often the likeliest tokens are excluded (XTC); 0 = off"),
+        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least so likely, all but the least likely are excluded"),
+        Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="the temperature varies by so much with the entropy; 0 = off"),
+        Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="how the entropy makes the dynamic temperature"),
+        Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens less likely that would continue a repeat (DRY); 0 = off"),
+        Field("dry_base", REAL, optional=True, real_low=0, real_high=100, initial=1.75, help="DRY: the penalty grows by this with each token of the repeat; below 1 = off"),
+        Field("dry_allowed_length", INT, optional=True, low=1, high=2147483647, initial=2, help="DRY: shorter repeats are allowed"),
+        Field("dry_penalty_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="DRY: look at the last N tokens; -1 = all, 0 = off"),
+        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids, −∞: never; biases of a repeated id add up"),
+        Field("logit_bias_text", MAPS, high=1024, help="the same for each id that one of these texts takes", table=table(Field("text", TEXT, required=True, always=True, high=128), Field("bias", REAL, required=True, always=True, real_low=-100, real_high=100))),
+        Field("bad_words", TEXTS, low=1, high=128, item_high=128, help="texts whose ids the output never completes"),
+        Field("dry_sequence_breakers", TEXTS, optional=True, low=1, high=32, item_high=128, help="DRY: repeats end at these texts; left out: newline, colon, quotation mark and asterisk"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
@@ -74,6 +88,7 @@ KINDS: dict[str, Table] = {
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
+        Field("progress", BOOL, help="tell how much of the prompt is read"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         Field("rpm", INT, high=1000000000000000, help="most requests of the tenant in a minute; 0 = no limit"),
         Field("tpm", INT, high=1000000000000000, help="most tokens of the tenant, of prompts and answers, in a minute"),
@@ -162,7 +177,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -250,6 +265,14 @@ KINDS: dict[str, Table] = {
         Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=262144,
     ),
+    "progress": table(
+        Field("id", ID, required=True, always=True),
+        Field("epoch", EPOCH, required=True, always=True),
+        Field("total", INT, required=True, always=True, high=4294967295),
+        Field("cached", INT, high=4294967295),
+        Field("read", INT, high=4294967295),
+        max_bytes=6881280,
+    ),
     "register": table(
         Field("proto", RANGE, required=True, always=True),
         Field("features", TEXTS, high=32, item_high=128),
@@ -331,7 +354,21 @@ KINDS: dict[str, Table] = {
         Field("repetition_penalty", REAL, optional=True, real_low=0.01, real_high=100, initial=1, help="make tokens of the prompt and the output less likely; 1 = off"),
         Field("presence_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from the logits of tokens in the output; 0 = off"),
         Field("frequency_penalty", REAL, optional=True, real_low=-2, real_high=2, help="subtract from a logit for each time its token is in the output; 0 = off"),
-        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids; biases of a repeated id add up"),
+        Field("repeat_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="penalties look at the last N tokens of prompt and output; -1 = all, 0 = off"),
+        Field("top_n_sigma", REAL, optional=True, real_low=-1, real_high=1000, help="drop tokens whose logits are more than N standard deviations below the largest; 0 = off"),
+        Field("typical_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off"),
+        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="how often the likeliest tokens are excluded (XTC); 0 = off"),
+        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least so likely, all but the least likely are excluded"),
+        Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="the temperature varies by so much with the entropy; 0 = off"),
+        Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="how the entropy makes the dynamic temperature"),
+        Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens less likely that would continue a repeat (DRY); 0 = off"),
+        Field("dry_base", REAL, optional=True, real_low=0, real_high=100, initial=1.75, help="DRY: the penalty grows by this with each token of the repeat; below 1 = off"),
+        Field("dry_allowed_length", INT, optional=True, low=1, high=2147483647, initial=2, help="DRY: shorter repeats are allowed"),
+        Field("dry_penalty_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="DRY: look at the last N tokens; -1 = all, 0 = off"),
+        Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids, −∞: never; biases of a repeated id add up"),
+        Field("logit_bias_text", MAPS, high=1024, help="the same for each id that one of these texts takes", table=table(Field("text", TEXT, required=True, always=True, high=128), Field("bias", REAL, required=True, always=True, real_low=-100, real_high=100))),
+        Field("bad_words", TEXTS, low=1, high=128, item_high=128, help="texts whose ids the output never completes"),
+        Field("dry_sequence_breakers", TEXTS, optional=True, low=1, high=32, item_high=128, help="DRY: repeats end at these texts; left out: newline, colon, quotation mark and asterisk"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
@@ -347,6 +384,7 @@ KINDS: dict[str, Table] = {
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
+        Field("progress", BOOL, help="tell how much of the prompt is read"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         max_bytes=6881280,
     ),
@@ -404,8 +442,36 @@ class Parameters(TypedDict, total=False):
     """subtract from the logits of tokens in the output; 0 = off (default: the pool's or the model's, else 0)"""
     frequency_penalty: float
     """subtract from a logit for each time its token is in the output; 0 = off (default: the pool's or the model's, else 0)"""
+    repeat_last_n: int
+    """penalties look at the last N tokens of prompt and output; -1 = all, 0 = off (default: the pool's or the model's, else -1)"""
+    top_n_sigma: float
+    """drop tokens whose logits are more than N standard deviations below the largest; 0 = off (default: the pool's or the model's, else 0)"""
+    typical_p: float
+    """sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off (default: the pool's or the model's, else 1)"""
+    xtc_probability: float
+    """how often the likeliest tokens are excluded (XTC); 0 = off (default: the pool's or the model's, else 0)"""
+    xtc_threshold: float
+    """XTC: of the tokens at least so likely, all but the least likely are excluded (default: the pool's or the model's, else 0.1)"""
+    dynatemp_range: float
+    """the temperature varies by so much with the entropy; 0 = off (default: the pool's or the model's, else 0)"""
+    dynatemp_exponent: float
+    """how the entropy makes the dynamic temperature (default: the pool's or the model's, else 1)"""
+    dry_multiplier: float
+    """make tokens less likely that would continue a repeat (DRY); 0 = off (default: the pool's or the model's, else 0)"""
+    dry_base: float
+    """DRY: the penalty grows by this with each token of the repeat; below 1 = off (default: the pool's or the model's, else 1.75)"""
+    dry_allowed_length: int
+    """DRY: shorter repeats are allowed (default: the pool's or the model's, else 2)"""
+    dry_penalty_last_n: int
+    """DRY: look at the last N tokens; -1 = all, 0 = off (default: the pool's or the model's, else -1)"""
     logit_bias: Mapping[int, float] | Sequence[tuple[int, float]]
-    """added to the logits of these ids; biases of a repeated id add up"""
+    """added to the logits of these ids, −∞: never; biases of a repeated id add up"""
+    logit_bias_text: Mapping[str, float] | Sequence[Mapping[str, object]]
+    """the same for each id that one of these texts takes"""
+    bad_words: str | Sequence[str]
+    """texts whose ids the output never completes"""
+    dry_sequence_breakers: str | Sequence[str]
+    """DRY: repeats end at these texts; left out: newline, colon, quotation mark and asterisk"""
     seed: int
     """same seed, same request: same output; left out: a random one"""
     stop: str | Sequence[str]
@@ -434,6 +500,8 @@ class Parameters(TypedDict, total=False):
     """on whose behalf the client asks: turns and shares are divided among tenants"""
     request_id: str
     """a name for the request in logs and status: printable ASCII without blanks"""
+    progress: bool
+    """tell how much of the prompt is read"""
     require: str | Sequence[str]
     """features that the request needs"""
     rpm: int

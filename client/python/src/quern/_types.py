@@ -59,6 +59,15 @@ class End:
     """With the reason `stop`: the stop string that ended it, if one did."""
 
 
+class Progress(NamedTuple):
+    """How much of the prompt is read, in ids."""
+
+    total: int
+    cached: int
+    read: int
+    """Those that were cached included."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """A part of a request's output. Text may lag behind the ids: whole characters only, and what may begin a stop
@@ -74,6 +83,8 @@ class Piece:
     """In the last piece."""
     embedding: tuple[float, ...] = ()
     """With the end of a request for one."""
+    progress: Progress | None = None
+    """With the parameter `progress`, in pieces without text that come before the output."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ def check_biases(field: Field, value: object) -> list[tuple[int, float]]:
     for i, item in enumerate(check_list(value, what, field.high)):
         try:
             pair = check_id_and_real(item, what)
-            check_real(field, pair[1])
+            if pair[1] != -math.inf:
+                check_real(field, pair[1])
         except Malformed as wrong:
             raise Malformed(f"item {i}: {wrong}") from None
         pairs.append(pair)

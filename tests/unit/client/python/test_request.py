@@ -34,20 +34,25 @@ def test_every_parameter_arrives_as_it_was_given():
     given = {"tools": "[]", "template_kwargs": "{}", "marks": True, "special": True, "suffix": "y", "files": "[]", "continue_turn": True, "model": "m", "max_tokens": 5, "fit_context": True,
              "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": -0.5, "logit_bias": {3: -1.0},
+             "repeat_last_n": 64, "top_n_sigma": 1.5, "typical_p": 0.5, "xtc_probability": 0.5, "xtc_threshold": 0.25,
+             "dynatemp_range": 0.5, "dynatemp_exponent": 2.0, "dry_multiplier": 0.5, "dry_base": 1.5,
+             "dry_allowed_length": 3, "dry_penalty_last_n": 99, "logit_bias_text": {"a": 1.5}, "bad_words": ["b"],
+             "dry_sequence_breakers": [],
              "grammar": "a+", "grammar_kind": "regex",
              "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "logprobs": 2, "pieces": True, "priority": -3,
              "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "tenant": "ann",
-             "request_id": "r-1", "rpm": 1, "tpm": 2, "rpd": 3, "tpd": 4, "part": True,
+             "request_id": "r-1", "progress": True, "rpm": 1, "tpm": 2, "rpd": 3, "tpd": 4, "part": True,
              "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
     fields = encoded([{"role": "user", "content": "Hi"}], **{name: value for name, value in given.items()
                                                             if name not in ("suffix", "files")})
     filled = encoded("Hi", **{name: value for name, value in given.items() if name not in ("tools", "continue_turn", "template_kwargs", "marks")})
     fields.update(suffix=filled["suffix"], files=filled["files"])
-    assert (fields.pop("require"), filled["require"]) == (["x", "continue_turn"], ["x", "suffix"])
+    assert (fields.pop("require"), filled["require"]) == (["x", "continue_turn", "samplers"], ["x", "suffix", "samplers"])
     assert fields.pop("logit_bias") == [(3, -1.0)]
+    assert fields.pop("logit_bias_text") == [{"text": "a", "bias": 1.5}]
     assert fields.pop("on_disconnect") == "keep"
-    for name in set(given) - {"logit_bias", "require"}:
+    for name in set(given) - {"logit_bias", "logit_bias_text", "require"}:
         assert fields[name] == given[name], name
 
 
@@ -58,7 +63,21 @@ def test_what_is_left_out_is_as_the_protocol_says_and_the_seed_is_random():
     assert fields["seed"] != again["seed"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "needed"),
+    [
+        ({}, []), ({"top_k": 5, "repeat_last_n": -1, "typical_p": 1, "dry_multiplier": 0}, []),
+        ({"typical_p": 0.9}, ["samplers"]), ({"repeat_last_n": 0}, ["samplers"]), ({"bad_words": "no"}, ["samplers"]),
+        ({"logit_bias": {3: float("-inf")}}, ["samplers"]), ({"logit_bias": {3: -100}}, []),
+        ({"logit_bias_text": {"no": 1}}, ["samplers"]), ({"bad_words": []}, []),
+    ],
+)
+def test_an_older_pool_is_told_what_it_must_not_leave_out(asked, needed):
+    assert (encoded(**asked).get("require") or []) == needed
+
+
 def test_one_stop_string_is_a_stop_string():
+    assert encoded(bad_words="no")["bad_words"] == ["no"]
     assert encoded(stop="\n\n")["stop"] == ["\n\n"]
     assert encoded(logit_bias=[(1, 2), (1, 3.0)])["logit_bias"] == [(1, 2.0), (1, 3.0)]
     assert encoded(temperature=1)["temperature"] == 1.0

@@ -118,6 +118,25 @@ def test_a_broker_that_does_not_answer_is_asked_again_and_given_up():
     assert world.session.given_up is None
 
 
+def test_how_much_of_a_prompt_is_read_is_told_until_there_is_output():
+    world = World(n_frames=2, script=[]).open()
+    got, request = world.send()
+    pieces, world.session.requests[request].sink = [], lambda piece: (pieces.append(piece), got(piece))
+
+    def tell(read, boot=5, move=0):
+        world.broker.publish(request, kind="progress", id=request, epoch=(boot, move), total=100, cached=32, read=read)
+        world.run(0.1)
+    tell(64)
+    tell(50, boot=4)  # of a worker that lost it
+    tell(100)
+    assert [piece.progress for piece in pieces] == [quern.Progress(100, 32, 64), quern.Progress(100, 32, 100)]
+    world.broker.publish(request, **world.broker.frame(request, 0))
+    world.run(0.1)
+    tell(100)
+    assert len(pieces) == 3
+    assert pieces[-1].progress is None
+
+
 # ---- keeping ----
 
 

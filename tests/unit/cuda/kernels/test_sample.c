@@ -12,6 +12,7 @@
 #define N_SLOTS    24
 #define MOST_VOCAB 9000
 #define MAX_ROWS   64
+#define N_HISTORY  640
 #define N_LOGPROBS 6
 
 static struct slots slots;
@@ -34,6 +35,10 @@ static void set_up(uint32_t vocab)
     slots.stop_ids = take(N_SLOTS * STATE_MOST_STOP_IDS, sizeof *slots.stop_ids);
     slots.biases = take(N_SLOTS * STATE_MOST_BIASES, sizeof *slots.biases);
     slots.uses = take(N_SLOTS * vocab, sizeof *slots.uses);
+    slots.history = take(N_SLOTS * N_HISTORY, sizeof *slots.history);
+    slots.n_history = N_HISTORY;
+    slots.sequences = take(N_SLOTS, sizeof *slots.sequences);
+    slots.breakers = take(N_SLOTS * (size_t)n_words, sizeof *slots.breakers);
     slots.mask = mask = take(n_words, sizeof *mask);
     memset(mask, 0xff, n_words * sizeof *mask);
     memory = (struct step_memory){.max_rows = MAX_ROWS};
@@ -66,7 +71,10 @@ static struct slot_state *open_slot(uint32_t slot)
                                              .last_id = 3,
                                              .end_position = 1000,
                                              .top_p = 1,
+                                             .typical_p = 1,
                                              .repetition_penalty = 1,
+                                             .dry_allowed = 1,
+                                             .window = UINT32_MAX,
                                              .seed = slot};
     memset(slots.uses + (size_t)slot * n_vocab, 0, n_vocab * sizeof *slots.uses);
     return &slots.states[slot];
@@ -115,12 +123,26 @@ static uint32_t *add_masks(struct step_set *set, uint32_t n)
 
 struct expected {
     struct slot_state states[N_SLOTS];
+    int32_t history[N_SLOTS * N_HISTORY];
     struct token_use *uses;
     struct set_result results[MAX_ROWS];
     int32_t ids[MAX_ROWS];
     struct logprob logprobs[MAX_ROWS * N_LOGPROBS];
     bool has_logprob[MAX_ROWS * N_LOGPROBS];
 };
+
+/* The bad words of a slot, or its breakers. */
+static struct id_sequences sequences_of(uint32_t slot, bool bad_words)
+{
+    const struct slot_sequences *all = &slots.sequences[slot];
+    const uint32_t first = bad_words ? 0 : all->n_bad_words, end = bad_words ? all->n_bad_words : all->n;
+    if (first == end || (bad_words && !slots.states[slot].has_bad_words))
+        return (struct id_sequences){0};
+    const int32_t *items = all->items + all->starts[first];
+    const uint32_t last = all->starts[end - 1];
+    return (struct id_sequences){items, last + 1 + (uint32_t)all->items[last] - all->starts[first],
+                                 end - first};
+}
 
 static struct sampling sampling_of(uint32_t slot, struct logit_bias *items)
 {
@@ -129,23 +151,48 @@ static struct sampling sampling_of(uint32_t slot, struct logit_bias *items)
         const struct slot_bias *bias = &slots.biases[(size_t)slot * STATE_MOST_BIASES + i];
         items[i] = (struct logit_bias){bias->id, bias->bias};
     }
-    return (struct sampling){.temperature = (double)state->temperature,
-                             .top_k = state->top_k,
-                             .top_p = state->top_p,
-                             .min_p = state->min_p,
-                             .repetition_penalty = (double)state->repetition_penalty,
-                             .presence_penalty = (double)state->presence_penalty,
-                             .frequency_penalty = (double)state->frequency_penalty,
-                             .seed = state->seed,
-                             .logit_bias = {items, state->n_biases}};
+    return (struct sampling){
+        .temperature = state->dynatemp_range > 0 ? state->dynatemp_middle : (double)state->temperature,
+        .top_k = (int32_t)state->top_k,
+        .top_p = state->top_p,
+        .min_p = state->min_p,
+        .repetition_penalty = (double)state->repetition_penalty,
+        .presence_penalty = (double)state->presence_penalty,
+        .frequency_penalty = (double)state->frequency_penalty,
+        .repeat_last_n = state->window == UINT32_MAX ? -1 : (int32_t)state->window,
+        .top_n_sigma = state->top_n_sigma,
+        .typical_p = state->typical_p,
+        .xtc_probability = state->xtc_probability,
+        .xtc_threshold = state->xtc_threshold,
+        .dynatemp_range = state->dynatemp_range,
+        .dynatemp_exponent = state->dynatemp_exponent,
+        .dry_multiplier = state->dry_multiplier,
+        .dry_base = state->dry_base,
+        .dry_allowed_length = (int32_t)state->dry_allowed,
+        .dry_penalty_last_n = state->dry_last == UINT32_MAX ? -1 : (int32_t)state->dry_last,
+        .seed = state->seed,
+        .bad_words = sequences_of(slot, true),
+        .dry_breakers = {slots.breakers + (size_t)slot * n_words, n_words, sequences_of(slot, false)},
+        .logit_bias = {items, state->n_biases}};
 }
 
 static void accept_plainly(struct expected *expected, const struct step_set *set, int32_t id, uint32_t length)
 {
     struct slot_state *state = &expected->states[set->slot];
+    struct token_use *uses = expected->uses + (size_t)set->slot * n_vocab;
+    int32_t *history = expected->history + (size_t)set->slot * N_HISTORY;
     state->last_id = id;
     if (state->keeps_uses)
-        expected->uses[(size_t)set->slot * n_vocab + (uint32_t)id].in_output++;
+        uses[id].in_output++;
+    if (state->keeps_history)
+        history[length - 1] = id;
+    if (state->window < length) { /* what is in the window now, counted anew */
+        memset(uses, 0, n_vocab * sizeof *uses);
+        for (uint32_t i = length - state->window; i < length; i++) {
+            uses[history[i]].in_prompt |= i < state->n_prompt;
+            uses[history[i]].in_output += i >= state->n_prompt;
+        }
+    }
     if (length >= state->end_position)
         state->end = BACKEND_END_LENGTH;
     for (uint32_t i = 0; i < state->n_stop_ids; i++)
@@ -166,6 +213,9 @@ static void sample_plainly(struct expected *expected, const struct step_set *set
             .logits = logits_of(set, nth),
             .position = state->position + row + 1,
             .uses = state->keeps_uses ? expected->uses + (size_t)set->slot * n_vocab : NULL,
+            .history = expected->history + (size_t)set->slot * N_HISTORY,
+            .n_history = state->keeps_history ? state->position + row + 1 : 0,
+            .n_prompt = state->n_prompt,
             .mask = mask,
             .allowed =
                 set->first_mask == UINT32_MAX ? NULL : masks + (size_t)(set->first_mask + nth) * n_words};
@@ -229,7 +279,11 @@ static void run_step(uint32_t n_outputs)
     expected.uses = malloc(uses_bytes);
     memcpy(expected.uses, slots.uses, uses_bytes);
     memcpy(expected.states, slots.states, sizeof expected.states);
+    memcpy(expected.history, slots.history, sizeof expected.history);
+    for (size_t i = 0; i < N_SLOTS * (size_t)n_vocab; i++)
+        expected.uses[i].repeat = 0;
     run_plainly(&expected);
+    ck_assert_int_eq(kernels_repeats(stream, &slots, &memory, step->n_sets), 0);
 
     ck_assert_int_eq(kernels_resolve(stream, &slots, &memory, MAX_ROWS), 0);
     ck_assert_int_eq(kernels_sample(stream, &slots, &memory, &sample, n_outputs), 0);
@@ -244,7 +298,11 @@ static void run_step(uint32_t n_outputs)
         ck_assert_mem_eq(found, result, sizeof *result);
     }
     ck_assert_mem_eq(slots.states, expected.states, sizeof expected.states);
-    ck_assert_mem_eq(slots.uses, expected.uses, uses_bytes);
+    ck_assert_mem_eq(slots.history, expected.history, sizeof expected.history);
+    for (size_t i = 0; i < N_SLOTS * (size_t)n_vocab; i++) {
+        ck_assert_uint_eq(slots.uses[i].in_prompt, expected.uses[i].in_prompt);
+        ck_assert_uint_eq(slots.uses[i].in_output, expected.uses[i].in_output);
+    }
     for (uint32_t i = 0; i < n_logprobs; i++)
         if (expected.has_logprob[i])
             assert_logprob(mailbox->logprobs[i], expected.logprobs[i]);
@@ -291,6 +349,73 @@ static void randomize_penalties(uint32_t slot, struct slot_state *state)
                 (struct token_use){.in_prompt = below(2), .in_output = below(4)};
 }
 
+static void add_sequence(struct slot_sequences *to, uint32_t *len, const int32_t *ids, uint32_t n)
+{
+    to->starts[to->n++] = *len;
+    to->items[(*len)++] = (int32_t)n;
+    memcpy(to->items + *len, ids, n * sizeof *ids);
+    *len += n;
+}
+
+/* What looks at ids in their order: a history of few ids that repeats itself, and windows of all sizes. */
+static void randomize_history(uint32_t slot, struct slot_state *state)
+{
+    static const uint32_t windows[] = {1, 3, 20, 64, 300, 100000, UINT32_MAX};
+    int32_t *history = slots.history + (size_t)slot * N_HISTORY;
+    struct slot_sequences *sequences = &slots.sequences[slot];
+    struct token_use *uses = slots.uses + (size_t)slot * n_vocab;
+    const uint32_t alphabet = n_vocab < 6 ? n_vocab : 2 + below(5);
+    uint32_t len = 0;
+    state->keeps_history = state->keeps_uses = 1;
+    state->position = below(N_HISTORY - 10);
+    state->end_position = state->position + 10;
+    state->n_prompt = below(state->position + 1);
+    state->window = windows[below(7)];
+    state->dry_multiplier = below(4) ? 0.1 + below(30) / 10.0 : 0;
+    state->dry_base = 1 + below(20) / 10.0;
+    state->dry_allowed = 1 + below(3);
+    state->dry_last = state->dry_multiplier > 0 ? windows[below(7)] : 0;
+    for (uint32_t i = 0; i < N_HISTORY; i++)
+        history[i] = below(8) ? (int32_t)(i % alphabet) : (int32_t)below(alphabet);
+    memset(slots.breakers + (size_t)slot * n_words, 0, n_words * sizeof *slots.breakers);
+    if (below(2))
+        slots.breakers[(size_t)slot * n_words] = 1u << below(alphabet);
+    *sequences = (struct slot_sequences){0};
+    for (uint32_t i = below(5); i > 0; i--)
+        add_sequence(sequences, &len, history + below(200), 1 + below(3));
+    sequences->n_bad_words = sequences->n;
+    state->has_bad_words = sequences->n > 0;
+    for (uint32_t i = below(3); i > 0; i--)
+        add_sequence(sequences, &len, history + below(200), 2 + below(2));
+    memset(uses, 0, n_vocab * sizeof *uses);
+}
+
+/* Uses of a slot whose set has so many rows: those of its window. */
+static void count_uses(uint32_t slot, uint32_t n_rows)
+{
+    const struct slot_state *state = &slots.states[slot];
+    const int32_t *history = slots.history + (size_t)slot * N_HISTORY;
+    struct token_use *uses = slots.uses + (size_t)slot * n_vocab;
+    const uint32_t n = state->position + n_rows;
+    for (uint32_t i = n > state->window ? n - state->window : 0; i < n; i++) {
+        uses[history[i]].in_prompt |= i < state->n_prompt;
+        uses[history[i]].in_output += i >= state->n_prompt;
+    }
+}
+
+/* Filters that look at all candidates, and at the temperature. */
+static void randomize_rare(struct slot_state *state)
+{
+    static const double shares[] = {0, 1e-6, 0.1, 0.5, 0.9, 0.95, 0.999};
+    state->top_n_sigma = below(2) ? below(40) / 10.0 : 0;
+    state->typical_p = below(2) ? shares[below(7)] : 1;
+    state->xtc_probability = below(2) ? below(3) / 2.0 : 0;
+    state->xtc_threshold = below(2) ? shares[below(7)] / 2 : 0.02;
+    state->dynatemp_range = below(2) ? below(30) / 10.0 : 0;
+    state->dynatemp_exponent = below(2) ? 1 : below(30) / 10.0;
+    state->dynatemp_middle = (double)state->temperature;
+}
+
 static void randomize_slot(uint32_t slot)
 {
     static const float temperatures[] = {0, 0.01f, 0.3f, 0.8f, 1, 1.7f, 100, 1e-30f};
@@ -309,6 +434,10 @@ static void randomize_slot(uint32_t slot)
         slots.stop_ids[slot * STATE_MOST_STOP_IDS + i] = (int32_t)below(n_vocab);
     if (below(3) == 0)
         randomize_penalties(slot, state);
+    if (below(3) == 0)
+        randomize_history(slot, state);
+    if (below(3) == 0)
+        randomize_rare(state);
     state->n_biases = below(3) == 0 ? 1 + below(n_vocab < 300 ? n_vocab : 300) : 0;
     uint32_t first = below(n_vocab);
     for (uint32_t i = 0; i < state->n_biases; i++) /* distinct ids */
@@ -319,7 +448,10 @@ static void randomize_slot(uint32_t slot)
 static void randomize_set(uint32_t slot)
 {
     uint32_t n_rows = 1 + below(4);
-    bool all = n_rows > 1 && below(2);
+    const bool by_history = slots.states[slot].keeps_history;
+    bool all = n_rows > 1 && below(2) && !by_history;
+    if (by_history)
+        count_uses(slot, n_rows);
     struct step_set *set = add_set(slot, n_rows, all ? BACKEND_SAMPLE_ALL : BACKEND_SAMPLE_LAST);
     for (uint32_t i = 0; i < n_rows; i++)
         memory.ids[set->first_row + i] = (int32_t)below(n_vocab);

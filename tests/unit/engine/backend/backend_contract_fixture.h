@@ -26,8 +26,7 @@ struct fixture {
     uint64_t loaded, total; /* bytes of the weights, as it has told last */
 };
 
-static const struct backend_slot greedy = {.sampling = {.top_p = 1, .repetition_penalty = 1},
-                                           .end_position = 100};
+static const struct backend_slot greedy = {.sampling = {SAMPLING_OFF}, .end_position = 100};
 
 /* Opens the backend with two slots for a small model with matrices of this type. */
 void contract_set_up(struct fixture *f, const char *type);

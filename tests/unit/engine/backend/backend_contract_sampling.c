@@ -4,6 +4,7 @@
 
 #include "tests/unit/engine/backend/backend_contract_fixture.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -130,16 +131,20 @@ END_TEST
 START_TEST(each_filter_of_a_slot_is_its_own)
 {
     enum { SEEDS = 8 };
-    const struct sampling hot = {.temperature = 50, .top_p = 1, .repetition_penalty = 1};
-    struct sampling filters[4] = {hot, hot, hot, hot};
+    const struct sampling hot = {.temperature = 50, SAMPLING_OFF};
+    struct sampling filters[6] = {hot, hot, hot, hot, hot, hot};
     filters[1].top_k = 1;
     filters[2].top_p = 0;
     filters[3].min_p = 1;
+    filters[4].top_n_sigma = 1e-6;
+    filters[5].dynatemp_range = 100;
+    filters[5].dynatemp_exponent = 100; /* as good as 0 unless the entropy is the highest */
+    filters[5].temperature = 0.001;
     struct fixture f;
     contract_set_up(&f, "Q8_0");
     int32_t best = contract_feed_prompt(&f, &greedy)->ids[0];
     contract_ops->slot_close(f.backend, 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         unsigned others = 0;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             struct backend_slot params = greedy;
@@ -274,6 +279,65 @@ START_TEST(a_draft_gives_what_agreed_of_it_and_the_id_after)
 }
 END_TEST
 
+/* The ids that greedy decoding makes are used: each row says what must not come, and what comes else. */
+START_TEST(ids_in_their_order_bear_on_what_is_sampled)
+{
+    struct fixture f;
+    contract_set_up(&f, "Q8_0");
+    int32_t plain[6], ids[6], history[N_PROMPT + 4];
+    decode(&f, &greedy, plain, 6);
+    struct backend_slot params = greedy;
+    memcpy(history, prompt, N_PROMPT * sizeof *history);
+    params.history = history;
+    params.n_history = params.n_prompt = N_PROMPT;
+
+    const int32_t word[] = {2, plain[0], plain[1]};
+    params.sampling.bad_words = (struct id_sequences){word, 3, 1};
+    decode(&f, &params, ids, 6);
+    ck_assert_int_eq(ids[0], plain[0]);
+    ck_assert_int_ne(ids[1], plain[1]);
+    for (uint32_t i = 1; i < 6; i++)
+        ck_assert(ids[i - 1] != plain[0] || ids[i] != plain[1]);
+
+    /* The last two ids of the prompt stood at its beginning, before what would come. */
+    params.sampling = greedy.sampling;
+    params.sampling.dry_multiplier = 100;
+    params.sampling.dry_base = 100;
+    history[0] = prompt[N_PROMPT - 2];
+    history[1] = prompt[N_PROMPT - 1];
+    history[2] = plain[0];
+    decode(&f, &params, ids, 1);
+    ck_assert_int_ne(ids[0], plain[0]);
+    params.sampling.dry_penalty_last_n = N_PROMPT - 1;
+    decode(&f, &params, ids, 1);
+    ck_assert_int_eq(ids[0], plain[0]);
+    params.sampling.dry_penalty_last_n = -1;
+    params.sampling.dry_allowed_length = 3;
+    decode(&f, &params, ids, 1);
+    ck_assert_int_eq(ids[0], plain[0]);
+
+    /* A penalty over the last two ids keeps those from coming, and lets them come again. */
+    params.sampling = greedy.sampling;
+    params.sampling.repeat_last_n = 2;
+    params.sampling.repetition_penalty = 1e6f;
+    decode(&f, &params, ids, 6);
+    for (uint32_t i = 1; i < 6; i++)
+        ck_assert(ids[i] != ids[i - 1] && (i < 2 || ids[i] != ids[i - 2]));
+    params.sampling.repeat_last_n = 0;
+    decode(&f, &params, ids, 6);
+    ck_assert_mem_eq(ids, plain, sizeof ids);
+
+    /* No draft of such a sequence is verified. */
+    params.sampling.repeat_last_n = 2;
+    contract_feed_prompt(&f, &params);
+    struct backend_row_set set = draft_of(ids, 4);
+    const struct backend_result *results;
+    ck_assert_int_eq(contract_run(&f, &set, 1, &results), -EINVAL);
+    contract_ops->slot_close(f.backend, 0);
+    contract_tear_down(&f);
+}
+END_TEST
+
 START_TEST(a_draft_ends_where_the_sequence_ends)
 {
     struct fixture f;
@@ -342,6 +406,7 @@ void contract_add_sampling(TCase *tests)
     tcase_add_test(tests, only_allowed_ids_are_sampled);
     tcase_add_test(tests, a_mask_may_come_while_the_step_runs);
     tcase_add_test(tests, a_draft_gives_what_agreed_of_it_and_the_id_after);
+    tcase_add_test(tests, ids_in_their_order_bear_on_what_is_sampled);
     tcase_add_test(tests, a_draft_ends_where_the_sequence_ends);
     tcase_add_test(tests, each_row_of_a_draft_has_its_mask);
 }

@@ -133,7 +133,7 @@ START_TEST(a_filter_that_keeps_all_changes_nothing)
         for (uint32_t i = 0; i <= n / 32; i++)
             mask[i] = round % 3 ? UINT32_MAX : (uint32_t)rand() * 2654435761u;
         for (uint32_t i = 0; i < n; i++)
-            uses[i] = (struct token_use){(uint32_t)rand() % 2, (uint32_t)rand() % 50 == 0};
+            uses[i] = (struct token_use){(uint32_t)rand() % 2, (uint32_t)rand() % 50 == 0, 0};
         struct sampling without = SAMPLING_GREEDY;
         without.temperature = 0.05 + (double)(rand() % 40) / 10;
         without.seed = (uint64_t)rand();
@@ -247,7 +247,7 @@ START_TEST(top_p_of_a_whole_row_is_that_of_a_list)
         if (round % 5 == 0)
             row[(uint32_t)rand() % N] = round % 2 ? NAN : INFINITY;
         for (uint32_t i = 0; i < N; i++)
-            uses[i] = (struct token_use){(uint32_t)rand() % 2, (uint32_t)rand() % 50 == 0};
+            uses[i] = (struct token_use){(uint32_t)rand() % 2, (uint32_t)rand() % 50 == 0, 0};
         for (uint32_t i = 0; i <= N / 32; i++)
             mask[i] = (uint32_t)rand() * 2654435761u;
         struct sampling sampling = SAMPLING_GREEDY;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct sampling plain = {.temperature = 1, .top_p = 1, .repetition_penalty = 1};
+static const struct sampling plain = {.temperature = 1, SAMPLING_OFF};
 
 /* Of a row that nothing else bears on. */
 static int32_t sample_at(struct sampler *sampler, const float *logits, const struct sampling *sampling,
@@ -151,8 +151,8 @@ END_TEST
 START_TEST(presence_and_frequency_look_at_the_output_alone)
 {
     const float logits[] = {3, 2.5f, -5};
-    const struct token_use in_prompt[] = {{.in_prompt = 1}, {0}, {0}}, once[] = {{0, 1}, {0}, {0}},
-                           often[] = {{1, 4}, {0, 1}, {0}};
+    const struct token_use in_prompt[] = {{.in_prompt = 1}, {0}, {0}}, once[] = {{.in_output = 1}, {0}, {0}},
+                           often[] = {{1, 4, 0}, {.in_output = 1}, {0}};
     struct sampling presence = plain, frequency = plain, reward = plain;
     presence.presence_penalty = 0.6;
     ck_assert(sampling_needs_uses(&presence));
@@ -165,7 +165,7 @@ START_TEST(presence_and_frequency_look_at_the_output_alone)
     ck_assert_int_eq(greedy_of(logits, 3, &frequency, once), 0);  /* 2.8 and 2.5 */
     ck_assert_int_eq(greedy_of(logits, 3, &frequency, often), 1); /* 2.2 and 2.3 */
     reward.frequency_penalty = -2;
-    const struct token_use third[] = {{0}, {0}, {0, 5}};
+    const struct token_use third[] = {{0}, {0}, {.in_output = 5}};
     ck_assert_int_eq(greedy_of(logits, 3, &reward, third), 2);
     ck_assert(!sampling_needs_uses(&plain));
 }
@@ -188,7 +188,7 @@ START_TEST(a_bias_is_added_last_and_only_for_one_call)
     ck_assert_int_eq(sample_at(sampler, logits, &biased, 0), 2);
     ck_assert_int_eq(sample_at(sampler, logits, &none, 0), 0);
     /* A ban holds though the penalty, here a reward, would make little of −95. */
-    const struct token_use used[] = {{0, 3}, {0}, {0}, {0}};
+    const struct token_use used[] = {{.in_output = 3}, {0}, {0}, {0}};
     biased.logit_bias.n = 1;
     biased.repetition_penalty = 0.01;
     ck_assert_int_eq(sampler_sample(sampler, &biased, &(struct sampler_row){.logits = logits, .uses = used}),
@@ -378,7 +378,7 @@ static int32_t sorted_sample(const float *logits, uint32_t n_vocab, const struct
         free(mass);
         return first;
     }
-    n = s->top_k && s->top_k < n ? s->top_k : n;
+    n = s->top_k && (uint32_t)s->top_k < n ? (uint32_t)s->top_k : n;
     uint64_t total = 0, sum = 0;
     for (uint32_t i = 0; i < n; i++)
         total += mass[i] = (uint64_t)(expf((all[i].logit - all[0].logit) / temperature) * 0x1p40f);
@@ -426,15 +426,16 @@ START_TEST(selection_agrees_with_sorting)
             if (round % 5 == 0 && rand() % 50 == 0)
                 logits[i] = rand() % 2 ? NAN : INFINITY;
             if (rand() % 4 == 0)
-                uses[i] = (struct token_use){(uint32_t)rand() % 2, (uint32_t)rand() % 4};
+                uses[i] = (struct token_use){(uint32_t)rand() % 2, (uint32_t)rand() % 4, 0};
         }
         for (int i = 0; i < 20; i++)
             biases[i] = (struct logit_bias){(int32_t)((uint32_t)rand() % n), (float)(rand() % 9 - 4)};
         struct sampling s = {.temperature = 0.1f + (float)(rand() % 30) / 10,
-                             .top_k = rand() % 3 ? (uint32_t)rand() % 60 : 0,
+                             .top_k = rand() % 3 ? rand() % 60 : 0,
                              .top_p = rand() % 3 ? (float)(1 + rand() % 999) / 1000 : 1,
                              .min_p = rand() % 3 ? 0 : (float)(rand() % 500) / 1000,
                              .repetition_penalty = 1,
+                             SAMPLING_RARE_OFF,
                              .seed = (uint64_t)rand()};
         if (round % 7 == 0)
             s.temperature = 0;
@@ -477,28 +478,38 @@ START_TEST(no_legal_value_makes_an_infinity_or_loses_an_id)
     for (int i = 0; i < N; i++) {
         static const float values[] = {FLT_MAX, -FLT_MAX, 1e30f, -1e30f, FLT_MIN, 0, 1, -1};
         logits[i] = values[i % 8];
-        uses[i] = (struct token_use){(uint32_t)i / 8 % 2, i % 3 ? (1u << 31) - 1 : 0};
+        uses[i] = (struct token_use){(uint32_t)i / 8 % 2, i % 3 ? TOKEN_USE_MOST : 0, 0};
         items[i] = (struct logit_bias){i, i % 2 ? SAMPLING_MAX_BIAS : -SAMPLING_MAX_BIAS};
     }
-    for (unsigned corner = 0; corner < 1u << N_PARAMETERS; corner++) {
+    int32_t history[3] = {7, 8, 7};
+    srand(17);
+    for (unsigned round = 0, rounds = 2000; round < rounds; round++) {
+        const unsigned corner = round < 2 ? -round : (unsigned)rand();
         struct sampling s = {.logit_bias = {items, corner % 3 ? N : 0}};
         unsigned i = 0;
 #define PICK_REAL(name, ...)  s.name = corner >> i & 1 ? ends[i].high : ends[i].low, i++;
-#define PICK_COUNT(name, ...) s.name = (uint32_t)(corner >> i & 1 ? ends[i].high : ends[i].low), i++;
+#define PICK_COUNT(name, ...) s.name = (int32_t)(corner >> i & 1 ? ends[i].high : ends[i].low), i++;
         SAMPLING_PARAMETERS(PICK_REAL, PICK_COUNT)
         ck_assert_int_eq(sampling_check(&s, N, NULL), 0);
         for (uint64_t position = 0; position < 4; position++) {
-            int32_t id = sampler_sample(
-                sampler, &s, &(struct sampler_row){.logits = logits, .position = position, .uses = uses});
+            int32_t id = sampler_sample(sampler, &s,
+                                        &(struct sampler_row){.logits = logits,
+                                                              .position = position,
+                                                              .uses = uses,
+                                                              .history = history,
+                                                              .n_history = 3});
             ck_assert_msg(id >= 0 && id < N, "corner %x", corner);
         }
         /* The one id that is allowed comes, whatever becomes of its logit. */
         for (int32_t only = 0; only < 8; only++) {
             uint32_t allowed[2] = {1u << only, 0};
-            ck_assert_msg(sampler_sample(
-                              sampler, &s,
-                              &(struct sampler_row){
-                                  .logits = logits, .position = 9, .uses = uses, .allowed = allowed}) == only,
+            ck_assert_msg(sampler_sample(sampler, &s,
+                                         &(struct sampler_row){.logits = logits,
+                                                               .position = 9,
+                                                               .uses = uses,
+                                                               .history = history,
+                                                               .n_history = 3,
+                                                               .allowed = allowed}) == only,
                           "corner %x", corner);
         }
     }

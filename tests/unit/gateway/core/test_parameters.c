@@ -10,6 +10,7 @@
 #include "proto/message.h"
 #include "tests/unit/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +46,8 @@ START_TEST(what_is_left_out_has_the_defaults_of_the_library)
     ck_assert_int_eq(take_completion("{\"prompt\": \"a\"}"), 0);
     ck_assert_double_nan(parameters.request.temperature); /* the pool's, or the model's */
     ck_assert_double_nan(expected.temperature);
-    ck_assert_uint_eq(parameters.request.top_k, QUERN_LEFT_COUNT);
-    ck_assert_uint_eq(expected.top_k, QUERN_LEFT_COUNT);
+    ck_assert_int_eq(parameters.request.top_k, QUERN_LEFT_COUNT);
+    ck_assert_int_eq(expected.top_k, QUERN_LEFT_COUNT);
     ck_assert_double_nan(parameters.request.top_p);
     ck_assert(!parameters.request.has_seed);
     ck_assert(!parameters.stream);
@@ -86,7 +87,7 @@ START_TEST(every_parameter_arrives)
     ck_assert(parameters.has_max_tokens);
     ck_assert_double_eq(request->temperature, 0.25);
     ck_assert_double_eq(request->top_p, 1);
-    ck_assert_uint_eq(request->top_k, 3);
+    ck_assert_int_eq(request->top_k, 3);
     ck_assert_double_eq(request->min_p, 0.5);
     ck_assert_double_eq(request->presence_penalty, -2);
     ck_assert_double_eq(request->frequency_penalty, 1.5);
@@ -181,12 +182,23 @@ static const struct {
     {true, CHAT("\"stop\": [\"a\", \"\"]"), "stop[1]", "empty"},
     {true, CHAT("\"stop\": [1]"), "stop[0]", "not a string"},
     {true, CHAT("\"stop\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"), "stop", "at most 16"},
-    {true, CHAT("\"logit_bias\": {\"a\": 1}"), "logit_bias", "not a token id"},
+    {true, CHAT("\"logit_bias\": {\"\": 1}"), "logit_bias", "a text of 0 bytes"},
+    {true, CHAT("\"logit_bias\": [5]"), "logit_bias[0]", "no pair"},
+    {true, CHAT("\"logit_bias\": [[5, 1], [-5, 1]]"), "logit_bias[1]", "no pair"},
+    {true, CHAT("\"logit_bias\": [[5, true]]"), "logit_bias[0]", "from -100 to 100, or false"},
+    {true, CHAT("\"bad_words\": [5]"), "bad_words", "not a text"},
+    {true, CHAT("\"bad_words\": \"\""), "bad_words", "a text of 0 bytes"},
+    {true, CHAT("\"dry_sequence_breakers\": [\"\"]"), "dry_sequence_breakers", "a text of 0 bytes"},
+    {true, CHAT("\"typical_p\": 1.5"), "typical_p", "out of range 0..1"},
+    {true, CHAT("\"repeat_last_n\": -2"), "repeat_last_n", "out of range -1.."},
+    {true, CHAT("\"xtc_probability\": -0.1"), "xtc_probability", "out of range 0..1"},
+    {true, CHAT("\"dynatemp_range\": -1"), "dynatemp_range", "out of range 0..100"},
+    {true, CHAT("\"dry_allowed_length\": 0"), "dry_allowed_length", "out of range 1.."},
     {true, CHAT("\"logit_bias\": {\"-1\": 1}"), "logit_bias", "not a token id"},
     {true, CHAT("\"logit_bias\": {\"99999999999\": 1}"), "logit_bias", "not a token id"},
     {true, CHAT("\"logit_bias\": {\"1\": 101}"), "logit_bias", "101 is out of range -100..100"},
     {true, CHAT("\"logit_bias\": {\"1\": \"1\"}"), "logit_bias", "from -100 to 100"},
-    {true, CHAT("\"logit_bias\": []"), "logit_bias", "not an object"},
+    {true, CHAT("\"logit_bias\": 5"), "logit_bias", "not an object or an array"},
     {true, CHAT("\"response_format\": {\"type\": \"json_schema\", \"json_schema\": null}"), "response_format",
      "has no json_schema"},
     {true, CHAT("\"response_format\": {\"type\": \"json_schema\", \"json_schema\": {\"schema\": null}}"),
@@ -403,7 +415,7 @@ START_TEST(other_families_are_translated)
     ck_assert_uint_eq(request->n_stop, 1);
     ck_assert_double_eq(request->temperature, 0.25);
     ck_assert_double_eq(request->top_p, 0.75);
-    ck_assert_uint_eq(request->top_k, 3);
+    ck_assert_int_eq(request->top_k, 3);
     const char *chat =
         "{\"model\": \"m:latest\", \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"options\":"
         "{\"num_predict\": -1, \"seed\": -1, \"temperature\": 0.25, \"top_k\": 3, \"top_p\": 0.75, "
@@ -413,7 +425,7 @@ START_TEST(other_families_are_translated)
     ck_assert_int_eq(take(ollama_chat_rows, chat, strlen(chat)), 0);
     ck_assert_str_eq(request->model, "m");
     ck_assert_double_eq(request->temperature, 0.25);
-    ck_assert_uint_eq(request->top_k, 3);
+    ck_assert_int_eq(request->top_k, 3);
     ck_assert_double_eq(request->top_p, 0.75);
     ck_assert_double_eq(request->min_p, 0.5);
     ck_assert_double_eq(request->repetition_penalty, 1.5);
@@ -471,8 +483,33 @@ START_TEST(depth_and_length_are_survived)
 }
 END_TEST
 
+START_TEST(biases_may_be_of_texts_and_words_may_be_barred)
+{
+    ck_assert_int_eq(
+        take_completion(TEXT("\"logit_bias\": [[5, false], [\"Hi\", 2.5], [7, 1], [\"no\", false]], "
+                             "\"bad_words\": [\"never\", \" ever\"], \"dry_sequence_breakers\": []")),
+        0);
+    const struct quern_request *request = &parameters.request;
+    ck_assert_uint_eq(request->n_logit_bias, 2);
+    ck_assert(request->logit_bias[0].id == 5 && isinf(request->logit_bias[0].bias));
+    ck_assert(request->logit_bias[1].id == 7 && request->logit_bias[1].bias == 1);
+    ck_assert_uint_eq(request->n_logit_bias_text, 1);
+    ck_assert_str_eq(request->logit_bias_text[0].text, "Hi");
+    ck_assert_double_eq((double)request->logit_bias_text[0].bias, 2.5);
+    ck_assert_uint_eq(request->n_bad_words, 3);
+    ck_assert_str_eq(request->bad_words[0], "no");
+    ck_assert_str_eq(request->bad_words[2], " ever");
+    ck_assert(request->dry_sequence_breakers != NULL);
+    ck_assert_uint_eq(request->n_dry_sequence_breakers, 0);
+    ck_assert_int_eq(take_completion(TEXT("\"logit_bias\": {\"5\": 1, \"five\": 2}")), 0);
+    ck_assert_str_eq(parameters.request.logit_bias_text[0].text, "five");
+    ck_assert_ptr_null(parameters.request.dry_sequence_breakers);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, biases_may_be_of_texts_and_words_may_be_barred);
     tcase_add_test(tests, what_is_left_out_has_the_defaults_of_the_library);
     tcase_add_test(tests, every_parameter_arrives);
     tcase_add_test(tests, seeds_have_64_bits);

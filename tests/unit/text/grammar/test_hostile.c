@@ -117,13 +117,13 @@ END_TEST
 START_TEST(types_of_values)
 {
     say("{\"type\":[");
-    for (int i = 0; i < 40000; i++)
-        say("\"\",");
+    for (int i = 0; i < 20000; i++)
+        say("\"null\",");
     say("\"string\"],\"enum\":[");
-    for (int i = 0; i < 60000; i++)
+    for (int i = 0; i < 30000; i++)
         say("1,");
     say("\"a\"]}");
-    expect_refusal(GRAMMAR_SCHEMA, "too large");
+    read_text(GRAMMAR_SCHEMA);
 }
 END_TEST
 

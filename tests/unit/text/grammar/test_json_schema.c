@@ -72,14 +72,23 @@ START_TEST(objects)
     static const struct accepted cases[] = {
         {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"}},"
          "\"required\":[\"a\",\"b\"]}",
-         {"{\"a\":1,\"b\":\"x\"}", "{ \"a\": 1, \"b\": \"x\" }", "{\n  \"a\": 1,\n  \"b\": \"x\"\n}"},
-         {"{\"a\":1}", "{\"b\":\"x\",\"a\":1}", "{\"a\":1,\"b\":\"x\",\"c\":1}", "{\"a\":\"1\",\"b\":\"x\"}",
-          "{}", "{,\"a\":1,\"b\":\"x\"}"}},
+         {"{\"a\":1,\"b\":\"x\"}", "{ \"a\": 1, \"b\": \"x\" }", "{\n  \"a\": 1,\n  \"b\": \"x\"\n}",
+          "{\"b\":\"x\",\"a\":1}", "{\"a\":1,\"b\":\"x\",\"c\":1}", "{\"c\":[],\"b\":\"x\",\"d\":0,\"a\":1}"},
+         {"{\"a\":1}", "{\"a\":\"1\",\"b\":\"x\"}", "{}", "{,\"a\":1,\"b\":\"x\"}",
+          "{\"a\":1,\"b\":\"x\",\"a\":1}", "{\"a\":1,\"b\":\"x\",}", "{\"a\":1 \"b\":\"x\"}"}},
+        /* Strict: all have to come, and no others. */
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"}},"
+         "\"required\":[\"b\",\"a\"],\"additionalProperties\":false}",
+         {"{\"a\":1,\"b\":\"x\"}"},
+         {"{\"b\":\"x\",\"a\":1}", "{\"a\":1,\"b\":\"x\",\"c\":1}", "{\"a\":1}"}},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"additionalProperties\":false}",
+         {"{}", "{\"b\":1}", "{\"b\":1,\"a\":2}", "{\"a\":1,\"b\":2}"},
+         {"{\"b\":1,\"b\":1}", "{\"c\":1}"}},
         {"{\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"},\"c\":{\"type\":\"null\"}"
          "}}",
          {"{}", "{\"a\":1}", "{\"b\":\"\"}", "{\"c\":null}", "{\"a\":1,\"c\":null}",
           "{\"a\":1,\"b\":\"\",\"c\":null}"},
-         {"{\"a\":1,}", "{,\"b\":\"\"}", "{\"c\":null,\"a\":1}"}},
+         {"{\"a\":1,}", "{,\"b\":\"\"}", "{\"c\":null,\"a\":\"\"}"}},
         {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"integer\"}},"
          "\"required\":[\"b\"]}",
          {"{\"b\":1}", "{\"a\":1,\"b\":1}"},
@@ -88,9 +97,12 @@ START_TEST(objects)
          "\"additionalProperties\":{\"type\":\"boolean\"}}",
          {"{}", "{\"ab\":1}", "{\"x\":true}", "{\"ab\":1,\"x\":true,\"a\":false,\"abcd\":true,\"\":true}",
           "{\"abx\":true}"},
-         {"{\"ab\":true}", "{\"abc\":true}", "{\"ab\":1,\"abc\":true}", "{\"x\":1}", "{\"a\\u0062\":true}"}},
+         {"{\"ab\":true}", "{\"abc\":true}", "{\"ab\":1,\"abc\":true}", "{\"x\":1}", "{\"a\\u0062\":true}",
+          "{\"x\\u00e9\":1}"}},
         /* In any order, one the beginning of another. */
-        {"{\"properties\":{\"ba\":{},\"abc\":{},\"b\":{},\"a\":{},\"ab\":{},\"aa\":{}},\"required\":[\"c\","
+        {"{\"properties\":{\"ba\":{\"const\":1},\"abc\":{\"const\":1},\"b\":{\"const\":1},\"a\":{\"const\":1}"
+         ","
+         "\"ab\":{\"const\":1},\"aa\":{\"const\":1}},\"required\":[\"c\","
          "\"ac\"],"
          "\"additionalProperties\":{\"type\":\"null\"}}",
          {"{\"a\":1,\"c\":null,\"ac\":null}",
@@ -137,8 +149,8 @@ START_TEST(arrays)
          {"[\"a\",1]"},
          {"[1,\"a\"]", "[\"a\"]", "[\"a\",1,1]", "[]"}},
         {"{\"prefixItems\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}",
-         {"[]", "[\"a\"]", "[\"a\",1]"},
-         {"[1]", "[\"a\",1,2]"}},
+         {"[]", "[\"a\"]", "[\"a\",1]", "[\"a\",1,null]"},
+         {"[1]", "[\"a\",\"b\",2]"}},
         {"{\"prefixItems\":[{\"type\":\"string\"}],\"items\":{\"type\":\"boolean\"},\"minItems\":2}",
          {"[\"a\",true]", "[\"a\",true,false]"},
          {"[\"a\"]", "[\"a\",1]"}},
@@ -209,7 +221,7 @@ START_TEST(numbers)
         {"{\"type\":\"number\",\"minimum\":-2,\"maximum\":2}",
          {"-2", "-1.5", "-0.5", "0", "1.999", "2"},
          {"-2.5", "2.5", "-3"}},
-        {"{\"minimum\":3}", {"3", "3.5"}, {"2.9", "\"a\""}},
+        {"{\"minimum\":3}", {"3", "3.5", "\"a\"", "{}", "null"}, {"2.9"}},
     };
     check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
 }
@@ -371,7 +383,8 @@ START_TEST(a_schema_of_many_optional_properties_is_no_larger_than_long)
     strcat(schema, "}}");
     struct grammar *grammar = grammar_of(GRAMMAR_SCHEMA, schema);
     ck_assert(accepts(grammar, "{\"property3\":\"\",\"property700\":\"x\"}"));
-    ck_assert(!accepts(grammar, "{\"property700\":\"x\",\"property3\":\"\"}"));
+    ck_assert(accepts(grammar, "{\"property700\":\"x\",\"property3\":\"\"}"));
+    ck_assert(!accepts(grammar, "{\"property700\":\"x\",\"property3\":\"\",\"property700\":\"x\"}"));
     grammar_free(grammar);
 }
 END_TEST

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/grammar/machine.h"
+#include "text/grammar/machine/machine.h"
 #include "text/grammar/regex.h"
 
 START_TEST(a_turn_has_its_own_steps_and_no_more)

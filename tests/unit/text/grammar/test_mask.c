@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "text/grammar/machine.h"
+#include "text/grammar/machine/machine.h"
 
 static struct tokenizer *tokenizer;
 static struct token_trie trie;

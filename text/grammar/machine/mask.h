@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TEXT_GRAMMAR_MASK_H
-#define TEXT_GRAMMAR_MASK_H
+#ifndef TEXT_GRAMMAR_MACHINE_MASK_H
+#define TEXT_GRAMMAR_MACHINE_MASK_H
 
 /* Which tokens of the vocabulary may follow a state. */
 
-#include "text/grammar/machine.h"
+#include "text/grammar/machine/machine.h"
 #include "text/grammar/token_trie.h"
 
 /* Words of a mask over n ids: bit id % 32 of word id / 32. */

@@ -2,27 +2,25 @@
 /* From expressions to nodes.
  *
  * An expression is made from its end to its beginning. {m,n} is n copies; the bound on nodes bounds what that
- * can come to, and each copy is charged before it is made. A rule that may begin with itself, before a byte
- * was taken, would call itself for ever: that is found here, over calls of rules that may be empty too, and
- * refused by the rule's name. */
+ * can come to, and each copy is charged before it is made. */
 
-#include "text/grammar/program.h"
+#include "text/grammar/machine/program.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/hash.h"
-#include "text/grammar/program_chars.h"
-#include "text/grammar/program_nodes.h"
+#include "text/grammar/machine/program_chars.h"
+#include "text/grammar/machine/program_nodes.h"
+#include "text/grammar/machine/program_recursion.h"
 
 #define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 
-#define MOST_WORK   (1u << 26) /* steps of the search for left recursion: a second at most */
-#define SMALL_NODES 96         /* of a rule that stands in its callers' place */
-#define MOST_LEVELS 8          /* of such rules in one another */
-#define MOST_LOOKS  32         /* rules that are looked at below one another: the stack is not endless */
+#define SMALL_NODES 96 /* of a rule that stands in its callers' place */
+#define MOST_LEVELS 8  /* of such rules in one another */
+#define MOST_LOOKS  32 /* rules that are looked at below one another: the stack is not endless */
 
 /* ---- rules that stand in their callers' place ---- */
 
@@ -56,6 +54,8 @@ static void look_at_rule(struct making *making, uint32_t rule);
 /* About how many nodes; UINT32_MAX: a loop, or a rule that stays one. */
 static uint32_t weigh(struct making *making, const struct expression *expression, uint32_t *level)
 {
+    if (expression->kind == EXPRESSION_GRAPH || expression->kind == EXPRESSION_MEMBERS)
+        return UINT32_MAX;
     uint64_t weight = expression->kind == EXPRESSION_CHARS     ? 1 + expression->n
                       : expression->kind == EXPRESSION_LITERAL ? expression->literal.len
                                                                : 1;
@@ -149,6 +149,73 @@ static uint32_t make_repeat(struct making *making, const struct expression *repe
     return entry;
 }
 
+/* Each state is a node that goes on by its edges, of which each is made before it. */
+static uint32_t make_graph(struct making *making, const struct expression_graph *graph, uint32_t next)
+{
+    struct program_maker *maker = &making->maker;
+    static const struct byte_set nothing;
+    uint32_t *states = malloc(((size_t)graph->n_states + 1) * sizeof *states), first = PROGRAM_NONE;
+    bool whole = states != NULL;
+    for (uint32_t i = 0; i < graph->n_states && whole; i++) {
+        states[i] = program_node(maker, NODE_SPLIT, 0, 0);
+        whole = states[i] != PROGRAM_NONE;
+    }
+    for (uint32_t i = 0, e = 0; i < graph->n_states && whole; i++) {
+        uint32_t entry = graph->accepting[i] ? next : PROGRAM_NONE;
+        for (; e < graph->n_edges && graph->edges[e].from == i && whole; e++) {
+            uint32_t one = make(making, graph->edges[e].by, states[graph->edges[e].to]);
+            entry = entry == PROGRAM_NONE ? one : program_split(maker, one, entry);
+            whole = entry != PROGRAM_NONE;
+        }
+        if (whole && entry == PROGRAM_NONE)
+            entry = program_match(maker, &nothing, next);
+        whole = whole && entry != PROGRAM_NONE;
+        if (whole)
+            maker->program.nodes[states[i]].what = maker->program.nodes[states[i]].next = entry;
+    }
+    if (whole)
+        first = states[0];
+    maker->out_of_memory |= !states;
+    free(states);
+    return first;
+}
+
+static bool make_member(struct making *making, const struct expression_member *member, uint32_t mark,
+                        uint32_t after, uint32_t *ret_entry)
+{
+    uint32_t tail = make(making, member->tail, after);
+    *ret_entry = make(making, member->head, program_node(&making->maker, NODE_MARK, mark, tail));
+    return *ret_entry != PROGRAM_NONE;
+}
+
+/* Any member that may come, until all that must have come did and the end is taken instead of another. */
+static uint32_t make_members(struct making *making, const struct expression_members *members, uint32_t next)
+{
+    struct program_maker *maker = &making->maker;
+    uint32_t what = program_members(maker, members);
+    if (what == PROGRAM_NONE)
+        return what;
+    const uint32_t first = maker->program.lists[what].first;
+    uint32_t done = program_node(maker, NODE_DONE, what, next);
+    uint32_t pick = program_node(maker, NODE_PICK, what, 0);
+    uint32_t between = make(making, members->between, pick);
+    uint32_t more = program_node(maker, NODE_MORE, what, between);
+    if (done == PROGRAM_NONE || more == PROGRAM_NONE)
+        return PROGRAM_NONE;
+    uint32_t after = program_split(maker, done, more), entry;
+    for (uint32_t i = 0; i < members->n_named; i++) {
+        if (!make_member(making, &members->named[i], i, after, &entry))
+            return PROGRAM_NONE;
+        maker->program.entries[first + i] = entry;
+    }
+    for (uint32_t i = 0; i < members->n_others; i++) {
+        if (!make_member(making, &members->others[i], PROGRAM_OTHER, after, &entry))
+            return PROGRAM_NONE;
+        maker->program.entries[first + members->n_named + i] = entry;
+    }
+    return program_split(maker, done, pick);
+}
+
 static uint32_t make_once(struct making *making, const struct expression *expression, uint32_t next)
 {
     struct made *made, wanted = {.key = {expression, next}};
@@ -194,7 +261,13 @@ static uint32_t make_anew(struct making *making, const struct expression *expres
     case EXPRESSION_RULE:
         if (making->plans[expression->rule].inlined)
             return make(making, making->rules->items[expression->rule].body, next);
-        return program_node(maker, NODE_CALL, expression->rule, next); /* its entry: link_calls */
+        return program_node(maker,
+                            making->rules->items[expression->rule].has_members ? NODE_ENTER : NODE_CALL,
+                            expression->rule, next); /* its entry: link_calls */
+    case EXPRESSION_GRAPH:
+        return make_graph(making, expression->graph, next);
+    case EXPRESSION_MEMBERS:
+        return make_members(making, expression->members, next);
     }
     return PROGRAM_NONE;
 }
@@ -203,162 +276,8 @@ static void link_calls(struct making *making)
 {
     struct program *program = &making->maker.program;
     for (uint32_t i = 0; i < program->n_nodes; i++)
-        if (program->nodes[i].kind == NODE_CALL)
+        if (program->nodes[i].kind == NODE_CALL || program->nodes[i].kind == NODE_ENTER)
             program->nodes[i].what = making->plans[program->nodes[i].what].entry;
-}
-
-/* ---- left recursion ---- */
-
-/* A search over what a rule can reach before a byte is taken. Nodes are marked by the round that saw them. */
-struct search {
-    const struct program *program;
-    uint32_t *marks, *stack; /* [n_nodes], and room for two more */
-    uint32_t round;
-    uint32_t *rule_of; /* [n_nodes]: of an entry, its rule; else PROGRAM_NONE */
-    bool *empty;       /* [n rules]: may be empty, as far as is known */
-    uint64_t work;
-};
-
-/* Goes through what `rule` begins with; calls `found` of each rule there. True: it may be empty. */
-static bool walk(struct search *search, uint32_t entry, void (*found)(void *arg, uint32_t rule), void *arg)
-{
-    uint32_t n = 0;
-    bool empty = false;
-    search->round++;
-    search->stack[n++] = entry;
-    while (n > 0) {
-        uint32_t at = search->stack[--n];
-        if (search->marks[at] == search->round)
-            continue;
-        search->marks[at] = search->round;
-        search->work++;
-        const struct node *node = &search->program->nodes[at];
-        uint32_t rule = node->kind == NODE_CALL ? search->rule_of[node->what] : PROGRAM_NONE;
-        if (node->kind == NODE_RETURN)
-            empty = true;
-        if (node->kind == NODE_SPLIT && search->marks[node->what] != search->round)
-            search->stack[n++] = node->what;
-        if (node->kind == NODE_SPLIT || (node->kind == NODE_CALL && search->empty[rule]))
-            search->stack[n++] = node->next;
-        if (node->kind == NODE_CALL && found)
-            found(arg, rule);
-    }
-    return empty;
-}
-
-struct edges {
-    uint32_t *to;
-    uint32_t n, cap;
-    bool failed;
-};
-
-static void note_edge(void *arg, uint32_t rule)
-{
-    struct edges *edges = arg;
-    if (edges->n == edges->cap) {
-        uint32_t cap = edges->cap ? edges->cap * 2 : 256;
-        uint32_t *to = realloc(edges->to, cap * sizeof *to);
-        if (!to) {
-            edges->failed = true;
-            return;
-        }
-        edges->to = to;
-        edges->cap = cap;
-    }
-    edges->to[edges->n++] = rule;
-}
-
-/* A rule on a cycle of beginnings, or PROGRAM_NONE: those that begin with no rule left are taken away, one
- * after the other, and what remains is on a cycle or leads to one. */
-static uint32_t find_cycle(const struct making *making, const uint32_t *first_edge, const struct edges *edges)
-{
-    uint32_t n = making->rules->n, left = n;
-    uint8_t *gone = calloc(n + 1, 1);
-    uint32_t found = PROGRAM_NONE;
-    for (bool changed = gone != NULL; changed;) {
-        changed = false;
-        for (uint32_t i = n; i-- > 0;) {
-            bool open = false;
-            for (uint32_t e = first_edge[i]; e < first_edge[i + 1] && !gone[i]; e++)
-                open |= !gone[edges->to[e]];
-            if (!gone[i] && !open) {
-                gone[i] = 1;
-                left--;
-                changed = true;
-            }
-        }
-    }
-    for (uint32_t i = 0; gone && left > 0 && i < n && found == PROGRAM_NONE; i++)
-        if (!gone[i])
-            found = i;
-    /* From there on along edges to rules that are left: one that comes twice is on the cycle. */
-    for (uint32_t step = 0; gone && found != PROGRAM_NONE && step < n; step++)
-        for (uint32_t e = first_edge[found]; e < first_edge[found + 1]; e++)
-            if (!gone[edges->to[e]]) {
-                found = edges->to[e];
-                break;
-            }
-    free(gone);
-    return found;
-}
-
-static int search_rules(struct making *making, struct search *search, struct error *err)
-{
-    uint32_t n = making->rules->n;
-    struct edges edges = {0};
-    uint32_t *first_edge = calloc(n + 1, sizeof *first_edge);
-    int r = first_edge ? 0 : -ENOMEM;
-    for (bool changed = true; changed && r == 0;) {
-        changed = false;
-        for (uint32_t i = n; i-- > 0 && r == 0;) {
-            uint32_t entry = making->plans[i].entry;
-            if (entry == PROGRAM_NONE || search->empty[i])
-                continue;
-            search->empty[i] = walk(search, entry, NULL, NULL);
-            changed |= search->empty[i];
-            if (search->work > MOST_WORK)
-                r = error_set(err, GRAMMAR_E_INVALID, "grammar: the rules are too many and too large");
-        }
-    }
-    for (uint32_t i = 0; i < n && r == 0; i++) {
-        first_edge[i] = edges.n;
-        if (making->plans[i].entry != PROGRAM_NONE)
-            walk(search, making->plans[i].entry, note_edge, &edges);
-        first_edge[i + 1] = edges.n;
-        r = edges.failed ? -ENOMEM : 0;
-    }
-    uint32_t found = r == 0 ? find_cycle(making, first_edge, &edges) : PROGRAM_NONE;
-    if (found != PROGRAM_NONE)
-        r = error_set(err, GRAMMAR_E_INVALID,
-                      "grammar: the rule \"%s\" is left-recursive, which is not supported",
-                      making->rules->items[found].name);
-    free(first_edge);
-    free(edges.to);
-    return r;
-}
-
-static int check_left_recursion(struct making *making, struct error *err)
-{
-    const struct program *program = &making->maker.program;
-    size_t n = program->n_nodes;
-    struct search search = {.program = program};
-    search.marks = calloc(n, sizeof *search.marks);
-    search.stack = calloc(2 * n + 2, sizeof *search.stack);
-    search.rule_of = malloc(n * sizeof *search.rule_of);
-    search.empty = calloc(making->rules->n, sizeof *search.empty);
-    int r = search.marks && search.stack && search.rule_of && search.empty ? 0 : -ENOMEM;
-    for (size_t i = 0; i < n && r == 0; i++)
-        search.rule_of[i] = PROGRAM_NONE;
-    for (uint32_t i = 0; i < making->rules->n && r == 0; i++)
-        if (making->plans[i].entry != PROGRAM_NONE)
-            search.rule_of[making->plans[i].entry] = i;
-    if (r == 0)
-        r = search_rules(making, &search, err);
-    free(search.marks);
-    free(search.stack);
-    free(search.rule_of);
-    free(search.empty);
-    return r;
 }
 
 /* ---- all of it ---- */
@@ -384,6 +303,16 @@ static void make_classes(struct program *program)
     }
     for (unsigned b = 256; b-- > 0;)
         program->members[program->classes[b]] = (uint8_t)b;
+}
+
+static int check_recursion(struct making *making, struct error *err)
+{
+    uint32_t *entries = malloc(making->rules->n * sizeof *entries);
+    for (uint32_t i = 0; entries && i < making->rules->n; i++)
+        entries[i] = making->plans[i].entry;
+    int r = entries ? program_check_recursion(&making->maker.program, making->rules, entries, err) : -ENOMEM;
+    free(entries);
+    return r;
 }
 
 static int make_rules(struct making *making, struct error *err)
@@ -413,7 +342,7 @@ static int make_rules(struct making *making, struct error *err)
     }
     link_calls(making);
     maker->program.start = making->plans[rules->root].entry;
-    return check_left_recursion(making, err);
+    return check_recursion(making, err);
 }
 
 int program_make(const struct rules *rules, struct program *ret_program, struct error *err)
@@ -441,5 +370,8 @@ void program_deinit(struct program *program)
 {
     free(program->nodes);
     free(program->sets);
+    free(program->lists);
+    free(program->entries);
+    free(program->required);
     *program = (struct program){0};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TEXT_GRAMMAR_PROGRAM_CHARS_H
-#define TEXT_GRAMMAR_PROGRAM_CHARS_H
+#ifndef TEXT_GRAMMAR_MACHINE_PROGRAM_CHARS_H
+#define TEXT_GRAMMAR_MACHINE_PROGRAM_CHARS_H
 
-#include "text/grammar/program_nodes.h"
+#include "text/grammar/machine/program_nodes.h"
 
 /* One code point of the ranges, and then `next`. */
 uint32_t program_chars(struct program_maker *maker, const struct code_range *ranges, uint32_t n,

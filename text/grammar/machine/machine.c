@@ -10,7 +10,7 @@
  *
  * All that is remembered is forgotten when there is too much of it: states of matchers are taken over. */
 
-#include "text/grammar/machine.h"
+#include "text/grammar/machine/machine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,9 +40,9 @@ int machine_charge(struct machine *machine, uint64_t steps)
 
 /* ---- frames ---- */
 
-static uint32_t frame_hash(uint32_t node, uint32_t below)
+static uint32_t frame_hash(uint32_t node, uint32_t below, uint32_t set)
 {
-    const uint32_t key[2] = {node, below};
+    const uint32_t key[3] = {node, below, set};
     return (uint32_t)hash64(key, sizeof key, 1) % HEADS;
 }
 
@@ -59,24 +59,46 @@ static int grow(void **items, uint32_t *cap, uint32_t n, size_t size)
     return 0;
 }
 
-static int frame_of(struct machine *machine, uint32_t node, uint32_t below, uint32_t *ret_frame)
+static int frame_of(struct machine *machine, uint32_t node, uint32_t below, uint32_t set, uint32_t *ret_frame)
 {
-    uint32_t *head = &machine->frame_heads[frame_hash(node, below)];
-    for (uint32_t i = *head; i; i = machine->frames[i].chain)
-        if (machine->frames[i].node == node && machine->frames[i].below == below) {
+    uint32_t *head = &machine->frame_heads[frame_hash(node, below, set)];
+    for (uint32_t i = *head; i; i = machine->frames[i].chain) {
+        const struct machine_frame *frame = &machine->frames[i];
+        if (frame->node == node && frame->below == below && frame->set == set) {
             *ret_frame = i;
             return 0;
         }
+    }
     if (machine->n_frames == MOST_FRAMES)
         return limit(machine, "more than 524288 frames of rules");
     int r = grow((void **)&machine->frames, &machine->frames_cap, machine->n_frames, sizeof *machine->frames);
     if (r < 0)
         return r;
     machine->frames[machine->n_frames] =
-        (struct machine_frame){node, below, machine->frames[below].depth + 1, *head};
+        (struct machine_frame){node, below, set, machine->frames[below].depth + 1, *head};
     *head = machine->n_frames++;
     *ret_frame = *head;
     return 0;
+}
+
+int machine_end_of(struct machine *machine, uint32_t frame, uint32_t *ret_frame)
+{
+    uint32_t set = machine->frames[frame].set;
+    if (set != MEMBER_SETS_EMPTY)
+        return frame_of(machine, MACHINE_ENDS, MACHINE_BOTTOM, set, ret_frame);
+    *ret_frame = MACHINE_BOTTOM;
+    return 0;
+}
+
+/* The frame with one member more. */
+static int mark(struct machine *machine, uint32_t member, uint32_t frame, uint32_t *ret_frame)
+{
+    const struct machine_frame own = machine->frames[frame];
+    uint32_t set;
+    int r = member_sets_add(&machine->sets, own.set, member, machine->program->most_count, &set);
+    if (r > 0)
+        return limit(machine, "members in too many orders");
+    return r < 0 ? r : frame_of(machine, own.node, own.below, set, ret_frame);
 }
 
 /* ---- states ---- */
@@ -171,12 +193,45 @@ static int enter(struct machine *machine, const struct node *call, uint32_t fram
 {
     uint32_t inner = frame;
     int r = 0;
-    if (machine->program->nodes[call->next].kind != NODE_RETURN) {
+    if (call->kind == NODE_ENTER || machine->program->nodes[call->next].kind != NODE_RETURN) {
         if (machine->frames[frame].depth >= MACHINE_MOST_DEPTH)
             return 0;
-        r = frame_of(machine, call->next, frame, &inner);
+        r = frame_of(machine, call->next, frame, MEMBER_SETS_EMPTY, &inner);
     }
     return r == 0 ? visit(machine, call->what, inner) : r;
+}
+
+/* Goes on at each member that may come. */
+static int pick(struct machine *machine, const struct program_members *members, uint32_t frame)
+{
+    const struct program *program = machine->program;
+    const uint32_t set = machine->frames[frame].set;
+    int r = machine_charge(machine, members->n_named);
+    for (uint32_t i = 0; i < members->n_named && r == 0; i++)
+        if (member_sets_may(&machine->sets, set, program, members, i))
+            r = visit(machine, program->entries[members->first + i], frame);
+    for (uint32_t i = 0; i < members->n_others && r == 0; i++)
+        if (member_sets_may(&machine->sets, set, program, members, PROGRAM_OTHER))
+            r = visit(machine, program->entries[members->first + members->n_named + i], frame);
+    return r;
+}
+
+/* Of a node that stands for members: goes on where it leads to. */
+static int step_members(struct machine *machine, const struct node *node, uint32_t frame)
+{
+    const struct program *program = machine->program;
+    const uint32_t set = machine->frames[frame].set;
+    if (node->kind == NODE_PICK)
+        return pick(machine, &program->lists[node->what], frame);
+    if (node->kind == NODE_MARK) {
+        uint32_t marked;
+        int r = mark(machine, node->what, frame, &marked);
+        return r == 0 ? visit(machine, node->next, marked) : r;
+    }
+    bool on = node->kind == NODE_MORE
+                  ? member_sets_more(&machine->sets, set, program, &program->lists[node->what])
+                  : member_sets_done(&machine->sets, set, program, &program->lists[node->what]);
+    return on ? visit(machine, node->next, frame) : 0;
 }
 
 /* Goes on from what is on the stack until every way stands before a byte. */
@@ -190,7 +245,7 @@ static int close_over(struct machine *machine, bool *ret_accepting)
         switch ((enum node_kind)node->kind) {
         case NODE_MATCH:
             if (machine->n_ways == MACHINE_MOST_WAYS)
-                return limit(machine, "more than 2048 ways to read one text");
+                return limit(machine, "more than 4096 ways to read one text");
             machine->ways[machine->n_ways++] = at;
             break;
         case NODE_SPLIT:
@@ -199,10 +254,17 @@ static int close_over(struct machine *machine, bool *ret_accepting)
                 r = visit(machine, node->next, at.frame);
             break;
         case NODE_CALL:
+        case NODE_ENTER:
             r = enter(machine, node, at.frame);
             break;
+        case NODE_PICK:
+        case NODE_MARK:
+        case NODE_MORE:
+        case NODE_DONE:
+            r = step_members(machine, node, at.frame);
+            break;
         case NODE_RETURN:
-            if (at.frame == MACHINE_BOTTOM)
+            if (at.frame == MACHINE_BOTTOM || machine->frames[at.frame].node == MACHINE_ENDS)
                 *ret_accepting = true;
             else
                 r = visit(machine, machine->frames[at.frame].node, machine->frames[at.frame].below);
@@ -263,6 +325,7 @@ static void forget(struct machine *machine)
     free(machine->frames);
     free(machine->state_heads);
     free(machine->frame_heads);
+    member_sets_deinit(&machine->sets);
     machine->states = NULL;
     machine->frames = NULL;
     machine->state_heads = machine->frame_heads = NULL;
@@ -277,7 +340,7 @@ static int make_books(struct machine *machine)
     machine->bytes = machine->mask_bytes = 0;
     machine->state_heads = calloc(HEADS, sizeof *machine->state_heads);
     machine->frame_heads = calloc(HEADS, sizeof *machine->frame_heads);
-    int r = machine->state_heads && machine->frame_heads ? 0 : -ENOMEM;
+    int r = machine->state_heads && machine->frame_heads ? member_sets_init(&machine->sets) : -ENOMEM;
     if (r == 0)
         r = grow((void **)&machine->frames, &machine->frames_cap, 0, sizeof *machine->frames);
     if (r == 0) {
@@ -325,8 +388,11 @@ static int take_frame(struct machine *machine, const struct machine *old, uint32
     if (frame != MACHINE_BOTTOM)
         below = map[frame];
     while (n > 0 && r == 0) {
+        uint32_t set = MEMBER_SETS_EMPTY;
         frame = path[--n];
-        r = frame_of(machine, old->frames[frame].node, below, &below);
+        r = member_sets_take(&machine->sets, &old->sets, old->frames[frame].set, &set);
+        if (r == 0)
+            r = frame_of(machine, old->frames[frame].node, below, set, &below);
         map[frame] = below;
     }
     *ret_frame = below;
@@ -356,6 +422,7 @@ static int start_afresh(struct machine *machine)
     machine->states = NULL;
     machine->frames = NULL;
     machine->state_heads = machine->frame_heads = NULL;
+    machine->sets = (struct member_sets){0};
     machine->n_states = 0;
     int r = map && states ? make_books(machine) : -ENOMEM;
     for (struct matcher *m = machine->matchers; m && r == 0; m = m->after, at++) {

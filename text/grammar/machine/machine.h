@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TEXT_GRAMMAR_MACHINE_H
-#define TEXT_GRAMMAR_MACHINE_H
+#ifndef TEXT_GRAMMAR_MACHINE_MACHINE_H
+#define TEXT_GRAMMAR_MACHINE_MACHINE_H
 
 /* A program at work: the positions of all texts that are generated from one grammar.
  *
@@ -16,12 +16,13 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "text/grammar/program.h"
+#include "text/grammar/machine/machine_sets.h"
+#include "text/grammar/machine/program.h"
 
 #define MACHINE_DEAD       0u /* no parse */
 #define MACHINE_BOTTOM     0u /* the bottom frame: the end of the text */
 #define MACHINE_MOST_DEPTH 512u
-#define MACHINE_MOST_WAYS  2048u /* of a state */
+#define MACHINE_MOST_WAYS  4096u /* of a state */
 
 /* Codes beside -ENOMEM; machine.failure names the limit. */
 enum { MACHINE_E_LIMIT = 1 /* states, frames or work beyond the limits */ };
@@ -30,8 +31,14 @@ struct machine_way {
     uint32_t frame, node; /* the node takes a byte */
 };
 
+/* A rule whose members come in any order has the set of those that came in its frame: with each that comes it
+ * goes on in another frame. What it is over is the end of the text too where node is MACHINE_ENDS: so mask.c
+ * looks at a rule by itself. */
+#define MACHINE_ENDS UINT32_MAX
+
 struct machine_frame {
     uint32_t node, below; /* continues at node, over the frame below */
+    uint32_t set;         /* machine_sets.h */
     uint32_t depth;
     uint32_t chain;
 };
@@ -58,6 +65,7 @@ struct machine {
     uint32_t n_states, states_cap;
     struct machine_frame *frames; /* [n_frames]; the first is MACHINE_BOTTOM */
     uint32_t n_frames, frames_cap;
+    struct member_sets sets;
     uint32_t *state_heads, *frame_heads; /* chains by hash */
     size_t bytes;                        /* bytes of states with their tables, without masks */
     size_t mask_bytes;
@@ -92,6 +100,10 @@ int machine_step(struct machine *machine, uint32_t state, uint8_t class, uint32_
 
 /* The state of these nodes over a frame. */
 int machine_state_at(struct machine *machine, uint32_t node, uint32_t frame, uint32_t *ret_state);
+
+/* The frame of a text that ends where this frame's rule returns, with the same set. 0, MACHINE_E_LIMIT,
+ * -ENOMEM. */
+int machine_end_of(struct machine *machine, uint32_t frame, uint32_t *ret_frame);
 
 /* The state of these ways, all of which take a byte. Sorts them in place. */
 int machine_intern(struct machine *machine, struct machine_way *ways, uint32_t n, bool accepting,

@@ -3,14 +3,14 @@
  *
  * The ways of a state that share a frame are looked at as if that frame were the bottom: which tokens stay
  * within it, and at which nodes of the trie the rule may have returned. That depends on the nodes alone, and
- * is remembered; inside the string of a JSON document it is a hundred thousand tokens. What remains are the
- * few tokens that go on after the return, and for those the rest of their bytes is tried over the real frame.
- * The sum is remembered too, by the state.
+ * on the members that came where a rule has those, and is remembered; inside the string of a JSON document it
+ * is a hundred thousand tokens. What remains are the few tokens that go on after the return, and for those
+ * the rest of their bytes is tried over the real frame. The sum is remembered too, by the state.
  *
  * Over the bottom there is more room than over a frame that is deep already (MACHINE_MOST_DEPTH), so the ways
  * of such a one are tried as they are. */
 
-#include "text/grammar/mask.h"
+#include "text/grammar/machine/mask.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static int walk_below(struct walk *walk, uint32_t state, uint32_t first, uint32_
     return charge(walk);
 }
 
-/* What is within the frame of a state that has one frame, the bottom. */
+/* What is within the frame of a state that has one frame, an end. */
 static int make_within(struct machine *machine, const struct token_trie *trie, uint32_t state)
 {
     const size_t words = mask_words(trie->n_vocab);
@@ -100,14 +100,18 @@ static int make_within(struct machine *machine, const struct token_trie *trie, u
     return r;
 }
 
-/* Adds the ids that the ways of one frame allow: n nodes, over `frame`. */
+/* Adds the ids that the ways of one frame allow: n of them, which it changes. */
 static int add_frame(struct walk *walk, struct machine_way *ways, uint32_t n, uint32_t frame)
 {
     struct machine *machine = walk->machine;
     const struct token_trie *trie = walk->trie;
     const size_t words = mask_words(trie->n_vocab);
-    uint32_t state, outside = MACHINE_DEAD;
-    int r = machine_intern(machine, ways, n, false, &state);
+    uint32_t state, end, outside = MACHINE_DEAD;
+    int r = machine_end_of(machine, frame, &end);
+    for (uint32_t i = 0; i < n && r == 0; i++)
+        ways[i].frame = end;
+    if (r == 0)
+        r = machine_intern(machine, ways, n, false, &state);
     if (r == 0 && !machine->states[state].within)
         r = make_within(machine, trie, state);
     if (r == 0 && frame != MACHINE_BOTTOM)
@@ -146,7 +150,7 @@ static int make_whole(struct machine *machine, const struct token_trie *trie, ui
         r = walk_below(&walk, state, 0, trie->n_nodes, 0);
     for (uint32_t i = 0, of_frame; !deep && i < n && r == 0; i += of_frame) {
         for (of_frame = 0; i + of_frame < n && ways[i + of_frame].frame == ways[i].frame; of_frame++)
-            part[of_frame] = (struct machine_way){MACHINE_BOTTOM, ways[i + of_frame].node};
+            part[of_frame] = ways[i + of_frame];
         r = add_frame(&walk, part, of_frame, ways[i].frame);
     }
     free(part);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "text/grammar/program_chars.h"
+#include "text/grammar/machine/program_chars.h"
 
 #define MOST_TAILS 64
 

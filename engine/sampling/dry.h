@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ENGINE_SAMPLING_DRY_H
+#define ENGINE_SAMPLING_DRY_H
+
+/* DRY, "don't repeat yourself" (P. E. Weidmann, text-generation-webui #5677): an id that would continue a
+ * repeat of what stands at the end is made less likely, the more the longer the repeat is.
+ *
+ * Looked at are the last dry_penalty_last_n ids of prompt and output (−1: all). Where an earlier place of
+ * them ends in the same L ids as the whole, the id that follows there is penalized by dry_multiplier ·
+ * dry_base^(L − dry_allowed_length), if L is at least dry_allowed_length; of several places the longest
+ * counts. A repeat does not reach back over the last sequence breaker. L counts up to DRY_LONGEST. */
+
+#include "common/sampling.h"
+#include "text/tokenizer/tokenizer.h"
+
+#define DRY_LONGEST 1024
+#define DRY_MOST    1e30f /* of a penalty: it takes no logit out of the range of float */
+
+bool dry_is_on(const struct sampling *sampling);
+
+/* Writes the longest repeat that each id would continue to lengths[n_vocab], which are 0, for those of at
+ * least dry_allowed_length. False: there is none, and nothing was written. dry_clear makes them 0 again. */
+bool dry_mark(const struct sampling *sampling, struct ids_view history, uint32_t n_vocab, uint16_t *lengths);
+void dry_clear(const struct sampling *sampling, struct ids_view history, uint32_t n_vocab, uint16_t *lengths);
+
+/* What is subtracted, for a repeat of so many ids. */
+float dry_penalty(const struct sampling *sampling, uint32_t length);
+
+#endif

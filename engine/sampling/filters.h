@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ENGINE_SAMPLING_FILTERS_H
+#define ENGINE_SAMPLING_FILTERS_H
+
+/* What drops candidates, and what sets the temperature by them, in the order of sampling.h. Each takes the
+ * first n and returns how many are left, at least one.
+ *
+ * Sums are of whole numbers, so that they have no order: a distance from the largest logit counts in units of
+ * 2⁻³⁰, its square of 2⁻²⁰, and a distance of more than FILTERS_FARTHEST as that; a probability times its
+ * logarithm in units of 2⁻⁴⁰. */
+
+#include "common/sampling.h"
+#include "engine/sampling/candidates.h"
+
+#define FILTERS_FARTHEST 1024.0f
+
+/* What a logit becomes: (logit − best) / temperature. */
+struct scale {
+    float best, temperature;
+};
+
+/* Whether one of those is on that look at all candidates, or at the temperature. */
+bool filters_are_rare(const struct sampling *sampling);
+
+/* Nσ: logits of at least best − top_n_sigma · σ, σ the standard deviation of the candidates' logits (Tang et
+ * al. 2024, arXiv:2411.07641). */
+uint32_t filters_top_n_sigma(struct candidates *all, uint32_t n, const struct sampling *sampling, float best);
+
+uint32_t filters_top_k(struct candidates *all, uint32_t n, const struct sampling *sampling);
+
+/* temperature ± dynatemp_range by the entropy H of the candidates at temperature 1: low + (high − low) · (H /
+ * ln n)^exponent (Nugent's "entropy sampling", as llama.cpp has it). Without a range, the temperature. */
+float filters_temperature(const struct candidates *all, uint32_t n, const struct sampling *sampling,
+                          float best);
+
+/* typical_p, top_p, min_p and XTC, in this order; masses are set. */
+uint32_t filters_apply(struct candidates *all, uint32_t n, const struct sampling *sampling,
+                       struct scale scale, uint64_t position);
+
+/* The mass that top-p takes of `total`, and the least that min-p leaves beside the most likely's. */
+uint64_t filters_top_p_target(uint64_t total, const struct sampling *sampling);
+uint64_t filters_min_p_mass(uint64_t most, const struct sampling *sampling);
+
+#endif

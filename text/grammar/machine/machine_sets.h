@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TEXT_GRAMMAR_MACHINE_MACHINE_SETS_H
+#define TEXT_GRAMMAR_MACHINE_MACHINE_SETS_H
+
+/* Which of the members that come in any order have come, as a number: each set is kept once, so objects of a
+ * hundred members need as many sets as answers have been in, not 2^100. */
+
+#include "text/grammar/machine/program.h"
+
+#define MEMBER_SETS_EMPTY 0u
+
+struct member_set {
+    uint32_t at, n_words; /* of the words, without those behind the last that is not 0 */
+    uint32_t n_named;     /* bits in them */
+    uint32_t count;       /* members in all; no more than anybody asks for (member_sets_add) */
+    uint32_t chain;
+};
+
+struct member_sets {
+    struct member_set *items; /* [n]; the first is the empty one */
+    uint32_t n, cap;
+    uint64_t *words; /* [n_words] */
+    uint32_t n_words, words_cap;
+    uint32_t *heads; /* chains by hash */
+};
+
+#define MEMBER_SETS_MOST_WORDS (1u << 20)
+
+/* 0 or -ENOMEM. */
+int member_sets_init(struct member_sets *sets);
+void member_sets_deinit(struct member_sets *sets);
+
+/* The set with one member more, a named one or PROGRAM_OTHER. The count stops at `most_count`, beyond which
+ * it makes no difference. 0; 1: there are too many sets; -ENOMEM. */
+int member_sets_add(struct member_sets *sets, uint32_t set, uint32_t member, uint32_t most_count,
+                    uint32_t *ret_set);
+
+/* A set of other books in these. As member_sets_add. */
+int member_sets_take(struct member_sets *sets, const struct member_sets *from, uint32_t set,
+                     uint32_t *ret_set);
+
+/* Whether this named member, or one of the others, may come next; any member; none, the end. */
+bool member_sets_may(const struct member_sets *sets, uint32_t set, const struct program *program,
+                     const struct program_members *members, uint32_t member);
+bool member_sets_more(const struct member_sets *sets, uint32_t set, const struct program *program,
+                      const struct program_members *members);
+bool member_sets_done(const struct member_sets *sets, uint32_t set, const struct program *program,
+                      const struct program_members *members);
+
+#endif

@@ -506,12 +506,9 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     }
     struct model_dialect model_dialect;
     dialect_init(&model_dialect);
-    if (apply_dialect(exchange->gateway, parameters, &model_dialect, &refusal) != 0) {
+    if (apply_dialect(exchange->gateway, parameters, &model_dialect, &refusal) != 0 ||
+        grammar_close(parameters, &refusal) != 0) {
         dialect_deinit(&model_dialect);
-        exchange_refuse(exchange, &refusal);
-        return;
-    }
-    if (grammar_close(parameters, &refusal) != 0) {
         exchange_refuse(exchange, &refusal);
         return;
     }

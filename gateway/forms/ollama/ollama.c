@@ -20,7 +20,7 @@
 
 #define LATEST ":latest" /* what its clients put behind the name of a model */
 
-static int take_model(void *into, const struct json_row *row, const char *path, json_t *value,
+int ollama_take_model(void *into, const struct json_row *row, const char *path, json_t *value,
                       struct refusal *refusal)
 {
     struct parameters *parameters = into;
@@ -82,7 +82,7 @@ static int take_options(void *into, const struct json_row *row, const char *path
 /* A prompt that does not fit is refused, and an answer ends with the context, whatever truncate and shift
  * say. */
 #define COMMON_ROWS                                                                                          \
-    {"model", take_model, NULL, 0}, {"options", take_options, NULL, 0},                                      \
+    {"model", ollama_take_model, NULL, 0}, {"options", take_options, NULL, 0},                               \
         {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                 \
         {"keep_alive", json_in_ignore, NULL, 0}, {"format", grammar_format, NULL, 0},                        \
         {"think", thinking_ollama, NULL, 0}, {"logprobs", neutral_only, "false", 0},                         \
@@ -114,7 +114,7 @@ const struct json_row ollama_generate_rows[] = {
 };
 
 const struct json_row ollama_embed_rows[] = {
-    {"model", take_model, NULL, 0},
+    {"model", ollama_take_model, NULL, 0},
     {"input", embeddings_input, NULL, 0},
     {"dimensions", embeddings_dimensions, NULL, 0},
     {"truncate", neutral_bool, NULL, 0}, /* what does not fit is refused either way */

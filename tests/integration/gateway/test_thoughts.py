@@ -96,3 +96,16 @@ def test_switches_and_earlier_thoughts_reach_the_template(folder):
         assert gateway.broker.generates[-1]["prompt"][1]["thought"] == "Hm."
         error = gateway.ask("POST", "/v1/chat/completions", {**ASK, "chat_template_kwargs": 5})["error"]
         assert error["param"] == "chat_template_kwargs"
+
+
+def test_ollamas_clients_are_told_what_the_model_can_do(folder):
+    with Gateway(folder, "members", SAYS) as gateway:
+        told = gateway.ask("POST", "/api/show", {"model": "fake:latest"})
+        assert told["capabilities"] == ["completion", "tools", "thinking"]
+        assert told["model_info"]["quern.context_length"] == 512
+        assert "error" in gateway.ask("POST", "/api/show", {"model": "other"})
+        assert "error" in gateway.ask("POST", "/api/show", {})
+        (loaded,) = gateway.ask("GET", "/api/ps")["models"]
+        assert (loaded["name"], loaded["context_length"]) == ("fake", 512)
+        assert gateway.ask("GET", "/v1/models")["data"][0]["max_model_len"] == 512
+        assert gateway.ask("GET", "/ping")["status"] == "ok" and gateway.ask("GET", "/version")["version"]

@@ -4,8 +4,8 @@
 import json
 
 import pytest
-from fake_broker import LIMITS
 from saying import Gateway
+from fake_broker import LIMITS
 
 ASK = {"messages": [{"role": "user", "content": "Rain?"}]}
 SAYS = ["It asks", " for rain.", "\n</think", ">\n\nNo", " rain."]  # two ids each; the prompt has opened the thought

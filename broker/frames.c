@@ -119,6 +119,8 @@ static bool take_frame(struct broker *broker, struct worker *worker, const struc
         lifecycle_fail(broker, request, PROTO_INTERNAL, "no room in the journal");
         return true;
     }
+    if (growth_is_due(request) && !frame->has_end)
+        lifecycle_grow(broker, request);
     broker->counters.tokens += frame->ids.n;
     lifecycle_charge(broker, request, frame->ids.n);
     if (frame->ids.n > 0 && !request->prefilled)

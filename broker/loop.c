@@ -209,6 +209,7 @@ static void tick(struct broker *broker, struct turn *turn)
 static void send_what_waits(struct broker *broker, struct turn *turn)
 {
     supervisor_flush(&broker->supervisor);
+    worker_link_send_credits(&broker->worker_link);
     for (uint32_t i = 0; i < broker->n_workers; i++)
         worker_link_acknowledge(&broker->worker_link, &broker->workers[i], broker->now);
     if (broker->client_link.retry) {
@@ -321,6 +322,7 @@ int broker_run(struct broker *broker, struct error *err)
         take_messages(broker, &turn);
         take_news(broker, &turn);
         tick(broker, &turn);
+        lifecycle_grow_waiting(broker);
         lifecycle_dispatch(broker);
         tokenize_dispatch(broker);
         send_what_waits(broker, &turn);

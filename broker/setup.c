@@ -29,6 +29,7 @@ static void init_tables(struct broker *broker)
     broker->ledger.seed = broker->sessions.seed = broker->admission.shares.seed = broker->rates.seed =
         broker->secret;
     queue_init(&broker->queue, broker->secret);
+    growth_init(&broker->growth, &broker->journal, &broker->ledger, &broker->admission);
     broker->admission.secret = broker->secret;
     broker->admission.max_queued = ADMISSION_MAX_QUEUED;
     broker->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
@@ -86,6 +87,8 @@ static void close_workers(struct broker *broker)
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         frames_close(&broker->workers[i]);
         outbox_deinit(&broker->workers[i].outbox);
+        buffer_deinit(&broker->workers[i].credits.topics);
+        ids_deinit(&broker->workers[i].credits.counts);
     }
 }
 
@@ -93,6 +96,7 @@ static void free_tables(struct broker *broker)
 {
     lifecycle_clear(broker);
     queue_deinit(&broker->queue);
+    growth_deinit(&broker->growth);
     routing_deinit(&broker->routing);
     rates_deinit(&broker->rates);
     broker->journal.vault = vault_close(broker->journal.vault);

@@ -71,6 +71,10 @@ static int count_blocks(struct kv *kv, const struct kv_config *config, const str
     size_t set_bytes = 0; /* a block of each group */
     for (uint32_t g = 0; g < kv->n_groups; g++)
         set_bytes += kv->groups[g].block_bytes;
+    if (config->n_blocks > 0 && total_bytes(kv, n) > available.total) /* however often it is tried */
+        return error_set(err, -E2BIG, "%s of %s do not fit: %s has %s in all",
+                         amount_of(n[0], "KV block").text, amount_of_bytes(set_bytes).text, available.by,
+                         amount_of_bytes(available.total).text);
     if (n[0] == 0 || total_bytes(kv, n) > fit)
         return error_set(
             err, -ENOMEM,

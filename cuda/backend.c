@@ -26,6 +26,9 @@
 #define ALONE_MS    250
 #define CHUNK_LEAST 32
 #define CHUNK_MOST  512
+#define TILE_ROWS   64 /* of the widest tile of a product */
+#define SLOT_TOKENS                                                                                          \
+    2048 /* for which a slot that nobody asked for has KV blocks, where the context is longer */
 #define MAX_ROWS    2048
 #define MOST_DRAFTS 128 /* rows whose logits are there at once, where slots do not ask for more */
 
@@ -92,6 +95,13 @@ static uint32_t rounded_up(uint32_t n, uint32_t to)
     return (n + to - 1) / to * to;
 }
 
+/* Sets of a step: as many as slots, or the rows of the bucket that they fill in part. */
+static uint32_t most_sets(uint32_t n_slots)
+{
+    const uint32_t sets = n_slots < GRAPHS_MOST ? graphs_bucket(n_slots) : n_slots;
+    return rounded_up(sets, TILE_ROWS);
+}
+
 static struct pools_shape shape_of_pools(const struct backend *backend, const struct sizes *sizes)
 {
     return (struct pools_shape){.n_slots = sizes->n_slots,
@@ -126,8 +136,8 @@ static int take_state(struct backend *backend, struct device_memory *memory)
     const struct model_params *params = &model->params;
     const struct sizes *sizes = &backend->sizes;
     /* A recorded decode has the rows of its bucket, whatever the slots. */
-    const uint32_t n_sets = rounded_up(sizes->n_slots, GRAPHS_MOST);
-    const uint32_t n_rows = rounded_up(sizes->max_rows, GRAPHS_MOST);
+    const uint32_t n_sets = most_sets(sizes->n_slots);
+    const uint32_t n_rows = rounded_up(sizes->max_rows > n_sets ? sizes->max_rows : n_sets, TILE_ROWS);
     const uint32_t n_outputs = n_sets > MOST_DRAFTS ? n_sets : MOST_DRAFTS;
     const struct pools_shape pools = shape_of_pools(backend, sizes);
     int r = pools_init(&backend->pools, memory, model, &pools);
@@ -233,12 +243,14 @@ static size_t room_of(const struct backend *backend, bool share)
     return room < own ? room : own;
 }
 
-/* Whether these slots have KV blocks for as many sequences of the context, in `room` bytes. */
+/* Whether these slots have KV blocks for as many sequences of the context, or of SLOT_TOKENS, in `room`
+ * bytes: few requests fill a long context, and one that finds no block waits for it. */
 static bool slots_fit(const struct backend *backend, uint32_t n_slots, size_t room)
 {
     struct sizes sizes = backend->sizes;
     sizes.n_slots = n_slots;
-    const struct pools_shape shape = shape_of_pools(backend, &sizes);
+    struct pools_shape shape = shape_of_pools(backend, &sizes);
+    shape.n_context = shape.n_context < SLOT_TOKENS ? shape.n_context : SLOT_TOKENS;
     const uint64_t wanted = pools_wanted(backend->config.model, &shape);
     if (wanted > (sizes.n_blocks ? sizes.n_blocks : UINT32_MAX))
         return false;
@@ -491,7 +503,7 @@ static void cuda_info(const struct backend *backend, struct backend_info *ret_in
         .chunk_most = CHUNK_MOST,
     };
     memcpy(ret_info->groups, pools->groups, sizeof ret_info->groups);
-    snprintf(ret_info->device, sizeof ret_info->device, "%s", device_properties(backend->device)->name);
+    snprintf(ret_info->device, sizeof ret_info->device, "%s", device_properties(backend->device)->label);
 }
 
 /* ---- serving ---- */

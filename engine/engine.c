@@ -68,8 +68,6 @@ static void fill_defaults(struct engine_config *config)
     }
     if (backend->n_context == 0)
         backend->n_context = config->model->params.n_context;
-    if (config->max_waiting == 0)
-        config->max_waiting = ENGINE_DEFAULT_WAITING;
 }
 
 static int check_backend(const struct engine *engine, const struct backend_info *info, struct error *err)
@@ -106,6 +104,8 @@ static int open_parts(struct engine *engine, struct error *err)
     r = check_backend(engine, &info, err);
     if (r < 0)
         return r;
+    if (engine->config.max_waiting == 0)
+        engine->config.max_waiting = ENGINE_DEFAULT_WAITING + 2 * info.n_slots;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
     r = scheduler_init(&engine->scheduler, config->backend, engine->backend, info.n_slots,
                        config->most_cached);
@@ -220,9 +220,9 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
     if (delivery_find(&engine->delivery, request->tag))
         return error_set(err, ENGINE_E_INVALID, "tag %llu is already in use",
                          (unsigned long long)request->tag);
-    if (request->n_output == 0 && engine->scheduler.n_waiting >= engine->config.max_waiting)
+    if (request->n_output == 0 && engine->scheduler.n_new >= engine->config.max_waiting)
         return error_set(err, ENGINE_E_FULL, "queue full: %s waiting",
-                         amount_of(engine->scheduler.n_waiting, "request").text);
+                         amount_of(engine->scheduler.n_new, "request").text);
     r = make_sequence(engine, request, &sequence, err);
     if (r != 0)
         return r;
@@ -248,6 +248,16 @@ bool engine_cancel(struct engine *engine, uint64_t tag)
         sequence_become(sequence, SEQUENCE_DUE);
         engine->n_due++;
     }
+    return true;
+}
+
+bool engine_credit(struct engine *engine, uint64_t tag, uint32_t credit)
+{
+    struct sequence *sequence = delivery_find(&engine->delivery, tag);
+    if (!sequence)
+        return false;
+    sequence_set_credit(sequence, credit);
+    scheduler_credited(&engine->scheduler, sequence);
     return true;
 }
 
@@ -393,6 +403,8 @@ static void take(struct engine *engine, struct sequence *sequence, const struct 
         end_fault(engine, sequence);
     if (sequence->state == SEQUENCE_DUE)
         delivery_end(&engine->delivery, sequence, sequence->due, NULL);
+    if (sequence->state == SEQUENCE_DECODING && sequence->in_flight == 0 && sequence_is_held(sequence))
+        sequence_become(sequence, SEQUENCE_LEAVING);
     if (sequence->state != SEQUENCE_PREFILLING && sequence->state != SEQUENCE_DECODING)
         let_go(engine, sequence);
 }
@@ -508,9 +520,18 @@ int engine_step(struct engine *engine, struct error *err)
         landed = land(engine);
     if (landed < 0 && landed != -EAGAIN)
         return fail(engine, landed, err);
-    if (launched == 0 && engine->n_flights == 0 && engine->delivery.alive)
+    if (launched == 0 && engine->n_flights == 0 && engine->scheduler.n_running > 0)
         masks_wait(engine->masks, POLL_MS);
-    return engine->delivery.alive != NULL || engine->n_flights > 0 || (tier && tier_has_work(tier));
+    return !engine_is_idle(engine);
+}
+
+bool engine_is_idle(const struct engine *engine)
+{
+    const struct scheduler *scheduler = &engine->scheduler;
+    bool late = engine->first_deadline != UINT64_MAX && engine->first_deadline <= clock_ns();
+    return scheduler->n_running == 0 && scheduler->n_waiting == 0 && engine->n_flights == 0 &&
+           engine->n_due == 0 && !(late && engine->delivery.alive) &&
+           !(scheduler->tier && tier_has_work(scheduler->tier));
 }
 
 /* ---- what there is ---- */
@@ -521,7 +542,8 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     const struct prefix_counts cache = prefix_counts(scheduler->prefix);
     *ret_stats = engine->stats;
     ret_stats->active = scheduler->n_running;
-    ret_stats->waiting = scheduler->n_waiting;
+    ret_stats->waiting = scheduler->n_waiting + scheduler->n_held;
+    ret_stats->held = scheduler->n_held;
     ret_stats->slots = scheduler->n_slots;
     ret_stats->blocks_free = prefix_available(scheduler->prefix, 0);
     ret_stats->blocks_total = blocks_total(scheduler->blocks[0]);

@@ -50,6 +50,7 @@ struct engine_request {
     uint32_t n_output;
     uint64_t text_offset;
     uint32_t max_tokens; /* ≥ 1, those made before included; 0 with embed */
+    uint32_t credit; /* outputs, those made before included, that it may make until engine_credit; 0: all */
     struct sampling sampling;
     const struct bytes *stop; /* [n_stop] stop strings, not empty */
     uint32_t n_stop;
@@ -118,7 +119,8 @@ struct engine_event {
 typedef void engine_sink(void *arg, const struct engine_event *event);
 
 struct engine_stats {
-    uint32_t active, waiting, slots;
+    uint32_t active, waiting, slots;           /* waiting: those that wait for credit included */
+    uint32_t held;                             /* of the waiting: those */
     uint32_t blocks_free, blocks_total;        /* of the group whose rows see most */
     uint32_t blocks_held[BACKEND_MOST_GROUPS]; /* of each group, by sequences */
     uint32_t blocks_cached;                    /* by the prefix cache, those in use included */
@@ -150,6 +152,15 @@ int engine_submit(struct engine *engine, const struct engine_request *request, s
 /* Ends a request within one step, in every phase; its event with ENGINE_END_CANCELLED comes from the next
  * engine_step. False when the tag is not alive. May be called from the backend's progress hook. */
 bool engine_cancel(struct engine *engine, uint64_t tag);
+
+/* The request may make `credit` outputs in all; less than it has already changes nothing. One that has used
+ * up its credit gives up its slot, and its blocks to the prefix cache, until it gets more. False when the tag
+ * is not alive. May be called from the backend's progress hook. */
+bool engine_credit(struct engine *engine, uint64_t tag, uint32_t credit);
+
+/* Whether a step would do nothing, until one of the calls above: there is no request, or each waits for
+ * credit. */
+bool engine_is_idle(const struct engine *engine);
 
 /* True when no one waits for the running step because each of its sequences is cancelled or past its
  * deadline. A progress hook returns it to abandon the step. */

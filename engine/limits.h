@@ -10,10 +10,8 @@
 #include "engine/engine.h"
 
 /* What fields of engine_config that are 0 become. */
-#define ENGINE_DEFAULT_SLOTS 32
-#define ENGINE_MOST_SLOTS                                                                                    \
-    64 /* and up to, on a device that has memory for them: the largest recorded step                         \
-        */
+#define ENGINE_DEFAULT_SLOTS   32
+#define ENGINE_MOST_SLOTS      256 /* and up to, on a device that has memory for them: its largest recording */
 #define ENGINE_DEFAULT_WAITING 1024
 
 #define ENGINE_MOST_LOGPROBS 256

@@ -93,7 +93,7 @@ static uint32_t add_decode(struct planner *planner, struct plan *plan, struct se
     if (planner->draft && !sequence->mask && !sampling_needs_history(&sequence->sampling)) {
         if (sequence->in_flight > 0)
             return 0;
-        uint32_t left = sequence->end_position - sequence->fed - 2; /* ids after the next */
+        uint32_t left = sequence->credit_end - sequence->fed - 2; /* ids after the next */
         most = most - 1 < left ? most - 1 : left;
         most = most < planner->most_draft ? most : planner->most_draft;
         if (most > 0)

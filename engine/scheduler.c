@@ -50,6 +50,10 @@ void scheduler_deinit(struct scheduler *scheduler)
     {
         sequence_free(sequence);
     }
+    DL_FOREACH_SAFE(scheduler->held, sequence, next)
+    {
+        sequence_free(sequence);
+    }
     for (uint32_t i = 0; i < scheduler->n_running; i++)
         sequence_free(scheduler->running[i]);
     free(scheduler->running);
@@ -64,6 +68,12 @@ void scheduler_deinit(struct scheduler *scheduler)
 
 static void enqueue(struct scheduler *scheduler, struct sequence *sequence)
 {
+    sequence->is_held = sequence_is_held(sequence);
+    if (sequence->is_held) {
+        DL_APPEND(scheduler->held, sequence);
+        scheduler->n_held++;
+        return;
+    }
     /* From the back: most arrive in order. */
     struct sequence *at = scheduler->waiting ? scheduler->waiting->prev : NULL;
     while (at && sequence_goes_before(sequence, at))
@@ -73,6 +83,7 @@ static void enqueue(struct scheduler *scheduler, struct sequence *sequence)
     else
         DL_PREPEND(scheduler->waiting, sequence);
     scheduler->n_waiting++;
+    scheduler->n_new += !sequence->started;
 }
 
 void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt)
@@ -83,8 +94,23 @@ void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struc
 
 void scheduler_dequeue(struct scheduler *scheduler, struct sequence *sequence)
 {
+    if (sequence->is_held) {
+        DL_DELETE(scheduler->held, sequence);
+        scheduler->n_held--;
+        sequence->is_held = false;
+        return;
+    }
     DL_DELETE(scheduler->waiting, sequence);
     scheduler->n_waiting--;
+    scheduler->n_new -= !sequence->started;
+}
+
+void scheduler_credited(struct scheduler *scheduler, struct sequence *sequence)
+{
+    if (!sequence->is_held || sequence_is_held(sequence))
+        return;
+    scheduler_dequeue(scheduler, sequence);
+    enqueue(scheduler, sequence);
 }
 
 void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence)
@@ -275,7 +301,7 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
     sequence_leave(sequence);
     if (sequence->state == SEQUENCE_WAITING) {
         enqueue(scheduler, sequence);
-        scheduler->preemptions++;
+        scheduler->preemptions += !sequence->is_held;
     }
 }
 

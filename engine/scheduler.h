@@ -24,6 +24,9 @@ struct scheduler {
 
     struct sequence *waiting; /* utlist, in order of admission */
     uint32_t n_waiting;
+    uint32_t n_new;        /* of those, how many have not run before, here or elsewhere */
+    struct sequence *held; /* utlist: those that may make nothing until they get credit, in no order */
+    uint32_t n_held;
     struct sequence **running; /* [n_slots], in order of seniority; ended ones too until they leave */
     uint32_t n_running;
     uint32_t *free_slots; /* [n_slots], a stack */
@@ -46,12 +49,15 @@ int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, s
 /* Frees the scheduler's own memory and every sequence in it; touches no slot of the backend. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* Takes a new sequence over, into the waiting list; it shares prefixes with those of the same salt, unless it
- * is uncached. */
+/* Takes a new sequence over, into the waiting list, or that of the held; it shares prefixes with those of the
+ * same salt, unless it is uncached. */
 void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt);
 
-/* Takes a sequence out of the waiting list. */
+/* Takes a sequence out of the waiting list, or that of the held. */
 void scheduler_dequeue(struct scheduler *scheduler, struct sequence *sequence);
+
+/* The sequence, which may be in any list, has got credit: one that was held waits for a slot now. */
+void scheduler_credited(struct scheduler *scheduler, struct sequence *sequence);
 
 /* Frees one that is in no list. */
 void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence);

@@ -69,6 +69,7 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
         sequence->spelled[sequence->n_spelled] = request->spelled[sequence->n_spelled];
     sequence->n_prompt = request->n_prompt;
     sequence->end_position = request->n_prompt + request->max_tokens;
+    sequence_set_credit(sequence, request->credit);
     sequence->priority = request->priority;
     sequence->deadline_ns = request->deadline_ns;
     sequence->arrival = arrival;
@@ -138,6 +139,14 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
         sequence_become(sequence, SEQUENCE_DUE);
     }
     return 0;
+}
+
+void sequence_set_credit(struct sequence *sequence, uint32_t credit)
+{
+    uint32_t left = sequence->end_position - sequence->n_prompt;
+    uint32_t end = credit == 0 || credit > left ? sequence->end_position : sequence->n_prompt + credit;
+    if (end > sequence->credit_end)
+        sequence->credit_end = end;
 }
 
 /* ---- a slot ---- */

@@ -4,7 +4,7 @@
 
 /* One request inside the engine: its ids, its text, and how far the backend has been asked to go.
  *
- *                   ┌──────────── flights read ──────── LEAVING ◀── preempted
+ *                   ┌──────────── flights read ──────── LEAVING ◀── preempted, or out of credit
  *                   ▼                                      ▲
  *     new ──▶ WAITING ──slot──▶ PREFILLING ──last chunk──▶ DECODING      (each ──▶ DUE ──▶ ENDED)
  *                   ▲                                      ▼
@@ -69,6 +69,7 @@ struct sequence {
     uint64_t started_ns;   /* when it first got one; 0: not yet */
     uint32_t n_missing;    /* while it waits: the store lacks the block before this one; 0: not known */
     uint32_t end_position; /* n_prompt + max_tokens */
+    uint32_t credit_end;   /* n_prompt + credit: ids that it may have for now; end_position: all */
     uint64_t tag;
 
     /* what it made; from here to `n_slid` is what a step touches, together: all that runs is to stay in the
@@ -83,6 +84,7 @@ struct sequence {
     enum sequence_state state;
     enum engine_end due; /* in SEQUENCE_DUE */
     bool started;        /* it ran before, here or elsewhere */
+    bool is_held;        /* it stands in the list of those that wait for credit */
     uint32_t slot;       /* or SEQUENCE_NO_SLOT */
     uint32_t n_prefill;  /* ids that it had when it got its slot: the slot is fed these */
     uint32_t fed;        /* positions submitted: what the slot's will be, at most */
@@ -98,7 +100,7 @@ struct sequence {
     uint32_t *tables[BACKEND_MOST_GROUPS];
     uint32_t n_slid[BACKEND_MOST_GROUPS];
 
-    struct sequence *prev, *next; /* in the waiting list */
+    struct sequence *prev, *next; /* in the waiting list, or that of the held */
     UT_hash_handle hh;            /* by tag, among those alive */
 };
 
@@ -126,12 +128,21 @@ void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled)
 /* Has lost its slot and its blocks; flights are read. */
 void sequence_leave(struct sequence *sequence);
 
+/* Whether it may have no id more until it gets credit. */
+static inline bool sequence_is_held(const struct sequence *sequence)
+{
+    return sequence->ids.len >= sequence->credit_end && sequence->credit_end < sequence->end_position;
+}
+
+/* Sets its credit, in outputs; 0: all that it may make. Never takes away. */
+void sequence_set_credit(struct sequence *sequence, uint32_t credit);
+
 /* Rows that it wants of the next step: what is left of its ids, or 1 of a decode, or 0. */
 static inline uint32_t sequence_wants(const struct sequence *sequence)
 {
     if (sequence->state == SEQUENCE_PREFILLING)
         return sequence->n_prefill - sequence->fed;
-    return sequence->state == SEQUENCE_DECODING && sequence->fed + 1 < sequence->end_position;
+    return sequence->state == SEQUENCE_DECODING && sequence->fed + 1 < sequence->credit_end;
 }
 
 /* Makes the next `rows` rows, no more than it wants and has blocks for, a set of a step. With n_draft > 0,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* libquern in one page: send a question to a pool and print the answer as it arrives.
  *
- *   cc hello.c -o hello $(pkg-config --cflags --libs quern) && ./hello "What is Quern?"
+ *   cc hello.c -o hello $(pkg-config --cflags --libs quern)
+ *   ./hello [--connect ENDPOINT] "What is Quern?"
  *
- * with a pool running: quern serve MODEL.gguf */
+ * with a pool running: quern serve MODEL.gguf. ENDPOINT is ipc://PATH, tcp://HOST:PORT or a run directory. */
 
 #include <quern.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Called for each piece of the output, and once more with its end. */
 static void on_output(void *arg, const struct quern_output *output)
@@ -30,10 +32,18 @@ int main(int argc, char **argv)
     struct quern *client;
     struct quern_error err;
     struct quern_request request;
-    struct quern_message question = {.role = "user", .content = argc > 1 ? argv[1] : "What is Quern?"};
+    struct quern_message question = {.role = "user", .content = "What is Quern?"};
+    const char *endpoint = NULL; /* the pool of the default run directory */
     int failed = 0;
 
-    if (quern_connect(NULL, 5000, &client, &err) != 0) {
+    if (argc > 2 && strcmp(argv[1], "--connect") == 0) {
+        endpoint = argv[2];
+        argc -= 2;
+        argv += 2;
+    }
+    if (argc > 1)
+        question.content = argv[1];
+    if (quern_connect(endpoint, 5000, &client, &err) != 0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }

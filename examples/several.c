@@ -2,7 +2,7 @@
 /* Several questions at once over one connection, and how to stop an answer.
  *
  *   cc several.c -o several $(pkg-config --cflags --libs quern)
- *   ./several "What is Quern?" "What is 2 plus 3?" "Tell me about days"
+ *   ./several [--connect ENDPOINT] "What is Quern?" "What is 2 plus 3?" "Tell me about days"
  *
  * The pool answers all of them at once; each answer is printed when it is complete. An answer that grows
  * beyond LONGEST bytes is cancelled, from inside its callback; Ctrl-C cancels those still running. A
@@ -75,10 +75,16 @@ int main(int argc, char **argv)
     static char *few[] = {"What is Quern?", "What is 2 plus 3?", "Which day comes after Monday?"};
     struct quern *client;
     struct quern_error err;
+    const char *endpoint = NULL; /* the pool of the default run directory */
+    if (argc > 2 && strcmp(argv[1], "--connect") == 0) {
+        endpoint = argv[2];
+        argc -= 2;
+        argv += 2;
+    }
     char **questions = argc > 1 ? argv + 1 : few;
     int n = argc > 1 ? argc - 1 : 3, failures = 0, cancelled = 0;
 
-    if (quern_connect(NULL, 5000, &client, &err) != 0) {
+    if (quern_connect(endpoint, 5000, &client, &err) != 0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }

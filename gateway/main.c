@@ -34,8 +34,9 @@
 
 const char *argp_program_version = "quern-gateway " QUERN_VERSION;
 
-#define LOADING_NS (5 * CLOCK_NS_PER_S) /* for a worker that loads */
-#define CLOSING_NS (2 * CLOCK_NS_PER_S) /* for the ends of requests that were cancelled at the end */
+#define LOADING_NS (5 * CLOCK_NS_PER_S)  /* for a worker that loads */
+#define AWAY_NS    (15 * CLOCK_NS_PER_S) /* for a pool that is not there: who has connected hears of it then */
+#define CLOSING_NS (2 * CLOCK_NS_PER_S)  /* for the ends of requests that were cancelled at the end */
 
 static volatile sig_atomic_t signals, hangups, retirements;
 
@@ -185,14 +186,16 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     return r < 0 ? r : server_start(gateway, ret_server, err);
 }
 
-/* Until it has said what it serves, or for a while that it serves nothing yet. */
+/* Until it has said what it serves, or for a while that it serves nothing yet, or is not there. */
 static void await_pool(struct gateway *gateway)
 {
     const struct pool *pool = &gateway->pool;
     uint64_t begun = clock_ns();
     while (signals == 0 && retirements == 0 && pool->n_models == 0 &&
-           (!pool->status || clock_ns() - begun < LOADING_NS))
+           clock_ns() - begun < (pool->status ? LOADING_NS : AWAY_NS))
         pool_wait(&gateway->pool, 50);
+    if (!pool->status && signals == 0 && retirements == 0)
+        log_error("the pool cannot be reached: requests get 503 (%s)", pool->reason);
 }
 
 int main(int argc, char **argv)

@@ -78,5 +78,43 @@ void gguf_replace_tensor(struct gguf *gguf, size_t i, enum format format, const 
 
 void gguf_set_variant(struct gguf *gguf, const char *name)
 {
-    gguf->variant = hash64(name, strlen(name), 0);
+    gguf->variant = hash64(name, strlen(name), gguf->variant);
+}
+
+/* A copy that lives as long as the gguf. */
+static int keep_text(struct gguf *gguf, struct bytes *text)
+{
+    void *memory;
+    int r = gguf_add_memory(gguf, text->len + 1, &memory);
+    if (r == 0 && text->len > 0)
+        memcpy(memory, text->data, text->len);
+    if (r == 0)
+        text->data = memory;
+    return r;
+}
+
+int gguf_set_value(struct gguf *gguf, const char *key, const struct gguf_value *value)
+{
+    struct gguf_value kept = *value;
+    int r = value->type == GGUF_STRING ? keep_text(gguf, &kept.string) : 0;
+    for (size_t i = 0; i < gguf->n_pairs && r == 0; i++)
+        if (bytes_equal(gguf->pairs[i].key, bytes_of_string(key))) {
+            gguf->pairs[i].value = kept;
+            return 0;
+        }
+    struct bytes name = bytes_of_string(key);
+    if (r == 0)
+        r = keep_text(gguf, &name);
+    if (r < 0)
+        return r;
+    struct gguf_pair *pairs = realloc(gguf->pairs, (gguf->n_pairs + 1) * sizeof *pairs);
+    if (!pairs)
+        return -ENOMEM;
+    pairs[gguf->n_pairs++] = (struct gguf_pair){name, kept};
+    gguf->pairs = pairs;
+    free(gguf->by_key);
+    free(gguf->by_name);
+    gguf->by_key = NULL;
+    gguf->by_name = NULL;
+    return gguf_index(gguf, NULL);
 }

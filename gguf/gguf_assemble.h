@@ -32,7 +32,12 @@ int gguf_assemble(struct gguf *gguf, const struct gguf_writer *writer, const voi
 /* Replaces tensor i by these bytes, of the same shape. */
 void gguf_replace_tensor(struct gguf *gguf, size_t i, enum format format, const void *data);
 
-/* Records that tensors were replaced, and how: one file read in two ways is two models. */
+/* Sets the value of a key, in place of what the file says, or as one more; a text is copied. Values and pairs
+ * that were found before are void. -ENOMEM. */
+int gguf_set_value(struct gguf *gguf, const char *key, const struct gguf_value *value);
+
+/* Records that tensors were replaced, or metadata, and how: one file read in two ways is two models. Of
+ * several such names the order counts. */
 void gguf_set_variant(struct gguf *gguf, const char *name);
 
 #endif

@@ -46,8 +46,8 @@ struct quern_id {
 
 /* ---- the connection ---- */
 
-/* Connects and opens a session. `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory
- * (anything that begins with / or .), or NULL for the default one: $XDG_RUNTIME_DIR/quern or /tmp/quern-UID.
+/* Connects and opens a session. `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory (also
+ * relative, or a symbolic link to it), or NULL for the default one: $XDG_RUNTIME_DIR/quern or /tmp/quern-UID.
  * -ENOENT when no pool runs there, -EPERM when the run directory belongs to another user or others may enter
  * it, -ETIMEDOUT when the pool does not answer within timeout_ms, -EPROTO when it shares no protocol version
  * with this library, -EAGAIN when it accepts no further session now. */
@@ -160,7 +160,7 @@ struct quern_request {
     bool embed;
 
     const char *model;   /* NULL: any */
-    uint32_t max_tokens; /* 0: 256, or as many as the context has room for */
+    uint32_t max_tokens; /* 0: as many as the context has room for */
     bool fit_context;    /* max_tokens is reduced to what the prompt leaves */
     /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value,
      * else the model's, else 1 for the temperature and off for the others. */

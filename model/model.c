@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "model/overrides.h"
 #include "model/huggingface/folder.h"
 #include "model/hyperparameters.h"
 #include "gguf/gguf_digest.h"
@@ -335,6 +336,39 @@ int model_open(const char *path, bool with_tokenizer, struct model **ret_model, 
     struct gguf *gguf;
     int r = model_open_files(path, &gguf, err);
     return r < 0 ? r : model_take_gguf(gguf, path, with_tokenizer, ret_model, err);
+}
+
+int model_check_overrides(const struct model *model, const char *overrides, struct error *err)
+{
+    bool turns = !overrides_scale_positions(overrides);
+    for (uint32_t i = 0; i < model->params.n_layers && !turns; i++)
+        turns = model->layers[i].traits.rotary.kind != ROTARY_NONE;
+    return turns ? 0 : error_set(err, -EINVAL, "--rope-* and --yarn-*: the model has no rotary positions");
+}
+
+int model_open_overridden(const char *path, const char *overrides, bool with_tokenizer,
+                          struct model **ret_model, struct error *err)
+{
+    struct gguf *gguf;
+    struct model *model;
+    int r = model_open_files(path, &gguf, err);
+    if (r < 0)
+        return r;
+    r = overrides_apply(gguf, overrides, err);
+    if (r < 0) {
+        gguf_free(gguf);
+        return error_prefix(err, r, "%s", path);
+    }
+    r = model_take_gguf(gguf, path, with_tokenizer, &model, err);
+    if (r < 0)
+        return overrides && overrides[0] ? error_prefix(err, r, "with overridden metadata") : r;
+    r = model_check_overrides(model, overrides, err);
+    if (r < 0) {
+        model_free(model);
+        return r;
+    }
+    *ret_model = model;
+    return 0;
 }
 
 int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(void *arg), void *arg,

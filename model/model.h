@@ -48,6 +48,13 @@ int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err
 int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err);
 struct model *model_free(struct model *model);
 
+/* The same with options that change what the file says of itself (overrides.h); NULL or "": none. */
+int model_open_overridden(const char *path, const char *overrides, bool with_tokenizer,
+                          struct model **ret_model, struct error *err);
+
+/* -EINVAL with a reason where overrides speak of rotary positions and the model has none. */
+int model_check_overrides(const struct model *model, const char *overrides, struct error *err);
+
 /* Fills in the digest, from every byte of the model's files (gguf_digest): for pools, where it says which
  * models are one. 0 or -ENOMEM. */
 int model_read_digest(struct model *model, uint32_t n_threads, bool (*progress)(void *arg), void *arg,

@@ -73,7 +73,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("template_kwargs", FIELD_TEXT, GIVEN(prompt.template_kwargs)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an object of variables for the chat template")}, \
     {KEY("marks", FIELD_BOOL, GIVEN(marks)), HELP("messages only: write out the control tokens around calls, thoughts and answers")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
-    {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: 256, or what there is room for")}, \
+    {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: to the end of the context")}, \
     {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("reduce max_tokens to fit the context instead of refusing the request")}, \
     SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT) \
     {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("added to the logits of these ids, −∞: never; biases of a repeated id add up")}, \
@@ -122,6 +122,8 @@ static int check_ending(const void *value, struct error *err)
     const struct ending *ending = value;
     if ((ending->reason == END_ERROR) != (ending->error != PROTO_OK))
         return error_set(err, MESSAGE_E_MALFORMED, "error: expected with the reason error, and only with it");
+    if (ending->limit != LIMIT_NONE && ending->reason != END_LENGTH)
+        return error_set(err, MESSAGE_E_MALFORMED, "limit: expected with the reason length only");
     return 0;
 }
 
@@ -130,6 +132,7 @@ static const struct field ending_fields[] = {
     {KEY("error", FIELD_ENUM, offsetof(struct ending, error)), .low = 1, .names = &names_of_errors},
     TEXT_OR_0("text", offsetof(struct ending, text)),
     {KEY("stop", FIELD_TEXT, offsetof(struct ending, stop)), .high = PROTO_MAX_STOP_BYTES},
+    {KEY("limit", FIELD_ENUM, offsetof(struct ending, limit)), .low = 1, .names = &names_of_limits},
     {KEY("usage", FIELD_MAP, offsetof(struct ending, usage)), REQUIRED, .table = &usage_table},
     {KEY("timing", FIELD_MAP, offsetof(struct ending, timing)), REQUIRED, .table = &timing_table},
 };
@@ -435,8 +438,25 @@ static const struct field assign_fields[] = {
     COUNTER_OR_0("queue_us", IN(assign.queue_us)),
     {KEY("output", FIELD_IDS, IN(assign.output)), .high = PROTO_MAX_PROMPT_IDS},
     COUNTER_OR_0("off", IN(assign.off)),
+    COUNTER_OR_0("credit", IN(assign.credit)),
+    COUNTER_OR_0("most", IN(assign.most)),
     {KEY("cache_space", FIELD_NAME, GIVEN(cache_space)), .high = PROTO_MAX_SPACE_BYTES},
     GENERATION,
+};
+static int check_credit(const void *value, struct error *err)
+{
+    const struct message *message = value;
+    if (message->credit.topics.n != message->credit.counts.n)
+        return error_set(err, MESSAGE_E_MALFORMED, "counts: expected as many as topics");
+    for (size_t i = 0; i < message->credit.topics.n; i++)
+        if (message->credit.topics.items[i].len != PROTO_TOPIC_BYTES)
+            return error_set(err, MESSAGE_E_MALFORMED, "topics: expected %d bytes each", PROTO_TOPIC_BYTES);
+    return 0;
+}
+
+static const struct field credit_fields[] = {
+    {KEY("topics", FIELD_BINS, IN(credit.topics)), REQUIRED, .high = PROTO_MAX_CREDITS, .item_high = PROTO_TOPIC_BYTES},
+    {KEY("counts", FIELD_IDS, IN(credit.counts)), REQUIRED, .high = PROTO_MAX_CREDITS},
 };
 static const struct field ack_fields[] = {
     COUNTER("wseq", IN(ack.wseq)),
@@ -483,6 +503,7 @@ static const struct field_table tables[] = {
     [MESSAGE_FINISHED] = TABLE(finished_fields),
     [MESSAGE_REGISTER_OK] = TABLE(register_ok_fields),
     [MESSAGE_ASSIGN] = CHECKED_TABLE(assign_fields, check_generation),
+    [MESSAGE_CREDIT] = CHECKED_TABLE(credit_fields, check_credit),
     [MESSAGE_ACK] = TABLE(ack_fields),
     [MESSAGE_RESEND] = TABLE(resend_fields),
     [MESSAGE_DRAIN] = TABLE(drain_fields),

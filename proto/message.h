@@ -25,7 +25,6 @@
 /* Bounds, told to clients in hello_ok.limits. A message above its bound closes the connection it came on. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
 #define PROTO_MAX_TAKEN         4096       /* ids of one ping */
-#define PROTO_MAX_TOKENS_UNSAID 256        /* default limit of tokens */
 /* One message from or to a worker: an assign holds a whole request and what the broker adds. */
 #define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
 /* One stream frame; and all the frames of one page of a replay. */
@@ -53,6 +52,7 @@
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
 #define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
+#define PROTO_MAX_CREDITS       1024  /* requests of one credit */
 #define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens, a minute or a day */
 #define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 
@@ -119,6 +119,7 @@ enum message_kind {
     /* broker → worker */
     MESSAGE_REGISTER_OK,
     MESSAGE_ASSIGN,
+    MESSAGE_CREDIT, /* these requests may make so many ids */
     MESSAGE_ACK,    /* frames up to wseq are safe */
     MESSAGE_RESEND, /* frames from wseq are missing */
     MESSAGE_DRAIN,  /* finish what runs, or give it back, then exit 0 */
@@ -151,13 +152,23 @@ const char *proto_error_name(enum proto_error error); /* "ok" for PROTO_OK */
 /* Why a request ended. */
 enum end_reason {
     END_STOP,   /* a stop id, a stop string or the model's own end */
-    END_LENGTH, /* max_tokens */
+    END_LENGTH, /* it has as many tokens as it may have; the limit says why no more */
     END_CANCELLED,
     END_DEADLINE,
     END_ERROR, /* error and text say which */
     END_REASON_COUNT
 };
 const char *end_reason_name(enum end_reason reason);
+
+/* What set the limit of an answer that ended with END_LENGTH. */
+enum end_limit {
+    LIMIT_NONE, /* not said */
+    LIMIT_MAX_TOKENS,
+    LIMIT_CONTEXT, /* the model's, or what the KV cache holds of it */
+    LIMIT_POOL,    /* the most that the pool lets an answer have */
+    END_LIMIT_COUNT
+};
+const char *end_limit_name(enum end_limit limit); /* "none" for LIMIT_NONE */
 
 /* Worker states, on the board and in status. */
 enum worker_state {
@@ -275,7 +286,7 @@ struct generation {
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
     bool marks;          /* control tokens of the model's dialect are written out in the text */
     struct bytes model;  /* "" = any */
-    uint32_t max_tokens; /* 0: not said; PROTO_MAX_TOKENS_UNSAID, or as many as there is room for */
+    uint32_t max_tokens; /* 0: not said, as many as there is room for */
     bool fit_context;    /* max_tokens is reduced to what the prompt leaves; else refused */
     struct sampling sampling; /* its biases point into the decoder's memory; it has no other list */
     bool has_seed;            /* sampling.seed was chosen by the client */
@@ -327,6 +338,7 @@ struct ending {
     enum proto_error error; /* PROTO_OK unless reason is END_ERROR */
     struct bytes text;      /* of the error; UTF-8 */
     struct bytes stop;      /* END_STOP: the stop string that ended it; "" = none did */
+    enum end_limit limit;   /* END_LENGTH: which limit that was */
     struct usage usage;
     struct timing timing;
 };
@@ -636,8 +648,18 @@ struct message {
             uint64_t queue_us;
             struct id_list output;
             uint64_t off;
+            uint64_t credit, most;
         } assign; /* deadline_left_ms: 0 = none; queue_us: time it has waited; output, off: the ids and bytes
-                   * of text that earlier attempts have published */
+                   * of text that earlier attempts have published; credit: ids that it may make, those
+                   * included, until a credit says more, 0 = any number; most: ids that the pool lets an
+                   * answer have, 0 = any number */
+        struct {
+            struct {
+                const struct bytes *items; /* PROTO_TOPIC_BYTES each */
+                size_t n;
+            } topics;
+            struct id_list counts; /* as many: ids in all */
+        } credit;
         struct {
             uint64_t wseq;
         } ack, resend;

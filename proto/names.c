@@ -40,6 +40,7 @@ static const char *const kind_names[] = {
     [MESSAGE_FINISHED] = "finished",
     [MESSAGE_REGISTER_OK] = "register_ok",
     [MESSAGE_ASSIGN] = "assign",
+    [MESSAGE_CREDIT] = "credit",
     [MESSAGE_ACK] = "ack",
     [MESSAGE_RESEND] = "resend",
     [MESSAGE_DRAIN] = "drain",
@@ -70,6 +71,14 @@ static const char *const reason_names[] = {
 };
 _Static_assert(sizeof reason_names / sizeof *reason_names == END_REASON_COUNT, "a name for every reason");
 
+static const char *const limit_names[] = {
+    [LIMIT_NONE] = "none",
+    [LIMIT_MAX_TOKENS] = "max_tokens",
+    [LIMIT_CONTEXT] = "context",
+    [LIMIT_POOL] = "pool",
+};
+_Static_assert(sizeof limit_names / sizeof *limit_names == END_LIMIT_COUNT, "a name for every limit");
+
 static const char *const state_names[] = {
     [WORKER_ABSENT] = "absent", [WORKER_STARTING] = "starting", [WORKER_LOADING] = "loading",
     [WORKER_READY] = "ready",   [WORKER_DRAINING] = "draining", [WORKER_FAILED] = "failed",
@@ -88,6 +97,7 @@ _Static_assert(sizeof grammar_names / sizeof *grammar_names == GRAMMAR_TEXT_KIND
 const struct name_table names_of_kinds = {kind_names, MESSAGE_KIND_COUNT};
 const struct name_table names_of_errors = {error_names, PROTO_ERROR_COUNT};
 const struct name_table names_of_reasons = {reason_names, END_REASON_COUNT};
+const struct name_table names_of_limits = {limit_names, END_LIMIT_COUNT};
 const struct name_table names_of_states = {state_names, WORKER_STATE_COUNT};
 const struct name_table names_of_policies = {policy_names, 2};
 const struct name_table names_of_grammars = {grammar_names, GRAMMAR_TEXT_KIND_COUNT};
@@ -111,6 +121,11 @@ const char *proto_error_name(enum proto_error error)
 const char *end_reason_name(enum end_reason reason)
 {
     return name_at(reason_names, END_REASON_COUNT, reason);
+}
+
+const char *end_limit_name(enum end_limit limit)
+{
+    return name_at(limit_names, END_LIMIT_COUNT, limit);
 }
 
 const char *worker_state_name(enum worker_state state)

@@ -31,6 +31,8 @@ struct request {
     struct received *received; /* its assignment; NULL once it runs */
     struct preparation preparation;
     struct assignments *owner;
+    uint32_t credit;                   /* outputs that it may make for now; 0: any number */
+    enum end_limit limit;              /* what sets the most that it may make at all */
     uint64_t assigned_ns, deadline_ns; /* on clock_ns; 0: no deadline */
     double prepared_ms;                /* from the assignment until the engine had it */
     struct request *next, *prev;       /* in unstarted or silent */
@@ -123,6 +125,37 @@ static void end_here(struct request *request, enum end_reason reason, enum proto
     silence(request);
 }
 
+/* ---- credit ---- */
+
+static uint32_t counted(uint64_t ids)
+{
+    return ids < UINT32_MAX ? (uint32_t)ids : UINT32_MAX;
+}
+
+/* Never takes away. */
+static void give_credit(struct request *request, uint64_t ids)
+{
+    if (counted(ids) <= request->credit)
+        return;
+    request->credit = counted(ids);
+    if (request->stage == STAGE_RUNNING)
+        engine_credit(request->owner->engine, (uint64_t)(uintptr_t)request, request->credit);
+}
+
+void assignments_credit(struct assignments *assignments, const struct message *message)
+{
+    uint8_t topic[PROTO_TOPIC_BYTES];
+    struct id128 session, id;
+    for (size_t i = 0; i < message->credit.topics.n; i++) {
+        const uint8_t *said = message->credit.topics.items[i].data;
+        memcpy(&session, said, sizeof session);
+        memcpy(&id, said + sizeof session, sizeof id);
+        struct request *request = find(assignments, session, id, topic);
+        if (request && request->credit > 0)
+            give_credit(request, (uint64_t)message->credit.counts.items[i]);
+    }
+}
+
 /* ---- assignments ---- */
 
 /* One of this topic, in the table; NULL when out of memory. */
@@ -164,6 +197,7 @@ static struct request *add_request(struct assignments *assignments, const uint8_
     request->output.queue_ms = (double)message->assign.queue_us / 1e3;
     request->output.pieces = message->assign.generation.pieces;
     request->owner = assignments;
+    request->credit = counted(message->assign.credit);
     request->received = received;
     request->assigned_ns = clock_ns();
     request->deadline_ns = deadline_ms ? request->assigned_ns + deadline_ms * CLOCK_NS_PER_MS : 0;
@@ -212,8 +246,11 @@ void assignments_take(struct assignments *assignments)
     uint8_t topic[PROTO_TOPIC_BYTES];
     const struct message *message = &assignments->link->received->message;
     struct request *older = find(assignments, message->assign.session, message->assign.id, topic);
-    if (older && epoch_compare(message->assign.epoch, older->output.epoch) <= 0)
-        return; /* said twice */
+    int order = older ? epoch_compare(message->assign.epoch, older->output.epoch) : 1;
+    if (order == 0 && older->credit > 0) /* said twice, perhaps by another broker */
+        give_credit(older, message->assign.credit);
+    if (order <= 0)
+        return;
     if (older)
         silence(older);
     struct request *request = add_request(assignments, topic);
@@ -307,20 +344,28 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .uncached = !generation->cache_prompt || generation->embed};
 }
 
-/* Most tokens to make. A limit that was not given, or came with fit_context, is lowered to the room that the
- * prompt leaves, so that it is no reason to refuse one that fits. Ids that a move brings along count as made.
- */
-static uint32_t most_to_make(const struct engine *engine, const struct generation *generation,
-                             uint32_t n_prompt, size_t n_output)
+/* Most tokens to make, and what sets that limit. One that was not given, or came with fit_context, is lowered
+ * to the room that the prompt leaves and to what the pool allows, so that it is no reason to refuse a prompt
+ * that fits. Ids that a move brings along count as made. */
+static uint32_t most_to_make(const struct engine *engine, const struct message *assign, uint32_t n_prompt,
+                             enum end_limit *ret_limit)
 {
+    const struct generation *generation = &assign->assign.generation;
     uint32_t context = engine_context(engine), cache = engine_max_tokens_in_cache(engine);
-    uint32_t most = context < cache ? context : cache, left = n_prompt < most ? most - n_prompt : 1;
-    uint32_t wanted = generation->max_tokens ? generation->max_tokens : PROTO_MAX_TOKENS_UNSAID;
+    uint32_t holds = context < cache ? context : cache, most = n_prompt < holds ? holds - n_prompt : 1;
+    *ret_limit = LIMIT_MAX_TOKENS;
     if (generation->max_tokens && !generation->fit_context)
-        return wanted;
-    if (left < n_output)
-        left = (uint32_t)n_output;
-    return wanted < left ? wanted : left;
+        return generation->max_tokens;
+    *ret_limit = LIMIT_CONTEXT;
+    if (assign->assign.most > 0 && assign->assign.most < most) {
+        most = (uint32_t)assign->assign.most;
+        *ret_limit = LIMIT_POOL;
+    }
+    if (generation->max_tokens && generation->max_tokens <= most) {
+        most = generation->max_tokens;
+        *ret_limit = LIMIT_MAX_TOKENS;
+    }
+    return most < assign->assign.output.n ? (uint32_t)assign->assign.output.n : most;
 }
 
 static enum proto_error error_of_submit(int r)
@@ -363,7 +408,8 @@ static void start(struct request *request)
     wanted.output = assign->assign.output.items;
     wanted.n_output = (uint32_t)assign->assign.output.n;
     if (!wanted.embed)
-        wanted.max_tokens = most_to_make(assignments->engine, generation, wanted.n_prompt, wanted.n_output);
+        wanted.max_tokens = most_to_make(assignments->engine, assign, wanted.n_prompt, &request->limit);
+    wanted.credit = request->credit;
     wanted.text_offset = assign->assign.off;
     wanted.deadline_ns = request->deadline_ns;
     if (generation->tools.len > 0 || generation->marks) {
@@ -411,6 +457,7 @@ static void end_by_event(struct request *request, const struct engine_event *eve
     const struct engine_totals *totals = event->totals;
     struct ending ending = {.reason = reasons[event->end],
                             .stop = event->stop,
+                            .limit = event->end == ENGINE_END_LENGTH ? request->limit : LIMIT_NONE,
                             .usage = {totals->n_prompt, totals->n_cached, totals->n_output},
                             .timing = {.queue_ms = request->output.queue_ms,
                                        .prefill_ms = request->prepared_ms + (double)totals->prefill_ns / 1e6,

@@ -49,6 +49,9 @@ void assignments_deinit(struct assignments *assignments);
 /* Takes an `assign`, the message that the link received last. One that cannot be served ends at once. */
 void assignments_take(struct assignments *assignments);
 
+/* A `credit`: these requests may make more. Those that are not here any more are passed over. */
+void assignments_credit(struct assignments *assignments, const struct message *credit);
+
 /* Ends a request: at once, or within a step when it runs. Unknown ones are nothing. */
 void assignments_cancel(struct assignments *assignments, const struct message *cancel);
 

@@ -21,7 +21,7 @@ static uint32_t count_for_model(const struct worker_options *options, const stru
     struct error err;
     if (!first->is_auto || first->n_devices < 2)
         return first->n_devices;
-    if (model_open(options->model, false, &model, &err) < 0)
+    if (model_open_overridden(options->model, options->overrides, false, &model, &err) < 0)
         return 0;
     const int r = backend_choose(options->device, model, &choice, &err);
     model_free(model);

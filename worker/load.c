@@ -21,6 +21,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/utf8.h"
+#include "model/overrides.h"
 #include "model/sampling_hints.h"
 #include "model/convert/quantize.h"
 #include "engine/backend/kv_type.h"
@@ -271,12 +272,17 @@ static int open_model(struct load *load, struct error *err)
     if (r < 0)
         return r;
     load->quantizable = load_bytes_of_tensors(gguf);
-    r = mixture ? quantize_in_memory(gguf, mixture, &quantize, after_tensor, load, err) : 0;
+    r = overrides_apply(gguf, options->overrides, err);
+    if (r == 0 && mixture)
+        r = quantize_in_memory(gguf, mixture, &quantize, after_tensor, load, err);
     if (r < 0) {
         gguf_free(gguf);
         return error_prefix(err, r, "%s", options->model);
     }
-    return model_take_gguf(gguf, options->model, true, &load->model, err);
+    r = model_take_gguf(gguf, options->model, true, &load->model, err);
+    if (r < 0)
+        return options->overrides ? error_prefix(err, r, "with overridden metadata") : r;
+    return model_check_overrides(load->model, options->overrides, err);
 }
 
 /* The whole file, while it is in reach; 0, or -EINVAL with the reason: no other process will find it
@@ -333,11 +339,14 @@ static int open_encoder(struct load *load, struct error *err)
 static int look_around(struct load *load, struct error *err)
 {
     const struct worker_options *options = load->options;
+    char variant[OVERRIDES_TEXT + 64];
+    snprintf(variant, sizeof variant, "%s%s%s", options->quantize ? options->quantize : "",
+             options->overrides ? "\n" : "", options->overrides ? options->overrides : "");
     int r = take_share(load, err);
     if (r == 0)
         r = backend_choose(options->device, NULL, &load->backend, err);
     if (r == 0)
-        r = model_files_find(options->model, options->quantize, &load->files, err);
+        r = model_files_find(options->model, variant[0] ? variant : NULL, &load->files, err);
     if (r == 0)
         r = read_template(load, err);
     if (r < 0)

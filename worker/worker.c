@@ -151,6 +151,9 @@ static void take(struct worker *worker, const struct message *message)
     case MESSAGE_ASSIGN:
         assignments_take(&worker->assignments);
         break;
+    case MESSAGE_CREDIT:
+        assignments_credit(&worker->assignments, message);
+        break;
     case MESSAGE_CANCEL:
         assignments_cancel(&worker->assignments, message);
         break;
@@ -313,7 +316,7 @@ static void run_loop(struct worker *worker)
         stream_read(&worker->stream);
         attend(worker, now);
         assignments_start(&worker->assignments);
-        worker->has_work |= worker->assignments.n_running > 0 && worker->state != WORKER_FAILED;
+        worker->has_work |= !engine_is_idle(worker->load.engine) && worker->state != WORKER_FAILED;
         check_preparation(worker, now);
         if (is_over(worker, now))
             return;

@@ -22,6 +22,8 @@
 #define CHUNK_MAX ((size_t)32 << 10)
 #define MAGIC     0x4c4e524au /* "JRNL" */
 
+#define MADE_PART 4 /* of the limit, beyond it: for what is there and took more than was reserved */
+
 /* A frame of one token: its msgpack keys and numbers take about 100 bytes, the record's header 24, and the
  * rest is text and the unused end of the last chunk. */
 #define TOKEN_BYTES   192
@@ -75,10 +77,14 @@ uint64_t journal_charge(const struct journal_log *log)
     return log->reserved > log->memory ? log->reserved : log->memory;
 }
 
-uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, bool pieces, uint64_t overhead)
+uint64_t journal_start_bytes(uint64_t overhead)
 {
-    uint64_t entry = LOGPROB_BYTES + (pieces ? PIECE_BYTES : 0);
-    return overhead + END_BYTES + (uint64_t)max_tokens * (TOKEN_BYTES + logprobs * entry);
+    return overhead + END_BYTES;
+}
+
+uint32_t journal_token_bytes(uint32_t logprobs, bool pieces)
+{
+    return TOKEN_BYTES + logprobs * (LOGPROB_BYTES + (pieces ? PIECE_BYTES : 0));
 }
 
 bool journal_may_drop_unread(const struct journal *journal)
@@ -113,14 +119,43 @@ int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t b
     return 0;
 }
 
-/* The size of the chunk that a record of `need` bytes would have to be added in; 0: the last one has room. */
+/* Bytes that the last chunk has room for. */
+static uint64_t tail(const struct journal_log *log)
+{
+    return log->last ? log->last->cap - length(log->last) : 0;
+}
+
+uint64_t journal_reservation(const struct journal_log *log, uint64_t overhead, uint64_t ahead)
+{
+    return overhead + log->memory + (ahead > tail(log) ? ahead - tail(log) : 0);
+}
+
+void journal_extend(struct journal *journal, struct journal_log *log, uint64_t bytes)
+{
+    journal->used -= journal_charge(log);
+    log->reserved = bytes;
+    journal->used += journal_charge(log);
+}
+
+uint64_t journal_written(const struct journal_log *log)
+{
+    return log->memory - tail(log);
+}
+
+/* The size of the chunk that a record of `need` bytes would have to be added in; 0: the last one has room. It
+ * is smaller where it would outgrow what is reserved, and a smaller one would not. */
 static size_t next_chunk(const struct journal_log *log, size_t need)
 {
-    if (log->last && log->last->cap - length(log->last) >= need)
+    if (tail(log) >= need)
         return 0;
     size_t size = log->last ? (sizeof *log->last + log->last->cap) * 2 : CHUNK_MIN;
     if (size > CHUNK_MAX)
         size = CHUNK_MAX;
+    size_t fit = size;
+    while (fit > CHUNK_MIN && log->memory + fit > log->reserved)
+        fit /= 2;
+    if (log->memory + fit <= log->reserved && fit - sizeof *log->last >= need)
+        size = fit;
     while (size - sizeof *log->last < need)
         size *= 2;
     return size;
@@ -155,7 +190,7 @@ static void link_chunk(struct journal_log *log, struct journal_chunk *chunk, siz
 static int add_chunk(struct journal *journal, struct journal_log *log, size_t size)
 {
     uint64_t more = growth_by_chunk(log, size);
-    if (more > 0 && !journal_has_room(journal, more))
+    if (more > 0 && journal->used + more > journal->limit + journal->limit / MADE_PART)
         return JOURNAL_E_FULL;
     struct journal_chunk *chunk = journal->vault ? vault_take(journal->vault, size, &size) : malloc(size);
     if (!chunk)

@@ -4,9 +4,10 @@
 
 /* The journal: every frame of every request, as it was sent, so that a client can ask for what it missed.
  *
- * A `journal` is the bounded purse of the whole broker, a `journal_log` the frames of one request. Admission
- * reserves a request's worst case; its end gives back what was not used. `used` counts what is allocated,
- * bookkeeping included. Knows no message: the caller says which tokens and bytes a frame covers.
+ * A `journal` is the bounded purse of the whole broker, a `journal_log` the frames of one request. Room is
+ * reserved for a request ahead of its frames (broker/choose/growth.h); its end gives back what was not used.
+ * `used` counts what is allocated, bookkeeping included. Knows no message: the caller says which tokens and
+ * bytes a frame covers.
  *
  * Frames lie in the vault, where the next broker finds them: journal_restore. */
 
@@ -44,10 +45,19 @@ struct journal_log { /* zeroed but for the owner: empty, nothing reserved */
 
 enum { JOURNAL_E_FULL = 1 };
 
-/* Worst case of a request: `max_tokens` frames of one token with `logprobs` entries each, which may tell the
- * bytes of their ids (`pieces`), its end, and `overhead` bytes of the caller's own. A token whose text is
- * longer than most is paid from the slack of the others, and in the last resort journal_append refuses. */
-uint64_t journal_worst_case(uint32_t max_tokens, uint32_t logprobs, bool pieces, uint64_t overhead);
+/* What a request is promised before its first id: room for its end, and `overhead` bytes of the caller's own.
+ */
+uint64_t journal_start_bytes(uint64_t overhead);
+
+/* What an id takes: a frame of its own with `logprobs` entries, which may tell the bytes of their ids
+ * (`pieces`). A token whose text is longer than most is paid from the slack of the others. */
+uint32_t journal_token_bytes(uint32_t logprobs, bool pieces);
+
+/* The most that the ids of one request may take. */
+static inline uint64_t journal_most_of_one(const struct journal *journal)
+{
+    return journal->limit - journal->limit / 4;
+}
 
 /* Unread answers are not dropped to admit others, up to this part of the journal; beyond it, a few clients
  * that never read could block everyone. */
@@ -72,8 +82,18 @@ uint64_t journal_growth(const struct journal_log *log, size_t len);
 /* Promises `bytes` to a zeroed log. 0 or JOURNAL_E_FULL. */
 int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes);
 
+/* What is to be promised to a log for `ahead` bytes of frames more than it has, and `overhead`. */
+uint64_t journal_reservation(const struct journal_log *log, uint64_t overhead, uint64_t ahead);
+
+/* Changes the promise, whether there is room or not: its owner has seen to that. */
+void journal_extend(struct journal *journal, struct journal_log *log, uint64_t bytes);
+
+/* Bytes of the log's frames, with their headers. */
+uint64_t journal_written(const struct journal_log *log);
+
 /* Copies a frame that holds `n_ids` ids and `text_bytes` of text, the next of this log. 0, JOURNAL_E_FULL
- * when the log outgrew its reservation and nothing is left, or -ENOMEM; then the log is unchanged. */
+ * when the log outgrew its reservation and nothing is left, nor the quarter of the limit that is beyond it
+ * for what was made already; or -ENOMEM. Then the log is unchanged. */
 int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_ids, uint32_t text_bytes,
                    const void *frame, size_t len);
 

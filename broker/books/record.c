@@ -15,8 +15,8 @@
 
 #include "common/hash.h"
 
-/* "REQ4", and how many numbers there are. */
-#define MAGIC      (0x34514552u ^ (uint32_t)SAMPLING_N << 16)
+/* "REQ5", and how many numbers there are. */
+#define MAGIC      (0x35514552u ^ (uint32_t)SAMPLING_N << 16)
 #define LARGE_BODY (16u << 10)
 
 /* Its tenant stands alone, if it names one; it came by a socket in the run directory. */
@@ -48,6 +48,7 @@ struct request_record {
     _Atomic uint32_t session; /* which of: */
     struct id128 sessions[2]; /* the current one's id */
     _Atomic uint64_t ended_ns;
+    _Atomic uint64_t most, credit; /* ids: that it may make at all, and for now */
     uint8_t digest[16];
     double sampling[SAMPLING_N]; /* there with the digest */
     uint8_t body[];
@@ -153,6 +154,15 @@ void record_moved(const struct request *request)
     atomic_store_explicit(&record->move, (uint64_t)request->n_lost << 32 | request->epoch.move,
                           memory_order_release);
     atomic_store_explicit(&record->boot, request->epoch.boot, memory_order_release);
+}
+
+void record_credited(const struct request *request)
+{
+    struct request_record *record = request->record;
+    if (!record)
+        return;
+    atomic_store_explicit(&record->most, request->growth.most, memory_order_relaxed);
+    atomic_store_explicit(&record->credit, request->growth.credit, memory_order_release);
 }
 
 void record_cancelled(const struct request *request)
@@ -276,6 +286,8 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
         .holder = {(uint32_t)(holder >> 32), (uint32_t)holder},
         .session = record->sessions[atomic_load(&record->session) & 1],
         .reserved = fixed->reserved,
+        .credit = atomic_load(&record->credit),
+        .most = atomic_load(&record->most),
         .taken = flags & FLAG_TAKEN,
         .has_client_key = fixed->has_client_key != 0,
         .stands_alone = fixed->origin & ORIGIN_STANDS_ALONE,

@@ -31,8 +31,9 @@ int record_make(struct vault *vault, struct request *request, const void *body, 
 void record_keep(struct vault *vault, const struct request *request,
                  const uint8_t client_key[CLIENT_KEY_BYTES]);
 
-/* The steps: assigned, before it is sent; taken back; another epoch, for a worker that died or one that
- * leaves; a cancel; another session. */
+/* The steps: credit, before the worker has it; assigned, before it is sent; taken back; another epoch, for a
+ * worker that died or one that leaves; a cancel; another session. */
+void record_credited(const struct request *request);
 void record_assigned(const struct request *request, struct record_holder holder);
 void record_returned(const struct request *request);
 void record_moved(const struct request *request);
@@ -60,7 +61,9 @@ struct request_key record_key(const void *block);
 struct restored {
     struct record_holder holder;
     struct id128 session; /* who has it now */
-    uint64_t reserved;    /* of the journal */
+    uint64_t reserved;    /* of the journal, before it started */
+    uint64_t credit;      /* ids that it may make; 0: it had not started */
+    uint64_t most;        /* then: that it may make at all */
     bool taken;           /* its client has all of it */
     bool stands_alone;    /* the tenant that it names, if it does */
     bool has_client_key;

@@ -62,6 +62,19 @@ struct tenancy {
     bool alone; /* it has turns and shares of its own, not a part of its client's (struct party) */
 };
 
+/* What it may make, and what the journal has room for (broker/choose/growth.h). */
+struct growth_claim {
+    uint64_t order;       /* of the start; 0: it has not started */
+    uint64_t most;        /* ids that it may make in all, as far as is known */
+    uint64_t credit;      /* ids that it may make for now; its worker makes no more */
+    uint64_t ask_at;      /* when it has made so many, it asks for more */
+    uint32_t token_bytes; /* what an id takes */
+    uint8_t waits;        /* for credit: the code that says why; 0: it does not */
+    bool is_told;         /* its worker is about to be told of its credit */
+    struct heap_node age, need;
+    struct request *prev, *next; /* list of those that wait */
+};
+
 struct request {
     struct request_key home;    /* who asked first */
     struct request_key current; /* its current session; differs from home only after an attach */
@@ -122,7 +135,10 @@ struct request {
     struct request *kept_prev, *kept_next;       /* of those, its session's unread ones, or all read ones */
     struct kept *kept;                           /* the former list; NULL: it is read, or memory was short */
 
+    uint64_t waiting_bytes; /* of the journal, that it counts for in the queue (admission.h) */
+
     struct request_record *record; /* in the vault (record.h) */
+    struct growth_claim growth;
     struct journal_log log;
     struct buffer finished_message; /* the worker's `finished`, while frames are missing */
     struct buffer end_message;      /* `end` as it was sent, for repeats */

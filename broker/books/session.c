@@ -75,10 +75,9 @@ void session_unpend(struct sessions *sessions, struct session *session)
 void session_owe(struct sessions *sessions, struct session *session, struct id128 id, uint64_t next_id)
 {
     struct owed_page *page;
-    DL_FOREACH(session->owed, page)
-    {
-        if (memcmp(&page->id, &id, sizeof id) != 0)
-            continue;
+    const unsigned hash = (unsigned)hash64(&id, sizeof id, sessions->seed);
+    HASH_FIND_BYHASHVALUE(hh, session->owed_by_id, &id, sizeof id, hash, page);
+    if (page) {
         page->next_id = next_id;
         return;
     }
@@ -87,6 +86,7 @@ void session_owe(struct sessions *sessions, struct session *session, struct id12
     page->id = id;
     page->next_id = next_id;
     DL_APPEND(session->owed, page);
+    HASH_ADD_BYHASHVALUE(hh, session->owed_by_id, id, sizeof page->id, hash, page);
     session->n_owed++;
     session_pend(sessions, session);
 }
@@ -99,6 +99,7 @@ bool session_pay(struct session *session, struct id128 *ret_id, uint64_t *ret_ne
     *ret_id = page->id;
     *ret_next_id = page->next_id;
     DL_DELETE(session->owed, page);
+    HASH_DEL(session->owed_by_id, page);
     session->n_owed--;
     free(page);
     return true;

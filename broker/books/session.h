@@ -19,7 +19,7 @@
  * the stream: a process that is stopped, or a machine that sleeps. */
 #define SESSION_GRACE_MS 25000
 #define SESSION_MAX      16384
-#define SESSION_MAX_OWED 256 /* pages of replays that a session may be owed, of as many requests */
+#define SESSION_MAX_OWED 8192 /* pages of replays that a session may be owed, of as many requests */
 
 #define SESSION_ABANDONED_LISTS 1024
 
@@ -29,6 +29,7 @@ struct owed_page { /* of a request's output, from an id on */
     struct owed_page *prev, *next;
     struct id128 id;
     uint64_t next_id; /* number of the first id that the client lacks */
+    UT_hash_handle hh;
 };
 
 struct session {
@@ -45,6 +46,7 @@ struct session {
     uint32_t key;         /* number of the key that it was opened with last; 0: none, on the run directory */
     struct request *requests; /* those that have not ended; list by session_prev/next */
     struct owed_page *owed;   /* list, first asked first */
+    struct owed_page *owed_by_id;
     size_t n_owed;
     bool pending; /* something waits for it in its outbox, or is owed to it: it is in the list of these */
     struct session *pending_prev, *pending_next;

@@ -23,6 +23,7 @@
 
 /* A token that is made weighs less than one that is read, because it is made in a step with those of others;
  * and few requests make as many as they may. */
+#define DECODE_UNSAID      256 /* where they do not say */
 #define DECODE_MOST_TOKENS 1024
 #define DECODE_SHARE       8
 
@@ -150,35 +151,59 @@ enum proto_error admission_check_queue(const struct admission *admission, const 
 }
 
 enum proto_error admission_check_journal(const struct admission *admission, const struct party *party,
-                                         uint64_t bytes, const struct journal *journal, struct error *reason)
+                                         uint64_t bytes, uint64_t most, const struct journal *journal,
+                                         struct error *reason)
 {
     const struct holdings holdings = holdings_of(admission, party);
-    const struct claim claim = {.client_had = holdings.client->journal_bytes,
-                                .tenant_had = holdings.tenant->journal_bytes,
+    const uint64_t part = journal->limit / ADMISSION_JOURNAL_PART;
+    const struct claim claim = {.client_had = holdings.client->waiting_bytes,
+                                .tenant_had = holdings.tenant->waiting_bytes,
                                 .more = bytes,
-                                .left = journal_free(journal),
-                                .limit = journal->limit,
+                                .left = admission->waiting_bytes < part ? part - admission->waiting_bytes : 0,
+                                .limit = part,
                                 .may_be_long = true};
     const char *whose;
     uint64_t had;
-    if (!share_allows_first(0, bytes, journal->limit, journal->limit))
+    if (most > journal_most_of_one(journal))
         return error_set(reason, PROTO_TOO_LONG,
                          "max_tokens and logprobs could take %s of the journal; a request has at most %s",
-                         amount_of_bytes(bytes).text,
-                         amount_of_bytes(journal->limit - journal->limit / SHARE_OTHERS).text);
-    if (!journal_could_hold(journal, bytes))
-        return error_set(
-            reason, PROTO_OVERLOADED,
-            "journal full of running and waiting requests and unread answers: %s needed, %s of %s left",
-            amount_of_bytes(bytes).text, amount_of_bytes(claim.left).text,
-            amount_of_bytes(journal->limit).text);
+                         amount_of_bytes(most).text, amount_of_bytes(journal_most_of_one(journal)).text);
+    if (bytes > claim.left || !journal_could_hold(journal, bytes))
+        return error_set(reason, PROTO_OVERLOADED,
+                         "journal full: waiting requests have %s of their %s, and with what runs and unread "
+                         "answers %s of %s are taken",
+                         amount_of_bytes(admission->waiting_bytes).text, amount_of_bytes(part).text,
+                         amount_of_bytes(journal->limit - journal_free(journal)).text,
+                         amount_of_bytes(journal->limit).text);
     if ((whose = whose_is_full(party, &claim, &had)))
         return error_set(reason, PROTO_OVERLOADED,
-                         "this %s's share of the journal is full: its requests could take %s, and %s more "
+                         "this %s's share of the journal is full: its waiting requests have %s, and %s more "
                          "exceed its share of the rest, %s of %s",
                          whose, amount_of_bytes(had).text, amount_of_bytes(bytes).text,
-                         amount_of_bytes(claim.left).text, amount_of_bytes(journal->limit).text);
+                         amount_of_bytes(claim.left).text, amount_of_bytes(part).text);
     return PROTO_OK;
+}
+
+bool admission_may_grow(const struct admission *admission, const struct request *request, uint64_t bytes,
+                        uint64_t free)
+{
+    const struct party party = request_party(request);
+    const struct holdings holdings = holdings_of(admission, &party);
+    const struct claim claim = {.client_had = holdings.client->journal_bytes,
+                                .tenant_had = holdings.tenant->journal_bytes,
+                                .more = bytes,
+                                .left = free,
+                                .limit = free + holdings.client->journal_bytes};
+    uint64_t had;
+    return !whose_is_full(&party, &claim, &had);
+}
+
+void admission_grows(struct request *request, int64_t bytes)
+{
+    if (request->share)
+        request->share->journal_bytes += (uint64_t)bytes;
+    if (request->tenant_share)
+        request->tenant_share->journal_bytes += (uint64_t)bytes;
 }
 
 int admission_entered(struct admission *admission, struct request *request)
@@ -219,6 +244,7 @@ static void count_queued(struct share *share, const struct request *request)
     if (!share)
         return;
     share->queued++;
+    share->waiting_bytes += request->waiting_bytes;
     share->queued_bytes += request->body.len;
 }
 
@@ -227,23 +253,28 @@ static void count_dequeued(struct share *share, const struct request *request)
     if (!share)
         return;
     share->queued--;
+    share->waiting_bytes -= request->waiting_bytes;
     share->queued_bytes -= request->body.len;
 }
 
-void admission_queued(struct admission *admission, const struct request *request)
+void admission_queued(struct admission *admission, struct request *request)
 {
+    request->waiting_bytes = request->growth.order == 0 ? request->log.reserved : 0;
+    admission->waiting_bytes += request->waiting_bytes;
     admission->queued++;
     admission->queued_bytes += request->body.len;
     count_queued(request->share, request);
     count_queued(request->tenant_share, request);
 }
 
-void admission_dequeued(struct admission *admission, const struct request *request)
+void admission_dequeued(struct admission *admission, struct request *request)
 {
+    admission->waiting_bytes -= request->waiting_bytes;
     admission->queued--;
     admission->queued_bytes -= request->body.len;
     count_dequeued(request->share, request);
     count_dequeued(request->tenant_share, request);
+    request->waiting_bytes = 0;
 }
 
 /* ---- the estimate ---- */
@@ -321,7 +352,8 @@ void admission_fix(struct request *request, const struct generation *generation,
     request->seed = generation->has_seed ? generation->sampling.seed : seed;
     request->priority = generation->priority;
     request->prompt_tokens = prompt_tokens(&generation->prompt);
-    uint32_t most = admission_most_tokens(generation);
+    uint32_t unsaid = generation->embed ? 0 : DECODE_UNSAID;
+    uint32_t most = generation->max_tokens ? generation->max_tokens : unsaid;
     request->decode = (most < DECODE_MOST_TOKENS ? most : DECODE_MOST_TOKENS) / DECODE_SHARE + 1;
     request->arrived_ns = now;
     if (generation->deadline_ms > 0 && generation->deadline_ms < DEADLINE_MAX_MS)

@@ -40,6 +40,13 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
     return a->worker->recent < b->worker->recent;
 }
 
+/* Requests there that stand in nobody's way. What was begun is not kept out by those that may be waiting for
+ * the room in the journal that it has. */
+static uint32_t passed(const struct worker *worker, const struct scheduler_wish *wish)
+{
+    return wish->digest ? worker->n_waiting : 0;
+}
+
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker)
 {
@@ -59,8 +66,8 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
         hope = true;
         const struct candidate candidate = {worker,
                                             (int64_t)(worker->load - (wish->saved ? wish->saved[i] : 0))};
-        if (worker->n_requests < worker_capacity(worker) && worker_may_be_sent(worker, wish->bytes) &&
-            is_better(&candidate, &best))
+        if (worker->n_requests - passed(worker, wish) < worker_capacity(worker) &&
+            worker_may_be_sent(worker, wish->bytes) && is_better(&candidate, &best))
             best = candidate;
     }
     if (!best.worker)

@@ -22,6 +22,7 @@ struct share { /* of a client or a tenant; there while a request of it has not e
     struct id128 id;
     size_t requests;             /* that have not ended */
     size_t queued, queued_bytes; /* of those, which wait */
+    uint64_t waiting_bytes;      /* of the journal, that those have which have not started */
     uint64_t journal_bytes;      /* reserved for those that have not ended */
     UT_hash_handle hh;
 };

@@ -57,6 +57,7 @@ void worker_take(struct worker *worker, struct request *request)
     request->worker = worker;
     DL_APPEND2(worker->requests, request, worker_prev, worker_next);
     worker->n_requests++;
+    worker->n_waiting += request->growth.waits != 0;
     request->prefilled = false;
     worker->n_bulky += is_read(request);
     worker->load += request->prefill + request->decode;
@@ -67,6 +68,7 @@ void worker_drop(struct worker *worker, struct request *request)
     DL_DELETE2(worker->requests, request, worker_prev, worker_next);
     request->worker = NULL;
     worker->n_requests--;
+    worker->n_waiting -= request->growth.waits != 0;
     worker->n_bulky -= is_read(request);
     worker->n_finished -= request->finished;
     request->finished = false;

@@ -24,6 +24,11 @@
  * that is larger goes alone. The others wait here, where brief ones pass them. */
 #define WORKER_UNDER_WAY_BYTES ((size_t)1 << 20)
 
+struct worker_credits {   /* that the worker has not been told of */
+    struct buffer topics; /* of struct request_key */
+    struct ids counts;    /* as many */
+};
+
 struct worker {
     uint32_t index;
     char name[32];
@@ -49,6 +54,7 @@ struct worker {
     struct peer link; /* the connection to its process, as we call it; len 0: there is none */
     struct peer peer; /* the same once it has registered; len 0: it has not, or is given up */
     struct outbox outbox;
+    struct worker_credits credits;
     size_t under_way;   /* bytes of messages to it, brief ones aside, that it has not taken yet */
     bool held;          /* for one that is not brief and waits: no other of these is sent meanwhile */
     uint64_t asked;     /* ref of the large tokenize that it works on; 0: none */
@@ -72,6 +78,7 @@ struct worker {
     struct request *requests; /* list by worker_prev/next */
     uint32_t n_requests;
     uint32_t n_bulky;    /* of those, how many came as large ones and have no token yet */
+    uint32_t n_waiting;  /* of those, how many wait for room in the journal, and need no slot (growth.h) */
     uint32_t n_finished; /* of those, how many finished while frames were missing */
     uint64_t load;       /* tokens that are to be read and made for those, roughly */
     uint64_t recent;     /* the same of those that it had lately */

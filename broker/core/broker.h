@@ -21,6 +21,7 @@
 #include "broker/choose/admission.h"
 #include "broker/settings/allowance.h"
 #include "broker/books/client_keys.h"
+#include "broker/choose/growth.h"
 #include "broker/links/client_link.h"
 #include "broker/books/journal.h"
 #include "broker/books/ledger.h"
@@ -83,6 +84,7 @@ struct broker {
     struct ledger ledger;
     struct queue queue;
     struct admission admission;
+    struct growth growth;
     struct allowance allowance;
     struct rate_book rates;
     struct sessions sessions;
@@ -101,6 +103,16 @@ static inline size_t broker_n_alive(const struct broker *broker)
     for (uint32_t i = 0; i < broker->n_workers; i++)
         alive += broker->workers[i].n_requests;
     return alive;
+}
+
+/* The largest context of all workers; 0 while none has registered. */
+static inline uint32_t broker_largest_context(const struct broker *broker)
+{
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].context > largest)
+            largest = broker->workers[i].context;
+    return largest;
 }
 
 #endif

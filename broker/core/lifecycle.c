@@ -35,6 +35,28 @@ static void tell(const struct request *request, enum request_state next, const c
               request_state_name(next), why);
 }
 
+/* ---- credit ---- */
+
+/* Its worker is told at the end of this turn. */
+static void tell_credit(void *arg, struct request *request)
+{
+    struct broker *broker = arg;
+    record_credited(request);
+    if (request->worker)
+        worker_link_credit(&broker->worker_link, request->worker, &request->home, request->growth.credit);
+}
+
+void lifecycle_grow(struct broker *broker, struct request *request)
+{
+    if (growth_ask(&broker->growth, request))
+        tell_credit(broker, request);
+}
+
+void lifecycle_grow_waiting(struct broker *broker)
+{
+    growth_retry(&broker->growth, tell_credit, broker);
+}
+
 /* ---- assignment ---- */
 
 static void leave_queue(struct broker *broker, struct request *request)
@@ -66,6 +88,8 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     assign.assign.deadline_left_ms = milliseconds_left(request, broker->now);
     assign.assign.queue_us = (broker->now - request->arrived_ns) / 1000;
     assign.assign.generation = asked.generate.generation;
+    assign.assign.credit = request->growth.credit;
+    assign.assign.most = request->growth.most;
     char space[PROTO_MAX_SPACE_BYTES + 1];
     request_set_cache_space(request, broker->options.share_prefixes, space, &assign.assign.generation);
     assign.assign.generation.has_seed = true;
@@ -90,6 +114,27 @@ static void fix_sampling(struct request *request, const struct worker *worker)
     struct sampling_defaults defaults;
     sampling_defaults_read(bytes_of_string(worker->sampling), &defaults);
     memcpy(request->sampling, defaults.values, sizeof request->sampling);
+}
+
+/* The room in the journal with which it starts. By now the contexts are known. */
+static bool start(struct broker *broker, struct request *request)
+{
+    uint32_t context = broker_largest_context(broker);
+    if (request->growth.order == 0 && request->growth.most > context)
+        request->growth.most = context;
+    if (growth_start(&broker->growth, request) != 0)
+        return false;
+    record_credited(request);
+    return true;
+}
+
+/* What has made nothing waits in the queue as it did before. */
+static void stay(struct broker *broker, struct request *request)
+{
+    if (request->log.first)
+        return;
+    growth_withdraw(&broker->growth, request);
+    record_credited(request);
 }
 
 /* Gives the request, the first of these targets in the queue, to a worker, or ends it. False when it has to
@@ -120,6 +165,8 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
             lifecycle_fail(broker, request, PROTO_NO_WORKER, "no worker serves this request any more");
         return true;
     }
+    if (!start(broker, request))
+        return false;
     /* Before it is sent: who is said to have it may not have it yet, but never the other way round. */
     bool had_digest = request->has_digest;
     if (!had_digest)
@@ -131,6 +178,7 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
     if (r != 0) {
         request->has_digest = had_digest;
         record_returned(request);
+        stay(broker, request);
     }
     if (r < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
@@ -219,6 +267,7 @@ void lifecycle_end(struct broker *broker, struct request *request, const struct 
     if (request->session)
         client_link_send_end(&broker->client_link, request->session, request);
     session_unbind(&broker->sessions, request);
+    growth_left(&broker->growth, request);
     admission_ended(&broker->admission, request, broker->now);
     ledger_ended(&broker->ledger, &broker->journal, request, broker->now);
     broker->counters.ended++;
@@ -340,6 +389,7 @@ static void queue_again(struct broker *broker, struct request *request, const ch
     }
     tell(request, REQUEST_QUEUED, why);
     record_returned(request);
+    stay(broker, request);
     request->state = REQUEST_QUEUED;
     admission_queued(&broker->admission, request);
 }

@@ -15,6 +15,12 @@
 /* Gives queued requests to workers as long as both last. */
 void lifecycle_dispatch(struct broker *broker);
 
+/* A running request has made so much that it asks for credit. */
+void lifecycle_grow(struct broker *broker, struct request *request);
+
+/* Those that wait for room in the journal ask again. Every turn. */
+void lifecycle_grow_waiting(struct broker *broker);
+
 /* Ends a request that has not ended: at once while it is queued, otherwise through its worker. */
 void lifecycle_cancel(struct broker *broker, struct request *request);
 

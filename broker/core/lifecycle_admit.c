@@ -2,7 +2,7 @@
 /* Admission: the beginning of a request's life.
  *
  * The same generate twice is one request, found again under (session, id). A new one is checked against what
- * no worker needs to be asked for, its worst case is reserved in the journal, at the cost of requests that
+ * no worker needs to be asked for, room for its end is reserved in the journal, at the cost of requests that
  * ended, and it is queued with everything fixed that a later worker must not choose anew. Until the last step
  * succeeded nothing is changed; that step is its record in the vault. */
 
@@ -12,16 +12,6 @@
 #include "broker/choose/scheduler.h"
 #include "broker/core/lifecycle.h"
 #include "common/hash.h"
-
-/* The largest context of all workers; 0 while none has registered. */
-static uint32_t largest_context(const struct broker *broker)
-{
-    uint32_t largest = 0;
-    for (uint32_t i = 0; i < broker->n_workers; i++)
-        if (broker->workers[i].context > largest)
-            largest = broker->workers[i].context;
-    return largest;
-}
 
 /* Bytes of the largest embedding that a worker makes; while none has registered, of any. */
 static uint64_t embedding_bytes(const struct broker *broker)
@@ -33,14 +23,32 @@ static uint64_t embedding_bytes(const struct broker *broker)
     return sizeof(float) * (uint64_t)(largest > 0 ? largest : PROTO_MAX_EMBEDDING);
 }
 
-/* With fit_context a request may ask for more than any context holds; no worker makes more than that. */
-static uint64_t worst_case(const struct broker *broker, const struct generation *generation)
+static uint32_t token_bytes(const struct broker *broker, const struct generation *generation)
 {
-    uint32_t most = admission_most_tokens(generation), context = largest_context(broker);
+    return generation->embed ? (uint32_t)embedding_bytes(broker)
+                             : journal_token_bytes(generation->logprobs, generation->pieces);
+}
+
+/* A number that is not given, or only fits, is lowered to what any context and the journal hold. */
+void lifecycle_plan(const struct broker *broker, struct request *request, const struct generation *generation)
+{
+    uint32_t bytes = token_bytes(broker, generation), context = broker_largest_context(broker);
+    uint64_t most = generation->max_tokens && !generation->fit_context
+                        ? generation->max_tokens
+                        : growth_most_ids(&broker->journal, bytes);
+    if (generation->max_tokens && generation->max_tokens < most)
+        most = generation->max_tokens;
     if (context > 0 && most > context)
         most = context;
-    return journal_worst_case(most, generation->logprobs, generation->pieces,
-                              request_overhead() + (generation->embed ? embedding_bytes(broker) : 0));
+    growth_plan(request, generation->embed ? 1 : most, bytes);
+}
+
+/* What its ids could take in the end, where nobody lowers that. */
+static uint64_t most_bytes(const struct broker *broker, const struct generation *generation)
+{
+    if (generation->fit_context)
+        return 0;
+    return (uint64_t)generation->max_tokens * token_bytes(broker, generation);
 }
 
 static enum proto_error refuse_model(struct bytes model, struct error *err)
@@ -92,7 +100,7 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
         return error_set(&verdict->reason, PROTO_UNSUPPORTED, LIFECYCLE_NO_EMBEDDINGS);
     if (none)
         return refuse_model(generation->model, &verdict->reason);
-    uint32_t context = largest_context(broker);
+    uint32_t context = broker_largest_context(broker);
     if (context > 0 && generation->max_tokens > context && !generation->fit_context)
         return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
                          generation->max_tokens, context);
@@ -107,8 +115,8 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
         return no;
     no = admission_check_queue(&broker->admission, &party, arrival->body.len, &verdict->reason);
     if (no == PROTO_OK)
-        no = admission_check_journal(&broker->admission, &party, worst_case(broker, generation),
-                                     &broker->journal, &verdict->reason);
+        no = admission_check_journal(&broker->admission, &party, journal_start_bytes(request_overhead()),
+                                     most_bytes(broker, generation), &broker->journal, &verdict->reason);
     if (no == PROTO_OVERLOADED)
         verdict->retry_ms = admission_retry_ms(&broker->admission, broker->now);
     return no;
@@ -151,6 +159,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
         return r;
     request->model = in_body(request, arrival, model);
     request->name = in_body(request, arrival, arrival->generation->request_id);
+    lifecycle_plan(broker, request, arrival->generation);
     admission_fix(request, arrival->generation, admission_draw_seed(&broker->admission), broker->now);
     struct generation generation = *arrival->generation;
     char space[PROTO_MAX_SPACE_BYTES + 1];
@@ -175,10 +184,11 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     return r;
 }
 
-/* Reserves the worst case, which there is room for, at the cost of requests that ended and were read. */
-static int reserve(struct broker *broker, struct request *request, const struct generation *generation)
+/* Reserves what it has of the journal while it waits, for which there is room at the cost of requests that
+ * ended and were read. */
+static int reserve(struct broker *broker, struct request *request)
 {
-    uint64_t bytes = worst_case(broker, generation);
+    uint64_t bytes = journal_start_bytes(request_overhead());
     ledger_make_room(&broker->ledger, &broker->journal, bytes, false);
     return journal_reserve(&broker->journal, &request->log, bytes);
 }
@@ -189,7 +199,7 @@ static enum proto_error admit_new(struct broker *broker, struct request_key key,
     struct request *request = ledger_add(&broker->ledger, key);
     if (!request)
         return error_set(&verdict->reason, PROTO_INTERNAL, "out of memory");
-    int r = reserve(broker, request, arrival->generation);
+    int r = reserve(broker, request);
     if (r == 0)
         r = enqueue(broker, request, arrival);
     if (r != 0) {

@@ -23,6 +23,11 @@ struct verdict {
     struct error reason;     /* of an error */
 };
 
+/* Plans how the request may grow, which was asked for so: when it is admitted, and by a broker that takes it
+ * over. */
+void lifecycle_plan(const struct broker *broker, struct request *request,
+                    const struct generation *generation);
+
 void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
 
 #endif

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "broker/core/lifecycle.h"
+#include "broker/core/lifecycle_admit.h"
 #include "broker/books/record.h"
 #include "common/amount.h"
 #include "common/log.h"
@@ -153,6 +154,8 @@ static int queue_again(struct broker *broker, struct request *request)
 {
     request->epoch.boot = broker->supervisor.boot;
     record_moved(request);
+    if (request->log.count == 0)
+        growth_withdraw(&broker->growth, request);
     int r = queue_push(&broker->queue, request);
     if (r < 0)
         return r;
@@ -185,8 +188,15 @@ static int go_on(struct broker *broker, struct recovery *recovery, struct reques
         char space[PROTO_MAX_SPACE_BYTES + 1];
         request_set_cache_space(request, broker->options.share_prefixes, space, &asked.generate.generation);
         routing_admit(&broker->routing, request, &asked.generate.generation);
+        lifecycle_plan(broker, request, &asked.generate.generation);
+    } else {
+        growth_plan(request, restored->most, journal_token_bytes(0, false));
     }
     int r = admission_entered(&broker->admission, request);
+    if (r == 0 && restored->credit > 0) {
+        request->growth.most = restored->most; /* as it was: its worker goes by that */
+        r = growth_restore(&broker->growth, request, restored->credit);
+    }
     if (r < 0)
         return r;
     session_abandon(&broker->sessions, request,

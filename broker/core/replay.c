@@ -77,7 +77,12 @@ void replay_ask(struct broker *broker, struct session *session, struct id128 id,
         send_page(broker, session, id, next);
         return;
     }
-    /* Beyond the most that a session may be owed, the client has to ask again. */
+    /* What is owed is a request's that there is, so all of it is bounded as requests are. Beyond the most
+     * that a session may be owed, the client has to ask again. */
+    if (!ledger_find(&broker->ledger, &(struct request_key){session->id, id})) {
+        refuse(broker, session, id, PROTO_UNKNOWN_REQUEST, "unknown request, or it ended long ago");
+        return;
+    }
     session_owe(&broker->sessions, session, id, next);
     broker->client_link.retry = true;
 }

@@ -48,6 +48,7 @@ void worker_link_disconnect(struct worker_link *link, struct worker *worker)
     /* What is still to be sent is for nobody; the socket's own linger is for the workers that live. */
     int none = 0, usual = WORKER_LINK_LINGER_MS;
     worker->peer.len = 0;
+    worker->credits.topics.len = worker->credits.counts.len = 0;
     if (worker->link.len == 0)
         return;
     zmq_setsockopt(link->router, ZMQ_LINGER, &none, sizeof none);
@@ -138,6 +139,45 @@ void worker_link_acknowledge(struct worker_link *link, struct worker *worker, ui
     worker->acked_wseq = worker->wseq;
     worker->ack_due = 0;
     worker_link_send(link, worker, &ack, NULL);
+}
+
+/* ---- credit ---- */
+
+static void send_credits(struct worker_link *link, struct worker *worker)
+{
+    struct worker_credits *credits = &worker->credits;
+    struct bytes topics[PROTO_MAX_CREDITS];
+    for (size_t i = 0; i < credits->counts.len; i++)
+        topics[i] = (struct bytes){credits->topics.data + i * PROTO_TOPIC_BYTES, PROTO_TOPIC_BYTES};
+    struct message message = {.kind = MESSAGE_CREDIT};
+    message.credit.topics.items = topics;
+    message.credit.topics.n = credits->counts.len;
+    message.credit.counts = (struct id_list){credits->counts.data, credits->counts.len};
+    worker_link_send(link, worker, &message, NULL);
+    credits->topics.len = credits->counts.len = 0;
+}
+
+void worker_link_credit(struct worker_link *link, struct worker *worker, const struct request_key *key,
+                        uint64_t count)
+{
+    struct worker_credits *credits = &worker->credits;
+    int32_t ids = count < INT32_MAX ? (int32_t)count : INT32_MAX;
+    if (worker->peer.len == 0) /* it will be told with its requests */
+        return;
+    if (ids_push(&credits->counts, ids) < 0 || buffer_append(&credits->topics, key, sizeof *key) < 0) {
+        log_error("no memory to give credit to %s: killing it", worker->name);
+        supervisor_kill(link->supervisor, worker->index);
+        return;
+    }
+    if (credits->counts.len == PROTO_MAX_CREDITS)
+        send_credits(link, worker);
+}
+
+void worker_link_send_credits(struct worker_link *link)
+{
+    for (uint32_t i = 0; i < link->n_workers; i++)
+        if (link->workers[i].credits.counts.len > 0)
+            send_credits(link, &link->workers[i]);
 }
 
 void worker_link_flush(struct worker_link *link)

@@ -55,6 +55,11 @@ void worker_link_taken(struct worker *worker, uint64_t ref);
 void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,
                                const struct message *message);
 
+/* The worker's request may make so many ids in all: it is told by worker_link_send_credits, every turn. */
+void worker_link_credit(struct worker_link *link, struct worker *worker, const struct request_key *key,
+                        uint64_t count);
+void worker_link_send_credits(struct worker_link *link);
+
 /* Asks the worker to publish again what follows the frames that are here, unless that was done just now. */
 void worker_link_ask_resend(struct worker_link *link, struct worker *worker, uint64_t now);
 

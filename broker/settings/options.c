@@ -42,9 +42,10 @@
 #define RETENTION_MAX_S 86400
 
 enum setting_type {
-    SETTING_TEXT,   /* char [limit] */
-    SETTING_NUMBER, /* uint32_t */
-    SETTING_ALIASES /* options.aliases, which each mention adds to */
+    SETTING_TEXT,    /* char [limit] */
+    SETTING_NUMBER,  /* uint32_t */
+    SETTING_ALIASES, /* options.aliases, which each mention adds to */
+    SETTING_OVERRIDE /* options.overrides, the same */
 };
 
 /* Under which heading --help shows it, in this order. */
@@ -70,6 +71,9 @@ static const char *const headings[N_GROUPS] = {
     [GROUP_CLIENTS] = "Limits of a client:",
 };
 
+#define OVERRIDE_SETTING(name, argument, help, ...)                                                          \
+    {GROUP_MODEL, name, argument, help, SETTING_OVERRIDE, offsetof(struct options, overrides), 0, 0},
+
 static const struct setting {
     enum setting_group group;
     const char *name;
@@ -91,13 +95,14 @@ static const struct setting {
     {GROUP_MODEL, "quantize", "TYPE",
      "Quantize weights in F32, F16 or BF16 while loading: Q8_0, Q4_K_M ... (default no)", SETTING_TEXT,
      offsetof(struct options, quantize), OPTIONS_TEXT_MAX + 1, 0},
-    {GROUP_MODEL, "system", "TEXT", "System message of conversations that have none", SETTING_TEXT,
-     offsetof(struct options, system), OPTIONS_SYSTEM_MAX + 1, 0},
+    OVERRIDE_OPTIONS(OVERRIDE_SETTING){GROUP_MODEL, "system", "TEXT",
+                                       "System message of conversations that have none", SETTING_TEXT,
+                                       offsetof(struct options, system), OPTIONS_SYSTEM_MAX + 1, 0},
     {GROUP_WORKERS, "workers", "N", "Worker processes (default: one per GPU; 1 without a GPU)",
      SETTING_NUMBER, offsetof(struct options, workers), WORKER_MAX, 1},
     {GROUP_WORKERS, "device", "D", QUERN_DEVICES " (default auto)", SETTING_TEXT,
      offsetof(struct options, device), OPTIONS_TEXT_MAX + 1, 0},
-    {GROUP_WORKERS, "slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 64)",
+    {GROUP_WORKERS, "slots", "N", "Sequences that a worker decodes at once (default 32; on a GPU up to 256)",
      SETTING_NUMBER, offsetof(struct options, slots), LAUNCH_MAX_SLOTS, 1},
     {GROUP_WORKERS, "kv-blocks", "N",
      "KV cache of a worker, in blocks of 32 tokens (default: what the slots need, if there is room)",
@@ -232,6 +237,10 @@ static int set(struct options *options, const struct setting *setting, const cha
     }
     if (setting->type == SETTING_ALIASES)
         return add_alias(options, setting->name, value, err);
+    if (setting->type == SETTING_OVERRIDE) {
+        int r = overrides_add(options->overrides, setting->name, value, err);
+        return r < 0 ? error_prefix(err, r, "%s", setting->name) : 0;
+    }
     return set_text(setting->name, value, setting->limit, field, err);
 }
 
@@ -267,7 +276,7 @@ static int take_setting(void *arg, unsigned line, const char *name, const char *
     }
     if (i == N_SETTINGS && !is_model)
         return error_set(err, -EINVAL, "unknown setting \"%.80s\"", name);
-    bool may_repeat = !is_model && settings[i].type == SETTING_ALIASES;
+    bool may_repeat = !is_model && (settings[i].type == SETTING_ALIASES || strcmp(name, "override-kv") == 0);
     int r = may_repeat ? 0 : note_line(reading, i, line, name, err);
     if (r < 0)
         return r;
@@ -519,6 +528,9 @@ int options_parse_again(int argc, char **argv, const struct options *running, st
         return r;
     if (strcmp(options.model, running->model) != 0)
         return error_set(err, -EINVAL, "model: it cannot change while the pool runs; start another pool");
+    if (strcmp(options.overrides, running->overrides) != 0)
+        return error_set(err, -EINVAL,
+                         "override-kv, rope-* and yarn-*: they cannot change while the pool runs");
     for (size_t i = 0; i < N_SETTINGS; i++)
         if (is_fixed(&settings[i]) && differs(&options, running, &settings[i]))
             return error_set(err, -EINVAL, "%s: it cannot change while the pool runs", settings[i].name);
@@ -545,6 +557,17 @@ static bool is_given(const struct options *options, const struct setting *settin
     return field == &options->drain_seconds || *(const uint32_t *)field > 0;
 }
 
+static void write_overrides(const char *text, struct command_line *line)
+{
+    struct bytes rest = bytes_of_string(text);
+    const struct override_option *option;
+    char value[OVERRIDES_TEXT], name[40];
+    while (overrides_next(&rest, &option, value)) {
+        snprintf(name, sizeof name, "--%s", option->name);
+        command_line_option(line, name, value);
+    }
+}
+
 void options_write(const struct options *options, struct command_line *line)
 {
     for (size_t i = 0; i < N_SETTINGS; i++) {
@@ -554,7 +577,7 @@ void options_write(const struct options *options, struct command_line *line)
         snprintf(name, sizeof name, "--%s", setting->name);
         for (uint32_t j = 0; setting->type == SETTING_ALIASES && j < options->n_aliases; j++)
             command_line_option(line, name, options->aliases[j]);
-        if (setting->type == SETTING_ALIASES)
+        if (setting->type == SETTING_ALIASES || setting->type == SETTING_OVERRIDE)
             continue;
         if (setting->type == SETTING_TEXT)
             command_line_option(line, name, *(const char *)field && field != options->said_by ? field : NULL);
@@ -563,6 +586,7 @@ void options_write(const struct options *options, struct command_line *line)
         else if (is_given(options, setting))
             command_line_add(line, name);
     }
+    write_overrides(options->overrides, line);
     sampling_options_write(options->sampling, line);
     command_line_add(line, "--"); /* a model may be called -x */
     command_line_add(line, options->model);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/overrides.h"
 #include "common/sampling_defaults.h"
 #include "common/program/command_line.h"
 #include "common/error.h"
@@ -30,6 +31,7 @@ struct options {
     char quantize[OPTIONS_TEXT_MAX + 1]; /* the same */
     char chat_template[PATH_MAX];        /* the same */
     char system[OPTIONS_SYSTEM_MAX + 1]; /* the same */
+    char overrides[OVERRIDES_TEXT];      /* the same: of the model's metadata */
     double sampling[SAMPLING_N];         /* where a request does not say; NaN = not given */
     char tcp[OPTIONS_TEXT_MAX + 1];      /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
     char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */

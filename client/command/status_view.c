@@ -14,20 +14,22 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "client/command/pool/place.h"
 #include "common/amount.h"
 #include "common/utf8.h"
 
 #define CELL_MAX 64 /* bytes, the zero included */
 #define GAP      2  /* blanks between columns */
 
-enum { KEY_CONNECT = 1024, KEY_SERVER_KEY, KEY_CLIENT_KEY }; /* beyond the keys of the verbs */
+enum { KEY_CONNECT = 1024, KEY_RUNDIR, KEY_SERVER_KEY, KEY_CLIENT_KEY }; /* beyond the keys of the verbs */
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct status_arguments *arguments = state->input;
     switch (key) {
     case KEY_CONNECT:
-        arguments->connect = arg;
+    case KEY_RUNDIR:
+        place_take(state, key == KEY_RUNDIR, arg, &arguments->connect);
         return 0;
     case KEY_SERVER_KEY:
         arguments->server_key = arg;
@@ -42,6 +44,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option known[] = {
     {"connect", KEY_CONNECT, "EP", 0, "Pool to use: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
+    {"rundir", KEY_RUNDIR, "DIR", 0, "The same for a run directory, as quern serve has it", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "This client's CURVE certificate (its secret file)", 0},
     {0},

@@ -11,7 +11,7 @@
 
 #define STATUS_TIMEOUT_MS 5000 /* for an answer */
 
-struct status_arguments {
+struct status_arguments { /* `connect` is what --rundir says too */
     const char *connect, *server_key, *client_key;
 };
 

@@ -35,7 +35,7 @@ static int resolve(const char *wanted, char ret_endpoint[256], struct error *err
         strcpy(ret_endpoint, wanted);
         return 0;
     }
-    if (wanted && wanted[0] != '/' && wanted[0] != '.')
+    if (wanted && wanted[0] != '/' && wanted[0] != '.' && access(wanted, F_OK) < 0)
         return error_set(err, -EINVAL,
                          "%.200s is not an endpoint: ipc://PATH, tcp://HOST:PORT, or a run directory",
                          wanted);

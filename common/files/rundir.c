@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +18,46 @@
 #define REMOVE_AGAIN    100
 #define REMOVE_AGAIN_US 10000
 
+/* `path` holds two paths. */
+static int make_absolute(const char *wanted, char path[2 * PATH_MAX], struct error *err)
+{
+    char here[PATH_MAX];
+    while (strncmp(wanted, "./", 2) == 0)
+        wanted += 2 + strspn(wanted + 2, "/");
+    if (wanted[0] == '/') {
+        snprintf(path, 2 * PATH_MAX, "%s", wanted);
+        return 0;
+    }
+    if (!getcwd(here, sizeof here))
+        return error_set(err, -errno, "run directory %.200s: the current directory: %s", wanted,
+                         strerror(errno));
+    const bool is_here = wanted[0] == 0 || strcmp(wanted, ".") == 0;
+    snprintf(path, 2 * PATH_MAX, "%s%s%s", here, is_here || strcmp(here, "/") == 0 ? "" : "/",
+             is_here ? "" : wanted);
+    return 0;
+}
+
+/* Only where somebody named it: anyone may have made what is found at the default path. */
+static void follow_link(char path[2 * PATH_MAX])
+{
+    struct stat st;
+    char real[PATH_MAX];
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        path[--len] = 0;
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real))
+        strcpy(path, real);
+}
+
 int rundir_path(const char *wanted, char ret_path[RUNDIR_PATH_MAX + 1], struct error *err)
 {
-    char path[4096];
+    char path[2 * PATH_MAX];
     const char *runtime = getenv("XDG_RUNTIME_DIR");
+    int r = wanted ? make_absolute(wanted, path, err) : 0;
+    if (r < 0)
+        return r;
     if (wanted)
-        snprintf(path, sizeof path, "%s", wanted);
+        follow_link(path);
     else if (runtime && runtime[0] == '/')
         snprintf(path, sizeof path, "%s/quern", runtime);
     else

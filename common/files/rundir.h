@@ -14,7 +14,9 @@
 /* A unix socket path holds 107 bytes, the longest name inside a run directory about 40. */
 #define RUNDIR_PATH_MAX 64
 
-/* Writes the path: `wanted` if not NULL, else the default. -ENAMETOOLONG beyond RUNDIR_PATH_MAX bytes. */
+/* Writes the path: `wanted` if not NULL, else the default. It is absolute, so that every process of a pool
+ * means the same, and where `wanted` is a symbolic link, that of the directory behind it. -ENAMETOOLONG
+ * beyond RUNDIR_PATH_MAX bytes; -errno where the current directory cannot be told. */
 int rundir_path(const char *wanted, char ret_path[RUNDIR_PATH_MAX + 1], struct error *err);
 
 /* Whether a directory that is there may be trusted: -ENOENT, -ENOTDIR, or -EPERM when the owner or mode is

@@ -223,7 +223,7 @@ static int check_twin(struct gate *gate, uint32_t i, uint32_t n, const struct ba
 static int decode_twins(struct gate *gate, int32_t id, uint32_t n)
 {
     static const struct backend_slot greedy = {.sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
-    struct backend_row_set sets[GRAPHS_MOST];
+    struct backend_row_set sets[GRAPHS_MOST] = {0};
     const struct backend_result *results = NULL;
     int r = 0;
     for (uint32_t i = 0; i < n && r == 0; i++) {

@@ -41,6 +41,8 @@ struct device_properties {
     uint32_t query_us;
     uint32_t stall_ms; /* longer than any work takes: after waiting this long the device counts as hung; 0:
                           never */
+    char label[64];    /* the name, and what tells the device from others of its kind: its number, and the
+                          beginning of its UUID, as CUDA_VISIBLE_DEVICES takes it */
 };
 
 extern const char device_kind[]; /* "cuda" or "emu" */

@@ -112,6 +112,9 @@ static int describe(struct device *device, uint32_t number, struct error *err)
         return error_set(err, -EIO, "GPU %u: %s (%s)", number, text_of(e), cudaGetErrorName(e));
     struct device_properties *properties = &device->properties;
     snprintf(properties->name, sizeof properties->name, "%.63s", p.name);
+    const unsigned char *uuid = (const unsigned char *)p.uuid.bytes;
+    snprintf(properties->label, sizeof properties->label, "%.32s (GPU %u, GPU-%02x%02x%02x%02x)", p.name,
+             number, uuid[0], uuid[1], uuid[2], uuid[3]);
     properties->capability = (uint32_t)(10 * p.major + p.minor);
     properties->n_multiprocessors = (uint32_t)p.multiProcessorCount;
     properties->shared_bytes = (uint32_t)p.sharedMemPerBlockOptin;

@@ -102,7 +102,9 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
                                                     (size_t)32 << 20,
                                                     emu_number("QUERN_EMU_BYTES", TOTAL_BYTES),
                                                     0,
-                                                    device->stall_at ? STALL_MS : 0u};
+                                                    device->stall_at ? STALL_MS : 0u,
+                                                    ""};
+    snprintf(device->properties.label, sizeof device->properties.label, "emulated (GPU %u)", number);
     device->stream.device = device;
     device->stream.queue.end = &device->stream.queue.first;
     *ret_device = device;

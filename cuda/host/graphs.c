@@ -19,12 +19,15 @@ static uint32_t bucket_index(uint32_t n)
     return (uint32_t)__builtin_ctz(graphs_bucket(n));
 }
 
+/* A library is for prompts, however many rows decode. */
 static int queue_decode(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
 {
-    int r = pass_layers(pass, queue, n_rows);
+    struct pass own = *pass;
+    own.large_from = UINT32_MAX;
+    int r = pass_layers(&own, queue, n_rows);
     if (r == 0)
-        r = pass_logits(pass, queue, 0, n_rows);
-    return r < 0 ? r : pass_sample(pass, queue, n_rows);
+        r = pass_logits(&own, queue, 0, n_rows);
+    return r < 0 ? r : pass_sample(&own, queue, n_rows);
 }
 
 static int record(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n)

@@ -8,8 +8,8 @@
 
 #include "cuda/host/pass.h"
 
-#define GRAPHS_BUCKETS 7
-#define GRAPHS_MOST    64 /* rows of the largest bucket */
+#define GRAPHS_BUCKETS 9
+#define GRAPHS_MOST    256 /* rows of the largest bucket */
 
 struct graphs {
     struct device_graph *graphs[GRAPHS_BUCKETS]; /* NULL: not recorded */

@@ -98,7 +98,7 @@ struct backend_cuda_config {
      * one with fewer rows: -EINVAL together with `invariant`. */
     uint32_t library_rows;
 };
-#define BACKEND_LEAST_LIBRARY_ROWS 65 /* more than recorded steps have */
+#define BACKEND_LEAST_LIBRARY_ROWS 65 /* with fewer it cannot win */
 
 /* Zero means "as the backend likes" unless it says otherwise. What a backend cannot do is refused by open,
  * never ignored: -ENOTSUP for a KV type or a weight store, -ENODEV for a device. */
@@ -111,8 +111,8 @@ struct backend_config {
     uint32_t n_slots;   /* sequences open at once, ≥ 1 */
     uint32_t n_context; /* most positions of one sequence, ≥ 1 */
     /* A device that decodes more sequences in hardly more time may have up to so many slots instead of
-     * n_slots, as long as it has KV blocks for as many sequences of n_context: info.n_slots says how many.
-     * 0, or less than n_slots: n_slots it is. */
+     * n_slots, as long as it has KV blocks for as many sequences of n_context, or as it expects them:
+     * info.n_slots says how many. 0, or less than n_slots: n_slots it is. */
     uint32_t most_slots;
     /* KV blocks wanted, so many of each group; 0: what n_slots sequences of n_context hold of it
      * (kv_group_wants), cut to what memory allows. */

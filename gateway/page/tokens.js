@@ -7,10 +7,36 @@ import { element } from "./dom.js";
 
 const STEPS = [0.9, 0.6, 0.3, 0.1]; // below each the tint is stronger
 
+const MOST_PARTS = 8; // tokens of one character
+
+function decoded(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes));
+  } catch {
+    return null;
+  }
+}
+
+// Whether the entry is only a part of a character, such as an emoji.
+function isPart(entry) {
+  return Boolean(entry.bytes) && decoded(entry.bytes) === null;
+}
+
+// The text that the entry at `from` spells together with those behind it, and how many they are; null: nothing, or not
+// yet.
+function joined(entries, from) {
+  let bytes = [];
+  for (let n = 0; n < MOST_PARTS && entries[from + n]?.bytes; n++) {
+    bytes = bytes.concat(entries[from + n].bytes);
+    const text = decoded(bytes);
+    if (text !== null) return { text, count: n + 1 };
+  }
+  return null;
+}
+
 // A token as it can be seen: blanks keep their place, a part of a character shows its bytes.
 function visible(entry) {
-  if (entry.bytes && entry.token.includes("\ufffd"))
-    return entry.bytes.map((byte) => `‹${byte.toString(16).padStart(2, "0")}›`).join("");
+  if (isPart(entry)) return entry.bytes.map((byte) => `‹${byte.toString(16).padStart(2, "0")}›`).join("");
   return entry.token;
 }
 
@@ -38,6 +64,7 @@ function levelOf(logprob) {
 export class TokenView {
   constructor() {
     this.entries = [];
+    this.parts = []; // of each: {text, first} where it spells a character with others, else undefined
     this.list = element("div", {
       class: "tokens", role: "listbox", "aria-label": "Tokens; arrow keys go from one to the next",
       onclick: (event) => this.choose(event.target),
@@ -50,16 +77,30 @@ export class TokenView {
     this.node = element("div", {}, this.list, this.detail);
   }
 
-  // Shows the entries, of which those it has are the first.
+  // Shows the entries, of which those it has are the first. Parts of a character at the end are shown anew when more
+  // comes: the first of them then has the whole character, and dots stand for the others.
   show(entries) {
-    for (const entry of entries.slice(this.entries.length)) {
-      const text = visible(entry);
-      this.list.append(element("span", { // no button: lines would break at it, inside words
-        role: "option", "aria-selected": "false", class: `token level-${levelOf(entry.logprob)}`, text: text.replaceAll("\n", "⏎\n"),
-        tabindex: this.list.childElementCount ? -1 : 0, "aria-label": `${named(entry)}, ${percent(entry.logprob)}`,
-      }));
-      this.entries.push(entry);
+    let open = this.entries.length;
+    while (open > 0 && isPart(this.entries[open - 1]) && !this.parts[open - 1]) open--;
+    while (this.list.childElementCount > open) this.list.lastElementChild.remove();
+    this.entries.length = this.parts.length = open;
+    for (let i = open; i < entries.length; i++) {
+      const whole = isPart(entries[i]) ? joined(entries, i) : null;
+      for (let k = 0; k < (whole?.count ?? 1); k++)
+        this.append(entries[i + k], whole && { text: whole.text, first: k === 0 });
+      if (whole) i += whole.count - 1;
     }
+  }
+
+  append(entry, part) {
+    const text = !part ? visible(entry) : part.first ? part.text : "·";
+    const name = part ? `${named(entry)}, part of ${part.text}` : named(entry);
+    this.list.append(element("span", { // no button: lines would break at it, inside words
+      role: "option", "aria-selected": "false", class: `token level-${levelOf(entry.logprob)}`, text: text.replaceAll("\n", "⏎\n"),
+      tabindex: this.list.childElementCount ? -1 : 0, "aria-label": `${name}, ${percent(entry.logprob)}`,
+    }));
+    this.entries.push(entry);
+    this.parts.push(part ?? undefined);
   }
 
   go(event) {
@@ -79,7 +120,8 @@ export class TokenView {
   }
 
   tell(token) {
-    const entry = this.entries[[...this.list.children].indexOf(token)];
+    const at = [...this.list.children].indexOf(token);
+    const [entry, part] = [this.entries[at], this.parts[at]];
     if (!entry || this.told === entry) return;
     this.told = entry;
     this.list.querySelector("[aria-selected='true']")?.setAttribute("aria-selected", "false");
@@ -92,7 +134,7 @@ export class TokenView {
         element("span", { class: "share", text: percent(other.logprob) }));
     });
     this.detail.replaceChildren(
-      element("p", {}, element("code", { text: named(entry) }),
+      element("p", {}, element("code", { text: named(entry) }), part ? ` of ${part.text}` : "",
         ` ${percent(entry.logprob)}, log probability ${logarithm(entry.logprob)}`),
       ...(others.length ? [element("ol", {}, ...others)] : []));
   }

@@ -44,6 +44,7 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     command_line_option(line, "--quantize", options->quantize[0] ? options->quantize : NULL);
     command_line_option(line, "--chat-template", options->chat_template[0] ? options->chat_template : NULL);
     command_line_option(line, "--system", options->system[0] ? options->system : NULL);
+    command_line_option(line, "--overrides", options->overrides[0] ? options->overrides : NULL);
     command_line_option(line, "--sampling", sampling[0] ? sampling : NULL);
     if (options->has_cached_blocks)
         command_line_number(line, "--cached-blocks", options->cached_blocks);

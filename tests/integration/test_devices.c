@@ -73,6 +73,11 @@ static void check_workers(const char *devices, const char *device, uint32_t expe
     check_no_plugin(pool.broker);
     check_no_plugin(pool_broker_pid(&pool));
     char line[64];
+    for (uint32_t i = 0; i < expected && strcmp(device, "emu") == 0; i++) { /* names that tell them apart */
+        snprintf(line, sizeof line, "emulated (GPU %u)", i);
+        for (int waits = 0; !strstr(pool_log(&pool), line); waits++, usleep(50000))
+            ck_assert_msg(waits < 600, "%s", pool_log(&pool));
+    }
     snprintf(line, sizeof line, " %u devices: a worker on each", expected);
     ck_assert_msg(!strstr(pool_log(&pool), line) == (expected == 1), "%s", pool_log(&pool));
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);

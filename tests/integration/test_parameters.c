@@ -476,6 +476,71 @@ static uint32_t found(struct quern *client, int32_t first, const char *salt, boo
     return cached;
 }
 
+/* The k-th of a few kinds of requests. */
+static struct quern_request kind_of(uint32_t k)
+{
+    static const char *const prompts[] = {"one", "two", "three", "four"};
+    struct quern_request request = endless(prompts[k], 6);
+    request.temperature = k % 2 ? 1 : 0;
+    request.seed = k;
+    return request;
+}
+
+START_TEST(hundreds_of_slots_answer_as_one_does)
+{
+    enum { KINDS = 4, ALL = 400 };
+    struct pool wide = {0};
+    static struct answer alone[KINDS], together[ALL];
+    pool_start(&wide, tiny_model(), "--slots", "512", "--kv-blocks", "600", NULL);
+    struct quern *client = connect_to(wide.rundir), *one = connect_to(pool.rundir);
+    for (uint32_t k = 0; k < KINDS; k++) {
+        struct quern_request request = kind_of(k);
+        send_request(one, &request, &alone[k]);
+    }
+    await_answers(one, alone, KINDS, 60);
+    for (uint32_t i = 0; i < ALL; i++) {
+        struct quern_request request = kind_of(i % KINDS);
+        send_request(client, &request, &together[i]);
+    }
+    await_answers(client, together, ALL, 120);
+    for (uint32_t i = 0; i < ALL; i++) {
+        ck_assert_uint_eq(together[i].ids.len, 6);
+        ck_assert_mem_eq(together[i].ids.data, alone[i % KINDS].ids.data, 6 * sizeof(int32_t));
+        answer_deinit(&together[i]);
+    }
+    for (uint32_t k = 0; k < KINDS; k++)
+        answer_deinit(&alone[k]);
+    quern_free(client);
+    quern_free(one);
+    ck_assert_int_eq(pool_stop(&wide, SIGTERM, 60), 0);
+    pool_forget(&wide);
+}
+END_TEST
+
+START_TEST(an_overridden_context_is_the_pools)
+{
+    struct pool longer = {0};
+    pool_start(&longer, tiny_model(), "--rope-scaling", "yarn", "--rope-scale", "2", "--kv-blocks", "300",
+               NULL);
+    struct quern *client = connect_to(longer.rundir), *plain = connect_to(pool.rundir);
+    size_t n;
+    const struct quern_model *model = quern_models(client, &n), *other = quern_models(plain, &n);
+    ck_assert_uint_eq(model->context, 8192);
+    ck_assert_uint_eq(other->context, 4096);
+    ck_assert_mem_ne(model->digest, other->digest, sizeof model->digest);
+    struct answer answer = {0};
+    struct quern_request request = endless("Hi", 5);
+    send_request(client, &request, &answer);
+    await_answers(client, &answer, 1, 60);
+    ck_assert_uint_eq(answer.ids.len, 5);
+    answer_deinit(&answer);
+    quern_free(client);
+    quern_free(plain);
+    ck_assert_int_eq(pool_stop(&longer, SIGTERM, 60), 0);
+    pool_forget(&longer);
+}
+END_TEST
+
 START_TEST(what_is_not_to_be_cached_is_neither_looked_up_nor_kept)
 {
     struct quern *client = connect_to(pool.rundir);
@@ -547,6 +612,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, of_those_that_wait_the_higher_priority_goes_first);
     tcase_add_test(tests, another_model_is_refused_by_name);
     tcase_add_test(tests, control_tokens_in_a_text_count_unless_told_otherwise);
+    tcase_add_test(tests, hundreds_of_slots_answer_as_one_does);
+    tcase_add_test(tests, an_overridden_context_is_the_pools);
     tcase_add_test(tests, what_is_not_to_be_cached_is_neither_looked_up_nor_kept);
     tcase_add_test(tests, prefixes_are_shared_with_requests_of_the_same_salt);
     tcase_add_test(tests, a_number_is_set_by_its_name);

@@ -238,6 +238,7 @@ static bool take_own(struct link *link, const struct message *message)
         return true;
     case MESSAGE_PONG:
         return true;
+    case MESSAGE_CREDIT:
     case MESSAGE_CANCEL:
     case MESSAGE_ACK:
     case MESSAGE_ASSIGN:

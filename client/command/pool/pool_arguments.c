@@ -3,11 +3,13 @@
 
 #include "client/command/pool/pool_arguments.h"
 
+#include "client/command/pool/place.h"
 #include "common/program/arguments.h"
 #include "proto/launch.h"
 
 enum {
     KEY_CONNECT = 2048, /* beyond the keys of the verbs, and of requests */
+    KEY_RUNDIR,
     KEY_SERVER_KEY,
     KEY_CLIENT_KEY,
     KEY_DEVICE,
@@ -16,6 +18,7 @@ enum {
 
 static const struct argp_option known_options[] = {
     {"connect", KEY_CONNECT, "EP", 0, "Pool to use: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
+    {"rundir", KEY_RUNDIR, "DIR", 0, "The same for a run directory, as quern serve has it", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "This client's CURVE certificate (its secret file)", 0},
     {"model", 'm', "FILE", 0, "Start a private pool with this model", 0},
@@ -25,7 +28,6 @@ static const struct argp_option known_options[] = {
 };
 
 static const struct argument arguments[] = {
-    {KEY_CONNECT, ARGUMENT_TEXT, offsetof(struct pool_options, connect), 0, 0},
     {KEY_SERVER_KEY, ARGUMENT_TEXT, offsetof(struct pool_options, server_key), 0, 0},
     {KEY_CLIENT_KEY, ARGUMENT_TEXT, offsetof(struct pool_options, client_key), 0, 0},
     {'m', ARGUMENT_TEXT, offsetof(struct pool_options, model), 0, 0},
@@ -35,7 +37,11 @@ static const struct argument arguments[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    const struct pool_options *pool = state->input;
+    struct pool_options *pool = state->input;
+    if (key == KEY_CONNECT || key == KEY_RUNDIR) {
+        place_take(state, key == KEY_RUNDIR, arg, &pool->connect);
+        return 0;
+    }
     if (key == ARGP_KEY_END && pool->connect && pool->model)
         argp_error(state, "--connect and --model exclude each other");
     return arguments_take(arguments, known_options, key, arg, state, state->input);

@@ -11,6 +11,7 @@
 
 static volatile sig_atomic_t caught;
 static const char *volatile farewell;
+static const struct termios *volatile settings;
 
 static void on_signal(int number)
 {
@@ -18,6 +19,8 @@ static void on_signal(int number)
         const char *text = farewell;
         if (text)
             (void)!write(STDOUT_FILENO, text, strlen(text));
+        if (settings)
+            tcsetattr(STDIN_FILENO, TCSANOW, (const struct termios *)settings);
         _exit(128 + number);
     }
     caught = number;
@@ -36,6 +39,11 @@ void interrupt_catch(void)
 void interrupt_farewell(const char *text)
 {
     farewell = text;
+}
+
+void interrupt_restore(const struct termios *wanted)
+{
+    settings = wanted;
 }
 
 int interrupt_signal(void)

@@ -2,6 +2,8 @@
 #ifndef CLIENT_COMMAND_TERMINAL_INTERRUPT_H
 #define CLIENT_COMMAND_TERMINAL_INTERRUPT_H
 
+#include <termios.h>
+
 /* Signals that ask a verb to end: SIGINT, SIGTERM, SIGHUP. */
 
 /* From now on the first signal sets a flag instead of ending the program, so that a private pool never
@@ -11,6 +13,9 @@ void interrupt_catch(void);
 /* Text that the second signal writes to stdout before it ends the program, to reset the terminal; NULL:
  * none. The text must stay valid. */
 void interrupt_farewell(const char *text);
+
+/* The same of settings of the terminal that stdin is: what they are to be then. NULL: as they are. */
+void interrupt_restore(const struct termios *settings);
 
 /* The signal that came, or 0. */
 int interrupt_signal(void);

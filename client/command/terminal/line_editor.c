@@ -47,6 +47,8 @@ struct line_editor {
     wchar_t *paste; /* [PASTE_ROOM], once there was one */
     bool marks;     /* the terminal was asked to mark what is pasted */
     bool gave_up, pasted;
+    bool quiet;
+    struct termios loud; /* the terminal's settings before it was made quiet */
 };
 
 /* libedit's source of characters. 1, 0 at the end, -1 when a signal came. */
@@ -199,6 +201,7 @@ struct line_editor *line_editor_free(struct line_editor *editor)
 {
     if (!editor)
         return NULL;
+    line_editor_quiet(editor, false);
     if (editor->history)
         history_end(editor->history);
     if (editor->terminal)
@@ -216,6 +219,24 @@ struct line_editor *line_editor_free(struct line_editor *editor)
 bool line_editor_interactive(const struct line_editor *editor)
 {
     return editor->terminal != NULL;
+}
+
+void line_editor_quiet(struct line_editor *editor, bool quiet)
+{
+    if (!editor->terminal || editor->quiet == quiet)
+        return;
+    if (!quiet) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &editor->loud);
+        interrupt_restore(NULL);
+        editor->quiet = false;
+        return;
+    }
+    if (tcgetattr(STDIN_FILENO, &editor->loud) < 0)
+        return;
+    struct termios silent = editor->loud;
+    silent.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
+    interrupt_restore(&editor->loud);
+    editor->quiet = tcsetattr(STDIN_FILENO, TCSANOW, &silent) == 0;
 }
 
 bool line_editor_gave_up(const struct line_editor *editor)

@@ -28,6 +28,10 @@ bool line_editor_interactive(const struct line_editor *editor);
  * line_editor_gave_up is true. */
 const char *line_editor_read(struct line_editor *editor, const char *prompt);
 
+/* Whether what is typed appears on the terminal before a line is read: during an answer it would stand in the
+ * middle of it. It is not lost, and appears with the next line. */
+void line_editor_quiet(struct line_editor *editor, bool quiet);
+
 /* Of the last line: whether Ctrl-C discarded it, and whether it begins with pasted text. */
 bool line_editor_gave_up(const struct line_editor *editor);
 bool line_editor_pasted(const struct line_editor *editor);

@@ -34,7 +34,7 @@ void thoughts_deinit(struct thoughts *thoughts)
 static void write_part(struct thoughts *thoughts, const char *data, size_t len)
 {
     if (thoughts->failed == 0)
-        thoughts->failed = io_write_text(data, len);
+        thoughts->failed = thoughts->write(thoughts->arg, data, len);
 }
 
 /* The colour of what comes next. */
@@ -45,8 +45,8 @@ static void turn_to(struct thoughts *thoughts, bool thought)
     thoughts->inside = thought;
     if (thoughts->failed == 0 && thoughts->dims)
         thoughts->failed = thought ? io_write(dim, sizeof dim - 1) : io_write(plain, sizeof plain - 1);
-    if (!thought && thoughts->failed == 0)
-        thoughts->failed = io_write("\n\n", 2);
+    if (!thought)
+        write_part(thoughts, "\n\n", 2);
 }
 
 static void on_text(void *arg, struct bytes text)
@@ -80,8 +80,11 @@ static struct answer_sink sink_of(struct thoughts *thoughts)
     return (struct answer_sink){on_text, on_thought, on_call, on_text, on_nothing, thoughts};
 }
 
-int thoughts_begin(struct thoughts *thoughts, struct buffer *text, struct buffer *thought)
+int thoughts_begin(struct thoughts *thoughts, thoughts_write *write, void *arg, struct buffer *text,
+                   struct buffer *thought)
 {
+    thoughts->write = write;
+    thoughts->arg = arg;
     thoughts->text = text;
     thoughts->thought = thought;
     thoughts->inside = false;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/command/terminal/answer.h"
 #include "client/command/arguments.h"
@@ -21,12 +22,15 @@
 #include "client/command/terminal/line_editor.h"
 #include "client/command/pool/pool.h"
 #include "client/command/request_arguments.h"
+#include "client/command/status_view.h"
 #include "client/command/terminal/thoughts.h"
 #include "client/command/terminal/turn.h"
+#include "client/command/terminal/wrap.h"
 #include "client/command/verbs.h"
 #include <quern.h>
 #include "common/program/arguments.h"
 #include "common/bytes.h"
+#include "common/utf8.h"
 
 /* Without -n an answer may take a quarter of the context, so that a conversation has room, and no more than
  * this. */
@@ -42,9 +46,11 @@ struct chat {
     struct quern *client;
     struct quern_message *turns; /* [n_turns]; their texts are ours */
     size_t n_turns, cap_turns;
+    struct line_editor *editor;
     struct buffer answer, thought;
     struct thoughts thoughts;
-    int status; /* of a conversation that cannot go on; 0 */
+    struct wrap wrap; /* of the answer on a terminal */
+    int status;       /* of a conversation that cannot go on; 0 */
 };
 
 /* ---- the conversation ---- */
@@ -84,6 +90,23 @@ static int reset(struct chat *chat)
 
 /* ---- a turn ---- */
 
+/* As a terminal gets it: without what it would obey, and broken between words. */
+static int show(void *arg, const char *text, size_t len)
+{
+    struct chat *chat = arg;
+    struct buffer clean = {0}, broken = {0};
+    if (chat->wrap.columns == 0)
+        return io_write_text(text, len);
+    int r = utf8_append_shown(&clean, (struct bytes){text, len});
+    if (r == 0)
+        r = wrap_append(&chat->wrap, (struct bytes){clean.data, clean.len}, &broken);
+    if (r == 0)
+        r = io_write(broken.data, broken.len);
+    buffer_deinit(&clean);
+    buffer_deinit(&broken);
+    return r;
+}
+
 /* What was under way when the user had enough is neither shown nor remembered. */
 static int take_piece(void *arg, const struct quern_output *piece)
 {
@@ -104,10 +127,13 @@ static int take_answer(struct chat *chat, size_t before, struct error *err)
     request.n_messages = chat->n_turns;
     request.marks = chat->thoughts.known;
     chat->answer.len = chat->thought.len = 0;
-    int r = thoughts_begin(&chat->thoughts, &chat->answer, &chat->thought);
+    wrap_begin(&chat->wrap, io_redraws(STDOUT_FILENO) ? status_columns() : 0);
+    line_editor_quiet(chat->editor, true);
+    int r = thoughts_begin(&chat->thoughts, show, chat, &chat->answer, &chat->thought);
     if (r == 0)
         r = answer_follow(chat->client, &request, take_piece, chat, &answer, err);
     const int unwritten = thoughts_end(&chat->thoughts);
+    line_editor_quiet(chat->editor, false);
     if (r < 0)
         return r;
     if (unwritten < 0 && unwritten != -EINTR && answer.unwritten == 0)
@@ -148,11 +174,12 @@ static int take_turn(struct chat *chat, const char *text, struct error *err)
 static const char usage[] = "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer; "
                             "\"\"\" opens and closes a turn of several lines";
 
-/* A slash and a word, and nothing else, is meant for us and not for the model. */
-static bool is_command(const char *text)
+/* A slash and a word is meant for us and not for the model, whatever follows; its length with the slash, or
+ * 0. A path ("/usr/bin") is none. */
+static size_t command_length(const char *text)
 {
     size_t n = text[0] == '/' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
-    return n > 0 && text[1 + n] == 0;
+    return n > 0 && (text[1 + n] == 0 || text[1 + n] == ' ' || text[1 + n] == '\t') ? 1 + n : 0;
 }
 
 /* Does what the turn asks for; false: to end. */
@@ -163,8 +190,8 @@ static bool obey(struct chat *chat, const struct turn *turn, int *ret_r, struct 
         return false;
     if (!turn->quoted && strcmp(text, "/reset") == 0)
         *ret_r = reset(chat);
-    else if (!turn->quoted && is_command(text))
-        fprintf(stderr, "(unknown command %s; %s)\n", text, usage);
+    else if (!turn->quoted && command_length(text) > 0)
+        fprintf(stderr, "(unknown command %.*s; %s)\n", (int)command_length(text), text, usage);
     else if (text[strspn(text, " \t\r\n")])
         *ret_r = take_turn(chat, text, err);
     return true;
@@ -180,6 +207,8 @@ static int converse(struct chat *chat, struct line_editor *editor, struct error 
         int got = turn_read(&turn, editor, err);
         if (got <= 0) {
             r = got;
+            if (line_editor_interactive(editor)) /* the shell's prompt begins a line */
+                io_write("\n", 1);
             break;
         }
         if (!obey(chat, &turn, &r, err))
@@ -240,6 +269,7 @@ static int chat_with(struct chat_options *options, struct pool *pool)
     else
         r = line_editor_new(keep_alive, &chat, &editor, &err);
     thoughts_init(&chat.thoughts, chat.client);
+    chat.editor = editor;
     if (r == 0)
         r = converse(&chat, editor, &err);
     thoughts_deinit(&chat.thoughts);
@@ -248,6 +278,7 @@ static int chat_with(struct chat_options *options, struct pool *pool)
     free(chat.turns);
     buffer_deinit(&chat.answer);
     buffer_deinit(&chat.thought);
+    wrap_deinit(&chat.wrap);
     return r < 0 ? verb_fail(r, &err) : chat.status;
 }
 

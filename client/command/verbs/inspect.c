@@ -26,6 +26,7 @@
 #include "text/dialect/dialect.h"
 #include "model/huggingface/folder.h"
 #include "model/model.h"
+#include "model/overrides.h"
 #include "model/sampling_hints.h"
 #include "model/traits.h"
 #include "gguf/gguf_values.h"
@@ -38,14 +39,21 @@ struct options {
     const char *path;
     bool json, digest;
     uint32_t sequences, context; /* context 0: the model's */
+    char overrides[OVERRIDES_TEXT];
 };
+
+#define KEY_OVERRIDE 1024             /* plus the option's index */
+enum { FIRST_ROW = __COUNTER__ + 1 }; /* of the overrides, which are counted from here */
+#define OVERRIDE_ROW(name, argument, help, ...)                                                              \
+    {name, KEY_OVERRIDE + __COUNTER__ - FIRST_ROW, argument, 0, help, 1},
 
 static const struct argp_option known[] = {
     {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
     {"sequences", 'n', "N", 0, "Sequences for the memory estimate (1)", 0},
     {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
     {"digest", 'd', NULL, 0, "Also print the model's digest, which pools use: reads the whole file", 0},
-    {0}};
+    {NULL, 0, NULL, 0, "As with quern serve:", 1},
+    OVERRIDE_OPTIONS(OVERRIDE_ROW){0}};
 
 static const struct argument arguments[] = {
     {'j', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
@@ -57,6 +65,13 @@ static const struct argument arguments[] = {
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
+    struct error err = {0};
+    const struct override_option *option =
+        key >= KEY_OVERRIDE ? override_option((size_t)(key - KEY_OVERRIDE)) : NULL;
+    if (option && overrides_add(options->overrides, option->name, arg, &err) < 0)
+        argp_error(state, "--%s: %s", option->name, err.text);
+    if (option)
+        return 0;
     if (arguments_take(arguments, known, key, arg, state, options) == 0)
         return 0;
     return argument_model(key, arg, state, &options->path);
@@ -228,7 +243,7 @@ static void understand(const struct options *options, struct understood *ret, st
     struct model *model;
     struct backend_choice choice;
     *ret = (struct understood){.hyperparameters = json_null()};
-    int r = model_open(options->path, false, &model, err);
+    int r = model_open_overridden(options->path, options->overrides, false, &model, err);
     ret->out_of_memory = r == -ENOMEM;
     if (r < 0)
         return;
@@ -492,6 +507,11 @@ int verb_inspect(int argc, char **argv)
     int r = model_open_files(options.path, &gguf, &err);
     if (r < 0)
         return verb_fail(r, &err);
+    r = overrides_apply(gguf, options.overrides, &err);
+    if (r < 0) {
+        gguf_free(gguf);
+        return verb_fail(r, &err);
+    }
     json_t *json = report(gguf, &options);
     gguf_free(gguf);
     if (!json)

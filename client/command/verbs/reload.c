@@ -5,10 +5,11 @@
 #include <stdlib.h>
 
 #include "client/command/pool/control_client.h"
+#include "client/command/pool/place.h"
 #include "client/command/verbs.h"
 #include "common/program/arguments.h"
 
-enum { KEY_RUNDIR = 1000, KEY_GATEWAY, KEY_CONFIG };
+enum { KEY_RUNDIR = 1000, KEY_CONNECT, KEY_GATEWAY, KEY_CONFIG };
 
 struct wish {
     const char *rundir; /* NULL: the default one */
@@ -25,11 +26,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         wish->kind = kind;
         return 0;
     }
-    if (key != KEY_RUNDIR)
+    if (key != KEY_RUNDIR && key != KEY_CONNECT)
         return ARGP_ERR_UNKNOWN;
-    if (!*arg)
-        argp_error(state, "DIR is empty");
-    wish->rundir = arg;
+    place_take_folder(state, key == KEY_RUNDIR, arg, &wish->rundir);
     return 0;
 }
 
@@ -38,6 +37,7 @@ int verb_reload(int argc, char **argv)
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
+        {"connect", KEY_CONNECT, "DIR", 0, "The same, as other verbs have it", 0},
         {"config", KEY_CONFIG, NULL, 0, "Read the pool's configuration file again and use its settings", 0},
         {"gateway", KEY_GATEWAY, NULL, 0, "Replace only the gateway, to load new keys or a new certificate",
          0},

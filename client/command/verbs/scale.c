@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "client/command/pool/control_client.h"
+#include "client/command/pool/place.h"
 #include "client/command/verbs.h"
 #include "common/number.h"
 #include "common/program/arguments.h"
 #include "proto/supervision.h"
 
-enum { KEY_RUNDIR = 1000 };
+enum { KEY_RUNDIR = 1000, KEY_CONNECT };
 
 struct wish {
     const char *rundir; /* NULL: the default one */
@@ -45,10 +46,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         take_number(wish, arg, state);
     else if (key == ARGP_KEY_END && !wish->has_number)
         argp_error(state, "no %s given", wish->what);
-    else if (key == KEY_RUNDIR && !*arg)
-        argp_error(state, "DIR is empty");
-    else if (key == KEY_RUNDIR)
-        wish->rundir = arg;
+    else if (key == KEY_RUNDIR || key == KEY_CONNECT)
+        place_take_folder(state, key == KEY_RUNDIR, arg, &wish->rundir);
     else if (key != ARGP_KEY_END)
         return ARGP_ERR_UNKNOWN;
     return 0;
@@ -59,6 +58,7 @@ static int ask(int argc, char **argv, enum control_kind kind, const char *what, 
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
+        {"connect", KEY_CONNECT, "DIR", 0, "The same, as other verbs have it", 0},
         {0}};
     const struct argp argp = {.options = options, .parser = parse, .args_doc = what, .doc = doc};
     struct wish wish = {.kind = kind, .what = what};

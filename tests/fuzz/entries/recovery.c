@@ -34,6 +34,7 @@ static struct broker *new_broker(struct vault *vault)
     broker->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
     broker->routing = (struct routing){.workers = broker->workers};
     queue_init(&broker->queue, 1);
+    growth_init(&broker->growth, &broker->journal, &broker->ledger, &broker->admission);
     if (message_decoder_new(&broker->request_decoder) < 0 || message_decoder_new(&broker->frame_decoder) < 0)
         abort();
     return broker;
@@ -57,6 +58,7 @@ static void forget_all(struct broker *broker)
 static void free_broker(struct broker *broker)
 {
     queue_deinit(&broker->queue);
+    growth_deinit(&broker->growth);
     journal_page_deinit(&broker->page);
     buffer_deinit(&broker->scratch);
     buffer_deinit(&broker->client_link.scratch);

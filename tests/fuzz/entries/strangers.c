@@ -142,6 +142,7 @@ static void open_pool(void)
     broker->admission.max_queued = 8;
     broker->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
     queue_init(&broker->queue, 1);
+    growth_init(&broker->growth, &broker->journal, &broker->ledger, &broker->admission);
     for (uint32_t i = 0; i < WORKERS; i++) {
         broker->supervisor.slots[i] = &board[i];
         start_worker(i);
@@ -155,9 +156,12 @@ static void close_pool(void)
     for (uint32_t i = 0; i < WORKERS; i++) {
         frames_close(&broker->workers[i]);
         outbox_deinit(&broker->workers[i].outbox);
+        buffer_deinit(&broker->workers[i].credits.topics);
+        ids_deinit(&broker->workers[i].credits.counts);
     }
     lifecycle_clear(broker);
     queue_deinit(&broker->queue);
+    growth_deinit(&broker->growth);
     routing_deinit(&broker->routing);
     tokenize_table_deinit(&broker->tokenize);
     journal_page_deinit(&broker->page);

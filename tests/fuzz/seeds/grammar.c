@@ -40,6 +40,22 @@ void fuzz_seeds(void)
              "true]}",
              "\"ab"),
         SEED("\x06", "{\"type\":\"number\",\"exclusiveMinimum\":0,\"maximum\":1000}", "0.0"),
+        SEED("\x06",
+             "{\"type\":\"object\",\"properties\":{\"a\":{\"multipleOf\":0.5},\"b\":{\"type\":\"null\"},"
+             "\"c\":{}},"
+             "\"required\":[\"b\"],\"patternProperties\":{\"^x\":{\"not\":{\"type\":\"integer\"}}},"
+             "\"maxProperties\":3,"
+             "\"dependentRequired\":{\"a\":[\"c\"]}}",
+             "{\"b\":null,\"xy\":1.5"),
+        SEED("\x06",
+             "{\"type\":\"array\",\"contains\":{\"const\":3},\"maxContains\":2,\"items\":{\"enum\":[1,3,"
+             "\"a\"]},"
+             "\"oneOf\":[{\"minItems\":2},{\"maxItems\":3}],\"unevaluatedItems\":false}",
+             "[3,\"a\""),
+        SEED("\x06",
+             "{\"type\":\"array\",\"items\":{\"enum\":[true,null,{\"a\":[]}]},\"uniqueItems\":true,"
+             "\"minItems\":1}",
+             "[null,{\"a\":[]}"),
         SEED("\x07", "(a|b)*[^c-f]{1,3}\\d+(?:x|\\.)?", "abz1"),
         SEED("\x07", "^\\w+@[a-z]{2,}\\.(org|net)$|", "a@b"),
     };

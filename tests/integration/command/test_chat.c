@@ -112,7 +112,39 @@ START_TEST(a_conversation_goes_on_from_turn_to_turn)
     type(terminal, "/help\r");
     expect(terminal, "(unknown command /help; /reset begins a new conversation");
     expect(terminal, "> ");
+    type(terminal, "/foo bar\r");
+    expect(terminal, "(unknown command /foo; /reset begins a new conversation");
+    expect(terminal, "> ");
     type(terminal, "/exit\r");
+    ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+START_TEST(what_is_typed_during_an_answer_appears_behind_it)
+{
+    int terminal;
+    char *argv[] = {"quern", "chat",    "--model", model,    "--device", "null",
+                    "--ctx", "1000000", "-n",      "900000", NULL};
+    pid_t pid = start(&terminal, "dumb", argv);
+    expect(terminal, "> ");
+    type(terminal, "Talk\r");
+    expect(terminal, "Talk\r\n");
+    while (shown < looked + 200) {
+        ssize_t n = read(terminal, screen + shown, 4096);
+        ck_assert_int_gt(n, 0);
+        shown += (size_t)n;
+        ck_assert_uint_lt(shown, sizeof screen / 2);
+    }
+    type(terminal, "QQQQ");
+    type(terminal, "\x03");
+    expect(terminal, "\n> "); /* nothing of it before the prompt */
+    screen[shown] = 0;
+    char *before = screen + looked;
+    for (char *at = screen; at < before; at++)
+        ck_assert_msg(strncmp(at, "QQQQ", 4) != 0, "it stands in the answer");
+    /* The terminal may have dropped it with the Ctrl-C, as terminals do. Ctrl-D ends on a line of its own. */
+    type(terminal, "\x15\x04");
+    expect(terminal, "\n");
     ck_assert_int_eq(end_of(pid, terminal), 0);
 }
 END_TEST
@@ -355,6 +387,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_conversation_goes_on_from_turn_to_turn);
+    tcase_add_test(tests, what_is_typed_during_an_answer_appears_behind_it);
     tcase_add_test(tests, an_interrupt_stops_the_answer_and_not_the_program);
     tcase_add_test(tests, a_refused_turn_does_not_end_the_conversation);
     tcase_add_test(tests, what_is_typed_is_utf8_whatever_the_locale_says);

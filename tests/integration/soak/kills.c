@@ -207,9 +207,58 @@ static bool is_ours(ino_t inode)
     return false;
 }
 
+static struct {
+    ino_t inode;
+    bool found;
+} sought;
+
+static void compare(const char *link, const struct stat *st, bool weights)
+{
+    sought.found |= st->st_ino == sought.inode;
+}
+
+/* The parent of a process; 0: it is gone. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], line[512];
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(line, sizeof line, file) && strrchr(line, ')'))
+        sscanf(strrchr(line, ')') + 1, " %*c %d", &parent);
+    if (file)
+        fclose(file);
+    return (pid_t)parent;
+}
+
+static bool descends_from_us(pid_t pid)
+{
+    while (pid > 1 && pid != getpid())
+        pid = parent_of(pid);
+    return pid == getpid();
+}
+
+/* Whether a process that is not of our pools has it. A worker of ours that loads opens every segment that
+ * there is, to see whether it is of its model: another pool's too, if one runs. */
+static bool is_foreign(ino_t inode)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    sought.inode = inode;
+    sought.found = false;
+    while (proc && !sought.found && (entry = readdir(proc))) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        if (pid > 0 && !descends_from_us(pid))
+            each_segment(pid, compare);
+    }
+    if (proc)
+        closedir(proc);
+    return sought.found;
+}
+
 static void remember(const char *link, const struct stat *st, bool weights)
 {
-    if (is_ours(st->st_ino))
+    if (is_ours(st->st_ino) || is_foreign(st->st_ino))
         return;
     if (segments.n == MOST_SEGMENTS)
         fail("more than %d segments", MOST_SEGMENTS);

@@ -52,6 +52,7 @@ static void make_books(void)
     broker->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
     broker->n_workers = INSIDE_WORKERS;
     queue_init(&broker->queue, broker->secret);
+    growth_init(&broker->growth, &broker->journal, &broker->ledger, &broker->admission);
     ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &broker->supervisor.vault_fd), 0);
     ck_assert_int_eq(vault_open(broker->supervisor.vault_fd, &broker->journal.vault, NULL), 0);
     ck_assert_int_eq(routing_init(&broker->routing, broker->workers, INSIDE_WORKERS, false, 7), 0);
@@ -302,6 +303,7 @@ static void free_books(void)
     ck_assert_uint_eq(broker->admission.queued, 0);
     ck_assert_ptr_null(broker->admission.shares.by_id);
     queue_deinit(&broker->queue);
+    growth_deinit(&broker->growth);
     routing_deinit(&broker->routing);
     vault_close(broker->journal.vault);
     tokenize_table_deinit(&broker->tokenize);

@@ -56,7 +56,7 @@ START_TEST(the_backend_says_what_it_is)
     struct backend_info info;
     set_up(&f, "F32");
     quern_backend.info(f.backend, &info);
-    ck_assert_str_eq(info.device, "emulated");
+    ck_assert_str_eq(info.device, "emulated (GPU 0)");
     ck_assert_uint_eq(info.n_groups, 1);
     ck_assert_uint_eq(info.groups[0].n_blocks, N_BLOCKS);
     ck_assert_uint_eq(info.groups[0].n_layers, 2);

@@ -10,6 +10,8 @@
 #include "text/grammar/automaton/automaton_make.h"
 #include "text/grammar/characters.h"
 
+#define FEW_STATES 128 /* that are not worth the work of making them fewer */
+
 /* ---- books of one that is being made ---- */
 
 bool automata_spend(struct automata *automata, uint64_t steps)
@@ -178,7 +180,8 @@ const struct automaton *automaton_of_pair(struct automata *automata, enum automa
             if (!making.failed)
                 making.next[(size_t)i * n_classes + class] = next;
         }
-    return automaton_least(automata, automaton_finish(&making));
+    const struct automaton *made = automaton_finish(&making);
+    return made && made->n_states > FEW_STATES ? automaton_least(automata, made) : made;
 }
 
 /* ---- as few states as can be ---- */

@@ -76,19 +76,34 @@ static const struct shapes *any_of(struct schema_reader *reader, const json_t *l
     return sum;
 }
 
+/* Whether two lists of values have none in common: most alternatives are told apart by constants. */
+static bool lists_are_apart(const json_t *a, const json_t *b)
+{
+    for (size_t i = 0; i < json_array_size(a); i++)
+        for (size_t j = 0; j < json_array_size(b); j++)
+            if (json_values_equal(json_array_get(a, i), json_array_get(b, j)))
+                return false;
+    return true;
+}
+
+static bool two_are_apart(struct schema_reader *reader, const struct shape *a, const struct shape *b)
+{
+    struct shape both;
+    const bool listed = a->listed && b->listed;
+    if (!schema_spend(reader, listed ? (uint64_t)json_array_size(a->listed) * json_array_size(b->listed) : 8))
+        return false;
+    if (!(a->types & b->types) || (listed && lists_are_apart(a->listed, b->listed)))
+        return true;
+    return (!shape_both(reader, a, b, &both) || shape_is_impossible(reader, &both, 0)) && reader->code == 0;
+}
+
 /* Whether no value has a shape of both lists; true is certain. */
 static bool are_apart(struct schema_reader *reader, const struct shapes *a, const struct shapes *b)
 {
     for (uint32_t i = 0; i < a->n; i++)
-        for (uint32_t j = 0; j < b->n; j++) {
-            struct shape both;
-            if (!schema_spend(reader, 8))
+        for (uint32_t j = 0; j < b->n; j++)
+            if (!two_are_apart(reader, a->items[i], b->items[j]))
                 return false;
-            if (shape_both(reader, a->items[i], b->items[j], &both) && !shape_is_impossible(reader, &both, 0))
-                return false;
-            if (reader->code != 0)
-                return false;
-        }
     return true;
 }
 

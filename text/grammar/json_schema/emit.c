@@ -225,6 +225,32 @@ static const struct expression *name_entry(struct schema_reader *reader, uint32_
     return expression_rule(reader->rules, reader->entries[number].rule);
 }
 
+/* Whether another demand that stands in itself is being made: what this one calls of it has no body yet. */
+static bool is_within_another(const struct schema_reader *reader)
+{
+    for (uint32_t i = 0; i < reader->entry_keys.n; i++)
+        if (reader->entries[i].reading && reader->entries[i].named)
+            return true;
+    return false;
+}
+
+/* The rule of a demand that stands in itself gets its body. If no text of it comes to an end it is nothing,
+ * and what was made of others meanwhile may have counted on it: that is forgotten. */
+static const struct expression *close_recursion(struct schema_reader *reader, uint32_t number,
+                                                const struct expression *made)
+{
+    const uint32_t rule = reader->entries[number].rule;
+    reader->rules->items[rule].body = made;
+    if (made == &schema_nothing || is_within_another(reader) || !emit_is_endless(reader, made))
+        return made == &schema_nothing ? made : expression_rule(reader->rules, rule);
+    schema_note_nothing(reader, "it refers to itself without an end");
+    reader->rules->items[rule].body = &schema_nothing;
+    for (uint32_t i = number + 1; i < reader->entry_keys.n; i++)
+        if (!reader->entries[i].reading)
+            reader->entries[i] = (struct schema_entry){0};
+    return &schema_nothing;
+}
+
 const struct expression *emit_demand(struct schema_reader *reader, const struct demand *demand)
 {
     if (reader->code != 0)
@@ -247,11 +273,9 @@ const struct expression *emit_demand(struct schema_reader *reader, const struct 
     reader->depth--;
     struct schema_entry *entry = &reader->entries[number];
     entry->reading = false;
-    if (made && entry->named) {
-        reader->rules->items[entry->rule].body = made;
-        made = made == &schema_nothing ? made : expression_rule(reader->rules, entry->rule);
-    }
-    entry->expression = made;
+    if (made && entry->named)
+        made = close_recursion(reader, number, made);
+    reader->entries[number].expression = made;
     if (!made)
         schema_refuse(reader, "the schema is too large");
     reader->at = at;

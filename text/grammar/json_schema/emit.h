@@ -23,6 +23,9 @@ const struct expression *emit_demand(struct schema_reader *reader, const struct 
  * follow does not depend on which came (mask.c). */
 const struct expression *emit_demand_apart(struct schema_reader *reader, const struct demand *demand);
 
+/* Whether no text can come to an end that this is about. */
+bool emit_is_endless(struct schema_reader *reader, const struct expression *expression);
+
 /* The name of a member, or a string: "…". */
 const struct expression *emit_name(struct schema_reader *reader, const char *name);
 

@@ -56,9 +56,10 @@ struct schema_reader {
     json_t *made;      /* an array that keeps them */
     struct schema_places places;
     struct state_keys shape_keys, entry_keys, pattern_keys;
-    struct schema_memo *memos;         /* [shape_keys.n] */
-    struct schema_entry *entries;      /* [entry_keys.n] */
-    const struct automaton **patterns; /* [pattern_keys.n] */
+    struct schema_memo *memos;          /* [shape_keys.n] */
+    struct schema_entry *entries;       /* [entry_keys.n] */
+    const struct automaton **patterns;  /* [pattern_keys.n] */
+    const struct automaton *numbers[3]; /* numbers.c; NULL: not made */
     uint32_t memos_cap, entries_cap, patterns_cap;
 };
 

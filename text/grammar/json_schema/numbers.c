@@ -9,18 +9,23 @@
 #include "text/grammar/json_schema/shapes.h"
 #include "text/grammar/regex.h"
 
-#define ANY_NUMBER  "(0|-?[1-9][0-9]{0,14})(\\.[0-9]{1,15})?|-0\\.[0-9]{0,14}[1-9]"
-#define ANY_INTEGER "0|-?[1-9][0-9]{0,17}"
-#define WHOLE       "-?[0-9]+(\\.0+)?"
+enum number_kind { ANY_NUMBER, ANY_INTEGER, WHOLE /* it may be written with a point */ };
 
-static const struct automaton *of_regex(struct schema_reader *reader, const char *text)
+/* Made once for a schema: most that is said of numbers begins with one of these. */
+static const struct automaton *of_kind(struct schema_reader *reader, enum number_kind kind)
 {
+    static const char *const texts[] = {
+        [ANY_NUMBER] = "(0|-?[1-9][0-9]{0,14})(\\.[0-9]{1,15})?|-0\\.[0-9]{0,14}[1-9]",
+        [ANY_INTEGER] = "0|-?[1-9][0-9]{0,17}",
+        [WHOLE] = "-?[0-9]+(\\.0+)?",
+    };
     static const struct regex_style whole = {0};
     const struct expression *expression = NULL;
     struct error err = {0};
-    return regex_expression(bytes_of_string(text), &whole, reader->rules, &expression, &err) == 0
-               ? automaton_of(&reader->automata, expression)
-               : NULL;
+    if (!reader->numbers[kind] &&
+        regex_expression(bytes_of_string(texts[kind]), &whole, reader->rules, &expression, &err) == 0)
+        reader->numbers[kind] = automaton_of(&reader->automata, expression);
+    return reader->numbers[kind];
 }
 
 bool shape_is_integer(const struct shape *shape)
@@ -68,7 +73,7 @@ static const struct automaton *of_atom(struct schema_reader *reader, const struc
                                       [ATOM_EXCLUSIVE_MAXIMUM] = DECIMAL_LESS};
     struct decimal decimal;
     if (atom->kind == ATOM_INTEGER)
-        return of_regex(reader, WHOLE);
+        return of_kind(reader, WHOLE);
     if (atom->kind == ATOM_AMONG)
         return of_values(reader, atom->value);
     if (!read_decimal(reader, atom->value, &decimal))
@@ -79,7 +84,7 @@ static const struct automaton *of_atom(struct schema_reader *reader, const struc
 
 const struct automaton *shape_numbers(struct schema_reader *reader, const struct shape *shape)
 {
-    const struct automaton *all = of_regex(reader, shape_is_integer(shape) ? ANY_INTEGER : ANY_NUMBER);
+    const struct automaton *all = of_kind(reader, shape_is_integer(shape) ? ANY_INTEGER : ANY_NUMBER);
     for (const struct atom *a = shape->numbers; all && a; a = (const void *)a->link.next) {
         const struct automaton *one = of_atom(reader, a);
         all = automaton_of_pair(&reader->automata, a->negated ? AUTOMATON_WITHOUT : AUTOMATON_BOTH, all, one);

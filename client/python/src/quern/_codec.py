@@ -39,10 +39,17 @@ def _pack(value: object, single: bool = False) -> bytes:
     return msgpack.packb(value, use_single_float=single)  # type: ignore[no-any-return]
 
 
+_TOPIC_BYTES = 32  # session, id
+
+
 def _check_whole(table: Table, fields: Fields) -> None:
     """What no single field shows."""
     if "reason" in fields and "error" in fields and (fields["reason"] == "error") != (fields["error"] is not None):
         raise Malformed("error: expected with the reason error, and only with it")
+    if fields.get("limit") and fields.get("reason") != "length":
+        raise Malformed("limit: expected with the reason length only")
+    if "topics" in fields:
+        _check_credit(fields)
     if fields.get("tools") and "prompt" in fields:
         prompt = fields["prompt"]
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
@@ -63,6 +70,14 @@ def _check_tenant(fields: Fields) -> None:
         raise Malformed("request_id: expected printable ASCII without blanks")
     if any(fields.get(name) for name in ("rpm", "tpm", "rpd", "tpd")) and not fields.get("tenant"):
         raise Malformed("rpm, tpm, rpd and tpd: expected with tenant only")
+
+
+def _check_credit(fields: Fields) -> None:
+    topics, counts = fields["topics"], fields.get("counts") or ()
+    if len(topics) != len(counts):  # type: ignore[arg-type]
+        raise Malformed("counts: expected as many as topics")
+    if any(len(topic) != _TOPIC_BYTES for topic in topics):  # type: ignore[union-attr]
+        raise Malformed(f"topics: expected {_TOPIC_BYTES} bytes each")
 
 
 def _check_prompt(fields: Fields) -> None:

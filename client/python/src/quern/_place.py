@@ -40,8 +40,10 @@ def endpoint_of(wanted: str | os.PathLike[str] | None) -> str:
         if not named.startswith(("ipc://", "tcp://")):
             raise BadRequest(f"{named} is not an endpoint: ipc://PATH or tcp://HOST:PORT")
         return named
-    if isinstance(wanted, str) and not wanted.startswith(("/", ".")):
+    if isinstance(wanted, str) and not wanted.startswith(("/", ".")) and not os.path.exists(wanted):
         raise BadRequest(f"{wanted!r} is not an endpoint: ipc://PATH, tcp://HOST:PORT, or a run directory")
+    if wanted is not None:
+        named = os.path.realpath(named) if os.path.islink(named) else os.path.abspath(named)
     _check_folder(named)
     frontend = pathlib.Path(named, "frontend")
     if not frontend.exists():

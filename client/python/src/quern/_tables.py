@@ -49,7 +49,7 @@ KINDS: dict[str, Table] = {
         Field("template_kwargs", TEXT, high=4194304, help="messages only: JSON, an object of variables for the chat template"),
         Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
-        Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: 256, or what there is room for"),
+        Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
         Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
         Field("temperature", REAL, optional=True, real_low=0, real_high=100, initial=1, help="divide the logits by this: above 1 varies more; 0 = greedy"),
         Field("top_k", INT, optional=True, high=2147483647, help="sample from the K most likely; 0 = off, 1 = greedy"),
@@ -177,7 +177,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -248,7 +248,7 @@ KINDS: dict[str, Table] = {
         Field("id", ID, required=True, always=True),
         Field("epoch", EPOCH, required=True, always=True),
         Field("count", INT, required=True, always=True, high=9007199254740992),
-        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=6881280,
     ),
     "frame": table(
@@ -262,7 +262,7 @@ KINDS: dict[str, Table] = {
         Field("pieces", BINS, high=86016, item_high=256),
         Field("embedding", FLOATS, high=32768),
         Field("wseq", INT, high=9007199254740992),
-        Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=262144,
     ),
     "progress": table(
@@ -317,7 +317,7 @@ KINDS: dict[str, Table] = {
         Field("epoch", EPOCH, required=True, always=True),
         Field("count", INT, required=True, always=True, high=9007199254740992),
         Field("wseq", INT, required=True, always=True, high=9007199254740992),
-        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=6881280,
     ),
     "register_ok": table(
@@ -334,6 +334,8 @@ KINDS: dict[str, Table] = {
         Field("queue_us", INT, high=9007199254740992),
         Field("output", IDS, high=524288),
         Field("off", INT, high=9007199254740992),
+        Field("credit", INT, high=9007199254740992),
+        Field("most", INT, high=9007199254740992),
         Field("cache_space", NAME, high=40),
         Field("prompt", PROMPT, required=True, always=True),
         Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
@@ -345,7 +347,7 @@ KINDS: dict[str, Table] = {
         Field("template_kwargs", TEXT, high=4194304, help="messages only: JSON, an object of variables for the chat template"),
         Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
-        Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: 256, or what there is room for"),
+        Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
         Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
         Field("temperature", REAL, optional=True, real_low=0, real_high=100, initial=1, help="divide the logits by this: above 1 varies more; 0 = greedy"),
         Field("top_k", INT, optional=True, high=2147483647, help="sample from the K most likely; 0 = off, 1 = greedy"),
@@ -388,6 +390,11 @@ KINDS: dict[str, Table] = {
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
         max_bytes=6881280,
     ),
+    "credit": table(
+        Field("topics", BINS, required=True, always=True, high=1024, item_high=32),
+        Field("counts", IDS, required=True, always=True, high=1024),
+        max_bytes=6881280,
+    ),
     "ack": table(
         Field("wseq", INT, required=True, always=True, high=9007199254740992),
         max_bytes=6881280,
@@ -425,7 +432,7 @@ class Parameters(TypedDict, total=False):
     model: str
     """which model, by name; empty: any"""
     max_tokens: int
-    """max tokens to generate; left out: 256, or what there is room for"""
+    """max tokens to generate; left out: to the end of the context"""
     fit_context: bool
     """reduce max_tokens to fit the context instead of refusing the request"""
     temperature: float

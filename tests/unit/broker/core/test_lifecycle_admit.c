@@ -73,7 +73,9 @@ START_TEST(what_is_admitted_is_complete)
     ck_assert(request->model.data > request->body.data); /* it outlives the message */
     ck_assert(!request->embed);
     ck_assert_ptr_nonnull(request->record);
-    ck_assert_uint_eq(request->log.reserved, journal_worst_case(33, 0, false, request_overhead()));
+    ck_assert_uint_eq(request->log.reserved, journal_start_bytes(request_overhead()));
+    ck_assert_uint_eq(request->growth.most, 33);
+    ck_assert_uint_eq(request->growth.credit, 0);
     ck_assert_uint_eq(broker->journal.used, request->log.reserved);
     ck_assert_uint_eq(broker->counters.admitted, 1);
     ck_assert_uint_eq(broker->queue.n, 1);
@@ -166,19 +168,20 @@ START_TEST(as_many_tokens_as_the_context_has_may_be_asked_for)
 }
 END_TEST
 
-START_TEST(an_embedding_has_room_for_the_largest_that_there_may_be)
+START_TEST(an_embedding_needs_room_for_the_largest_that_there_may_be)
 {
-    const uint64_t bare = journal_worst_case(0, 0, false, request_overhead());
     broker->workers[0].embedding = 16;
     broker->workers[1].embedding = 64;
     struct request *request = inside_admit(0, 'r', ask_for_embedding);
     ck_assert(request->embed);
-    ck_assert_uint_eq(request->log.reserved, bare + 64 * sizeof(float));
+    ck_assert_uint_eq(request->log.reserved, journal_start_bytes(request_overhead()));
+    ck_assert_uint_eq(request->growth.most, 1);
+    ck_assert_uint_eq(request->growth.token_bytes, 64 * sizeof(float));
     broker->workers[0].embedding = broker->workers[1].embedding = 0;
     broker->workers[0].state = WORKER_STARTING; /* it may make any */
     broker->workers[0].model[0] = 0;
     request = inside_admit(0, 's', ask_for_embedding);
-    ck_assert_uint_eq(request->log.reserved, bare + PROTO_MAX_EMBEDDING * sizeof(float));
+    ck_assert_uint_eq(request->growth.token_bytes, PROTO_MAX_EMBEDDING * sizeof(float));
 }
 END_TEST
 
@@ -189,14 +192,26 @@ static void ask_for_logprobs(struct generation *generation)
     generation->pieces = true;
 }
 
-START_TEST(what_frames_tell_beside_tokens_is_reserved_too)
+START_TEST(what_frames_tell_beside_tokens_is_reckoned_too)
 {
     struct request *request = inside_admit(0, 'r', ask_for_logprobs);
-    ck_assert_uint_eq(request->log.reserved, journal_worst_case(10, 5, true, request_overhead()));
-    max_tokens = 0; /* not said */
+    ck_assert_uint_eq(request->growth.most, 10);
+    ck_assert_uint_eq(request->growth.token_bytes, journal_token_bytes(5, true));
+}
+END_TEST
+
+START_TEST(a_limit_that_is_not_said_is_the_largest_context_or_what_the_journal_holds)
+{
+    max_tokens = 0;
+    broker->workers[0].context = broker->workers[1].context = 0; /* not known yet */
+    struct request *request = inside_admit(0, 'q', ask_for);
+    ck_assert_uint_eq(request->growth.most, broker->journal.limit * 3 / 4 / journal_token_bytes(0, false));
+    broker->workers[1].context = 5000;
+    request = inside_admit(0, 'r', ask_for);
+    ck_assert_uint_eq(request->growth.most, 5000);
+    broker->journal.limit = (uint64_t)1 << 20;
     request = inside_admit(0, 's', ask_for);
-    ck_assert_uint_eq(request->log.reserved,
-                      journal_worst_case(PROTO_MAX_TOKENS_UNSAID, 0, false, request_overhead()));
+    ck_assert_uint_eq(request->growth.most, (3 << 18) / journal_token_bytes(0, false));
 }
 END_TEST
 
@@ -210,7 +225,7 @@ START_TEST(more_than_the_context_may_be_asked_for_where_the_worker_lowers_it)
 {
     broker->workers[0].context = broker->workers[1].context = 4096;
     struct request *request = inside_admit(0, 'r', ask_for_what_fits);
-    ck_assert_uint_eq(request->log.reserved, journal_worst_case(4096, 0, false, request_overhead()));
+    ck_assert_uint_eq(request->growth.most, 4096);
 }
 END_TEST
 
@@ -256,19 +271,22 @@ START_TEST(room_is_made_of_what_was_read)
 {
     enum { READ = 12 };
     max_tokens = 1;
-    const uint64_t needed = journal_worst_case(1, 0, false, request_overhead());
+    const uint64_t needed = journal_start_bytes(request_overhead());
     for (uint8_t i = 0; i < READ; i++) {
         lifecycle_cancel(broker, inside_admit(0, i, NULL));
         ck_assert_int_eq(client_hears(0).kind, MESSAGE_END);
         lifecycle_taken(broker, sessions[0], inside_id(i));
     }
-    broker->journal.limit = broker->journal.used + needed;
+    struct journal_log others = {0}; /* which take all the rest */
+    struct journal *journal = &broker->journal;
+    ck_assert_int_eq(journal_reserve(journal, &others, journal->limit - journal->used - needed), 0);
     inside_admit(1, 's', ask_for);
     ck_assert_uint_eq(broker->ledger.n, READ + 1);
-    broker->journal.limit = broker->journal.used + needed - 1;
+    journal_extend(journal, &others, others.reserved - needed + 1);
     inside_admit(1, 't', ask_for);
     ck_assert_ptr_null(inside_find(0, 0)); /* the oldest */
     ck_assert_uint_eq(broker->ledger.n, READ + 1);
+    journal_release(journal, &others);
 }
 END_TEST
 
@@ -282,8 +300,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_no_worker_could_ever_do_is_refused_at_the_door);
     tcase_add_test(tests, more_than_the_context_may_be_asked_for_where_the_worker_lowers_it);
     tcase_add_test(tests, as_many_tokens_as_the_context_has_may_be_asked_for);
-    tcase_add_test(tests, an_embedding_has_room_for_the_largest_that_there_may_be);
-    tcase_add_test(tests, what_frames_tell_beside_tokens_is_reserved_too);
+    tcase_add_test(tests, an_embedding_needs_room_for_the_largest_that_there_may_be);
+    tcase_add_test(tests, what_frames_tell_beside_tokens_is_reckoned_too);
+    tcase_add_test(tests, a_limit_that_is_not_said_is_the_largest_context_or_what_the_journal_holds);
     tcase_add_test(tests, who_is_refused_for_want_of_room_is_told_when_to_come_back);
     tcase_add_test(tests, who_has_had_his_tokens_is_told_when_there_are_more);
     tcase_add_test(tests, room_is_made_of_what_was_read);

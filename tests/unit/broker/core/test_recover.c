@@ -39,6 +39,7 @@ static struct broker *new_broker(void)
     made->admission.max_queued_bytes = ADMISSION_MAX_QUEUED_BYTES;
     made->routing = (struct routing){.workers = made->workers};
     queue_init(&made->queue, 1);
+    growth_init(&made->growth, &made->journal, &made->ledger, &made->admission);
     ck_assert_int_eq(message_decoder_new(&made->request_decoder), 0);
     ck_assert_int_eq(message_decoder_new(&made->frame_decoder), 0);
     ck_assert_int_eq(vault_open(fd, &made->journal.vault, NULL), 0);
@@ -74,6 +75,7 @@ static void free_books(struct broker *dead)
     HASH_CLEAR(by_bytes, dead->client_keys.by_bytes);
     HASH_CLEAR(by_number, dead->client_keys.by_number);
     queue_deinit(&dead->queue);
+    growth_deinit(&dead->growth);
     message_decoder_free(dead->request_decoder);
     message_decoder_free(dead->frame_decoder);
     vault_close(dead->journal.vault);

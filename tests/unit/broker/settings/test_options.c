@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PARSE(options, err, ...)                                                                             \
     options_parse((int)(sizeof((char *[]){"quern-broker", __VA_ARGS__}) / sizeof(char *)),                   \
@@ -46,10 +47,11 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
                            "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
                            "--cached-blocks", "0", "--kv-type=q8_0", "--cublas=auto", "--prefix-store", "64",
-                           "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
-                           "--http-open", "--share-prefixes", "--http-cors=*", "--http-max-tokens=3",
-                           "--http-body-kb=4", "--http-sse-ping=0", "--owner", "7", "--supervision-fd", "9",
-                           "--said-by", "x y", "--", "-odd name"),
+                           "--override-kv", "a.b=str:c d", "--rope-scaling=yarn", "--override-kv",
+                           "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4", "--no-sandbox", "--alias",
+                           "-x", "--alias", "two words", "--http=auto", "--http-open", "--share-prefixes",
+                           "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4", "--http-sse-ping=0",
+                           "--owner", "7", "--supervision-fd", "9", "--said-by", "x y", "--", "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -61,6 +63,8 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert(again.has_cached_blocks);
     ck_assert_str_eq(again.kv_type, "q8_0");
     ck_assert_str_eq(again.cublas, "auto");
+    ck_assert_str_eq(again.overrides, "override-kv a.b=str:c d\nrope-scaling yarn\noverride-kv a.c=int:5\n"
+                                      "rope-scale 4\n");
     ck_assert_uint_eq(again.n_aliases, 2);
     ck_assert_str_eq(again.aliases[0], "-x");
     ck_assert_str_eq(again.aliases[1], "two words");
@@ -330,6 +334,29 @@ START_TEST(names_of_the_line_replace_those_of_the_file)
 }
 END_TEST
 
+START_TEST(overrides_of_the_line_replace_those_of_the_file_by_name_and_key)
+{
+    struct options options;
+    struct error err = {0};
+    char path[] = "/tmp/quern-options-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    fputs("override-kv = a.b=int:1\noverride-kv = a.c=int:2\nrope-scale = 2\n", file);
+    fclose(file);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path, "--override-kv=a.b=int:7"), 0);
+    ck_assert_str_eq(options.overrides, "override-kv a.c=int:2\nrope-scale 2\noverride-kv a.b=int:7\n");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--override-kv=a.b"), -EINVAL);
+    ck_assert_str_eq(err.text, "override-kv: \"a.b\" is not KEY=TYPE:VALUE");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--rope-scale=0.1"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "rope-scale: "));
+    file = fopen(path, "w");
+    fputs("rope-scale = 2\nrope-scale = 3\n", file);
+    fclose(file);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--config", path), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "already set in line 1"));
+    unlink(path);
+}
+END_TEST
+
 START_TEST(a_name_that_cannot_be_an_alias_is_named)
 {
     char longest[PROTO_MAX_NAME_BYTES + 1], longer[PROTO_MAX_NAME_BYTES + 2];
@@ -447,6 +474,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_setting_that_a_file_gives_twice_is_refused_with_both_lines);
     tcase_add_test(tests, what_bears_on_http_takes_http);
     tcase_add_test(tests, names_of_the_line_replace_those_of_the_file);
+    tcase_add_test(tests, overrides_of_the_line_replace_those_of_the_file_by_name_and_key);
     tcase_add_test(tests, a_name_that_cannot_be_an_alias_is_named);
     tcase_add_test(tests, without_a_model_it_is_the_default_one);
     tcase_add_test(tests, only_addresses_of_this_machine_are_loopback);

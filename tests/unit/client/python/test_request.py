@@ -177,7 +177,7 @@ def test_a_pool_that_is_not_there_is_named(tmp_path, monkeypatch):
     assert _place.endpoint_of("tcp://h:1") == "tcp://h:1"
 
 
-def test_a_run_directory_that_a_stranger_could_have_made_is_not_trusted(tmp_path):
+def test_a_run_directory_that_a_stranger_could_have_made_is_not_trusted(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
     (folder / "frontend").touch()
@@ -186,8 +186,16 @@ def test_a_run_directory_that_a_stranger_could_have_made_is_not_trusted(tmp_path
         _place.endpoint_of(folder)
     folder.chmod(0o700)
     (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "quern").symlink_to(folder)
+    assert _place.endpoint_of(tmp_path / "link") == f"ipc://{folder}/frontend"
+    monkeypatch.chdir(tmp_path)
+    for named in ("run", "./run", "link", "./link"):
+        assert _place.endpoint_of(named) == f"ipc://{folder}/frontend"
+    # At the default path anyone may have made a link.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(quern.NotAllowed, match="not a directory"):
-        _place.endpoint_of(tmp_path / "link")
+        _place.endpoint_of(None)
+    (tmp_path / "quern").unlink()
     for wrong in ("quern", "http://h:1"):
         with pytest.raises(quern.BadRequest, match="not an endpoint"):
             _place.endpoint_of(wrong)

@@ -153,10 +153,49 @@ START_TEST(a_directory_goes_although_something_is_made_in_it_meanwhile)
 }
 END_TEST
 
+START_TEST(what_is_named_is_made_absolute_and_links_are_followed)
+{
+    char path[RUNDIR_PATH_MAX + 1], folder[RUNDIR_PATH_MAX + 1], expected[256], before[4096];
+    struct error err;
+    ck_assert_ptr_nonnull(getcwd(before, sizeof before));
+    ck_assert_int_eq(rundir_temporary(folder, &err), 0);
+    ck_assert_int_eq(chdir(folder), 0);
+    static const char *const same[] = {"run", "./run", ".//run", "run/", "link", "./link/"};
+    ck_assert_int_eq(mkdir("run", 0700), 0);
+    ck_assert_int_eq(symlink("run", "link"), 0);
+    snprintf(expected, sizeof expected, "%s/run", folder);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        ck_assert_msg(rundir_path(same[i], path, &err) == 0, "%s", err.text);
+        ck_assert_str_eq(path, expected);
+        ck_assert_int_eq(rundir_check(path, &err), 0);
+    }
+    ck_assert_int_eq(rundir_path(".", path, &err), 0);
+    ck_assert_str_eq(path, folder);
+    ck_assert_int_eq(rundir_path("new", path, &err), 0);
+    snprintf(expected, sizeof expected, "%s/new", folder);
+    ck_assert_str_eq(path, expected);
+    snprintf(expected, sizeof expected, "%s/link", folder);
+    ck_assert_int_eq(rundir_path(expected, path, &err), 0);
+    ck_assert_str_eq(path + strlen(path) - 4, "/run");
+    /* At the default path anyone may have made a link. */
+    ck_assert_int_eq(symlink("run", "quern"), 0);
+    ck_assert_int_eq(setenv("XDG_RUNTIME_DIR", folder, 1), 0);
+    ck_assert_int_eq(rundir_path(NULL, path, &err), 0);
+    ck_assert_str_eq(path + strlen(path) - 6, "/quern");
+    ck_assert_int_eq(rundir_check(path, &err), -ENOTDIR);
+    /* Its own folder is gone. */
+    ck_assert_int_eq(unlink("quern") | unlink("link") | rmdir("run"), 0);
+    rundir_remove(folder);
+    ck_assert_int_eq(rundir_path("run", path, &err), -ENOENT);
+    ck_assert_int_eq(chdir(before), 0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_default_is_under_the_runtime_directory);
     tcase_add_test(tests, a_path_too_long_for_a_socket_is_refused);
+    tcase_add_test(tests, what_is_named_is_made_absolute_and_links_are_followed);
     tcase_add_test(tests, a_second_pool_cannot_take_the_lock);
     tcase_add_test(tests, a_lock_is_not_lost_with_the_files_of_the_directory);
     tcase_add_test(tests, a_directory_that_others_may_enter_is_refused);

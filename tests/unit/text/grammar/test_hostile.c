@@ -127,6 +127,105 @@ START_TEST(types_of_values)
 }
 END_TEST
 
+/* "PREFIX" n pieces, in which # is their number, "SUFFIX". */
+static void say_many(const char *prefix, int n, const char *piece, const char *suffix)
+{
+    say("%s", prefix);
+    for (int i = 0; i < n; i++) {
+        say("%s", i ? "," : "");
+        for (const char *c = piece; *c; c++)
+            if (*c == '#')
+                say("%d", i);
+            else
+                say("%c", *c);
+    }
+    say("%s", suffix);
+}
+
+START_TEST(schemas_that_grow)
+{
+    static const struct {
+        const char *prefix, *piece, *suffix, *says;
+        int n;
+    } cases[] = {
+        {"{\"properties\":{", "\"p#\":{}", "}}", "more than 2048 properties", 10000},
+        {"{\"dependentRequired\":{", "\"a#\":[\"b#\"]", "}}", "more than 1024 alternatives", 30},
+        {"{\"allOf\":[", "{\"anyOf\":[{\"minimum\":#},{\"maximum\":#},{\"minLength\":#}]}", "]}",
+         "more than 1024 alternatives", 20},
+        {"{\"type\":\"string\",\"minLength\":2,\"allOf\":[", "{\"pattern\":\"(a|b)*a(a|b){2#}\"}", "]}",
+         "too complex together", 2},
+        {"{\"type\":\"integer\",\"allOf\":[", "{\"multipleOf\":1999#}", "]}", "too complex together", 8},
+        {"{\"type\":\"array\",\"allOf\":[", "{\"contains\":{\"const\":#},\"minContains\":9}", "]}",
+         "more than 1024 counts", 3},
+        {"{\"not\":{\"enum\":[", "#", "]}}", "too complex together", 20000},
+        {"{\"type\":\"object\",\"patternProperties\":{", "\"#.*#\":{}", "}}", "more than 32 ways", 8},
+        {"{\"oneOf\":[", "{\"properties\":{\"x#\":{\"type\":\"integer\"}}}", "]}", "too large", 60},
+        {"{\"type\":\"array\",\"items\":false,\"uniqueItems\":true,\"prefixItems\":[",
+         "{\"enum\":[0,1,2,3,4,5,6,7,8,9]}", "]}", "more than 1024 combinations", 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        len = 0;
+        say_many(cases[i].prefix, cases[i].n, cases[i].piece, cases[i].suffix);
+        expect_refusal(GRAMMAR_SCHEMA, cases[i].says);
+    }
+}
+END_TEST
+
+START_TEST(schemas_that_refer_to_themselves)
+{
+    static const char *const schemas[] = {"{\"$ref\":\"#\"}", "{\"not\":{\"$ref\":\"#\"}}",
+                                          "{\"if\":{\"$ref\":\"#\"},\"then\":true}",
+                                          "{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#\"}]}",
+                                          "{\"dependentSchemas\":{\"a\":{\"$ref\":\"#\"}}}"};
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        len = 0;
+        say("%s", schemas[i]);
+        expect_refusal(GRAMMAR_SCHEMA, "circular $ref");
+    }
+}
+END_TEST
+
+/* As a worker takes an answer: a little in each turn. */
+static bool accepts_slowly(struct grammar *grammar, const char *answer_text)
+{
+    struct grammar_answer *answer;
+    struct error err = {0};
+    ck_assert_int_eq(grammar_answer_new(grammar, &answer, &err), 0);
+    int r = 0;
+    for (const char *c = answer_text; *c && r == 0; c++)
+        r = grammar_answer_take(answer, (struct bytes){c, 1}, &err);
+    bool whole = r == 0 && grammar_answer_may_end(answer);
+    ck_assert_msg(!strstr(err.text, "too complex"), "%s", err.text);
+    grammar_answer_free(answer);
+    return whole;
+}
+
+/* 2^1000 sets of members, and more orders: only those are kept that an answer was in. */
+START_TEST(members_in_any_order_are_no_more_than_come)
+{
+    static char answer[64000];
+    say_many("{\"type\":\"object\",\"required\":[\"p7\"],\"properties\":{", 1000, "\"p#\":{\"const\":#}",
+             "}}");
+    struct grammar *grammar = NULL;
+    struct error err = {0};
+    ck_assert_int_eq(grammar_make(GRAMMAR_SCHEMA, (struct bytes){text, len}, &grammar, &err), 0);
+    for (unsigned round = 0; round < 4; round++) {
+        size_t n = 0;
+        for (unsigned i = 0; i < 1000; i++) { /* 7 and its multiples are apart from 1000 */
+            unsigned member = (i * 77 + round * 13) % 1000;
+            n += (size_t)snprintf(answer + n, sizeof answer - n, "%s\"p%u\":%u", i ? "," : "{", member,
+                                  member);
+        }
+        strcpy(answer + n, "}");
+        ck_assert_msg(accepts_slowly(grammar, answer), "round %u", round);
+        snprintf(answer + n, sizeof answer - n, ",\"p%u\":%u}", round, round);
+        ck_assert(!accepts_slowly(grammar, answer));
+    }
+    ck_assert(!accepts_slowly(grammar, "{\"p6\":6}"));
+    grammar_free(grammar);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 110);
@@ -135,6 +234,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, rules_in_one_another);
     tcase_add_test(tests, nothing_many_times);
     tcase_add_test(tests, types_of_values);
+    tcase_add_test(tests, schemas_that_grow);
+    tcase_add_test(tests, schemas_that_refer_to_themselves);
+    tcase_add_test(tests, members_in_any_order_are_no_more_than_come);
 }
 
 int main(void)

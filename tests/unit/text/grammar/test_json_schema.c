@@ -305,6 +305,14 @@ END_TEST
 START_TEST(schemas_that_hold_together)
 {
     static const struct accepted cases[] = {
+        /* A member that would never end may not begin. */
+        {"{\"properties\":{\"a\":{\"$ref\":\"#/$defs/e\"},\"f\":{\"$ref\":\"#/$defs/"
+         "f\"}},\"$defs\":{\"e\":{\"type\":"
+         "\"array\",\"items\":{\"$ref\":\"#/$defs/"
+         "f\"},\"minItems\":1},\"f\":{\"type\":\"object\",\"properties\":{\"x\":{"
+         "\"$ref\":\"#/$defs/e\"}},\"required\":[\"x\"]}}}",
+         {"{}", "{\"b\":1}"},
+         {"{\"a\":[]}", "{\"a\":[{\"x\":[]}]}", "{\"f\":{}}"}},
         {"{\"allOf\":[{\"type\":[\"string\",\"integer\",\"null\"]},{\"type\":[\"number\",\"null\"]}]}",
          {"1", "null"},
          {"\"a\"", "1.5"}},

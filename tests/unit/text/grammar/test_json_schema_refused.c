@@ -124,6 +124,8 @@ START_TEST(what_is_not_supported_is_named_with_its_place)
          "schema: at #: $ref \"#/$defs/l/2\" not found in the schema"},
         {"{\"$ref\":\"#\"}", "schema: at #: circular $ref"},
         {"{\"allOf\":[{\"$ref\":\"#\"}]}", "schema: at #/allOf/0: circular $ref"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}",
+         "schema: at #: the schema allows nothing: it refers to itself without an end"},
         {"{\"enum\":[]}", "schema: at #: the schema allows nothing: no value of enum or const is possible"},
         {"{\"enum\":[\"a\"],\"minLength\":2}",
          "schema: at #: the schema allows nothing: no value of enum or const is possible"},

@@ -114,7 +114,7 @@ START_TEST(slots_that_nobody_asked_for_are_the_devices_to_say_between_two_bounds
     fake_script = (struct fake_script){0};
     ops.open = remember_what_is_asked;
     ck_assert_int_eq(engine_new(&config, NULL, NULL, &engine, NULL), 0);
-    ck_assert(asked.n_slots == 32 && asked.most_slots == 64);
+    ck_assert(asked.n_slots == 32 && asked.most_slots == 256);
     engine_stats(engine, &stats);
     ck_assert_uint_eq(stats.slots, 32);
     engine_free(engine);
@@ -122,7 +122,7 @@ START_TEST(slots_that_nobody_asked_for_are_the_devices_to_say_between_two_bounds
     ops.info = say_something_else;
     ck_assert_int_eq(engine_new(&config, NULL, NULL, &engine, NULL), 0);
     engine_stats(engine, &stats);
-    ck_assert_uint_eq(stats.slots, 64);
+    ck_assert_uint_eq(stats.slots, 256);
     engine_free(engine);
     config.backend_config.n_slots = 5;
     ops.info = backend_fake.info;

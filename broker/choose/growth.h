@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BROKER_CHOOSE_GROWTH_H
+#define BROKER_CHOOSE_GROWTH_H
+
+/* The journal is paid as tokens are made.
+ *
+ * A request that waits in the queue has a few kilobytes of the journal. When it starts, and again and again
+ * while it runs, it gets *credit*: so many ids it may make in all, for which the journal has room reserved.
+ * Its worker stops it there, with all of its frames safe, until it gets more. Nobody is cut short.
+ *
+ * Who waits when the journal is full: the youngest. Whatever the others are given, there is room for all that
+ * the oldest can still make; and once that has ended, for all that any other can. So there is always one that
+ * can finish, and gives its room to the next. The younger ones also keep to their session's share.
+ *
+ * An eighth of the journal is for requests that wait in the queue, and no request may need more than three
+ * quarters of it. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker/books/journal.h"
+#include "broker/books/ledger.h"
+#include "broker/books/request.h"
+#include "broker/choose/admission.h"
+#include "broker/choose/worker.h"
+#include "common/heap.h"
+
+/* Credit is given for so many ids ahead: as many as a part of what is free pays for. */
+#define GROWTH_LEAST_IDS 64
+#define GROWTH_MOST_IDS  8192
+
+enum {
+    GROWTH_E_FULL = 1, /* there is no room */
+    GROWTH_E_SHARE     /* its client, or tenant, has its share */
+};
+
+struct growth {
+    struct journal *journal;
+    struct ledger *ledger;
+    struct admission *admission;
+    uint64_t order;          /* requests started so far */
+    struct heap started;     /* all that have started and not ended, the oldest first */
+    struct heap needs;       /* the same, the one that may still need most bytes first */
+    struct request *waiting; /* of those, the ones that got no credit: utlist, the oldest first */
+    uint32_t n_full;         /* of these, those for which there was no room */
+};
+
+void growth_init(struct growth *growth, struct journal *journal, struct ledger *ledger,
+                 struct admission *admission);
+void growth_deinit(struct growth *growth);
+
+/* What a request may need: so many ids, each so many bytes. Before it starts; at most what growth_most_ids
+ * says. */
+void growth_plan(struct request *request, uint64_t most, uint32_t token_bytes);
+
+/* Most ids of `token_bytes` each that any request may make in this journal. */
+uint64_t growth_most_ids(const struct journal *journal, uint32_t token_bytes);
+
+/* The first credit of a request that leaves the queue; one that has started before has what it has. 0; a code
+ * above: it stays in the queue, also because others wait for room; -ENOMEM. */
+int growth_start(struct growth *growth, struct request *request);
+
+/* Takes it back: the request stays in the queue after all. */
+void growth_withdraw(struct growth *growth, struct request *request);
+
+/* A request of an earlier broker, planned again, that had started: it keeps its credit. 0 or -ENOMEM. */
+int growth_restore(struct growth *growth, struct request *request, uint64_t credit);
+
+/* Whether a started request has made so much that it needs to ask for credit. */
+static inline bool growth_is_due(const struct request *request)
+{
+    return request->log.count >= request->growth.ask_at;
+}
+
+/* Asks for more: true if its credit rose. Else it has enough still, or waits for growth_retry. */
+bool growth_ask(struct growth *growth, struct request *request);
+
+/* Asks again for those that wait, the oldest first, and calls back for each whose credit rose. */
+void growth_retry(struct growth *growth, void (*credited)(void *arg, struct request *request), void *arg);
+
+/* The request ends: its log is not settled yet. Nothing for one that has not started. */
+void growth_left(struct growth *growth, struct request *request);
+
+#endif

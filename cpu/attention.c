@@ -28,10 +28,10 @@ struct layout {
 
 _Static_assert(sizeof(struct running_softmax) % sizeof(float) == 0, "scratch is counted in floats");
 
-size_t attention_scratch(const struct kv *kv, uint32_t group)
+size_t attention_scratch(const struct kv_layer *layer, uint32_t group)
 {
     size_t queries = (size_t)ATTENTION_TILE * group;
-    return queries * SOFTMAX_FLOATS + kv->head_keys + kv->head_values + queries * kv->value_dim;
+    return queries * SOFTMAX_FLOATS + layer->head_keys + layer->head_values + queries * layer->value_dim;
 }
 
 /* Query heads of one key/value head. */
@@ -44,15 +44,15 @@ static struct layout lay_out(const struct attention *attention, const struct hea
                              float *scratch)
 {
     const uint32_t n_queries = n_rows * heads->n;
-    const struct kv *kv = attention->kv;
+    const struct kv_layer *layer = &attention->kv->layers[attention->layer];
     struct layout layout = {.softmax = (void *)scratch};
     layout.keys = scratch + (size_t)n_queries * SOFTMAX_FLOATS;
-    layout.values = layout.keys + kv->head_keys;
-    layout.sums = layout.values + kv->head_values;
-    memset(layout.sums, 0, (size_t)n_queries * kv->value_dim * sizeof *layout.sums);
+    layout.values = layout.keys + layer->head_keys;
+    layout.sums = layout.values + layer->head_values;
+    memset(layout.sums, 0, (size_t)n_queries * layer->value_dim * sizeof *layout.sums);
     for (uint32_t i = 0; i < n_queries; i++) {
-        layout.softmax[i] =
-            (struct running_softmax){.largest = -INFINITY, .values = layout.sums + (size_t)i * kv->value_dim};
+        layout.softmax[i] = (struct running_softmax){.largest = -INFINITY,
+                                                     .values = layout.sums + (size_t)i * layer->value_dim};
         if (attention->sinks) { /* the first that is met: it has a weight and no value */
             layout.softmax[i].largest = attention->sinks[heads->first + i % heads->n];
             layout.softmax[i].sum = 1;
@@ -116,14 +116,15 @@ void attention_run(const struct attention *attention, const struct attention_tas
     const struct kv *kv = attention->kv;
     const struct kernels *kernels = attention->kernels;
     const struct heads heads = {first_head, n_heads};
-    const uint32_t dim = kv->dim, kv_head = first_head / attention->group;
-    const uint32_t *table = task->tables[kv->layers[attention->layer].group];
+    const struct kv_layer *layer = &kv->layers[attention->layer];
+    const uint32_t dim = layer->dim, kv_head = first_head / attention->group;
+    const uint32_t *table = task->tables[layer->group];
     const bool in_place = kv->type == BACKEND_KV_F16 && task->n_rows * n_heads <= kernels->attend_halves;
     struct layout layout = lay_out(attention, &heads, task->n_rows, scratch);
     struct attended_block block = {.keys = in_place ? NULL : layout.keys,
                                    .values = in_place ? NULL : layout.values,
                                    .dim = dim,
-                                   .value_dim = kv->value_dim,
+                                   .value_dim = layer->value_dim,
                                    .cap = attention->cap};
     uint32_t end = task->position + task->n_rows; /* positions that the last row sees */
     uint32_t start = first_seen(attention, task->position) / KERNELS_TOKENS * KERNELS_TOKENS;

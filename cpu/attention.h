@@ -21,8 +21,8 @@ struct attention_task {
     uint32_t out_stride;
 };
 
-/* Floats of scratch that one thread needs, for `group` query heads to a key/value head. */
-size_t attention_scratch(const struct kv *kv, uint32_t group);
+/* Floats of scratch that one thread needs for a layer, for `group` query heads to a key/value head. */
+size_t attention_scratch(const struct kv_layer *layer, uint32_t group);
 
 /* How a layer attends. */
 struct attention {

@@ -32,6 +32,7 @@ struct backend {
     struct threads *threads;
     struct weights weights;
     struct kv kv;
+    struct states states;
     struct forward forward;
     struct stepper stepper;
     struct slot *slots;      /* [n_slots] */
@@ -79,6 +80,8 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
     if (r == 0)
         r = weights_init(&backend->weights, model, &backend->memory, backend->threads, config, err);
     if (r == 0)
+        r = states_init(&backend->states, model, config->n_slots, config->n_snapshots, &backend->memory, err);
+    if (r == 0)
         r = kv_init(&backend->kv, &kv, &backend->memory, err);
     if (r < 0)
         return r;
@@ -95,6 +98,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
                                         .kernels = kernels,
                                         .threads = backend->threads,
                                         .kv = &backend->kv,
+                                        .states = &backend->states,
                                         .weights = &backend->weights,
                                         .max_rows = backend_rows_for(config, MAX_ROWS),
                                         .n_context = config->n_context,
@@ -159,7 +163,9 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
     *ret_info = (struct backend_info){
         .n_groups = backend->kv.n_groups,
         .kv_type = backend->kv.type,
-        .kv_layout = kv_layout(&backend->kv),
+        .kv_layout = states_layout(&backend->states, kv_layout(&backend->kv)),
+        .state_bytes = backend->states.n * sizeof *backend->states.slots,
+        .n_snapshots = backend->states.n_snapshots,
         .weight_bytes =
             backend->weights.bytes + matrix_row_bytes(backend->model->tensors[TENSOR_EMBEDDING].weight),
         .weight_layout = backend->weights.layout,
@@ -182,14 +188,19 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
 static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
 {
     if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
-        params->position % BACKEND_BLOCK_TOKENS != 0 || (params->embeds && params->position != 0) ||
+        params->position % BACKEND_BLOCK_TOKENS != 0 ||
+        (params->position > 0 && backend->states.n > 0 && params->snapshot >= backend->states.n_snapshots) ||
+        (params->embeds && params->position != 0) ||
         (params->embeds && backend->model->params.pooling == POOLING_RANK))
         return -EINVAL;
     const struct slot_shape shape = {.n_groups = backend->kv.n_groups,
                                      .table_size = backend_blocks_for(backend->n_context),
                                      .n_vocab = backend->model->params.n_vocab,
-                                     .n_embd = backend->model->params.n_embd};
-    return slot_init(&backend->slots[slot], params, &shape);
+                                     .n_embd = backend->model->params.n_embd,
+                                     .n_state = backend->states.n};
+    const bool restores = backend->states.n > 0 && params->position > 0;
+    return slot_init(&backend->slots[slot], params, &shape, states_of(&backend->states, slot),
+                     restores ? states_snapshot(&backend->states, params->snapshot) : NULL);
 }
 
 static void cpu_slot_close(struct backend *backend, uint32_t slot)
@@ -226,15 +237,18 @@ static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
 static int copy(struct backend *backend, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
 {
     const struct kv *kv = &backend->kv;
-    if (copy->group >= kv->n_groups)
+    const struct states *states = &backend->states;
+    const bool snapshots = copy->group == kv->n_groups && states->n > 0;
+    if (copy->group >= kv->n_groups && !snapshots)
         return -EINVAL;
-    const size_t bytes = kv->groups[copy->group].block_bytes;
+    const size_t bytes = snapshots ? states->n * sizeof(float) : kv->groups[copy->group].block_bytes;
     for (uint32_t i = 0; i < copy->n; i++)
-        if (copy->blocks[i] >= kv->groups[copy->group].n_blocks)
+        if (copy->blocks[i] >= (snapshots ? states->n_snapshots : kv->groups[copy->group].n_blocks))
             return -EINVAL;
     for (uint32_t i = 0; i < copy->n; i++) {
         uint8_t *host = (uint8_t *)copy->host + i * bytes;
-        uint8_t *block = kv_block(kv, copy->group, copy->blocks[i]);
+        uint8_t *block = snapshots ? (uint8_t *)states_snapshot(states, copy->blocks[i])
+                                   : kv_block(kv, copy->group, copy->blocks[i]);
         if (out)
             memcpy(host, block, bytes);
         else

@@ -15,7 +15,7 @@
 #define SCALED   32     /* dimensions that share a scale */
 #define HALF_NAN 0x7e00 /* in half precision */
 
-#define KV_LAYOUT_VERSION 3 /* raised with any change of the order or the type of what a block holds */
+#define KV_LAYOUT_VERSION 4 /* raised with any change of the order or the type of what a block holds */
 
 /* What the KV blocks may take: of all there is the part of one of those who share it, or, where a number was
  * asked for, not its part of what is left: one that starts again finds the others' blocks taken. */
@@ -96,7 +96,7 @@ static uint32_t n_scales(uint32_t dim)
     return (dim + SCALED - 1) / SCALED;
 }
 
-static size_t head_bytes(const struct kv *kv, uint32_t dim)
+static size_t head_bytes(const struct kv *kv, uint32_t dim) /* in one block */
 {
     const size_t numbers = (size_t)dim * KERNELS_TOKENS;
     if (kv->type == BACKEND_KV_F16)
@@ -104,7 +104,41 @@ static size_t head_bytes(const struct kv *kv, uint32_t dim)
     return numbers + (size_t)n_scales(dim) * KERNELS_TOKENS * sizeof(uint16_t);
 }
 
-/* Where each layer's keys and values are. */
+static void shape_layer(const struct kv *kv, const struct head_shape *heads, struct kv_layer *layer)
+{
+    layer->n_heads = heads->n_kv;
+    layer->dim = heads->dim;
+    layer->value_dim = (heads->dim + 7) / 8 * 8;
+    layer->head_keys = (size_t)layer->dim * KERNELS_TOKENS;
+    layer->head_values = (size_t)layer->value_dim * KERNELS_TOKENS;
+    layer->key_bytes = head_bytes(kv, layer->dim);
+    layer->value_bytes = head_bytes(kv, layer->value_dim);
+    layer->bytes = layer->n_heads * (layer->key_bytes + layer->value_bytes);
+}
+
+/* A model whose layers are not described has heads as its hyperparameters say: one that only looks like a
+ * model. */
+static struct head_shape heads_of(const struct model *model, uint32_t layer)
+{
+    const struct model_params *params = &model->params;
+    const struct layer_traits *traits = model->layers ? &model->layers[layer].traits : NULL;
+    if (traits)
+        return layer_has_kv(traits) ? traits->heads : (struct head_shape){0};
+    return (struct head_shape){params->n_heads, params->n_kv_heads, params->head_dim};
+}
+
+/* What a layer has, and where: `used` are the bytes of each group's blocks that those before it have. */
+static struct kv_layer next_layer(const struct kv *kv, const struct kv_config *config, uint32_t l,
+                                  size_t used[BACKEND_MOST_GROUPS])
+{
+    const struct head_shape heads = heads_of(config->model, l);
+    const uint32_t g = kv_group_of(kv->groups, kv->n_groups, config->model, l, config->n_context);
+    struct kv_layer layer = {.group = g, .offset = used[g]};
+    shape_layer(kv, &heads, &layer);
+    used[g] += layer.bytes;
+    return layer;
+}
+
 static int place_layers(struct kv *kv, const struct kv_config *config, struct memory *memory)
 {
     size_t used[BACKEND_MOST_GROUPS] = {0};
@@ -113,30 +147,21 @@ static int place_layers(struct kv *kv, const struct kv_config *config, struct me
     if (r < 0)
         return r;
     kv->layers = layers;
-    for (uint32_t l = 0; l < kv->n_layers; l++) {
-        const uint32_t g = kv_group_of(kv->groups, kv->n_groups, config->model, l, config->n_context);
-        kv->layers[l] = (struct kv_layer){g, used[g]};
-        used[g] += kv->layer_bytes;
-    }
+    for (uint32_t l = 0; l < kv->n_layers; l++)
+        kv->layers[l] = next_layer(kv, config, l, used);
     return 0;
 }
 
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err)
 {
-    const struct model_params *params = &config->model->params;
     *kv = (struct kv){.type = config->type == BACKEND_KV_DEFAULT ? BACKEND_KV_F16 : config->type,
-                      .n_layers = params->n_layers,
-                      .n_heads = params->n_kv_heads,
-                      .dim = params->head_dim};
-    kv->value_dim = (kv->dim + 7) / 8 * 8;
-    kv->head_keys = (size_t)kv->dim * KERNELS_TOKENS;
-    kv->head_values = (size_t)kv->value_dim * KERNELS_TOKENS;
-    kv->key_bytes = head_bytes(kv, kv->dim);
-    kv->value_bytes = head_bytes(kv, kv->value_dim);
-    kv->layer_bytes = kv->n_heads * (kv->key_bytes + kv->value_bytes);
+                      .n_layers = config->model->params.n_layers};
+    size_t used[BACKEND_MOST_GROUPS] = {0};
     kv->n_groups = kv_groups_of(config->model, config->n_context, kv->groups);
+    for (uint32_t l = 0; l < kv->n_layers; l++)
+        next_layer(kv, config, l, used);
     for (uint32_t g = 0; g < kv->n_groups; g++)
-        kv->groups[g].block_bytes = kv->groups[g].n_layers * kv->layer_bytes;
+        kv->groups[g].block_bytes = used[g];
     int r = count_blocks(kv, config, memory, err);
     if (r == 0 && place_layers(kv, config, memory) < 0)
         r = error_set(err, -ENOMEM, "not enough memory for %u layers", kv->n_layers);
@@ -154,22 +179,26 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
 
 uint64_t kv_layout(const struct kv *kv)
 {
-    const uint32_t geometry[] = {kv->n_heads, kv->dim, kv->value_dim, KERNELS_TOKENS, kv->type, kv->n_groups};
+    const uint32_t geometry[] = {KERNELS_TOKENS, kv->type, kv->n_groups};
     uint64_t hash = hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION);
-    for (uint32_t l = 0; l < kv->n_layers; l++)
-        hash = hash64(&kv->layers[l].group, sizeof kv->layers[l].group, hash);
+    for (uint32_t l = 0; l < kv->n_layers; l++) {
+        const struct kv_layer *layer = &kv->layers[l];
+        const uint32_t numbers[] = {layer->group, layer->n_heads, layer->dim, layer->value_dim};
+        hash = hash64(numbers, sizeof numbers, hash);
+    }
     return hash;
 }
 
 static uint8_t *keys_of(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
 {
     const struct kv_layer *at = &kv->layers[layer];
-    return kv_block(kv, at->group, block) + at->offset + head * kv->key_bytes;
+    return kv_block(kv, at->group, block) + at->offset + head * at->key_bytes;
 }
 
 static uint8_t *values_of(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head)
 {
-    return keys_of(kv, block, layer, kv->n_heads) + head * kv->value_bytes;
+    const struct kv_layer *at = &kv->layers[layer];
+    return keys_of(kv, block, layer, at->n_heads) + head * at->value_bytes;
 }
 
 /* Of one head in 8 bits, behind its numbers. */
@@ -180,7 +209,7 @@ static uint16_t *scales_of(uint8_t *head, size_t n_numbers)
 
 /* ---- writing ---- */
 
-static void store_halves(const struct kv *kv, const struct kernels *kernels, const float *keys,
+static void store_halves(const struct kv_layer *kv, const struct kernels *kernels, const float *keys,
                          const float *values, uint16_t *to_keys, uint16_t *to_values)
 {
     for (uint32_t d = 0; d < kv->dim; d += 8) {
@@ -219,7 +248,7 @@ static uint16_t round_to_8_bits(const float *numbers, uint32_t n, int8_t quants[
 }
 
 /* One token of one head; its keys stand apart from one another. */
-static void store_8_bits(const struct kv *kv, const float *keys, const float *values, uint32_t offset,
+static void store_8_bits(const struct kv_layer *kv, const float *keys, const float *values, uint32_t offset,
                          uint8_t *to_keys, uint8_t *to_values)
 {
     uint16_t *key_scales = scales_of(to_keys, kv->head_keys) + offset;
@@ -239,21 +268,22 @@ static void store_8_bits(const struct kv *kv, const float *keys, const float *va
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
               uint32_t offset, const float *keys, const float *values)
 {
-    for (uint32_t h = 0; h < kv->n_heads; h++) {
+    const struct kv_layer *at = &kv->layers[layer];
+    for (uint32_t h = 0; h < at->n_heads; h++) {
         uint8_t *to_keys = keys_of(kv, block, layer, h), *to_values = values_of(kv, block, layer, h);
-        const float *key = keys + (size_t)h * kv->dim, *value = values + (size_t)h * kv->dim;
+        const float *key = keys + (size_t)h * at->dim, *value = values + (size_t)h * at->dim;
         if (kv->type == BACKEND_KV_F16)
-            store_halves(kv, kernels, key, value, (uint16_t *)to_keys + offset,
-                         (uint16_t *)to_values + (size_t)offset * kv->value_dim);
+            store_halves(at, kernels, key, value, (uint16_t *)to_keys + offset,
+                         (uint16_t *)to_values + (size_t)offset * at->value_dim);
         else
-            store_8_bits(kv, key, value, offset, to_keys, to_values);
+            store_8_bits(at, key, value, offset, to_keys, to_values);
     }
 }
 
 /* ---- reading ---- */
 
-static void load_8_bits(const struct kv *kv, const struct kernels *kernels, uint8_t *keys, uint8_t *values,
-                        float *ret_keys, float *ret_values)
+static void load_8_bits(const struct kv_layer *kv, const struct kernels *kernels, uint8_t *keys,
+                        uint8_t *values, float *ret_keys, float *ret_values)
 {
     const uint32_t n_value_scales = n_scales(kv->value_dim);
     float scales[KERNELS_TOKENS];
@@ -276,11 +306,12 @@ void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block,
              uint32_t head, float *ret_keys, float *ret_values)
 {
     uint8_t *keys = keys_of(kv, block, layer, head), *values = values_of(kv, block, layer, head);
+    const struct kv_layer *at = &kv->layers[layer];
     if (kv->type == BACKEND_KV_F16) {
-        kernels->halves_to_floats((uint16_t *)keys, (uint32_t)kv->head_keys, ret_keys);
-        kernels->halves_to_floats((uint16_t *)values, (uint32_t)kv->head_values, ret_values);
+        kernels->halves_to_floats((uint16_t *)keys, (uint32_t)at->head_keys, ret_keys);
+        kernels->halves_to_floats((uint16_t *)values, (uint32_t)at->head_values, ret_values);
     } else {
-        load_8_bits(kv, kernels, keys, values, ret_keys, ret_values);
+        load_8_bits(at, kernels, keys, values, ret_keys, ret_values);
     }
 }
 

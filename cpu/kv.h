@@ -16,18 +16,19 @@
 #include "engine/backend/backend.h"
 #include "model/model.h"
 
-/* Where a layer's keys and values are. */
+/* Where a layer's keys and values are, and how many. */
 struct kv_layer {
     uint32_t group;
-    size_t offset; /* in a block of it */
+    size_t offset;                    /* in a block of it */
+    uint32_t n_heads, dim, value_dim; /* n_heads 0: the layer has none */
+    size_t head_keys, head_values;    /* numbers of one head in one block */
+    size_t key_bytes, value_bytes;    /* of those, with their scales */
+    size_t bytes;                     /* of a block */
 };
 
 struct kv {
     enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
-    uint32_t n_layers, n_heads, dim, value_dim;
-    size_t head_keys, head_values; /* numbers of one head in one block */
-    size_t key_bytes, value_bytes; /* of those, with their scales */
-    size_t layer_bytes;
+    uint32_t n_layers;
     struct backend_group groups[BACKEND_MOST_GROUPS];
     uint32_t n_groups;
     uint8_t *pools[BACKEND_MOST_GROUPS]; /* [the group's n_blocks][its block_bytes] */
@@ -53,8 +54,8 @@ static inline uint8_t *kv_block(const struct kv *kv, uint32_t group, uint32_t bl
     return kv->pools[group] + block * kv->groups[group].block_bytes;
 }
 
-/* Writes one position: keys and values [n_heads][dim]. In 8 bits, a token with a number that is not finite
- * gets NaN scales, so the fault stays visible. */
+/* Writes one position of a layer: keys and values [n_heads][dim]. In 8 bits, a token with a number that is
+ * not finite gets NaN scales, so the fault stays visible. */
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
               uint32_t offset, const float *keys, const float *values);
 

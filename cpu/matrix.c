@@ -40,6 +40,8 @@ int matrix_describe(struct matrix *matrix, const struct model_tensor *from, stru
     }
     *matrix = (struct matrix){.tensor = tensor,
                               .first_row = from->first_row,
+                              .run = from->run,
+                              .apart = from->apart,
                               .packing = packing,
                               .n_rows = from->rows,
                               .n_columns = from->columns,
@@ -74,14 +76,17 @@ void matrix_copy_bias(struct matrix *matrix, const struct model_tensor *from)
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros)
 {
     size_t row_bytes = matrix_row_bytes(matrix->tensor);
-    const uint8_t *from = matrix_rows(matrix);
+    const struct model_tensor at = {
+        .first_row = matrix->first_row, .run = matrix->run, .apart = matrix->apart};
     uint32_t n_blocks = matrix->n_columns / matrix->packing->block_columns;
     for (uint32_t g = first; g < end; g++) {
-        const uint8_t *rows[KERNELS_ROWS],
-            *one = from + (size_t)(g / matrix->n_groups) * matrix->n_rows * row_bytes;
+        const uint8_t *rows[KERNELS_ROWS];
+        const uint64_t first_of_one = (uint64_t)(g / matrix->n_groups) * matrix->n_rows;
         for (uint32_t r = 0; r < KERNELS_ROWS; r++) {
             uint32_t row = g % matrix->n_groups * KERNELS_ROWS + r;
-            rows[r] = row < matrix->n_rows ? one + row * row_bytes : zeros;
+            rows[r] = row < matrix->n_rows ? (const uint8_t *)matrix->tensor->data +
+                                                 model_tensor_row(&at, first_of_one + row) * row_bytes
+                                           : zeros;
         }
         matrix->packing->pack(rows, n_blocks, matrix->groups + g * matrix->group_bytes);
     }

@@ -14,7 +14,7 @@
 
 struct matrix {
     const struct gguf_tensor *tensor; /* what it was packed from, */
-    uint32_t first_row;               /* from this row on */
+    uint32_t first_row, run, apart;   /* from this row on, as of a model_tensor */
     const struct packing *packing;
     uint32_t n_rows, n_columns; /* outputs, inputs */
     uint32_t count;             /* of such matrices: experts; else 1 */

@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape)
+int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
+              float *state, const float *from)
 {
     const uint32_t n_vocab = shape->n_vocab;
     *slot = (struct slot){.params = *params,
                           .n_groups = shape->n_groups,
                           .table_size = shape->table_size,
                           .position = params->position,
+                          .state = state,
+                          .n_state = shape->n_state,
                           .last_id = -1};
     bool needs_uses = sampling_needs_uses(&params->sampling);
     bool needs_history = sampling_needs_history(&params->sampling);
@@ -49,6 +52,10 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
         if (slot->history && i < params->n_prompt)
             slot->history[slot->n_history++] = params->history[i];
     }
+    if (state && from)
+        memcpy(state, from, shape->n_state * sizeof *state);
+    else if (state)
+        memset(state, 0, shape->n_state * sizeof *state);
     slot->open = true;
     return 0;
 }
@@ -95,6 +102,12 @@ void slot_trim(struct slot *slot, uint32_t position)
     if (position > slot->position || slot->spoiled)
         return;
     uint32_t keep = backend_blocks_for(position);
+    if (slot->state && position > 0 && position < slot->position) {
+        slot->spoiled = true; /* nothing leads back to the state that it had there */
+        return;
+    }
+    if (slot->state && position == 0)
+        memset(slot->state, 0, slot->n_state * sizeof *slot->state);
     slot->position = position;
     slot->n_blocks = keep < slot->n_blocks ? keep : slot->n_blocks;
     slot->last_id = -1;

@@ -20,16 +20,21 @@ struct slot {
     int32_t last_id;      /* sampled and not yet fed; −1: none */
     enum backend_end end; /* what ended the sequence */
     double *sums;         /* [n_embd] of final states, of one that embeds; else NULL */
+    float *state;         /* of recurrent layers (states.h), zeroed when it opens; NULL: the model has none */
+    size_t n_state;       /* numbers of it */
     uint64_t checked;     /* the step that last had a set of it */
 };
 
 /* What all slots of a backend share. */
 struct slot_shape {
     uint32_t n_groups, table_size, n_vocab, n_embd;
+    size_t n_state; /* numbers of a state; 0: none */
 };
 
-/* 0 or -ENOMEM. slot_deinit leaves it closed; closing a closed slot does nothing. */
-int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape);
+/* With a state for it to use, [n_state], which becomes that of `from`, or with NULL zeros. 0 or -ENOMEM.
+ * slot_deinit leaves it closed; closing a closed slot does nothing. */
+int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
+              float *state, const float *from);
 void slot_deinit(struct slot *slot);
 
 /* Counts an id of the output for penalties, and stores it; ignores ids outside the vocabulary. */

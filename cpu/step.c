@@ -48,6 +48,14 @@ static int check_blocks(const struct stepper *stepper, const struct slot *slot,
     return (uint64_t)set->position + set->n_ids > capacity ? -EINVAL : 0;
 }
 
+static bool may_snapshot(const struct stepper *stepper, const struct slot *slot,
+                         const struct backend_row_set *set)
+{
+    return slot->state && set->snapshot_rows <= set->n_ids &&
+           set->snapshot < stepper->forward->states->n_snapshots &&
+           (set->position + set->snapshot_rows) % BACKEND_BLOCK_TOKENS == 0;
+}
+
 static int check_set(const struct stepper *stepper, const struct backend_row_set *set)
 {
     if (set->slot >= stepper->n_slots || set->n_ids == 0)
@@ -60,6 +68,10 @@ static int check_set(const struct stepper *stepper, const struct backend_row_set
     if (r < 0)
         return r;
     const bool sums = set->output == BACKEND_SUM_LAST, none = set->output == BACKEND_OUTPUT_NONE;
+    if (slot->state && set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1)
+        return -EINVAL;
+    if (set->snapshot_rows > 0 && !may_snapshot(stepper, slot, set))
+        return -EINVAL;
     if (slot->sums ? !set->ids || !(sums || none) : sums)
         return -EINVAL;
     if (!samples(set) && !none && !sums && !set->logits)
@@ -210,8 +222,11 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
             s->result->logprobs = s->logprobs;
         slot_tell(slot, set->blocks);
         for (uint32_t j = 0; j < s->n_rows; j++)
-            stepper->rows[pass->n_rows + j] =
-                (struct forward_row){set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables};
+            stepper->rows[pass->n_rows + j] = (struct forward_row){
+                set->ids ? set->ids[j] : slot->last_id, s->position + j, slot->tables, slot->state, NULL};
+        if (set->snapshot_rows > 0 && set->snapshot_rows <= s->n_rows)
+            stepper->rows[pass->n_rows + set->snapshot_rows - 1].snapshot =
+                states_snapshot(stepper->forward->states, set->snapshot);
         pass->n_segments += cut_segments(s, stepper->segments + pass->n_segments);
         uint32_t first = 0, n = 0;
         if (slot->sums && s->n_rows > 0)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/amount.h"
+#include "cpu/states.h"
 #include "engine/backend/weight_store.h"
 
 /* ---- describing ---- */
@@ -39,7 +40,7 @@ static int describe_all(struct weights *weights, const struct model *model, stru
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++) {
             const struct model_tensor *tensor = &model->layers[l].tensors[role];
             uint32_t n_used = tensor->count > 1 ? model->layers[l].traits.experts.n_used : 1;
-            if (tensor->weight && !tensor_is_vector(role))
+            if (tensor->weight && !tensor_is_plain(role))
                 r = describe(&weights->layers[l].matrices[role], weights, tensor, n_used, err);
         }
     if (r == 0)
@@ -52,25 +53,38 @@ static int describe_all(struct weights *weights, const struct model *model, stru
 
 /* ---- placing ---- */
 
-static float *place_floats(const struct gguf_tensor *tensor, float offset, struct placement *placement)
+static float *place_floats(size_t n, float offset, struct placement *placement)
 {
     uint32_t added;
     memcpy(&added, &offset, sizeof added);
-    return placement_take(placement, (tensor->dims[0] + 7) / 8 * 8 * sizeof(float),
-                          (uint64_t)added << 32 | FORMAT_F32);
+    return placement_take(placement, (n + 7) / 8 * 8 * sizeof(float), (uint64_t)added << 32 | FORMAT_F32);
+}
+
+static bool is_norm(enum tensor_role role)
+{
+    const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_STEP_BIAS) |
+                              TENSOR_BIT(TENSOR_DECAY) | TENSOR_BIT(TENSOR_SHARED_ROUTER) |
+                              TENSOR_BIT(TENSOR_DELTA_NORM);
+    return !(others & TENSOR_BIT(role));
 }
 
 /* What is added to the elements of a vector: those of norms may have an offset. */
 static float offset_of(enum tensor_role role, const struct norm *norm)
 {
-    return role == TENSOR_SINKS ? 0 : norm->offset;
+    return is_norm(role) ? norm->offset : 0;
 }
 
 static void place_vector(struct vector *vector, const struct model_tensor *from, float offset,
                          struct placement *placement)
 {
-    vector->weight = place_floats(from->weight, offset, placement);
-    vector->bias = from->bias ? place_floats(from->bias, 0, placement) : NULL;
+    vector->weight = place_floats(from->weight->dims[0], offset, placement);
+    vector->bias = from->bias ? place_floats(from->bias->dims[0], 0, placement) : NULL;
+}
+
+/* As the convolution reads them, [n_taps][a row of the tail]. */
+static void place_taps(struct vector *vector, const struct delta_net *net, struct placement *placement)
+{
+    vector->weight = place_floats((size_t)net->n_taps * delta_widths_of(net).row, 0, placement);
 }
 
 static void place_table(struct table *table, struct placement *placement)
@@ -85,7 +99,9 @@ static void place_all(struct weights *weights, const struct model *model, struct
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
             const struct model_layer *layer = &model->layers[l];
             const struct model_tensor *tensor = &layer->tensors[role];
-            if (tensor->weight && tensor_is_vector(role))
+            if (tensor->weight && role == TENSOR_TAPS)
+                place_taps(&weights->layers[l].vectors[role], &layer->traits.delta, placement);
+            else if (tensor->weight && tensor_is_vector(role))
                 place_vector(&weights->layers[l].vectors[role], tensor, offset_of(role, &layer->traits.norm),
                              placement);
             else if (tensor->weight)
@@ -194,6 +210,19 @@ static void convert_vector(const struct vector *vector, const struct model_tenso
         convert(from->bias, 0, vector->bias);
 }
 
+/* The file has the taps of each channel together, queries, keys and values one after the other. */
+static void convert_taps(const struct vector *vector, const struct delta_net *net, const float *from)
+{
+    const struct delta_widths w = delta_widths_of(net);
+    const uint32_t keys = net->n_key_heads * net->key_dim, values = net->n_value_heads * net->value_dim;
+    const uint32_t widths[] = {keys, keys, values}, offsets[] = {0, w.queries, w.queries + w.keys};
+    float *to = (float *)vector->weight; /* ours to fill until it is whole */
+    for (uint32_t part = 0; part < 3; part++)
+        for (uint32_t i = 0; i < widths[part]; i++)
+            for (uint32_t t = 0; t < net->n_taps; t++)
+                to[(size_t)t * w.row + offsets[part] + i] = *from++;
+}
+
 /* All that is small. */
 static void convert_all(struct weights *weights, const struct model *model)
 {
@@ -201,7 +230,9 @@ static void convert_all(struct weights *weights, const struct model *model)
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
             const struct model_layer *layer = &model->layers[l];
             const struct model_tensor *tensor = &layer->tensors[role];
-            if (tensor->weight && tensor_is_vector(role))
+            if (tensor->weight && role == TENSOR_TAPS)
+                convert_taps(&weights->layers[l].vectors[role], &layer->traits.delta, tensor->weight->data);
+            else if (tensor->weight && tensor_is_vector(role))
                 convert_vector(&weights->layers[l].vectors[role], tensor,
                                offset_of(role, &layer->traits.norm));
             else if (tensor->weight)

@@ -15,9 +15,9 @@
  */
 extern const uint64_t weights_packing;
 
-/* A norm's; NULL where the layer has none. */
+/* A norm's, or other numbers that are used as they are; NULL where the layer has none. */
 struct vector {
-    const float *weight, *bias; /* [columns rounded up to 8] */
+    const float *weight, *bias; /* [columns rounded up to 8]; taps as the convolution reads them (states.h) */
 };
 
 /* Rows that are read one at a time and not multiplied: embeddings and learned positions. */

@@ -63,7 +63,6 @@ static int take_activations(struct memory *memory, uint32_t rows, uint32_t strid
 static int take_scratch(struct forward *forward, struct memory *memory, bool float_activations)
 {
     uint32_t n = threads_count(forward->threads);
-    const struct model_params *params = &forward->model->params;
     size_t columns = float_activations ? forward->weights->max_columns : 0;
     void *attention, *multiply;
     int r = memory_take(memory, n * sizeof(float *), &attention);
@@ -73,7 +72,14 @@ static int take_scratch(struct forward *forward, struct memory *memory, bool flo
         return r;
     forward->attention_scratch = attention;
     forward->multiplier.scratch = multiply;
-    size_t floats = attention_scratch(forward->kv, params->n_heads / params->n_kv_heads);
+    size_t floats = 0;
+    for (uint32_t l = 0; l < forward->model->params.n_layers; l++) {
+        const struct layer_traits *traits = &forward->model->layers[l].traits;
+        const size_t needs = layer_has_kv(traits) ? attention_scratch(&forward->kv->layers[l],
+                                                                      traits->heads.n / traits->heads.n_kv)
+                                                  : 0;
+        floats = needs > floats ? needs : floats;
+    }
     for (uint32_t i = 0; i < n && r == 0; i++) {
         r = take_floats(memory, 1, floats, &forward->attention_scratch[i]);
         if (r == 0)
@@ -84,6 +90,10 @@ static int take_scratch(struct forward *forward, struct memory *memory, bool flo
 
 /* What the pieces of a workspace's layers are wide enough for. */
 struct widths {
+    uint32_t queries, keys, values, outputs; /* of a mixer */
+    uint32_t n_state_heads;                  /* value heads of a delta net; 0: no layer has one */
+    uint32_t state_keys, state_values;       /* with vectors filled up to a multiple of eight */
+    uint32_t state_row;                      /* before its convolution */
     uint32_t n_ff; /* of layers without experts and of shared ones; 0: there are none */
     uint32_t n_experts, n_used, n_expert_ff; /* 0: no layer has experts */
 };
@@ -93,10 +103,41 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+static void widen_for_attention(struct widths *widths, const struct head_shape *heads)
+{
+    widths->queries = larger(widths->queries, heads->n * heads->dim);
+    widths->keys = larger(widths->keys, heads->n_kv * heads->dim);
+    widths->values = larger(widths->values, heads->n_kv * heads->dim);
+    widths->outputs = larger(widths->outputs, heads->n * heads->dim);
+}
+
+static void widen_for_delta_net(struct widths *widths, const struct delta_net *net)
+{
+    const struct delta_widths w = delta_widths_of(net);
+    widths->queries = larger(widths->queries, w.queries);
+    widths->keys = larger(widths->keys, w.keys);
+    widths->values = larger(widths->values, w.values);
+    /* The last head may be written beyond its end. */
+    widths->outputs = larger(widths->outputs, (net->n_value_heads - 1) * net->value_dim + w.value_dim);
+    widths->n_state_heads = larger(widths->n_state_heads, net->n_value_heads);
+    widths->state_keys = larger(widths->state_keys, net->n_key_heads * w.key_dim);
+    widths->state_values = larger(widths->state_values, net->n_value_heads * w.value_dim);
+    widths->state_row = larger(widths->state_row, w.row);
+}
+
 static struct widths widths_of(const struct model *model)
 {
     struct widths widths = {0};
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        const struct layer_traits *traits = &model->layers[l].traits;
+        switch (traits->mixer) {
+        case MIXER_ATTENTION:
+            widen_for_attention(&widths, &traits->heads);
+            break;
+        case MIXER_DELTA:
+            widen_for_delta_net(&widths, &traits->delta);
+            break;
+        }
         const struct experts *experts = &model->layers[l].traits.experts;
         if (experts->n == 0) {
             widths.n_ff = larger(widths.n_ff, model->params.n_ff);
@@ -169,15 +210,57 @@ static int take_experts(struct experts_workspace *work, struct memory *memory, c
     return r < 0 ? r : take_floats(memory, assignments, embd_stride, &work->out);
 }
 
+static bool has_output_gates(const struct model *model)
+{
+    bool has = false;
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        has |= model->layers[l].tensors[TENSOR_OUTPUT_GATE].weight != NULL;
+    return has;
+}
+
+static int take_delta_nets(struct forward *forward, struct memory *memory, const struct widths *widths)
+{
+    struct delta_workspace *work = &forward->delta_work;
+    const uint32_t rows = forward->max_rows, n_threads = threads_count(forward->threads);
+    void *scratch, *runs;
+    if (widths->n_state_heads == 0)
+        return 0;
+    work->key_stride = padded(widths->state_keys);
+    work->value_stride = padded(widths->state_values);
+    work->head_stride = padded(widths->n_state_heads);
+    int r = take_floats(memory, rows, work->key_stride, &work->queries);
+    if (r == 0)
+        r = take_floats(memory, rows, work->key_stride, &work->keys);
+    if (r == 0)
+        r = take_floats(memory, rows, work->value_stride, &work->values);
+    if (r == 0)
+        r = take_floats(memory, rows, work->head_stride, &work->betas);
+    if (r == 0)
+        r = take_floats(memory, rows, work->head_stride, &work->decays);
+    if (r == 0)
+        r = memory_take(memory, rows * sizeof *forward->runs, &runs);
+    if (r == 0)
+        r = memory_take(memory, n_threads * sizeof *work->scratch, &scratch);
+    if (r < 0)
+        return r;
+    forward->runs = runs;
+    work->scratch = scratch;
+    for (uint32_t i = 0; i < n_threads && r == 0; i++)
+        r = take_floats(memory, 1, widths->state_row, &work->scratch[i]);
+    return r;
+}
+
 static int take_workspace(struct forward *forward, struct memory *memory)
 {
     const struct model_params *params = &forward->model->params;
     uint32_t rows = forward->max_rows;
     bool tiles = forward->kernels->has_tiles;
     forward->embd_stride = padded(params->n_embd);
-    forward->q_stride = padded(params->n_heads * params->head_dim);
-    forward->kv_stride = padded(params->n_kv_heads * params->head_dim);
     const struct widths widths = widths_of(forward->model);
+    forward->q_stride = padded(widths.queries);
+    forward->k_stride = padded(widths.keys);
+    forward->v_stride = padded(widths.values);
+    forward->output_gate_stride = padded(has_output_gates(forward->model) ? widths.outputs : 0);
     forward->ff_stride = padded(widths.n_ff);
     forward->vocab_stride = padded(params->n_vocab);
     const struct {
@@ -187,8 +270,9 @@ static int take_workspace(struct forward *forward, struct memory *memory)
         {&forward->stream, rows, forward->embd_stride},
         {&forward->delta, rows, forward->embd_stride},
         {&forward->q, rows, forward->q_stride},
-        {&forward->k, rows, forward->kv_stride},
-        {&forward->v, rows, forward->kv_stride},
+        {&forward->k, rows, forward->k_stride},
+        {&forward->v, rows, forward->v_stride},
+        {&forward->output_gate, rows, forward->output_gate_stride},
         {&forward->gate, rows, forward->ff_stride},
         {&forward->up, rows, forward->ff_stride},
         {&forward->logits, rows < FORWARD_LOGITS ? rows : FORWARD_LOGITS, forward->vocab_stride},
@@ -199,7 +283,9 @@ static int take_workspace(struct forward *forward, struct memory *memory)
     if (r == 0)
         r = take_activations(memory, rows, forward->embd_stride, tiles, &forward->normed);
     if (r == 0)
-        r = take_activations(memory, rows, forward->q_stride, tiles, &forward->attended);
+        r = take_activations(memory, rows, padded(widths.outputs), tiles, &forward->attended);
+    if (r == 0)
+        r = take_delta_nets(forward, memory, &widths);
     if (r == 0)
         r = take_activations(memory, rows, forward->ff_stride, tiles, &forward->activated);
     return r < 0 ? r : take_experts(&forward->experts, memory, &widths, rows, forward->embd_stride);

@@ -107,6 +107,7 @@ static int open_parts(struct engine *engine, struct error *err)
     if (engine->config.max_waiting == 0)
         engine->config.max_waiting = ENGINE_DEFAULT_WAITING + 2 * info.n_slots;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
+    const bool recurrent = info.state_bytes > 0;
     r = scheduler_init(&engine->scheduler, config->backend, engine->backend, info.n_slots,
                        config->most_cached);
     if (r == 0)
@@ -117,7 +118,7 @@ static int open_parts(struct engine *engine, struct error *err)
         r = plan_init(&engine->flights[i].plan, &engine->scheduler);
     if (r < 0)
         return error_set(err, r, "engine: out of memory");
-    engine->planner.draft = config->draft;
+    engine->planner.draft = recurrent ? NULL : config->draft; /* nothing leads back from a wrong draft */
     engine->planner.draft_arg = config->draft_arg;
     engine->planner.most_draft = config->most_draft;
     return 0;

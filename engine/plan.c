@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "engine/snapshots.h"
 
 #define CHUNK_FIRST   128 /* rows of prompts before the speed is known, nobody decoding */
 #define MEASURE_SHARE 0.25
@@ -60,16 +61,25 @@ void plan_deinit(struct plan *plan)
 static uint32_t add_rows(struct planner *planner, struct plan *plan, struct sequence *sequence, uint32_t rows,
                          int32_t *draft, uint32_t n_draft)
 {
-    uint32_t end = sequence->fed + rows + n_draft;
+    uint32_t end = sequence->fed + rows + n_draft, border = 0, snapshot;
+    if (planner->scheduler->snapshots)
+        border = snapshots_next(sequence, end);
+    if (border > 0 && snapshots_follow(sequence, border, end))
+        end = border;
     if (end > sequence->n_blocks * BACKEND_BLOCK_TOKENS)
         end = scheduler_allot(planner->scheduler, sequence, end);
     if (end <= sequence->fed)
         return 0;
-    uint32_t reach = end - sequence->fed;
+    uint32_t reach = end - sequence->fed, snapshot_rows = border - sequence->fed;
     rows = reach < rows ? reach : rows;
     n_draft = reach - rows;
     struct backend_row_set *set = &plan->sets[plan->n];
     sequence_plan(sequence, rows, draft, n_draft, set);
+    if (border > 0 && border <= end &&
+        scheduler_take_snapshot(planner->scheduler, sequence, border, &snapshot)) {
+        set->snapshot_rows = snapshot_rows;
+        set->snapshot = snapshot;
+    }
     plan->sequences[plan->n++] = sequence;
     return set->n_ids;
 }

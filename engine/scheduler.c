@@ -18,6 +18,8 @@
 
 #include <utlist.h>
 
+#include "engine/snapshots.h"
+
 /* Sequences that wait for what others compute and are passed by in one look: each costs a look-up of its
  * prefix. */
 #define MOST_PASSED 32
@@ -34,6 +36,9 @@ int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, s
         made = blocks_new(scheduler->info.groups[g].n_blocks, &scheduler->blocks[g]) == 0;
     made = made && prefix_new(scheduler->info.groups, scheduler->info.n_groups, scheduler->blocks,
                               most_cached, &scheduler->prefix) == 0;
+    if (scheduler->info.state_bytes > 0)
+        made = made && blocks_new(scheduler->info.n_snapshots, &scheduler->snapshots) == 0 &&
+               prefix_use_snapshots(scheduler->prefix, scheduler->snapshots) == 0;
     if (!made) {
         scheduler_deinit(scheduler);
         return -ENOMEM;
@@ -61,6 +66,7 @@ void scheduler_deinit(struct scheduler *scheduler)
     prefix_free(scheduler->prefix);
     for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
         blocks_free(scheduler->blocks[g]);
+    blocks_free(scheduler->snapshots);
     *scheduler = (struct scheduler){0};
 }
 
@@ -125,12 +131,32 @@ static uint32_t most_found(const struct sequence *sequence)
     return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
 }
 
+/* Of models with states: is a running prompt on its way to a snapshot that goes beyond the `n` blocks found
+ * for this one, and that this one could begin with? */
+static bool is_being_snapshotted(const struct scheduler *scheduler, const struct sequence *sequence,
+                                 uint32_t n)
+{
+    for (uint32_t i = 0; i < scheduler->n_running; i++) {
+        const struct sequence *running = scheduler->running[i];
+        const uint32_t border = snapshots_prompt_end(running);
+        bool stays = running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
+        if (stays && running->space == sequence->space &&
+            running->n_offered < border / BACKEND_BLOCK_TOKENS && border > n * BACKEND_BLOCK_TOKENS &&
+            border <= most_found(sequence) * BACKEND_BLOCK_TOKENS &&
+            memcmp(running->ids.data, sequence->ids.data, border * sizeof *sequence->ids.data) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Is a running prompt, which stands where the `n` blocks found for this one end, about to fill the next that
  * it wants? It may decode already, and its last chunk be in flight. */
 static bool is_being_filled(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
 {
     if (sequence->space == 0 || n == most_found(sequence))
         return false;
+    if (scheduler->snapshots)
+        return is_being_snapshotted(scheduler, sequence, n);
     const int32_t *ids = sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS;
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
@@ -211,6 +237,18 @@ static bool restore(struct scheduler *scheduler, struct sequence *sequence, uint
     return more;
 }
 
+/* The same of a model with states. */
+static bool restore_snapshot(struct scheduler *scheduler, struct sequence *sequence, uint32_t n,
+                             uint32_t reach)
+{
+    const uint32_t most = most_found(sequence);
+    if (!scheduler->tier || sequence->space == 0 || n >= most || sequence->n_missing == n + 1)
+        return false;
+    const bool more = tier_restore_snapshot(scheduler->tier, sequence, n, reach, most);
+    sequence->n_missing = more ? 0 : n + 1;
+    return more;
+}
+
 struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled)
 {
     uint32_t passed = 0;
@@ -223,15 +261,16 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             return NULL;
         if (head->turn_ns == 0)
             head->turn_ns = clock_ns();
-        uint32_t n = prefix_find(scheduler->prefix, head->space, head->ids.data, most_found(head),
-                                 head->tables, &head->place);
+        uint32_t reach, n = prefix_find_reaching(scheduler->prefix, head->space, head->ids.data,
+                                                 most_found(head), head->tables, &head->place, &reach);
+        head->branch = reach > n ? reach * BACKEND_BLOCK_TOKENS : 0;
         if (is_being_filled(scheduler, head, n))
             continue;
         if (!fits(scheduler, head, n)) {
             scheduler->refused = look;
             return NULL;
         }
-        if (restore(scheduler, head, &n))
+        if (scheduler->snapshots ? restore_snapshot(scheduler, head, n, reach) : restore(scheduler, head, &n))
             continue;
         *ret_filled = n;
         return head;
@@ -256,12 +295,17 @@ static void slide(struct scheduler *scheduler, struct sequence *sequence);
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled)
 {
     uint32_t slot = scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running];
+    uint32_t snapshot = 0;
+    if (n_filled > 0 && scheduler->snapshots &&
+        !prefix_snapshot_at(scheduler->prefix, sequence->place, &snapshot))
+        return -EINVAL; /* which prefix_find excludes */
     const struct backend_slot params = {.sampling = sequence->sampling,
                                         .n_logprobs = sequence->n_logprobs,
                                         .stop_ids = sequence->stop_ids.data,
                                         .n_stop_ids = (uint32_t)sequence->stop_ids.len,
                                         .end_position = sequence->end_position,
                                         .position = n_filled * BACKEND_BLOCK_TOKENS,
+                                        .snapshot = snapshot,
                                         .history = sequence->ids.data,
                                         .n_history = (uint32_t)sequence->ids.len,
                                         .n_prompt = sequence->n_prompt,
@@ -298,6 +342,10 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
     for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
         prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
                        sequence->n_blocks - sequence->n_slid[g]);
+    if (sequence->turn && scheduler->tier)
+        tier_offer_snapshot(scheduler->tier, sequence->turn, sequence->n_turn - 1);
+    while (sequence->n_snapshots > 0) /* of what was not computed, or is not kept */
+        prefix_return_snapshot(scheduler->prefix, sequence->snapshots[--sequence->n_snapshots].snapshot);
     sequence_leave(sequence);
     if (sequence->state == SEQUENCE_WAITING) {
         enqueue(scheduler, sequence);
@@ -323,6 +371,44 @@ static void slide(struct scheduler *scheduler, struct sequence *sequence)
     }
 }
 
+/* ---- snapshots ---- */
+
+bool scheduler_take_snapshot(struct scheduler *scheduler, struct sequence *sequence, uint32_t border,
+                             uint32_t *ret_snapshot)
+{
+    const uint32_t n = sequence->n_snapshots;
+    if (!scheduler->snapshots || n == SEQUENCE_MOST_SNAPSHOTS ||
+        !prefix_take_snapshot(scheduler->prefix, ret_snapshot))
+        return false;
+    sequence->snapshots[n].snapshot = *ret_snapshot;
+    sequence->snapshots[n].border = border;
+    sequence->n_snapshots++;
+    return true;
+}
+
+/* The node at the sequence's place, which ends at a border, gets the snapshot that was taken there. One of an
+ * answer takes the place of the one before. */
+static void give_snapshot(struct scheduler *scheduler, struct sequence *sequence, uint32_t border)
+{
+    uint32_t i = 0;
+    while (i < sequence->n_snapshots && sequence->snapshots[i].border != border)
+        i++;
+    if (i == sequence->n_snapshots)
+        return;
+    const uint32_t snapshot = sequence->snapshots[i].snapshot;
+    sequence->snapshots[i] = sequence->snapshots[--sequence->n_snapshots];
+    if (!prefix_give_snapshot(scheduler->prefix, sequence->place, snapshot))
+        return;
+    if (border < sequence->n_prefill) {
+        if (scheduler->tier)
+            tier_offer_snapshot(scheduler->tier, sequence->place, border / BACKEND_BLOCK_TOKENS - 1);
+        return;
+    }
+    prefix_drop_snapshot(scheduler->prefix, sequence->turn);
+    sequence->turn = sequence->place;
+    sequence->n_turn = border / BACKEND_BLOCK_TOKENS;
+}
+
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence)
 {
     uint32_t known = (uint32_t)sequence->ids.len; /* a draft's end may be fed and not be part of the answer */
@@ -337,6 +423,8 @@ void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequen
                           sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, blocks) &&
             scheduler->tier)
             tier_offer(scheduler->tier, sequence, n, before);
+        if (sequence->n_snapshots > 0)
+            give_snapshot(scheduler, sequence, (n + 1) * BACKEND_BLOCK_TOKENS);
     }
     slide(scheduler, sequence);
 }

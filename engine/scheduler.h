@@ -31,9 +31,10 @@ struct scheduler {
     uint32_t n_running;
     uint32_t *free_slots; /* [n_slots], a stack */
     struct blocks *blocks[BACKEND_MOST_GROUPS];
-    struct prefix *prefix;  /* through which alone blocks are taken and given back */
-    struct tier *tier;      /* behind it; NULL: none. Its owner's */
-    struct scheduler_look { /* at the waiting sequence that did not fit the last time */
+    struct blocks *snapshots; /* NULL: the model's sequences have no states */
+    struct prefix *prefix;    /* through which alone blocks are taken and given back */
+    struct tier *tier;        /* behind it; NULL: none. Its owner's */
+    struct scheduler_look {   /* at the waiting sequence that did not fit the last time */
         uint64_t arrival, inserted;
         uint32_t available[BACKEND_MOST_GROUPS], n_running;
     } refused;
@@ -88,6 +89,11 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence);
  * juniors for them; returns how far they reach. A preempted sequence whose steps are in flight leaves when
  * the engine releases it. */
 uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence, uint32_t end);
+
+/* A snapshot for the state that the sequence will have at a border of blocks, which the next set brings it
+ * to. False: none can be had, or none is of use. */
+bool scheduler_take_snapshot(struct scheduler *scheduler, struct sequence *sequence, uint32_t border,
+                             uint32_t *ret_snapshot);
 
 /* Most positions of a sequence that is alone: what the blocks of every group are enough for. A group with a
  * window sets no bound once it has what one sequence holds of it. */

@@ -171,7 +171,8 @@ void sequence_leave(struct sequence *sequence)
     sequence->slot = SEQUENCE_NO_SLOT;
     sequence->n_blocks = sequence->n_told = sequence->n_offered = 0;
     memset(sequence->n_slid, 0, sizeof sequence->n_slid);
-    sequence->place = 0;
+    sequence->place = sequence->turn = 0;
+    sequence->branch = 0;
     sequence->fed = sequence->n_final = 0;
     if (sequence->state == SEQUENCE_LEAVING || sequence->state == SEQUENCE_SPOILED)
         sequence_become(sequence, SEQUENCE_WAITING);
@@ -195,6 +196,7 @@ void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uin
     set->logits = NULL;
     set->allowed = NULL;
     set->await = NULL;
+    set->snapshot_rows = 0;
     if (sequence->state == SEQUENCE_PREFILLING) {
         set->ids = sequence->ids.data + sequence->fed;
         if (sequence->fed + rows == sequence->n_prefill)

@@ -32,6 +32,8 @@
 
 #define SEQUENCE_NO_SLOT UINT32_MAX
 
+#define SEQUENCE_MOST_SNAPSHOTS 2 /* one for each flight */
+
 /* What a priority class and a deadline are worth: a sequence one class lower waits at most this long for
  * later arrivals; so does a sequence without a deadline, or with a later one, for sequences with a
  * deadline. */
@@ -95,6 +97,14 @@ struct sequence {
     uint32_t n_told;     /* of them, its slot knows */
     uint32_t n_offered;  /* of them, the prefix cache has been offered, or gave */
     uint64_t place;      /* in the prefix cache, of the last of those; 0: none is kept behind it */
+    /* Of models with recurrent layers: snapshots that steps in flight take, and behind how many positions. */
+    struct {
+        uint32_t snapshot, border;
+    } snapshots[SEQUENCE_MOST_SNAPSHOTS];
+    uint32_t n_snapshots;
+    uint32_t branch; /* the end of the blocks that were found, where no snapshot was; 0: not so */
+    uint64_t turn;   /* the place of the last one that its answer has; 0: none */
+    uint32_t n_turn; /* blocks up to there */
     /* [n_groups]: [⌈end_position / 32⌉] room; all but the first n_slid are held. Those are out of every
      * window to come: given back, or not there from the start. */
     uint32_t *tables[BACKEND_MOST_GROUPS];

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/tier_snapshots.h"
+
 #define MOST_OWED 1024 /* blocks; beyond, they are not kept: 32,768 tokens that one step has computed */
 #define BUFFERS   4    /* each way; on the way in, a step fills each once */
 #define AT_ONCE   16   /* blocks of one step on the way out: a few milliseconds */
@@ -50,6 +52,7 @@ struct tier {
     struct known *known[BACKEND_MOST_GROUPS]; /* [the group's blocks] */
     struct owed *owed;                        /* [MOST_OWED], a ring */
     uint32_t first_owed, n_owed;
+    struct tier_snapshots *snapshots; /* NULL: the model's sequences have no states */
     struct copying out[BUFFERS], in[BUFFERS];
     uint32_t first_out, n_out; /* a ring */
     uint64_t restores;
@@ -80,6 +83,8 @@ int tier_new(const struct backend_ops *ops, struct backend *backend, struct pref
         tier->in[i].bytes = malloc(bytes);
         all = all && tier->out[i].bytes && tier->in[i].bytes;
     }
+    if (info.state_bytes > 0)
+        all = all && tier_snapshots_new(ops, backend, prefix, store, bytes, &tier->snapshots) == 0;
     if (!all) {
         tier_free(tier);
         return -ENOMEM;
@@ -97,6 +102,7 @@ struct tier *tier_free(struct tier *tier)
         free(tier->out[i].bytes);
         free(tier->in[i].bytes);
     }
+    tier_snapshots_free(tier->snapshots);
     prefix_store_close(tier->store);
     for (uint32_t g = 0; g < tier->n_groups; g++)
         free(tier->known[g]);
@@ -372,6 +378,72 @@ uint32_t tier_restore(struct tier *tier, struct sequence *sequence, uint32_t n, 
     return place.depth - n;
 }
 
+/* ---- snapshots ---- */
+
+void tier_offer_snapshot(struct tier *tier, uint64_t place, uint32_t depth)
+{
+    if (tier->snapshots)
+        tier_snapshots_offer(tier->snapshots, place, depth);
+}
+
+static uint64_t number_of(const void *arg, uint32_t node)
+{
+    const struct tier *tier = arg;
+    return tier->known[0][node].number;
+}
+
+/* Are nodes owed, or on their way out? */
+static bool copies_out(const struct tier *tier)
+{
+    return tier->n_owed > 0 || tier->n_out > 0;
+}
+
+/* How many nodes the last has that the store has a snapshot of, behind the first n and below `most`; 0: none.
+ * *ret_number: its own. */
+static uint32_t find_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
+                              uint32_t most, uint64_t *ret_number)
+{
+    struct prefix_place place = {.salt = prefix_salt(tier->prefix, sequence->space),
+                                 .ids = sequence->ids.data,
+                                 .use = use_of(tier, sequence)};
+    uint32_t found = 0;
+    for (; place.depth < most; place.depth++, place.ids += BACKEND_BLOCK_TOKENS) {
+        uint64_t number = place.depth < reach ? number_of(tier, sequence->tables[0][place.depth]) : 0;
+        if (number == 0)
+            number = prefix_store_find(tier->store, &place);
+        if (number == 0)
+            break;
+        if (place.depth < reach)
+            tier->known[0][sequence->tables[0][place.depth]].number = number;
+        if (place.depth >= n && tier_snapshots_has(tier->snapshots, number, place.depth, place.use)) {
+            found = place.depth + 1;
+            *ret_number = number;
+        }
+        place.before = number;
+    }
+    return found;
+}
+
+bool tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
+                           uint32_t most)
+{
+    uint64_t number;
+    const uint64_t place = sequence->place;
+    const uint32_t found = find_snapshot(tier, sequence, n, reach, most, &number);
+    bool more = false;
+    if (found == 0)
+        return false;
+    if (found <= reach)
+        return tier_snapshots_bring(tier->snapshots,
+                                    prefix_place_of(tier->prefix, sequence->tables[0][found - 1]), number,
+                                    found - 1);
+    sequence->place =
+        reach > 0 ? prefix_place_of(tier->prefix, sequence->tables[0][reach - 1]) : sequence->space;
+    const uint32_t brought = tier_restore(tier, sequence, reach, found, &more);
+    sequence->place = place;
+    return more || brought > 0;
+}
+
 /* ---- each step ---- */
 
 int tier_work(struct tier *tier, struct error *err)
@@ -385,12 +457,15 @@ int tier_work(struct tier *tier, struct error *err)
         if (r < 0 && r != -EAGAIN)
             error_set(err, r, "a copy of KV blocks could not be started: %s", strerror(-r));
     }
+    const struct tier_nodes nodes = {number_of, tier, copies_out(tier)};
+    if ((r == 0 || r == -EAGAIN) && tier->snapshots)
+        r = tier_snapshots_work(tier->snapshots, &nodes, err);
     return r == -EAGAIN ? 0 : r;
 }
 
 bool tier_has_work(const struct tier *tier)
 {
-    bool work = tier->n_owed > 0 || tier->n_out > 0;
+    bool work = copies_out(tier) || (tier->snapshots && tier_snapshots_has_work(tier->snapshots));
     for (uint32_t i = 0; i < BUFFERS; i++)
         work = work || tier->in[i].busy;
     return work;

@@ -33,6 +33,15 @@ void tier_fresh(struct tier *tier, uint32_t group, const uint32_t *ids, uint32_t
 /* The cache keeps the n-th blocks of the sequence from now on, behind the place `before`. */
 void tier_offer(struct tier *tier, struct sequence *sequence, uint32_t n, uint64_t before);
 
+/* The node at a place, with so many before it, has a snapshot that is to be kept too. */
+void tier_offer_snapshot(struct tier *tier, uint64_t place, uint32_t depth);
+
+/* Of models with states: of a waiting sequence n nodes were found that end with a snapshot, and `reach`
+ * without one. Brings what the store has for it of blocks, and of a snapshot further on, below `most`. True:
+ * there is more than n now, or will be, and the look-up is to be made again. */
+bool tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
+                           uint32_t most);
+
 /* Brings blocks of a waiting sequence, from the n-th on and below `most`, into the cache: those before were
  * just found there, and its tables and its place name them, as they do those brought. How many; *ret_more:
  * there may be others, to be asked for in another step. */

@@ -258,6 +258,7 @@ struct quern_end {
     const char *error;       /* QUERN_ERROR: its name in the protocol ("overloaded"); else "" */
     const char *text;        /* a text for people; else "" */
     const char *stop;        /* QUERN_STOP: the stop string that ended it; else "" */
+    const char *limit;       /* QUERN_LENGTH: which one it was: max_tokens, context or pool; else "" */
     uint32_t retry_after_ms; /* of "overloaded" */
     uint64_t seed;
     uint32_t prompt_tokens, cached_tokens, output_tokens;

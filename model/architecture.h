@@ -34,14 +34,14 @@ struct architecture {
 
     tensor_set biases;          /* of these roles there must be one */
     tensor_set optional_biases; /* of these there may be one */
-    bool fused_qkv;             /* queries, keys and values may come in one tensor */
-    bool fused_gate_up;         /* gate and up come in one tensor */
+    tensor_set fused;           /* tensors that several roles share, and that its files have */
+    tensor_set may_fuse;        /* that its files may have instead of one for each role */
     bool positions;             /* learned, added to the embedding */
-    bool ffn_norm_named_post;   /* the norm before the feed-forward is called post_attention_norm */
     bool logits_divided;        /* by logit_scale, which its files must say */
     bool query_growth;   /* its files may say how queries grow, and what share YaRN's magnitude lacks */
     bool rope_switch;    /* rope.scaling.finetuned false: nothing turns */
     bool always_experts; /* its files must say how many there are */
+    bool delta_nets;     /* its files say which layers are recurrent, and how large */
 
     /* Completes the hyperparameters; NULL when there is nothing to complete. */
     void (*complete)(struct model_params *params);
@@ -71,6 +71,7 @@ extern const struct architecture architecture_smollm3;
 extern const struct architecture architecture_granite, architecture_granitemoe;
 extern const struct architecture architecture_olmo2;
 extern const struct architecture architecture_seed_oss;
+extern const struct architecture architecture_qwen35, architecture_qwen35moe, architecture_qwen3next;
 
 /* The registry, ended by NULL. */
 extern const struct architecture *const architectures[];
@@ -88,5 +89,9 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer);
 /* The tensors that a file has for a layer: as above, with fused ones in the place of their parts. */
 tensor_set architecture_layer_tensors(const struct architecture *architecture,
                                       const struct layer_traits *layer);
+
+/* `tensors` with `whole` in the place of its parts, where they are all there and a layer has such a tensor.
+ */
+tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, enum tensor_role whole);
 
 #endif

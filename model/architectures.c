@@ -7,23 +7,11 @@
 
 /* architecture.h says how to add one. The first is what synth makes when it is not told. */
 const struct architecture *const architectures[] = {
-    &architecture_llama,
-    &architecture_qwen2,
-    &architecture_qwen3,
-    &architecture_qwen3moe,
-    &architecture_gemma2,
-    &architecture_gemma3,
-    &architecture_phi2,
-    &architecture_phi3,
-    &architecture_gpt2,
-    &architecture_gpt_oss,
-    &architecture_mistral3,
-    &architecture_smollm3,
-    &architecture_granite,
-    &architecture_granitemoe,
-    &architecture_olmo2,
-    &architecture_seed_oss,
-    NULL,
+    &architecture_llama,   &architecture_qwen2,      &architecture_qwen3,     &architecture_qwen3moe,
+    &architecture_gemma2,  &architecture_gemma3,     &architecture_phi2,      &architecture_phi3,
+    &architecture_gpt2,    &architecture_gpt_oss,    &architecture_mistral3,  &architecture_smollm3,
+    &architecture_granite, &architecture_granitemoe, &architecture_olmo2,     &architecture_seed_oss,
+    &architecture_qwen35,  &architecture_qwen35moe,  &architecture_qwen3next, NULL,
 };
 
 const struct architecture *architecture_by_name(struct bytes name)
@@ -50,6 +38,7 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
     struct layer_traits layer = architecture->layer;
     layer.norm.epsilon = params->norm_epsilon;
     layer.residual_scale = params->residual_scale;
+    layer.heads = (struct head_shape){params->n_heads, params->n_kv_heads, params->head_dim};
     if (params->rope_off)
         layer.rotary.kind = ROTARY_NONE;
     if (layer.rotary.kind != ROTARY_NONE) {
@@ -80,18 +69,30 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
     return layer;
 }
 
+static tensor_set mixer_roles(const struct layer_traits *layer)
+{
+    tensor_set roles = TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V);
+    switch (layer->mixer) {
+    case MIXER_ATTENTION:
+        return roles | TENSOR_BIT(TENSOR_ATTENTION_OUTPUT) |
+               (layer->output_gate ? TENSOR_BIT(TENSOR_OUTPUT_GATE) : 0) |
+               (layer->sinks ? TENSOR_BIT(TENSOR_SINKS) : 0) |
+               (layer->qk_norm != QK_NORM_NONE ? TENSOR_BIT(TENSOR_Q_NORM) | TENSOR_BIT(TENSOR_K_NORM) : 0);
+    case MIXER_DELTA:
+        return roles | TENSOR_BIT(TENSOR_OUTPUT_GATE) | TENSOR_BIT(TENSOR_TAPS) | TENSOR_BIT(TENSOR_BETA) |
+               TENSOR_BIT(TENSOR_ALPHA) | TENSOR_BIT(TENSOR_STEP_BIAS) | TENSOR_BIT(TENSOR_DECAY) |
+               TENSOR_BIT(TENSOR_DELTA_NORM) | TENSOR_BIT(TENSOR_DELTA_OUTPUT);
+    }
+    return roles;
+}
+
 tensor_set architecture_layer_roles(const struct layer_traits *layer)
 {
-    tensor_set roles = TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V) |
-                       TENSOR_BIT(TENSOR_ATTENTION_OUTPUT);
+    tensor_set roles = mixer_roles(layer);
     if (layer->norm_place & NORM_BEFORE)
         roles |= TENSOR_BIT(TENSOR_ATTENTION_NORM) | (layer->parallel ? 0 : TENSOR_BIT(TENSOR_FFN_NORM));
     if (layer->norm_place & NORM_AFTER)
         roles |= TENSOR_BIT(TENSOR_ATTENTION_POST_NORM) | TENSOR_BIT(TENSOR_FFN_POST_NORM);
-    if (layer->sinks)
-        roles |= TENSOR_BIT(TENSOR_SINKS);
-    if (layer->qk_norm != QK_NORM_NONE)
-        roles |= TENSOR_BIT(TENSOR_Q_NORM) | TENSOR_BIT(TENSOR_K_NORM);
     if (layer->experts.n == 0) {
         roles |= TENSOR_BIT(TENSOR_UP) | TENSOR_BIT(TENSOR_DOWN);
         roles |= layer->gated ? TENSOR_BIT(TENSOR_GATE) : 0;
@@ -101,23 +102,23 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer)
     roles |= layer->gated ? TENSOR_BIT(TENSOR_EXPERT_GATES) : 0;
     if (layer->experts.n_shared_ff > 0)
         roles |= TENSOR_BIT(TENSOR_SHARED_UP) | TENSOR_BIT(TENSOR_SHARED_DOWN) |
-                 (layer->gated ? TENSOR_BIT(TENSOR_SHARED_GATE) : 0);
+                 (layer->gated ? TENSOR_BIT(TENSOR_SHARED_GATE) : 0) |
+                 (layer->experts.shared_gate ? TENSOR_BIT(TENSOR_SHARED_ROUTER) : 0);
     return roles;
 }
 
-static tensor_set fuse(tensor_set roles, enum tensor_role whole)
+tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, enum tensor_role whole)
 {
-    tensor_set parts = tensor_parts(whole);
-    return (roles & parts) == parts ? (roles & ~parts) | TENSOR_BIT(whole) : roles;
+    const tensor_set parts = tensor_part_set(layer, whole);
+    return parts && (tensors & parts) == parts ? (tensors & ~parts) | TENSOR_BIT(whole) : tensors;
 }
 
 tensor_set architecture_layer_tensors(const struct architecture *architecture,
                                       const struct layer_traits *layer)
 {
-    tensor_set roles = architecture_layer_roles(layer);
-    if (architecture->fused_qkv)
-        roles = fuse(roles, TENSOR_QKV);
-    if (architecture->ffn_norm_named_post)
-        roles = fuse(roles, TENSOR_NAMED_POST_NORM);
-    return architecture->fused_gate_up ? fuse(roles, TENSOR_GATE_UP) : roles;
+    tensor_set tensors = architecture_layer_roles(layer);
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
+        if (architecture->fused & TENSOR_BIT(role))
+            tensors = architecture_fuse(tensors, layer, role);
+    return tensors;
 }

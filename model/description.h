@@ -10,10 +10,11 @@
  *
  * and of a layer, with `norm_place` saying which of its norms there are:
  *
- *   stream += residual_scale · post_norm(attention(norm(stream)))
+ *   stream += residual_scale · post_norm(mixer(norm(stream)))
  *   stream += residual_scale · post_norm(feed_forward(norm(stream)))
  *
- * or, when it is `parallel`, both halves read the same norm(stream). */
+ * or, when it is `parallel`, both halves read the same norm(stream). A mixer attends to keys and values of
+ * all positions, or it is a recurrence whose state has one size, however long the sequence. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,10 @@
 #define ROW(name, id, words) ROTARY_##name,
 enum rotary_scaling { ROTARY_SCALINGS(ROW) };
 enum rotary_kind { ROTARY_KINDS(ROW) };
+#undef ROW
+
+#define ROW(name, id, words) MIXER_##name,
+enum mixer { MIXERS(ROW) };
 #undef ROW
 
 #define ROW(name, id, words) NORM_##name,
@@ -55,6 +60,8 @@ struct model_params {
     uint32_t n_context;    /* the length the model was trained for */
     uint32_t n_embd;
     uint32_t n_layers;
+    uint32_t n_draft_layers; /* behind those: they guess tokens ahead, and nothing here computes them */
+    /* Of layers that attend; which have others is the layers' own matter (struct head_shape). */
     uint32_t n_heads;
     uint32_t n_kv_heads; /* divides n_heads */
     uint32_t head_dim;   /* of queries, keys and values alike */
@@ -74,6 +81,14 @@ struct model_params {
     uint64_t window_layers[MODEL_LISTED_LAYERS / 64];
     bool windows_listed;
     uint32_t window_period;
+    /* Recurrent layers: bit i set: layer i is one. Where the file has no list, every attention_interval-th
+     * layer attends, and the others are. */
+    uint64_t recurrent_layers[MODEL_LISTED_LAYERS / 64];
+    bool recurrent_listed;
+    uint32_t attention_interval;
+    uint32_t n_taps;                        /* of their convolutions */
+    uint32_t n_state_groups, n_state_heads; /* heads of keys, and of values */
+    uint32_t state_size, state_inner;       /* length of a key; of all values together */
     uint32_t rope_dims;
     float rope_base, rope_factor;
     float rope_window_base; /* of layers with a window; 0: rope_base */
@@ -125,6 +140,7 @@ struct experts {
     uint32_t n_used;
     uint32_t n_ff;        /* width of one */
     uint32_t n_shared_ff; /* width of the shared one; 0: there is none */
+    bool shared_gate;     /* what the shared one gives is multiplied by σ(w · row) */
 };
 
 /* Which vectors of queries and keys are normed before they turn. */
@@ -133,6 +149,47 @@ enum qk_norm {
     QK_NORM_HEADS, /* each head by itself, all with the same weights */
     QK_NORM_ALL    /* all heads together */
 };
+
+/* The heads of a layer that attends. Query heads in a row share a key/value head: head h goes with
+ * ⌊h · n_kv / n⌋. */
+struct head_shape {
+    uint32_t n;    /* of queries */
+    uint32_t n_kv; /* of keys and values; divides n */
+    uint32_t dim;  /* of queries, keys and values alike */
+};
+
+/* A gated delta net (Yang, Kautz, Hatamizadeh 2024, arXiv:2412.06464). Of a row h:
+ *
+ *   u = [q h | k h | v h],  z = gate h,  β = σ(beta h),  α = exp(decay · softplus(alpha h + step_bias))
+ *   u ← silu(Σ_j taps[j] · u of the row n_taps − 1 − j before), each channel by itself
+ *   q, k ← q ÷ √(Σ q² + 1e-6), k ÷ √(Σ k² + 1e-6), each head by itself
+ *
+ * and of each value head, which goes with one key head and has a matrix S [value_dim][key_dim]:
+ *
+ *   S ← α S,  d = β (v − S k),  S ← S + d kᵀ,  o = S q ÷ √key_dim,  norm(o) · silu(z)
+ *
+ * `decay` is negative. What a sequence has of it: S of each value head, and u of n_taps − 1 rows before the
+ * convolution; zeros at the start. */
+struct delta_net {
+    uint32_t n_key_heads, n_value_heads; /* the first divides the second */
+    uint32_t key_dim, value_dim;         /* queries are as long as keys */
+    uint32_t n_taps;                     /* ≥ 1 */
+    bool neighbours; /* value heads in a row share a key head, as in attention; else h goes with h mod keys */
+};
+
+#define DELTA_NET_EPSILON 1e-6f /* of unit vectors; the same in every model */
+
+static inline uint32_t delta_net_key_head(const struct delta_net *net, uint32_t value_head)
+{
+    return net->neighbours ? value_head / (net->n_value_heads / net->n_key_heads)
+                           : value_head % net->n_key_heads;
+}
+
+/* Channels of its convolution: of queries, keys and values. */
+static inline uint32_t delta_net_channels(const struct delta_net *net)
+{
+    return 2 * net->n_key_heads * net->key_dim + net->n_value_heads * net->value_dim;
+}
 
 /* A query at position p is multiplied by 1 + factor · ln(1 + ⌊p / span⌋). */
 struct query_growth {
@@ -146,6 +203,12 @@ struct layer_traits {
     bool parallel;
     float residual_scale;
 
+    enum mixer mixer;
+    struct delta_net delta; /* of MIXER_DELTA */
+
+    /* Of MIXER_ATTENTION, down to `window`. */
+    struct head_shape heads;
+    bool output_gate; /* attention's output is multiplied by σ of a gate of its own, number by number */
     struct rotary rotary;
     enum qk_norm qk_norm;
     struct query_growth query_growth;
@@ -158,5 +221,25 @@ struct layer_traits {
     bool gated; /* activation(gate) · up; else activation(up) */
     struct experts experts;
 };
+
+/* Does the layer keep keys and values? */
+static inline bool layer_has_kv(const struct layer_traits *layer)
+{
+    return layer->mixer == MIXER_ATTENTION;
+}
+
+/* Numbers that a layer keeps of a sequence, however long it is; each is an F32. */
+static inline uint64_t layer_state_numbers(const struct layer_traits *layer)
+{
+    const struct delta_net *net = &layer->delta;
+    switch (layer->mixer) {
+    case MIXER_ATTENTION:
+        return 0;
+    case MIXER_DELTA:
+        return (uint64_t)net->n_value_heads * net->value_dim * net->key_dim +
+               (uint64_t)(net->n_taps - 1) * delta_net_channels(net);
+    }
+    return 0;
+}
 
 #endif

@@ -19,12 +19,7 @@
 #include "gguf/gguf_values.h"
 #include "gguf/gguf_writer.h"
 
-/* No width is beyond, nor a product of two that is one: far above any model, and a row of it times a step's
- * rows is still an index of 64 bits. */
-#define LIMIT (1u << 24)
-
-/* Backends share out heads times rows of a step, counted in 32 bits. */
-#define MOST_HEADS (1u << 16)
+#define LIMIT HYPERPARAMETERS_LIMIT
 
 enum kind {
     COUNT,        /* 1 … LIMIT */
@@ -34,52 +29,66 @@ enum kind {
     EPSILON_RMS, /* a REAL of models with that kind of norm */
     EPSILON_LAYER,
     GROWTH,    /* a REAL_OR_OFF of architectures whose queries may grow; of others it must be 0 */
+    DELTA,     /* a COUNT of architectures with delta nets */
     FOR_OTHERS /* a count, written for other programs and not read */
+};
+
+enum need {
+    OPTIONAL,
+    REQUIRED,
+    UNLESS_EXPERTS /* required where layers are dense */
 };
 
 static const struct key {
     const char *name;
     size_t offset;
     enum kind kind;
-    bool required;
+    enum need need;
 } keys[] = {
-#define KEY(name, field, kind, required)                                                                     \
+#define KEY(name, field, kind, need)                                                                         \
     {                                                                                                        \
-        name, offsetof(struct model_params, field), kind, required                                           \
+        name, offsetof(struct model_params, field), kind, need                                               \
     }
-    KEY("vocab_size", n_vocab, FOR_OTHERS, false),
-    KEY("context_length", n_context, COUNT, true),
-    KEY("embedding_length", n_embd, COUNT, true),
-    KEY("block_count", n_layers, COUNT, true),
-    KEY("feed_forward_length", n_ff, COUNT, true),
-    KEY("attention.head_count", n_heads, COUNT, true),
-    KEY("attention.head_count_kv", n_kv_heads, COUNT, false),
-    KEY("attention.key_length", head_dim, COUNT, false),
-    KEY("attention.value_length", head_dim, FOR_OTHERS, false), /* read apart: it must be the same */
-    KEY("attention.sliding_window", window, COUNT_OR_OFF, false),
-    KEY("attention.scale", attention_scale, REAL_OR_OFF, false),
-    KEY("attn_logit_softcapping", attention_cap, REAL_OR_OFF, false),
-    KEY("final_logit_softcapping", logit_cap, REAL_OR_OFF, false),
-    KEY("attention.layer_norm_rms_epsilon", norm_epsilon, EPSILON_RMS, true),
-    KEY("attention.layer_norm_epsilon", norm_epsilon, EPSILON_LAYER, true),
-    KEY("rope.dimension_count", rope_dims, COUNT, false),
-    KEY("rope.freq_base", rope_base, REAL, false),
-    KEY("rope.freq_base_swa", rope_window_base, REAL, false),
-    KEY("rope.scaling.original_context_length", rope_trained_context, COUNT_OR_OFF, false),
-    KEY("rope.scaling.attn_factor", rope_attention_factor, REAL, false),
-    KEY("rope.scaling.yarn_beta_fast", rope_fast_turns, REAL, false),
-    KEY("rope.scaling.yarn_beta_slow", rope_slow_turns, REAL, false),
-    KEY("embedding_scale", embedding_scale, REAL_OR_OFF, false),
-    KEY("residual_scale", residual_scale, REAL_OR_OFF, false),
-    KEY("logit_scale", logit_scale, REAL_OR_OFF, false),
-    KEY("pooling_type", pooling, COUNT_OR_OFF, false), /* an enum of as many bytes */
-    KEY("expert_count", n_experts, COUNT_OR_OFF, false),
-    KEY("expert_used_count", n_experts_used, COUNT_OR_OFF, false),
-    KEY("expert_shared_count", n_shared_experts, COUNT_OR_OFF, false),
-    KEY("expert_feed_forward_length", n_expert_ff, COUNT, false),
-    KEY("expert_shared_feed_forward_length", n_shared_ff, COUNT_OR_OFF, false),
-    KEY("attention.temperature_scale", query_growth, GROWTH, false),
-    KEY("rope.scaling.yarn_log_multiplier", rope_log_multiplier, GROWTH, false),
+    KEY("vocab_size", n_vocab, FOR_OTHERS, OPTIONAL),
+    KEY("context_length", n_context, COUNT, REQUIRED),
+    KEY("embedding_length", n_embd, COUNT, REQUIRED),
+    KEY("block_count", n_layers, COUNT, REQUIRED),
+    KEY("nextn_predict_layers", n_draft_layers, COUNT_OR_OFF, OPTIONAL),
+    KEY("feed_forward_length", n_ff, COUNT, UNLESS_EXPERTS),
+    KEY("attention.head_count", n_heads, COUNT, REQUIRED),
+    KEY("attention.head_count_kv", n_kv_heads, COUNT, OPTIONAL),
+    KEY("attention.key_length", head_dim, COUNT, OPTIONAL),
+    KEY("attention.value_length", head_dim, FOR_OTHERS, OPTIONAL), /* read apart: it must be the same */
+    KEY("attention.sliding_window", window, COUNT_OR_OFF, OPTIONAL),
+    KEY("attention.scale", attention_scale, REAL_OR_OFF, OPTIONAL),
+    KEY("attn_logit_softcapping", attention_cap, REAL_OR_OFF, OPTIONAL),
+    KEY("final_logit_softcapping", logit_cap, REAL_OR_OFF, OPTIONAL),
+    KEY("attention.layer_norm_rms_epsilon", norm_epsilon, EPSILON_RMS, REQUIRED),
+    KEY("attention.layer_norm_epsilon", norm_epsilon, EPSILON_LAYER, REQUIRED),
+    KEY("rope.dimension_count", rope_dims, COUNT, OPTIONAL),
+    KEY("rope.freq_base", rope_base, REAL, OPTIONAL),
+    KEY("rope.freq_base_swa", rope_window_base, REAL, OPTIONAL),
+    KEY("rope.scaling.original_context_length", rope_trained_context, COUNT_OR_OFF, OPTIONAL),
+    KEY("rope.scaling.attn_factor", rope_attention_factor, REAL, OPTIONAL),
+    KEY("rope.scaling.yarn_beta_fast", rope_fast_turns, REAL, OPTIONAL),
+    KEY("rope.scaling.yarn_beta_slow", rope_slow_turns, REAL, OPTIONAL),
+    KEY("embedding_scale", embedding_scale, REAL_OR_OFF, OPTIONAL),
+    KEY("residual_scale", residual_scale, REAL_OR_OFF, OPTIONAL),
+    KEY("logit_scale", logit_scale, REAL_OR_OFF, OPTIONAL),
+    KEY("pooling_type", pooling, COUNT_OR_OFF, OPTIONAL), /* an enum of as many bytes */
+    KEY("expert_count", n_experts, COUNT_OR_OFF, OPTIONAL),
+    KEY("expert_used_count", n_experts_used, COUNT_OR_OFF, OPTIONAL),
+    KEY("expert_shared_count", n_shared_experts, COUNT_OR_OFF, OPTIONAL),
+    KEY("expert_feed_forward_length", n_expert_ff, COUNT, OPTIONAL),
+    KEY("expert_shared_feed_forward_length", n_shared_ff, COUNT_OR_OFF, OPTIONAL),
+    KEY("full_attention_interval", attention_interval, DELTA, OPTIONAL),
+    KEY("ssm.conv_kernel", n_taps, DELTA, REQUIRED),
+    KEY("ssm.state_size", state_size, DELTA, REQUIRED),
+    KEY("ssm.group_count", n_state_groups, DELTA, REQUIRED),
+    KEY("ssm.time_step_rank", n_state_heads, DELTA, REQUIRED),
+    KEY("ssm.inner_size", state_inner, DELTA, REQUIRED),
+    KEY("attention.temperature_scale", query_growth, GROWTH, OPTIONAL),
+    KEY("rope.scaling.yarn_log_multiplier", rope_log_multiplier, GROWTH, OPTIONAL),
 #undef KEY
 };
 #define N_KEYS (sizeof keys / sizeof keys[0])
@@ -115,6 +124,8 @@ static bool is_real(enum kind kind)
 /* Does this architecture have the key at all? */
 static bool applies(const struct key *key, const struct architecture *architecture)
 {
+    if (key->kind == DELTA && !architecture->delta_nets)
+        return false;
     switch (architecture->layer.norm.kind) {
     case NORM_RMS:
         return key->kind != EPSILON_LAYER;
@@ -122,6 +133,11 @@ static bool applies(const struct key *key, const struct architecture *architectu
         return key->kind != EPSILON_RMS;
     }
     return true;
+}
+
+static bool is_needed(const struct key *key, const struct architecture *architecture)
+{
+    return key->need == REQUIRED || (key->need == UNLESS_EXPERTS && !architecture->always_experts);
 }
 
 /* GGUF_E_MISSING leaves the value as it is. */
@@ -162,7 +178,7 @@ static int read_keys(const struct source *source, const struct architecture *arc
         bool may_be_off = key->kind == COUNT_OR_OFF || key->kind == REAL_OR_OFF || key->kind == GROWTH;
         int r = is_real(key->kind) ? read_real(source, key->name, may_be_off, field_of(params, key))
                                    : read_count(source, key->name, may_be_off, field_of(params, key));
-        if (r == GGUF_E_MISSING && key->required)
+        if (r == GGUF_E_MISSING && is_needed(key, architecture))
             return error_set(source->err, -EINVAL, "hyperparameter %s.%s is missing", source->architecture,
                              key->name);
         if (r < 0)
@@ -280,7 +296,24 @@ static int read_rope_halves(const struct source *source, struct model_params *pa
     return r < 0 ? r : 0;
 }
 
-/* Which layers see a window only: a list of bools, one for each, or a period. */
+/* A list of bools, one for each layer of the file, as bits. */
+static int read_listed_layers(const struct source *source, const struct model_params *params, const char *key,
+                              const struct gguf_value *list, uint64_t layers[MODEL_LISTED_LAYERS / 64])
+{
+    const uint32_t n_layers = params->n_layers + params->n_draft_layers;
+    if (list->type != GGUF_ARRAY || list->array.type != GGUF_BOOL || list->array.n != n_layers)
+        return error_set(source->err, -EINVAL,
+                         "hyperparameter %s: a bool for each of %" PRIu32 " layers is needed", key, n_layers);
+    if (list->array.n > MODEL_LISTED_LAYERS)
+        return error_out_of_range(source->err, -EINVAL, "number of layers", (int64_t)list->array.n, 1,
+                                  MODEL_LISTED_LAYERS);
+    for (uint32_t i = 0; i < n_layers; i++)
+        if (gguf_array_int(list, i))
+            layers[i / 64] |= 1ull << (i % 64);
+    return 0;
+}
+
+/* Which layers see a window only: a list, or a period. */
 static int read_windows(const struct source *source, struct model_params *params)
 {
     char key[96];
@@ -292,17 +325,58 @@ static int read_windows(const struct source *source, struct model_params *params
         int r = gguf_u32(source->gguf, key, &params->window_period, source->err);
         return r < 0 ? r : 0;
     }
-    if (list->array.type != GGUF_BOOL || list->array.n != params->n_layers)
-        return error_set(source->err, -EINVAL,
-                         "hyperparameter %s: a bool for each of %" PRIu32 " layers is needed", key,
-                         params->n_layers);
-    if (list->array.n > MODEL_LISTED_LAYERS)
-        return error_out_of_range(source->err, -EINVAL, "number of layers", (int64_t)list->array.n, 1,
-                                  MODEL_LISTED_LAYERS);
     params->windows_listed = true;
-    for (uint32_t i = 0; i < params->n_layers; i++)
-        if (gguf_array_int(list, i))
-            params->window_layers[i / 64] |= 1ull << (i % 64);
+    return read_listed_layers(source, params, key, list, params->window_layers);
+}
+
+/* Layers that guess tokens ahead stand behind the others and are counted with them. */
+static int split_off_drafts(const struct source *source, struct model_params *params)
+{
+    if (params->n_draft_layers >= params->n_layers)
+        return error_set(source->err, -EINVAL,
+                         "hyperparameter %s.nextn_predict_layers is %" PRIu32 " of %" PRIu32 " layers",
+                         source->architecture, params->n_draft_layers, params->n_layers);
+    params->n_layers -= params->n_draft_layers;
+    return 0;
+}
+
+/* Which layers are recurrent, where the file lists them. */
+static int read_recurrent_layers(const struct source *source, const struct architecture *architecture,
+                                 struct model_params *params)
+{
+    char key[96];
+    full_key(source->architecture, "attention.recurrent_layers", key);
+    const struct gguf_value *list = architecture->delta_nets ? gguf_find(source->gguf, key) : NULL;
+    if (!list)
+        return 0;
+    params->recurrent_listed = true;
+    return read_listed_layers(source, params, key, list, params->recurrent_layers);
+}
+
+/* Of three kinds of positions, pairs take turns; in text all three are the same number, so pairs turn as
+ * ever. But one that belongs to none of them does not turn. */
+static int check_sections(const struct source *source, const struct model_params *params)
+{
+    char key[96];
+    uint32_t sections[4] = {0}, total = 0;
+    full_key(source->architecture, "rope.dimension_sections", key);
+    const struct gguf_value *list = gguf_find(source->gguf, key);
+    if (!list || params->rope_dims == 0)
+        return 0;
+    if (list->type != GGUF_ARRAY || list->array.type == GGUF_STRING || list->array.n > 4)
+        return error_set(source->err, -EINVAL, "hyperparameter %s: up to four numbers are needed", key);
+    for (uint32_t i = 0; i < list->array.n; i++) {
+        const int64_t n = gguf_array_int(list, i);
+        if (n < 0 || n > LIMIT)
+            return error_out_of_range(source->err, -EINVAL, key, n, 0, LIMIT);
+        total += sections[i] = (uint32_t)n;
+    }
+    for (uint32_t pair = 0; total > 0 && pair < params->rope_dims / 2; pair++)
+        if (pair % total >= 3 * sections[pair % total % 3])
+            return error_set(source->err, -EINVAL,
+                             "hyperparameter %s leaves out pair %" PRIu32 " of %" PRIu32
+                             ", which is not supported",
+                             key, pair, params->rope_dims / 2);
     return 0;
 }
 
@@ -334,118 +408,13 @@ static int check_value_length(const struct source *source, const struct model_pa
     return 0;
 }
 
-/* ---- checks that need several numbers ---- */
-
-static int check_width(const char *what, uint64_t n, uint64_t of, struct error *err)
-{
-    if (n * of > LIMIT) /* neither is beyond LIMIT */
-        return error_set(err, -EINVAL,
-                         "%" PRIu64 " %s of %" PRIu64 ": more than %u in a row are not supported", n, what,
-                         of, LIMIT);
-    return 0;
-}
-
-static int complete_heads(struct model_params *params, struct error *err)
-{
-    if (params->n_kv_heads == 0)
-        params->n_kv_heads = params->n_heads;
-    if (params->n_heads % params->n_kv_heads != 0)
-        return error_set(err, -EINVAL, "%" PRIu32 " heads cannot share %" PRIu32 " key/value heads evenly",
-                         params->n_heads, params->n_kv_heads);
-    if (params->head_dim == 0) {
-        if (params->n_embd % params->n_heads != 0)
-            return error_set(err, -EINVAL,
-                             "embedding length %" PRIu32 " is not a multiple of %" PRIu32 " heads",
-                             params->n_embd, params->n_heads);
-        params->head_dim = params->n_embd / params->n_heads;
-    }
-    int r = check_width("heads", params->n_heads, params->head_dim, err);
-    if (r < 0)
-        return r;
-    if (params->n_heads > MOST_HEADS)
-        return error_out_of_range(err, -EINVAL, "number of heads", params->n_heads, 1, MOST_HEADS);
-    return check_width("rows of queries, keys and values", 3, params->n_heads * params->head_dim, err);
-}
-
-static int complete_rope(const struct architecture *architecture, struct model_params *params,
-                         struct error *err)
-{
-    if (architecture->layer.rotary.kind == ROTARY_NONE)
-        params->rope_dims = 0;
-    else if (params->rope_dims == 0)
-        params->rope_dims = params->head_dim;
-    if (params->rope_dims % 2 != 0 || params->rope_dims > params->head_dim)
-        return error_set(err, -EINVAL,
-                         "%" PRIu32 " rotary dimensions in heads of %" PRIu32
-                         ": an even number up to that is required",
-                         params->rope_dims, params->head_dim);
-    if (params->rope_base == 0)
-        params->rope_base = 10000;
-    if (params->rope_factor == 0)
-        params->rope_factor = 1;
-    if (params->rope_attention_factor == 0)
-        params->rope_attention_factor = 1;
-    if (params->rope_fast_turns == 0)
-        params->rope_fast_turns = 32;
-    if (params->rope_slow_turns == 0)
-        params->rope_slow_turns = 1;
-    if (params->rope_scaling == ROTARY_YARN && !(params->rope_base > 1))
-        return error_set(err, -EINVAL, "YaRN scaling of a rotary base of %g: a base above 1 is required",
-                         (double)params->rope_base);
-    return 0;
-}
-
-static int complete_experts(const struct architecture *architecture, struct model_params *params,
-                            struct error *err)
-{
-    if (params->n_expert_ff == 0)
-        params->n_expert_ff = params->n_ff;
-    if (architecture->always_experts && params->n_experts == 0)
-        return error_set(err, -EINVAL, "hyperparameter %s.expert_count is missing or 0", architecture->name);
-    if (params->n_experts_used > params->n_experts || (params->n_experts > 0 && params->n_experts_used == 0))
-        return error_set(err, -EINVAL,
-                         "hyperparameter %s.expert_used_count: %" PRIu32 " of %" PRIu32
-                         " experts cannot be used",
-                         architecture->name, params->n_experts_used, params->n_experts);
-    int r = check_width("experts", params->n_experts, params->n_expert_ff, err);
-    if (r == 0)
-        r = check_width("shared experts", params->n_shared_experts, params->n_expert_ff, err);
-    if (r == 0 && params->n_shared_ff == 0)
-        params->n_shared_ff = params->n_shared_experts * params->n_expert_ff;
-    return r;
-}
-
-int hyperparameters_complete(const struct architecture *architecture, struct model_params *params,
-                             struct error *err)
-{
-    if (params->embedding_scale == 0)
-        params->embedding_scale = 1;
-    if (params->residual_scale == 0)
-        params->residual_scale = 1;
-    if (params->logit_scale == 0 && architecture->logits_divided)
-        return error_set(err, -EINVAL, "hyperparameter %s.logit_scale is missing or 0", architecture->name);
-    if (params->logit_scale == 0)
-        params->logit_scale = 1;
-    params->logit_factor = architecture->logits_divided ? 1 / params->logit_scale : params->logit_scale;
-    int r = complete_heads(params, err);
-    if (r == 0)
-        r = complete_rope(architecture, params, err);
-    if (r == 0)
-        r = complete_experts(architecture, params, err);
-    if (r == 0)
-        r = check_width("feed-forward rows", 2, params->n_ff, err);
-    if (r == 0 && architecture->complete)
-        architecture->complete(params);
-    return r;
-}
-
 /* ---- the whole ---- */
 
 static int read_architecture(const struct gguf *gguf, const struct architecture **ret_architecture,
                              struct error *err)
 {
     struct bytes name;
-    char text[32], known[256] = "";
+    char text[32], known[512] = "";
     int r = gguf_string(gguf, "general.architecture", &name, err);
     if (r == GGUF_E_MISSING)
         return error_set(err, -EINVAL, "general.architecture is missing");
@@ -487,6 +456,8 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     if (r == 0)
         r = read_keys(&source, architecture, &params);
     if (r == 0)
+        r = split_off_drafts(&source, &params);
+    if (r == 0)
         r = check_pooling(&source, &params);
     if (r == 0)
         r = read_rope_scaling(&source, &params);
@@ -497,11 +468,15 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     if (r == 0)
         r = read_windows(&source, &params);
     if (r == 0)
+        r = read_recurrent_layers(&source, architecture, &params);
+    if (r == 0)
         r = refuse_other_gates(&source);
     if (r == 0)
         r = hyperparameters_complete(architecture, &params, err);
     if (r == 0)
         r = check_value_length(&source, &params);
+    if (r == 0)
+        r = check_sections(&source, &params);
     if (r < 0)
         return r;
     *ret_architecture = architecture;

@@ -9,6 +9,10 @@
 #include "gguf/gguf_writer.h"
 #include "model/architecture.h"
 
+/* No width is beyond, nor a product of two that is one: far above any model, and a row of it times a step's
+ * rows is still an index of 64 bits. */
+#define HYPERPARAMETERS_LIMIT (1u << 24)
+
 /* Behind ARCHITECTURE and a dot: a bool that GGUF files have no need of (model/huggingface/folder.h). */
 #define HYPERPARAMETERS_ROPE_HALVES "rope.halves"
 

@@ -7,12 +7,19 @@
  * over them have no default (-Wswitch-enum), so a kind that is added here does not build until every user
  * computes it:
  *
+ * MIXERS: what exchanges something between positions in a layer; a pass of each backend, or a backend names
+ * it as missing (traits.h).
+ *
  * ACTIVATIONS: the CPU's kernels of that id (cpu/kernels/rows.c); on a GPU activation_ID and gated_factor
  * (cuda/kernels/trait_kinds.h) and their references (cuda/check/reference.c); the tests.
  *
  * NORM_KINDS, ROTARY_KINDS: switches in both backends.
  *
  * ROTARY_SCALINGS: model/frequencies.c; the id is the name that files have for it. */
+
+#define MIXERS(ROW)                                                                                          \
+    ROW(ATTENTION, attention, "attention")                                                                   \
+    ROW(DELTA, delta, "gated delta nets")
 
 /* Clamped SwiGLU: min(x, 7) · σ(1.702 · min(x, 7)), times what it gates clipped to ±7, plus 1. */
 #define ACTIVATIONS(ROW)                                                                                     \

@@ -88,6 +88,17 @@ static int check_biases(const struct finder *finder, const char *name, const str
     return 0;
 }
 
+/* Numbers that are used as they are, but no vector. */
+static int check_plain_matrix(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
+                              const struct tensor_shape *shape)
+{
+    int r = check_matrix(finder, name, tensor, shape);
+    if (r == 0 && tensor->format != FORMAT_F32)
+        return error_set(finder->err, -EINVAL, "tensor %s has format %s, expected F32", name,
+                         format_traits(tensor->format)->name);
+    return r;
+}
+
 /* The tensor of a role and its bias; `parts` are the roles it is shared by, or itself. */
 static int find(struct finder *finder, enum tensor_role role, uint32_t layer,
                 const struct layer_traits *traits, tensor_set parts, struct model_tensor *ret_tensor)
@@ -100,8 +111,9 @@ static int find(struct finder *finder, enum tensor_role role, uint32_t layer,
     found.weight = take(finder, tensor_name(role, layer, false, name));
     if (!found.weight)
         return error_set(finder->err, -EINVAL, "tensor %s is missing", name);
-    int r = vector ? check_vector(finder, name, found.weight, shape.columns)
-                   : check_matrix(finder, name, found.weight, &shape);
+    int r = vector                  ? check_vector(finder, name, found.weight, shape.columns)
+            : tensor_is_plain(role) ? check_plain_matrix(finder, name, found.weight, &shape)
+                                    : check_matrix(finder, name, found.weight, &shape);
     const struct architecture *architecture = finder->architecture;
     if (r == 0 && (architecture->biases | architecture->optional_biases) & parts) {
         found.bias = take(finder, tensor_name(role, layer, true, name));
@@ -119,35 +131,50 @@ static int find(struct finder *finder, enum tensor_role role, uint32_t layer,
 /* Finds a tensor; where several roles share it, deals its rows out to them in their order. */
 static int find_role(struct finder *finder, enum tensor_role role, uint32_t i, struct model_layer *layer)
 {
-    struct model_tensor tensor;
-    tensor_set parts = tensor_parts(role);
-    int r = find(finder, role, i, &layer->traits, parts, &tensor);
-    if (r < 0)
-        return r;
-    if (parts == TENSOR_BIT(role)) {
-        layer->tensors[role] = tensor;
-        return 0;
+    struct model_tensor whole;
+    struct tensor_part parts[TENSOR_MOST_PARTS];
+    const uint32_t n = tensor_parts(finder->params, &layer->traits, role, parts);
+    int r = find(finder, role, i, &layer->traits, tensor_part_set(&layer->traits, role), &whole);
+    for (uint32_t p = 0; r == 0 && p < n; p++) {
+        struct model_tensor *part = &layer->tensors[parts[p].role];
+        *part = whole;
+        if (n > 1)
+            part->rows = tensor_shape(finder->params, &layer->traits, parts[p].role).rows;
+        part->first_row = parts[p].first_row;
+        part->run = parts[p].run;
+        part->apart = parts[p].apart;
     }
-    for (enum tensor_role part = 0; part < TENSOR_ROLES; part++) {
-        if (!(parts & TENSOR_BIT(part)))
-            continue;
-        layer->tensors[part] = tensor;
-        if (tensor_is_vector(part))
-            continue;
-        layer->tensors[part].rows = tensor_shape(finder->params, &layer->traits, part).rows;
-        tensor.first_row += layer->tensors[part].rows;
+    return r;
+}
+
+static bool is_there(const struct finder *finder, enum tensor_role role, uint32_t i)
+{
+    char name[TENSOR_NAME_SIZE];
+    return gguf_find_tensor(finder->gguf, tensor_name(role, i, false, name)) != NULL;
+}
+
+/* The tensors of layer i: which of them are shared is the file's to say, where the architecture lets it. One
+ * that is always shared, and of which no part is there either, is asked for, and missed, as the whole. */
+static tensor_set tensors_of(const struct finder *finder, uint32_t i, const struct layer_traits *traits)
+{
+    const struct architecture *architecture = finder->architecture;
+    tensor_set tensors = architecture_layer_roles(traits);
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
+        const tensor_set parts = tensor_part_set(traits, role);
+        bool fuse = architecture->may_fuse & TENSOR_BIT(role) && is_there(finder, role, i);
+        if (architecture->fused & TENSOR_BIT(role))
+            fuse = parts && (is_there(finder, role, i) ||
+                             !is_there(finder, (enum tensor_role)__builtin_ctzll(parts), i));
+        if (fuse)
+            tensors = architecture_fuse(tensors, traits, role);
     }
-    return 0;
+    return tensors;
 }
 
 static int find_layer(struct finder *finder, uint32_t i, struct model_layer *layer)
 {
     layer->traits = architecture_layer(finder->architecture, finder->params, i);
-    tensor_set tensors = architecture_layer_tensors(finder->architecture, &layer->traits);
-    char name[TENSOR_NAME_SIZE];
-    if ((tensors & TENSOR_BIT(TENSOR_QKV)) &&
-        !gguf_find_tensor(finder->gguf, tensor_name(TENSOR_QKV, i, false, name)))
-        tensors = (tensors & ~TENSOR_BIT(TENSOR_QKV)) | tensor_parts(TENSOR_QKV);
+    const tensor_set tensors = tensors_of(finder, i, &layer->traits);
     int r = 0;
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
         if (tensors & TENSOR_BIT(role))
@@ -228,11 +255,22 @@ static int find_outer_tensors(struct finder *finder, struct model *model)
     return r < 0 ? r : settle_rotary_factors(model, finder->err);
 }
 
+/* Of a layer that guesses tokens ahead? Nothing here computes those. */
+static bool is_draft(const struct finder *finder, struct bytes name)
+{
+    char text[TENSOR_NAME_SIZE];
+    uint32_t layer;
+    snprintf(text, sizeof text, "%.*s", (int)(name.len < sizeof text ? name.len : sizeof text - 1),
+             (const char *)name.data);
+    return sscanf(text, "blk.%" SCNu32 ".", &layer) == 1 && layer >= finder->params->n_layers &&
+           layer - finder->params->n_layers < finder->params->n_draft_layers;
+}
+
 static int refuse_leftovers(const struct finder *finder)
 {
     for (size_t i = 0; i < gguf_n_tensors(finder->gguf); i++) {
         char name[64];
-        if (!finder->used[i])
+        if (!finder->used[i] && !is_draft(finder, gguf_tensor_at(finder->gguf, i)->name))
             return error_set(finder->err, -EINVAL, "unexpected tensor %s in a %s model",
                              utf8_printable(gguf_tensor_at(finder->gguf, i)->name, sizeof name, name),
                              finder->architecture->name);
@@ -240,15 +278,31 @@ static int refuse_leftovers(const struct finder *finder)
     return 0;
 }
 
+/* Of layer i, with all shared that may be. */
+static int fewest_tensors(const struct architecture *architecture, const struct model_params *params,
+                          uint32_t i)
+{
+    const struct layer_traits layer = architecture_layer(architecture, params, i);
+    tensor_set tensors = architecture_layer_roles(&layer);
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
+        if ((architecture->fused | architecture->may_fuse) & TENSOR_BIT(role))
+            tensors = architecture_fuse(tensors, &layer, role);
+    return __builtin_popcountll(tensors);
+}
+
 /* Before memory is taken for as many layers as the file says. */
 static int check_layer_count(const struct finder *finder, size_t n_tensors)
 {
-    struct layer_traits first = architecture_layer(finder->architecture, finder->params, 0);
-    int least = __builtin_popcountll(architecture_layer_tensors(finder->architecture, &first));
-    if (finder->params->n_layers > n_tensors / (size_t)least)
+    const uint32_t n_layers = finder->params->n_layers;
+    int least = TENSOR_ROLES;
+    for (uint32_t i = 0; i < n_layers && i < MODEL_LISTED_LAYERS; i++) {
+        const int n = fewest_tensors(finder->architecture, finder->params, i);
+        least = n < least ? n : least;
+    }
+    if (n_layers > n_tensors / (size_t)least)
         return error_set(finder->err, -EINVAL,
                          "%s.block_count is %" PRIu32 ", but there are only %zu tensors",
-                         finder->architecture->name, finder->params->n_layers, n_tensors);
+                         finder->architecture->name, n_layers, n_tensors);
     return 0;
 }
 

@@ -21,13 +21,24 @@ enum tensor_role {
     TENSOR_OUTPUT,
     /* of a layer */
     TENSOR_ATTENTION_NORM,
-    TENSOR_QKV, /* queries, keys, values one after the other */
+    TENSOR_DELTA_IN, /* of each key head its queries, keys, values and gates */
+    TENSOR_QKV,      /* queries, keys, values one after the other */
+    TENSOR_Q_GATE,   /* of each head its queries and gates */
     TENSOR_Q,
     TENSOR_Q_NORM,
     TENSOR_K,
     TENSOR_K_NORM,
     TENSOR_V,
+    TENSOR_OUTPUT_GATE,
     TENSOR_SINKS,
+    TENSOR_TAPS,       /* of the convolution of a delta net, the one that meets the present row last */
+    TENSOR_BETA_ALPHA, /* of each key head its betas and alphas */
+    TENSOR_BETA,
+    TENSOR_ALPHA,
+    TENSOR_STEP_BIAS,
+    TENSOR_DECAY,
+    TENSOR_DELTA_NORM,
+    TENSOR_DELTA_OUTPUT,
     TENSOR_ATTENTION_OUTPUT,
     TENSOR_NAMED_POST_NORM, /* the norm before the feed-forward, of files that call it one after attention */
     TENSOR_ATTENTION_POST_NORM,
@@ -37,9 +48,11 @@ enum tensor_role {
     TENSOR_UP,
     TENSOR_DOWN,
     TENSOR_ROUTER,
+    TENSOR_EXPERT_GATE_UPS, /* of each expert gate, then up */
     TENSOR_EXPERT_GATES,
     TENSOR_EXPERT_UPS,
     TENSOR_EXPERT_DOWNS,
+    TENSOR_SHARED_ROUTER, /* one row: how much the shared expert counts */
     TENSOR_SHARED_GATE,
     TENSOR_SHARED_UP,
     TENSOR_SHARED_DOWN,
@@ -52,15 +65,24 @@ enum tensor_role {
 typedef uint64_t tensor_set;
 #define TENSOR_BIT(role) ((tensor_set)1 << (role))
 
-/* What plays a role: a tensor, or some rows of one that several roles share. A vector is one row. */
+/* What plays a role: a tensor, or some rows of one that several roles share. A vector is one row. Row r of
+ * the count · rows stands first_row + r rows from the start of the tensor; where `run` is not 0, roles take
+ * turns of so many rows, and it stands at first_row + r ÷ run · apart + r mod run. */
 struct model_tensor {
     const struct gguf_tensor *weight; /* NULL: the model has none */
     const struct gguf_tensor *bias; /* F32, an element for each row of `weight`; of a norm for each column; of
                                      * experts [count][rows] */
     uint32_t first_row;             /* in weight and bias */
+    uint32_t run, apart;            /* apart > run > 0, and no bias; or 0: its rows stand together */
     uint32_t rows, columns;         /* outputs, inputs */
     uint32_t count;                 /* of such matrices, one after the other: experts; else 1 */
 };
+
+/* Where a row of it stands in `weight`. */
+static inline uint64_t model_tensor_row(const struct model_tensor *tensor, uint64_t row)
+{
+    return tensor->first_row + (tensor->run ? row / tensor->run * tensor->apart + row % tensor->run : row);
+}
 
 struct tensor_shape {
     uint32_t rows, columns, count; /* rows 0: a vector */
@@ -71,11 +93,27 @@ struct tensor_shape {
 struct tensor_shape tensor_shape(const struct model_params *params, const struct layer_traits *traits,
                                  enum tensor_role role);
 
-/* Is it one number for each input or output (norms, factors), and so F32 whatever the matrices are? */
+/* Is it one number for each input or output (norms, factors)? */
 bool tensor_is_vector(enum tensor_role role);
 
-/* The roles that share a tensor; of one that has its tensor to itself, that one. */
-tensor_set tensor_parts(enum tensor_role role);
+/* Are its numbers used as they are, and so F32 whatever the matrices are? Vectors, and taps. */
+bool tensor_is_plain(enum tensor_role role);
+
+/* A role's share of a tensor. */
+struct tensor_part {
+    enum tensor_role role;
+    uint32_t first_row, run, apart; /* as of a model_tensor */
+};
+
+#define TENSOR_MOST_PARTS 4
+
+/* The roles that share the tensor of a layer of these traits (of one that has its tensor to itself, that
+ * one), and where they stand in it. Returns how many; 0: such a layer has no such tensor. */
+uint32_t tensor_parts(const struct model_params *params, const struct layer_traits *traits,
+                      enum tensor_role role, struct tensor_part ret_parts[TENSOR_MOST_PARTS]);
+
+/* The same as a set. */
+tensor_set tensor_part_set(const struct layer_traits *traits, enum tensor_role role);
 
 #define TENSOR_NAME_SIZE 64
 

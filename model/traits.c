@@ -9,16 +9,18 @@
 #define NORM_KIND(name, id, words)   [TRAIT_NORM_##name] = words,
 #define ROTARY_KIND(name, id, words) [TRAIT_ROTARY_##name] = words,
 #define ACTIVATION(name, id, words)  [TRAIT_##name] = words,
-static const char *const names[] = {NORM_KINDS(NORM_KIND) ROTARY_KINDS(ROTARY_KIND) ROTARY_SCALINGS(
-    ROTARY_KIND) ACTIVATIONS(ACTIVATION) PLAIN_TRAITS(PLAIN)};
+#define MIXER(name, id, words)       [TRAIT_MIXER_##name] = words,
+static const char *const names[] = {MIXERS(MIXER) NORM_KINDS(NORM_KIND) ROTARY_KINDS(
+    ROTARY_KIND) ROTARY_SCALINGS(ROTARY_KIND) ACTIVATIONS(ACTIVATION) PLAIN_TRAITS(PLAIN)};
 
 /* The trait of each kind. */
 #define NORM_TRAIT(name, id, words)   [NORM_##name] = TRAIT_NORM_##name,
 #define ROTARY_TRAIT(name, id, words) [ROTARY_##name] = TRAIT_ROTARY_##name,
 #define ACTIVATES(name, id, words)    [ACTIVATION_##name] = TRAIT_##name,
+#define MIXES(name, id, words)        [MIXER_##name] = TRAIT_MIXER_##name,
 static const enum model_trait norms[] = {NORM_KINDS(NORM_TRAIT)}, rotaries[] = {ROTARY_KINDS(ROTARY_TRAIT)},
                               scalings[] = {ROTARY_SCALINGS(ROTARY_TRAIT)},
-                              activations[] = {ACTIVATIONS(ACTIVATES)};
+                              activations[] = {ACTIVATIONS(ACTIVATES)}, mixers[] = {MIXERS(MIXES)};
 
 _Static_assert(MODEL_TRAITS <= 8 * sizeof(trait_set), "every trait has a bit");
 
@@ -44,24 +46,35 @@ static trait_set traits_of_tensors(const struct model_tensor *tensors, int n)
         if (tensors[role].weight)
             traits |= when(tensors[role].bias != NULL,
                            tensors[role].count > 1 ? TRAIT_EXPERT_BIASES : TRAIT_BIASES) |
-                      when(tensors[role].first_row > 0, TRAIT_SLICES);
+                      when(tensors[role].first_row > 0, TRAIT_SLICES) |
+                      when(tensors[role].run > 0, TRAIT_INTERLEAVED);
     return traits;
 }
 
-static trait_set traits_of_layer(const struct model_layer *layer)
+static trait_set traits_of_attention(const struct model_params *params, const struct layer_traits *t)
 {
-    const struct layer_traits *t = &layer->traits;
-    return traits_of_norm(&t->norm) | traits_of_tensors(layer->tensors, TENSOR_ROLES) |
-           when(t->norm_place & NORM_AFTER, TRAIT_NORM_AFTER) | when(t->parallel, TRAIT_PARALLEL) |
-           when(t->residual_scale != 1, TRAIT_SCALES) |
+    const struct head_shape *heads = &t->heads;
+    const bool usual =
+        heads->n == params->n_heads && heads->n_kv == params->n_kv_heads && heads->dim == params->head_dim;
+    return when(!usual, TRAIT_HEADS_DIFFER) | when(t->output_gate, TRAIT_OUTPUT_GATE) |
            when(t->rotary.kind != ROTARY_NONE, rotaries[t->rotary.kind]) |
            when(t->rotary.scaling != ROTARY_UNSCALED, scalings[t->rotary.scaling]) |
            when(t->qk_norm == QK_NORM_HEADS, TRAIT_QK_NORM) |
            when(t->qk_norm == QK_NORM_ALL, TRAIT_QK_NORM_ALL) |
            when(t->query_growth.factor != 0, TRAIT_QUERY_GROWTH) | when(t->sinks, TRAIT_SINKS) |
-           when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW) |
-           TRAIT_BIT(activations[t->activation]) | when(!t->gated, TRAIT_UNGATED) |
-           when(t->experts.n > 0, TRAIT_EXPERTS) | when(t->experts.n_shared_ff > 0, TRAIT_SHARED_EXPERTS);
+           when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW);
+}
+
+static trait_set traits_of_layer(const struct model_params *params, const struct model_layer *layer)
+{
+    const struct layer_traits *t = &layer->traits;
+    return traits_of_norm(&t->norm) | traits_of_tensors(layer->tensors, TENSOR_ROLES) |
+           TRAIT_BIT(mixers[t->mixer]) | (t->mixer == MIXER_ATTENTION ? traits_of_attention(params, t) : 0) |
+           when(t->norm_place & NORM_AFTER, TRAIT_NORM_AFTER) | when(t->parallel, TRAIT_PARALLEL) |
+           when(t->residual_scale != 1, TRAIT_SCALES) | TRAIT_BIT(activations[t->activation]) |
+           when(!t->gated, TRAIT_UNGATED) | when(t->experts.n > 0, TRAIT_EXPERTS) |
+           when(t->experts.n_shared_ff > 0, TRAIT_SHARED_EXPERTS) |
+           when(t->experts.shared_gate, TRAIT_SHARED_GATE);
 }
 
 trait_set model_traits(const struct model *model)
@@ -73,7 +86,7 @@ trait_set model_traits(const struct model *model)
                        when(params->logit_cap > 0, TRAIT_LOGIT_CAP) |
                        when(params->embedding_scale != 1 || params->logit_factor != 1, TRAIT_SCALES);
     for (uint32_t i = 0; i < params->n_layers; i++)
-        traits |= traits_of_layer(&model->layers[i]);
+        traits |= traits_of_layer(params, &model->layers[i]);
     return traits;
 }
 

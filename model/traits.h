@@ -26,20 +26,26 @@
     ROW(SLICES, "tensors that several roles share")                                                          \
     ROW(EXPERTS, "mixtures of experts")                                                                      \
     ROW(EXPERT_BIASES, "biases of experts")                                                                  \
-    ROW(SHARED_EXPERTS, "experts that every token goes to")
+    ROW(SHARED_EXPERTS, "experts that every token goes to")                                                  \
+    ROW(SHARED_GATE, "gates of shared experts")                                                              \
+    ROW(OUTPUT_GATE, "gates of attention's output")                                                          \
+    ROW(HEADS_DIFFER, "layers whose heads differ")                                                           \
+    ROW(INTERLEAVED, "tensors whose rows several roles have in turn")
 
 #define PLAIN(name, words)           TRAIT_##name,
 #define NORM_KIND(name, id, words)   TRAIT_NORM_##name,
 #define ROTARY_KIND(name, id, words) TRAIT_ROTARY_##name,
 #define ACTIVATION(name, id, words)  TRAIT_##name,
+#define MIXER(name, id, words)       TRAIT_MIXER_##name,
 enum model_trait {
-    NORM_KINDS(NORM_KIND) ROTARY_KINDS(ROTARY_KIND) ROTARY_SCALINGS(ROTARY_KIND) ACTIVATIONS(ACTIVATION)
-        PLAIN_TRAITS(PLAIN) MODEL_TRAITS
+    MIXERS(MIXER) NORM_KINDS(NORM_KIND) ROTARY_KINDS(ROTARY_KIND) ROTARY_SCALINGS(ROTARY_KIND)
+        ACTIVATIONS(ACTIVATION) PLAIN_TRAITS(PLAIN) MODEL_TRAITS
 };
 #undef PLAIN
 #undef NORM_KIND
 #undef ROTARY_KIND
 #undef ACTIVATION
+#undef MIXER
 
 typedef uint64_t trait_set;
 #define TRAIT_BIT(trait) ((trait_set)1 << (trait))

@@ -202,6 +202,7 @@ static int open_engine(struct load *load, struct error *err)
         .backend_config = {.n_slots = options->slots,
                            .n_context = options->context,
                            .n_blocks = options->kv_blocks,
+                           .n_snapshots = options->snapshots,
                            .invariant = options->invariant,
                            .kv_type = kv_type,
                            .n_sharers = n_sharers,

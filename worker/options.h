@@ -18,7 +18,7 @@ struct worker_options {
     const char *overrides;     /* of the model's metadata (common/overrides.h); NULL: none */
     const char *sampling;      /* the pool's parameters, "NAME=VALUE …"; NULL: none */
     uint32_t incarnation;
-    uint32_t context, slots, kv_blocks, threads; /* 0: the default */
+    uint32_t context, slots, kv_blocks, snapshots, threads; /* 0: the default */
     uint32_t cached_blocks; /* most that the prefix cache keeps; UINT32_MAX: all there are */
     int link_fd, stream_fd; /* sockets that listen, on which it is reached */
     int board_fd;           /* its slot of the board; -1: no board */

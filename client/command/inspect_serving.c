@@ -116,23 +116,38 @@ json_t *inspect_dialect(const struct model *model)
     return json;
 }
 
+/* Bytes that a token has of a layer's cache. */
+static uint64_t layer_bytes(const struct layer_traits *layer)
+{
+    const uint64_t dim = layer->heads.dim, numbers = dim + (dim + 7) / 8 * 8;
+    return layer_has_kv(layer) ? layer->heads.n_kv * numbers * sizeof(uint16_t) : 0;
+}
+
 json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context)
 {
-    const struct model_params *p = &model->params;
-    const uint64_t numbers = p->head_dim + (p->head_dim + 7) / 8 * 8;
-    const uint64_t layer = (uint64_t)p->n_kv_heads * numbers * sizeof(uint16_t); /* of one token */
-    const uint64_t token = p->n_layers * layer;
+    const uint32_t n_layers = model->params.n_layers;
     struct backend_group groups[BACKEND_MOST_GROUPS];
-    uint64_t weights = 0, caches = 0;
-    context = context ? context : p->n_context;
+    uint64_t weights = 0, caches = 0, token = 0, state = 0, in_group[BACKEND_MOST_GROUPS] = {0};
+    context = context ? context : model->params.n_context;
     for (size_t i = 0; i < gguf_n_tensors(model->gguf); i++)
         weights += gguf_tensor_at(model->gguf, i)->size;
     const uint32_t n_groups = kv_groups_of(model, context, groups);
+    for (uint32_t l = 0; l < n_layers; l++) {
+        const uint64_t bytes = layer_bytes(&model->layers[l].traits);
+        if (bytes > 0)
+            in_group[kv_group_of(groups, n_groups, model, l, context)] += bytes;
+        token += bytes;
+        state += layer_state_numbers(&model->layers[l].traits) * sizeof(float);
+    }
     for (uint32_t g = 0; g < n_groups; g++)
-        caches += kv_group_wants(&groups[g], n, context, STEP_ROWS) * BACKEND_BLOCK_TOKENS *
-                  groups[g].n_layers * layer;
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "sequences", (json_int_t)n, "context",
-                     (json_int_t)context, "bytes_of_a_token", (json_int_t)token, "keys_and_values",
-                     (json_int_t)caches, "weights", (json_int_t)weights, "together",
-                     (json_int_t)(caches + weights));
+        caches += kv_group_wants(&groups[g], n, context, STEP_ROWS) * BACKEND_BLOCK_TOKENS * in_group[g];
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:I}", "sequences", (json_int_t)n, "context", (json_int_t)context,
+                  "bytes_of_a_token", (json_int_t)token, "keys_and_values", (json_int_t)caches);
+    if (state > 0)
+        json_object_update_new(json, json_pack("{s:I, s:I}", "bytes_of_a_state", (json_int_t)state, "states",
+                                               (json_int_t)(n * state)));
+    json_object_update_new(json, json_pack("{s:I, s:I}", "weights", (json_int_t)weights, "together",
+                                           (json_int_t)(caches + n * state + weights)));
+    return json;
 }

@@ -46,6 +46,7 @@ void delivery_set_end(struct request *request, const struct ending *ending)
         .error = ending->error == PROTO_OK ? "" : proto_error_name(ending->error),
         .text = keep_text(request, ending->text),
         .stop = keep_stop(request, ending->stop),
+        .limit = ending->limit == LIMIT_NONE ? "" : end_limit_name(ending->limit),
         .seed = request->seed,
         .prompt_tokens = ending->usage.prompt_tokens,
         .cached_tokens = ending->usage.cached_tokens,
@@ -85,6 +86,7 @@ static void set_error(struct request *request, const char *error, struct bytes t
                                       .error = error,
                                       .text = keep_text(request, text),
                                       .stop = "",
+                                      .limit = "",
                                       .retry_after_ms = retry_after_ms,
                                       .seed = request->seed,
                                       .output_tokens = (uint32_t)request->next};

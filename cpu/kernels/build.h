@@ -39,6 +39,11 @@ void LANES_NAMED(silu)(const float *x, const float *factor, uint32_t n, float *o
 void LANES_NAMED(gelu)(const float *x, const float *factor, uint32_t n, float *out);
 void LANES_NAMED(relu_squared)(const float *x, const float *factor, uint32_t n, float *out);
 void LANES_NAMED(swiglu_clamped)(const float *x, const float *factor, uint32_t n, float *out);
+void LANES_NAMED(sigmoid)(const float *x, const float *factor, uint32_t n, float *out);
+void LANES_NAMED(unit)(const float *x, uint32_t n, float epsilon, float scale, float *out);
+void LANES_NAMED(convolve)(const float *const *rows, const float *taps, uint32_t n_taps, size_t tap_stride,
+                           uint32_t n, float *out);
+void LANES_NAMED(delta_rule)(const struct delta_rows *rows, float *state);
 void LANES_NAMED(soft_cap)(float *x, uint32_t n, float cap);
 void LANES_NAMED(add)(float *x, const float *y, uint32_t n);
 void LANES_NAMED(halves_to_floats)(const uint16_t *in, uint32_t n, float *out);

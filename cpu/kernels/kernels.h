@@ -80,6 +80,15 @@ struct attending {
     struct running_softmax *softmax;
 };
 
+/* Rows of a sequence that go through one head of a delta net, eight numbers of its values at a time. */
+struct delta_rows {
+    const float *queries, *keys; /* [n][key_stride] */
+    float *values;               /* [n][value_stride]: eight of each row; what it gives takes their place */
+    const float *decays, *betas; /* [n][gate_stride] */
+    size_t key_stride, value_stride, gate_stride;
+    uint32_t n, key_dim; /* key_dim a multiple of 8 */
+};
+
 struct kernels {
     const char *name; /* "avx2" */
 
@@ -112,6 +121,21 @@ struct kernels {
      * + e^−x); GELU is its tanh approximation, with which models are trained; clamped SwiGLU changes both
      * inputs (model/kinds.h). */
     void (*activate[KINDS_OF(ACTIVATIONS)])(const float *x, const float *factor, uint32_t n, float *out);
+
+    /* out = factor · σ(x), n a multiple of 8; out may be x or factor. */
+    void (*sigmoid)(const float *x, const float *factor, uint32_t n, float *out);
+
+    /* out = x · scale / √(Σ x² + epsilon), followed by zeros up to a multiple of 8. */
+    void (*unit)(const float *x, uint32_t n, float epsilon, float scale, float *out);
+
+    /* out[c] = Σ_t taps[t · tap_stride + c] · rows[t][c], from the first tap to the last; n a multiple of 8.
+     */
+    void (*convolve)(const float *const *rows, const float *taps, uint32_t n_taps, size_t tap_stride,
+                     uint32_t n, float *out);
+
+    /* For each row: S ← α S, d = β (v − S k), S ← S + d kᵀ, v ← S q, of eight rows of S, state[key_dim][8].
+     */
+    void (*delta_rule)(const struct delta_rows *rows, float *state);
 
     /* x = cap · tanh(x / cap), n a multiple of 8. */
     void (*soft_cap)(float *x, uint32_t n, float cap);

@@ -32,8 +32,10 @@
 #include "model/traits.h"
 
 /* What this pass does not execute: of all traits that there are. */
-#define MISSING 0
-TRAITS_ARE_KNOWN(31);
+#define MISSING                                                                                              \
+    (TRAIT_BIT(TRAIT_MIXER_DELTA) | TRAIT_BIT(TRAIT_SHARED_GATE) | TRAIT_BIT(TRAIT_OUTPUT_GATE) |            \
+     TRAIT_BIT(TRAIT_HEADS_DIFFER) | TRAIT_BIT(TRAIT_INTERLEAVED))
+TRAITS_ARE_KNOWN(37);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {

@@ -32,6 +32,13 @@
  * of that of every row to come are never read again: the host may give them to others, and where a prefix hit
  * lacks them, any number of the group stands for them in the table. A backend may keep layers with different
  * windows in one group: its window is then the widest of them.
+ * STATES. Recurrent layers have no KV blocks; what they keep of a sequence has one size and is the slot's
+ * own. It is that behind the slot's position, and nothing leads back from there. So where info.state_bytes is
+ * not 0, a sequence that is to be taken up again needs a *snapshot*: a copy of the state at a border of
+ * blocks, one of info.n_snapshots, which the host numbers and hands out as it does blocks. A set says behind
+ * which of its rows its slot's state goes to which snapshot; a slot that begins at a position other than 0
+ * says which snapshot it begins with, and at position 0 it begins with zeros. No set is a SAMPLE_ALL with
+ * more than one id, and trim goes to 0. Attention's blocks are as in any model.
  *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling takes (model/description.h): of all, of the one at position 0, or of the last one of the set with
@@ -117,8 +124,10 @@ struct backend_config {
     /* KV blocks wanted, so many of each group; 0: what n_slots sequences of n_context hold of it
      * (kv_group_wants), cut to what memory allows. */
     uint32_t n_blocks;
-    uint32_t n_sharers; /* processes that take their KV blocks from the same memory, this one included; 0
-                         * is 1. What n_blocks 0 allows itself is one part of so many. */
+    uint32_t n_snapshots; /* snapshots of states wanted; 0: as many as memory and n_slots suggest. Without
+                           * states there are none */
+    uint32_t n_sharers;   /* processes that take their KV blocks from the same memory, this one included; 0
+                           * is 1. What n_blocks 0 allows itself is one part of so many. */
     /* Bytes of this machine's memory that the n_sharers have together besides, the prefix store of a pool;
      * they are taken already, and count once. */
     size_t shared_bytes;
@@ -187,8 +196,10 @@ struct backend_info {
     /* What bytes of KV blocks and of packed weights mean. Backends with equal ids for one model may exchange
      * them; an id changes with any change of order, type or rounding. 0: they cannot be exchanged. */
     uint64_t kv_layout, weight_layout;
-    size_t weight_bytes; /* read for one decoded token: all matrices once (embedding: one row) */
-    size_t memory_bytes; /* allocated in all */
+    size_t state_bytes;   /* of a slot's state, and of a snapshot; 0: the model has no recurrent layers */
+    uint32_t n_snapshots; /* numbers 0 … n_snapshots − 1; 0 where there are no states */
+    size_t weight_bytes;  /* read for one decoded token: all matrices once (embedding: one row) */
+    size_t memory_bytes;  /* allocated in all */
 
     uint32_t n_slots;      /* as configured, or more, up to config.most_slots */
     uint32_t most_flights; /* ≥ 1. 1: steps finish inside submit */
@@ -223,6 +234,7 @@ struct backend_slot {
     /* Positions that the first blocks it is told of hold already: a multiple of BACKEND_BLOCK_TOKENS; 0
      * without a prefix hit. The slot begins there, and never writes those blocks. */
     uint32_t position;
+    uint32_t snapshot; /* that it begins with, taken at `position`; with states, and position not 0 */
     /* [n_history] ids that penalties, DRY and bad words look at: the prompt, then what was sampled of it
      * before (a recompute, a move). The first n_prompt are prompt, which counts for the repetition penalty
      * only. Everything sampled from now on is counted by the slot. */
@@ -277,6 +289,9 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in one set 
     void *await_arg;
     struct backend_blocks
         blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: then position + n_ids are covered */
+    /* Behind so many rows of it, where a block ends, the slot's state goes to a snapshot; 0: it does not. A
+     * surplus row may leave anything there. */
+    uint32_t snapshot_rows, snapshot;
 };
 
 /* How many rows of a set of a slot that embeds are summed, from *ret_first on. */
@@ -313,11 +328,11 @@ struct backend_result {
 /* ---- copies ---- */
 
 struct backend_copy {
-    uint32_t group;
+    uint32_t group;         /* info.n_groups: snapshots */
     const uint32_t *blocks; /* [n] */
     uint32_t n;
-    /* Whole blocks, [n][group's block_bytes], in the backend's own layout; must live until the ticket is
-     * done, for a copy into blocks unchanged. */
+    /* Whole blocks, [n][group's block_bytes, or state_bytes], in the backend's own layout; must live until
+     * the ticket is done, for a copy into blocks unchanged. */
     void *host;
 };
 

@@ -33,15 +33,22 @@ static uint32_t window_of(const struct model *model, uint32_t layer, uint32_t n_
     return window < n_context ? window : 0;
 }
 
+static bool has_kv(const struct model *model, uint32_t layer)
+{
+    return !model->layers || layer_has_kv(&model->layers[layer].traits);
+}
+
 uint32_t kv_groups_of(const struct model *model, uint32_t n_context,
                       struct backend_group ret_groups[BACKEND_MOST_GROUPS])
 {
     const uint32_t n_layers = model->params.n_layers;
     uint32_t n = 0;
     for (uint32_t l = 0; l < n_layers; l++)
-        n = add_window(ret_groups, n, window_of(model, l, n_context));
+        if (has_kv(model, l))
+            n = add_window(ret_groups, n, window_of(model, l, n_context));
     for (uint32_t l = 0; l < n_layers; l++)
-        ret_groups[kv_group_of(ret_groups, n, model, l, n_context)].n_layers++;
+        if (has_kv(model, l))
+            ret_groups[kv_group_of(ret_groups, n, model, l, n_context)].n_layers++;
     return n > 0 ? n : add_window(ret_groups, 0, 0);
 }
 

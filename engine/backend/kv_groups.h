@@ -11,11 +11,12 @@
 
 /* The groups for sequences of up to n_context positions: layers with an equal window, the widest first. A
  * window that n_context does not outgrow is none. Where there are more kinds than groups, the narrowest share
- * the last one. Writes n_layers and window of each, the rest 0; returns how many. */
+ * the last one. A layer without keys and values is in none. Writes n_layers and window of each, the rest 0;
+ * returns how many. */
 uint32_t kv_groups_of(const struct model *model, uint32_t n_context,
                       struct backend_group ret_groups[BACKEND_MOST_GROUPS]);
 
-/* The group of a layer, of those: the last that sees as much as it. */
+/* The group of a layer that has keys and values, of those: the last that sees as much as it. */
 uint32_t kv_group_of(const struct backend_group *groups, uint32_t n_groups, const struct model *model,
                      uint32_t layer, uint32_t n_context);
 

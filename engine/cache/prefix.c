@@ -44,6 +44,7 @@ struct node {
     uint32_t evictions;
     uint32_t next_in_bucket;
     uint32_t blocks[BACKEND_MOST_GROUPS]; /* NONE: it has lost that one */
+    uint32_t snapshot;                    /* of the state behind it; NONE */
 };
 
 struct idle {
@@ -62,6 +63,7 @@ struct pool {
 struct prefix {
     struct pool pools[BACKEND_MOST_GROUPS];
     uint32_t n_pools;
+    struct pool snapshots;                /* without blocks where none are used */
     struct node *nodes;                   /* [total of group 0] */
     int32_t (*ids)[BACKEND_BLOCK_TOKENS]; /* [the same], of those that are kept */
     uint32_t *buckets;                    /* [mask + 1] */
@@ -83,6 +85,11 @@ static int pool_init(struct pool *pool, const struct backend_group *group, struc
         return -ENOMEM;
     memset(pool->node_of, 0xff, n * sizeof *pool->node_of);
     return 0;
+}
+
+int prefix_use_snapshots(struct prefix *prefix, struct blocks *snapshots)
+{
+    return pool_init(&prefix->snapshots, &(struct backend_group){0}, snapshots);
 }
 
 int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blocks *const *blocks,
@@ -128,6 +135,8 @@ struct prefix *prefix_free(struct prefix *prefix)
         free(prefix->pools[g].node_of);
         free(prefix->pools[g].idle);
     }
+    free(prefix->snapshots.node_of);
+    free(prefix->snapshots.idle);
     free(prefix->nodes);
     free(prefix->ids);
     free(prefix->buckets);
@@ -217,6 +226,11 @@ bool prefix_node_at(uint64_t place, uint32_t *ret_block)
     return true;
 }
 
+uint64_t prefix_place_of(const struct prefix *prefix, uint32_t node)
+{
+    return name_of(prefix, node);
+}
+
 uint32_t prefix_block_of(const struct prefix *prefix, uint32_t node, uint32_t group)
 {
     return prefix->nodes[node].blocks[group];
@@ -271,8 +285,34 @@ static uint32_t cut_back(const struct prefix *prefix, const uint32_t *nodes, uin
     return hit;
 }
 
+/* The longest of the first n nodes that ends with a snapshot, where there are such. */
+static uint32_t cut_to_snapshot(const struct prefix *prefix, const uint32_t *nodes, uint32_t n)
+{
+    while (prefix->snapshots.blocks && n > 0 && prefix->nodes[nodes[n - 1]].snapshot == NONE)
+        n--;
+    return n;
+}
+
+/* Both: a hit that a snapshot makes shorter sees further back. */
+static uint32_t cut(const struct prefix *prefix, const uint32_t *nodes, uint32_t n)
+{
+    uint32_t before;
+    do {
+        before = n;
+        n = cut_back(prefix, nodes, cut_to_snapshot(prefix, nodes, n));
+    } while (n < before);
+    return n;
+}
+
 uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,
                      uint32_t *const *tables, uint64_t *ret_place)
+{
+    uint32_t reach;
+    return prefix_find_reaching(prefix, space, ids, most, tables, ret_place, &reach);
+}
+
+uint32_t prefix_find_reaching(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,
+                              uint32_t *const *tables, uint64_t *ret_place, uint32_t *ret_reach)
 {
     uint64_t parent = space;
     uint32_t n = 0;
@@ -283,7 +323,8 @@ uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t 
         tables[0][n] = node;
         parent = name_of(prefix, node);
     }
-    n = cut_back(prefix, tables[0], n);
+    *ret_reach = cut_back(prefix, tables[0], n);
+    n = cut(prefix, tables[0], *ret_reach);
     for (uint32_t g = 1; g < prefix->n_pools; g++)
         for (uint32_t i = backend_first_block(&prefix->pools[g].group, n * BACKEND_BLOCK_TOKENS); i < n; i++)
             tables[g][i] = prefix->nodes[tables[0][i]].blocks[g];
@@ -334,6 +375,18 @@ static void drop(struct prefix *prefix, uint32_t group, uint32_t block)
     blocks_unref(pool->blocks, &block, 1);
 }
 
+/* The node has its snapshot no longer. */
+static void drop_snapshot(struct prefix *prefix, uint32_t at)
+{
+    struct pool *pool = &prefix->snapshots;
+    const uint32_t snapshot = prefix->nodes[at].snapshot;
+    leave_idle(pool, snapshot);
+    pool->node_of[snapshot] = NONE;
+    prefix->nodes[at].snapshot = NONE;
+    blocks_unref(pool->blocks, &snapshot, 1);
+    prefix->counts.snapshots--;
+}
+
 /* The node goes, with every block that it has. */
 static void forget(struct prefix *prefix, uint32_t at)
 {
@@ -343,6 +396,8 @@ static void forget(struct prefix *prefix, uint32_t at)
         link = &prefix->nodes[*link].next_in_bucket;
     *link = node->next_in_bucket;
     node->evictions++;
+    if (node->snapshot != NONE)
+        drop_snapshot(prefix, at);
     if (node->parent & SPACE)
         prefix_leave(prefix, node->parent);
     for (uint32_t g = prefix->n_pools; g-- > 0;)
@@ -409,6 +464,7 @@ bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, c
     struct node *node = &prefix->nodes[at];
     node->parent = parent;
     node->hash = hash;
+    node->snapshot = NONE;
     memcpy(prefix->ids[at], ids, sizeof *prefix->ids);
     node->next_in_bucket = prefix->buckets[hash & prefix->mask];
     prefix->buckets[hash & prefix->mask] = at;
@@ -420,6 +476,61 @@ bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, c
     prefix->counts.inserted++;
     *place = name_of(prefix, at);
     return true;
+}
+
+/* ---- snapshots: idle from the moment they are given, for whoever begins with one has a copy ---- */
+
+bool prefix_take_snapshot(struct prefix *prefix, uint32_t *ret_snapshot)
+{
+    struct pool *pool = &prefix->snapshots;
+    if (blocks_available(pool->blocks) == 0) {
+        if (pool->n_idle == 0)
+            return false;
+        drop_snapshot(prefix, pool->node_of[pool->first_idle]);
+        prefix->counts.snapshots_evicted++;
+    }
+    return blocks_alloc(pool->blocks, 1, ret_snapshot);
+}
+
+void prefix_return_snapshot(struct prefix *prefix, uint32_t snapshot)
+{
+    blocks_unref(prefix->snapshots.blocks, &snapshot, 1);
+}
+
+bool prefix_give_snapshot(struct prefix *prefix, uint64_t place, uint32_t snapshot)
+{
+    struct pool *pool = &prefix->snapshots;
+    uint32_t node;
+    if (!is_there(prefix, place) || !prefix_node_at(place, &node) || prefix->nodes[node].snapshot != NONE) {
+        prefix_return_snapshot(prefix, snapshot);
+        return false;
+    }
+    prefix->nodes[node].snapshot = snapshot;
+    pool->node_of[snapshot] = node;
+    become_idle(pool, snapshot);
+    prefix->counts.snapshots++;
+    prefix->counts.snapshots_given++;
+    return true;
+}
+
+bool prefix_snapshot_at(struct prefix *prefix, uint64_t place, uint32_t *ret_snapshot)
+{
+    struct pool *pool = &prefix->snapshots;
+    uint32_t node;
+    if (!pool->blocks || !is_there(prefix, place) || !prefix_node_at(place, &node) ||
+        prefix->nodes[node].snapshot == NONE)
+        return false;
+    *ret_snapshot = prefix->nodes[node].snapshot;
+    leave_idle(pool, *ret_snapshot);
+    become_idle(pool, *ret_snapshot);
+    return true;
+}
+
+void prefix_drop_snapshot(struct prefix *prefix, uint64_t place)
+{
+    uint32_t node;
+    if (is_there(prefix, place) && prefix_node_at(place, &node) && prefix->nodes[node].snapshot != NONE)
+        drop_snapshot(prefix, node);
 }
 
 /* ---- holders ---- */

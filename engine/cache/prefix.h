@@ -21,6 +21,10 @@
  * So a prefix that many requests share keeps the blocks of its last window in use, and a conversation those
  * of its end. Who computes a node again for want of a block gives the node that block (prefix_insert).
  *
+ * Of a model with recurrent layers (backend.h) some nodes have a snapshot too: of the state behind them. A
+ * hit then ends at a node that has one. Snapshots are a budget of their own; one is evicted alone, the
+ * longest idle first, or goes with its node.
+ *
  * All memory is taken when it is made. */
 
 #include <stdbool.h>
@@ -33,9 +37,11 @@
 struct prefix;
 
 struct prefix_counts {
-    uint32_t cached, idle;      /* nodes, and those of them unused, now */
-    uint64_t inserted, evicted; /* nodes, so far */
-    uint64_t completed;         /* nodes that got a block which they had lost, so far */
+    uint32_t cached, idle;                       /* nodes, and those of them unused, now */
+    uint64_t inserted, evicted;                  /* nodes, so far */
+    uint64_t completed;                          /* nodes that got a block which they had lost, so far */
+    uint32_t snapshots;                          /* that nodes have, now */
+    uint64_t snapshots_given, snapshots_evicted; /* so far */
 };
 
 /* For all blocks of the groups, blocks[n_groups], which outlive it; at most `most` nodes are kept. 0 or
@@ -43,6 +49,10 @@ struct prefix_counts {
 int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blocks *const *blocks,
                uint32_t most, struct prefix **ret_prefix);
 struct prefix *prefix_free(struct prefix *prefix);
+
+/* From now on a hit has to have a snapshot, of which these, as blocks, are the numbers; they outlive the
+ * cache. Before anything is kept. 0 or -ENOMEM. */
+int prefix_use_snapshots(struct prefix *prefix, struct blocks *snapshots);
 
 /* The space of a salt, from the first prefix_enter until as many prefix_leave and the last of its nodes: 0
  * where there is not enough memory for it, or no block is ever kept: a space in which nothing is found. */
@@ -58,6 +68,25 @@ struct bytes prefix_salt(const struct prefix *prefix, uint64_t space);
 uint32_t prefix_find(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,
                      uint32_t *const *tables, uint64_t *ret_place);
 
+/* The same, and how many nodes a hit would have if all of them had snapshots. */
+uint32_t prefix_find_reaching(const struct prefix *prefix, uint64_t space, const int32_t *ids, uint32_t most,
+                              uint32_t *const *tables, uint64_t *ret_place, uint32_t *ret_reach);
+
+/* A number for a snapshot that is to be taken, evicting an idle one where none is free. False: all are being
+ * taken. It is the caller's until it is given to a node, or back. */
+bool prefix_take_snapshot(struct prefix *prefix, uint32_t *ret_snapshot);
+void prefix_return_snapshot(struct prefix *prefix, uint32_t snapshot);
+
+/* The node at a place gets the snapshot of the state behind it, unless it has one, or is gone: then it is
+ * given back. True: it got it. */
+bool prefix_give_snapshot(struct prefix *prefix, uint64_t place, uint32_t snapshot);
+
+/* The snapshot of the node at a place, which is used now; false when it has none. */
+bool prefix_snapshot_at(struct prefix *prefix, uint64_t place, uint32_t *ret_snapshot);
+
+/* The node's snapshot is not wanted any more. */
+void prefix_drop_snapshot(struct prefix *prefix, uint64_t place);
+
 /* Keeps blocks[n_groups], which are filled for good with the 32 ids behind *place, as a node there. True: it
  * is new. *place becomes that of the node. Another one may be there already: it gets those of the blocks that
  * it has lost, and the next ones go behind it. 0: there is none, for the one before was evicted, or the cache
@@ -66,6 +95,9 @@ bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, c
 
 /* The block of group 0 by which the node at a place is known; false for a space, and for 0. */
 bool prefix_node_at(uint64_t place, uint32_t *ret_block);
+
+/* The place of a node that is kept, by its block of group 0. */
+uint64_t prefix_place_of(const struct prefix *prefix, uint32_t node);
 
 /* The block of a group that a node has, which is known by that of group 0; it has not lost it. */
 uint32_t prefix_block_of(const struct prefix *prefix, uint32_t node, uint32_t group);

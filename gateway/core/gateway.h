@@ -55,14 +55,14 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
     return found ? found->name : model ? model : "";
 }
 
-/* Most tokens of each of n answers if the request does not say: the option's value, limited by the model's
- * context, and in total by the key's limit. Only the worker knows how much room the prompt leaves, so such a
- * request has fit_context. */
+/* Most tokens of each of n answers if the request does not say: to the end of the model's context, or the
+ * option's value if that is less, and in total no more than the key's limit. Only the worker knows how much
+ * room the prompt leaves, so such a request has fit_context. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
                                           const struct key *key, uint32_t n)
 {
     const struct pool_model *found = pool_model(&gateway->pool, model);
-    uint32_t most = gateway->options.max_tokens;
+    uint32_t most = gateway->options.max_tokens ? gateway->options.max_tokens : INT32_MAX;
     if (found && found->context > 0 && found->context < most)
         most = found->context;
     if (key && key->most_tokens >= n && key->most_tokens / n < most)

@@ -72,8 +72,8 @@ static const struct argp_option known[] = {
     {"streams-mb", KEY_STREAMS_MB, "N", 0, "Memory for all unread answers (default 96)", 0},
     {"sse-ping", KEY_SSE_PING, "N", 0,
      "Send a ping on a stream of events that was silent for N seconds (default 15; 0: never)", 0},
-    {"max-tokens", KEY_MAX_TOKENS, "N", 0, "Max tokens of an answer if the request sets none (default 1024)",
-     0},
+    {"max-tokens", KEY_MAX_TOKENS, "N", 0,
+     "Max tokens of an answer if the request sets none (default: to the end of the context)", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does; it passes signals on", 0},
     {"listen-fd", KEY_LISTEN_FD, "N", 0,
      "Serve on the listening socket inherited as descriptor N, instead of --listen", 0},
@@ -151,7 +151,6 @@ void options_parse(int argc, char **argv, struct options *ret_options)
                               .stream_kb = 1024,
                               .streams_mb = 96,
                               .sse_ping = 15,
-                              .max_tokens = 1024,
                               .drain_seconds = 60};
     arguments_parse(&argp, argc, argv, &options);
     *ret_options = options;

@@ -33,7 +33,7 @@ struct options {
     uint32_t body_kb, bodies_mb;    /* most of one request's body, of all that are being received */
     uint32_t stream_kb, streams_mb; /* most that waits to be read, of one stream, of all */
     uint32_t sse_ping;              /* seconds of silence of a stream until it is pinged; 0: it never is */
-    uint32_t max_tokens;            /* where a request does not say */
+    uint32_t max_tokens;            /* where a request does not say; 0: as the context has */
     uint32_t drain_seconds;         /* from the first signal until what has not ended is ended */
 };
 

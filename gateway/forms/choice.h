@@ -26,6 +26,7 @@ struct choice {
     struct quern_id id;
     bool running;
     enum quern_reason reason;
+    const char *limit;                  /* of QUERN_LENGTH: its name; "": not said */
     char stop[PARAMETERS_MAX_STOP + 1]; /* the stop string that ended it; "": none did */
     struct buffer text;                 /* all of it, where the answer is one body */
     struct buffer thought;              /* and of what was thought before it */
@@ -79,6 +80,7 @@ struct generation {
     double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
     struct json_out out;                                  /* of one callback; reused */
     struct key *key;                                      /* that it counts for */
+    bool asked_limit;                                     /* max_tokens came from the client */
     uint64_t asked_tokens;                                /* at most made by all choices */
     struct arena arena;                                   /* what lives as long */
     struct model_dialect model_dialect;                   /* of the model that answers */
@@ -105,6 +107,15 @@ static inline const struct tool_call *choice_call(const struct choice *choice)
 static inline bool choice_calls(const struct choice *choice)
 {
     return choice->n_calls > 0 && choice->reason == QUERN_STOP;
+}
+
+/* `,"limit":…` of a choice that was cut: `max_tokens`, `context` or `pool`. */
+static inline void choice_write_limit(const struct choice *choice, struct json_out *out)
+{
+    if (choice->reason != QUERN_LENGTH || !choice->limit || !choice->limit[0])
+        return;
+    json_out_text(out, ",\"limit\":");
+    json_out_name(out, choice->limit);
 }
 
 #endif

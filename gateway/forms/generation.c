@@ -270,6 +270,12 @@ static void tell_whole(struct choice *choice, const struct quern_output *output,
     exchange_reply_json(generation->exchange, 200, &body);
 }
 
+/* A limit that the gateway set itself is the pool's to who asked. */
+static const char *limit_of(const struct generation *generation, const char *limit)
+{
+    return !generation->asked_limit && strcmp(limit, "max_tokens") == 0 ? "pool" : limit;
+}
+
 static void on_output(void *arg, const struct quern_output *output);
 
 /* Sends as many requests as may be under way. 0, or the code of a failure, when some may be running. */
@@ -341,6 +347,7 @@ static void on_output(void *arg, const struct quern_output *output)
         choice->running = false;
         choice->reason = output->end->reason;
         snprintf(choice->stop, sizeof choice->stop, "%s", output->end->stop);
+        choice->limit = limit_of(generation, output->end->limit);
         generation->running--;
         count(generation, output->end);
     }
@@ -414,6 +421,7 @@ static int begin(struct generation *generation, const struct parameters *paramet
     request.request_id = generation->exchange->request_id;
     request.tell_admitted = true;
     request.progress = request.progress && generation->stream;
+    generation->asked_limit = parameters->has_max_tokens;
     generation->has_seed = request.has_seed;
     generation->seed = request.seed;
     for (uint32_t i = 0; i < generation->n; i++) {

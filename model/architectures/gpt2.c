@@ -13,6 +13,6 @@ const struct architecture architecture_gpt2 = {
     .biases = TENSOR_BIT(TENSOR_ATTENTION_NORM) | TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) |
               TENSOR_BIT(TENSOR_V) | TENSOR_BIT(TENSOR_ATTENTION_OUTPUT) | TENSOR_BIT(TENSOR_FFN_NORM) |
               TENSOR_BIT(TENSOR_UP) | TENSOR_BIT(TENSOR_DOWN) | TENSOR_BIT(TENSOR_OUTPUT_NORM),
-    .fused_qkv = true,
+    .fused = TENSOR_BIT(TENSOR_QKV),
     .positions = true,
 };

@@ -24,6 +24,6 @@ const struct architecture architecture_gpt_oss = {
               TENSOR_BIT(TENSOR_EXPERT_GATES) | TENSOR_BIT(TENSOR_EXPERT_UPS) |
               TENSOR_BIT(TENSOR_EXPERT_DOWNS),
     .always_experts = true,
-    .ffn_norm_named_post = true,
+    .fused = TENSOR_BIT(TENSOR_NAMED_POST_NORM),
     .describe = describe,
 };

@@ -15,7 +15,7 @@ const struct architecture architecture_phi2 = {
     .biases = TENSOR_BIT(TENSOR_ATTENTION_NORM) | TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) |
               TENSOR_BIT(TENSOR_V) | TENSOR_BIT(TENSOR_ATTENTION_OUTPUT) | TENSOR_BIT(TENSOR_UP) |
               TENSOR_BIT(TENSOR_DOWN) | TENSOR_BIT(TENSOR_OUTPUT_NORM) | TENSOR_BIT(TENSOR_OUTPUT),
-    .fused_qkv = true,
+    .fused = TENSOR_BIT(TENSOR_QKV),
 };
 
 const struct architecture architecture_phi3 = {
@@ -25,6 +25,5 @@ const struct architecture architecture_phi3 = {
               .rotary = {.kind = ROTARY_HALVES},
               .activation = ACTIVATION_SILU,
               .gated = true},
-    .fused_qkv = true,
-    .fused_gate_up = true,
+    .fused = TENSOR_BIT(TENSOR_QKV) | TENSOR_BIT(TENSOR_GATE_UP),
 };

@@ -11,5 +11,5 @@ const struct architecture architecture_seed_oss = {
               .activation = ACTIVATION_SILU,
               .gated = true},
     .biases = TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V),
-    .ffn_norm_named_post = true,
+    .fused = TENSOR_BIT(TENSOR_NAMED_POST_NORM),
 };

@@ -54,7 +54,8 @@ static bool layer_matters(const struct mixture *mixture, bool values, uint32_t i
 
 enum format mixture_wants(const struct mixture *mixture, const struct mixture_tensor *tensor)
 {
-    if (tensor->n_dims < 2 || tensor->role == TENSOR_ROUTER || tensor->role == TENSOR_POSITIONS)
+    if (tensor->n_dims < 2 || tensor->role == TENSOR_ROUTER || tensor->role == TENSOR_POSITIONS ||
+        tensor->role == TENSOR_TAPS)
         return FORMAT_F32;
     bool values = tensor->role == TENSOR_V;
     if (tensor->role == TENSOR_OUTPUT || (tensor->tied && tensor->role == TENSOR_EMBEDDING))

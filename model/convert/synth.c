@@ -56,10 +56,24 @@ const struct synth_shape synth_shapes[] = {
      .window = 4096},
     {"seed-oss-36b", "seed_oss", 155136, 524288, 5120, 64, 80, 8, 128, 27648, 1e-6f, 10000000, 0,
      .tied = false},
+    {"tiny-hybrid", "qwen35", 512, 4096, 256, 4, 4, 2, 64, 512, 1e-6f, 10000, 0, .tied = true,
+     .rope_dims = 16, .delta = {2, 4, 32, 32, 4}},
+    {"qwen3.5-0.8b", "qwen35", 248320, 262144, 1024, 24, 8, 2, 256, 3584, 1e-6f, 10000000, 0, .tied = true,
+     .rope_dims = 64, .delta = {16, 16, 128, 128, 4}},
+    {"qwen3.5-4b", "qwen35", 248320, 262144, 2560, 32, 16, 4, 256, 9216, 1e-6f, 10000000, 0, .tied = true,
+     .rope_dims = 64, .delta = {16, 32, 128, 128, 4}},
+    {"qwen3.5-9b", "qwen35", 248320, 262144, 4096, 32, 16, 4, 256, 12288, 1e-6f, 10000000, 0, .rope_dims = 64,
+     .delta = {16, 32, 128, 128, 4}},
+    {"qwen3.5-35b-a3b", "qwen35moe", 248320, 262144, 2048, 40, 16, 2, 256, 512, 1e-6f, 10000000, 0,
+     .rope_dims = 64, .n_experts = 256, .n_experts_used = 8, .n_expert_ff = 512, .n_shared_ff = 512,
+     .delta = {16, 32, 128, 128, 4}},
+    {"qwen3-next-80b-a3b", "qwen3next", 151936, 262144, 2048, 48, 16, 2, 256, 5120, 1e-6f, 10000000, 0,
+     .rope_dims = 64, .n_experts = 512, .n_experts_used = 10, .n_expert_ff = 512, .n_shared_ff = 512,
+     .delta = {16, 32, 128, 128, 4}},
     {.name = NULL},
 };
 
-enum content { RANDOM, ONES, ROPE_FACTORS };
+enum content { RANDOM, ONES, ROPE_FACTORS, DECAYS };
 
 #define LOGIT_DIVISOR 8 /* of architectures that have one */
 
@@ -109,6 +123,10 @@ static int fill(void *arg, void *out, size_t size)
         for (size_t i = 0; i < size / sizeof *reals; i++)
             reals[i] = 1;
         return 0;
+    case DECAYS: /* of many lengths of memory */
+        for (size_t i = 0; i < size / sizeof *reals; i++)
+            reals[i] = -1.0f / (float)(1 + i % 32);
+        return 0;
     case ROPE_FACTORS:
         for (size_t i = 0; i < size / sizeof *reals; i++)
             reals[i] = rope_factor(plan->shape, (uint32_t)i);
@@ -116,6 +134,15 @@ static int fill(void *arg, void *out, size_t size)
     default:
         return random_blocks(plan->format, plan->deviation, plan->seed, out, size);
     }
+}
+
+static enum content content_of(enum tensor_role role)
+{
+    if (role == TENSOR_ROTARY_FACTORS)
+        return ROPE_FACTORS;
+    if (role == TENSOR_DECAY)
+        return DECAYS;
+    return tensor_is_vector(role) && role != TENSOR_SINKS && role != TENSOR_SHARED_ROUTER ? ONES : RANDOM;
 }
 
 /* Plans a role's weight or bias. */
@@ -137,9 +164,7 @@ static int announce(struct synth *synth, enum tensor_role role, uint32_t layer,
     if (synth->n_plans == synth->max_plans)
         return -ENOSPC;
     plan->shape = synth->shape;
-    plan->content = role == TENSOR_ROTARY_FACTORS                      ? ROPE_FACTORS
-                    : shape.rows == 0 && !bias && role != TENSOR_SINKS ? ONES
-                                                                       : RANDOM;
+    plan->content = bias ? RANDOM : content_of(role);
     plan->format = mixture_format(synth->mixture, &tensor);
     plan->deviation = 1 / sqrtf((float)columns);
     /* An odd multiplier spreads the starting points over the generator's whole cycle. */
@@ -169,7 +194,7 @@ static int announce_layer(struct synth *synth, uint32_t i)
     int r = 0;
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
         if (tensors & TENSOR_BIT(role))
-            r = announce_both(synth, role, i, &layer, tensor_parts(role));
+            r = announce_both(synth, role, i, &layer, tensor_part_set(&layer, role));
     return r;
 }
 
@@ -213,7 +238,13 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
                                                     : shape->n_experts    ? 2
                                                                           : 0,
                                   .n_expert_ff = shape->n_expert_ff,
-                                  .n_shared_ff = shape->n_shared_ff};
+                                  .n_shared_ff = shape->n_shared_ff,
+                                  .n_taps = shape->delta.n_taps,
+                                  .n_state_groups = shape->delta.n_key_heads,
+                                  .n_state_heads = shape->delta.n_value_heads,
+                                  .state_size = shape->delta.key_dim,
+                                  .state_inner = shape->delta.n_value_heads * shape->delta.value_dim,
+                                  .attention_interval = shape->attention_interval};
     snprintf(params.name, sizeof params.name, "%s %s, random weights", shape->name, mixture->name);
     return params;
 }

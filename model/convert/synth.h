@@ -28,17 +28,19 @@ struct synth_shape {
     uint32_t n_ff;
     float norm_epsilon;
     float rope_base;
-    float rope_factor;       /* > 0: rotary factors as Llama 3 has them, stretching by this; 0: none */
-    bool tied;               /* the embedding is the output matrix too */
-    bool biases;             /* of queries, keys and values, where the architecture leaves it open */
-    uint32_t window;         /* of layers that have one; 0: none has */
-    float cap;               /* soft cap of scores and logits; 0: none */
-    float logit_cap;         /* of logits, where it is another */
-    uint32_t rope_dims;      /* 0: all of a head */
-    uint32_t n_experts;      /* 0: plain feed-forward halves */
-    uint32_t n_experts_used; /* 0: two */
-    uint32_t n_expert_ff;    /* 0: n_ff */
-    uint32_t n_shared_ff;    /* width of the shared expert; 0: none */
+    float rope_factor;           /* > 0: rotary factors as Llama 3 has them, stretching by this; 0: none */
+    bool tied;                   /* the embedding is the output matrix too */
+    bool biases;                 /* of queries, keys and values, where the architecture leaves it open */
+    uint32_t window;             /* of layers that have one; 0: none has */
+    float cap;                   /* soft cap of scores and logits; 0: none */
+    float logit_cap;             /* of logits, where it is another */
+    uint32_t rope_dims;          /* 0: all of a head */
+    uint32_t n_experts;          /* 0: plain feed-forward halves */
+    uint32_t n_experts_used;     /* 0: two */
+    uint32_t n_expert_ff;        /* 0: n_ff */
+    uint32_t n_shared_ff;        /* width of the shared expert; 0: none */
+    struct delta_net delta;      /* of recurrent layers, where the architecture has them */
+    uint32_t attention_interval; /* of those every such layer attends instead; 0: every fourth */
 };
 
 /* The shapes that `quern synth` knows, ended by a NULL name. */

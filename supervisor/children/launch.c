@@ -40,6 +40,8 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
         command_line_number(line, "--slots", options->slots);
     if (options->kv_blocks > 0)
         command_line_number(line, "--kv-blocks", options->kv_blocks);
+    if (options->snapshots > 0)
+        command_line_number(line, "--snapshots", options->snapshots);
     command_line_option(line, "--kv-type", options->kv_type[0] ? options->kv_type : NULL);
     command_line_option(line, "--quantize", options->quantize[0] ? options->quantize : NULL);
     command_line_option(line, "--chat-template", options->chat_template[0] ? options->chat_template : NULL);

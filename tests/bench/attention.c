@@ -39,7 +39,7 @@ static double gmacs(const struct attention *attention, const struct attention_ta
     double seen = 0;
     for (uint32_t r = 0; r < task->n_rows; r++)
         seen += task->position + r + 1;
-    return seen * n_heads * attention->kv->dim * 2 / (double)best;
+    return seen * n_heads * attention->kv->layers[0].dim * 2 / (double)best;
 }
 
 static void measure(const struct kernels *kernels, uint32_t dim)
@@ -65,7 +65,7 @@ static void measure(const struct kernels *kernels, uint32_t dim)
     for (uint32_t i = 0; i < n_blocks * KERNELS_TOKENS; i++)
         kv_store(&kv, kernels, i / KERNELS_TOKENS, 0, i % KERNELS_TOKENS, queries + i, queries + 2 * i);
     struct attention attention = {.kv = &kv, .kernels = kernels, .group = GROUP};
-    float *scratch = take(&memory, attention_scratch(&kv, GROUP) * sizeof *scratch);
+    float *scratch = take(&memory, attention_scratch(&kv.layers[0], GROUP) * sizeof *scratch);
     printf("%-10s %4u", kernels->name, dim);
     for (uint32_t rows = 1; rows <= ATTENTION_TILE; rows *= 32) {
         struct attention_task task = {tables, PAST, rows, queries, GROUP * dim, out, GROUP * dim};

@@ -99,6 +99,26 @@ NEWER = {
 }
 
 
+def hybrid(attends, **traits):
+    """Layers of which these attend."""
+    return lambda i: Layer(recurrent=i not in attends, gated_output=True, qk_norm=True, **traits)
+
+
+HYBRID = dict(ffn_norm="post_attention_norm", epsilon=1e-6, rope_dims=4, theta=1e4)
+HYBRIDS = {
+    "qwen35-F16": ("qwen35", dict(HYBRID, state=(2, 6, 8, 12, 4), layers=4, interval=2, layer=hybrid((1, 3)))),
+    "qwen35-listed-F32": ("qwen35", dict(HYBRID, form="F32", state=(3, 3, 5, 7, 3), layers=3, recurrent=(1, 0, 1, 0), drafts=1,
+                                         tied=True, layer=hybrid((1,)))),
+    "qwen35moe-F16": ("qwen35moe", dict(HYBRID, state=(2, 4, 8, 8, 4), layers=2, interval=2, experts=6, used=3, expert_ff=24,
+                                        shared_ff=40, shared_gate=True, fused_experts=True, layer=hybrid((1,), experts=6))),
+    "qwen3next-F16": ("qwen3next", dict(HYBRID, state=(2, 6, 8, 8, 4), layers=4, experts=5, used=2, expert_ff=16, shared_ff=24,
+                                        shared_gate=True, layer=hybrid((3,), experts=5))),
+    "qwen3next-first-F16": ("qwen3next", dict(HYBRID, state=(2, 4, 8, 12, 2), layers=3, interval=3, experts=5, used=2,
+                                              expert_ff=16, shared_ff=24, shared_gate=True, first_layout=True,
+                                              layer=hybrid((2,), experts=5))),
+}
+
+
 # ---- the same as Hugging Face's folders ----
 
 
@@ -149,6 +169,8 @@ def models():
         yield name, Model(architecture, 600 + seed, **numbers)
     for seed, (name, (architecture, numbers)) in enumerate(NEWER.items()):
         yield name, Model(architecture, 700 + seed, **numbers)
+    for seed, (name, (architecture, numbers)) in enumerate(HYBRIDS.items()):
+        yield name, Model(architecture, 800 + seed, **numbers)
 
 
 def case_of(name, model):

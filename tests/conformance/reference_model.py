@@ -3,6 +3,7 @@
 
 import numpy as np
 
+import reference_delta
 from number_formats import FORMATS, random_tensor
 
 VOCAB = 48
@@ -16,6 +17,7 @@ class Layer:
         self.rotary, self.qk_norm, self.window, self.theta, self.stretch = "halves", False, 0, 10000.0, 1.0
         self.activation, self.gated, self.experts = "silu", True, 0
         self.pre_norm, self.sinks, self.whole_norm, self.yarn = True, False, False, True
+        self.recurrent, self.gated_output = False, False
         self.__dict__.update(traits)
 
 
@@ -43,6 +45,8 @@ class Model:
         self.short_vectors, self.pooling = False, None
         self.embedding_scale, self.residual_scale, self.logit_divisor, self.attention_scale = 0.0, 1.0, 0.0, 0.0
         self.growth, self.log_multiplier, self.windows, self.shared_ff, self.ffn_norm = 0.0, 0.0, None, 0, "ffn_norm"
+        self.state, self.interval, self.recurrent, self.drafts = None, 0, None, 0
+        self.first_layout, self.shared_gate, self.fused_experts = False, False, False
         self.__dict__.update(numbers)
         self.rope_dims = self.rope_dims or self.dim
         self.trained = self.trained or self.context
@@ -93,17 +97,10 @@ class Model:
             layer, p = self.layer(i), f"blk.{i}."
             if layer.pre_norm:
                 self.norm(p + "attn_norm", self.embd, layer.norm)
-            if self.fused_qkv:
-                self.matrix(p + "attn_qkv", q + 2 * kv, self.embd, bias="qkv" in b)
+            if layer.recurrent:
+                reference_delta.make_tensors(self, p)
             else:
-                for t, rows in zip("qkv", (q, kv, kv)):
-                    self.matrix(p + "attn_" + t, rows, self.embd, bias="qkv" in b)
-            if layer.qk_norm:
-                self.norm(p + "attn_q_norm", q if layer.whole_norm else self.dim, layer.norm)
-                self.norm(p + "attn_k_norm", kv if layer.whole_norm else self.dim, layer.norm)
-            if layer.sinks:
-                self.vector(p + "attn_sinks.weight", self.random.standard_normal(self.heads))
-            self.matrix(p + "attn_output", self.embd, q, bias="all" in b)
+                self.make_attention(p, layer, q, kv)
             if layer.post_norm:
                 self.norm(p + "post_attention_norm", self.embd, layer.norm)
                 self.norm(p + "post_ffw_norm", self.embd, layer.norm)
@@ -111,8 +108,11 @@ class Model:
                 self.norm(p + self.ffn_norm, self.embd, layer.norm)
             if layer.experts:
                 self.matrix(p + "ffn_gate_inp", layer.experts, self.embd, form="F32", bias="experts" in b)
-                self.matrix(p + "ffn_gate_exps", self.expert_ff, self.embd, layer.experts)
-                self.matrix(p + "ffn_up_exps", self.expert_ff, self.embd, layer.experts)
+                if self.fused_experts:
+                    self.matrix(p + "ffn_gate_up_exps", 2 * self.expert_ff, self.embd, layer.experts)
+                else:
+                    self.matrix(p + "ffn_gate_exps", self.expert_ff, self.embd, layer.experts)
+                    self.matrix(p + "ffn_up_exps", self.expert_ff, self.embd, layer.experts)
                 self.matrix(p + "ffn_down_exps", self.embd, self.expert_ff, layer.experts)
                 if "experts" in b:
                     for part, n in ("gate", self.expert_ff), ("up", self.expert_ff), ("down", self.embd):
@@ -121,6 +121,8 @@ class Model:
                     self.matrix(p + "ffn_gate_shexp", self.shared_ff, self.embd)
                     self.matrix(p + "ffn_up_shexp", self.shared_ff, self.embd)
                     self.matrix(p + "ffn_down_shexp", self.embd, self.shared_ff)
+                if self.shared_gate:
+                    self.vector(p + "ffn_gate_inp_shexp.weight", self.random.standard_normal(self.embd) * 0.3)
                 continue
             if layer.gated and not self.fused_gate_up:
                 self.matrix(p + "ffn_gate", self.ff, self.embd)
@@ -129,6 +131,20 @@ class Model:
         self.norm("output_norm", self.embd, self.layer(0).norm)
         if not self.tied:
             self.matrix("output", VOCAB, self.embd, bias="head" in b)
+
+    def make_attention(self, p, layer, q, kv):
+        b = self.biases
+        if self.fused_qkv:
+            self.matrix(p + "attn_qkv", q + 2 * kv, self.embd, bias="qkv" in b)
+        else:
+            for t, rows in zip("qkv", (2 * q if layer.gated_output else q, kv, kv)):
+                self.matrix(p + "attn_" + t, rows, self.embd, bias="qkv" in b)
+        if layer.qk_norm:
+            self.norm(p + "attn_q_norm", q if layer.whole_norm else self.dim, layer.norm)
+            self.norm(p + "attn_k_norm", kv if layer.whole_norm else self.dim, layer.norm)
+        if layer.sinks:
+            self.vector(p + "attn_sinks.weight", self.random.standard_normal(self.heads))
+        self.matrix(p + "attn_output", self.embd, q, bias="all" in b)
 
     def pairs(self):
         a = self.arch + "."
@@ -171,7 +187,7 @@ class Model:
         if self.experts:
             p |= {a + "expert_count": self.experts, a + "expert_used_count": self.used,
                   a + "expert_feed_forward_length": self.expert_ff}
-        return p
+        return p | (reference_delta.pairs(self) if self.state else {})
 
     # -- what they compute --
 
@@ -224,6 +240,8 @@ class Model:
                                [self.heads * self.dim, (self.heads + self.kv) * self.dim], 1)
         else:
             q, k, v = (self.linear(p + "attn_" + t, x) for t in "qkv")
+        if layer.gated_output:  # a head's queries, then its gates
+            q, gate = (t.reshape(n, -1) for t in np.split(q.reshape(n, self.heads, -1), 2, 2))
         if layer.whole_norm:
             q, k = self.normed(p + "attn_q_norm", q, layer.norm), self.normed(p + "attn_k_norm", k, layer.norm)
         q, k, v = (t.reshape(n, -1, self.dim) for t in (q, k, v))
@@ -245,7 +263,8 @@ class Model:
             if layer.sinks:  # it has a share and no value
                 total = total + np.exp(self.values[p + "attn_sinks.weight"][h] - score.max(1, keepdims=True))
             out[:, h] = weight / total @ v[:, g]
-        return self.linear(p + "attn_output", out.reshape(n, -1))
+        out = out.reshape(n, -1)
+        return self.linear(p + "attn_output", out * reference_delta.SIGMOID(gate) if layer.gated_output else out)
 
     def feed_forward(self, p, x, layer):
         if layer.activation == "swiglu_clamped":
@@ -255,7 +274,11 @@ class Model:
             gated = lambda gate, up: act(gate) * up
         if layer.experts:
             score = self.linear(p + "ffn_gate_inp", x)
-            gates, ups, downs = (self.values[f"{p}ffn_{t}_exps.weight"] for t in ("gate", "up", "down"))
+            if self.fused_experts:
+                gates, ups = np.split(self.values[p + "ffn_gate_up_exps.weight"], 2, 1)
+            else:
+                gates, ups = (self.values[f"{p}ffn_{t}_exps.weight"] for t in ("gate", "up"))
+            downs = self.values[p + "ffn_down_exps.weight"]
             bias = lambda t, e: self.values[f"{p}ffn_{t}_exps.bias"][e] if "experts" in self.biases else 0
             y = np.zeros_like(x)
             for i, row in enumerate(x):
@@ -265,8 +288,11 @@ class Model:
                     inner = gated(gates[e] @ row + bias("gate", e), ups[e] @ row + bias("up", e))
                     y[i] += s * (downs[e] @ inner + bias("down", e))
             if self.shared_ff:
-                y = y + self.linear(p + "ffn_down_shexp", gated(self.linear(p + "ffn_gate_shexp", x),
-                                                                self.linear(p + "ffn_up_shexp", x)))
+                shared = self.linear(p + "ffn_down_shexp", gated(self.linear(p + "ffn_gate_shexp", x),
+                                                                 self.linear(p + "ffn_up_shexp", x)))
+                if self.shared_gate:
+                    shared *= reference_delta.SIGMOID(x @ self.values[p + "ffn_gate_inp_shexp.weight"])[:, None]
+                y = y + shared
             return y
         up = self.linear(p + "ffn_up", x)
         if self.fused_gate_up:
@@ -289,7 +315,8 @@ class Model:
             after = (lambda name, y: self.normed(p + name, y, layer.norm)) if layer.post_norm else (lambda name, y: y)
             before = (lambda name, y: self.normed(p + name, y, layer.norm)) if layer.pre_norm else (lambda name, y: y)
             n = before("attn_norm", x)
-            y = after("post_attention_norm", self.attention(p, n, layer))
+            mixed = reference_delta.delta_net(self, p, n) if layer.recurrent else self.attention(p, n, layer)
+            y = after("post_attention_norm", mixed)
             if layer.parallel:
                 x = x + y + self.feed_forward(p, n, layer)
                 continue

@@ -34,7 +34,6 @@
 
 /* Without -n an answer may take a quarter of the context, so that a conversation has room, and no more than
  * this. */
-#define LONGEST_ANSWER 1024
 
 struct chat_options {
     struct request_arguments common;
@@ -248,22 +247,12 @@ static int parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static uint32_t answer_limit(const struct quern *client)
-{
-    size_t n;
-    const struct quern_model *models = quern_models(client, &n);
-    uint32_t quarter = n > 0 ? models[0].context / 4 : LONGEST_ANSWER;
-    return quarter < 1 ? 1 : quarter < LONGEST_ANSWER ? quarter : LONGEST_ANSWER;
-}
-
 static int chat_with(struct chat_options *options, struct pool *pool)
 {
     struct chat chat = {.options = options, .client = pool_client(pool)};
     struct line_editor *editor = NULL;
     struct error err = {0};
     int r;
-    if (options->common.request.max_tokens == 0)
-        options->common.request.max_tokens = answer_limit(chat.client);
     if (!request_has_chat_template(chat.client))
         r = error_set(&err, -EINVAL, "the model has no chat template; quern run --raw continues any text");
     else
@@ -301,7 +290,7 @@ int verb_chat(int argc, char **argv)
     struct pool *pool;
     options.common.request.max_tokens = 0; /* not said */
     request_arguments_describe(&options.common, "max_tokens",
-                               "Max tokens of an answer (default: a quarter of the context, at most 1024)");
+                               "Max tokens of an answer (default: to the end of the context)");
     arguments_parse(&argp, argc, argv, &options);
     interrupt_catch();
     int r = pool_open(&options.common.pool, &pool, &err);

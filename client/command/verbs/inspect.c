@@ -211,6 +211,26 @@ static json_t *experts_json(const struct model_params *p)
                      (json_int_t)p->n_shared_ff);
 }
 
+/* Of recurrent layers, and of those that guess tokens ahead, which are not used. */
+static void add_layers(json_t *json, const struct model *model)
+{
+    const struct delta_net *net = NULL;
+    json_int_t n = 0;
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        if (model->layers[l].traits.mixer == MIXER_DELTA) {
+            net = &model->layers[l].traits.delta;
+            n++;
+        }
+    if (net)
+        json_object_update_new(
+            json, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "n_recurrent_layers", n, "n_key_heads",
+                            (json_int_t)net->n_key_heads, "n_value_heads", (json_int_t)net->n_value_heads,
+                            "key_dim", (json_int_t)net->key_dim, "value_dim", (json_int_t)net->value_dim,
+                            "n_taps", (json_int_t)net->n_taps));
+    if (model->params.n_draft_layers > 0)
+        json_object_set_new(json, "n_draft_layers_unused", json_integer(model->params.n_draft_layers));
+}
+
 /* What a worker would make of the file. NULL where it has nothing to say. */
 struct understood {
     json_t *hyperparameters, *sampling, *text, *dialect, *memory, *digest;
@@ -265,6 +285,7 @@ static void understand(const struct options *options, struct understood *ret, st
         model->tensors[TENSOR_ROTARY_FACTORS].weight != NULL, "tied_head", model_head_is_tied(model));
     if (p->n_experts > 0)
         json_object_update_new(json, experts_json(p));
+    add_layers(json, model);
     json_object_set_new(json, "window", json_integer((json_int_t)p->window));
     json_object_set_new(json, "pooling", json_string(pooling_name(p->pooling)));
     json_object_set_new(json, "chat_template", json_boolean(model->chat_template.len > 0));

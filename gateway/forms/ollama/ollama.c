@@ -186,6 +186,7 @@ static void last_line(const struct choice *choice, struct bytes text, size_t fir
                       out);
     json_out_text(out, "\"done\":true,\"done_reason\":");
     json_out_name(out, choice->reason == QUERN_LENGTH ? "length" : "stop");
+    choice_write_limit(choice, out);
     nanoseconds(
         out, ",\"total_duration\":", generation->queue_ms + generation->prefill_ms + generation->decode_ms);
     nanoseconds(out, ",\"load_duration\":", generation->queue_ms);

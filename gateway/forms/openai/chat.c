@@ -61,11 +61,7 @@ static void close_chunk(struct choice *choice, const char *finish_reason, struct
 {
     json_out_text(out, ",\"logprobs\":");
     logprobs_write(&choice->logprobs, out);
-    json_out_text(out, ",\"finish_reason\":");
-    if (finish_reason)
-        json_out_name(out, finish_reason);
-    else
-        json_out_text(out, "null");
+    openai_finish(choice, finish_reason, out);
     json_out_text(out, "}]");
     if (choice->generation->include_usage)
         json_out_text(out, ",\"usage\":null");
@@ -197,8 +193,7 @@ static void whole(struct generation *generation, struct json_out *out)
         write_message(choice, out);
         json_out_text(out, ",\"logprobs\":");
         logprobs_write(&choice->logprobs, out);
-        json_out_text(out, ",\"finish_reason\":");
-        json_out_name(out, openai_finish_reason(choice));
+        openai_finish(choice, openai_finish_reason(choice), out);
         json_out_text(out, "}");
     }
     json_out_text(out, "]");

@@ -41,11 +41,7 @@ static void write_choice(struct choice *choice, struct bytes text, const char *f
     json_out_string(out, text);
     json_out_text(out, ",\"logprobs\":");
     logprobs_write(&choice->logprobs, out);
-    json_out_text(out, ",\"finish_reason\":");
-    if (finish_reason)
-        json_out_name(out, finish_reason);
-    else
-        json_out_text(out, "null");
+    openai_finish(choice, finish_reason, out);
     json_out_text(out, "}");
 }
 

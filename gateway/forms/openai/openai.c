@@ -77,6 +77,17 @@ const char *openai_finish_reason(const struct choice *choice)
     return choice->reason == QUERN_LENGTH ? "length" : choice_calls(choice) ? "tool_calls" : "stop";
 }
 
+void openai_finish(const struct choice *choice, const char *finish_reason, struct json_out *out)
+{
+    json_out_text(out, ",\"finish_reason\":");
+    if (!finish_reason) {
+        json_out_text(out, "null");
+        return;
+    }
+    json_out_name(out, finish_reason);
+    choice_write_limit(choice, out);
+}
+
 void openai_stream_end(struct generation *generation, const char *prefix, const char *object,
                        struct json_out *out)
 {

@@ -25,6 +25,9 @@ void openai_usage(const struct generation *generation, struct json_out *out);
 /* "stop", "length" or "tool_calls". */
 const char *openai_finish_reason(const struct choice *choice);
 
+/* `,"finish_reason":…`, NULL: null; and with "length" which limit it was. */
+void openai_finish(const struct choice *choice, const char *finish_reason, struct json_out *out);
+
 /* `,"prompt_progress":{…}`, as llama-server has it. */
 void openai_progress(const struct generation *generation, const struct quern_progress *progress,
                      struct json_out *out);

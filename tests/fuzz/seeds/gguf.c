@@ -31,7 +31,7 @@ static void add_model(const char *path, const char *type, struct synth_shape sha
     shape.name = "seed";
     shape.n_vocab = 360;
     shape.n_context = 32;
-    shape.n_layers = 1;
+    shape.n_layers = shape.attention_interval ? 2 : 1;
     shape.norm_epsilon = 1e-5f;
     shape.rope_base = 10000;
     if (synth_write(&shape, mixture_by_name(type), 1, path, &err) < 0)
@@ -121,6 +121,11 @@ void fuzz_seeds(void)
         shape = shape_of(architectures[i]->name, 32);
         shape.window = 8;
         shape.n_experts = i % 2 && !architectures[i]->always_experts ? 0 : 3;
+        if (architectures[i]->delta_nets) {
+            shape.n_shared_ff = shape.n_experts ? 32 : 0;
+            shape.delta = (struct delta_net){1, 2, 8, 16, 2, false};
+            shape.attention_interval = 2;
+        }
         add_model(path, "Q8_0", shape);
     }
     add_overflow(path);

@@ -90,9 +90,12 @@ class Process:
 
 class Gateway(Process):
     command = ("quern-gateway",)
+    unasked = 1024
 
     def __init__(self, folder, rundir, *arguments):
-        super().__init__(folder, *self.command, "--connect", rundir, "--listen", "127.0.0.1:0", *arguments)
+        # Where a test does not say, answers of a device that never stops would go to the end of a million tokens.
+        limit = () if "--max-tokens" in arguments else ("--max-tokens", str(self.unasked))
+        super().__init__(folder, *self.command, "--connect", rundir, "--listen", "127.0.0.1:0", *limit, *arguments)
         self.tls = None
         scheme = "http://"
         if "--tls-cert" in arguments:

@@ -444,6 +444,11 @@ static void open_model(const struct options *options)
     shape.architecture = options->architecture;
     shape.window = options->architecture ? WINDOW : 0;
     shape.cap = shape.logit_cap = options->architecture && !strcmp(options->architecture, "gemma2") ? 30 : 0;
+    if (options->architecture && strncmp(options->architecture, "qwen35", 6) == 0) {
+        shape.window = 0;
+        shape.delta = (struct delta_net){1, 2, 16, 16, 4, false};
+        shape.attention_interval = 2;
+    }
     if (synth_write(&shape, mixture_by_name("Q8_0"), 5, path, &err) < 0 ||
         model_open(path, true, &model, &err) < 0)
         fail("%s", err.text);

@@ -35,6 +35,44 @@ static const struct synth_shape odd_shape = {.name = "odd",
                                              .rope_base = 10000,
                                              .tied = true};
 
+/* Recurrent layers but for every second; two query heads share two key heads. */
+static const struct synth_shape hybrid_shape = {.name = "hybrid",
+                                                .architecture = "qwen35",
+                                                .n_vocab = 405,
+                                                .n_context = 1024,
+                                                .n_embd = 256,
+                                                .n_layers = 4,
+                                                .n_heads = 4,
+                                                .n_kv_heads = 2,
+                                                .head_dim = 64,
+                                                .n_ff = 512,
+                                                .norm_epsilon = 1e-6f,
+                                                .rope_base = 10000,
+                                                .rope_dims = 16,
+                                                .delta = {2, 4, 32, 64, 4},
+                                                .attention_interval = 2};
+
+/* The same with nothing a multiple of eight. */
+static const struct synth_shape odd_hybrid_shape = {.name = "odd hybrid",
+                                                    .architecture = "qwen3next",
+                                                    .n_vocab = 363,
+                                                    .n_context = 1024,
+                                                    .n_embd = 33,
+                                                    .n_layers = 2,
+                                                    .n_heads = 3,
+                                                    .n_kv_heads = 1,
+                                                    .head_dim = 10,
+                                                    .n_ff = 51,
+                                                    .norm_epsilon = 1e-6f,
+                                                    .rope_base = 10000,
+                                                    .tied = true,
+                                                    .n_experts = 7,
+                                                    .n_experts_used = 3,
+                                                    .n_expert_ff = 21,
+                                                    .n_shared_ff = 19,
+                                                    .delta = {3, 6, 11, 13, 3},
+                                                    .attention_interval = 2};
+
 /* As little as there can be to compute, for tests that compute it often. */
 static const struct synth_shape thin_shape = {.name = "thin",
                                               .n_vocab = 360,

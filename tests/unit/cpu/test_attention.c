@@ -70,7 +70,7 @@ static void free_scene(struct scene *s)
 static void attend_in_parts(struct scene *s, const struct kernels *kernels, uint32_t first, uint32_t n,
                             uint32_t together)
 {
-    float *scratch = malloc(attention_scratch(&s->kv, s->group) * sizeof *scratch);
+    float *scratch = malloc(attention_scratch(&s->kv.layers[1], s->group) * sizeof *scratch);
     struct attention_task task = {.tables = s->tables,
                                   .position = first,
                                   .n_rows = n,
@@ -234,7 +234,7 @@ static void read_back(struct scene *s, const struct kernels *kernels)
             kv_load(&s->kv, kernels, s->table[t / 32], 1, h, keys, values);
             for (uint32_t d = 0; d < s->dim; d++) {
                 s->keys[t][h * s->dim + d] = keys[d * 32 + t % 32];
-                s->values[t][h * s->dim + d] = values[t % 32 * s->kv.value_dim + d];
+                s->values[t][h * s->dim + d] = values[t % 32 * s->kv.layers[1].value_dim + d];
             }
         }
 }

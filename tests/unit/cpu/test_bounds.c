@@ -138,6 +138,22 @@ START_TEST(products_stay_within_what_they_are_given)
 }
 END_TEST
 
+/* Three rows, of keys of so many numbers. */
+static void recur(const struct kernels *kernels, struct fences *fences, uint32_t key_dim)
+{
+    const struct delta_rows rows = {.queries = fenced_floats(fences, 3 * key_dim),
+                                    .keys = fenced_floats(fences, 3 * key_dim),
+                                    .values = fenced_floats(fences, 3 * 8),
+                                    .decays = fenced_floats(fences, 3),
+                                    .betas = fenced_floats(fences, 3),
+                                    .key_stride = key_dim,
+                                    .value_stride = 8,
+                                    .gate_stride = 1,
+                                    .n = 3,
+                                    .key_dim = key_dim};
+    kernels->delta_rule(&rows, fenced_floats(fences, 8 * (size_t)key_dim));
+}
+
 START_TEST(rows_stay_within_what_they_are_given)
 {
     const struct kernels *kernels;
@@ -160,7 +176,12 @@ START_TEST(rows_stay_within_what_they_are_given)
                     kernels->halves_to_floats(halves, n, out);
                     kernels->scale_each(quants, x, n, out);
                     kernels->scale_all(quants, 0.5f, n, out);
+                    kernels->sigmoid(x, y, n, out);
+                    kernels->convolve((const float *const[]){x, bias}, fenced_floats(&fences, 2 * n), 2, n, n,
+                                      out);
+                    recur(kernels, &fences, n);
                 }
+                kernels->unit(x, n, 1e-6f, 1, fenced_floats(&fences, (n + 7) / 8 * 8));
                 take_down(&fences);
             }
 }

@@ -132,7 +132,7 @@ static void shake_norms(struct model *model, struct copies *copies)
     shake(&model->tensors[TENSOR_OUTPUT_NORM], copies);
     for (uint32_t l = 0; l < model->params.n_layers; l++)
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
-            if (tensor_is_vector(role))
+            if (tensor_is_vector(role) && role != TENSOR_DECAY) /* which is negative */
                 shake(&model->layers[l].tensors[role], copies);
 }
 
@@ -165,6 +165,19 @@ static struct synth_shape random_shape(const char *architecture)
     return shape;
 }
 
+/* The first and third layer are recurrent. */
+static void make_hybrid(struct synth_shape *shape)
+{
+    const uint32_t n_keys = 1 + random_u32() % 3;
+    shape->n_layers = 4;
+    shape->attention_interval = 2;
+    shape->delta = (struct delta_net){.n_key_heads = n_keys,
+                                      .n_value_heads = n_keys * (1 + random_u32() % 3),
+                                      .key_dim = 3 + random_u32() % 20,
+                                      .value_dim = 3 + random_u32() % 20,
+                                      .n_taps = 1 + random_u32() % 4};
+}
+
 START_TEST(every_architecture_computes_what_its_description_says)
 {
     const struct architecture *architecture = architectures[_i];
@@ -175,6 +188,8 @@ START_TEST(every_architecture_computes_what_its_description_says)
         shape.rope_factor = round == 2 ? 4 : 0;
         shape.cap = round == 2 ? 20 : 0;
         shape.n_layers = strcmp(architecture->name, "gemma3") == 0 ? 7 : 2; /* the sixth sees everything */
+        if (architecture->delta_nets)
+            make_hybrid(&shape);
         if (architecture->always_experts || round == 1) {
             shape.n_experts = 3 + random_u32() % 9;
             shape.n_experts_used = 1 + random_u32() % 3;

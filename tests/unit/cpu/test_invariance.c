@@ -225,6 +225,14 @@ START_TEST(experts_are_no_exception)
 }
 END_TEST
 
+/* A state is the same bits however its rows came, and a slot's own. */
+START_TEST(recurrent_layers_are_no_exception)
+{
+    static const char *const types[] = {"Q4_K_M", "F32", "F32"};
+    check(_i == 2 ? &odd_hybrid_shape : &hybrid_shape, types[_i], _i == 1);
+}
+END_TEST
+
 START_TEST(odd_shapes_are_no_exception)
 {
     static const char *const types[] = {"F32", "F16", "BF16"};
@@ -242,6 +250,7 @@ static void add(TCase *tests)
 {
     tcase_add_loop_test(tests, experts_are_no_exception, 0, 2);
     tcase_add_loop_test(tests, logits_are_the_same_bytes_whatever_goes_on_beside_them, 0, 5);
+    tcase_add_loop_test(tests, recurrent_layers_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, odd_shapes_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, keys_and_values_in_8_bits_are_no_exception, 0, 2);
 }

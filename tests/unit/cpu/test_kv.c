@@ -23,7 +23,7 @@ static struct error err;
 static void set_windows(int first)
 {
     for (int l = 0; l < 4; l++)
-        layers[l].traits.window = l % 2 == first ? 64 : 0;
+        layers[l].traits = (struct layer_traits){.window = l % 2 == first ? 64 : 0, .heads = {4, 2, 64}};
 }
 
 static void set_up(void)

@@ -232,7 +232,8 @@ START_TEST(a_hyperparameter_without_sense_is_named)
         {.key = "general.architecture",
          .text = "sphinx",
          .says = "architecture \"sphinx\" is not supported (these are: llama qwen2 qwen3 qwen3moe gemma2 "
-                 "gemma3 phi2 phi3 gpt2 gpt-oss mistral3 smollm3 granite granitemoe olmo2 seed_oss)"},
+                 "gemma3 phi2 phi3 gpt2 gpt-oss mistral3 smollm3 granite granitemoe olmo2 seed_oss qwen35 "
+                 "qwen35moe qwen3next)"},
         {.key = "llama.attention.head_count",
          .number = 0,
          .says = "llama.attention.head_count 0 is out of range 1..16777216"},
@@ -479,9 +480,10 @@ START_TEST(a_tensor_name_and_its_role_are_two_words_for_one_thing)
             tensor_name(role, 4294967295u, bias, name);
             ck_assert_msg(tensor_role_of(bytes_of_string(name), &found, &layer, &is_bias), "%s", name);
             ck_assert_str_eq(tensor_name(found, layer, is_bias, again), name);
-            /* Gate and up in one tensor are called as up alone is, and one norm before the feed-forward as
-             * another after attention. */
+            /* Gate and up in one tensor are called as up alone is, queries and gates as queries, and one norm
+             * before the feed-forward as another after attention. */
             ck_assert(found == role || (role == TENSOR_GATE_UP && found == TENSOR_UP) ||
+                      (role == TENSOR_Q_GATE && found == TENSOR_Q) ||
                       (role == TENSOR_NAMED_POST_NORM && found == TENSOR_ATTENTION_POST_NORM));
         }
     static const char *const others[] = {"",

@@ -23,6 +23,7 @@ Nothing here reads a clock or a socket: the session calls in with what came and 
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -91,11 +92,16 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _is_never(pair: object) -> bool:
+    return isinstance(pair, Sequence) and len(pair) == 2 and pair[1] == -math.inf
+
+
 def _needs_samplers(fields: Mapping[str, Any]) -> bool:
     """Whether a pool that knows fewer samplers would leave something out."""
     off = {"typical_p": 1, "repeat_last_n": -1, "top_n_sigma": 0, "xtc_probability": 0, "dynatemp_range": 0}
     off["dry_multiplier"] = 0
-    never = any(bias == float("-inf") for _, bias in fields.get("logit_bias", ()))
+    biases = fields.get("logit_bias")  # which encoding checks
+    never = isinstance(biases, Sequence) and any(_is_never(pair) for pair in biases)
     return (
         never
         or bool(fields.get("logit_bias_text") or fields.get("bad_words"))
@@ -441,6 +447,7 @@ class Request:
             **end["usage"],
             **end["timing"],
             stop=end["stop"],
+            limit=end["limit"] or "",
         )
 
     def _deliver(

@@ -57,6 +57,8 @@ class End:
     """From the first to the last token."""
     stop: str = ""
     """With the reason `stop`: the stop string that ended it, if one did."""
+    limit: str = ""
+    """With the reason `length`: which limit that was: `max_tokens`, `context` or `pool`."""
 
 
 class Progress(NamedTuple):

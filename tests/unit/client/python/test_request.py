@@ -148,7 +148,7 @@ def test_all_that_the_pool_tells_of_itself_can_be_read():
     assert [each.name for each in dataclasses.fields(quern.Model)] == keys(
         _tables.KINDS["hello_ok"].by_key["models"].table)
     end = _tables.KINDS["end"].by_key["end"].table
-    told = {"reason", "error", "text", "stop", *keys(end.by_key["usage"].table), *keys(end.by_key["timing"].table)}
+    told = {"reason", "error", "text", "stop", "limit", *keys(end.by_key["usage"].table), *keys(end.by_key["timing"].table)}
     assert {each.name for each in dataclasses.fields(quern.End)} == told | {"retry_after_ms", "seed"}
 
 

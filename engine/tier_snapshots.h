@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ENGINE_TIER_SNAPSHOTS_H
+#define ENGINE_TIER_SNAPSHOTS_H
+
+/* Snapshots of states in the prefix store, for the tier.
+ *
+ * The store has blocks of one size. A snapshot is cut into pieces of that, which stand behind the node whose
+ * state it is; in the place of ids piece i has −1 − i, which is no id of a vocabulary. The pieces are worth
+ * something together only, so the last is put first: whoever finds the first finds all, unless some were
+ * replaced since. One snapshot at a time is on its way out, and one in. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/backend/backend.h"
+#include "engine/cache/prefix.h"
+#include "engine/cache/prefix_store.h"
+
+struct tier_snapshots;
+
+/* What is known of nodes. */
+struct tier_nodes {
+    uint64_t (*number)(const void *arg, uint32_t node); /* in the store; 0: not there, or not known to be */
+    const void *arg;
+    bool on_the_way; /* some are owed, or being copied out */
+};
+
+/* For a backend with states, whose blocks, one of each group together, have `piece_bytes`. All outlive it.
+ * 0 or -ENOMEM. */
+int tier_snapshots_new(const struct backend_ops *ops, struct backend *backend, struct prefix *prefix,
+                       struct prefix_store *store, size_t piece_bytes, struct tier_snapshots **ret_snapshots);
+struct tier_snapshots *tier_snapshots_free(struct tier_snapshots *snapshots);
+
+/* The node at a place, with so many before it, has a snapshot that is to be copied out, once the node itself
+ * is in the store. Of more than there is room for, the last are not; nor are those of short prefixes, which
+ * take more room than their blocks and save little. */
+void tier_snapshots_offer(struct tier_snapshots *snapshots, uint64_t place, uint32_t depth);
+
+/* Does the store have the snapshot of the node of that number, with so many before it? It is used now, as
+ * prefix_store_use says. */
+bool tier_snapshots_has(const struct tier_snapshots *snapshots, uint64_t number, uint32_t depth,
+                        uint64_t use);
+
+/* Brings it to the node at a place. True: the node has one now. */
+bool tier_snapshots_bring(struct tier_snapshots *snapshots, uint64_t place, uint64_t number, uint32_t depth);
+
+/* Once a step. -errno: the device has failed. */
+int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier_nodes *nodes, struct error *err);
+
+bool tier_snapshots_has_work(const struct tier_snapshots *snapshots);
+
+#endif

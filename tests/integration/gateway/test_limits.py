@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How long answers are where nobody says, which limit ends them, and that a small journal refuses none."""
+
+import threading
+
+from pool import MODEL, Base, Gateway, Process, main
+
+CONTEXT = 100_000
+JOURNAL = 16  # MiB: three quarters of it hold 65,536 tokens of one answer
+MOST = 65536
+PROMPT = [300, 301, 302, 303]
+
+
+class Unbounded(Gateway):
+    def __init__(self, folder, rundir, *arguments):
+        super().__init__(folder, rundir, "--max-tokens", "2147483647", *arguments)
+
+
+class Limits(Base):
+    context = CONTEXT
+
+    @classmethod
+    def start_broker(cls):
+        cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--ctx", str(cls.context), "--slots", "16",
+                             "--journal", str(JOURNAL), "--rundir", cls.rundir)
+        cls.broker.says("ready:")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.unbounded = Unbounded(cls.folder, cls.rundir)
+        cls.unbounded.ready()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.unbounded.end()
+        super().tearDownClass()
+
+    def completed(self, gateway, **body):
+        status, _, answer = gateway.post("/v1/completions", prompt=PROMPT, **body)
+        self.assertEqual(status, 200, answer)
+        return answer["usage"]["completion_tokens"], answer["choices"][0]["finish_reason"], answer["choices"][0].get("limit")
+
+
+class SmallJournal(Limits):
+    def test_what_the_journal_cannot_hold_ends_what_nobody_asked_for(self):
+        self.assertEqual(self.completed(self.unbounded), (MOST, "length", "pool"))
+
+    def test_an_explicit_number_is_the_clients_own(self):
+        self.assertEqual(self.completed(self.unbounded, max_tokens=7), (7, "length", "max_tokens"))
+        status, _, answer = self.unbounded.post("/v1/completions", prompt=PROMPT, max_tokens=MOST + 1)
+        self.assertEqual(status, 400)
+        self.assertIn("of the journal", answer["error"]["message"])
+        status, _, answer = self.unbounded.post("/v1/completions", prompt=PROMPT, max_tokens=CONTEXT + 1)
+        self.assertEqual(status, 400)
+
+    def test_the_gateways_bound_is_the_pools_to_a_client(self):
+        self.assertEqual(self.completed(self.gateway), (1024, "length", "pool"))
+
+    def test_nobody_is_refused_while_others_grow(self):
+        """160 requests of up to 40,000 tokens, 960,000 in all: 175 MiB by what is reckoned, in a journal of 16."""
+        made, lock = [], threading.Lock()
+
+        def ask(number):
+            asked = 40000 if number % 8 == 0 else 500 + number * 7
+            result = self.completed(self.unbounded, max_tokens=asked, seed=number // 2)
+            with lock:
+                made.append((asked, result))
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(160)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(made), 160)
+        for asked, result in made:
+            self.assertEqual(result, (asked, "length", "max_tokens"))
+
+
+class SmallContext(Limits):
+    context = 600
+
+    def test_without_a_number_an_answer_goes_to_the_end_of_the_context(self):
+        count = self.context - len(PROMPT)
+        self.assertEqual(self.completed(self.unbounded), (count, "length", "context"))
+        self.assertEqual(self.completed(self.unbounded, max_tokens=-1), (count, "length", "context"))
+        self.assertEqual(self.completed(self.unbounded, max_tokens=count), (count, "length", "max_tokens"))
+
+    def test_a_prompt_that_fits_is_taken_on_every_endpoint(self):
+        text = "a " * 250
+        messages = [{"role": "user", "content": text}]
+        for path, body in (("/v1/completions", {"prompt": text}), ("/v1/chat/completions", {"messages": messages}),
+                           ("/v1/messages", {"messages": messages}), ("/api/generate", {"prompt": text, "stream": False}),
+                           ("/api/chat", {"messages": messages, "stream": False})):
+            status, _, answer = self.unbounded.post(path, **body)
+            self.assertEqual(status, 200, (path, answer))
+            if path.startswith("/api/"):
+                self.assertEqual((answer["done_reason"], answer["limit"]), ("length", "context"))
+            elif path != "/v1/messages":
+                self.assertEqual(answer["choices"][0]["limit"], "context")
+
+
+if __name__ == "__main__":
+    main()

@@ -373,12 +373,26 @@ static float least_of_min_p(float best, const struct sampling *sampling)
     return (float)((double)best + (double)(float)sampling->temperature * log(sampling->min_p * 0.99));
 }
 
+/* A logit below which no candidate is left before a filter sees it, by top-k or by min-p alone; −∞: none is
+ * known. Writes the groups' tops where there is one. */
+static float least_of_rare(struct sampler *sampler, const struct row *row, const struct sampling *sampling)
+{
+    const uint32_t k = (uint32_t)sampling->top_k;
+    if (sampling->top_n_sigma > 0)
+        return -INFINITY;
+    if (k > 0)
+        return k <= sampler->n_vocab / GROUP / 4 ? group_tops(sampler, row, k) : -INFINITY;
+    const bool all = sampling->typical_p < 1 || sampling->dynatemp_range > 0 || sampling->top_p < 1 ||
+                     sampling->min_p <= 0;
+    return all ? -INFINITY : least_of_min_p(group_tops(sampler, row, 1), sampling);
+}
+
 /* With a filter that looks at all candidates there are: one by one. */
 static int32_t sample_rare(struct sampler *sampler, const struct row *row, const struct sampling *sampling,
                            uint64_t position)
 {
     uint64_t best;
-    uint32_t n = gather(sampler, row, -INFINITY, &best);
+    uint32_t n = gather(sampler, row, least_of_rare(sampler, row, sampling), &best);
     if (n == 0)
         return -1;
     struct scale scale = {key_logit(best), (float)sampling->temperature};

@@ -16,6 +16,8 @@
 
 enum { ROWS = 60, ROWS_OF_LOGITS = 8 };
 
+#define HISTORY 8192
+
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -37,6 +39,7 @@ struct bench {
     uint32_t n_vocab;
     float *logits; /* [ROWS_OF_LOGITS][n_vocab] */
     struct token_use *uses;
+    int32_t history[HISTORY];
 };
 
 static void print(const char *what, double took[ROWS])
@@ -51,8 +54,11 @@ static void measure(const struct bench *bench, const char *what, const struct sa
     double took[ROWS];
     for (uint32_t i = 0; i < ROWS; i++) {
         const float *logits = bench->logits + (size_t)(i % ROWS_OF_LOGITS) * bench->n_vocab;
-        const struct sampler_row row = {
-            .logits = logits, .position = i, .uses = sampling_needs_uses(sampling) ? bench->uses : NULL};
+        const struct sampler_row row = {.logits = logits,
+                                        .position = i,
+                                        .uses = sampling_needs_uses(sampling) ? bench->uses : NULL,
+                                        .history = bench->history,
+                                        .n_history = HISTORY};
         struct logprob logprobs[32];
         uint64_t start = clock_ns();
         int32_t id = sampler_sample(bench->sampler, sampling, &row);
@@ -61,6 +67,24 @@ static void measure(const struct bench *bench, const char *what, const struct sa
         took[i] = (double)(clock_ns() - start) / 1e3;
     }
     print(what, took);
+}
+
+/* Filters that take all candidates one by one, and what looks at ids in their order. */
+static void measure_rare(const struct bench *bench, struct sampling plain)
+{
+    struct sampling xtc = plain, typical = plain, sigma = plain, dynamic = plain, dry = plain;
+    xtc.xtc_probability = 0.5;
+    xtc.min_p = 0.05;
+    typical.typical_p = 0.95;
+    sigma.top_n_sigma = 1;
+    dynamic.dynatemp_range = 0.5;
+    dynamic.top_k = 40;
+    dry.dry_multiplier = 0.8;
+    measure(bench, "temperature 1, XTC, min-p .05", &xtc, 0);
+    measure(bench, "temperature 1, typical-p .95", &typical, 0);
+    measure(bench, "temperature 1, top-n-sigma 1", &sigma, 0);
+    measure(bench, "temperature 1 +- 0.5, top-k 40", &dynamic, 0);
+    measure(bench, "temperature 1, DRY over 8192 ids", &dry, 0);
 }
 
 int main(int argc, char **argv)
@@ -78,6 +102,8 @@ int main(int argc, char **argv)
     const uint32_t n_used = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 500;
     for (uint32_t i = 0; i < n_used; i++)
         bench.uses[(uint32_t)(uniform() * bench.n_vocab)].in_output++;
+    for (uint32_t i = 0; i < HISTORY; i++)
+        bench.history[i] = (int32_t)(uniform() * (i % 2 ? 500 : 20)) % (int32_t)bench.n_vocab;
     const struct sampling greedy = SAMPLING_GREEDY;
     struct sampling plain = greedy, top_p, sure, by_default, penalized, all, min_p;
     plain.temperature = 1;
@@ -104,6 +130,7 @@ int main(int argc, char **argv)
     measure(&bench, "temperature 1, min-p .05", &min_p, 0);
     measure(&bench, "temperature 1, presence penalty", &penalized, 0);
     measure(&bench, "temperature 1, top-k and so on, all penalties", &all, 0);
+    measure_rare(&bench, plain);
     sampler_free(bench.sampler);
     free(bench.logits);
     free(bench.uses);

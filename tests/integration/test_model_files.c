@@ -89,7 +89,7 @@ START_TEST(a_model_is_made_shrunk_and_shown)
     ck_assert_int_eq(json_integer_value(json_object_get(memory, "bytes_of_a_token")), a_token);
     ck_assert_int_eq(json_integer_value(json_object_get(memory, "keys_and_values")), 3 * 64 * a_token);
     ck_assert_str_eq(json_string_value(json_array_get(json_object_get(hyperparameters, "traits"), 0)),
-                     "RMS norms");
+                     "attention");
     json_t *metadata = json_object_get(after, "metadata");
     ck_assert_int_eq(json_integer_value(json_object_get(metadata, "general.file_type")), 15);
     ck_assert_uint_eq(json_array_size(json_object_get(after, "tensors")), 20);
@@ -108,8 +108,8 @@ START_TEST(columns_show_every_tensor_and_the_sum)
         strstr(out, "blk.1.ffn_down.weight            512 x 256        BF16          262144\n"));
     ck_assert_ptr_nonnull(strstr(out, "20 tensors, 1.31 M parameters, 2.63 MB"));
     ck_assert_ptr_nonnull(strstr(out, "general.architecture                         llama\n"));
-    ck_assert_ptr_nonnull(strstr(
-        out, "traits                                       RMS norms, rotary positions by pairs, SiLU\n"));
+    ck_assert_ptr_nonnull(strstr(out, "traits                                       attention, RMS norms, "
+                                      "rotary positions by pairs, SiLU\n"));
 }
 END_TEST
 

@@ -102,8 +102,13 @@ END_TEST
 START_TEST(workers_of_one_machine_promise_its_memory_once)
 {
     struct pool crowded = {0};
-    /* Tera bytes: refused by each, in numbers that say who shares what. */
-    pool_spawn(&crowded, tiny_model(), "--workers", "2", "--kv-blocks", "67108864", NULL);
+    char n_blocks[24];
+    /* Three fifths of the memory for each, a block of this model being 32 KiB: one could have it, both
+     * cannot. */
+    const unsigned long long pages = (unsigned long long)sysconf(_SC_PHYS_PAGES);
+    snprintf(n_blocks, sizeof n_blocks, "%llu",
+             pages * (unsigned long long)sysconf(_SC_PAGESIZE) / (32 << 10) / 5 * 3);
+    pool_spawn(&crowded, tiny_model(), "--workers", "2", "--kv-blocks", n_blocks, NULL);
     ck_assert(pool_says(&crowded, "for each of 2 workers do not fit ", 60));
     pool_stop(&crowded, SIGTERM, 60);
     pool_forget(&crowded);

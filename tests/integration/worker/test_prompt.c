@@ -12,7 +12,7 @@ START_TEST(a_limit_that_nobody_gave_is_cut_to_what_the_prompt_leaves)
     static const struct {
         uint32_t n_prompt;
         uint64_t n_made;
-    } cases[] = {{4000, 96}, {4095, 1}, {100, 256}};
+    } cases[] = {{4000, 96}, {4095, 1}, {100, 3996}};
     struct scripted *s = scripted_new(NULL);
     handshake(s);
     for (uint8_t i = 0; i < 3; i++) {
@@ -92,11 +92,17 @@ START_TEST(a_conversation_goes_through_the_models_template)
 }
 END_TEST
 
+/* What a template writes of a message's calls: from it their form is derived. */
+#define WRITES_CALLS                                                                                         \
+    "{% for c in m.tool_calls or [] %}<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": "      \
+    "{{ c.function.arguments | tojson }}}</tool_call>{% endfor %}"
+
 START_TEST(tools_go_to_templates_that_know_them)
 {
     for (int knows = 0; knows < 2; knows++) {
         struct scripted *s = scripted_new_with_template(
-            knows ? "{{ tools | length }}<tool_call>{% for m in messages %}{{ m.content }}{% endfor %}"
+            knows ? "{{ tools | length if tools }}{% for m in messages %}{{ m.content }}" WRITES_CALLS
+                    "{% endfor %}"
                   : "{% for m in messages %}{{ m.content }}{% endfor %}");
         struct frame frame;
         handshake(s);
@@ -113,7 +119,7 @@ START_TEST(tools_go_to_templates_that_know_them)
         ck_assert_int_eq(told.end.reason, END_LENGTH);
         expect(s, MESSAGE_FINISHED);
         struct message ask = {.kind = MESSAGE_TOKENIZE};
-        ask.tokenize.text = BYTES_LITERAL("2<tool_call>Be brief.How are you?");
+        ask.tokenize.text = BYTES_LITERAL("2Be brief.How are you?");
         say(s, &ask);
         ck_assert_uint_eq(expect(s, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, told.end.usage.prompt_tokens);
         struct message back = {.kind = MESSAGE_DETOKENIZE};
@@ -136,7 +142,8 @@ START_TEST(marks_of_calls_are_text_where_there_are_tools)
     enum { MARK = 300 };
     const struct logit_bias forced = {MARK, 100};
     struct scripted *s = scripted_new_with_mark(
-        "{{ tools }}<tool_call>{% for m in messages %}{{ m.content }}{% endfor %}", MARK, "<tool_call>");
+        "{{ tools if tools }}{% for m in messages %}{{ m.content }}" WRITES_CALLS "{% endfor %}", MARK,
+        "<tool_call>");
     handshake(s);
     for (uint8_t tools = 0; tools < 2; tools++) {
         struct message assign = conversation(1 + tools);

@@ -43,7 +43,8 @@ struct kv_config {
     uint32_t n_slots, n_context, max_rows;
 };
 
-/* Allocates the pools. -ENOMEM with the amount needed, what there is, and who has it. */
+/* Allocates the pools. -E2BIG if the machine never has the memory that n_blocks needs, -ENOMEM if it is
+ * taken: with the amount needed, what there is, and who has it. */
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err);
 
 /* An id that differs for blocks of another geometry, type or order (backend_info.kv_layout). */

@@ -315,7 +315,7 @@ START_TEST(a_pool_beyond_memory_is_refused_with_both_numbers)
     struct memory memory = {0};
     struct kv kv;
     struct error err = {0};
-    ck_assert_int_eq(take(&kv, &params, 4000000000u, 0, &memory, &err), -ENOMEM);
+    ck_assert_int_eq(take(&kv, &params, 4000000000u, 0, &memory, &err), -E2BIG);
     ck_assert_ptr_nonnull(strstr(err.text, "4000000000 KV blocks of 1000 MiB"));
     memory.n_sharers = 4000000; /* each would have a block, all together not */
     ck_assert_int_eq(take(&kv, &params, 1, 0, &memory, &err), -ENOMEM);

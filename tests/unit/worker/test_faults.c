@@ -479,6 +479,15 @@ START_TEST(grammars)
          "\"type\":\"string\",\"pattern\":\"^a+$\"}]}},\"required\":[\"a\",\"b\"],\"additionalProperties\":"
          "false,\"$defs\":{\"n\":{\"type\":\"number\"}}}",
          "{\"a\":\"x\",\"b\":[1.5,2],\"c\":\"aa\"}"},
+        {GRAMMAR_SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"multipleOf\":0.5,\"minimum\":0.5,\"type\":\"number\"}"
+         ","
+         "\"b\":{\"enum\":[[1],{\"k\":2}]},\"u\":{\"type\":\"array\",\"items\":{\"enum\":[1,null]},"
+         "\"uniqueItems\":true}},\"required\":[\"b\"],\"patternProperties\":{\"^x\":{\"not\":{\"type\":"
+         "\"integer\"}}},"
+         "\"anyOf\":[{\"required\":[\"a\"]},{\"properties\":{\"c\":{\"contains\":{\"const\":3}}}}],"
+         "\"unevaluatedProperties\":false}",
+         "{\"b\":{\"k\":2},\"u\":[null,1],\"a\":1.5,\"x\":\"1\"}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kind_of_grammar = cases[i].kind;

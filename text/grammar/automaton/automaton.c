@@ -33,6 +33,7 @@ uint32_t automaton_state(struct automaton_making *making, const void *key, size_
 {
     bool is_new;
     uint32_t state = state_keys_find(&making->keys, key, len, &is_new);
+    making->automata->starved |= state == UINT32_MAX;
     if (state == UINT32_MAX || !automata_spend(making->automata, 1 + len / 8)) {
         making->failed = true;
         return 0;
@@ -52,7 +53,7 @@ uint32_t automaton_state(struct automaton_making *making, const void *key, size_
         if (flags)
             making->accepting = flags;
         if (!next || !flags) {
-            making->failed = true;
+            making->automata->starved = making->failed = true;
             return 0;
         }
         making->states_cap = cap;
@@ -236,11 +237,13 @@ const struct automaton *automaton_least(struct automata *automata, const struct 
     uint32_t *key = calloc(automaton->n_classes + (size_t)1, sizeof *key);
     uint32_t before = 0, n = 1;
     const struct automaton *made = NULL;
+    automata->starved |= !block || !cut || !key;
     for (size_t i = 0; block && i < n_states; i++)
         block[i] = automaton->accepting[i];
     while (block && cut && key && n != before && n > 0 && automata_spend(automata, round)) {
         before = n;
         n = refine(automaton, block, key, cut);
+        automata->starved |= n == 0;
         memcpy(block, cut, n_states * sizeof *block); /* state 0 is met first, and is of block 0 */
     }
     if (block && cut && key && n > 0 && n == before)
@@ -328,6 +331,7 @@ static void add_edge(struct spelling *spelling, uint32_t from, uint32_t to, cons
             spelling->edges = grown;
             spelling->cap = cap;
         }
+        spelling->automata->starved |= !grown;
         spelling->failed |= !grown;
     }
     spelling->failed |= !chars;
@@ -368,6 +372,7 @@ automaton_expression(struct automata *automata, const struct automaton *automato
         return NULL;
     bool *alive = find_alive(automaton);
     struct code_range *ranges = calloc(automaton->n_classes + (size_t)1, sizeof *ranges);
+    automata->starved |= !alive || !ranges;
     spelling.failed = !alive || !ranges;
     for (uint32_t i = 0; i < automaton->n_states && !spelling.failed; i++)
         if (alive[i])

@@ -6,7 +6,7 @@
  * must not be. Code points that no automaton tells apart are of one class.
  *
  * They live in the arena of the rules and never change. A function gives NULL without memory, for an argument
- * that is NULL, or when the work or the states are too many: automata->too_large then says so. */
+ * that is NULL, or when the work or the states are too many: the flags of automata then say so. */
 
 #include "text/grammar/expression.h"
 
@@ -16,6 +16,7 @@ struct automata {
     struct rules *rules;
     uint64_t work, most_work; /* steps taken; no more than so many */
     bool too_large;
+    bool starved; /* there was no memory */
 };
 
 struct automaton {

@@ -40,8 +40,10 @@ static uint32_t add_way(struct ways *ways, struct way way)
     if (ways->n == ways->cap) {
         uint32_t cap = ways->cap ? ways->cap * 2 : 64;
         struct way *items = realloc(ways->items, cap * sizeof *items);
-        if (!items)
+        if (!items) {
+            ways->automata->starved = true;
             return NONE;
+        }
         ways->items = items;
         ways->cap = cap;
     }
@@ -150,8 +152,10 @@ static const uint32_t *find_classes(struct ways *ways, uint32_t *ret_n)
     if (!automata_spend(ways->automata, n))
         return NULL;
     uint32_t *all = malloc(n * sizeof *all), kept = 0, *firsts = NULL;
-    if (!all)
+    if (!all) {
+        ways->automata->starved = true;
         return NULL;
+    }
     n = 0;
     all[n++] = 0;
     for (uint32_t i = 0; i < ways->n; i++)
@@ -258,6 +262,7 @@ static const struct automaton *of_ways(struct ways *ways, uint32_t entry)
     set.marks = calloc(ways->n + (size_t)1, sizeof *set.marks);
     set.round = 1;
     automaton_begin(&making, ways->automata, firsts, n_classes);
+    ways->automata->starved |= !from || !set.items || !set.stack || !set.marks;
     making.failed |= !from || !set.items || !set.stack || !set.marks;
     if (!making.failed) {
         enter(ways, &set, entry);

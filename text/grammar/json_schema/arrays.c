@@ -301,7 +301,8 @@ static const struct expression *tuples_from(struct schema_reader *reader, const 
         if ((*left)-- == 0)
             return schema_refuse(reader, "uniqueItems: more than %d combinations of prefixItems",
                                  MOST_TUPLES);
-        json_array_append(before, value);
+        if (json_array_append(before, value) != 0)
+            return schema_no_memory(reader);
         const struct expression *rest = tuples_from(reader, array, values, before, left);
         json_array_remove(before, place);
         if (rest == &schema_nothing)

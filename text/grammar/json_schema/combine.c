@@ -194,22 +194,24 @@ static const struct shapes *dependent(struct schema_reader *reader, const json_t
 static bool close_members(struct schema_reader *reader, struct shape *shape, const json_t *schema)
 {
     json_t *properties = json_object(), *patterns = json_object();
-    bool all = false;
+    bool all = false, made = properties && patterns;
     for (const struct group *g = shape->groups; g; g = (const void *)g->link.next) {
         const char *name;
         json_t *value;
         if (!g->marks)
             continue;
         all |= g->additional != NULL;
-        json_object_foreach((json_t *)g->properties, name, value)
-            json_object_set_new(properties, name, json_true());
-        json_object_foreach((json_t *)g->patterns, name, value)
-            json_object_set_new(patterns, name, json_true());
+        json_object_foreach((json_t *)g->properties, name, value) made =
+            made && json_object_set_new(properties, name, json_true()) == 0;
+        json_object_foreach((json_t *)g->patterns, name, value) made =
+            made && json_object_set_new(patterns, name, json_true()) == 0;
     }
     struct group group = {.properties = schema_keep(reader, properties),
                           .patterns = schema_keep(reader, patterns),
                           .additional = schema,
                           .marks = true};
+    if (!made)
+        schema_no_memory(reader);
     if (reader->code != 0)
         return false;
     return all || shape_push(reader, &shape->groups, &group, sizeof group);
@@ -228,7 +230,10 @@ static bool close_items(struct schema_reader *reader, struct shape *shape, const
         if (!c->marks)
             continue;
         any = any ? any : json_pack("[O]", schema);
-        json_array_append(any, (json_t *)c->claim.schema);
+        if (json_array_append(any, (json_t *)c->claim.schema) != 0) {
+            json_decref(any);
+            return schema_no_memory(reader);
+        }
     }
     if (any)
         schema = schema_keep(reader, json_pack("{s:o}", "anyOf", any));
@@ -337,9 +342,10 @@ const struct shapes *schema_shapes(struct schema_reader *reader, struct claim cl
     if (reader->code != 0)
         return NULL;
     uint32_t number = state_keys_find(&reader->shape_keys, key, sizeof key, &is_new);
-    if (number == UINT32_MAX ||
-        !schema_grow(reader, (void **)&reader->memos, &reader->memos_cap, number, sizeof *reader->memos))
-        return schema_refuse(reader, "the schema is too large");
+    if (number == UINT32_MAX)
+        return schema_no_memory(reader);
+    if (!schema_grow(reader, (void **)&reader->memos, &reader->memos_cap, number, sizeof *reader->memos))
+        return NULL;
     if (reader->memos[number].shapes)
         return reader->memos[number].shapes;
     if (reader->memos[number].reading)

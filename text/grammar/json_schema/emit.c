@@ -134,30 +134,35 @@ static struct shapes *shapes_of(struct schema_reader *reader, const struct deman
     return all;
 }
 
+/* The values that a shape has if they can be listed, into `values`. False: they cannot, or there is no
+ * memory. */
+static bool list_values(struct schema_reader *reader, const struct shape *shape, json_t *values)
+{
+    bool added = true;
+    if (shape->listed)
+        return json_array_extend(values, (json_t *)shape_values(reader, shape)) == 0;
+    if (shape->types & ~(uint32_t)(TYPE_NULL | TYPE_FALSE | TYPE_TRUE))
+        return false;
+    if (shape->types & TYPE_NULL)
+        added = json_array_append_new(values, json_null()) == 0;
+    if (added && (shape->types & TYPE_FALSE))
+        added = json_array_append_new(values, json_false()) == 0;
+    return added && (!(shape->types & TYPE_TRUE) || json_array_append_new(values, json_true()) == 0);
+}
+
 bool demand_values(struct schema_reader *reader, const struct demand *demand, json_t *ret_values)
 {
     const struct shapes *shapes = shapes_of(reader, demand);
-    bool finite = shapes != NULL;
+    bool finite = shapes && ret_values;
     for (uint32_t i = 0; finite && i < shapes->n; i++) {
-        const struct shape *shape = shapes->items[i];
         json_t *found = json_array();
-        if (shape->listed)
-            json_array_extend(found, (json_t *)shape_values(reader, shape));
-        else
-            finite = !(shape->types & ~(uint32_t)(TYPE_NULL | TYPE_FALSE | TYPE_TRUE));
-        if (!shape->listed && (shape->types & TYPE_NULL))
-            json_array_append_new(found, json_null());
-        if (!shape->listed && (shape->types & TYPE_FALSE))
-            json_array_append_new(found, json_false());
-        if (!shape->listed && (shape->types & TYPE_TRUE))
-            json_array_append_new(found, json_true());
+        finite = found && list_values(reader, shapes->items[i], found);
         for (size_t j = 0; finite && j < json_array_size(found); j++) {
             bool there = false;
             for (size_t k = 0; k < json_array_size(ret_values) && !there; k++)
                 there = json_values_equal(json_array_get(found, j), json_array_get(ret_values, k));
-            if (!there)
-                json_array_append(ret_values, json_array_get(found, j));
-            finite = schema_spend(reader, json_array_size(ret_values));
+            finite = (there || json_array_append(ret_values, json_array_get(found, j)) == 0) &&
+                     schema_spend(reader, json_array_size(ret_values));
         }
         json_decref(found);
     }
@@ -203,11 +208,11 @@ static uint32_t entry_of(struct schema_reader *reader, const struct demand *dema
         key[2 * i + 1] = sorted[i].negated;
     }
     uint32_t number = state_keys_find(&reader->entry_keys, key, 2 * demand->n * sizeof *key, &is_new);
-    if (number == UINT32_MAX || !schema_grow(reader, (void **)&reader->entries, &reader->entries_cap, number,
-                                             sizeof *reader->entries)) {
-        schema_refuse(reader, "the schema is too large");
+    if (number == UINT32_MAX)
+        schema_no_memory(reader);
+    else if (!schema_grow(reader, (void **)&reader->entries, &reader->entries_cap, number,
+                          sizeof *reader->entries))
         return UINT32_MAX;
-    }
     return number;
 }
 

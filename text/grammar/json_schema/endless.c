@@ -77,6 +77,8 @@ static bool ends(struct search *search, const struct expression *expression)
 {
     bool is_new;
     uint32_t number = state_keys_find(&search->keys, &expression, sizeof expression, &is_new);
+    if (number == UINT32_MAX)
+        schema_no_memory(search->reader);
     if (number == UINT32_MAX || !schema_spend(search->reader, 1) ||
         !schema_grow(search->reader, (void **)&search->findings, &search->cap, number,
                      sizeof *search->findings))

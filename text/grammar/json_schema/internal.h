@@ -67,6 +67,9 @@ struct schema_reader {
 const void *schema_refuse(struct schema_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Says that there was no memory; NULL. */
+const void *schema_no_memory(struct schema_reader *reader);
+
 /* Notes why no value will do here, should that be so of the whole. */
 void schema_note_nothing(struct schema_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -65,6 +65,8 @@ static const struct expression *read_text(struct schema_reader *reader, struct b
         reader->code =
             error_set(reader->err, GRAMMAR_E_INVALID, "schema: line %d: %s", reason.line, reason.text);
     const struct expression *body = reader->code == 0 ? read_root(reader) : NULL;
+    if (reader->automata.starved)
+        reader->code = -ENOMEM;
     if (!body && reader->code == 0)
         reader->code = error_set(reader->err, GRAMMAR_E_INVALID, "schema: too large");
     if (reader->root)

@@ -40,6 +40,8 @@ static bool read_decimal(struct schema_reader *reader, const json_t *value, stru
 {
     char *text = decimal_text(value);
     bool read = text && decimal_read(text, ret_decimal);
+    if (!text)
+        schema_no_memory(reader);
     if (!read)
         schema_refuse(reader, "the number %.40s has too many digits", text ? text : "?");
     free(text);

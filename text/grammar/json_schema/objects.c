@@ -44,8 +44,9 @@ static bool add_name(struct schema_reader *reader, struct object *object, const 
         return false;
     }
     uint32_t number = state_keys_find(&object->keys, name, len, &is_new);
-    if (number == UINT32_MAX ||
-        !schema_grow(reader, (void **)&object->named, &object->cap, number, sizeof *object->named))
+    if (number == UINT32_MAX)
+        return schema_no_memory(reader);
+    if (!schema_grow(reader, (void **)&object->named, &object->cap, number, sizeof *object->named))
         return false;
     if (is_new)
         object->named[object->n++] = (struct named){.name = name};

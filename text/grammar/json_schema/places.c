@@ -128,8 +128,10 @@ static bool note_place(struct schema_reader *reader, const json_t *value, uint32
     struct schema_places *places = &reader->places;
     bool is_new;
     uint32_t number = state_keys_find(&places->keys, &value, sizeof value, &is_new);
-    if (number == UINT32_MAX || !schema_grow(reader, (void **)&places->resource_of, &places->resource_of_cap,
-                                             number, sizeof *places->resource_of))
+    if (number == UINT32_MAX)
+        return schema_no_memory(reader);
+    if (!schema_grow(reader, (void **)&places->resource_of, &places->resource_of_cap, number,
+                     sizeof *places->resource_of))
         return false;
     places->resource_of[number] = resource;
     return true;

@@ -101,6 +101,8 @@ bool shape_allows_name(struct schema_reader *reader, const struct shape *shape, 
 {
     bool allows = true;
     json_t *value = shape->names ? json_string(name) : NULL;
+    if (shape->names && !value)
+        schema_no_memory(reader);
     for (const struct names *n = shape->names; n && allows; n = (const void *)n->link.next)
         allows = value && claim_holds(reader, n->claim, value);
     json_decref(value);
@@ -204,8 +206,8 @@ const json_t *shape_values(struct schema_reader *reader, const struct shape *sha
     any_listed.listed = NULL;
     for (size_t i = 0; values && i < json_array_size(shape->listed); i++) {
         json_t *value = json_array_get(shape->listed, i);
-        if (shape_holds(reader, &any_listed, value))
-            json_array_append(values, value);
+        if (shape_holds(reader, &any_listed, value) && json_array_append(values, value) != 0)
+            schema_no_memory(reader);
     }
     const json_t *kept = schema_keep(reader, values);
     return reader->code == 0 ? kept : NULL;

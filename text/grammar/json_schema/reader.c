@@ -81,6 +81,13 @@ const void *schema_refuse(struct schema_reader *reader, const char *format, ...)
     return NULL;
 }
 
+const void *schema_no_memory(struct schema_reader *reader)
+{
+    if (reader->code == 0)
+        reader->code = -ENOMEM;
+    return NULL;
+}
+
 void schema_note_nothing(struct schema_reader *reader, const char *format, ...)
 {
     va_list args;
@@ -94,7 +101,8 @@ const void *schema_refuse_automaton(struct schema_reader *reader, const char *wh
 {
     if (reader->automata.too_large)
         return schema_refuse(reader, "%s: too complex together", what);
-    return schema_refuse(reader, "the schema is too large");
+    return reader->automata.starved ? schema_no_memory(reader)
+                                    : schema_refuse(reader, "the schema is too large");
 }
 
 /* ---- bounds ---- */
@@ -122,8 +130,7 @@ bool schema_grow(struct schema_reader *reader, void **items, uint32_t *cap, uint
     uint32_t wanted = *cap ? *cap * 2 : 32;
     void *grown = realloc(*items, (size_t)wanted * size);
     if (!grown) {
-        if (reader->code == 0)
-            reader->code = -ENOMEM;
+        schema_no_memory(reader);
         return false;
     }
     memset((char *)grown + (size_t)*cap * size, 0, (size_t)(wanted - *cap) * size);
@@ -135,11 +142,8 @@ bool schema_grow(struct schema_reader *reader, void **items, uint32_t *cap, uint
 const json_t *schema_keep(struct schema_reader *reader, json_t *value)
 {
     reader->copied += 1 + json_object_size(value) + json_array_size(value);
-    if (!value || json_array_append_new(reader->made, value) != 0) {
-        if (reader->code == 0)
-            reader->code = -ENOMEM;
-        return NULL;
-    }
+    if (!value || json_array_append_new(reader->made, value) != 0)
+        return schema_no_memory(reader);
     if (reader->copied > MOST_COPIED)
         return schema_refuse(reader, "the schema is too large");
     return value;

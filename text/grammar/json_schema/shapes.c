@@ -61,8 +61,8 @@ static const json_t *values_of_both(struct schema_reader *reader, const json_t *
         bool there = false;
         for (size_t j = 0; j < json_array_size(b) && !there; j++)
             there = json_values_equal(json_array_get(a, i), json_array_get(b, j));
-        if (there)
-            json_array_append(both, json_array_get(a, i));
+        if (there && json_array_append(both, json_array_get(a, i)) != 0)
+            schema_no_memory(reader);
     }
     return schema_keep(reader, both);
 }

@@ -20,8 +20,10 @@ static const struct expression *of_regex(struct schema_reader *reader, const cha
     const struct expression *expression = NULL;
     struct error reason = {0};
     int r = regex_expression(text, &style, reader->rules, &expression, &reason);
-    if (r != 0)
-        return schema_refuse(reader, "%s: %.180s", keyword, r > 0 ? reason.text : "out of memory");
+    if (r < 0)
+        return schema_no_memory(reader);
+    if (r > 0)
+        return schema_refuse(reader, "%s: %.180s", keyword, reason.text);
     return expression;
 }
 
@@ -37,9 +39,11 @@ const struct automaton *schema_pattern(struct schema_reader *reader, const char 
 {
     bool is_new;
     uint32_t number = state_keys_find(&reader->pattern_keys, pattern, strlen(pattern), &is_new);
-    if (number == UINT32_MAX || !schema_grow(reader, (void **)&reader->patterns, &reader->patterns_cap,
-                                             number, sizeof *reader->patterns))
-        return schema_refuse(reader, "the schema is too large");
+    if (number == UINT32_MAX)
+        return schema_no_memory(reader);
+    if (!schema_grow(reader, (void **)&reader->patterns, &reader->patterns_cap, number,
+                     sizeof *reader->patterns))
+        return NULL;
     if (!reader->patterns[number]) {
         const struct expression *expression =
             of_regex(reader, "pattern", bytes_of_string(pattern), true, false);

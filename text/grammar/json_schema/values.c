@@ -42,13 +42,17 @@ const json_t *schema_of_value(struct schema_reader *reader, const json_t *value)
     if (json_is_array(value)) {
         json_t *items = json_array();
         for (size_t i = 0; i < json_array_size(value); i++)
-            json_array_append_new(items, json_pack("{s:O}", "const", json_array_get(value, i)));
+            if (json_array_append_new(items, json_pack("{s:O}", "const", json_array_get(value, i))) != 0)
+                schema_no_memory(reader);
         return schema_keep(reader, json_pack("{s:s,s:o,s:i,s:b}", "type", "array", "prefixItems", items,
                                              "minItems", (int)json_array_size(value), "items", 0));
     }
     json_t *properties = json_object();
     json_object_foreach((json_t *)value, key, below)
-        json_object_set_new(properties, key, json_pack("{s:O}", "const", below));
+    {
+        if (json_object_set_new(properties, key, json_pack("{s:O}", "const", below)) != 0)
+            schema_no_memory(reader);
+    }
     return schema_keep(reader,
                        json_pack("{s:s,s:o,s:i,s:b}", "type", "object", "properties", properties,
                                  "minProperties", (int)json_object_size(value), "additionalProperties", 0));

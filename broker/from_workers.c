@@ -145,6 +145,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     worker->embedding = message->register_.embedding;
     copy_text(worker->tools, sizeof worker->tools, message->register_.tools);
     worker->thinks = message->register_.thinks;
+    copy_text(worker->dialect, sizeof worker->dialect, message->register_.dialect);
     copy_text(worker->sampling, sizeof worker->sampling, message->register_.sampling);
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;

@@ -34,7 +34,7 @@ struct engine_config {
     uint32_t most_draft; /* ids of one draft */
 };
 
-#define ENGINE_MOST_SPELLED      4
+#define ENGINE_MOST_SPELLED      32
 #define ENGINE_SHARED_SALT_BYTES 176 /* prefixes of a longer salt are not shared between workers */
 
 /* A request. Everything is copied in engine_submit.

@@ -15,6 +15,7 @@
 #include "gateway/watch/metrics.h"
 #include "gateway/forms/openai/models.h"
 #include "gateway/forms/ollama/ollama.h"
+#include "gateway/forms/ollama/show.h"
 #include "gateway/page/page.h"
 #include "gateway/watch/props.h"
 #include "gateway/watch/status.h"
@@ -31,6 +32,10 @@ static const struct route routes[] = {
     {"POST", "/api/generate", ollama_handle_generate, FAMILY_OLLAMA, false, false},
     {"POST", "/api/embed", ollama_handle_embed, FAMILY_OLLAMA, false, false},
     {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
+    {"POST", "/api/show", ollama_handle_show, FAMILY_OLLAMA, false, false},
+    {"GET", "/api/ps", ollama_handle_ps, FAMILY_OLLAMA, false, false},
+    {"GET", "/version", ollama_handle_version, FAMILY_OPENAI, false, true},
+    {"GET", "/ping", health_handle, FAMILY_OPENAI, false, true},
     {"GET", "/api/version", ollama_handle_version, FAMILY_OLLAMA, false, true},
     {"POST", "/infill", infill_handle, FAMILY_OPENAI, false, false},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},

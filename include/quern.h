@@ -105,6 +105,7 @@ struct quern_message {
     const char *name;         /* of the speaker, or of the tool whose result it is; NULL: none */
     const char *tool_calls;   /* that the assistant made: JSON, as OpenAI's clients write them; NULL: none */
     const char *tool_call_id; /* of the call whose result it is; NULL: none */
+    const char *thought;      /* what the assistant thought before it answered; NULL: nothing */
 };
 
 struct quern_logit_bias {
@@ -145,8 +146,14 @@ struct quern_request {
      * first. */
     const char *suffix, *files;
     /* With messages: the tools that the model may call, JSON as OpenAI's clients write it; NULL: none. Calls
-     * stand in the output text, in the model's own form (struct quern_worker). */
+     * stand in the output text, in the model's own dialect (struct quern_worker). */
     const char *tools;
+    /* With messages: variables of the chat template, a JSON object, such as {"enable_thinking": false}; NULL:
+     * none. */
+    const char *template_kwargs;
+    /* With messages: control tokens that the model writes around calls, thoughts and its answer are part of
+     * the output text. They are in requests with tools. */
+    bool marks;
     bool special; /* true; parse control tokens in `text`. In messages they always stay text */
     /* Text and ids only: the output is not tokens, but the prompt's embedding, in the only output, with the
      * end. Excludes max_tokens, stops, grammar and logprobs; sampling parameters are ignored. */
@@ -369,8 +376,10 @@ void quern_watch(struct quern *client, int fd);
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
-    const char *tools; /* the form in which its model calls tools: "hermes", "mistral"…; "": none */
-    bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
+    const char
+        *tools;  /* how its model writes calls of tools: "object", "named" or "members"; "": it calls none */
+    bool thinks; /* the model thinks before it answers, as far as its chat template shows it */
+    const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": not told */
     /* What requests that do not say get, and who says so (pool, model or default): "temperature=0.6:model …"
      */
     const char *sampling;

@@ -30,6 +30,7 @@
 #define COUNTER_OR_0(k, o) {KEY(k, FIELD_U64, o), .high = FIELDS_MAX_COUNTER}
 #define NAME(k, o)         {KEY(k, FIELD_NAME, o), REQUIRED, .high = PROTO_MAX_NAME_BYTES}
 #define NAME_OR_0(k, o)    {KEY(k, FIELD_NAME, o), .high = PROTO_MAX_NAME_BYTES}
+#define DIALECT_OR_0(k, o) {KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_DIALECT_BYTES}
 #define TEXT_OR_0(k, o)    {KEY(k, FIELD_TEXT, o), .high = PROTO_MAX_TEXT_BYTES}
 #define QUOTA(what, o) \
     U64_OR_0("limit_" what, o + offsetof(struct quota, limit)), \
@@ -69,6 +70,8 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("files", FIELD_TEXT, GIVEN(prompt.files)), .high = PROTO_MAX_REQUEST_BYTES, HELP("with `suffix`: JSON, an array of other files, objects with filename and text")}, \
     {KEY("continue_turn", FIELD_BOOL, GIVEN(prompt.continue_turn)), HELP("messages only: continue the last one, which is the assistant's")}, \
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
+    {KEY("template_kwargs", FIELD_TEXT, GIVEN(prompt.template_kwargs)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an object of variables for the chat template")}, \
+    {KEY("marks", FIELD_BOOL, GIVEN(marks)), HELP("messages only: write out the control tokens around calls, thoughts and answers")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: to the end of the context")}, \
     {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("reduce max_tokens to fit the context instead of refusing the request")}, \
@@ -178,6 +181,7 @@ static const struct field chat_fields[] = {
     NAME_OR_0("name", offsetof(struct chat_message, name)),
     {KEY("tool_calls", FIELD_TEXT, offsetof(struct chat_message, tool_calls)), .high = PROTO_MAX_REQUEST_BYTES},
     NAME_OR_0("tool_call_id", offsetof(struct chat_message, tool_call_id)),
+    {KEY("thought", FIELD_TEXT, offsetof(struct chat_message, thought)), .high = PROTO_MAX_REQUEST_BYTES},
 };
 static const struct field_table chat_table = PART(chat_fields, struct chat_message, NULL);
 
@@ -209,6 +213,8 @@ static int check_generation(const void *value, struct error *err)
         return error_set(err, MESSAGE_E_MALFORMED, "rpm, tpm, rpd and tpd: expected with tenant only");
     if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
+    if ((generation->prompt.template_kwargs.len > 0 || generation->marks) && generation->prompt.form != PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "template_kwargs and marks: expected with messages only");
     const struct prompt *prompt = &generation->prompt;
     if (prompt->has_suffix && (prompt->form != PROMPT_TEXT || generation->embed))
         return error_set(err, MESSAGE_E_MALFORMED, "suffix: expected with a text, and without embed");
@@ -390,6 +396,7 @@ static const struct field register_fields[] = {
     FLAG("chat", IN(register_.chat)),
     NAME_OR_0("tools", IN(register_.tools)),
     FLAG("thinks", IN(register_.thinks)),
+    DIALECT_OR_0("dialect", IN(register_.dialect)),
     TEXT_OR_0("sampling", IN(register_.sampling)),
     U32_OR_0("kv_blocks", IN(register_.kv_blocks)),
     U32_OR_0("max_prompt", IN(register_.max_prompt)),

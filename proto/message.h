@@ -46,6 +46,7 @@
 #define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt, tenant */
 #define PROTO_MAX_SPACE_BYTES   40    /* whose requests share prefixes; made by the broker */
 #define PROTO_MAX_ALIASES       8     /* other names of a model */
+#define PROTO_MAX_DIALECT_BYTES 8192  /* how a model calls tools and thinks */
 #define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
 #define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
@@ -203,6 +204,7 @@ struct chat_message { /* one turn; all UTF-8, "" = not there but for the first t
     struct bytes name;         /* of the speaker; of the tool whose result it is */
     struct bytes tool_calls;   /* JSON: an array of calls, as OpenAI's clients write them */
     struct bytes tool_call_id; /* of the call whose result it is */
+    struct bytes thought;      /* what the assistant thought before it answered */
 };
 
 enum prompt_form { PROMPT_TEXT, PROMPT_IDS, PROMPT_CHAT };
@@ -213,10 +215,11 @@ struct prompt {
     bool special;      /* PROMPT_TEXT: parse control tokens in the text */
     bool has_suffix;   /* PROMPT_TEXT, which may be empty then: what is made stands between it and */
     struct bytes suffix;
-    struct bytes files; /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
-    bool continue_turn; /* PROMPT_CHAT: the last message is the assistant's, and goes on */
-    struct id_list ids; /* PROMPT_IDS */
-    struct {            /* PROMPT_CHAT */
+    struct bytes files;           /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
+    bool continue_turn;           /* PROMPT_CHAT: the last message is the assistant's, and goes on */
+    struct bytes template_kwargs; /* PROMPT_CHAT: JSON, an object of variables of the template; "" = none */
+    struct id_list ids;           /* PROMPT_IDS */
+    struct {                      /* PROMPT_CHAT */
         const struct chat_message *items;
         size_t n;
     } chat;
@@ -281,6 +284,7 @@ struct generation {
     struct prompt prompt;
     bool embed;          /* the answer is the prompt's embedding, and no token */
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
+    bool marks;          /* control tokens of the model's dialect are written out in the text */
     struct bytes model;  /* "" = any */
     uint32_t max_tokens; /* 0: not said, as many as there is room for */
     bool fit_context;    /* max_tokens is reduced to what the prompt leaves; else refused */
@@ -404,6 +408,7 @@ struct model_info {
     ROW(ALIASES, aliases)                          /* other names of its model */                             \
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
     ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
+    ROW(DIALECT_OR_0, dialect)                     /* how it calls tools and thinks: JSON */                  \
     ROW(TEXT_OR_0, sampling)                       /* what requests that do not say get, and from where */    \
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
@@ -436,6 +441,7 @@ struct model_info {
 #define STATUS_NAME                    struct bytes
 #define STATUS_NAME_OR_0               struct bytes
 #define STATUS_TEXT_OR_0               struct bytes
+#define STATUS_DIALECT_OR_0            struct bytes
 #define STATUS_ALIASES                 struct text_list
 #define STATUS_STATE                   enum worker_state
 #define STATUS_FLAG                    bool
@@ -603,8 +609,9 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
-            struct bytes tools; /* the form in which its model calls tools; "" = it has none */
-            bool thinks;        /* its model thinks before it answers */
+            struct bytes tools;   /* the form in which its model calls tools; "" = it has none */
+            bool thinks;          /* its model thinks before it answers */
+            struct bytes dialect; /* how it does both: JSON (text/dialect/dialect.h); "" = not told */
             struct bytes
                 sampling; /* what requests that do not say get: text of sampling_defaults.h; "" = not told */
             uint32_t kv_blocks, max_prompt; /* told, and not needed: it is the worker that judges prompts */

@@ -412,7 +412,7 @@ static void start(struct request *request)
     wanted.credit = request->credit;
     wanted.text_offset = assign->assign.off;
     wanted.deadline_ns = request->deadline_ns;
-    if (generation->tools.len > 0) {
+    if (generation->tools.len > 0 || generation->marks) {
         wanted.spelled = assignments->encoder->marks;
         wanted.n_spelled = assignments->encoder->n_marks;
     }

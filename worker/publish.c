@@ -3,7 +3,8 @@
  *
  * Output is flushed after every step that took as long as a frame may wait, at the end of its request, and
  * otherwise once that time has passed since the last frame. So a real model sends one frame a step, and a
- * very fast one does not drown the broker in frames of one token.
+ * very fast one does not drown the broker in frames of one token. While the broker is behind, with thousands
+ * of frames to acknowledge, frames wait longer and hold more: a frame costs it more than the ids in it.
  *
  * The last frame carries the end. `finished` tells the broker the same with the count of ids, on the socket
  * that loses nothing. */
@@ -22,8 +23,12 @@
 
 #include <utlist.h>
 
-#define MOST_IDS   512   /* of one frame: with log probabilities it stays well below PROTO_MAX_FRAME_BYTES */
-#define MOST_TEXT  65536 /* bytes of text of one frame */
+#define MOST_IDS  512   /* of one frame: with log probabilities it stays well below PROTO_MAX_FRAME_BYTES */
+#define MOST_TEXT 65536 /* bytes of text of one frame */
+
+#define BEHIND_FRAMES (WINDOW_MOST / 8) /* so many not acknowledged: frames wait for: */
+#define BEHIND_NS     (10 * CLOCK_NS_PER_MS)
+
 #define READING_NS (100 * CLOCK_NS_PER_MS) /* between two words on how much of a prompt is read */
 /* Log probabilities of one frame that tells their pieces, of up to 256 bytes each. */
 #define MOST_PIECES 480
@@ -75,11 +80,20 @@ static void set_pending(struct publisher *publisher, struct output *output, bool
         DL_DELETE2(publisher->pending, output, prev_pending, next_pending);
 }
 
+/* Whether the broker has so much to acknowledge that more frames would only wait. */
+static bool is_behind(const struct publisher *publisher)
+{
+    return publisher->frame_ns > 0 && window_kept(&publisher->stream->window) >= BEHIND_FRAMES;
+}
+
 /* When it is to be flushed; 0: it is full, at once. */
 static uint64_t due_ns(const struct publisher *publisher, const struct output *output)
 {
     bool full = output->ids.len >= MOST_IDS || output->text.len >= MOST_TEXT;
-    return full ? 0 : output->flushed_ns + publisher->frame_ns;
+    uint64_t ns = publisher->frame_ns;
+    if (ns < BEHIND_NS && is_behind(publisher))
+        ns = BEHIND_NS;
+    return full ? 0 : output->flushed_ns + ns;
 }
 
 static void expect(struct publisher *publisher, const struct output *output)
@@ -251,7 +265,7 @@ void publish_now(struct publisher *publisher, struct output *output)
 void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns)
 {
     struct output *output, *next;
-    bool all = step_ns >= publisher->frame_ns;
+    bool all = step_ns == UINT64_MAX || (step_ns >= publisher->frame_ns && !is_behind(publisher));
     if (!all && now < publisher->due_ns)
         return;
     publisher->due_ns = UINT64_MAX;

@@ -346,9 +346,9 @@ static struct message introduction(const struct worker *worker)
     message.register_.digest = (struct bytes){model->digest, sizeof model->digest};
     message.register_.context = load_most_tokens(&worker->load);
     message.register_.chat = worker->load.encoder.chat != NULL;
-    message.register_.tools =
-        bytes_of_string(worker->load.encoder.tools ? worker->load.encoder.tools->name : "");
-    message.register_.thinks = worker->load.encoder.thinks;
+    message.register_.tools = bytes_of_string(prompt_call_form(&worker->load.encoder));
+    message.register_.thinks = worker->load.encoder.dialect.thoughts.known;
+    message.register_.dialect = bytes_of_string(worker->load.encoder.dialect_text);
     message.register_.sampling = bytes_of_string(worker->load.sampling_text);
     message.register_.kv_blocks = stats.blocks_total;
     message.register_.max_prompt = load_most_tokens(&worker->load) - 1;

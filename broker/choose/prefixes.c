@@ -63,13 +63,13 @@ static void feed(struct cutter *cutter, const void *data, size_t len)
 
 /* A message begins with the lengths of its parts, so that no two conversations are the same bytes. */
 struct message_head {
-    uint32_t role_len, content_len, name_len, calls_len, call_id_len;
+    uint32_t role_len, content_len, name_len, calls_len, call_id_len, thought_len;
 };
 
 static size_t bytes_of_message(const struct chat_message *message)
 {
     return sizeof(struct message_head) + message->role.len + message->content.len + message->name.len +
-           message->tool_calls.len + message->tool_call_id.len;
+           message->tool_calls.len + message->tool_call_id.len + message->thought.len;
 }
 
 static size_t bytes_of(const struct prompt *prompt)
@@ -99,15 +99,17 @@ static void feed_prompt(struct cutter *cutter, const struct prompt *prompt)
     case PROMPT_CHAT:
         for (size_t i = 0; i < prompt->chat.n; i++) {
             const struct chat_message *message = &prompt->chat.items[i];
-            const struct message_head head = {(uint32_t)message->role.len, (uint32_t)message->content.len,
-                                              (uint32_t)message->name.len, (uint32_t)message->tool_calls.len,
-                                              (uint32_t)message->tool_call_id.len};
+            const struct message_head head = {
+                (uint32_t)message->role.len,         (uint32_t)message->content.len,
+                (uint32_t)message->name.len,         (uint32_t)message->tool_calls.len,
+                (uint32_t)message->tool_call_id.len, (uint32_t)message->thought.len};
             feed(cutter, &head, sizeof head);
             feed(cutter, message->role.data, message->role.len);
             feed(cutter, message->content.data, message->content.len);
             feed(cutter, message->name.data, message->name.len);
             feed(cutter, message->tool_calls.data, message->tool_calls.len);
             feed(cutter, message->tool_call_id.data, message->tool_call_id.len);
+            feed(cutter, message->thought.data, message->thought.len);
         }
     }
 }
@@ -130,6 +132,7 @@ struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t
     cutter.pieces->n = 0;
     cutter.hash = hash_text(generation->cache_space, secret + (uint64_t)prompt->form * 2 + prompt->special);
     cutter.hash = hash_text(generation->cache_salt, cutter.hash);
+    cutter.hash = hash_text(generation->prompt.template_kwargs, cutter.hash);
     feed(&cutter, generation->tools.data, generation->tools.len); /* templates write them first */
     feed_prompt(&cutter, prompt);
     return cutter.pieces;

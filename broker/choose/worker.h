@@ -46,6 +46,7 @@ struct worker {
     bool chat;
     char tools[PROTO_MAX_NAME_BYTES + 1];
     bool thinks;
+    char dialect[PROTO_MAX_DIALECT_BYTES + 1];
     char sampling[PROTO_MAX_TEXT_BYTES + 1]; /* what requests that do not say get (sampling_defaults.h) */
     struct bytes aliases[PROTO_MAX_ALIASES]; /* [n_aliases] of the pool's options: not its own name */
     uint32_t n_aliases;

@@ -42,6 +42,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .aliases = {worker->aliases, worker->n_aliases},
         .tools = bytes_of_string(worker->tools),
         .thinks = worker->thinks,
+        .dialect = bytes_of_string(worker->dialect),
         .sampling = bytes_of_string(worker->sampling),
         .embedding = worker->embedding,
         .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,

@@ -52,7 +52,7 @@ static json_t *dialect_json(const struct model *model, const struct tokenizer *t
     const struct ids_view ends = tokenizer_end_ids(tokenizer);
     struct bytes *stops = calloc(ends.n + 1, sizeof *stops);
     struct chat_template *compiled = NULL;
-    struct dialect dialect;
+    struct model_dialect dialect;
     struct error err = {0};
     dialect_init(&dialect);
     int r = stops ? 0 : -ENOMEM;

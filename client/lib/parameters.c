@@ -35,6 +35,7 @@ struct parameter {
 static const struct parameter parameters[] = {
     PARAMETER(embed, embed)
     PARAMETER(continue_turn, prompt.continue_turn)
+    PARAMETER(marks, marks)
     PARAMETER(max_tokens, max_tokens)
     PARAMETER(fit_context, fit_context)
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)

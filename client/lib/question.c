@@ -40,16 +40,17 @@ static const char *const *keep_list(const char ***pointers, char **memory, struc
 
 /* How a value of the message becomes one of the public struct, what room it takes in memory for texts, and
  * how many pointers to them. */
-#define KEEP_NAME(value)      keep(&texts, value)
-#define KEEP_NAME_OR_0(value) keep(&texts, value)
-#define KEEP_TEXT_OR_0(value) keep(&texts, value)
-#define KEEP_ALIASES(value)   keep_list(&pointers, &texts, value)
-#define KEEP_STATE(value)     worker_state_name(value)
-#define KEEP_FLAG(value)      (value)
-#define KEEP_U32_OR_0(value)  (value)
-#define KEEP_U64(value)       (value)
-#define KEEP_U64_OR_0(value)  (value)
-#define KEEP_REAL(value)      (value)
+#define KEEP_NAME(value)         keep(&texts, value)
+#define KEEP_NAME_OR_0(value)    keep(&texts, value)
+#define KEEP_TEXT_OR_0(value)    keep(&texts, value)
+#define KEEP_DIALECT_OR_0(value) keep(&texts, value)
+#define KEEP_ALIASES(value)      keep_list(&pointers, &texts, value)
+#define KEEP_STATE(value)        worker_state_name(value)
+#define KEEP_FLAG(value)         (value)
+#define KEEP_U32_OR_0(value)     (value)
+#define KEEP_U64(value)          (value)
+#define KEEP_U64_OR_0(value)     (value)
+#define KEEP_REAL(value)         (value)
 #define ROOM_OF(value)                                                                                       \
     _Generic((value), struct bytes                                                                           \
              : room_of_text, struct text_list                                                                \

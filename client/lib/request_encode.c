@@ -73,7 +73,8 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
                                       .content = optional_text(from->messages[i].content),
                                       .name = optional_text(from->messages[i].name),
                                       .tool_calls = optional_text(from->messages[i].tool_calls),
-                                      .tool_call_id = optional_text(from->messages[i].tool_call_id)};
+                                      .tool_call_id = optional_text(from->messages[i].tool_call_id),
+                                      .thought = optional_text(from->messages[i].thought)};
         to->form = PROMPT_CHAT;
         to->chat.items = converted->messages;
         to->chat.n = from->n_messages;
@@ -137,6 +138,7 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->stop = (struct text_list){converted->stop, from->n_stop};
     to->stop_ids = (struct id_list){from->stop_ids, from->n_stop_ids};
     to->tools = optional_text(from->tools);
+    to->prompt.template_kwargs = optional_text(from->template_kwargs);
     to->grammar =
         (struct grammar_text){(enum grammar_text_kind)from->grammar_kind, optional_text(from->grammar)};
     to->model = optional_text(from->model);

@@ -42,8 +42,10 @@ void pool_watch(struct pool *pool, int watched)
 
 static void forget_models(struct pool *pool)
 {
-    for (size_t i = 0; i < pool->n_models; i++)
+    for (size_t i = 0; i < pool->n_models; i++) {
         free(pool->models[i].name);
+        free(pool->models[i].dialect);
+    }
     free(pool->models);
     pool->models = NULL;
     pool->n_models = 0;
@@ -125,11 +127,10 @@ static void take_model(struct pool *pool, const struct quern_worker *worker, con
     /* The smallest: what fits it fits on every worker. */
     if (worker->context > 0 && (model->context == 0 || worker->context < model->context))
         model->context = worker->context;
-    model->thinks |= worker->thinks;
     if (worker->embedding > 0)
         model->embedding = worker->embedding;
-    if (worker->tools[0])
-        snprintf(model->tools, sizeof model->tools, "%s", worker->tools);
+    if (worker->dialect[0] && !model->dialect)
+        model->dialect = strdup(worker->dialect);
 }
 
 static void on_status(void *arg, const struct quern_answer *answer)

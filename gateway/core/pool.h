@@ -18,8 +18,7 @@ struct pool_model {
     uint32_t workers, ready; /* that serve it, and of them those that take work now */
     uint32_t context;        /* tokens; 0: not known */
     uint32_t embedding;      /* numbers of an embedding; 0: none are made, or it is not known */
-    char tools[32];          /* the form of its calls; "": it has none */
-    bool thinks;             /* before it answers */
+    char *dialect; /* how it calls tools and thinks: JSON (text/dialect/dialect.h); NULL: not known */
 };
 
 struct pool {

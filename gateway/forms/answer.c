@@ -29,6 +29,19 @@ static void tell_text(void *arg, struct bytes text)
         telling->out->failed = true;
 }
 
+static void tell_thought(void *arg, struct bytes text)
+{
+    struct telling *telling = arg;
+    struct choice *choice = telling->choice;
+    const struct dialect *dialect = choice->generation->dialect;
+    if (!dialect->thought)
+        return;
+    if (streams(telling))
+        dialect->thought(choice, text, telling->out);
+    else if (buffer_append(&choice->thought, text.data, text.len) < 0)
+        telling->out->failed = true;
+}
+
 /* False: no memory. */
 static bool make_id(char id[10])
 {
@@ -80,14 +93,15 @@ static void tell_called(void *arg)
         choice->generation->dialect->called(choice, telling->out);
 }
 
-int answer_expect_calls(struct choice *choice, const struct tool_form *form)
+int answer_expect_parts(struct choice *choice)
 {
     const struct generation *generation = choice->generation;
     choice->parser = calloc(1, sizeof *choice->parser);
     if (!choice->parser)
         return -ENOMEM;
-    tool_parser_init(choice->parser, form, generation->tool_names, generation->n_tools);
-    return 0;
+    return answer_parser_init(choice->parser, &generation->model_dialect, generation->tools,
+                              generation->n_tools, generation->finds_calls, generation->finds_thoughts,
+                              generation->start);
 }
 
 void answer_take(struct choice *choice, const struct quern_output *output, struct json_out *out)
@@ -99,10 +113,13 @@ void answer_take(struct choice *choice, const struct quern_output *output, struc
             tell_text(&telling, text);
         return;
     }
-    const struct tool_sink sink = {tell_text, tell_call, tell_arguments, tell_called, &telling};
-    int r = tool_parser_push(choice->parser, text, &sink);
+    const struct answer_sink sink = {tell_text,      tell_thought, tell_call,
+                                     tell_arguments, tell_called,  &telling};
+    if (answer_parser_thinks(choice->parser))
+        choice->generation->thought_tokens += (uint32_t)output->n_ids;
+    int r = answer_parser_push(choice->parser, text, &sink);
     if (r == 0 && output->end)
-        r = tool_parser_finish(choice->parser, &sink);
+        r = answer_parser_finish(choice->parser, &sink);
     if (r < 0)
         out->failed = true;
 }
@@ -125,6 +142,7 @@ void answer_deinit(struct choice *choice)
     }
     free(choice->calls);
     if (choice->parser)
-        tool_parser_deinit(choice->parser);
+        answer_parser_deinit(choice->parser);
     free(choice->parser);
+    buffer_deinit(&choice->thought);
 }

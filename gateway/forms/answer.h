@@ -2,13 +2,15 @@
 #ifndef GATEWAY_FORMS_ANSWER_H
 #define GATEWAY_FORMS_ANSWER_H
 
-/* The text of a choice on its way into the answer: streamed as it comes, or kept for the body; tool calls
- * are taken out. */
+/* The text of a choice on its way into the answer: streamed as it comes, or kept for the body; calls of tools
+ * and thoughts are taken out. */
 
 #include "gateway/forms/choice.h"
 
-/* Calls of tools are looked for in the text of this choice. 0 or -ENOMEM. */
-int answer_expect_calls(struct choice *choice, const struct tool_form *form);
+/* Calls of tools and thoughts are looked for in the text of this choice, as its generation says. 0 or
+ * -ENOMEM.
+ */
+int answer_expect_parts(struct choice *choice);
 
 /* Takes what an output brings. `out` gets the stream's data, and fails without memory. */
 void answer_take(struct choice *choice, const struct quern_output *output, struct json_out *out);

@@ -9,7 +9,7 @@
 #include "gateway/forms/logprobs.h"
 #include "gateway/core/parameters.h"
 #include "gateway/core/pulses.h"
-#include "gateway/tools/tool_parser.h"
+#include "text/dialect/answer_parser.h"
 
 struct generation;
 
@@ -29,11 +29,13 @@ struct choice {
     const char *limit;                  /* of QUERN_LENGTH: its name; "": not said */
     char stop[PARAMETERS_MAX_STOP + 1]; /* the stop string that ended it; "": none did */
     struct buffer text;                 /* all of it, where the answer is one body */
-    struct tool_parser *parser;         /* NULL: there are no tools */
+    struct buffer thought;              /* and of what was thought before it */
+    struct answer_parser *parser;       /* NULL: all is text */
     struct tool_call *calls;            /* [n_calls] the last one may be under way */
     size_t n_calls;
     uint32_t n_blocks; /* for the dialect: begun in the stream, and whether the last one is open */
     bool open;
+    bool open_thought;        /* the open block is one of thoughts */
     struct logprobs logprobs; /* that are not told yet */
 };
 
@@ -46,6 +48,7 @@ struct dialect {
     void (*begin)(struct generation *generation, struct json_out *out);
     void (*piece)(struct choice *choice, struct bytes text, struct json_out *out);
     void (*end)(struct choice *choice, struct json_out *out);
+    void (*thought)(struct choice *choice, struct bytes text, struct json_out *out); /* NULL: not told */
     /* In a stream too: the last of the choice's calls begins; more of its arguments; it is whole. */
     void (*call)(struct choice *choice, struct json_out *out);
     void (*arguments)(struct choice *choice, struct bytes json, struct json_out *out);
@@ -80,10 +83,15 @@ struct generation {
     bool asked_limit;                                     /* max_tokens came from the client */
     uint64_t asked_tokens;                                /* at most made by all choices */
     struct arena arena;                                   /* what lives as long */
-    const char *const *tool_names;                        /* [n_tools] that may be called */
+    struct model_dialect model_dialect;                   /* of the model that answers */
+    const struct dialect_tool *tools;                     /* [n_tools] that may be called */
     size_t n_tools;
-    struct quern_encoded *encoded; /* the request, the same for each choice; NULL once the last was sent */
-    bool has_seed;                 /* `seed` is the first choice's; the others use the numbers after it */
+    json_t *schemas;                  /* of those tools */
+    bool finds_calls, finds_thoughts; /* in the answer's text */
+    enum dialect_start start;         /* where the prompt leaves the model */
+    uint32_t thought_tokens;          /* of the output */
+    struct quern_encoded *encoded;    /* the request, the same for each choice; NULL once the last was sent */
+    bool has_seed;                    /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;
     uint32_t sent, running, n; /* choices: sent; not ended, unsent ones included; in all */
     struct choice choices[];

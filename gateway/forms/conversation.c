@@ -117,6 +117,17 @@ static int take_text(void *into, const struct json_row *row, const char *path, j
     return kept ? 0 : parameters_out_of_memory(refusal);
 }
 
+/* What the assistant thought before an earlier answer, under any of its names. */
+static int take_thought(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    struct message_in *message = into;
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    message->message->thought = parameters_keep(message->parameters, value);
+    return message->message->thought ? 0 : parameters_out_of_memory(refusal);
+}
+
 static int take_tool_calls(void *into, const struct json_row *row, const char *path, json_t *value,
                            struct refusal *refusal)
 {
@@ -132,8 +143,9 @@ static const struct json_row message_rows[] = {
     {"tool_name", take_text, NULL, offsetof(struct quern_message, name)},
     {"refusal", json_in_ignore, NULL, 0},
     {"annotations", json_in_ignore, NULL, 0},
-    {"reasoning_content", json_in_ignore, NULL, 0},
-    {"thinking", json_in_ignore, NULL, 0},
+    {"reasoning_content", take_thought, NULL, 0},
+    {"reasoning", take_thought, NULL, 0},
+    {"thinking", take_thought, NULL, 0},
     {"audio", json_in_unsupported, NULL, 0},
     {"images", json_in_unsupported, NULL, 0},
     {"tool_calls", take_tool_calls, NULL, 0},

@@ -40,6 +40,8 @@ static void free_generation(struct generation *generation)
         answer_deinit(&generation->choices[i]);
     }
     arena_deinit(&generation->arena);
+    json_decref(generation->schemas);
+    dialect_deinit(&generation->model_dialect);
     json_out_deinit(&generation->out);
     key_release(generation->key, generation->asked_tokens);
     quern_encoded_free(generation->encoded);
@@ -386,6 +388,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
         calloc(1, sizeof *generation + parameters->n * sizeof generation->choices[0]);
     if (!generation)
         return NULL;
+    dialect_init(&generation->model_dialect);
     generation->exchange = exchange;
     generation->gateway = exchange->gateway;
     generation->client = exchange->gateway->pool.client;
@@ -407,8 +410,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
 }
 
 /* Encodes the request that all choices share, and sends it for the first of them. Returns as send_some. */
-static int begin(struct generation *generation, const struct parameters *parameters,
-                 const struct tool_form *form, struct quern_error *err)
+static int begin(struct generation *generation, const struct parameters *parameters, struct quern_error *err)
 {
     struct quern_request request = parameters->request;
     char salt[KEYS_SPACE_BYTES + KEYS_SALT_MOST + 1];
@@ -427,39 +429,79 @@ static int begin(struct generation *generation, const struct parameters *paramet
         choice->generation = generation;
         choice->index = i;
         choice->logprobs.form = generation->dialect->logprobs;
-        if (form && answer_expect_calls(choice, form) < 0)
+        if ((generation->finds_calls || generation->finds_thoughts) && answer_expect_parts(choice) < 0)
             return -ENOMEM;
     }
     int r = quern_encode(generation->client, &request, &generation->encoded, err);
     return r < 0 ? r : send_some(generation, err);
 }
 
-/* The form in which the model of a request calls tools, after gateway_check. 0 or REFUSED. */
-static int form_of(const struct gateway *gateway, const struct parameters *parameters,
-                   const struct tool_form **ret_form, struct refusal *refusal)
+/* The dialect of a request's model, where the answer is a turn of a conversation. 0, or REFUSED. */
+static int read_dialect(const struct gateway *gateway, const struct parameters *parameters,
+                        struct model_dialect *dialect, struct refusal *refusal)
 {
     const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
-    *ret_form = tool_form_find(model ? model->tools : "");
-    return *ret_form ? 0
-                     : refuse(refusal, 400, "unsupported_parameter", "tools",
-                              "tools: the chat template of the model \"%.128s\" has no known form for them",
-                              model ? model->name : "");
+    struct error err = {0};
+    if (!parameters->request.messages || !model || !model->dialect)
+        return 0;
+    if (dialect_read(bytes_of_string(model->dialect), dialect, &err) == 0)
+        return 0;
+    return refuse(refusal, 500, "internal_error", NULL, "%s", err.text);
 }
 
-/* Parsers look at the names of tools for as long as answers come. 0 or -ENOMEM. */
-static int keep_names(struct generation *generation, const struct parameters *parameters)
+static int check_tools(const struct gateway *gateway, const struct parameters *parameters,
+                       const struct model_dialect *dialect, struct refusal *refusal)
 {
-    size_t n = parameters->request.tools ? parameters->n_tools : 0;
-    const char **names = n > 0 ? arena_take(&generation->arena, n, sizeof *names) : NULL;
-    for (size_t i = 0; i < n && names; i++) {
-        char *name = arena_take(&generation->arena, strlen(parameters->tools[i].name) + 1, 1);
-        if (!name)
+    const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
+    if (!parameters->request.tools || dialect->calls.known)
+        return 0;
+    return refuse(refusal, 400, "unsupported_parameter", "tools",
+                  "tools: how the model \"%.128s\" calls them is not known: %s", model ? model->name : "",
+                  dialect->calls.reason[0] ? dialect->calls.reason : "it has no chat template");
+}
+
+/* What the model's dialect makes of the request. Reads it into `dialect`. 0 or REFUSED. */
+static int apply_dialect(const struct gateway *gateway, struct parameters *parameters,
+                         struct model_dialect *dialect, struct refusal *refusal)
+{
+    if (read_dialect(gateway, parameters, dialect, refusal) != 0 ||
+        thinking_set(parameters, dialect, refusal) != 0 ||
+        check_tools(gateway, parameters, dialect, refusal) != 0)
+        return REFUSED;
+    const bool parts = dialect->thoughts.known || dialect->content_open[0];
+    parameters->request.marks = parameters->request.messages && parts;
+    return parameters->request.tools ? tool_grammar_set(parameters, dialect, refusal)
+                                     : tool_grammar_after_thought(parameters, dialect, refusal);
+}
+
+/* Parsers look at tools for as long as answers come. 0 or -ENOMEM. */
+static int keep_tools(struct generation *generation, const struct parameters *parameters)
+{
+    const size_t n = parameters->request.tools ? parameters->n_tools : 0;
+    struct dialect_tool *tools = n > 0 ? arena_take(&generation->arena, n, sizeof *tools) : NULL;
+    generation->schemas = n > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < n && tools; i++) {
+        const struct offered_tool *offered = &parameters->tools[i];
+        char *name = arena_take(&generation->arena, strlen(offered->name) + 1, 1);
+        json_t *schema = offered->schema ? json_loads(offered->schema, 0, NULL) : json_object();
+        if (!name || json_array_append_new(generation->schemas, schema) < 0)
             return -ENOMEM;
-        names[i] = strcpy(name, parameters->tools[i].name);
+        tools[i] = (struct dialect_tool){strcpy(name, offered->name), schema};
     }
-    generation->tool_names = names;
-    generation->n_tools = names ? n : 0;
-    return n > 0 && !names ? -ENOMEM : 0;
+    generation->tools = tools;
+    generation->n_tools = tools ? n : 0;
+    return n > 0 && !tools ? -ENOMEM : 0;
+}
+
+/* What is looked for in the answer's text. The generation takes the dialect. */
+static void expect_parts(struct generation *generation, const struct parameters *parameters,
+                         struct model_dialect *dialect)
+{
+    generation->model_dialect = *dialect;
+    dialect_init(dialect);
+    generation->start = (enum dialect_start)parameters->start;
+    generation->finds_calls = parameters->request.tools != NULL;
+    generation->finds_thoughts = parameters->request.marks && !parameters->raw_thoughts;
 }
 
 static void start(struct exchange *exchange, struct parameters *parameters, const struct dialect *dialect)
@@ -470,23 +512,19 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
         exchange_refuse(exchange, &refusal);
         return;
     }
-    const struct pool_model *model = pool_model(&exchange->gateway->pool, parameters->request.model);
-    if (thinking_check(parameters, model && model->thinks, &refusal) != 0) {
-        exchange_refuse(exchange, &refusal);
-        return;
-    }
-    const struct tool_form *form = NULL;
-    if (parameters->request.tools && (form_of(exchange->gateway, parameters, &form, &refusal) != 0 ||
-                                      tool_grammar_set(parameters, form, &refusal) != 0)) {
-        exchange_refuse(exchange, &refusal);
-        return;
-    }
-    if (grammar_close(parameters, &refusal) != 0) {
+    struct model_dialect model_dialect;
+    dialect_init(&model_dialect);
+    if (apply_dialect(exchange->gateway, parameters, &model_dialect, &refusal) != 0 ||
+        grammar_close(parameters, &refusal) != 0) {
+        dialect_deinit(&model_dialect);
         exchange_refuse(exchange, &refusal);
         return;
     }
     struct generation *generation = new_generation(exchange, parameters, dialect);
-    if (!generation || keep_names(generation, parameters) < 0) {
+    if (generation)
+        expect_parts(generation, parameters, &model_dialect);
+    dialect_deinit(&model_dialect);
+    if (!generation || keep_tools(generation, parameters) < 0) {
         if (generation)
             free_generation(generation);
         refusal_of_code(-ENOMEM, NULL, &refusal);
@@ -502,7 +540,7 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     generation->key = exchange->key;
     generation->asked_tokens = tokens;
     exchange_when_gone(exchange, on_gone, generation);
-    int r = begin(generation, parameters, form, &err);
+    int r = begin(generation, parameters, &err);
     if (r == 0)
         return;
     refusal_of_code(r, err.text, &refusal);

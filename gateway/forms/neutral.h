@@ -58,7 +58,6 @@ json_row_take neutral_top_k;
     {"echo", neutral_only, "false", 0},                                                                      \
     {"add_special_tokens", neutral_only, "false", 0},                                                        \
     {"chat_template", neutral_only, "", 0},                                                                  \
-    {"chat_template_kwargs", json_in_unsupported, NULL, 0},                                                  \
     {"documents", neutral_only, "", 0}
 
 /* Ollama's options. */

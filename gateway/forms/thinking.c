@@ -1,48 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* See thinking.h. Thoughts are part of the answer's text. Ollama's and Anthropic's parameters ask for them in
- * a field of their own, which is not supported, so turning thinking on is always refused. */
+/* See thinking.h. Families say it in their own ways; what is kept of them is whether to think, how much, and
+ * for how many tokens. A request that says nothing gets what the template does by itself. */
 
 #include "gateway/forms/thinking.h"
 
 #include <string.h>
 
-static int refuse_thoughts(const char *path, const char *asked, struct refusal *refusal)
-{
-    return refuse(refusal, 400, "unsupported_parameter", path,
-                  "%s: %s is not supported: thinking is not separated from the answer", path, asked);
-}
-
 int thinking_ollama(void *into, const struct json_row *row, const char *path, json_t *value,
                     struct refusal *refusal)
 {
     struct parameters *parameters = into;
-    if (json_is_true(value) || json_is_string(value))
-        return refuse_thoughts(path, json_is_true(value) ? "true" : "a level", refusal);
-    if (!json_is_false(value))
-        return refuse_value(refusal, path, "%s is %s, not a boolean", path, json_in_kind(value));
-    parameters->without_thinking = row->key;
+    if (json_is_string(value))
+        return thinking_effort(into, row, path, value, refusal);
+    if (!json_is_boolean(value))
+        return refuse_value(refusal, path, "%s is %s, not a boolean or a level", path, json_in_kind(value));
+    if (json_is_true(value))
+        parameters->with_thinking = row->key;
+    else
+        parameters->without_thinking = row->key;
     return 0;
 }
 
 int thinking_effort(void *into, const struct json_row *row, const char *path, json_t *value,
                     struct refusal *refusal)
 {
-    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
     struct parameters *parameters = into;
     const char *effort = json_string_value(value);
     size_t i = 0;
     while (effort && i < sizeof efforts / sizeof *efforts && strcmp(efforts[i], effort) != 0)
         i++;
     if (!effort || i == sizeof efforts / sizeof *efforts)
-        return refuse_value(refusal, path, "%s is not one of none, minimal, low, medium, high and xhigh",
+        return refuse_value(refusal, path, "%s is not one of none, minimal, low, medium, high, xhigh and max",
                             path);
-    if (i == 0)
+    if (i == 0) {
         parameters->without_thinking = row->key;
-    else if (strcmp(effort, "medium") == 0) /* as much as there is where nobody says anything */
+        return 0;
+    }
+    parameters->effort = efforts[i];
+    /* As much as there is where nobody says anything: no reason to refuse a model that does not think. */
+    if (strcmp(effort, "medium") != 0)
         parameters->with_thinking = row->key;
-    else
-        return refuse(refusal, 400, "unsupported_parameter", path,
-                      "%s: \"%s\" is not supported: the amount of thinking cannot be chosen", path, effort);
+    return 0;
+}
+
+static int take_budget(struct parameters *parameters, const char *path, const json_t *value,
+                       struct refusal *refusal)
+{
+    const json_int_t tokens = json_integer_value(value);
+    if (!json_is_integer(value) || tokens < 1 || tokens > INT32_MAX)
+        return refuse_value(refusal, path, "%s is not a positive number of tokens", path);
+    parameters->thinking_budget = (uint32_t)tokens;
     return 0;
 }
 
@@ -51,24 +59,133 @@ int thinking_anthropic(void *into, const struct json_row *row, const char *path,
 {
     struct parameters *parameters = into;
     const char *type = json_string_value(json_object_get(value, "type"));
+    json_t *budget = json_object_get(value, "budget_tokens");
     if (!type)
         return refuse_value(refusal, path, "%s is not an object with a type", path);
-    if (strcmp(type, "disabled") != 0)
-        return refuse(refusal, 400, "unsupported_parameter", path,
-                      "%s: the type \"%.40s\" is not supported: thinking is not separated from the answer",
-                      path, type);
-    parameters->without_thinking = row->key;
+    if (strcmp(type, "disabled") == 0) {
+        parameters->without_thinking = row->key;
+        return 0;
+    }
+    if (strcmp(type, "enabled") != 0 && strcmp(type, "adaptive") != 0)
+        return refuse_value(refusal, path, "%s: the type \"%.40s\" is not enabled, adaptive or disabled",
+                            path, type);
+    parameters->with_thinking = row->key;
+    return budget ? take_budget(parameters, "thinking.budget_tokens", budget, refusal) : 0;
+}
+
+int thinking_budget(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (json_is_integer(value) && json_integer_value(value) == -1)
+        return 0;
+    if (json_is_integer(value) && json_integer_value(value) == 0) {
+        parameters->without_thinking = row->key;
+        return 0;
+    }
+    return take_budget(parameters, path, value, refusal);
+}
+
+int thinking_format(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
+{
+    const char *format = json_string_value(value);
+    if (format && strcmp(format, "none") == 0)
+        ((struct parameters *)into)->raw_thoughts = true;
+    else if (!format || (strcmp(format, "auto") != 0 && strcmp(format, "deepseek") != 0))
+        return refuse_value(refusal, path, "%s is not one of none, auto and deepseek", path);
     return 0;
 }
 
-int thinking_check(const struct parameters *parameters, bool thinks, struct refusal *refusal)
+int thinking_kwargs(void *into, const struct json_row *row, const char *path, json_t *value,
+                    struct refusal *refusal)
 {
-    const char *without = parameters->without_thinking, *with = parameters->with_thinking;
-    if (without && thinks)
-        return refuse(refusal, 400, "unsupported_parameter", without,
-                      "%s: this model thinks before it answers; disabling that is not supported", without);
-    if (with && !thinks)
-        return refuse(refusal, 400, "unsupported_parameter", with,
-                      "%s: this model does not think before it answers", with);
+    struct parameters *parameters = into;
+    if (!json_is_object(value))
+        return refuse_value(refusal, path, "%s is %s, not an object", path, json_in_kind(value));
+    parameters->kwargs = parameters_keep_json(parameters, value);
+    return parameters->kwargs ? 0 : parameters_out_of_memory(refusal);
+}
+
+/* ---- the model's switches ---- */
+
+/* Whether the variables have all of the switch's values. */
+static bool is_set(const json_t *variables, const json_t *wanted)
+{
+    const char *key;
+    json_t *value;
+    bool all = json_object_size(wanted) > 0;
+    json_object_foreach((json_t *)wanted, key, value)
+    {
+        all &= json_equal(json_object_get(variables, key), value) != 0;
+    }
+    return all;
+}
+
+static bool knows(const char *efforts, const char *effort)
+{
+    const size_t len = strlen(effort);
+    for (const char *at = efforts; (at = strstr(at, effort)); at += len)
+        if ((at == efforts || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+            return true;
+    return false;
+}
+
+/* The template's word for an effort: that, or the nearest that it knows. */
+static const char *word_for(const char *efforts, const char *effort)
+{
+    static const char *const nearest[][4] = {
+        {"minimal", "minimal", "low", NULL}, {"low", "low", "minimal", "medium"},
+        {"medium", "medium", NULL, NULL},    {"high", "high", "max", "xhigh"},
+        {"xhigh", "xhigh", "max", "high"},   {"max", "max", "xhigh", "high"}};
+    for (size_t i = 0; i < sizeof nearest / sizeof *nearest; i++)
+        for (size_t j = 1; j < 4 && strcmp(nearest[i][0], effort) == 0; j++)
+            if (nearest[i][j] && knows(efforts, nearest[i][j]))
+                return nearest[i][j];
+    return NULL;
+}
+
+static int refuse_switch(const char *param, const char *what, struct refusal *refusal)
+{
+    return refuse(refusal, 400, "unsupported_parameter", param, "%s: %s", param, what);
+}
+
+/* Puts into the variables what switches thinking on or off. */
+static int apply(const struct parameters *parameters, const struct dialect_thoughts *thoughts,
+                 json_t *variables, struct refusal *refusal)
+{
+    const char *with = parameters->with_thinking, *without = parameters->without_thinking;
+    if (without && thoughts->switch_off)
+        json_object_update_missing(variables, thoughts->switch_off);
+    else if (without && thoughts->known && thoughts->usual == DIALECT_START_THOUGHT)
+        return refuse_switch(
+            without, "this model thinks before it answers; its chat template cannot disable that", refusal);
+    if (with && !without && !thoughts->known && !thoughts->switch_on && !thoughts->effort_key[0])
+        return refuse_switch(with, "this model does not think before it answers", refusal);
+    if (with && !without && thoughts->switch_on)
+        json_object_update_missing(variables, thoughts->switch_on);
+    const char *word = parameters->effort ? word_for(thoughts->efforts, parameters->effort) : NULL;
+    if (word && !without && thoughts->effort_key[0])
+        json_object_set_new(variables, thoughts->effort_key, json_string(word));
+    if (parameters->thinking_budget && thoughts->budget_key[0])
+        json_object_set_new(variables, thoughts->budget_key, json_integer(parameters->thinking_budget));
     return 0;
+}
+
+int thinking_set(struct parameters *parameters, const struct model_dialect *dialect, struct refusal *refusal)
+{
+    const struct dialect_thoughts *thoughts = &dialect->thoughts;
+    json_t *variables = parameters->kwargs ? json_loads(parameters->kwargs, 0, NULL) : json_object();
+    if (!variables)
+        return parameters_out_of_memory(refusal);
+    int r = apply(parameters, thoughts, variables, refusal);
+    const bool off = parameters->without_thinking || is_set(variables, thoughts->switch_off),
+               on = parameters->with_thinking || is_set(variables, thoughts->switch_on);
+    parameters->start = off ? (int)thoughts->off : on ? (int)thoughts->on : (int)thoughts->usual;
+    if (r == 0 && json_object_size(variables) > 0 && parameters->request.messages) {
+        parameters->request.template_kwargs = parameters_keep_json(parameters, variables);
+        r = parameters->request.template_kwargs ? 0 : parameters_out_of_memory(refusal);
+    }
+    json_decref(variables);
+    return r;
 }

@@ -2,16 +2,22 @@
 #ifndef GATEWAY_FORMS_THINKING_H
 #define GATEWAY_FORMS_THINKING_H
 
-/* Requests about thinking before the answer. Whether a model thinks depends on its chat template, and a
- * request cannot change it: one that asks for anything else is rejected once its model is known. */
+/* Thinking before the answer: what a request asks for, and what that is for the model's chat template, which
+ * has the switches (text/dialect/dialect.h). */
 
 #include "gateway/core/parameters.h"
+#include "text/dialect/dialect.h"
 
-json_row_take thinking_ollama;    /* think: a boolean */
-json_row_take thinking_effort;    /* reasoning_effort: "none" … "high" */
-json_row_take thinking_anthropic; /* thinking: {"type": "disabled"} */
+json_row_take thinking_ollama; /* think: a boolean, or "low", "medium", "high" */
+json_row_take thinking_effort; /* reasoning_effort: "none" … "xhigh" */
+json_row_take
+    thinking_anthropic; /* thinking: {"type": "enabled", "budget_tokens": …}, "disabled", "adaptive" */
+json_row_take thinking_budget; /* thinking_budget, reasoning_budget: tokens; 0: no thought; -1: no bound */
+json_row_take thinking_format; /* reasoning_format: "none": thoughts stay in the text; "auto", "deepseek" */
+json_row_take thinking_kwargs; /* chat_template_kwargs: {…} */
 
-/* 0, or REFUSED if the request asks for something that the model does not do. `thinks`: whether it thinks. */
-int thinking_check(const struct parameters *parameters, bool thinks, struct refusal *refusal);
+/* Sets the template's variables, and where the prompt leaves the model, once that is known. 0, or REFUSED if
+ * the request asks for what the model's template has no switch for. */
+int thinking_set(struct parameters *parameters, const struct model_dialect *dialect, struct refusal *refusal);
 
 #endif

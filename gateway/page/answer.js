@@ -40,12 +40,15 @@ export class AnswerView {
     this.text = element("div", { class: "text" });
     this.markup = new Markup(this.text);
     this.reading = element("p", { class: "facts reading", hidden: true });
+    this.thoughtText = element("div", { class: "words" });
+    this.thoughtName = element("summary");
+    this.thought = element("details", { class: "thought", hidden: true }, this.thoughtName, this.thoughtText);
     this.facts = element("p", { class: "facts" });
     this.trouble = element("p", { class: "notice", role: "alert", hidden: true });
     this.copyButton = element("button", { type: "button", class: "quiet", text: "Copy", onclick: () => this.copy() });
     this.againButton = element("button", { type: "button", class: "quiet again", text: "Regenerate", onclick: again });
     this.foot = element("div", { class: "foot" }, this.facts, this.copyButton, this.againButton);
-    this.node = element("article", { class: "answer", "aria-label": "Answer" }, this.reading, this.text, this.trouble, this.foot);
+    this.node = element("article", { class: "answer", "aria-label": "Answer" }, this.reading, this.thought, this.text, this.trouble, this.foot);
     this.tokens = null;
   }
 
@@ -60,6 +63,9 @@ export class AnswerView {
     if (tokens) this.tokens.show(answer.tokens);
     else this.markup.show(answer.content);
     this.text.hidden = tokens;
+    this.thought.hidden = !answer.thought;
+    setText(this.thoughtText, answer.thought ?? "");
+    setText(this.thoughtName, running && answer.content === "" ? "Thinking…" : "Thought");
     if (this.tokens) this.tokens.node.hidden = !tokens;
     const part = running ? reading(answer) : "";
     setText(this.reading, part);

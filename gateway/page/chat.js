@@ -152,7 +152,7 @@ export class Chat {
       const [question, answer] = [this.messages[i], this.messages[i + 1]];
       const last = i + 2 === this.messages.length;
       if (last || answer.content) messages.push({ role: "user", content: question.content });
-      if (!last && answer.content) messages.push({ role: "assistant", content: answer.content });
+      if (!last && answer.content) messages.push({ role: "assistant", content: answer.content, ...(answer.thought && { reasoning_content: answer.thought }) });
     }
     return messages;
   }
@@ -188,6 +188,10 @@ export class Chat {
     if (chunk.prompt_progress) answer.progress = chunk.prompt_progress;
     const choice = chunk.choices?.[0];
     if (!choice) return;
+    if (choice.delta?.reasoning_content) {
+      answer.firstMs ??= performance.now() - begun;
+      answer.thought = (answer.thought ?? "") + choice.delta.reasoning_content;
+    }
     if (choice.delta?.content) {
       answer.firstMs ??= performance.now() - begun;
       answer.content += choice.delta.content;

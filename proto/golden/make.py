@@ -115,6 +115,9 @@ GOOD = [
         {"role": "assistant", "content": "", "tool_calls": '[{"id":"a","function":{"name":"rain","arguments":"{}"}}]'},
         {"role": "tool", "content": "no", "name": "rain", "tool_call_id": "a"}],
         "tools": '[{"type":"function","function":{"name":"rain"}}]', **FIXED}),
+    ("generate, a thought", {"k": "generate", "id": ID, "prompt": [
+        {"role": "user", "content": "Rain?"}, {"role": "assistant", "content": "No.", "thought": "größe"}],
+        "template_kwargs": '{"enable_thinking":false}', "marks": True, **FIXED}),
     ("generate, every key", {
         "k": "generate", "id": ID, "prompt": "<|x|>", "special": True, "model": "demo", "max_tokens": 1, "fit_context": True,
         "temperature": 0.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.25,
@@ -168,7 +171,7 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
-                        "aliases": ["gpt-4o", "größe"], "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
+                        "aliases": ["gpt-4o", "größe"], "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "steps": 9,
                         "active": 3, "waiting": 4, "kv_free": 10, "kv_total": 512, "kv_block_bytes": 32768, "kv_cached": 15,
                         "tokens": 11, "cache_hits": 12, "prefill_tokens": 36, "evictions": 14, "restores": 16,
@@ -199,7 +202,7 @@ GOOD = [
     ("progress", {"k": "progress", "id": ID, "epoch": EPOCH, "total": 5000, "cached": 32, "read": 4096}),
     ("progress, nothing yet", {"k": "progress", "id": ID, "epoch": EPOCH, "total": 1}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
-                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "hermes", "thinks": True, "sampling": "temperature=0.6:model",
+                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model",
                   "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "device": "cpu", "wseq": 5, "acked": 3}),
     ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),
@@ -285,6 +288,7 @@ BAD = [
     ("tools beside a text", {**GENERATE, "tools": "[]"}, "generate: tools: expected with messages only"),
     ("a gap beside ids", {**GENERATE, "prompt": [1], "suffix": "x"}, "generate: suffix: expected with a text, and without embed"),
     ("files without a gap", {**GENERATE, "files": "[]"}, "generate: files: expected with suffix only"),
+    ("marks of a text", {**GENERATE, "marks": True}, "generate: template_kwargs and marks: expected with messages only"),
     ("a text that goes on", {**GENERATE, "continue_turn": True}, "generate: continue_turn: expected with messages only"),
     ("an embedding of messages", {**GENERATE, "prompt": [{"role": "user", "content": "x"}], "embed": True},
      "generate: embed: expected with a text or token ids, not messages"),

@@ -117,7 +117,7 @@ static json_t *all_tools(void)
 }
 
 /* Reads an answer in pieces of so many bytes. */
-static struct heard hear(const struct dialect *dialect, const char *answer, size_t len, size_t piece,
+static struct heard hear(const struct model_dialect *dialect, const char *answer, size_t len, size_t piece,
                          enum dialect_start start)
 {
     struct heard heard = {.calls = json_array()};
@@ -421,7 +421,7 @@ static struct grammar *forced_grammar(const struct dialect_case *test, const jso
 
 bool check_forced_calls(const struct dialect_case *test)
 {
-    enum { WALKS = 40, LEAST_ENDED = 10 };
+    enum { WALKS = 12, LEAST_ENDED = 4 };
     json_t *tools = all_tools();
     struct grammar *grammar = forced_grammar(test, tools);
     struct endings endings = {{"\"", "}", "]", "1", "true", "'", ", ", "{\"row\": 1}"}, 8};
@@ -457,7 +457,7 @@ bool check_forced_calls(const struct dialect_case *test)
 
 /* ---- text ---- */
 
-static bool stays(const struct dialect *dialect, const char *text)
+static bool stays(const struct model_dialect *dialect, const char *text)
 {
     static const size_t pieces[] = {1, 5, 1 << 20};
     bool good = true;

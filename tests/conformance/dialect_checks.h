@@ -10,7 +10,7 @@
 struct dialect_case {
     struct buffer source;
     struct chat_template *chat_template;
-    struct dialect dialect;
+    struct model_dialect dialect;
 };
 
 /* Reads a template and derives its dialect; close is due either way. */

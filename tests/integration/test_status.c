@@ -94,7 +94,13 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
     FILE *file = fopen(template, "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(
-        fputs("{% if tools %}<tool_call></tool_call>{% endif %}{{ enable_thinking | default(true) }}", file),
+        fputs(
+            "{{ tools | tojson if tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or "
+            "[] %}"
+            "<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | "
+            "tojson }}}"
+            "</tool_call>{% endfor %}\n{% endfor %}{{ '<think>' if enable_thinking else '<think></think>' }}",
+            file),
         0);
     ck_assert_int_eq(fclose(file), 0);
     pool_start(&pool, model, "--workers", "2", "--slots", "3", "--kv-blocks", "300", "--ctx", "2048",
@@ -125,7 +131,8 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_str_eq(json_string_value(json_array_get(aliases, 1)), "llama");
         ck_assert_str_eq(text(w, "state"), "ready");
         ck_assert_str_eq(text(w, "reason"), "");
-        ck_assert_str_eq(text(w, "tools"), "hermes"); /* as the template writes calls */
+        ck_assert_str_eq(text(w, "tools"), "object"); /* as the template writes calls */
+        ck_assert_ptr_nonnull(strstr(text(w, "dialect"), "<tool_call>"));
         ck_assert(json_is_true(json_object_get(w, "thinks")));
         ck_assert_int_eq(number(w, "context"), 2048);
         ck_assert_int_eq(number(w, "embedding"), 256);

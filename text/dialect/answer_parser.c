@@ -106,6 +106,8 @@ static void find_mark(struct answer_parser *parser)
         begin++;
     while (begin + len < first->text.len && !is_blank((uint8_t)text[begin + len]))
         len++;
+    if (len > 1 && text[begin + len - 1] == '[')
+        len--; /* of the list, which may stand apart */
     parser->mark = text + begin;
     parser->mark_len = len;
     parser->marked = first->text.len - begin >= 6 || text[begin] == '<' || text[begin] == '[';
@@ -135,7 +137,7 @@ static struct bytes trimmed(const char *text)
     return (struct bytes){text, len};
 }
 
-int answer_parser_init(struct answer_parser *parser, const struct dialect *dialect,
+int answer_parser_init(struct answer_parser *parser, const struct model_dialect *dialect,
                        const struct dialect_tool *tools, size_t n_tools, bool calls, bool thoughts,
                        enum dialect_start start)
 {
@@ -587,7 +589,7 @@ static bool in_header(struct answer_parser *parser)
 /* Where text may begin: marks that count only there. */
 static bool in_head(struct answer_parser *parser, const struct answer_sink *sink)
 {
-    const struct dialect *dialect = parser->dialect;
+    const struct model_dialect *dialect = parser->dialect;
     const struct bytes held = held_bytes(parser);
     const size_t blanks = blanks_of(held, 0, "");
     size_t end = 0, call = 0;

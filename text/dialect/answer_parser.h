@@ -50,7 +50,7 @@ struct call_members {
 };
 
 struct answer_parser {
-    const struct dialect *dialect;
+    const struct model_dialect *dialect;
     const struct dialect_tool *tools; /* [n_tools] borrowed */
     size_t n_tools;
     bool calls, thoughts, parts; /* are looked for: calls, thoughts, marks around text */
@@ -80,7 +80,7 @@ struct answer_parser {
 };
 
 /* What is looked for, and where the prompt leaves the model. 0 or -ENOMEM; deinit is due either way. */
-int answer_parser_init(struct answer_parser *parser, const struct dialect *dialect,
+int answer_parser_init(struct answer_parser *parser, const struct model_dialect *dialect,
                        const struct dialect_tool *tools, size_t n_tools, bool calls, bool thoughts,
                        enum dialect_start start);
 void answer_parser_deinit(struct answer_parser *parser);

@@ -48,12 +48,15 @@ static struct bytes mark_of(struct bytes beginning)
     size_t len = 0;
     while (len < beginning.len && !is_blank(text[len]))
         len++;
+    if (len > 1 && text[len - 1] == '[')
+        len--; /* of the list */
     const bool marked = beginning.len >= 6 || (len > 0 && (text[0] == '<' || text[0] == '['));
     return (struct bytes){text, marked ? len : 0};
 }
 
 /* Text at whose beginning no call stands. */
-static void write_unmarked_text(struct grammar_text *out, const struct dialect *dialect, struct bytes begin)
+static void write_unmarked_text(struct grammar_text *out, const struct model_dialect *dialect,
+                                struct bytes begin)
 {
     if (dialect->content_open[0]) {
         grammar_put(out, "text ::= ");
@@ -102,8 +105,7 @@ static int write_arguments(struct grammar_text *out, const struct call_grammar *
     const struct grammar_tool *tool = &grammar->tools[i];
     if (grammar->dialect->calls.arguments == DIALECT_MEMBERS)
         return member_grammar_write(out, &grammar->dialect->calls, tool, i, err);
-    grammar_put(out, "arguments-");
-    grammar_put_number(out, i);
+    grammar_put_arguments(out, i, tool->name);
     grammar_put(out, " ::= %json ");
     if (tool->held)
         grammar_put_json(out, tool->schema);
@@ -143,8 +145,8 @@ static int write_calls(struct grammar_text *out, const struct call_grammar *gram
         grammar_put_literal(out, "\1", &names);
         grammar_put(out, " ");
         grammar_put_literal(out, calls->middle, &names);
-        grammar_put(out, " arguments-");
-        grammar_put_number(out, i);
+        grammar_put(out, " ");
+        grammar_put_arguments(out, i, names.tool);
         grammar_put(out, " ");
         grammar_put_literal(out, calls->tail, &names);
         grammar_put(out, "\n");
@@ -174,6 +176,18 @@ static void write_thought(struct grammar_text *out, const struct call_grammar *g
     grammar_put_literal(out, thoughts->close, NULL);
     grammar_put(out, " [ \\n]{0,2}");
     grammar_put(out, grammar->inside_thought ? "\n" : ")?\n");
+}
+
+int call_grammar_write_after_thought(const struct model_dialect *dialect, const char *schema,
+                                     struct buffer *gbnf, struct error *err)
+{
+    struct grammar_text out = {.buffer = gbnf};
+    const struct call_grammar grammar = {.dialect = dialect, .inside_thought = true};
+    grammar_put(&out, "root ::= thought content\ncontent ::= %json ");
+    grammar_put(&out, schema);
+    grammar_put(&out, "\n");
+    write_thought(&out, &grammar);
+    return out.failed ? error_set(err, -ENOMEM, "not enough memory for the grammar") : 0;
 }
 
 int call_grammar_write(const struct call_grammar *grammar, struct buffer *gbnf, struct error *err)

@@ -19,7 +19,7 @@ struct grammar_tool {
 };
 
 struct call_grammar {
-    const struct dialect *dialect;
+    const struct model_dialect *dialect;
     const struct grammar_tool *tools; /* [n] */
     size_t n;
     bool forced;         /* calls and nothing else; else any text, and calls behind it */
@@ -32,5 +32,10 @@ struct call_grammar {
 /* Appends the grammar. 0; -EINVAL with the name of what a schema asks for and the dialect cannot hold a model
  * to; -ENOMEM. */
 int call_grammar_write(const struct call_grammar *grammar, struct buffer *gbnf, struct error *err);
+
+/* The same for an answer that is JSON by a schema, where the prompt leaves the model inside a thought: its
+ * end comes first. */
+int call_grammar_write_after_thought(const struct model_dialect *dialect, const char *schema,
+                                     struct buffer *gbnf, struct error *err);
 
 #endif

@@ -16,8 +16,8 @@ struct flag_row {
     size_t offset;
 };
 
-#define CALL(member)    offsetof(struct dialect, calls.member)
-#define THOUGHT(member) offsetof(struct dialect, thoughts.member)
+#define CALL(member)    offsetof(struct model_dialect, calls.member)
+#define THOUGHT(member) offsetof(struct model_dialect, thoughts.member)
 
 static const struct text_row call_texts[] = {
     {"open", CALL(open)},           {"head", CALL(head)},
@@ -44,8 +44,8 @@ static const struct text_row thought_texts[] = {
     {"efforts", THOUGHT(efforts)}, {"budget_key", THOUGHT(budget_key)},
 };
 static const struct text_row content_texts[] = {
-    {"open", offsetof(struct dialect, content_open)},
-    {"close", offsetof(struct dialect, content_close)},
+    {"open", offsetof(struct model_dialect, content_open)},
+    {"close", offsetof(struct model_dialect, content_close)},
 };
 static const struct text_row starts[] = {
     {"usual", THOUGHT(usual)},
@@ -55,35 +55,35 @@ static const struct text_row starts[] = {
 
 #define N(table) (sizeof(table) / sizeof *(table))
 
-static const char **text_at(const struct dialect *dialect, size_t offset)
+static const char **text_at(const struct model_dialect *dialect, size_t offset)
 {
     return (const char **)((char *)dialect + offset);
 }
 
-static void clear(struct dialect *dialect, const struct text_row *rows, size_t n)
+static void clear(struct model_dialect *dialect, const struct text_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         *text_at(dialect, rows[i].offset) = "";
 }
 
-void dialect_init(struct dialect *dialect)
+void dialect_init(struct model_dialect *dialect)
 {
-    *dialect = (struct dialect){0};
+    *dialect = (struct model_dialect){0};
     clear(dialect, call_texts, N(call_texts));
     clear(dialect, thought_texts, N(thought_texts));
     clear(dialect, content_texts, N(content_texts));
     dialect->calls.reason = dialect->thoughts.reason = "";
 }
 
-void dialect_deinit(struct dialect *dialect)
+void dialect_deinit(struct model_dialect *dialect)
 {
     json_decref(dialect->thoughts.switch_on);
     json_decref(dialect->thoughts.switch_off);
     arena_deinit(&dialect->arena);
-    *dialect = (struct dialect){0};
+    *dialect = (struct model_dialect){0};
 }
 
-const char *dialect_keep(struct dialect *dialect, struct bytes text)
+const char *dialect_keep(struct model_dialect *dialect, struct bytes text)
 {
     char *copy = arena_take(&dialect->arena, text.len + 1, 1);
     if (copy && text.len > 0)
@@ -94,7 +94,8 @@ const char *dialect_keep(struct dialect *dialect, struct bytes text)
 /* ---- writing ---- */
 
 /* False: no memory, or a text is not UTF-8. */
-static bool write_texts(const struct dialect *dialect, const struct text_row *rows, size_t n, json_t *into)
+static bool write_texts(const struct model_dialect *dialect, const struct text_row *rows, size_t n,
+                        json_t *into)
 {
     for (size_t i = 0; i < n; i++) {
         const char *text = *text_at(dialect, rows[i].offset);
@@ -104,7 +105,7 @@ static bool write_texts(const struct dialect *dialect, const struct text_row *ro
     return true;
 }
 
-static json_t *write_calls(const struct dialect *dialect)
+static json_t *write_calls(const struct model_dialect *dialect)
 {
     const struct dialect_calls *calls = &dialect->calls;
     json_t *json = json_object();
@@ -131,7 +132,7 @@ static json_t *write_calls(const struct dialect *dialect)
     return NULL;
 }
 
-static json_t *write_thoughts(const struct dialect *dialect)
+static json_t *write_thoughts(const struct model_dialect *dialect)
 {
     static const char *const names[] = {"text", "thought"};
     const struct dialect_thoughts *thoughts = &dialect->thoughts;
@@ -157,7 +158,7 @@ static json_t *write_thoughts(const struct dialect *dialect)
     return NULL;
 }
 
-json_t *dialect_write(const struct dialect *dialect)
+json_t *dialect_write(const struct model_dialect *dialect)
 {
     json_t *calls = write_calls(dialect), *thoughts = write_thoughts(dialect), *content = json_object();
     bool good =
@@ -175,8 +176,8 @@ json_t *dialect_write(const struct dialect *dialect)
 
 /* ---- reading ---- */
 
-static int read_texts(struct dialect *dialect, const struct text_row *rows, size_t n, const json_t *from,
-                      struct error *err)
+static int read_texts(struct model_dialect *dialect, const struct text_row *rows, size_t n,
+                      const json_t *from, struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
         const json_t *value = json_object_get(from, rows[i].key);
@@ -193,7 +194,8 @@ static int read_texts(struct dialect *dialect, const struct text_row *rows, size
     return 0;
 }
 
-static int read_reason(struct dialect *dialect, const json_t *from, bool *ret_known, const char **ret_reason)
+static int read_reason(struct model_dialect *dialect, const json_t *from, bool *ret_known,
+                       const char **ret_reason)
 {
     const json_t *unknown = json_object_get(from, "unknown");
     *ret_known = json_is_object(from) && !unknown;
@@ -204,7 +206,7 @@ static int read_reason(struct dialect *dialect, const json_t *from, bool *ret_kn
     return *ret_reason ? 0 : -ENOMEM;
 }
 
-static void read_starts(struct dialect *dialect, const json_t *from)
+static void read_starts(struct model_dialect *dialect, const json_t *from)
 {
     for (size_t i = 0; i < N(starts); i++) {
         const char *name = json_string_value(json_object_get(from, starts[i].key));
@@ -213,7 +215,7 @@ static void read_starts(struct dialect *dialect, const json_t *from)
     }
 }
 
-static int read_object(struct dialect *dialect, const json_t *json, struct error *err)
+static int read_object(struct model_dialect *dialect, const json_t *json, struct error *err)
 {
     const json_t *calls = json_object_get(json, "calls"), *thoughts = json_object_get(json, "thoughts");
     const char *arguments = json_string_value(json_object_get(calls, "arguments"));
@@ -241,7 +243,7 @@ static int read_object(struct dialect *dialect, const json_t *json, struct error
     return 0;
 }
 
-int dialect_read(struct bytes text, struct dialect *dialect, struct error *err)
+int dialect_read(struct bytes text, struct model_dialect *dialect, struct error *err)
 {
     json_error_t error;
     if (text.len > DIALECT_MOST_BYTES)
@@ -258,7 +260,8 @@ int dialect_read(struct bytes text, struct dialect *dialect, struct error *err)
     return r;
 }
 
-void dialect_each_text(const struct dialect *dialect, void (*take)(void *arg, const char *text), void *arg)
+void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text),
+                       void *arg)
 {
     if (dialect->calls.known) {
         for (size_t i = 0; i < N(call_texts); i++)

@@ -84,7 +84,7 @@ struct dialect_thoughts {
     const char *reason;     /* why thoughts are not known; "" */
 };
 
-struct dialect {
+struct model_dialect {
     struct arena arena; /* all texts */
     struct dialect_calls calls;
     struct dialect_thoughts thoughts;
@@ -93,21 +93,22 @@ struct dialect {
 };
 
 /* Sets everything to "not known", for this reason. */
-void dialect_init(struct dialect *dialect);
-void dialect_deinit(struct dialect *dialect);
+void dialect_init(struct model_dialect *dialect);
+void dialect_deinit(struct model_dialect *dialect);
 
 /* A copy of a text in the dialect's arena; NULL without memory. */
-const char *dialect_keep(struct dialect *dialect, struct bytes text);
+const char *dialect_keep(struct model_dialect *dialect, struct bytes text);
 
 /* The dialect as a JSON object, a new reference, or NULL without memory. What is not known has its reason. */
-json_t *dialect_write(const struct dialect *dialect);
+json_t *dialect_write(const struct model_dialect *dialect);
 
 /* Reads what dialect_write made into one that is initialized. 0; -EINVAL with a reason: it is no such object;
  * -ENOMEM. */
-int dialect_read(struct bytes json, struct dialect *dialect, struct error *err);
+int dialect_read(struct bytes json, struct model_dialect *dialect, struct error *err);
 
 /* Calls `mark` for each text in the dialect that may be a control token: those between angle or square
  * brackets, and the texts as a whole. */
-void dialect_each_text(const struct dialect *dialect, void (*take)(void *arg, const char *text), void *arg);
+void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text),
+                       void *arg);
 
 #endif

@@ -33,6 +33,19 @@ void grammar_put_number(struct grammar_text *out, size_t number)
     grammar_put(out, text);
 }
 
+void grammar_put_arguments(struct grammar_text *out, size_t i, const char *tool)
+{
+    char name[41];
+    size_t n = 0;
+    for (; *tool && n < sizeof name - 1; tool++)
+        name[n++] = *tool == '.' ? '-' : *tool;
+    name[n] = 0;
+    grammar_put(out, "arguments-");
+    grammar_put_number(out, i);
+    grammar_put(out, "-");
+    grammar_put(out, name);
+}
+
 void grammar_put_json(struct grammar_text *out, const json_t *json)
 {
     char *text = json_dumps(json, JSON_COMPACT);

@@ -24,6 +24,9 @@ void grammar_put(struct grammar_text *out, const char *text);
 void grammar_put_number(struct grammar_text *out, size_t number);
 void grammar_put_json(struct grammar_text *out, const json_t *json);
 
+/* The rule of a tool's arguments: with its number, as names are unlike and rules' names are shorter. */
+void grammar_put_arguments(struct grammar_text *out, size_t i, const char *tool);
+
 /* A text as literals, ids and numbers as sets of characters. */
 void grammar_put_literal(struct grammar_text *out, const char *text, const struct grammar_names *names);
 

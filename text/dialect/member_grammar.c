@@ -34,6 +34,21 @@ static void put_name(struct members *members, const char *what, size_t k)
     grammar_put_number(members->out, k);
 }
 
+/* The rule of a value that is no text, which has a schema: its errors name tool and parameter. */
+static void put_other_name(struct members *members, const char *key)
+{
+    char name[24];
+    size_t n = 0;
+    for (; *key && n < sizeof name - 1; key++)
+        if ((*key >= 'a' && *key <= 'z') || (*key >= 'A' && *key <= 'Z') || (*key >= '0' && *key <= '9') ||
+            *key == '_' || *key == '-')
+            name[n++] = *key;
+    name[n] = 0;
+    grammar_put_arguments(members->out, members->i, members->tool->name);
+    grammar_put(members->out, "-");
+    grammar_put(members->out, name);
+}
+
 static const char *trimmed(const char *text, size_t *ret_len)
 {
     while (*text == ' ' || *text == '\n' || *text == '\t')
@@ -180,7 +195,10 @@ static void put_around(struct members *members, const char *to, const char *behi
     grammar_put(members->out, " ");
     grammar_put_literal(members->out, to, names);
     grammar_put(members->out, " ");
-    put_name(members, rule, k);
+    if (rule)
+        put_name(members, rule, k);
+    else
+        put_other_name(members, names->key);
     grammar_put(members->out, " ");
     grammar_put_literal(members->out, behind, names);
 }
@@ -198,7 +216,7 @@ static int put_member(struct members *members, size_t k, const char *key, const 
     if (r != 0)
         return r;
     if (as_other) {
-        put_name(members, "other-", k);
+        put_other_name(members, key);
         grammar_put(members->out, " ::= ");
         put_other_value(members, schema, kinds);
         grammar_put(members->out, "\n");
@@ -209,7 +227,7 @@ static int put_member(struct members *members, size_t k, const char *key, const 
         put_around(members, calls->to_text, calls->behind_text, &names, k, "raw-");
     grammar_put(members->out, as_text && as_other ? " | " : "");
     if (as_other)
-        put_around(members, calls->to_other, calls->behind_other, &names, k, "other-");
+        put_around(members, calls->to_other, calls->behind_other, &names, k, NULL);
     grammar_put(members->out, "\n");
     return 0;
 }
@@ -264,8 +282,7 @@ int member_grammar_write(struct grammar_text *out, const struct dialect_calls *c
     json_t *member;
     size_t k = 0;
     int r = 0;
-    grammar_put(out, "arguments-");
-    grammar_put_number(out, i);
+    grammar_put_arguments(out, i, tool->name);
     grammar_put(out, " ::= ");
     put_name(&members, "more-", 0);
     grammar_put(out, "\n");

@@ -138,17 +138,22 @@ static int objects_of(struct bytes text, const char *what, json_t **ret_array, s
                   : error_set(err, -EINVAL, "the %s: not JSON: %s", what, error.text);
 }
 
-/* Arguments that are the text of an object become that object: templates write it out as JSON again. */
-static void read_arguments(json_t *call)
+/* Arguments that are the text of an object become that object: templates write it out as JSON again. Or the
+ * other way round, for templates that take the text. */
+static void read_arguments(json_t *call, bool as_text)
 {
     json_t *function = json_object_get(call, "function");
     json_t *arguments = json_object_get(function, "arguments");
-    json_t *object = json_is_string(arguments)
-                         ? json_loads(json_string_value(arguments), JSON_REJECT_DUPLICATES, NULL)
-                         : NULL;
-    if (json_is_object(object))
-        json_object_set(function, "arguments", object);
-    json_decref(object);
+    if (as_text && json_is_object(arguments)) {
+        char *text = json_dumps(arguments, 0);
+        json_object_set_new(function, "arguments", text ? json_string(text) : NULL);
+        free(text);
+    } else if (!as_text && json_is_string(arguments)) {
+        json_t *object = json_loads(json_string_value(arguments), JSON_REJECT_DUPLICATES, NULL);
+        if (json_is_object(object))
+            json_object_set(function, "arguments", object);
+        json_decref(object);
+    }
 }
 
 /* Sets a member that is there. False: it is not UTF-8, or out of memory. */
@@ -157,7 +162,7 @@ static bool set_text(json_t *turn, const char *key, struct bytes text)
     return text.len == 0 || json_object_set_new(turn, key, json_stringn(text.data, text.len)) == 0;
 }
 
-static int set_calls(json_t *turn, struct bytes calls, size_t i, struct error *err)
+static int set_calls(json_t *turn, struct bytes calls, bool as_text, size_t i, struct error *err)
 {
     json_t *array = NULL, *call;
     size_t at;
@@ -170,15 +175,48 @@ static int set_calls(json_t *turn, struct bytes calls, size_t i, struct error *e
         return r;
     json_array_foreach(array, at, call)
     {
-        read_arguments(call);
+        read_arguments(call, as_text);
     }
     return json_object_set_new(turn, "tool_calls", array) == 0
                ? 0
                : error_set(err, -ENOMEM, "not enough memory for the chat");
 }
 
-static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, struct error *err)
+/* A part of a content: {"type": TYPE, MEMBER: text}; `key` is "…:TYPE:MEMBER". */
+static json_t *thought_part(const char *key, json_t *thought)
 {
+    const char *type = strchr(key, ':') + 1, *member = strchr(type, ':');
+    json_t *part = member ? json_pack("{s:o}", "type", json_stringn(type, (size_t)(member - type))) : NULL;
+    if (part)
+        json_object_set(part, member + 1, thought);
+    return part;
+}
+
+/* Puts the thought where the template takes it. False: it is not UTF-8, or out of memory. */
+static bool set_thought(json_t *turn, const char *key, struct bytes text)
+{
+    if (text.len == 0 || !key || !key[0])
+        return true;
+    json_t *thought = json_stringn(text.data, text.len), *content = json_object_get(turn, "content"), *whole;
+    bool good = thought != NULL;
+    if (good && !strchr(key, ':')) {
+        good = json_object_set(turn, key, thought) == 0;
+    } else if (good) {
+        const bool blocks = strncmp(key, "blocks:", 7) == 0;
+        whole = json_pack("[o, {s:s, s:O}]", thought_part(key, thought), "type", blocks ? "response" : "text",
+                          "text", content);
+        if (blocks)
+            whole = json_pack("{s:o}", "blocks", whole);
+        good = json_object_set_new(turn, "content", whole) == 0;
+    }
+    json_decref(thought);
+    return good;
+}
+
+static int turn_of(const struct chat_conversation *conversation, size_t i, json_t **ret_turn,
+                   struct error *err)
+{
+    const struct chat_turn *from = &conversation->turns[i];
     json_t *turn = json_object();
     static const struct bytes none = {"", 0};
     json_t *role = json_stringn(from->role.len ? from->role.data : none.data, from->role.len);
@@ -191,8 +229,10 @@ static int turn_of(const struct chat_turn *from, size_t i, json_t **ret_turn, st
         r = error_set(err, -ENOMEM, "not enough memory for the chat");
     else if (!set_text(turn, "name", from->name) || !set_text(turn, "tool_call_id", from->tool_call_id))
         r = error_set(err, -EILSEQ, "a name of message %zu is not UTF-8", i);
+    else if (!set_thought(turn, conversation->thought_key, from->thought))
+        r = error_set(err, -EILSEQ, "the thought of message %zu is not UTF-8", i);
     else
-        r = set_calls(turn, from->tool_calls, i, err);
+        r = set_calls(turn, from->tool_calls, conversation->text_arguments, i, err);
     json_decref(role);
     json_decref(content);
     if (r == 0)
@@ -212,7 +252,8 @@ static bool set_contents_of_calls(json_t *messages, bool null)
     json_array_foreach(messages, i, turn)
     {
         const json_t *content = json_object_get(turn, "content");
-        if (!json_object_get(turn, "tool_calls") || (json_string_length(content) > 0))
+        if (!json_object_get(turn, "tool_calls") || json_string_length(content) > 0 ||
+            json_is_array(content) || json_is_object(content))
             continue;
         any = true;
         json_object_set_new(turn, "content", null ? json_null() : json_string(""));
@@ -220,13 +261,13 @@ static bool set_contents_of_calls(json_t *messages, bool null)
     return any;
 }
 
-static int messages_of(const struct chat_turn *turns, size_t n, json_t **ret_messages, struct error *err)
+static int messages_of(const struct chat_conversation *conversation, json_t **ret_messages, struct error *err)
 {
     json_t *messages = json_array();
     int r = messages ? 0 : error_set(err, -ENOMEM, "not enough memory for the chat");
-    for (size_t i = 0; i < n && r == 0; i++) {
+    for (size_t i = 0; i < conversation->n && r == 0; i++) {
         json_t *turn = NULL;
-        r = turn_of(&turns[i], i, &turn, err);
+        r = turn_of(conversation, i, &turn, err);
         if (r == 0 && json_array_append_new(messages, turn) < 0)
             r = error_set(err, -ENOMEM, "not enough memory for the chat");
     }
@@ -237,18 +278,28 @@ static int messages_of(const struct chat_turn *turns, size_t n, json_t **ret_mes
     return r;
 }
 
-/* The variables besides: an object, or NULL where there are none. */
-static int extra_of(struct bytes tools, json_t **ret_extra, struct error *err)
+/* The variables besides: an object. */
+static int extra_of(const struct chat_conversation *conversation, const struct tm *date, json_t **ret_extra,
+                    struct error *err)
 {
-    json_t *array = NULL;
-    if (tools.len == 0)
-        return 0;
-    int r = objects_of(tools, "tools", &array, err);
-    if (r == 0 && json_array_size(array) > 0)
-        *ret_extra = json_pack("{s:O}", "tools", array);
-    if (r == 0 && json_array_size(array) > 0 && !*ret_extra)
+    const struct bytes given = conversation->variables;
+    json_t *array = NULL, *extra = given.len > 0
+                                       ? json_loadb(given.data, given.len, JSON_REJECT_DUPLICATES, NULL)
+                                       : json_object();
+    int r = 0;
+    if (given.len > 0 && !json_is_object(extra))
+        r = error_set(err, -EINVAL, "template_kwargs: not an object of JSON");
+    if (r == 0 && conversation->tools.len > 0)
+        r = objects_of(conversation->tools, "tools", &array, err);
+    const bool tools = json_array_size(array) > 0;
+    if (r == 0 && (!extra || (tools && json_object_set(extra, "tools", array) < 0) ||
+                   chat_template_add_old_names(extra, date) < 0))
         r = error_set(err, -ENOMEM, "not enough memory for the chat");
     json_decref(array);
+    if (r == 0)
+        *ret_extra = extra;
+    else
+        json_decref(extra);
     return r;
 }
 
@@ -365,18 +416,18 @@ static int render_open(const struct chat_template *chat_template, json_t *messag
     return 0;
 }
 
-int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
-                         const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
-                         struct error *err)
+static int encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
+                  const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
+                  struct error *err)
 {
     struct chat_context context = {.add_generation_prompt = true};
     struct chat_text text = {0};
     json_t *messages = NULL, *extra = NULL;
     time_t now = time(NULL);
     localtime_r(&now, &context.date);
-    int r = messages_of(conversation->turns, conversation->n, &messages, err);
+    int r = messages_of(conversation, &messages, err);
     if (r == 0)
-        r = extra_of(conversation->tools, &extra, err);
+        r = extra_of(conversation, &context.date, &extra, err);
     context.extra = extra;
     if (r == 0 && conversation->continue_last && conversation->n > 0)
         r = render_open(chat_template, messages, conversation->turns[conversation->n - 1].content, &context,
@@ -392,4 +443,24 @@ int chat_template_encode(const struct chat_template *chat_template, const struct
     json_decref(extra);
     chat_text_deinit(&text);
     return r;
+}
+
+static bool has_thoughts(const struct chat_conversation *conversation)
+{
+    bool any = false;
+    for (size_t i = 0; i < conversation->n; i++)
+        any |= conversation->turns[i].thought.len > 0;
+    return any && conversation->thought_key && conversation->thought_key[0];
+}
+
+int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
+                         const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
+                         struct error *err)
+{
+    int r = encode(chat_template, tokenizer, conversation, most, ret_ids, err);
+    if ((r != -EINVAL && r != CHAT_TEMPLATE_E_REFUSED) || !has_thoughts(conversation))
+        return r;
+    struct chat_conversation without = *conversation;
+    without.thought_key = NULL;
+    return encode(chat_template, tokenizer, &without, most, ret_ids, err);
 }

@@ -27,6 +27,7 @@ struct chat_turn {
     struct bytes name;
     struct bytes tool_calls; /* JSON, an array of calls as OpenAI's clients write them */
     struct bytes tool_call_id;
+    struct bytes thought; /* of the assistant, before it answered */
 };
 
 struct chat_template;
@@ -73,14 +74,20 @@ struct chat_conversation {
     size_t n;
     struct bytes tools; /* tools that may be called: JSON, an array as OpenAI's clients write it; "" = none */
     bool continue_last; /* continue the last turn, the assistant's: its text ends the prompt */
+    struct bytes variables; /* of the template besides: JSON, an object; "" = none */
+    /* Where the template takes an earlier thought: the name of a member, or "content:TYPE:MEMBER",
+     * "blocks:TYPE:MEMBER", a part of the content; NULL or "": nowhere, and thoughts are left out. */
+    const char *thought_key;
+    bool text_arguments; /* the template takes arguments of calls as texts, not as objects */
 };
 
 /* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of
  * calls reach the template as objects, though clients write them as strings. A turn with calls only has the
- * content null, or an empty string if the template fails on that. Control tokens are parsed only where the
- * template wrote them. BOS is added if the tokenizer adds it and the template did not. Appends to `ret_ids`.
- * Codes as for chat_template_render, -EINVAL also for tools and calls that are no such JSON; -EILSEQ when a
- * turn is not UTF-8; -E2BIG when the text has more than `most` bytes, before it is split. */
+ * content null, or an empty string if the template fails on that. Where it fails on thoughts, they are left
+ * out. Control tokens are parsed only where the template wrote them. BOS is added if the tokenizer adds it
+ * and the template did not. Appends to `ret_ids`. Codes as for chat_template_render, -EINVAL also for tools
+ * and calls that are no such JSON; -EILSEQ when a turn is not UTF-8; -E2BIG when the text has more than
+ * `most` bytes, before it is split. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
                          struct error *err);

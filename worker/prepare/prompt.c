@@ -11,10 +11,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/amount.h"
 #include "common/utf8.h"
-#include "text/template/thinking.h"
+#include "text/dialect/derive/derive.h"
 #include "worker/prepare/infill.h"
 
 static int open_chat(struct prompt_encoder *encoder, struct bytes source)
@@ -36,23 +37,72 @@ static int open_chat(struct prompt_encoder *encoder, struct bytes source)
     return 0;
 }
 
-/* The control tokens that stand around calls: their text is nothing, so whoever reads it would not see them.
- */
+/* The texts of a dialect, in which control tokens are looked for. */
+struct found_marks {
+    struct prompt_encoder *encoder;
+    int32_t id;
+    struct bytes name;
+};
+
+static void look_for_mark(void *arg, const char *text)
+{
+    const struct found_marks *found = arg;
+    struct prompt_encoder *encoder = found->encoder;
+    const bool known = encoder->n_marks > 0 && encoder->marks[encoder->n_marks - 1] == found->id;
+    if (!known && encoder->n_marks < PROMPT_MOST_MARKS &&
+        memmem(text, strlen(text), found->name.data, found->name.len))
+        encoder->marks[encoder->n_marks++] = found->id;
+}
+
+/* The control tokens that stand around calls, thoughts and answers: their text is nothing, so whoever reads
+ * it would not see them. */
 static void find_marks(struct prompt_encoder *encoder)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;
-    for (uint32_t id = 0; encoder->tools && id < tokenizer_size(tokenizer); id++)
-        for (size_t i = 0; i < TOOL_FORM_MOST_MARKS && encoder->n_marks < TOOL_FORM_MOST_MARKS; i++)
-            if (encoder->tools->marks[i] && tokenizer_type(tokenizer, (int32_t)id) == TOKEN_CONTROL &&
-                bytes_equal(tokenizer_name(tokenizer, (int32_t)id),
-                            bytes_of_string(encoder->tools->marks[i])))
-                encoder->marks[encoder->n_marks++] = (int32_t)id;
+    for (uint32_t id = 0; id < tokenizer_size(tokenizer); id++) {
+        struct found_marks found = {encoder, (int32_t)id, tokenizer_name(tokenizer, (int32_t)id)};
+        if (tokenizer_type(tokenizer, (int32_t)id) == TOKEN_CONTROL && found.name.len > 1)
+            dialect_each_text(&encoder->dialect, look_for_mark, &found);
+    }
+}
+
+static int derive(struct prompt_encoder *encoder, struct bytes source, struct error *err)
+{
+    const struct ids_view ends = tokenizer_end_ids(encoder->tokenizer);
+    struct bytes *stops = calloc(ends.n + 1, sizeof *stops);
+    int r = stops ? 0 : -ENOMEM;
+    for (size_t i = 0; i < ends.n && r == 0; i++)
+        stops[i] = tokenizer_name(encoder->tokenizer, ends.items[i]);
+    if (r == 0 && encoder->chat) {
+        chat_template_permit_changes(encoder->chat);
+        r = dialect_derive(encoder->chat, source, (struct dialect_stops){stops, ends.n}, &encoder->dialect);
+    }
+    free(stops);
+    json_t *json = r == 0 && encoder->chat ? dialect_write(&encoder->dialect) : NULL;
+    encoder->dialect_text = json ? json_dumps(json, JSON_COMPACT) : strdup("");
+    json_decref(json);
+    if (r < 0 || !encoder->dialect_text)
+        return error_set(err, -ENOMEM, "out of memory for the model's chat template");
+    if (strlen(encoder->dialect_text) > DIALECT_MOST_BYTES)
+        encoder->dialect_text[0] = 0;
+    find_marks(encoder);
+    return 0;
+}
+
+const char *prompt_call_form(const struct prompt_encoder *encoder)
+{
+    const struct dialect_calls *calls = &encoder->dialect.calls;
+    return !calls->known                         ? ""
+           : calls->name_key                     ? "object"
+           : calls->arguments == DIALECT_MEMBERS ? "members"
+                                                 : "named";
 }
 
 int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *model, struct error *err)
 {
     *encoder =
         (struct prompt_encoder){.tokenizer = model->tokenizer, .longest_token = 1, .most_bytes = SIZE_MAX};
+    dialect_init(&encoder->dialect);
     for (uint32_t id = 0; id < tokenizer_size(model->tokenizer); id++) {
         size_t len = tokenizer_name(model->tokenizer, (int32_t)id).len;
         if (len > encoder->longest_token)
@@ -61,15 +111,15 @@ int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *mode
     int r = open_chat(encoder, model->chat_template);
     if (r < 0)
         return error_set(err, r, "%s", encoder->no_chat.text);
-    encoder->tools = encoder->chat ? tool_form_of(model->chat_template) : NULL;
-    encoder->thinks = encoder->chat && thinking_of(encoder->chat);
-    find_marks(encoder);
-    return 0;
+    return derive(encoder, model->chat_template, err);
 }
 
 void prompt_encoder_deinit(struct prompt_encoder *encoder)
 {
     encoder->chat = chat_template_free(encoder->chat);
+    dialect_deinit(&encoder->dialect);
+    free(encoder->dialect_text);
+    encoder->dialect_text = NULL;
 }
 
 void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens)
@@ -87,19 +137,44 @@ static bool has_system(const struct prompt *prompt)
     return false;
 }
 
+/* What the model is told of tools where its template says nothing of them: at the end of the system's
+ * message. Appends it to `text`, which the turn borrows. -ENOMEM. */
+static int tell_tools(struct chat_turn *turns, size_t *n, struct bytes tools, struct buffer *text)
+{
+    static const char words[] = "You may call these tools, described in JSON:\n";
+    const bool has = *n > 0 && bytes_equal(turns[0].role, BYTES_LITERAL("system"));
+    int r = has ? buffer_append(text, turns[0].content.data, turns[0].content.len) : 0;
+    if (r == 0 && text->len > 0)
+        r = buffer_append(text, "\n\n", 2);
+    if (r == 0)
+        r = buffer_append(text, words, sizeof words - 1);
+    if (r == 0)
+        r = buffer_append(text, tools.data, tools.len);
+    if (r < 0)
+        return r;
+    if (!has) {
+        memmove(turns + 1, turns, *n * sizeof *turns);
+        turns[0] = (struct chat_turn){.role = BYTES_LITERAL("system")};
+        ++*n;
+    }
+    turns[0].content = (struct bytes){text->data, text->len};
+    return 0;
+}
+
 static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
                         struct ids *ids, struct refusal *ret_refusal)
 {
     if (!encoder->chat)
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
-    if (tools.len > 0 && !encoder->tools)
-        return refuse(ret_refusal, PROTO_UNSUPPORTED, "the model's chat template does not support tools");
+    if (tools.len > 0 && !encoder->dialect.calls.known)
+        return refuse(ret_refusal, PROTO_UNSUPPORTED, "tools: %s", encoder->dialect.calls.reason);
     const struct chat_message *last = prompt->chat.n > 0 ? &prompt->chat.items[prompt->chat.n - 1] : NULL;
     if (prompt->continue_turn &&
         (!last || !bytes_equal(last->role, BYTES_LITERAL("assistant")) || last->tool_calls.len > 0))
         return refuse(ret_refusal, PROTO_BAD_REQUEST,
                       "continue_turn: the last message is not a text of the assistant");
-    struct chat_turn *turns = calloc(prompt->chat.n + 1, sizeof *turns);
+    struct buffer told = {0};
+    struct chat_turn *turns = calloc(prompt->chat.n + 2, sizeof *turns);
     if (!turns)
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
     size_t n = 0;
@@ -110,11 +185,24 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
                                         .content = prompt->chat.items[i].content,
                                         .name = prompt->chat.items[i].name,
                                         .tool_calls = prompt->chat.items[i].tool_calls,
-                                        .tool_call_id = prompt->chat.items[i].tool_call_id};
-    const struct chat_conversation conversation = {turns, n, tools, prompt->continue_turn};
+                                        .tool_call_id = prompt->chat.items[i].tool_call_id,
+                                        .thought = prompt->chat.items[i].thought};
+    const bool untold = tools.len > 0 && encoder->dialect.calls.untold;
+    if (untold && tell_tools(turns, &n, tools, &told) < 0) {
+        free(turns);
+        return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
+    }
+    const struct chat_conversation conversation = {.turns = turns,
+                                                   .n = n,
+                                                   .tools = untold ? BYTES_LITERAL("") : tools,
+                                                   .variables = prompt->template_kwargs,
+                                                   .thought_key = encoder->dialect.thoughts.key,
+                                                   .text_arguments = encoder->dialect.calls.text_arguments,
+                                                   .continue_last = prompt->continue_turn};
     int r = chat_template_encode(encoder->chat, encoder->tokenizer, &conversation, encoder->most_bytes, ids,
                                  &ret_refusal->reason);
     free(turns);
+    buffer_deinit(&told);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
     if (r != 0 && ret_refusal->reason.text[0] == 0)
         error_set(&ret_refusal->reason, 0, "the conversation could not be turned into a prompt");

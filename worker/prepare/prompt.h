@@ -15,18 +15,20 @@
 #include "common/error.h"
 #include "proto/message.h"
 #include "model/model.h"
+#include "text/dialect/dialect.h"
 #include "text/template/chat_template.h"
-#include "text/template/tool_form.h"
 #include "worker/prepare/refusal.h"
+
+#define PROMPT_MOST_MARKS 32
 
 struct prompt_encoder {
     const struct tokenizer *tokenizer;
-    struct chat_template *chat;          /* NULL: none, or none that can be used */
-    struct error no_chat;                /* then: why */
-    struct bytes system;                 /* message of conversations that bring none; "": none */
-    bool thinks;                         /* the model does, as far as its template shows it */
-    const struct tool_form *tools;       /* in which the model calls them; NULL: it does not */
-    int32_t marks[TOOL_FORM_MOST_MARKS]; /* [n_marks] control tokens that are written out in calls */
+    struct chat_template *chat;       /* NULL: none, or none that can be used */
+    struct error no_chat;             /* then: why */
+    struct bytes system;              /* message of conversations that bring none; "": none */
+    struct model_dialect dialect;     /* how the model calls tools and thinks */
+    char *dialect_text;               /* as JSON */
+    int32_t marks[PROMPT_MOST_MARKS]; /* [n_marks] control tokens that are written out around both */
     uint32_t n_marks;
     size_t longest_token; /* bytes of the longest name of a token, ≥ 1 */
     uint32_t most_tokens; /* of a sequence */
@@ -46,6 +48,9 @@ void prompt_encoder_deinit(struct prompt_encoder *encoder);
 /* Limits texts by the most tokens of a sequence. A token has no more bytes than its name, so the least
  * number of tokens of a text is known before it is split. */
 void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens);
+
+/* How calls are written, by a name: "object", "named", "members"; "": no form of calls is known. */
+const char *prompt_call_form(const struct prompt_encoder *encoder);
 
 /* Appends the ids of a prompt that is a text or a conversation, this one with the tools that the model may
  * call (JSON; "" = none). False with a reason: not UTF-8, too long, empty, rejected by the template, no

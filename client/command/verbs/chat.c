@@ -23,6 +23,7 @@
 #include "client/command/pool/pool.h"
 #include "client/command/request_arguments.h"
 #include "client/command/status_view.h"
+#include "client/command/terminal/thoughts.h"
 #include "client/command/terminal/turn.h"
 #include "client/command/terminal/wrap.h"
 #include "client/command/verbs.h"
@@ -45,7 +46,8 @@ struct chat {
     struct quern_message *turns; /* [n_turns]; their texts are ours */
     size_t n_turns, cap_turns;
     struct line_editor *editor;
-    struct buffer answer;
+    struct buffer answer, thought;
+    struct thoughts thoughts;
     struct wrap wrap; /* of the answer on a terminal */
     int status;       /* of a conversation that cannot go on; 0 */
 };
@@ -54,8 +56,10 @@ struct chat {
 
 static void forget_from(struct chat *chat, size_t n)
 {
-    while (chat->n_turns > n)
+    while (chat->n_turns > n) {
         free((char *)chat->turns[--chat->n_turns].content);
+        free((char *)chat->turns[chat->n_turns].thought);
+    }
 }
 
 static int add_turn(struct chat *chat, const char *role, const char *text, size_t len)
@@ -86,8 +90,9 @@ static int reset(struct chat *chat)
 /* ---- a turn ---- */
 
 /* As a terminal gets it: without what it would obey, and broken between words. */
-static int show(struct chat *chat, const char *text, size_t len)
+static int show(void *arg, const char *text, size_t len)
 {
+    struct chat *chat = arg;
     struct buffer clean = {0}, broken = {0};
     if (chat->wrap.columns == 0)
         return io_write_text(text, len);
@@ -107,10 +112,8 @@ static int take_piece(void *arg, const struct quern_output *piece)
     struct chat *chat = arg;
     if (interrupt_signal())
         return 0;
-    int r = show(chat, piece->text, piece->text_len);
-    if (r == -EINTR)
-        return 0;
-    return r < 0 ? r : buffer_append(&chat->answer, piece->text, piece->text_len);
+    const int r = thoughts_take(&chat->thoughts, piece);
+    return r == -EINTR ? 0 : r;
 }
 
 /* The answer to the conversation, printed and added to it; a turn that is refused is forgotten. `before` is
@@ -121,13 +124,19 @@ static int take_answer(struct chat *chat, size_t before, struct error *err)
     struct answer answer;
     request.messages = chat->turns;
     request.n_messages = chat->n_turns;
-    chat->answer.len = 0;
+    request.marks = chat->thoughts.known;
+    chat->answer.len = chat->thought.len = 0;
     wrap_begin(&chat->wrap, io_redraws(STDOUT_FILENO) ? status_columns() : 0);
     line_editor_quiet(chat->editor, true);
-    int r = answer_follow(chat->client, &request, take_piece, chat, &answer, err);
+    int r = thoughts_begin(&chat->thoughts, show, chat, &chat->answer, &chat->thought);
+    if (r == 0)
+        r = answer_follow(chat->client, &request, take_piece, chat, &answer, err);
+    const int unwritten = thoughts_end(&chat->thoughts);
     line_editor_quiet(chat->editor, false);
     if (r < 0)
         return r;
+    if (unwritten < 0 && unwritten != -EINTR && answer.unwritten == 0)
+        answer.unwritten = unwritten;
     bool failed = answer.reason == QUERN_ERROR;
     if (answer.unwritten == 0 && (!failed || chat->answer.len > 0))
         answer.unwritten = io_write("\n", 1);
@@ -145,7 +154,13 @@ static int take_answer(struct chat *chat, size_t before, struct error *err)
         forget_from(chat, before);
         return 0;
     }
-    return add_turn(chat, "assistant", (const char *)chat->answer.data, chat->answer.len);
+    r = add_turn(chat, "assistant", (const char *)chat->answer.data, chat->answer.len);
+    if (r == 0 && chat->thought.len > 0) {
+        char *thought = strndup((const char *)chat->thought.data, chat->thought.len);
+        chat->turns[chat->n_turns - 1].thought = thought;
+        r = thought ? 0 : -ENOMEM;
+    }
+    return r;
 }
 
 static int take_turn(struct chat *chat, const char *text, struct error *err)
@@ -242,13 +257,16 @@ static int chat_with(struct chat_options *options, struct pool *pool)
         r = error_set(&err, -EINVAL, "the model has no chat template; quern run --raw continues any text");
     else
         r = line_editor_new(keep_alive, &chat, &editor, &err);
+    thoughts_init(&chat.thoughts, chat.client);
     chat.editor = editor;
     if (r == 0)
         r = converse(&chat, editor, &err);
+    thoughts_deinit(&chat.thoughts);
     line_editor_free(editor);
     forget_from(&chat, 0);
     free(chat.turns);
     buffer_deinit(&chat.answer);
+    buffer_deinit(&chat.thought);
     wrap_deinit(&chat.wrap);
     return r < 0 ? verb_fail(r, &err) : chat.status;
 }

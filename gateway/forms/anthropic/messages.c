@@ -124,19 +124,37 @@ static void close_block(struct choice *choice, struct json_out *out)
 {
     if (!choice->open)
         return;
-    choice->open = false;
+    choice->open = choice->open_thought = false;
     open_block_event("content_block_stop", choice, out);
     close_event(out);
 }
 
 static void open_text(struct choice *choice, struct json_out *out)
 {
+    if (choice->open_thought)
+        close_block(choice, out);
     if (choice->open)
         return;
     choice->open = true;
     choice->n_blocks++;
     open_block_event("content_block_start", choice, out);
     json_out_text(out, ",\"content_block\":{\"type\":\"text\",\"text\":\"\"}");
+    close_event(out);
+}
+
+static void thought(struct choice *choice, struct bytes text, struct json_out *out)
+{
+    if (!choice->open) {
+        choice->open = choice->open_thought = true;
+        choice->n_blocks++;
+        open_block_event("content_block_start", choice, out);
+        json_out_text(out, ",\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}");
+        close_event(out);
+    }
+    open_block_event("content_block_delta", choice, out);
+    json_out_text(out, ",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":");
+    json_out_string(out, text);
+    json_out_text(out, "}");
     close_event(out);
 }
 
@@ -211,6 +229,11 @@ static void write_content(const struct choice *choice, struct json_out *out)
 {
     bool text = choice->text.len > 0 || choice->n_calls == 0;
     json_out_text(out, "[");
+    if (choice->thought.len > 0) {
+        json_out_text(out, "{\"type\":\"thinking\",\"thinking\":");
+        json_out_string(out, (struct bytes){choice->thought.data, choice->thought.len});
+        json_out_text(out, text || choice->n_calls > 0 ? ",\"signature\":\"\"}," : ",\"signature\":\"\"}");
+    }
     if (text) {
         json_out_text(out, "{\"type\":\"text\",\"text\":");
         json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
@@ -243,6 +266,7 @@ static const struct dialect dialect = {
     .stream_type = "text/event-stream",
     .begin = begin,
     .piece = piece,
+    .thought = thought,
     .end = end,
     .call = call,
     .arguments = arguments,

@@ -21,6 +21,7 @@ struct reading {
     struct parameters *parameters;
     struct quern_message *messages; /* [n] so far */
     size_t n;
+    const char *thought;   /* of the message under way; NULL: none */
     json_t *texts, *calls; /* blocks of text; calls in OpenAI's form */
 };
 
@@ -39,6 +40,16 @@ static int take_call(struct reading *reading, const char *path, json_t *block, s
     json_t *call = json_pack("{s:O, s:s, s:{s:O, s:O}}", "id", id, "type", "function", "function", "name",
                              name, "arguments", input);
     return call && json_array_append_new(reading->calls, call) == 0 ? 0 : parameters_out_of_memory(refusal);
+}
+
+/* The last one of a message counts: it stands before the text and the calls. */
+static int take_thought(struct reading *reading, const char *path, json_t *block, struct refusal *refusal)
+{
+    json_t *thought = json_object_get(block, "thinking");
+    if (!json_is_string(thought))
+        return refuse_value(refusal, path, "%s: a thinking block has a text", path);
+    reading->thought = parameters_keep(reading->parameters, thought);
+    return reading->thought ? 0 : parameters_out_of_memory(refusal);
 }
 
 static int take_result(struct reading *reading, const char *path, json_t *block, struct refusal *refusal)
@@ -67,6 +78,10 @@ static int take_blocks(struct reading *reading, const char *path, json_t *blocks
         snprintf(where, sizeof where, "%.40s[%zu]", path, i);
         if (assistant && strcmp(type_of(block), "tool_use") == 0)
             r = take_call(reading, where, block, refusal);
+        else if (assistant && strcmp(type_of(block), "thinking") == 0)
+            r = take_thought(reading, where, block, refusal);
+        else if (assistant && strcmp(type_of(block), "redacted_thinking") == 0)
+            continue; /* nobody here can read it */
         else if (!assistant && strcmp(type_of(block), "tool_result") == 0)
             r = take_result(reading, where, block, refusal);
         else if (json_array_append(reading->texts, block) < 0) /* what is no text is refused there */
@@ -95,6 +110,7 @@ static int take_message(struct reading *reading, const char *path, json_t *objec
     size_t before = reading->n;
     json_array_clear(reading->texts);
     json_array_clear(reading->calls);
+    reading->thought = NULL;
     int r = json_is_array(content) ? take_blocks(reading, where, content, assistant, refusal) : 0;
     if (r == 0)
         r = conversation_content(reading->parameters, where,
@@ -103,7 +119,8 @@ static int take_message(struct reading *reading, const char *path, json_t *objec
     if (r != 0 || results_only)
         return r;
     struct quern_message *message = &reading->messages[reading->n++];
-    *message = (struct quern_message){.role = assistant ? "assistant" : "user", .content = text};
+    *message = (struct quern_message){
+        .role = assistant ? "assistant" : "user", .content = text, .thought = reading->thought};
     if (json_array_size(reading->calls) > 0)
         message->tool_calls = parameters_keep_json(reading->parameters, reading->calls);
     return json_array_size(reading->calls) > 0 && !message->tool_calls ? parameters_out_of_memory(refusal)

@@ -20,7 +20,7 @@
 
 #define LATEST ":latest" /* what its clients put behind the name of a model */
 
-static int take_model(void *into, const struct json_row *row, const char *path, json_t *value,
+int ollama_take_model(void *into, const struct json_row *row, const char *path, json_t *value,
                       struct refusal *refusal)
 {
     struct parameters *parameters = into;
@@ -82,7 +82,7 @@ static int take_options(void *into, const struct json_row *row, const char *path
 /* A prompt that does not fit is refused, and an answer ends with the context, whatever truncate and shift
  * say. */
 #define COMMON_ROWS                                                                                          \
-    {"model", take_model, NULL, 0}, {"options", take_options, NULL, 0},                                      \
+    {"model", ollama_take_model, NULL, 0}, {"options", take_options, NULL, 0},                               \
         {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                 \
         {"keep_alive", json_in_ignore, NULL, 0}, {"format", grammar_format, NULL, 0},                        \
         {"think", thinking_ollama, NULL, 0}, {"logprobs", neutral_only, "false", 0},                         \
@@ -114,7 +114,7 @@ const struct json_row ollama_generate_rows[] = {
 };
 
 const struct json_row ollama_embed_rows[] = {
-    {"model", take_model, NULL, 0},
+    {"model", ollama_take_model, NULL, 0},
     {"input", embeddings_input, NULL, 0},
     {"dimensions", embeddings_dimensions, NULL, 0},
     {"truncate", neutral_bool, NULL, 0}, /* what does not fit is refused either way */
@@ -148,7 +148,8 @@ static void write_calls(const struct choice *choice, size_t first, struct json_o
 }
 
 /* A line up to what says whether it is the last, with the calls from one on. */
-static void open_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
+static void open_thought_line(const struct choice *choice, struct bytes text, struct bytes thought,
+                              size_t first_call, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
     bool chat = generation->dialect->name[0] == 'c';
@@ -158,9 +159,18 @@ static void open_line(const struct choice *choice, struct bytes text, size_t fir
     write_time(generation->created, out);
     json_out_text(out, chat ? ",\"message\":{\"role\":\"assistant\",\"content\":" : ",\"response\":");
     json_out_string(out, text);
+    if (thought.len > 0) {
+        json_out_text(out, ",\"thinking\":");
+        json_out_string(out, thought);
+    }
     if (chat)
         write_calls(choice, first_call, out);
     json_out_text(out, chat ? "}," : ",");
+}
+
+static void open_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
+{
+    open_thought_line(choice, text, BYTES_LITERAL(""), first_call, out);
 }
 
 static void nanoseconds(struct json_out *out, const char *name, double milliseconds)
@@ -172,7 +182,8 @@ static void nanoseconds(struct json_out *out, const char *name, double milliseco
 static void last_line(const struct choice *choice, struct bytes text, size_t first_call, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
-    open_line(choice, text, first_call, out);
+    open_thought_line(choice, text, (struct bytes){choice->thought.data, choice->thought.len}, first_call,
+                      out);
     json_out_text(out, "\"done\":true,\"done_reason\":");
     json_out_name(out, choice->reason == QUERN_LENGTH ? "length" : "stop");
     choice_write_limit(choice, out);
@@ -195,6 +206,12 @@ static void begin(struct generation *generation, struct json_out *out)
 static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
     open_line(choice, text, choice->n_calls, out);
+    json_out_text(out, "\"done\":false}\n");
+}
+
+static void thought(struct choice *choice, struct bytes text, struct json_out *out)
+{
+    open_thought_line(choice, BYTES_LITERAL(""), text, choice->n_calls, out);
     json_out_text(out, "\"done\":false}\n");
 }
 
@@ -228,8 +245,8 @@ static void whole(struct generation *generation, struct json_out *out)
 
 #define OLLAMA_DIALECT(path)                                                                                 \
     {                                                                                                        \
-        .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece, .end = end,     \
-        .called = called, .finish = finish, .fail = fail, .whole = whole,                                    \
+        .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece,                 \
+        .thought = thought, .end = end, .called = called, .finish = finish, .fail = fail, .whole = whole,    \
     }
 static const struct dialect chat_dialect = OLLAMA_DIALECT("chat"),
                             generate_dialect = OLLAMA_DIALECT("generate");

@@ -38,6 +38,11 @@ const struct json_row chat_rows[] = {
     {"audio", json_in_unsupported, NULL, 0},
     {"prediction", json_in_unsupported, NULL, 0},
     {"reasoning_effort", thinking_effort, NULL, 0},
+    {"reasoning_format", thinking_format, NULL, 0},
+    {"reasoning_budget", thinking_budget, NULL, 0},
+    {"thinking_budget", thinking_budget, NULL, 0},
+    {"thinking", thinking_anthropic, NULL, 0},
+    {"chat_template_kwargs", thinking_kwargs, NULL, 0},
     {"web_search_options", json_in_unsupported, NULL, 0},
     {0},
 };
@@ -94,6 +99,17 @@ static void piece(struct choice *choice, struct bytes text, struct json_out *out
     close_chunk(choice, NULL, out);
 }
 
+static void thought(struct choice *choice, struct bytes text, struct json_out *out)
+{
+    open_chunk(choice, out);
+    json_out_text(out, "{\"reasoning_content\":");
+    json_out_string(out, text);
+    json_out_text(out, ",\"reasoning\":");
+    json_out_string(out, text);
+    json_out_text(out, "}");
+    close_chunk(choice, NULL, out);
+}
+
 /* `{"id":…,"type":"function","function":{"name":…,"arguments":…}}`, but for the last brace. */
 static void write_call(const struct tool_call *call, struct bytes arguments, struct json_out *out)
 {
@@ -140,6 +156,11 @@ static void write_message(const struct choice *choice, struct json_out *out)
         json_out_text(out, "null");
     else
         json_out_string(out, (struct bytes){choice->text.data, choice->text.len});
+    static const char *const names[] = {",\"reasoning_content\":", ",\"reasoning\":"};
+    for (size_t i = 0; i < 2 && choice->thought.len > 0; i++) {
+        json_out_text(out, names[i]);
+        json_out_string(out, (struct bytes){choice->thought.data, choice->thought.len});
+    }
     for (size_t i = 0; i < choice->n_calls; i++) {
         const struct tool_call *made = &choice->calls[i];
         json_out_text(out, i ? ",{" : ",\"tool_calls\":[{");
@@ -185,6 +206,7 @@ static const struct dialect dialect = {
     .stream_type = "text/event-stream",
     .begin = begin,
     .piece = piece,
+    .thought = thought,
     .end = end,
     .call = call,
     .arguments = arguments,

@@ -16,6 +16,8 @@ static void write_model(const struct gateway *gateway, const struct pool_model *
     if (model->context > 0) {
         json_out_text(out, ",\"context_length\":");
         json_out_number(out, model->context);
+        json_out_text(out, ",\"max_model_len\":");
+        json_out_number(out, model->context);
     }
     json_out_text(out, "}");
 }

@@ -39,6 +39,10 @@ void openai_usage(const struct generation *generation, struct json_out *out)
     json_out_number(out, (int64_t)generation->prompt_tokens + generation->output_tokens);
     json_out_text(out, ",\"prompt_tokens_details\":{\"cached_tokens\":");
     json_out_number(out, generation->cached_tokens);
+    if (generation->thought_tokens > 0) {
+        json_out_text(out, "},\"completion_tokens_details\":{\"reasoning_tokens\":");
+        json_out_number(out, generation->thought_tokens);
+    }
     json_out_text(out, "}},\"timings\":{\"queue_ms\":");
     json_out_real(out, generation->queue_ms);
     json_out_text(out, ",\"prefill_ms\":");

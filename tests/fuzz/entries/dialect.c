@@ -90,7 +90,7 @@ static void on_end(void *arg)
     put(told, 'e', "", 0);
 }
 
-static struct told parse(const struct dialect *dialect, struct bytes answer, size_t cut, size_t size)
+static struct told parse(const struct model_dialect *dialect, struct bytes answer, size_t cut, size_t size)
 {
     static const struct dialect_tool tools[] = {{"rain", NULL}, {"time", NULL}};
     struct told told = {.part = 'x'};
@@ -116,7 +116,7 @@ static bool has(struct bytes answer, const char *mark)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct dialect dialect;
+    struct model_dialect dialect;
     if (len < 2 || len > 20000)
         return 0;
     dialect_init(&dialect);

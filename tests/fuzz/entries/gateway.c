@@ -15,7 +15,9 @@
 #include "gateway/forms/ollama/ollama.h"
 #include "gateway/core/parameters.h"
 #include "gateway/tools/tool_choice.h"
+#include "gateway/forms/thinking.h"
 #include "gateway/tools/tool_grammar.h"
+#include "tests/unit/gateway/tools/forms.h"
 #include "text/grammar/grammar.h"
 
 #define REQUIRE(condition)                                                                                   \
@@ -47,13 +49,17 @@ static size_t read_all(const struct quern_request *request)
 /* In which form the model calls, the length of the body says. */
 static void hold_calls(struct parameters *parameters, size_t len)
 {
-    static const char *const forms[] = {"hermes", "mistral", "llama3", "command-r"};
+    struct model_dialect dialect;
     struct refusal refusal = {0};
     struct error err = {0};
     struct grammar *grammar;
-    if (tool_choice_finish(parameters, &refusal) != 0 ||
-        (parameters->request.tools &&
-         tool_grammar_set(parameters, tool_form_find(forms[len % 4]), &refusal) != 0)) {
+    dialect_init(&dialect);
+    REQUIRE(dialect_read(bytes_of_string(dialect_forms[len % 4].json), &dialect, NULL) == 0);
+    const bool refused = thinking_set(parameters, &dialect, &refusal) != 0 ||
+                         tool_choice_finish(parameters, &refusal) != 0 ||
+                         (parameters->request.tools && tool_grammar_set(parameters, &dialect, &refusal) != 0);
+    dialect_deinit(&dialect);
+    if (refused) {
         REQUIRE(refusal.status >= 400 && refusal.status < 600 && refusal.text[0] &&
                 !strchr(refusal.text, '\n'));
         return;

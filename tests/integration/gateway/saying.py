@@ -15,6 +15,26 @@ from fake_broker import Broker  # noqa: E402
 from test_client import Served  # noqa: E402
 
 WAIT = 60
+# Dialects as workers tell them, each in another way of writing calls.
+DIALECTS = {
+    "": {"calls": {"unknown": "the template knows no tools"}, "thoughts": {"unknown": "the template writes no thoughts"}},
+    "hermes": {"calls": {"arguments": "json", "head": '<tool_call>\n{"name": "', "middle": '", "arguments": ',
+                         "tail": "}\n</tool_call>", "between": "\n", "name_key": "name", "arguments_key": "arguments"},
+               "thoughts": {"unknown": "the template writes no thoughts"}},
+    "mistral": {"calls": {"arguments": "json", "open": "[TOOL_CALLS][", "head": '{"name": "', "middle": '", "arguments": ',
+                          "tail": "}", "between": ", ", "close": "]", "name_key": "name", "arguments_key": "arguments"}},
+    "llama3": {"calls": {"arguments": "json", "head": '{"name": "', "middle": '", "parameters": ', "tail": "}",
+                         "name_key": "name", "arguments_key": "parameters"}},
+    "command-r": {"calls": {"arguments": "json", "open": "<|START_ACTION|>[", "head": '{"tool_name": "',
+                            "middle": '", "parameters": ', "tail": "}", "between": ", ", "close": "]<|END_ACTION|>",
+                            "name_key": "tool_name", "arguments_key": "parameters"}},
+    "members": {"calls": {"arguments": "members", "head": "<tool_call>\n<function=", "middle": ">",
+                          "tail": "\n</function>\n</tool_call>", "between": "\n", "before_key": "\n<parameter=",
+                          "to_text": ">\n", "behind_text": "\n</parameter>", "to_other": ">\n",
+                          "behind_other": "\n</parameter>"},
+                "thoughts": {"open": "<think>", "close": "</think>", "key": "reasoning_content", "usual": "thought",
+                             "on": "thought", "off": "text", "switch_off": {"enable_thinking": False}}},
+}
 
 
 class Saying(Broker):
@@ -33,7 +53,8 @@ class Saying(Broker):
                 "end": {**end, "reason": "stop"} if end else None}
 
     def on_status(self, fields):
-        worker = {"name": "worker-0", "context": 512, "tools": self.form, **self.worker}
+        worker = {"name": "worker-0", "context": 512, "dialect": json.dumps(DIALECTS[self.form]),
+                  **self.worker}
         self.reply("status_ok", ref=fields["ref"], boot=self.boot, version="1", workers=[worker], **self.pool)
 
 

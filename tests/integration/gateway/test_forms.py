@@ -35,8 +35,8 @@ class Forms(Base):
                 self.assertIn("messages[1].content", text)
 
     def test_what_is_not_there_is_told_in_the_form_of_its_family(self):
-        status, _, answer = self.gateway.post("/api/show", model="m")
-        self.assertEqual((status, answer), (404, {"error": "nothing found at /api/show"}))
+        status, _, answer = self.gateway.post("/api/pull", model="m")
+        self.assertEqual((status, answer), (404, {"error": "nothing found at /api/pull"}))
         status, _, answer = self.gateway.post("/v1/messages/count_tokens", messages=HI)
         self.assertEqual((status, answer["type"], answer["error"]["type"]), (404, "error", "not_found_error"))
         status, _, answer = self.gateway.post("/v1/responses", input="Hi")
@@ -106,11 +106,11 @@ class Keys(Base):
 
 
 class Thinks(Base):
-    """A model that thinks unless its template is told otherwise."""
+    """A model that thinks whatever its template is told."""
     @classmethod
     def start_broker(cls):
         template = cls.folder / "template"
-        template.write_text("{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking is defined %}x{% endif %}")
+        template.write_text("{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}{% if add_generation_prompt %}<think>\n{% endif %}")
         cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--frame-us", "0", "--rundir", cls.rundir,
                              "--chat-template", str(template))
         cls.broker.says("ready:")
@@ -120,7 +120,7 @@ class Thinks(Base):
                                    ("/v1/messages", "thinking", {"type": "disabled"}), ("/api/chat", "think", False)):
             status, _, answer = self.gateway.post(path, messages=HI, **{param: value})
             text = answer["error"] if path == "/api/chat" else answer["error"]["message"]
-            self.assertEqual((status, text), (400, f"{param}: this model thinks before it answers; disabling that is not supported"))
+            self.assertEqual((status, text), (400, f"{param}: this model thinks before it answers; its chat template cannot disable that"))
         self.assertEqual(self.gateway.post("/v1/chat/completions", messages=HI, max_tokens=3, reasoning_effort="medium")[0],
                          200)
 

@@ -15,6 +15,8 @@ CALLS = {
     "hermes": ["I look.\n<tool_", 'call>\n{"name": "ra', 'in", "arguments": {"town": ', '"Ulm"}}\n</tool_call>'],
     "mistral": ["I look.\n[TOOL", '_CALLS][{"name": "rain", "argum', 'ents": {"town": "Ulm"}}]'],
     "llama3": ['{"name": "rain", ', '"parameters": {"town": "U', 'lm"}}'],
+    "members": ["Hm.\n</th", "ink>\n\nI look.\n<tool_call>\n<function=rain>\n<para",
+                "meter=town>\nUlm\n</parameter>\n</function>\n</tool_call>"],
     "command-r": ["I look.\n<|START_ACTION|>", '[{"tool_name": "rain", "parameters": {"town": ', '"Ulm"}}]<|END_ACTION|>'],
 }
 
@@ -50,7 +52,7 @@ def test_calls_are_taken_out_of_answers(folder, form):
         parts = [delta["delta"]["tool_calls"][0] for delta in deltas if "tool_calls" in delta["delta"]]
         assert parts[0]["function"] == {"name": "rain", "arguments": ""} and len(parts[0]["id"]) == 9
         assert "".join(part["function"]["arguments"] for part in parts) == call["function"]["arguments"]
-        assert len(parts) >= 2 and {part["index"] for part in parts} == {0}
+        assert len(parts) >= 2 - (form == "members") and {part["index"] for part in parts} == {0}
         said = "".join(delta["delta"].get("content") or "" for delta in deltas)
         assert said == (choice["message"]["content"] or "")
         assert deltas[-1]["finish_reason"] == "tool_calls"
@@ -104,9 +106,9 @@ def test_a_call_that_is_forced_is_a_grammar_in_the_form_of_the_model(folder, for
         grammars = [sent["grammar"] for sent in gateway.broker.generates]
         assert grammars[0] == "" and all(sent["grammar_kind"] == "gbnf" for sent in gateway.broker.generates)
         assert all(json.loads(sent["tools"])[1]["function"]["name"] == "time" for sent in gateway.broker.generates)
-        mark = {"hermes": "<tool_call>", "mistral": "[TOOL_CALLS]", "llama3": "python_tag", "command-r": "<|START_ACTION|>"}
+        mark = {"hermes": "call", "mistral": "CALLS", "llama3": "parameters", "command-r": "START", "members": "function"}
         assert all(mark[form] in grammar for grammar in grammars[1:])
-        assert ["text ::=" in grammar for grammar in grammars] == [False, False, False, True]
+        assert ["root ::= thought calls" not in grammar and grammar != "" for grammar in grammars] == [False, False, False, True]
         assert ['"time"' in grammar for grammar in grammars] == [False, True, False, True]
         tool = {"name": "rain", "input_schema": {"type": "object"}}
         for choice in ({"type": "auto"}, {"type": "any"}, {"type": "tool", "name": "rain"}):

@@ -34,7 +34,7 @@ START_TEST(nothing_is_told_in_the_form_of_the_paths_family)
         const char *path;
         enum family family;
     } cases[] = {
-        {"/api/show", FAMILY_OLLAMA},
+        {"/api/pull", FAMILY_OLLAMA},
         {"/api/", FAMILY_OLLAMA},
         {"/api/tags/x", FAMILY_OLLAMA},
         {"/api", FAMILY_OPENAI},

@@ -4,6 +4,7 @@
 
 #include "tests/unit/run.h"
 #include "tests/unit/text/tokenizer/vocabularies.h"
+#include "common/clock.h"
 #include "worker/publish.h"
 
 #include <string.h>
@@ -90,6 +91,27 @@ START_TEST(a_step_as_long_as_a_frame_flushes_all)
     make(&outputs[1], 1);
     ck_assert_uint_eq(leave(START_NS + 1, FRAME_NS - 1), 0);
     ck_assert_uint_eq(leave(START_NS + 1, FRAME_NS), 2);
+}
+END_TEST
+
+START_TEST(while_the_broker_is_behind_frames_wait_and_hold_more)
+{
+    uint64_t now = START_NS;
+    for (unsigned i = 0; i < WINDOW_MOST / 8; i++, now += FRAME_NS) {
+        make(&outputs[0], 1);
+        ck_assert_uint_eq(leave(now, FRAME_NS), 1);
+    }
+    now -= FRAME_NS; /* when the last one left */
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(now + FRAME_NS, FRAME_NS), 0);
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(now + 10 * CLOCK_NS_PER_MS - 1, FRAME_NS), 0);
+    ck_assert_uint_eq(leave(now + 10 * CLOCK_NS_PER_MS, FRAME_NS), 1); /* both in one */
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(now + 10 * CLOCK_NS_PER_MS, UINT64_MAX), 1); /* nothing more is made now */
+    window_ack(&stream.window, stream.window.last);
+    make(&outputs[0], 1);
+    ck_assert_uint_eq(leave(now + 10 * CLOCK_NS_PER_MS, FRAME_NS), 1); /* it has caught up */
 }
 END_TEST
 
@@ -251,6 +273,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, tokens_made_within_the_time_of_a_frame_share_it);
     tcase_add_test(tests, each_output_is_due_in_its_own_time);
     tcase_add_test(tests, a_step_as_long_as_a_frame_flushes_all);
+    tcase_add_test(tests, while_the_broker_is_behind_frames_wait_and_hold_more);
     tcase_add_test(tests, a_full_frame_waits_for_no_time);
     tcase_add_test(tests, what_was_dropped_never_leaves);
     tcase_add_loop_test(tests, a_long_text_goes_in_several_frames_that_cut_no_character, 0, 10);

@@ -11,7 +11,7 @@
 
 static void set_reason(struct derivation *derivation, const char *reason)
 {
-    struct dialect *dialect = derivation->dialect;
+    struct model_dialect *dialect = derivation->dialect;
     const char *kept = derivation_keep(derivation, span_of(reason));
     if (!dialect->calls.known && !dialect->calls.reason[0])
         dialect->calls.reason = kept;
@@ -20,7 +20,7 @@ static void set_reason(struct derivation *derivation, const char *reason)
 }
 
 int dialect_derive(const struct chat_template *chat_template, struct bytes source, struct dialect_stops stops,
-                   struct dialect *dialect)
+                   struct model_dialect *dialect)
 {
     struct derivation derivation = {.dialect = dialect, .source = source, .stops = stops};
     int r = probe_init(&derivation.probe, chat_template);

@@ -21,6 +21,6 @@ struct dialect_stops {
 /* Derives into a dialect that is initialized. `source` is the template's, in which the counterpart of an
  * opening mark is looked for. What cannot be derived is not known, with its reason. 0 or -ENOMEM. */
 int dialect_derive(const struct chat_template *chat_template, struct bytes source, struct dialect_stops stops,
-                   struct dialect *dialect);
+                   struct model_dialect *dialect);
 
 #endif

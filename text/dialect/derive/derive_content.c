@@ -15,7 +15,7 @@ static struct span answer(struct derivation *derivation, bool with_call)
 
 void derive_content(struct derivation *derivation)
 {
-    struct dialect *dialect = derivation->dialect;
+    struct model_dialect *dialect = derivation->dialect;
     const struct span says = span_of(PROBE_SAYS);
     const struct span text = answer(derivation, false);
     size_t at = span_find(text, says);

@@ -11,7 +11,7 @@
 
 struct derivation {
     struct probe probe;
-    struct dialect *dialect;
+    struct model_dialect *dialect;
     struct bytes source;
     struct dialect_stops stops;
     int fatal;                          /* -ENOMEM, or -EMSGSIZE: the template exceeds its bounds */

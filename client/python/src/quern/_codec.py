@@ -54,6 +54,10 @@ def _check_whole(table: Table, fields: Fields) -> None:
         prompt = fields["prompt"]
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
             raise Malformed("tools: expected with messages only")
+    if fields.get("template_kwargs") or fields.get("marks"):
+        prompt = fields.get("prompt")
+        if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
+            raise Malformed("template_kwargs and marks: expected with messages only")
     if "prompt" in fields:
         _check_tenant(fields)
         _check_prompt(fields)

@@ -46,6 +46,8 @@ KINDS: dict[str, Table] = {
         Field("files", TEXT, high=4194304, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
         Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
+        Field("template_kwargs", TEXT, high=4194304, help="messages only: JSON, an object of variables for the chat template"),
+        Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
         Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
@@ -220,7 +222,7 @@ KINDS: dict[str, Table] = {
         Field("supervisor_pid", INT, high=4294967295),
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("dialect", TEXT, high=8192), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         Field("requests", MAPS, high=1024, table=table(Field("id", NAME, required=True, always=True, high=128), Field("request_id", NAME, high=128), Field("state", NAME, required=True, always=True, high=128), Field("worker", NAME, high=128), Field("model", NAME, high=128), Field("age_ms", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("moves", INT, high=4294967295))),
         max_bytes=6881280,
     ),
@@ -285,6 +287,7 @@ KINDS: dict[str, Table] = {
         Field("chat", BOOL),
         Field("tools", NAME, high=128),
         Field("thinks", BOOL),
+        Field("dialect", TEXT, high=8192),
         Field("sampling", TEXT, high=1024),
         Field("kv_blocks", INT, high=4294967295),
         Field("max_prompt", INT, high=4294967295),
@@ -341,6 +344,8 @@ KINDS: dict[str, Table] = {
         Field("files", TEXT, high=4194304, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
         Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
         Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
+        Field("template_kwargs", TEXT, high=4194304, help="messages only: JSON, an object of variables for the chat template"),
+        Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
         Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
@@ -404,7 +409,7 @@ KINDS: dict[str, Table] = {
     ),
 }
 
-MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=4194304), Field("tool_call_id", NAME, high=128))
+MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=4194304), Field("tool_call_id", NAME, high=128), Field("thought", TEXT, high=4194304))
 
 
 class Parameters(TypedDict, total=False):
@@ -420,6 +425,10 @@ class Parameters(TypedDict, total=False):
     """messages only: continue the last one, which is the assistant's"""
     tools: str
     """messages only: JSON, an array of the tools that the model may call"""
+    template_kwargs: str
+    """messages only: JSON, an object of variables for the chat template"""
+    marks: bool
+    """messages only: write out the control tokens around calls, thoughts and answers"""
     model: str
     """which model, by name; empty: any"""
     max_tokens: int

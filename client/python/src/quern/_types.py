@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Message = Mapping[str, str]
-"""A message of a chat: {"role": "user", "content": "…"}; `tool_calls`, JSON, and `tool_call_id` where there are."""
+"""A message of a chat: {"role": "user", "content": "…"}; `tool_calls`, JSON, `tool_call_id` and
+`thought` where there are."""
 
 Prompt = str | Sequence[int] | Sequence[Message]
 """A text, token ids, or messages that go through the model's chat template."""
@@ -134,9 +135,11 @@ class Worker:
     aliases: tuple[str, ...]
     """Other names of its model."""
     tools: str
-    """The form in which its model calls tools; empty: it has none."""
+    """How its model writes calls of tools: `object`, `named` or `members`; empty: it calls none."""
     thinks: bool
     """The model thinks before it answers, as far as its chat template shows it."""
+    dialect: str
+    """How it calls tools and thinks: JSON, as `quern inspect` shows it; empty: not told."""
     sampling: str
     """What requests that do not say get, and who says so (pool, model or default): `temperature=0.6:model …`."""
     state: str

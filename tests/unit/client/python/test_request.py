@@ -31,7 +31,7 @@ def test_a_prompt_is_a_text_or_ids_or_messages():
 
 
 def test_every_parameter_arrives_as_it_was_given():
-    given = {"tools": "[]", "special": True, "suffix": "y", "files": "[]", "continue_turn": True, "model": "m", "max_tokens": 5, "fit_context": True,
+    given = {"tools": "[]", "template_kwargs": "{}", "marks": True, "special": True, "suffix": "y", "files": "[]", "continue_turn": True, "model": "m", "max_tokens": 5, "fit_context": True,
              "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1.5, "presence_penalty": 0.5, "frequency_penalty": -0.5, "logit_bias": {3: -1.0},
              "repeat_last_n": 64, "top_n_sigma": 1.5, "typical_p": 0.5, "xtc_probability": 0.5, "xtc_threshold": 0.25,
@@ -46,7 +46,7 @@ def test_every_parameter_arrives_as_it_was_given():
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
     fields = encoded([{"role": "user", "content": "Hi"}], **{name: value for name, value in given.items()
                                                             if name not in ("suffix", "files")})
-    filled = encoded("Hi", **{name: value for name, value in given.items() if name not in ("tools", "continue_turn")})
+    filled = encoded("Hi", **{name: value for name, value in given.items() if name not in ("tools", "continue_turn", "template_kwargs", "marks")})
     fields.update(suffix=filled["suffix"], files=filled["files"])
     assert (fields.pop("require"), filled["require"]) == (["x", "continue_turn", "samplers"], ["x", "suffix", "samplers"])
     assert fields.pop("logit_bias") == [(3, -1.0)]

@@ -177,8 +177,11 @@ START_TEST(what_would_change_something_is_refused_by_name)
         {&chat, "\"skip_special_tokens\": false", "skip_special_tokens", "only true"},
         {&chat, "\"spaces_between_special_tokens\": 1", "spaces_between_special_tokens", "not a boolean"},
         {&chat, "\"stop_token_ids\": [2]", "stop_token_ids", "is not supported"},
-        {&chat, "\"chat_template_kwargs\": {\"enable_thinking\": false}", "chat_template_kwargs",
-         "supported"},
+        {&chat, "\"chat_template_kwargs\": [1]", "chat_template_kwargs", "not an object"},
+        {&chat, "\"reasoning_format\": \"all\"", "reasoning_format", "not one of none"},
+        {&chat, "\"thinking_budget\": -2", "thinking_budget", "not a positive number"},
+        {&message, "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": \"many\"}",
+         "thinking.budget_tokens", "not a positive number"},
         {&chat, "\"chat_template\": \"{{ x }}\"", "chat_template", "is not supported"},
         {&chat, "\"documents\": [{}]", "documents", "is not supported"},
         {&text, "\"echo\": true", "echo", "only false"},
@@ -224,42 +227,86 @@ START_TEST(minus_one_means_off_and_no_limit)
 }
 END_TEST
 
-/* What a request about thinking comes to, for a model that does and for one that does not. */
-START_TEST(thinking_is_as_the_model_has_it_or_refused)
+/* Models: one that never thinks; one that always does; one that does unless it is told not to; one that does
+ * if it is told to, with degrees. */
+static const char *const thinkers[] = {
+    "{\"thoughts\": {\"unknown\": \"no\"}}",
+    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"thought\", \"on\": \"thought\", "
+    "\"off\": "
+    "\"thought\"}}",
+    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"thought\", \"on\": \"thought\", "
+    "\"off\": "
+    "\"text\", \"switch_off\": {\"enable_thinking\": false}}}",
+    "{\"thoughts\": {\"open\": \"<t>\", \"close\": \"</t>\", \"usual\": \"text\", \"on\": \"thought\", "
+    "\"off\": \"text\", "
+    "\"switch_on\": {\"reasoning_effort\": \"high\"}, \"effort_key\": \"reasoning_effort\", \"efforts\": "
+    "\"low high\", "
+    "\"budget_key\": \"thinking_budget\"}}",
+};
+
+/* What a request about thinking comes to, for each of them: the template's variables, and whether the prompt
+ * ends in a thought; NULL: refused. */
+START_TEST(thinking_is_switched_as_the_template_has_it)
 {
     static const struct {
         const struct form *form;
         const char *member, *param;
-        bool by_thinker, by_other; /* accepted */
+        const char *comes_to[4];
     } cases[] = {
-        {&ollama, "\"think\": false", "think", false, true},
-        {&ollama, "\"think\": true", "think", false, false},
-        {&ollama, "\"think\": \"high\"", "think", false, false},
-        {&ollama, "\"think\": 0", "think", false, false},
-        {&ollama, "\"think\": null", NULL, true, true},
-        {&chat, "\"reasoning_effort\": \"none\"", "reasoning_effort", false, true},
-        {&chat, "\"reasoning_effort\": \"medium\"", "reasoning_effort", true, false},
-        {&chat, "\"reasoning_effort\": \"minimal\"", "reasoning_effort", false, false},
-        {&chat, "\"reasoning_effort\": \"high\"", "reasoning_effort", false, false},
-        {&chat, "\"reasoning_effort\": \"much\"", "reasoning_effort", false, false},
-        {&chat, "\"reasoning_effort\": false", "reasoning_effort", false, false},
-        {&chat, "\"reasoning_effort\": null", NULL, true, true},
-        {&message, "\"thinking\": {\"type\": \"disabled\"}", "thinking", false, true},
-        {&message, "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 1024}", "thinking", false,
-         false},
-        {&message, "\"thinking\": {\"type\": \"adaptive\"}", "thinking", false, false},
-        {&message, "\"thinking\": {}", "thinking", false, false},
-        {&message, "\"thinking\": true", "thinking", false, false},
+        {&ollama, "\"think\": false", "think", {"", NULL, "{\"enable_thinking\":false}", ""}},
+        {&ollama, "\"think\": true", "think", {NULL, "!", "!", "{\"reasoning_effort\":\"high\"}!"}},
+        {&ollama, "\"think\": \"low\"", "think", {NULL, "!", "!", "{\"reasoning_effort\":\"low\"}!"}},
+        {&ollama, "\"think\": 0", "think", {NULL, NULL, NULL, NULL}},
+        {&ollama, "\"think\": null", NULL, {"", "!", "!", ""}},
+        {&chat,
+         "\"reasoning_effort\": \"none\"",
+         "reasoning_effort",
+         {"", NULL, "{\"enable_thinking\":false}", ""}},
+        {&chat, "\"reasoning_effort\": \"medium\"", "reasoning_effort", {"", "!", "!", ""}},
+        {&chat,
+         "\"reasoning_effort\": \"minimal\"",
+         "reasoning_effort",
+         {NULL, "!", "!", "{\"reasoning_effort\":\"low\"}!"}},
+        {&chat,
+         "\"reasoning_effort\": \"xhigh\"",
+         "reasoning_effort",
+         {NULL, "!", "!", "{\"reasoning_effort\":\"high\"}!"}},
+        {&chat, "\"reasoning_effort\": \"much\"", "reasoning_effort", {NULL, NULL, NULL, NULL}},
+        {&chat, "\"reasoning_effort\": null", NULL, {"", "!", "!", ""}},
+        {&chat,
+         "\"chat_template_kwargs\": {\"enable_thinking\": false}",
+         NULL,
+         {"{\"enable_thinking\":false}", "{\"enable_thinking\":false}!", "{\"enable_thinking\":false}",
+          "{\"enable_thinking\":false}"}},
+        {&chat, "\"thinking_budget\": 100", NULL, {"", "!", "!", "{\"thinking_budget\":100}"}},
+        {&message,
+         "\"thinking\": {\"type\": \"disabled\"}",
+         "thinking",
+         {"", NULL, "{\"enable_thinking\":false}", ""}},
+        {&message,
+         "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 1024}",
+         "thinking",
+         {NULL, "!", "!", "{\"reasoning_effort\":\"high\",\"thinking_budget\":1024}!"}},
+        {&message, "\"thinking\": {}", "thinking", {NULL, NULL, NULL, NULL}},
+        {&message, "\"thinking\": true", "thinking", {NULL, NULL, NULL, NULL}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int thinks = 0; thinks < 2; thinks++) {
+        for (size_t model = 0; model < 4; model++) {
+            struct model_dialect dialect;
+            char got[200];
             int r = take(cases[i].form, cases[i].member);
+            dialect_init(&dialect);
+            ck_assert_int_eq(dialect_read(bytes_of_string(thinkers[model]), &dialect, NULL), 0);
             if (r == 0)
-                r = thinking_check(&parameters, thinks, &refusal);
-            ck_assert_msg((r == 0) == (thinks ? cases[i].by_thinker : cases[i].by_other), "%s, %d: %s",
-                          cases[i].member, thinks, refusal.text);
+                r = thinking_set(&parameters, &dialect, &refusal);
+            const char *wanted = cases[i].comes_to[model], *variables = parameters.request.template_kwargs;
+            snprintf(got, sizeof got, "%s%s", variables ? variables : "",
+                     parameters.start == DIALECT_START_THOUGHT ? "!" : "");
+            ck_assert_msg((r == 0) == (wanted != NULL), "%s, %zu: %s", cases[i].member, model, refusal.text);
+            ck_assert_msg(r != 0 || strcmp(got, wanted) == 0, "%s, %zu: %s", cases[i].member, model, got);
             ck_assert_msg(r == 0 || (refusal.status == 400 && strcmp(refusal.param, cases[i].param) == 0),
                           "%s: %s", cases[i].member, refusal.param);
+            dialect_deinit(&dialect);
         }
 }
 END_TEST
@@ -354,7 +401,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_happens_anyway_may_be_asked_for);
     tcase_add_test(tests, what_would_change_something_is_refused_by_name);
     tcase_add_test(tests, minus_one_means_off_and_no_limit);
-    tcase_add_test(tests, thinking_is_as_the_model_has_it_or_refused);
+    tcase_add_test(tests, thinking_is_switched_as_the_template_has_it);
     tcase_add_test(tests, a_message_needs_content_unless_it_calls_tools);
     tcase_add_test(tests, errors_of_embeddings_name_the_input);
 }

@@ -5,9 +5,10 @@
 #include "gateway/forms/openai/chat.h"
 #include "gateway/tools/tool_choice.h"
 #include "gateway/tools/tool_grammar.h"
-#include "gateway/tools/tool_parser.h"
+#include "tests/unit/gateway/tools/forms.h"
 #include "tests/unit/run.h"
 #include "tests/unit/text/grammar/accepts.h"
+#include "text/dialect/answer_parser.h"
 
 #include <string.h>
 
@@ -17,6 +18,17 @@ static struct refusal refusal;
 #define TOOLS                                                                                                \
     "\"tools\": [{\"function\": {\"name\": \"rain\", \"strict\": true, \"parameters\": {\"properties\":"     \
     "{\"town\": {\"enum\": [\"Ulm\"]}}, \"required\": [\"town\"]}}}, {\"function\": {\"name\": \"time\"}}]"
+
+/* The dialect of a form. */
+static const struct model_dialect *dialect_of(const char *form)
+{
+    static struct model_dialect dialect;
+    struct error err = {0};
+    dialect_deinit(&dialect);
+    dialect_init(&dialect);
+    ck_assert_msg(dialect_read(bytes_of_string(dialect_form(form)), &dialect, &err) == 0, "%s", err.text);
+    return &dialect;
+}
 
 /* The grammar of a request that asks for these besides; NULL: none. */
 static struct grammar *grammar_for(const char *form, const char *fields)
@@ -29,7 +41,7 @@ static struct grammar *grammar_for(const char *form, const char *fields)
     ck_assert_int_eq(parameters_read(&parameters, chat_rows, (struct bytes){body, (size_t)len}, &refusal), 0);
     ck_assert_int_eq(parameters_finish(&parameters, "messages", &refusal), 0);
     ck_assert_int_eq(tool_choice_finish(&parameters, &refusal), 0);
-    int r = tool_grammar_set(&parameters, tool_form_find(form), &refusal);
+    int r = tool_grammar_set(&parameters, dialect_of(form), &refusal);
     ck_assert_msg(r == 0, "%s", refusal.text);
     return parameters.request.grammar ? grammar_of(GRAMMAR_GBNF, parameters.request.grammar) : NULL;
 }
@@ -52,14 +64,15 @@ static void on_end(void *arg)
 /* The calls that the parser finds in an answer. */
 static int calls_in(const char *form, const char *answer)
 {
-    static const char *const names[] = {"rain", "time"};
-    const struct tool_sink sink = {on_bytes, on_call, on_bytes, on_end, NULL};
-    struct tool_parser parser;
+    static const struct dialect_tool tools[] = {{"rain", NULL}, {"time", NULL}};
+    const struct answer_sink sink = {on_bytes, on_bytes, on_call, on_bytes, on_end, NULL};
+    struct answer_parser parser;
     n_calls = 0;
-    tool_parser_init(&parser, tool_form_find(form), names, 2);
-    ck_assert_int_eq(tool_parser_push(&parser, bytes_of_string(answer), &sink), 0);
-    ck_assert_int_eq(tool_parser_finish(&parser, &sink), 0);
-    tool_parser_deinit(&parser);
+    ck_assert_int_eq(answer_parser_init(&parser, dialect_of(form), tools, 2, true, true, DIALECT_START_TEXT),
+                     0);
+    ck_assert_int_eq(answer_parser_push(&parser, bytes_of_string(answer), &sink), 0);
+    ck_assert_int_eq(answer_parser_finish(&parser, &sink), 0);
+    answer_parser_deinit(&parser);
     return n_calls;
 }
 
@@ -80,7 +93,7 @@ static const struct form_cases {
      {"<tool_call>", "a <tool_call> b", "<<tool_call>", "<tool<tool_call>"}},
     {"mistral",
      "[TOOL_CALLS][{\"name\": \"rain\", \"arguments\": {\"town\": \"Ulm\"}}]",
-     "[TOOL_CALLS] [{\"name\": \"rain\", \"arguments\": {\"town\": \"Ulm\"}}, {\"name\": \"time\", "
+     "[TOOL_CALLS][{\"name\": \"rain\", \"arguments\": {\"town\": \"Ulm\"}}, {\"name\": \"time\", "
      "\"arguments\": {}}]",
      "[TOOL_CALLS][{\"name\": \"snow\", \"arguments\": {\"town\": \"Ulm\"}}]",
      {"", "a[1]", "[TOOL", "[[", "[TOOL_CALLS", "[TOOL_CALLS[", "[TOOL_CALLZ]"},
@@ -89,8 +102,9 @@ static const struct form_cases {
      "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"rain\", \"parameters\": {\"town\": "
      "\"Ulm\"}}\n"
      "]<|END_ACTION|>",
-     "<|START_ACTION|>[{\"tool_name\": \"rain\", \"parameters\": {\"town\": \"Ulm\"}},\n    "
-     "{\"tool_name\": \"time\", \"parameters\": {}}]<|END_ACTION|>",
+     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"rain\", \"parameters\": {\"town\": "
+     "\"Ulm\"}},\n    "
+     "{\"tool_call_id\": \"1\", \"tool_name\": \"time\", \"parameters\": {}}\n]<|END_ACTION|>",
      "<|START_ACTION|>[{\"tool_name\": \"rain\", \"parameters\": {}}]<|END_ACTION|>",
      {"", "a <|b|>", "<|START_ACTION|", "<|<|"},
      {"<|START_ACTION|>", "<<|START_ACTION|>a"}},
@@ -99,7 +113,7 @@ static const struct form_cases {
      NULL,
      "{\"name\": \"rain\", \"parameters\": {\"town\": 5}}",
      {NULL},
-     {"{", " {\"a\": 1}", "<|python_tag|>", "\n<|python_tag|>{"}},
+     {"{", " {\"a\": 1}", "\n{"}},
 };
 
 #define N_FORMS (sizeof forms / sizeof *forms)
@@ -181,16 +195,14 @@ START_TEST(a_strict_tool_is_held_to_its_schema_and_any_text_is_possible)
         check(grammar, c->wrong, false);
         grammar_free(grammar);
     }
-    static const char *const plain[] = {
-        "", "a {", " \n", "\n<", "<|", "<|python_tag|", "<|python_tag|a>", "<a>{}", "é"};
+    static const char *const plain[] = {"", "a {", " \n", "\n<", "<|", "<a>{}", "é"};
     struct grammar *grammar = grammar_for("llama3", "");
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         check(grammar, plain[i], true);
         ck_assert_int_eq(calls_in("llama3", plain[i]), 0);
     }
     check(grammar, forms[3].one, true);
-    check(grammar, "<|python_tag|>{\"name\": \"time\", \"parameters\": {\"x\": []}}",
-          true); /* is not strict */
+    check(grammar, "{\"name\": \"time\", \"parameters\": {\"x\": []}}", true); /* is not strict */
     grammar_free(grammar);
 }
 END_TEST
@@ -234,7 +246,7 @@ START_TEST(names_of_any_kind_make_rules)
         parameters_deinit(&parameters);
         parameters_init(&parameters);
         ck_assert_int_eq(parameters_read(&parameters, chat_rows, bytes_of_string(body), &refusal), 0);
-        ck_assert_int_eq(tool_grammar_set(&parameters, tool_form_find("llama3"), &refusal), 0);
+        ck_assert_int_eq(tool_grammar_set(&parameters, dialect_of("llama3"), &refusal), 0);
         grammar = grammar_of(GRAMMAR_GBNF, parameters.request.grammar);
         snprintf(answer, sizeof answer, "{\"name\": \"%s\", \"parameters\": {}}", names[i]);
         check(grammar, answer, true);
@@ -243,12 +255,26 @@ START_TEST(names_of_any_kind_make_rules)
 }
 END_TEST
 
-START_TEST(no_mark_has_its_first_character_twice)
+/* Where the prompt leaves the model inside a thought, its end comes first. */
+START_TEST(a_call_may_come_behind_a_thought)
 {
-    for (const struct form_cases *c = forms; c < forms + N_FORMS; c++) {
-        const char *mark = tool_form_find(c->form)->open;
-        ck_assert_ptr_null(strchr(mark + 1, mark[0]));
-        ck_assert_ptr_null(strpbrk(mark, "\"\\"));
+    static const char json[] =
+        "{\"calls\": {\"arguments\": \"json\", \"head\": \"[CALL]\", \"middle\": \"[ARGS]\"}, "
+        "\"thoughts\": {\"open\": \"<think>\", \"close\": \"</think>\"}}";
+    struct model_dialect dialect;
+    for (int inside = 0; inside < 2; inside++) {
+        grammar_free(grammar_for("hermes", ", \"tool_choice\": \"required\""));
+        dialect_init(&dialect);
+        ck_assert_int_eq(dialect_read(bytes_of_string(json), &dialect, NULL), 0);
+        parameters.start = inside ? DIALECT_START_THOUGHT : DIALECT_START_TEXT;
+        parameters.request.grammar = NULL;
+        ck_assert_int_eq(tool_grammar_set(&parameters, &dialect, &refusal), 0);
+        struct grammar *grammar = grammar_of(GRAMMAR_GBNF, parameters.request.grammar);
+        check(grammar, "[CALL]rain[ARGS]{\"town\": \"Ulm\"}", !inside);
+        check(grammar, "<think>Hm.</think>\n[CALL]rain[ARGS]{\"town\": \"Ulm\"}", true);
+        check(grammar, "Hm.</think>\n[CALL]rain[ARGS]{\"town\": \"Ulm\"}", inside);
+        grammar_free(grammar);
+        dialect_deinit(&dialect);
     }
 }
 END_TEST
@@ -260,7 +286,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_strict_tool_is_held_to_its_schema_and_any_text_is_possible);
     tcase_add_test(tests, json_that_is_asked_for_may_be_the_answer_instead_of_a_call);
     tcase_add_test(tests, names_of_any_kind_make_rules);
-    tcase_add_test(tests, no_mark_has_its_first_character_twice);
+    tcase_add_test(tests, a_call_may_come_behind_a_thought);
 }
 
 int main(void)

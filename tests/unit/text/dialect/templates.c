@@ -69,7 +69,7 @@ const struct own_template own_templates[] = {
 };
 const size_t n_own_templates = sizeof own_templates / sizeof *own_templates;
 
-void derive_from(const char *source, struct dialect *dialect)
+void derive_from(const char *source, struct model_dialect *dialect)
 {
     struct chat_template *chat_template;
     struct error err = {0};
@@ -83,7 +83,7 @@ void derive_from(const char *source, struct dialect *dialect)
     chat_template_free(chat_template);
 }
 
-void own_dialect(const char *name, struct dialect *dialect)
+void own_dialect(const char *name, struct model_dialect *dialect)
 {
     for (size_t i = 0; i < n_own_templates; i++)
         if (strcmp(own_templates[i].name, name) == 0) {

@@ -13,9 +13,9 @@ extern const struct own_template own_templates[];
 extern const size_t n_own_templates;
 
 /* Derives the dialect of one of them; dialect_deinit is due. */
-void own_dialect(const char *name, struct dialect *dialect);
+void own_dialect(const char *name, struct model_dialect *dialect);
 
 /* That of any source. */
-void derive_from(const char *source, struct dialect *dialect);
+void derive_from(const char *source, struct model_dialect *dialect);
 
 #endif

@@ -53,7 +53,7 @@ static void on_end(void *arg)
 
 static const struct answer_sink sink = {on_text, on_thought, on_call, on_arguments, on_end, NULL};
 
-static const char *parse(const struct dialect *dialect, const char *answer, size_t cut, size_t size,
+static const char *parse(const struct model_dialect *dialect, const char *answer, size_t cut, size_t size,
                          enum dialect_start start)
 {
     struct answer_parser parser;
@@ -137,7 +137,7 @@ static const struct {
 START_TEST(an_answer_is_the_same_however_it_is_cut)
 {
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        struct dialect dialect;
+        struct model_dialect dialect;
         const char *answer = answers[i].answer, *wanted = answers[i].wanted;
         const size_t len = strlen(answer);
         own_dialect(answers[i].dialect, &dialect);
@@ -156,7 +156,7 @@ END_TEST
 /* Where the prompt has opened the thought, its words come first. */
 START_TEST(an_answer_may_begin_inside_a_thought)
 {
-    struct dialect dialect;
+    struct model_dialect dialect;
     own_dialect("parameters", &dialect);
     ck_assert_str_eq(parse(&dialect, "Hm.\n</think>\n\nYes.", 0, 1, DIALECT_START_THOUGHT), "(Hm.)Yes.");
     ck_assert_str_eq(parse(&dialect, "<think>\nHm.</think>Yes.", 0, 1, DIALECT_START_THOUGHT), "(Hm.)Yes.");
@@ -174,7 +174,7 @@ END_TEST
  */
 START_TEST(calls_without_end_end_with_the_answer)
 {
-    struct dialect dialect;
+    struct model_dialect dialect;
     struct answer_parser parser;
     const struct dialect_tool tools[] = {{"rain", NULL}};
     own_dialect("object", &dialect);

@@ -19,7 +19,7 @@ enum { FORCED = 1, ONE = 2, INSIDE = 4 };
 /* Whether the whole text is an answer. */
 static bool accepts(const char *name, int how, const char *text)
 {
-    struct dialect dialect;
+    struct model_dialect dialect;
     struct buffer gbnf = {0};
     struct error err = {0};
     struct grammar *grammar;
@@ -111,7 +111,7 @@ END_TEST
 /* A text in a tag cannot be held to everything that a string in JSON can be. */
 START_TEST(what_cannot_be_held_to_is_refused_by_name)
 {
-    struct dialect dialect;
+    struct model_dialect dialect;
     struct buffer gbnf = {0};
     struct error err = {0};
     json_t *schema = json_loads(

@@ -56,7 +56,7 @@ static void check_part(const char *name, const json_t *dialect, const char *part
 START_TEST(a_template_shows_its_dialect)
 {
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        struct dialect dialect;
+        struct model_dialect dialect;
         own_dialect(shown[i].name, &dialect);
         json_t *json = dialect_write(&dialect);
         check_part(shown[i].name, json, "calls", shown[i].calls);
@@ -70,7 +70,7 @@ END_TEST
 START_TEST(a_dialect_is_the_same_once_it_was_written_and_read)
 {
     for (size_t i = 0; i < n_own_templates; i++) {
-        struct dialect dialect, read;
+        struct model_dialect dialect, read;
         struct error err = {0};
         own_dialect(own_templates[i].name, &dialect);
         json_t *json = dialect_write(&dialect);
@@ -93,7 +93,7 @@ START_TEST(what_is_no_dialect_is_refused)
     static const char *const texts[] = {"", "[]", "{", "{\"calls\": {\"open\": 5}}",
                                         "{\"calls\": {\"between\": []}}"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        struct dialect dialect;
+        struct model_dialect dialect;
         struct error err = {0};
         dialect_init(&dialect);
         ck_assert_msg(dialect_read(bytes_of_string(texts[i]), &dialect, &err) == -22, "%s", texts[i]);
@@ -117,7 +117,7 @@ START_TEST(a_template_that_shows_none_says_why)
          "too long"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct dialect dialect;
+        struct model_dialect dialect;
         derive_from(cases[i].source, &dialect);
         ck_assert(!dialect.calls.known && !dialect.thoughts.known);
         ck_assert_str_ne(dialect.calls.reason, "");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "text/template/chat_template.h"
-#include "text/template/tool_form.h"
 #include "tests/unit/run.h"
 #include "tests/unit/text/tokenizer/vocabularies.h"
 #include "gguf/gguf_writer.h"
@@ -106,28 +105,36 @@ START_TEST(tools_and_calls_reach_the_template)
          .tool_call_id = BYTES_LITERAL("x")}};
     struct ids ids = {0};
     struct error err = {0};
-    ck_assert_int_eq(chat_template_encode(
-                         t, tokenizer,
-                         &(struct chat_conversation){turns, 2, BYTES_LITERAL("[{\"name\": \"<s>\"}]"), false},
-                         SIZE_MAX, &ids, &err),
-                     0);
+    ck_assert_int_eq(
+        chat_template_encode(t, tokenizer,
+                             &(struct chat_conversation){.turns = turns,
+                                                         .n = 2,
+                                                         .tools = BYTES_LITERAL("[{\"name\": \"<s>\"}]"),
+                                                         .continue_last = false},
+                             SIZE_MAX, &ids, &err),
+        0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s>[{\"name\": \"<s>\"}]|assistant None rain Ulm</s>|tool no x rain");
     ck_assert_uint_eq(count(&ids, BOS), 1); /* what a client spells is text */
     ids.len = 0;
-    ck_assert_int_eq(chat_template_encode(
-                         t, tokenizer, &(struct chat_conversation){turns + 1, 1, BYTES_LITERAL("[]"), false},
-                         SIZE_MAX, &ids, &err),
+    ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                          &(struct chat_conversation){.turns = turns + 1,
+                                                                      .n = 1,
+                                                                      .tools = BYTES_LITERAL("[]"),
+                                                                      .continue_last = false},
+                                          SIZE_MAX, &ids, &err),
                      0);
     ck_assert_ptr_nonnull(strstr(spelled(tokenizer, &ids), "none"));
     static const char *const wrong[] = {"{", "{}", "[1]", "[{\"a\": 1, \"a\": 2}]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct chat_turn turn = turns[0];
-        ck_assert_int_eq(
-            chat_template_encode(t, tokenizer,
-                                 &(struct chat_conversation){turns, 2, bytes_of_string(wrong[i]), false},
-                                 SIZE_MAX, &ids, &err),
-            -EINVAL);
+        ck_assert_int_eq(chat_template_encode(t, tokenizer,
+                                              &(struct chat_conversation){.turns = turns,
+                                                                          .n = 2,
+                                                                          .tools = bytes_of_string(wrong[i]),
+                                                                          .continue_last = false},
+                                              SIZE_MAX, &ids, &err),
+                         -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, "tools"));
         turn.tool_calls = bytes_of_string(wrong[i]);
         ck_assert_int_eq(chat_template_encode(t, tokenizer,
@@ -141,12 +148,6 @@ START_TEST(tools_and_calls_reach_the_template)
     tokenizer_free(tokenizer);
 }
 END_TEST
-
-static const char *form_of(const char *source)
-{
-    const struct tool_form *form = tool_form_of(bytes_of_string(source));
-    return form ? form->name : "";
-}
 
 /* A template may ask whether there is content, or add what there is to a string. */
 START_TEST(a_turn_that_only_calls_has_no_content_or_an_empty_text)
@@ -166,9 +167,11 @@ START_TEST(a_turn_that_only_calls_has_no_content_or_an_empty_text)
         struct chat_template *t = compile(cases[i].template);
         struct ids ids = {0};
         struct error err = {0};
-        int r = chat_template_encode(t, tokenizer,
-                                     &(struct chat_conversation){turns, 2, BYTES_LITERAL(""), false},
-                                     SIZE_MAX, &ids, &err);
+        int r = chat_template_encode(
+            t, tokenizer,
+            &(struct chat_conversation){
+                .turns = turns, .n = 2, .tools = BYTES_LITERAL(""), .continue_last = false},
+            SIZE_MAX, &ids, &err);
         ck_assert_msg(r == 0, "%s", err.text);
         ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
         ids_deinit(&ids);
@@ -212,15 +215,54 @@ START_TEST(a_last_turn_goes_on)
 }
 END_TEST
 
-START_TEST(a_template_shows_the_form_of_its_calls)
+/* An earlier thought goes where the template takes it, and is left out where it refuses. */
+START_TEST(thoughts_go_where_the_template_takes_them)
 {
-    ck_assert_str_eq(form_of("{% if tools %}{{ '<tool_call>' }}"), "hermes");
-    ck_assert_str_eq(form_of("{% if tools %}{{ '[TOOL_CALLS][' }}"), "mistral");
-    ck_assert_str_eq(form_of("{% if tools %}<|START_ACTION|>["), "command-r");
-    ck_assert_str_eq(form_of("{% if tools %}Environment: ipython"), "llama3");
-    ck_assert_str_eq(form_of("{{ '<tool_call>' }}"), ""); /* it looks at no tools */
-    ck_assert_str_eq(form_of("{{ tools }}"), "");
-    ck_assert_str_eq(form_of(""), "");
+    static const struct {
+        const char *template, *key, *said;
+    } cases[] = {
+        {"{{ messages[0].reasoning_content }}|{{ messages[0].content }}", "reasoning_content", "<s>hm|yes"},
+        {"{{ messages[0].reasoning_content is defined }}{{ messages[0].content }}", "", "<s>Falseyes"},
+        {"{{ messages[0].content[0].thinking }}|{{ messages[0].content[1].text }}",
+         "content:thinking:thinking", "<s>hm|yes"},
+        {"{{ messages[0].content.blocks[0].text }}", "blocks:thoughts:text", "<s>hm"},
+        {"{% if messages[0].thinking %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}",
+         "thinking", "<s>yes"}};
+    static const struct chat_turn turn = {
+        .role = BYTES_LITERAL("assistant"), .content = BYTES_LITERAL("yes"), .thought = BYTES_LITERAL("hm")};
+    struct tokenizer *tokenizer = open_tokenizer();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct chat_template *t = compile(cases[i].template);
+        struct ids ids = {0};
+        struct error err = {0};
+        const struct chat_conversation conversation = {.turns = &turn, .n = 1, .thought_key = cases[i].key};
+        ck_assert_msg(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err) == 0, "%s",
+                      err.text);
+        ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
+        ids_deinit(&ids);
+        chat_template_free(t);
+    }
+    tokenizer_free(tokenizer);
+}
+END_TEST
+
+START_TEST(variables_of_a_request_reach_the_template)
+{
+    struct tokenizer *tokenizer = open_tokenizer();
+    struct chat_template *t = compile("{{ enable_thinking }}{{ messages[0].content }}");
+    static const struct chat_turn turn = {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("a")};
+    struct ids ids = {0};
+    struct error err = {0};
+    struct chat_conversation conversation = {
+        .turns = &turn, .n = 1, .variables = BYTES_LITERAL("{\"enable_thinking\": false, \"messages\": []}")};
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err), 0);
+    ck_assert_str_eq(spelled(tokenizer, &ids), "<s>Falsea");
+    conversation.variables = BYTES_LITERAL("[1]");
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "template_kwargs"));
+    ids_deinit(&ids);
+    chat_template_free(t);
+    tokenizer_free(tokenizer);
 }
 END_TEST
 
@@ -410,7 +452,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, tools_and_calls_reach_the_template);
     tcase_add_test(tests, a_turn_that_only_calls_has_no_content_or_an_empty_text);
     tcase_add_test(tests, a_last_turn_goes_on);
-    tcase_add_test(tests, a_template_shows_the_form_of_its_calls);
+    tcase_add_test(tests, thoughts_go_where_the_template_takes_them);
+    tcase_add_test(tests, variables_of_a_request_reach_the_template);
     tcase_add_test(tests, a_hostile_turn_cannot_leave_its_turn);
     tcase_add_test(tests, a_control_token_half_from_the_template_and_half_from_the_user_is_text);
     tcase_add_test(tests, bos_stands_first_once_whoever_writes_it);

@@ -161,7 +161,7 @@ START_TEST(a_conversation_that_cannot_be_a_prompt_is_told_why)
     refused(&chat, "", PROTO_UNSUPPORTED, "the model has no chat template: send text or token ids");
     tear_down();
     open_with(SPELL);
-    refused(&chat, "[]", PROTO_UNSUPPORTED, "the model's chat template does not support tools");
+    refused(&chat, "[]", PROTO_UNSUPPORTED, "tools: the template knows no tools");
     prompt_encoder_deinit(&encoder);
     model->chat_template = BYTES_LITERAL("{% if %}");
     ck_assert_int_eq(prompt_encoder_init(&encoder, model, &err), 0);

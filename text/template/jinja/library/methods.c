@@ -65,7 +65,7 @@ static int copy(struct jinja_run *run, const struct jinja_arguments *a, struct j
 
 static int check_change(struct jinja_run *run, const char *what)
 {
-    return run->changes ? 0 : jinja_fail(run, -EINVAL, "%s: lists cannot be changed", what);
+    return run->changes ? 0 : jinja_fail(run, -EINVAL, "\"%s\" is called but not defined", what);
 }
 
 static int append(struct jinja_run *run, const struct jinja_arguments *a, struct jinja_value *ret_value)

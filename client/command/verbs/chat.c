@@ -32,9 +32,6 @@
 #include "common/bytes.h"
 #include "common/utf8.h"
 
-/* Without -n an answer may take a quarter of the context, so that a conversation has room, and no more than
- * this. */
-
 struct chat_options {
     struct request_arguments common;
     const char *system;

@@ -101,7 +101,7 @@ START_TEST(tools_go_to_templates_that_know_them)
 {
     for (int knows = 0; knows < 2; knows++) {
         struct scripted *s = scripted_new_with_template(
-            knows ? "{{ tools | length if tools }}{% for m in messages %}{{ m.content }}" WRITES_CALLS
+            knows ? "{{ tools | tojson if tools }}{% for m in messages %}{{ m.content }}" WRITES_CALLS
                     "{% endfor %}"
                   : "{% for m in messages %}{{ m.content }}{% endfor %}");
         struct frame frame;
@@ -119,7 +119,7 @@ START_TEST(tools_go_to_templates_that_know_them)
         ck_assert_int_eq(told.end.reason, END_LENGTH);
         expect(s, MESSAGE_FINISHED);
         struct message ask = {.kind = MESSAGE_TOKENIZE};
-        ask.tokenize.text = BYTES_LITERAL("2Be brief.How are you?");
+        ask.tokenize.text = BYTES_LITERAL("[{}, {}]Be brief.How are you?");
         say(s, &ask);
         ck_assert_uint_eq(expect(s, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, told.end.usage.prompt_tokens);
         struct message back = {.kind = MESSAGE_DETOKENIZE};

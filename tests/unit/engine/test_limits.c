@@ -93,12 +93,12 @@ END_TEST
 START_TEST(counts_have_bounds)
 {
     static const struct bytes stops[] = {BYTES_LITERAL("a"), BYTES_LITERAL("")};
-    static const int32_t made[5];
+    static const int32_t made[ENGINE_MOST_SPELLED + 1];
     accepted(WITH(request.stop = stops, request.n_stop = 1));
     refused(WITH(request.stop = stops, request.n_stop = 2), "stop[1] is empty");
-    accepted(WITH(request.spelled = made, request.n_spelled = 4));
-    refused(WITH(request.spelled = made, request.n_spelled = 5),
-            "5 control tokens to spell out; at most 4 are allowed");
+    accepted(WITH(request.spelled = made, request.n_spelled = ENGINE_MOST_SPELLED));
+    refused(WITH(request.spelled = made, request.n_spelled = ENGINE_MOST_SPELLED + 1),
+            "33 control tokens to spell out; at most 32 are allowed");
     accepted(WITH(request.output = made, request.n_output = 4));
     refused(WITH(request.output = made, request.n_output = 5), "output has 5 ids, more than max_tokens (4)");
     accepted(WITH(request.priority = 1000));

@@ -282,13 +282,13 @@ START_TEST(every_part_of_a_message_tells_prompts_apart)
     static char rest[4 * PREFIXES_PIECE_BYTES];
     const struct bytes ann = BYTES_LITERAL("ann"), bob = BYTES_LITERAL("bob");
     const struct chat_message all = {
-        .role = ann, .content = ann, .name = ann, .tool_calls = ann, .tool_call_id = ann};
+        .role = ann, .content = ann, .name = ann, .tool_calls = ann, .tool_call_id = ann, .thought = ann};
     memset(rest, 'a', sizeof rest);
-    for (int part = -1; part < 5; part++) {
+    for (int part = -1; part < 6; part++) {
         struct chat_message first[2] = {all, {.content = {rest, sizeof rest}}},
                             second[2] = {first[0], first[1]};
-        struct bytes *parts[] = {&second[0].role, &second[0].content, &second[0].name, &second[0].tool_calls,
-                                 &second[0].tool_call_id};
+        struct bytes *parts[] = {&second[0].role,       &second[0].content,      &second[0].name,
+                                 &second[0].tool_calls, &second[0].tool_call_id, &second[0].thought};
         if (part >= 0)
             *parts[part] = bob;
         ck_assert_uint_eq(shared(cut(prompt_of_chat(first, 2)), cut(prompt_of_chat(second, 2))),
@@ -300,11 +300,12 @@ END_TEST
 START_TEST(a_chat_has_as_many_pieces_as_its_parts_have_bytes)
 {
     static char text[4 * PREFIXES_PIECE_BYTES];
-    const size_t lengths = 5 * sizeof(uint32_t), parts = 2 + 3 + 4 + 5;
+    const size_t lengths = 6 * sizeof(uint32_t), parts = 2 + 3 + 4 + 5 + 6;
     struct chat_message message = {.role = BYTES_LITERAL("ro"),
                                    .name = BYTES_LITERAL("nam"),
                                    .tool_calls = BYTES_LITERAL("call"),
                                    .tool_call_id = BYTES_LITERAL("callN"),
+                                   .thought = BYTES_LITERAL("think!"),
                                    .content = {text, sizeof text - lengths - parts}};
     struct prompt_pieces *whole = cut(prompt_of_chat(&message, 1));
     message.content.len--;

@@ -242,11 +242,17 @@ static bool restore_snapshot(struct scheduler *scheduler, struct sequence *seque
                              uint32_t reach)
 {
     const uint32_t most = most_found(sequence);
+    bool more;
     if (!scheduler->tier || sequence->space == 0 || n >= most || sequence->n_missing == n + 1)
         return false;
-    const bool more = tier_restore_snapshot(scheduler->tier, sequence, n, reach, most);
-    sequence->n_missing = more ? 0 : n + 1;
-    return more;
+    /* Nobody holds what was brought until the next look. Two that wait could take each other's place for
+     * ever: whoever had all that it can use, and has it no more, computes. */
+    if (sequence->n_brought > most)
+        return false;
+    const uint32_t brought = tier_restore_snapshot(scheduler->tier, sequence, n, reach, most, &more);
+    sequence->n_brought += brought;
+    sequence->n_missing = more || brought > 0 ? 0 : n + 1;
+    return more || brought > 0;
 }
 
 struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled)
@@ -314,6 +320,7 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
     if (r < 0)
         return r;
     scheduler_dequeue(scheduler, sequence);
+    sequence->n_brought = 0;
     sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
     hold_found(scheduler, sequence, n_filled);
     sequence_start(sequence, slot, n_filled);

@@ -424,24 +424,24 @@ static uint32_t find_snapshot(struct tier *tier, struct sequence *sequence, uint
     return found;
 }
 
-bool tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
-                           uint32_t most)
+uint32_t tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
+                               uint32_t most, bool *ret_more)
 {
     uint64_t number;
     const uint64_t place = sequence->place;
     const uint32_t found = find_snapshot(tier, sequence, n, reach, most, &number);
-    bool more = false;
+    *ret_more = false;
     if (found == 0)
-        return false;
+        return 0;
     if (found <= reach)
         return tier_snapshots_bring(tier->snapshots,
                                     prefix_place_of(tier->prefix, sequence->tables[0][found - 1]), number,
                                     found - 1);
     sequence->place =
         reach > 0 ? prefix_place_of(tier->prefix, sequence->tables[0][reach - 1]) : sequence->space;
-    const uint32_t brought = tier_restore(tier, sequence, reach, found, &more);
+    const uint32_t brought = tier_restore(tier, sequence, reach, found, ret_more);
     sequence->place = place;
-    return more || brought > 0;
+    return brought;
 }
 
 /* ---- each step ---- */

@@ -37,10 +37,11 @@ void tier_offer(struct tier *tier, struct sequence *sequence, uint32_t n, uint64
 void tier_offer_snapshot(struct tier *tier, uint64_t place, uint32_t depth);
 
 /* Of models with states: of a waiting sequence n nodes were found that end with a snapshot, and `reach`
- * without one. Brings what the store has for it of blocks, and of a snapshot further on, below `most`. True:
- * there is more than n now, or will be, and the look-up is to be made again. */
-bool tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
-                           uint32_t most);
+ * without one. Brings what the store has for it of blocks, and of a snapshot further on, below `most`. How
+ * many blocks and snapshots came: the look-up is to be made again if any did. *ret_more: there may be more,
+ * later. */
+uint32_t tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
+                               uint32_t most, bool *ret_more);
 
 /* Brings blocks of a waiting sequence, from the n-th on and below `most`, into the cache: those before were
  * just found there, and its tables and its place name them, as they do those brought. How many; *ret_more:

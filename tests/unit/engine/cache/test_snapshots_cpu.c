@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define REQUESTS 32
-#define CONTEXT  4096
+#define CONTEXT  5120
 
 struct outcome {
     struct ids ids;
@@ -152,7 +152,7 @@ START_TEST(twenty_turns_compute_what_is_new)
     uint32_t n = 0;
     rig_init(&cached, (struct backend_config){.n_slots = 4}, true);
     rig_init(&whole, (struct backend_config){.n_slots = 4}, false);
-    for (uint32_t turn = 0; turn < 15; turn++) {
+    for (uint32_t turn = 0; turn < 20; turn++) {
         fill(prompt + n, 200, turn);
         n += 200;
         new += 200;

@@ -6,8 +6,8 @@
  *   →  rows: norm of each head, gate, round  →  weights: output projection = delta
  *
  * The recurrence goes from row to row, in prefill as in decode: a state is the same bits however a prompt is
- * cut, and S, of which a thread holds eight rows in its first cache at a time, costs little beside the
- * products. The convolution of a row reads those before it in the pass, or in the state, where nothing is
+ * cut. A thread holds eight rows of S in its first cache at a time; it is about a sixth of a prefill. The
+ * convolution of a row reads those before it in the pass, or in the state, where nothing is
  * written before all have done so: the state's tail is brought up to date by the phase of the recurrence. */
 
 #include "cpu/delta_half.h"

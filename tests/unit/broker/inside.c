@@ -305,6 +305,7 @@ static void free_books(void)
     queue_deinit(&broker->queue);
     growth_deinit(&broker->growth);
     routing_deinit(&broker->routing);
+    rates_deinit(&broker->rates);
     vault_close(broker->journal.vault);
     tokenize_table_deinit(&broker->tokenize);
     journal_page_deinit(&broker->page);
@@ -324,6 +325,8 @@ void inside_tear_down(void)
     for (int i = 0; i < INSIDE_WORKERS; i++) {
         frames_close(&broker->workers[i]);
         outbox_deinit(&broker->workers[i].outbox);
+        buffer_deinit(&broker->workers[i].credits.topics);
+        ids_deinit(&broker->workers[i].credits.counts);
     }
     for (int i = 0; i < INSIDE_CLIENTS; i++) {
         zmq_close(controls[i]);

@@ -40,7 +40,7 @@ static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *form
     abort();
 }
 
-#define READY_S  60
+#define READY_S  180 /* under a sanitizer, beside other tests, the emulator checks its kernels for minutes */
 #define MAX_ARGS 40
 
 void environment_open(char ret_dir[RUNDIR_PATH_MAX + 1])

@@ -418,6 +418,9 @@ struct quern_status {
     uint64_t admitted, ended, rejected;
     uint64_t moved; /* to another worker, after theirs had died or ended */
     uint64_t tokens, journal_bytes;
+    uint64_t journal_limit;   /* bytes that the journal may have */
+    uint32_t journal_waiting; /* running requests that wait for room in it */
+    uint32_t max_tokens;      /* most of an answer; 0: the pool sets no limit */
     uint32_t supervisor_pid, broker_pid;
     uint32_t gateway_pid; /* of the one that the pool started; 0: no HTTP, or none running now */
     const struct quern_worker *workers;

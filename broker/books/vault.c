@@ -37,6 +37,8 @@
 #define GRANULE ((size_t)1 << 20)
 #define NONE    UINT32_MAX
 
+#define MARKS_PAGE 4096 /* bytes, from the header on: no page is smaller */
+
 _Static_assert(VAULT_LEAST_BYTES << (ORDERS - 1) == VAULT_MOST_BYTES,
                "the largest order is the largest block");
 
@@ -180,13 +182,27 @@ static void release_range(struct vault *vault, uint32_t from, uint32_t to)
     }
 }
 
+/* The first unit from `unit` on whose mark was ever written: of pages that are not there, looking would make
+ * some, 2 KB for each MiB of the vault. */
+static uint32_t next_written(const struct vault *vault, uint32_t unit)
+{
+    const off_t marks = sizeof(struct header), data = lseek(vault->fd, marks + (off_t)unit, SEEK_DATA);
+    if (data < 0)
+        return errno == ENXIO ? vault->units : unit;
+    return data - marks < (off_t)vault->units ? (uint32_t)(data - marks) : vault->units;
+}
+
 /* The first unit from `unit` on that a block is marked at; `end` when there is none before. Most of a vault
  * is empty, so eight bytes are looked at in one. */
 static uint32_t next_marked(const struct vault *vault, uint32_t unit, uint32_t end)
 {
     const uint8_t *marks = (const uint8_t *)vault->kept;
     uint64_t eight = 0;
-    while (unit < end && marks[unit] == 0) {
+    while (unit < end) {
+        if (unit % MARKS_PAGE == 0 && (unit = next_written(vault, unit)) >= end)
+            return end;
+        if (marks[unit] != 0)
+            break;
         if (unit % sizeof eight == 0 && end - unit >= sizeof eight)
             memcpy(&eight, marks + unit, sizeof eight);
         else
@@ -484,6 +500,11 @@ void vault_trim(struct vault *vault)
         to = at + bytes;
     }
     punch(vault, from, to - from);
+}
+
+size_t vault_bytes(const struct vault *vault)
+{
+    return vault->units * VAULT_LEAST_BYTES;
 }
 
 size_t vault_used(const struct vault *vault)

@@ -231,6 +231,35 @@ START_TEST(a_process_that_is_killed_at_any_moment_leaves_whole_blocks)
 }
 END_TEST
 
+/* A large vault costs what is in it. */
+START_TEST(a_vault_that_is_opened_takes_no_memory_for_what_is_empty)
+{
+    const size_t large = (size_t)4 << 30;
+    struct stat st;
+    size_t size;
+    close(fd);
+    ck_assert_int_eq(vault_create(large, &fd), 0);
+    open_again();
+    ck_assert_uint_eq(vault_bytes(vault), large);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    ck_assert_int_le(st.st_blocks * 512, 16 << 10);
+    char *blocks[20]; /* beyond the first pages of marks */
+    for (size_t i = 0; i < 20; i++) {
+        blocks[i] = take(VAULT_MOST_BYTES);
+        vault_keep(vault, blocks[i]);
+    }
+    strcpy(blocks[19], "last");
+    for (size_t i = 1; i < 19; i++)
+        vault_give(vault, blocks[i]);
+    open_again();
+    char *found = vault_next(vault, NULL, &size);
+    found = vault_next(vault, found, &size);
+    ck_assert_str_eq(found, "last");
+    ck_assert_ptr_null(vault_next(vault, found, &size));
+    ck_assert_uint_eq(vault_used(vault), 2 * VAULT_MOST_BYTES);
+}
+END_TEST
+
 START_TEST(memory_that_no_block_uses_goes_back_to_the_machine)
 {
     char *kept = take(1000), *large = take(8 << 20);
@@ -389,6 +418,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, blocks_of_any_size_come_and_go);
     tcase_add_test(tests, more_than_there_is_is_refused);
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_leaves_whole_blocks);
+    tcase_add_test(tests, a_vault_that_is_opened_takes_no_memory_for_what_is_empty);
     tcase_add_test(tests, memory_that_no_block_uses_goes_back_to_the_machine);
     tcase_add_test(tests, memory_is_asked_for_and_given_back_in_mebibytes);
     tcase_add_test(tests, what_an_earlier_process_did_not_give_back_the_next_one_does);

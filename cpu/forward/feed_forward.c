@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Feed-forward halves, plain and with experts.
+/* Feed-forward, plain and with experts.
  *
  * A parallel layer leaves out the second norm: gate and up read the first one's rows, which nothing has
  * touched, and the mixer's delta joins the stream before down overwrites it. */
@@ -20,7 +20,7 @@ static void activate_row(const struct forward *forward, const struct layer_trait
     phases_round_row(forward, x, row);
 }
 
-/* The feed-forward half behind its norm, of a layer without experts. */
+/* The feed-forward behind its norm, of a layer without experts. */
 static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct weights_layer *layer = &forward->weights->layers[l];
@@ -131,7 +131,7 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     }
 }
 
-void feed_forward_half(struct forward *forward, uint32_t l, uint32_t index)
+void feed_forward(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct weights_layer *layer = &forward->weights->layers[l];
     const struct layer_traits *traits = &forward->model->layers[l].traits;

@@ -5,7 +5,7 @@
  * groups of weight rows, or attention tasks. A phase reads what earlier phases wrote and writes what only its
  * own claims touch, so barriers are the only order there is:
  *
- *   rows: (stream += delta;) norm, round  →  mixer (attention_half.c, delta_half.c) = delta
+ *   rows: (stream += delta;) norm, round  →  mixer (attention_mixer.c, delta_mixer.c) = delta
  *   →  rows: stream += delta; norm, round  →  weights: gate, up  →  rows: activation, round  →  weights: down
  *
  * Where there are experts, what comes before gate and up and after down is
@@ -21,8 +21,8 @@
 #include <errno.h>
 
 #include "common/clock.h"
-#include "cpu/forward/attention_half.h"
-#include "cpu/forward/delta_half.h"
+#include "cpu/forward/attention_mixer.h"
+#include "cpu/forward/delta_mixer.h"
 #include "cpu/forward/feed_forward.h"
 #include "cpu/forward/phases.h"
 #include "model/traits.h"
@@ -44,9 +44,9 @@ int forward_check(const struct model *model, uint32_t n_context, struct error *e
         return error_set(err, -EINVAL, "a context of %u exceeds the model's %u learned positions", n_context,
                          model->params.n_context);
     for (uint32_t l = 0; l < model->params.n_layers; l++)
-        if (model->layers[l].traits.delta.n_taps > DELTA_HALF_MOST_TAPS)
+        if (model->layers[l].traits.delta.n_taps > DELTA_MIXER_MOST_TAPS)
             return error_set(err, -EINVAL, "a convolution over %u rows exceeds the CPU backend's %d",
-                             model->layers[l].traits.delta.n_taps, DELTA_HALF_MOST_TAPS);
+                             model->layers[l].traits.delta.n_taps, DELTA_MIXER_MOST_TAPS);
     return model_check_traits(model, MISSING, "the CPU backend", err);
 }
 
@@ -151,14 +151,14 @@ static void sum(struct forward *forward, uint32_t index)
     phases_end(forward, index, "sum");
 }
 
-static void mixer_half(struct forward *forward, uint32_t l, uint32_t index)
+static void mixer(struct forward *forward, uint32_t l, uint32_t index)
 {
     switch (forward->model->layers[l].traits.mixer) {
     case MIXER_ATTENTION:
-        attention_half(forward, l, index);
+        attention_mixer(forward, l, index);
         break;
     case MIXER_DELTA:
-        delta_half(forward, l, index);
+        delta_mixer(forward, l, index);
         break;
     }
 }
@@ -173,8 +173,8 @@ static void run(void *arg, uint32_t index)
     phases_end(forward, index, "embed");
 
     for (uint32_t l = 0; l < forward->model->params.n_layers; l++) {
-        mixer_half(forward, l, index);
-        feed_forward_half(forward, l, index);
+        mixer(forward, l, index);
+        feed_forward(forward, l, index);
         if (index == 0 && pass->progress && pass->progress(pass->progress_arg))
             atomic_store(&forward->abandoned, true);
         const bool experts = forward->model->layers[l].traits.experts.n > 0;

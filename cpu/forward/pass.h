@@ -98,7 +98,7 @@ struct forward {
 
     /* [max_rows] each, rows padded with zeros to a multiple of 32 */
     float *stream; /* the residual stream, n_embd */
-    float *delta;  /* what a layer's half adds to it */
+    float *delta;  /* what a layer's mixer or feed-forward adds to it */
     float *q, *k, *v, *gate, *up;
     float *output_gate; /* of what a mixer makes, before its σ or SiLU */
     struct activations normed, attended, activated;

@@ -2,7 +2,7 @@
 #ifndef CPU_FORWARD_PHASES_H
 #define CPU_FORWARD_PHASES_H
 
-/* What the halves of a layer have in common: rows between products, and the ends of phases.
+/* What mixers and feed-forwards have in common: the work on rows between products, and the ends of phases.
  *
  * Within a phase threads claim rows or tasks, and nobody reads what others write in it; then all meet. */
 
@@ -21,7 +21,8 @@ void phases_round_row(const struct forward *forward, const struct activations *x
 void phases_norm_row(const struct forward *forward, uint32_t row, const struct norm *norm,
                      const struct vector *vector, uint32_t to);
 
-/* stream += delta, which a half of layer l has made and whose own norm has the role `post_norm`. */
+/* stream += delta, which the mixer or feed-forward of layer l has made; its own norm has the role
+ * `post_norm`. */
 void phases_add_delta(const struct forward *forward, uint32_t l, enum tensor_role post_norm, uint32_t row);
 
 /* Row `row` of what a mixer has made, n columns: the rest is zeroed, for layers differ in width, and the row

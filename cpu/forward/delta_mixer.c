@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A layer with a gated delta net (struct delta_net in model/description.h):
+/* The mixer of a layer with a gated delta net (struct delta_net in model/description.h):
  *
  *   rows: (stream += delta;) norm, round  →  weights: q k v, gate, beta, alpha
  *   →  rows: convolution, unit vectors, betas and decays  →  runs and value heads: the recurrence
@@ -10,7 +10,7 @@
  * convolution of a row reads those before it in the pass, or in the state, where nothing is
  * written before all have done so: the state's tail is brought up to date by the phase of the recurrence. */
 
-#include "cpu/forward/delta_half.h"
+#include "cpu/forward/delta_mixer.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void convolve_row(const struct forward *forward, const struct layer *laye
 {
     const uint32_t n_taps = layer->net->n_taps;
     const struct vector *taps = &layer->weights->vectors[TENSOR_TAPS];
-    const float *rows[DELTA_HALF_MOST_TAPS];
+    const float *rows[DELTA_MIXER_MOST_TAPS];
     for (uint32_t i = 0; i < 3; i++) {
         const struct part part = part_of(forward, &layer->widths, i);
         for (uint32_t t = 0; t < n_taps; t++)
@@ -232,7 +232,7 @@ static void gate_row(const struct forward *forward, const struct layer *layer, u
     phases_finish_attended(forward, row, net->n_value_heads * net->value_dim);
 }
 
-void delta_half(struct forward *forward, uint32_t l, uint32_t index)
+void delta_mixer(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct layer layer = layer_of(forward, l);
     const struct layer_traits *traits = &forward->model->layers[l].traits;

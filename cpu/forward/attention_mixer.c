@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A layer that attends:
+/* The mixer of a layer that attends:
  *
  *   rows: (stream += delta;) norm, round  →  weights: q k v, gate  →  rows: norm and turn heads, store in the
  *   cache  →  tasks: attention  →  rows: gate, round  →  weights: output projection = delta */
 
-#include "cpu/forward/attention_half.h"
+#include "cpu/forward/attention_mixer.h"
 
 #include <math.h>
 
@@ -107,7 +107,7 @@ static void attend(struct forward *forward, uint32_t l, uint32_t index)
     end_attention(forward, index, l);
 }
 
-void attention_half(struct forward *forward, uint32_t l, uint32_t index)
+void attention_mixer(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct weights_layer *layer = &forward->weights->layers[l];
     const struct layer_traits *traits = &forward->model->layers[l].traits;

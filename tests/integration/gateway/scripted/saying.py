@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+TOP = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(TOP / "tests/unit/client/python"))
 from fake_broker import Broker  # noqa: E402
 from test_client import Served  # noqa: E402

@@ -5,12 +5,12 @@
  * sampling parameters come from their list (common/sampling.h), so none can be forgotten here: a parameter
  * without a member in quern.h does not compile, nor does one of another type. */
 
-#include "client/lib/parameters.h"
+#include "client/lib/requests/parameters.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 #include "common/number.h"
 #include "common/sampling.h"
 #include "proto/fields.h"

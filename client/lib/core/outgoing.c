@@ -5,7 +5,7 @@
  * by the timer of whoever wanted it. A message that is larger than the broker takes would vanish without a
  * word, so it never gets that far. */
 
-#include "client/lib/outgoing.h"
+#include "client/lib/core/outgoing.h"
 #include "common/amount.h"
 
 #include <errno.h>

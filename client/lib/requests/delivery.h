@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_DELIVERY_H
-#define CLIENT_LIB_DELIVERY_H
+#ifndef CLIENT_LIB_REQUESTS_DELIVERY_H
+#define CLIENT_LIB_REQUESTS_DELIVERY_H
 
 /* Callbacks to the program: pieces of a request's output in order, and exactly one end, after which the
  * request is freed. If a function returns true, that has happened, and the request must not be used again. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* The pool has accepted it: tells that once, to a caller who asked for it. */
 void delivery_admitted(struct quern *client, struct request *request, const struct quotas *quotas);

@@ -14,15 +14,15 @@
  * Older epochs are dropped when live (a fenced worker may still publish) but are good inside a page: the
  * broker kept them. */
 
-#include "client/lib/stream.h"
+#include "client/lib/requests/stream.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/lib/delivery.h"
-#include "client/lib/outgoing.h"
+#include "client/lib/requests/delivery.h"
+#include "client/lib/core/outgoing.h"
 
 /* Replays that bring nothing after the broker told the end, before the client believes that nothing will
  * come. */

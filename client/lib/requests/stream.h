@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_STREAM_H
-#define CLIENT_LIB_STREAM_H
+#ifndef CLIENT_LIB_REQUESTS_STREAM_H
+#define CLIENT_LIB_REQUESTS_STREAM_H
 
 /* The frames of one request, in any order of arrival. A call may deliver the end: the request is then freed,
  * and must not be used again. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* A frame from the stream; `data` is its encoding, which is kept while there is a gap before it. */
 void stream_frame(struct quern *client, struct request *request, const struct frame *frame, const void *data,

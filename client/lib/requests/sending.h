@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_SENDING_H
-#define CLIENT_LIB_SENDING_H
+#ifndef CLIENT_LIB_REQUESTS_SENDING_H
+#define CLIENT_LIB_REQUESTS_SENDING_H
 
 /* When requests are sent, and how many bytes may wait. The bookkeeping of requests that the pool has not
  * accepted is in state.h. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* Whether one more request of this encoding may be made: 0, or -EAGAIN with the reason when too much waits
  * already. A tenant may have, together with the new request, as much as it leaves free. */

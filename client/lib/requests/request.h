@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_REQUEST_H
-#define CLIENT_LIB_REQUEST_H
+#ifndef CLIENT_LIB_REQUESTS_REQUEST_H
+#define CLIENT_LIB_REQUESTS_REQUEST_H
 
 /* The states of requests: what happens to one when the program, the broker, the session or the clock says
  * something. What concerns a request that is not here, or no longer, does nothing. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* From the broker, by message. Those that may deliver an end free the request. */
 void request_accepted(struct quern *client, const struct message *message);

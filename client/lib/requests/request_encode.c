@@ -5,15 +5,15 @@
  * the protocol bounds, what the pool said it takes. The seed is chosen by the client and not left to the
  * broker: the same bytes, sent again to another broker, make the same output. */
 
-#include "client/lib/request_encode.h"
+#include "client/lib/requests/request_encode.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/parameters.h"
-#include "client/lib/state.h"
+#include "client/lib/requests/parameters.h"
+#include "client/lib/core/state.h"
 
 _Static_assert((int)QUERN_GBNF == (int)GRAMMAR_TEXT_GBNF && (int)QUERN_JSON == (int)GRAMMAR_TEXT_JSON &&
                    (int)QUERN_SCHEMA == (int)GRAMMAR_TEXT_SCHEMA &&

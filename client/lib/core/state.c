@@ -3,7 +3,7 @@
  *
  * No rules live here: who may change which state is said in session.c and request.c. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 #include <errno.h>
 #include <stdio.h>

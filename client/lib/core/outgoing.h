@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_OUTGOING_H
-#define CLIENT_LIB_OUTGOING_H
+#ifndef CLIENT_LIB_CORE_OUTGOING_H
+#define CLIENT_LIB_CORE_OUTGOING_H
 
 /* What a client says to its broker. Nothing here waits: 0, or -EAGAIN when too much is under way already,
  * -EINVAL or -EMSGSIZE with a reason when the message cannot be sent at all, another -errno of the socket's.
  * Whoever has a timer that asks again need not look. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* Any message. */
 int outgoing_message(struct quern *client, const struct message *message, struct error *err);

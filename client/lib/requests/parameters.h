@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_PARAMETERS_H
-#define CLIENT_LIB_PARAMETERS_H
+#ifndef CLIENT_LIB_REQUESTS_PARAMETERS_H
+#define CLIENT_LIB_REQUESTS_PARAMETERS_H
 
 /* Private to libquern: numeric parameters, from quern.h's struct to the protocol's. */
 

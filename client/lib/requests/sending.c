@@ -10,14 +10,14 @@
  * way at a time, and tenants take turns. Brief messages are sent at once, behind those of their own tenant.
  */
 
-#include "client/lib/sending.h"
+#include "client/lib/requests/sending.h"
 
 #include <errno.h>
 
 #include <utlist.h>
 
-#include "client/lib/delivery.h"
-#include "client/lib/outgoing.h"
+#include "client/lib/requests/delivery.h"
+#include "client/lib/core/outgoing.h"
 
 /* ---- room ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_REQUEST_ENCODE_H
-#define CLIENT_LIB_REQUEST_ENCODE_H
+#ifndef CLIENT_LIB_REQUESTS_REQUEST_ENCODE_H
+#define CLIENT_LIB_REQUESTS_REQUEST_ENCODE_H
 
 #include <quern.h>
 

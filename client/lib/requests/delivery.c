@@ -9,7 +9,7 @@
  * What a person is meant to read comes from the broker, or from whoever passes for it: it is made fit for a
  * terminal first. The output itself is handed on as it came. */
 
-#include "client/lib/delivery.h"
+#include "client/lib/requests/delivery.h"
 
 #include <endian.h>
 #include <stdio.h>

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CLIENT_LIB_STATE_H
-#define CLIENT_LIB_STATE_H
+#ifndef CLIENT_LIB_CORE_STATE_H
+#define CLIENT_LIB_CORE_STATE_H
 
-/* Private to libquern: what a client is, and the folder's plan.
+/* Private to libquern: what a client is, and the plan of client/lib/.
  *
  * What comes in changes states, and the states say what goes out: to the broker, and to the program that uses
- * the library. Each layer calls those below it and none above; scripts/check/includes holds that.
+ * the library. Each layer calls those below it and none above, as scripts/check/layers.txt says. From request
+ * to delivery they are in requests/, the last two here.
  *
  *   client    life: connecting, freeing
  *   waiting   calls that wait: status, tokenize, generate_wait
  *   loop      one round: sockets, then timers
  *   incoming  messages of the DEALER, frames of the stream: whom they concern
  *   session   the states of the session
- *   question  answers that are waited for
+ *   question  answers to status, tokenize and detokenize
  *   request   the states of a request; request_encode makes its bytes, parameters its numbers
  *   sending   requests that the pool has not accepted: which go out when
  *   stream    a request's frames: order, gaps, replay

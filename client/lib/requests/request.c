@@ -10,7 +10,7 @@
  * that it can be sent again byte for byte: the pool takes the same bytes under the same id for the same
  * request. After that it is never sent again. */
 
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/delivery.h"
-#include "client/lib/outgoing.h"
-#include "client/lib/request_encode.h"
-#include "client/lib/sending.h"
-#include "client/lib/stream.h"
+#include "client/lib/requests/delivery.h"
+#include "client/lib/core/outgoing.h"
+#include "client/lib/requests/request_encode.h"
+#include "client/lib/requests/sending.h"
+#include "client/lib/requests/stream.h"
 #include "common/amount.h"
 
 #define SILENCE_NS (1 * CLOCK_NS_PER_S)    /* without a frame: ask */

@@ -63,7 +63,6 @@ int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, 
     request->embeds = encoded->embeds;
     request->part = encoded->part || encoded->used;
     request->tells_admitted = encoded->tells_admitted;
-    encoded->used = true;
     request->seed = seed ? *seed : encoded->has_seed ? encoded->seed : state_random_u64();
     r = state_request_waits(client, request);
     if (r == 0)
@@ -72,6 +71,7 @@ int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, 
         state_remove_request(client, request);
         return state_say(ret_err, r, &err);
     }
+    encoded->used = true;
     if (ret_id)
         memcpy(ret_id->bytes, request->id.bytes, 16);
     return 0;

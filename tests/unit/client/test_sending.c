@@ -124,6 +124,27 @@ START_TEST(requests_of_one_encoding_have_one_copy_and_a_seed_each)
 }
 END_TEST
 
+/* One that could not be sent was counted by nobody. */
+START_TEST(the_first_output_that_was_sent_is_the_one_that_counts)
+{
+    struct told told = {0};
+    struct quern_encoded *encoded;
+    struct quern_request request = of_size(10, "ada");
+    request.rpm = 5;
+    const uint64_t limit = client->limits.request_bytes;
+    ck_assert_int_eq(quern_encode(client, &request, &encoded, NULL), 0);
+    client->limits.request_bytes = 1; /* of another pool, that the session was opened with again */
+    ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, bare_output, &told, NULL, NULL),
+                     -EMSGSIZE);
+    client->limits.request_bytes = limit;
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, bare_output, &told, NULL, NULL), 0);
+        ck_assert_int_eq(next_generate().generate.generation.part, i > 0);
+    }
+    quern_encoded_free(encoded);
+}
+END_TEST
+
 START_TEST(a_seed_that_nobody_chose_is_another_each_time_and_the_same_when_sent_again)
 {
     struct told told = {0};
@@ -349,6 +370,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, requests_of_one_encoding_have_one_copy_and_a_seed_each);
+    tcase_add_test(tests, the_first_output_that_was_sent_is_the_one_that_counts);
     tcase_add_test(tests, a_seed_that_nobody_chose_is_another_each_time_and_the_same_when_sent_again);
     tcase_add_test(tests, of_large_ones_few_are_on_their_way);
     tcase_add_test(tests, tenants_give_one_each_in_turn);

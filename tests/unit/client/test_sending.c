@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes out of requests that the pool has not accepted, in which order, and how much of them there is. */
 
-#include "client/lib/sending.h"
+#include "client/lib/requests/sending.h"
 #include "tests/unit/client/bare.h"
 #include "tests/unit/run.h"
 
@@ -11,7 +11,7 @@
 #include <zmq.h>
 
 #include "client/lib/incoming.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 
 #define LARGE ((size_t)3 << 20) /* of which two are on their way at a time */
 

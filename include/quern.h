@@ -402,7 +402,7 @@ struct quern_worker {
 struct quern_request_status {
     const char *id;         /* hexadecimal */
     const char *request_id; /* as its client calls it; "": nothing */
-    const char *state;      /* "queued", "running", "cancelling" */
+    const char *state;      /* "queued", "running", "waiting" for the journal, "cancelling" */
     const char *worker;     /* that has it; "": none */
     const char *model;      /* that it asks for; "": any */
     uint64_t age_ms;        /* since it came */

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -284,13 +285,19 @@ static int prepare(struct supervision *self, struct error *err)
 /* MiB that the journal may have while the pool runs. */
 static uint32_t most_journal(const struct options *options)
 {
-    struct available available;
     const uint64_t least = JOURNAL_LIMIT_BYTES >> 20;
+    uint64_t most = least;
+    struct available available;
+    struct rlimit files; /* it counts for shared memory too */
     if (options->journal > 0)
         return options->journal;
-    const uint64_t part =
-        available_read("", &available) == 0 ? (available.total >> 20) / JOURNAL_PART : least;
-    return (uint32_t)(part < least ? least : part > OPTIONS_JOURNAL_MAX_MIB ? OPTIONS_JOURNAL_MAX_MIB : part);
+    if (available_read("", &available) == 0)
+        most = (available.total >> 20) / JOURNAL_PART;
+    if (getrlimit(RLIMIT_FSIZE, &files) == 0 && journal_limit_in(files.rlim_cur) >> 20 < most)
+        most = journal_limit_in(files.rlim_cur) >> 20;
+    if (most > OPTIONS_JOURNAL_MAX_MIB)
+        most = OPTIONS_JOURNAL_MAX_MIB;
+    return (uint32_t)(most < least ? least : most);
 }
 
 int supervise(struct options *options, int argc, char **argv, struct error *err)

@@ -117,7 +117,7 @@ class PoolsLimit(Limits):
         self.assertIn("max_tokens 51 is above what this pool allows, 50 (--max-tokens)", answer["error"]["message"])
 
     def test_status_tells_it(self):
-        status, _, answer = self.unbounded.get("/status")
+        status, _, answer = self.unbounded.ask("GET", "/status")
         self.assertEqual((status, answer["max_tokens"], answer["journal_limit"], answer["journal_waiting"]),
                          (200, 50, JOURNAL << 20, 0))
 

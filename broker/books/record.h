@@ -22,8 +22,8 @@ struct record_holder {
     uint32_t incarnation; /* 0: nobody */
 };
 
-/* Takes a block and copies the body into it, which is the request's from then on, and its hash. The block is
- * not kept yet. 0; -ENOMEM: the vault is full. */
+/* Takes a block with a copy of the body, which becomes the request's, and its hash. Not kept yet. 0; -ENOMEM:
+ * the vault is full. */
 int record_make(struct vault *vault, struct request *request, const void *body, size_t len);
 
 /* The request is admitted: writes all of it and keeps the block. `client_key`: the bytes of the key it counts

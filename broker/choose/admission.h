@@ -64,7 +64,7 @@ void admission_withdrawn(struct admission *admission, struct request *request);
 void admission_queued(struct admission *admission, struct request *request);
 void admission_dequeued(struct admission *admission, struct request *request);
 
-/* It ended; its log must not be settled yet. Feeds the estimate. */
+/* It ended, and its log is not settled yet; feeds the estimate. */
 void admission_ended(struct admission *admission, struct request *request, uint64_t now);
 
 /* When to try again: the time in which an eighth of the queue drains, 100 ms to 10 s; a second while nothing

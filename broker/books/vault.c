@@ -29,8 +29,8 @@
 #include "common/system/shm.h"
 
 #define MAGIC   0x544c5641u /* "AVLT" */
-#define VERSION 4u /* also of what brokers keep in it: another layout of records or logs is another one */
-#define ORDERS  16 /* 512 bytes to 16 MiB */
+#define VERSION 5u /* also of what brokers keep in it: another layout of records or logs is another one */
+#define ORDERS  18 /* 512 bytes to 64 MiB */
 #define EIGHTHS 3  /* the first order that has any */
 #define LEAST   5  /* eighths; fewer are a smaller order */
 #define GAPS    32 /* that are looked at before more memory is taken */
@@ -65,7 +65,7 @@ struct vault {
 
 static size_t units_of(size_t bytes)
 {
-    return (bytes + VAULT_MOST_BYTES - 1) / VAULT_MOST_BYTES * (VAULT_MOST_BYTES / VAULT_LEAST_BYTES);
+    return (bytes + VAULT_STEP_BYTES - 1) / VAULT_STEP_BYTES * (VAULT_STEP_BYTES / VAULT_LEAST_BYTES);
 }
 
 static size_t base_offset(size_t units)
@@ -158,7 +158,7 @@ static void release(struct vault *vault, uint32_t unit, unsigned order)
 {
     for (; order < ORDERS - 1; order++) {
         uint32_t buddy = unit ^ (1u << order);
-        if (!vault->free[buddy] || vault->codes[buddy] != whole(order))
+        if (buddy >= vault->units || !vault->free[buddy] || vault->codes[buddy] != whole(order))
             break;
         remove_free(vault, buddy, order);
         unit &= ~(1u << order);

@@ -24,6 +24,7 @@ static const char *const type_names[] = {
     [FIELD_ID] = "ID",
     [FIELD_DIGEST] = "ID",
     [FIELD_FLOATS] = "FLOATS",
+    [FIELD_BIN] = "BIN",
     [FIELD_TEXT] = "TEXT",
     [FIELD_NAME] = "NAME",
     [FIELD_EPOCH] = "EPOCH",
@@ -197,7 +198,7 @@ int main(void)
            "= %d\n",
            PROTO_VERSION_MIN, PROTO_VERSION_MAX, FIELDS_MAX_KEYS, FIELDS_MAX_DEPTH, PROTO_MAX_MESSAGES,
            PROTO_MAX_PROMPT_IDS, PROTO_MAX_REQUEST_BYTES, PROTO_MAX_TEXT_BYTES, PROTO_MAX_FRAME_IDS,
-           PROTO_MAX_WORKER_BYTES);
+           PROTO_MAX_ANSWER_BYTES);
     printf("ERRORS = ");
     print_names(&names_of_errors, 1);
     printf("\nREASONS = ");

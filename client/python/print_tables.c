@@ -189,16 +189,16 @@ int main(void)
            "from collections.abc import Mapping, Sequence\n"
            "from typing import TypedDict\n\n"
            "from ._field import (\n"
-           "    BIASES, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, "
+           "    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, "
            "RANGE, REAL, TEXT, TEXTS,\n"
            "    Field, Table, table,\n"
            ")\n\n"
            "VERSION_MIN = %d\nVERSION_MAX = %d\nMAX_KEYS = %d\nMAX_DEPTH = %d\nMAX_MESSAGES = %d\n"
-           "MAX_PROMPT_IDS = %d\nMAX_REQUEST_BYTES = %d\nMAX_TEXT_BYTES = %d\nMAX_FRAME_IDS = %d\nMAX_BYTES "
-           "= %d\n",
+           "MAX_PROMPT_IDS = %d\nMAX_REQUEST_BYTES = %d\nMAX_GENERATE_BYTES = %d\nMAX_TEXT_BYTES = %d\n"
+           "MAX_FRAME_IDS = %d\nMAX_BYTES = %d\n",
            PROTO_VERSION_MIN, PROTO_VERSION_MAX, FIELDS_MAX_KEYS, FIELDS_MAX_DEPTH, PROTO_MAX_MESSAGES,
-           PROTO_MAX_PROMPT_IDS, PROTO_MAX_REQUEST_BYTES, PROTO_MAX_TEXT_BYTES, PROTO_MAX_FRAME_IDS,
-           PROTO_MAX_ANSWER_BYTES);
+           PROTO_MAX_PROMPT_IDS, PROTO_MAX_REQUEST_BYTES, PROTO_MAX_GENERATE_BYTES, PROTO_MAX_TEXT_BYTES,
+           PROTO_MAX_FRAME_IDS, PROTO_MAX_ANSWER_BYTES);
     printf("ERRORS = ");
     print_names(&names_of_errors, 1);
     printf("\nREASONS = ");

@@ -16,7 +16,7 @@ from quern import _codec, _request
 from quern._session import Session
 
 END, STALE, AFTER_REPLAY, MOVE, FORGET = "end", "stale", "after replay", "move", "forget"
-LIMITS = {"request_bytes": 4096, "prompt_ids": 8, "stops": 2, "stop_bytes": 4, "stop_ids": 3, "logprobs": 1,
+LIMITS = {"request_bytes": 4096, "generate_bytes": 16384, "prompt_ids": 8, "stops": 2, "stop_bytes": 4, "stop_ids": 3, "logprobs": 1,
           "logit_bias": 1, "grammar_bytes": 8}
 USAGE = {"prompt_tokens": 3, "cached_tokens": 0}
 TIMING = {"queue_ms": 1.0, "prefill_ms": 2.0, "decode_ms": 3.0}

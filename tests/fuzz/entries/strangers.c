@@ -168,7 +168,7 @@ static void close_pool(void)
     buffer_deinit(&broker->scratch);
     buffer_deinit(&broker->client_link.scratch);
     buffer_deinit(&broker->worker_link.scratch);
-    if (broker->ledger.n != 0 || vault_used(vault) != 0)
+    if (broker->ledger.n != 0 || broker->assemblies || vault_used(vault) != 0)
         abort();
 }
 

@@ -76,11 +76,11 @@ static int check(const struct override_option *option, const char *value, struct
 }
 
 /* Whether a line sets what the option would: the same name, and of override-kv the same key. */
-static bool is_same(const char *line, const char *name, const char *value)
+static bool is_same(const char *line, const struct override_option *option, const char *value)
 {
-    const size_t len = strlen(name);
-    const bool by_key = strcmp(name, "override-kv") == 0;
-    return strncmp(line, name, len) == 0 && line[len] == ' ' &&
+    const size_t len = strlen(option->name);
+    const bool by_key = option->kind == OVERRIDE_KEY;
+    return strncmp(line, option->name, len) == 0 && line[len] == ' ' &&
            (!by_key || strncmp(line + len + 1, value, strcspn(value, "=") + 1) == 0);
 }
 
@@ -92,7 +92,7 @@ int overrides_add(char text[OVERRIDES_TEXT], const char *name, const char *value
         return r;
     for (char *line = text; *line;) {
         char *next = strchr(line, '\n') + 1;
-        if (is_same(line, name, value))
+        if (is_same(line, option, value))
             memmove(line, next, strlen(next) + 1);
         else
             line = next;

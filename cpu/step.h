@@ -4,7 +4,7 @@
 
 /* One step of the backend: row sets in, results out. */
 
-#include "cpu/forward.h"
+#include "cpu/forward/forward.h"
 #include "cpu/slots.h"
 
 /* A row set while its step runs. */

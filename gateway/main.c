@@ -87,6 +87,16 @@ static void obey_parent(uint32_t parent)
         raise(SIGTERM);
 }
 
+/* Tells the parent. */
+static void report(const struct gateway *gateway, enum gateway_report_kind kind, const char *text)
+{
+    struct gateway_report report = {.version = GATEWAY_REPORT_VERSION, .kind = kind};
+    if (gateway->options.report_fd == 0)
+        return;
+    snprintf(report.text, sizeof report.text, "%s", text);
+    supervision_send((int)gateway->options.report_fd, &report, sizeof report);
+}
+
 static void drain(struct gateway *gateway, struct server *server)
 {
     log_info("no new requests; %s under way", amount_of(gateway->working, "request").text);
@@ -99,6 +109,7 @@ static void retire(struct gateway *gateway, struct server *server)
     log_info("another gateway is taking over; %s under way", amount_of(gateway->working, "request").text);
     gateway->retired = true;
     server_retire(server);
+    report(gateway, GATEWAY_LEAVES, "");
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -176,18 +187,6 @@ static void await_ends(struct gateway *gateway)
     uint64_t until = clock_ns() + CLOSING_NS;
     while (gateway->pool.client && quern_active(gateway->pool.client) > 0 && clock_ns() < until)
         pool_wait(&gateway->pool, 20);
-}
-
-/* Tells the parent, once. */
-static void report(const struct gateway *gateway, enum gateway_report_kind kind, const char *text)
-{
-    struct gateway_report report = {.version = GATEWAY_REPORT_VERSION, .kind = kind};
-    int fd = (int)gateway->options.report_fd;
-    if (fd == 0)
-        return;
-    snprintf(report.text, sizeof report.text, "%s", text);
-    supervision_send(fd, &report, sizeof report);
-    close(fd);
 }
 
 static int fail(const struct gateway *gateway, const struct error *err)

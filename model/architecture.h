@@ -18,7 +18,7 @@
  *
  * Third, show that it is right: what its paper says in tests/unit/model/test_architecture.c, and
  * logits of a file against an independent implementation (tests/conformance/conformance_logits.c).
- * tests/unit/cpu/test_forward.c runs every row of the registry against plain C by itself.
+ * tests/unit/cpu/forward/test_forward.c runs every row of the registry against plain C by itself.
  *
  * quern inspect, quantize and synth, and every backend, know it then. */
 

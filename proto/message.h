@@ -278,9 +278,6 @@ struct quotas {
     struct quota requests, tokens;
 };
 
-/* What a client asks for. Bounds of its fields, and the defaults that optional ones decode to when a client
- * leaves them out, stand in fields.c (those of sampling in common/sampling.h). The broker fixes the seed at
- * admission, so that a move changes nothing. */
 /* What is added to the logits of the ids of a text. */
 struct text_bias {
     struct bytes text;
@@ -291,6 +288,9 @@ struct text_bias_list {
     size_t n;
 };
 
+/* What a client asks for. Bounds of its fields, and the defaults that optional ones decode to when a client
+ * leaves them out, stand in fields.c (those of sampling in common/sampling.h). The broker fixes the seed at
+ * admission, so that a move changes nothing. */
 struct generation {
     struct prompt prompt;
     bool embed;          /* the answer is the prompt's embedding, and no token */

@@ -218,14 +218,21 @@ static void on_prepared(void *arg, struct preparation *preparation)
         end_here(request, END_ERROR, preparation->refusal.error, preparation->refusal.reason.text);
 }
 
+static bool has_dry(const struct assignments *assignments, const struct generation *generation)
+{
+    return words_with_dry(generation, assignments->sampling->values[SAMPLING_AT_dry_multiplier]);
+}
+
 static void prepare(struct request *request)
 {
     const struct generation *generation = &request->received->message.assign.generation;
+    const bool dry = has_dry(request->owner, generation);
     request->preparation = (struct preparation){
         .prompt = &generation->prompt,
         .tools = generation->tools,
         .grammar = grammar_text_is_none(&generation->grammar) ? NULL : &generation->grammar,
-        .wording = words_are_wanted(generation) ? generation : NULL,
+        .wording = words_are_wanted(generation, dry) ? generation : NULL,
+        .dry = dry,
         .priority = generation->priority,
         .done = on_prepared,
         .arg = request};
@@ -235,10 +242,10 @@ static void prepare(struct request *request)
         end_here(request, END_ERROR, PROTO_OVERLOADED, "too many prompts are waiting for their tokens");
 }
 
-static bool needs_preparation(const struct generation *generation)
+static bool needs_preparation(const struct assignments *assignments, const struct generation *generation)
 {
     return generation->prompt.form != PROMPT_IDS || !grammar_text_is_none(&generation->grammar) ||
-           words_are_wanted(generation);
+           words_are_wanted(generation, has_dry(assignments, generation));
 }
 
 void assignments_take(struct assignments *assignments)
@@ -258,7 +265,7 @@ void assignments_take(struct assignments *assignments)
         return;
     if (assignments->closed)
         end_here(request, END_ERROR, assignments->closed, assignments->closed_because);
-    else if (needs_preparation(&request->received->message.assign.generation))
+    else if (needs_preparation(assignments, &request->received->message.assign.generation))
         prepare(request);
 }
 

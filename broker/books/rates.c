@@ -72,7 +72,8 @@ static void fill(struct rate_counts *counts, uint64_t now)
     counts->filled_ns = now;
 }
 
-/* Limits that changed: what was used stays used. */
+/* Limits that changed: what was used stays used. Without a limit nothing is, or the place could never be
+ * free. */
 static void adjust(struct rate_counts *counts, const struct rates *limits)
 {
     uint64_t wanted[N_BUCKETS];
@@ -81,7 +82,7 @@ static void adjust(struct rate_counts *counts, const struct rates *limits)
         const double used = (double)counts->limits[i] - counts->levels[i];
         if (counts->limits[i] == wanted[i])
             continue;
-        counts->levels[i] = (double)wanted[i] - (counts->limits[i] > 0 ? used : 0);
+        counts->levels[i] = wanted[i] > 0 ? (double)wanted[i] - (counts->limits[i] > 0 ? used : 0) : 0;
         counts->limits[i] = wanted[i];
     }
 }
@@ -360,10 +361,10 @@ struct quotas rate_quotas(struct rate *rate, uint64_t now)
 static void mend(struct rate_counts *counts, uint64_t now)
 {
     for (int i = 0; i < N_BUCKETS; i++) {
-        const double most = (double)counts->limits[i];
         if (counts->limits[i] > PROTO_MAX_RATE)
             counts->limits[i] = 0;
-        if (!(counts->levels[i] <= most && counts->levels[i] >= -1e18))
+        const double most = (double)counts->limits[i];
+        if (counts->limits[i] == 0 || !(counts->levels[i] <= most && counts->levels[i] >= -1e18))
             counts->levels[i] = most;
     }
     if (counts->filled_ns > now)

@@ -70,7 +70,6 @@ struct growth_claim {
     uint64_t ask_at;      /* when it has made so many, it asks for more */
     uint32_t token_bytes; /* what an id takes */
     uint8_t waits;        /* for credit: the code that says why; 0: it does not */
-    bool is_told;         /* its worker is about to be told of its credit */
     struct heap_node age, need;
     struct request *prev, *next; /* list of those that wait */
 };

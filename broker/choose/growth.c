@@ -200,14 +200,21 @@ static int give_some(struct growth *growth, struct request *request)
 
 /* ---- who waits ---- */
 
+/* Why it waits, which may change while it does; 0: it does not. */
+static void wait_for(struct growth *growth, struct growth_claim *claim, int why)
+{
+    growth->n_full -= claim->waits == GROWTH_E_FULL;
+    growth->n_full += why == GROWTH_E_FULL;
+    claim->waits = (uint8_t)why;
+}
+
 static void wait_no_more(struct growth *growth, struct request *request)
 {
     struct growth_claim *claim = &request->growth;
     if (!claim->waits)
         return;
     DL_DELETE2(growth->waiting, request, growth.prev, growth.next);
-    growth->n_full -= claim->waits == GROWTH_E_FULL;
-    claim->waits = 0;
+    wait_for(growth, claim, 0);
     if (request->worker)
         request->worker->n_waiting--;
 }
@@ -224,8 +231,7 @@ static void wait(struct growth *growth, struct request *request, int why)
         DL_APPEND_ELEM2(growth->waiting, at, request, growth.prev, growth.next);
     else
         DL_PREPEND2(growth->waiting, request, growth.prev, growth.next);
-    growth->n_full += why == GROWTH_E_FULL;
-    claim->waits = (uint8_t)why;
+    wait_for(growth, claim, why);
     claim->ask_at = UINT64_MAX;
     if (request->worker)
         request->worker->n_waiting++;
@@ -249,6 +255,8 @@ void growth_retry(struct growth *growth, void (*credited)(void *arg, struct requ
     DL_FOREACH_SAFE2(growth->waiting, request, next, growth.next)
     {
         int r = give_some(growth, request);
+        if (r != 0)
+            wait_for(growth, &request->growth, r);
         if (r == GROWTH_E_FULL)
             break; /* whoever is younger waits behind it */
         if (r != 0)

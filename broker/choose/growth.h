@@ -38,7 +38,7 @@ struct growth {
     struct journal *journal;
     struct ledger *ledger;
     struct admission *admission;
-    uint64_t order;          /* requests started so far */
+    uint64_t order;          /* requests started so far; a broker that takes over counts them as admitted */
     struct heap started;     /* all that have started and not ended, the oldest first */
     struct heap needs;       /* the same, the one that may still need most bytes first */
     struct request *waiting; /* of those, the ones that got no credit: utlist, the oldest first */

@@ -128,10 +128,9 @@ static bool start(struct broker *broker, struct request *request)
     return true;
 }
 
-/* What has made nothing waits in the queue as it did before. */
-static void stay(struct broker *broker, struct request *request)
+void lifecycle_stay(struct broker *broker, struct request *request)
 {
-    if (request->log.first)
+    if (request->log.count > 0)
         return;
     growth_withdraw(&broker->growth, request);
     record_credited(request);
@@ -178,7 +177,7 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
     if (r != 0) {
         request->has_digest = had_digest;
         record_returned(request);
-        stay(broker, request);
+        lifecycle_stay(broker, request);
     }
     if (r < 0) {
         lifecycle_fail(broker, request, PROTO_INTERNAL, "cannot be handed to a worker: %s", err.text);
@@ -389,7 +388,7 @@ static void queue_again(struct broker *broker, struct request *request, const ch
     }
     tell(request, REQUEST_QUEUED, why);
     record_returned(request);
-    stay(broker, request);
+    lifecycle_stay(broker, request);
     request->state = REQUEST_QUEUED;
     admission_queued(&broker->admission, request);
 }

@@ -21,6 +21,10 @@ void lifecycle_grow(struct broker *broker, struct request *request);
 /* Those that wait for room in the journal ask again. Every turn. */
 void lifecycle_grow_waiting(struct broker *broker);
 
+/* A request that is back in the queue: one that has made nothing gives its credit back, and waits as it did
+ * before it started. */
+void lifecycle_stay(struct broker *broker, struct request *request);
+
 /* Ends a request that has not ended: at once while it is queued, otherwise through its worker. */
 void lifecycle_cancel(struct broker *broker, struct request *request);
 

@@ -29,17 +29,20 @@ static uint32_t token_bytes(const struct broker *broker, const struct generation
                              : journal_token_bytes(generation->logprobs, generation->pieces);
 }
 
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* A number that is not given, or only fits, is lowered to what any context and the journal hold. */
 void lifecycle_plan(const struct broker *broker, struct request *request, const struct generation *generation)
 {
     uint32_t bytes = token_bytes(broker, generation), context = broker_largest_context(broker);
-    uint64_t most = generation->max_tokens && !generation->fit_context
-                        ? generation->max_tokens
-                        : growth_most_ids(&broker->journal, bytes);
-    if (generation->max_tokens && generation->max_tokens < most)
-        most = generation->max_tokens;
-    if (context > 0 && most > context)
-        most = context;
+    uint64_t most = generation->max_tokens > 0 ? generation->max_tokens : UINT64_MAX;
+    if (generation->max_tokens == 0 || generation->fit_context)
+        most = at_most(most, growth_most_ids(&broker->journal, bytes));
+    if (context > 0)
+        most = at_most(most, context);
     growth_plan(request, generation->embed ? 1 : most, bytes);
 }
 

@@ -154,8 +154,7 @@ static int queue_again(struct broker *broker, struct request *request)
 {
     request->epoch.boot = broker->supervisor.boot;
     record_moved(request);
-    if (request->log.count == 0)
-        growth_withdraw(&broker->growth, request);
+    lifecycle_stay(broker, request);
     int r = queue_push(&broker->queue, request);
     if (r < 0)
         return r;

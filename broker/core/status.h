@@ -10,7 +10,6 @@
 void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
                  struct message *ret_message);
 
-/* The models that the pool serves; their number. They borrow from the broker. */
 /* The requests that have not ended, at most `most`, the oldest first, for the status of this session: in the
  * run directory of everybody, else its client's own. With a name only those that their client calls that.
  * 0, or -ENOMEM; freed by status_requests_free, after the message was sent. */
@@ -23,6 +22,7 @@ int status_requests(const struct broker *broker, const struct session *asker, ui
                     struct bytes name, struct status_requests *ret_requests);
 void status_requests_free(struct status_requests *requests);
 
+/* The models that the pool serves; their number. They borrow from the broker. */
 size_t status_models(const struct broker *broker, struct model_info models[WORKER_MAX]);
 
 #endif

@@ -73,6 +73,7 @@ static void give_up(struct worker_link *link, struct worker *worker, int r)
         log_error("cannot send to %s (%s): killing it", worker->name,
                   r == OUTBOX_E_FULL ? "it does not read" : strerror(-r));
     worker->peer.len = 0;
+    worker->credits.topics.len = worker->credits.counts.len = 0;
     supervisor_kill(link->supervisor, worker->index);
 }
 
@@ -165,8 +166,7 @@ void worker_link_credit(struct worker_link *link, struct worker *worker, const s
     if (worker->peer.len == 0) /* it will be told with its requests */
         return;
     if (ids_push(&credits->counts, ids) < 0 || buffer_append(&credits->topics, key, sizeof *key) < 0) {
-        log_error("no memory to give credit to %s: killing it", worker->name);
-        supervisor_kill(link->supervisor, worker->index);
+        give_up(link, worker, -ENOMEM); /* one of the two has one more than the other */
         return;
     }
     if (credits->counts.len == PROTO_MAX_CREDITS)

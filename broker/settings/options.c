@@ -280,7 +280,9 @@ static int take_setting(void *arg, unsigned line, const char *name, const char *
     }
     if (i == N_SETTINGS && !is_model)
         return error_set(err, -EINVAL, "unknown setting \"%.80s\"", name);
-    bool may_repeat = !is_model && (settings[i].type == SETTING_ALIASES || strcmp(name, "override-kv") == 0);
+    const struct override_option *override = override_option_find(name);
+    bool may_repeat =
+        !is_model && (settings[i].type == SETTING_ALIASES || (override && override->kind == OVERRIDE_KEY));
     int r = may_repeat ? 0 : note_line(reading, i, line, name, err);
     if (r < 0)
         return r;

@@ -12,7 +12,7 @@
 #include <zmq.h>
 
 #include "client/lib/loop.h"
-#include "client/lib/outgoing.h"
+#include "client/lib/core/outgoing.h"
 #include "client/lib/question.h"
 #include "client/lib/session.h"
 #include "common/files/certificate.h"

@@ -10,7 +10,7 @@
 #include <zmq.h>
 
 #include "client/lib/question.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 #include "client/lib/session.h"
 
 /* Messages taken from a socket before the other is looked at, and how often that before the timers are. */

@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_INCOMING_H
 #define CLIENT_LIB_INCOMING_H
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* Reads and handles messages of both sockets, up to a bound, without waiting. */
 void incoming_take(struct quern *client);

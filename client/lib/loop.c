@@ -12,8 +12,8 @@
 
 #include "client/lib/incoming.h"
 #include "client/lib/question.h"
-#include "client/lib/request.h"
-#include "client/lib/sending.h"
+#include "client/lib/requests/request.h"
+#include "client/lib/requests/sending.h"
 #include "client/lib/session.h"
 
 #define TIMERS_NS (20 * CLOCK_NS_PER_MS) /* how often timers are looked at */

@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_LOOP_H
 #define CLIENT_LIB_LOOP_H
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* Waits at most this long for messages, handles them, and runs the timers. 0, -EINTR, or the code of a
  * broken session. */

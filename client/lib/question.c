@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/outgoing.h"
+#include "client/lib/core/outgoing.h"
 #include "common/utf8.h"
 
 #include <utlist.h>

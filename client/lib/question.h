@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_QUESTION_H
 #define CLIENT_LIB_QUESTION_H
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* Asks: a status, tokenize or detokenize, whose ref is set here. One answer will come to `fn`. -EINVAL,
  * -EMSGSIZE, -ENOMEM, or what broke the session. */

@@ -19,9 +19,9 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "client/lib/outgoing.h"
+#include "client/lib/core/outgoing.h"
 #include "client/lib/question.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 #include "common/utf8.h"
 
 #define HELLO_NS      (1 * CLOCK_NS_PER_S)

@@ -4,7 +4,7 @@
 
 /* The states of the session, which tell its requests when they may speak. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 /* Says hello. */
 void session_start(struct quern *client);

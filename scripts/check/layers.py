@@ -14,6 +14,7 @@ ENDINGS = (".c", ".h", ".cc", ".cu")
 class Rules:
     def __init__(self):
         self.uses, self.place, self.together, self.headers, self.calls_up, self.provided, self.crowds = {}, {}, {}, {}, set(), set(), set()
+        self.public = {}
         for number, line in enumerate((TOP / "scripts/check/layers.txt").read_text().splitlines(), 1):
             line = line.split("#")[0].strip()
             if not line:
@@ -32,12 +33,14 @@ class Rules:
                 self.calls_up.update((name, other) for other in right)
             elif kind == "provides":
                 self.provided.update((name, other) for other in right)
+            elif kind == "public":
+                self.public[name] = tuple(right)
             elif kind == "crowd":
                 self.crowds.add(name)
             elif kind == "header":
                 self.headers[name] = set(right)
             else:
-                raise SystemExit(f"layers.txt:{number}: \"{kind}\" is none of room, order, together, calls, provides, crowd, header")
+                raise SystemExit(f"layers.txt:{number}: \"{kind}\" is none of room, order, together, calls, provides, public, crowd, header")
 
     def room_of(self, path):
         """The room of a file; of the tests, which are one room, it is the folder at the top."""
@@ -45,6 +48,11 @@ class Rules:
         while folder and folder not in self.uses:
             folder = os.path.dirname(folder) if folder.startswith("tests/") else ""
         return folder
+
+    def publishes(self, user, used, function):
+        """Whether the function is public, of a room that the user may use."""
+        return any(used.startswith(room + "/") and function.startswith(prefixes) and room in self.uses.get(self.room_of(user), ())
+                   for room, prefixes in self.public.items())
 
     def breach(self, user, used):
         """What is wrong with one module's use of another; both are paths of files."""

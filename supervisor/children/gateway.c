@@ -3,15 +3,17 @@
  * and goes with the supervisor (PR_SET_PDEATHSIG).
  *
  *     current: none ──start_at──▶ starts ──it reports that it serves──▶ serves ──it dies──▶ none
- *     next:    none ──replace──▶ starts ──it reports that it serves──▶ current; the one before: retired
+ *     next:    none ──replace──▶ starts ──it reports that it serves──▶ current; the one before: leaving
  *                                   └──it fails, ends, or takes too long──▶ none; keeping the old one
+ *     leaving: SIGUSR1 ──it reports that it accepts no more, ends, or is killed for not doing so──▶ none
  *     retired: SIGUSR1, then answers what it has, and ends by itself
  *
  * The current one is kept running whatever becomes of the next.
  *
- * While two of them listen the kernel gives each connection to one of them. The first one of a pool that ends
- * by itself ends the pool: what was asked for cannot be served. A later one is started again and again, since
- * a file that is wrong now was right before, and the rest of the pool does not need it. */
+ * While two of them listen the kernel gives each connection to one of them, so a successor has taken over
+ * only when the one before is no longer leaving. The first one of a pool that ends by itself ends the pool:
+ * what was asked for cannot be served. A later one is started again and again, since a file that is wrong now
+ * was right before, and the rest of the pool does not need it. */
 
 #include "supervisor/children/gateway.h"
 
@@ -32,6 +34,7 @@
 
 #define AT_ONCE         3                     /* deaths in a row before the next one is waited for */
 #define TRIAL_NS        (30 * CLOCK_NS_PER_S) /* to read its files and to reach the pool */
+#define LEAVE_NS        (15 * CLOCK_NS_PER_S) /* to stop accepting connections; usually a millisecond */
 #define GRACE_NS        (15 * CLOCK_NS_PER_S) /* of one that was replaced, beyond the time for draining */
 #define END_NS          (3 * CLOCK_NS_PER_S)
 #define END_AGAIN_US    10000
@@ -146,7 +149,7 @@ static bool has_room(const struct gateway_child *child)
 void gateway_child_replace(struct gateway_child *child, uint64_t now)
 {
     struct error err;
-    if (child->next.pid > 0 && child->trial == GATEWAY_TRIAL_RUNS)
+    if (child->trial == GATEWAY_TRIAL_YIELD || (child->next.pid > 0 && child->trial == GATEWAY_TRIAL_RUNS))
         return;                                    /* one is coming already */
     if (child->next.pid > 0 || !has_room(child)) { /* one that was given up ends at once */
         child->trial = GATEWAY_TRIAL_WAITS;
@@ -214,10 +217,12 @@ nfds_t gateway_child_poll(const struct gateway_child *child, struct pollfd *ret_
         ret_items[n++] = (struct pollfd){.fd = child->current.report_fd, .events = POLLIN};
     if (child->next.report_fd > 0)
         ret_items[n++] = (struct pollfd){.fd = child->next.report_fd, .events = POLLIN};
+    if (child->leaving.report_fd > 0)
+        ret_items[n++] = (struct pollfd){.fd = child->leaving.report_fd, .events = POLLIN};
     return n;
 }
 
-/* False: it has said nothing yet. */
+/* False: it has said nothing since. Closes where it has said all. */
 static bool take_report(struct gateway_process *process, struct gateway_report *ret_report)
 {
     if (process->report_fd <= 0)
@@ -225,7 +230,8 @@ static bool take_report(struct gateway_process *process, struct gateway_report *
     int r = supervision_receive(process->report_fd, ret_report, sizeof *ret_report);
     if (r == -EAGAIN || r == -EINTR)
         return false;
-    close_report(process);
+    if (r < 0 || ret_report->version != GATEWAY_REPORT_VERSION || ret_report->kind != GATEWAY_SERVES)
+        close_report(process);
     if (r < 0 || ret_report->version != GATEWAY_REPORT_VERSION)
         return false; /* it ended, which is seen, or is no gateway that we know */
     ret_report->text[sizeof ret_report->text - 1] = 0;
@@ -235,21 +241,37 @@ static bool take_report(struct gateway_process *process, struct gateway_report *
 
 static void retire_current(struct gateway_child *child, uint64_t now)
 {
-    uint64_t patience = child->options->drain_seconds * CLOCK_NS_PER_S + GRACE_NS;
-    close_report(&child->current);
     for (int i = 0; i < GATEWAY_RETIRED && child->current.pid > 0; i++) {
         if (child->retired[i].pid != 0)
             continue;
         child->retired[i] =
-            (struct gateway_retired){child->current.pid, now + patience, child->current.serves};
+            (struct gateway_retired){child->current.pid, now + LEAVE_NS, child->current.serves};
         kill(child->current.pid, SIGUSR1);
+        child->leaving = child->current;
         child->current = (struct gateway_process){0};
     }
+    close_report(&child->current);
+}
+
+/* The one before has left, or is gone: it may finish its answers. */
+static void take_leave(struct gateway_child *child, uint64_t now)
+{
+    uint64_t patience = child->options->drain_seconds * CLOCK_NS_PER_S + GRACE_NS;
+    struct gateway_report report;
+    take_report(&child->leaving, &report);
+    if (child->trial != GATEWAY_TRIAL_YIELD || child->leaving.report_fd > 0)
+        return;
+    for (int i = 0; i < GATEWAY_RETIRED; i++)
+        if (child->retired[i].pid > 0 && child->retired[i].pid == child->leaving.pid)
+            child->retired[i].give_up_at = now + patience;
+    child->leaving = (struct gateway_process){0};
+    child->trial = GATEWAY_TRIAL_PASSED;
 }
 
 static void take_reports(struct gateway_child *child, uint64_t now)
 {
     struct gateway_report report;
+    take_leave(child, now);
     if (take_report(&child->current, &report) && report.kind == GATEWAY_SERVES) {
         child->current.serves = true;
         restart_ready(&child->restart, now);
@@ -265,9 +287,10 @@ static void take_reports(struct gateway_child *child, uint64_t now)
     child->current = child->next;
     child->current.serves = true;
     child->next = (struct gateway_process){0};
-    child->trial = GATEWAY_TRIAL_PASSED;
+    child->trial = GATEWAY_TRIAL_YIELD;
     restart_ready(&child->restart, now);
     child->served = true;
+    take_leave(child, now);
 }
 
 /* ---- their ends ---- */
@@ -361,7 +384,8 @@ static void signal_all(const struct gateway_child *child, int signal)
 void gateway_child_stop(struct gateway_child *child, int signal)
 {
     child->start_at = UINT64_MAX;
-    if (child->trial == GATEWAY_TRIAL_WAITS || child->trial == GATEWAY_TRIAL_RUNS)
+    if (child->trial == GATEWAY_TRIAL_WAITS || child->trial == GATEWAY_TRIAL_RUNS ||
+        child->trial == GATEWAY_TRIAL_YIELD)
         fail_trial(child, "the pool was told to end");
     if (child->listen_fd >= 0)
         close(child->listen_fd); /* who comes now is refused */

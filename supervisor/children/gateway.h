@@ -20,11 +20,11 @@
 #include "supervisor/children/restart.h"
 
 #define GATEWAY_RETIRED 8 /* gateways at once that were replaced and still answer */
-#define GATEWAY_POLL    2 /* most descriptors to be waited for */
+#define GATEWAY_POLL    3 /* most descriptors to be waited for */
 
 struct gateway_process { /* zeroed: none */
     pid_t pid;
-    int report_fd; /* where it says whether it serves; 0: it has, or it is gone */
+    int report_fd; /* where it says whether it serves, and that it leaves; 0: nothing more is to come */
     bool serves;   /* it has said so */
 };
 
@@ -32,6 +32,7 @@ enum gateway_trial {
     GATEWAY_TRIAL_NONE,
     GATEWAY_TRIAL_WAITS, /* for one of those that were replaced before to end */
     GATEWAY_TRIAL_RUNS,  /* the next one is not ready yet */
+    GATEWAY_TRIAL_YIELD, /* it serves, and the one before still accepts connections too */
     GATEWAY_TRIAL_PASSED,
     GATEWAY_TRIAL_FAILED
 };
@@ -42,6 +43,8 @@ struct gateway_child {
     int listen_fd;                /* -1: HTTP is not wanted */
     char address[LISTEN_ADDRESS]; /* where that listens in truth */
     struct gateway_process current, next;
+    struct gateway_process
+        leaving; /* was told to, and may still accept connections; it is in `retired` too */
     struct gateway_retired {
         pid_t pid;           /* 0: none */
         uint64_t give_up_at; /* clock_ns: when it is killed; it ends before by itself */
@@ -76,7 +79,8 @@ nfds_t gateway_child_poll(const struct gateway_child *child, struct pollfd *ret_
 bool gateway_child_reap(struct gateway_child *child, uint64_t now);
 
 /* Starts a successor; `trial` reports its progress. The old one is told to leave when the next is ready, and
- * stays if that fails. */
+ * stays if that fails. The trial is passed when the old one accepts no more connections: then every new
+ * connection meets the new keys and certificates. */
 void gateway_child_replace(struct gateway_child *child, uint64_t now);
 
 /* Cancels the successor, if there is one, for this reason. */

@@ -12,7 +12,7 @@
 
 #include "common/clock.h"
 #include "tests/unit/cpu/random_weights.h"
-#include "cpu/attention.h"
+#include "cpu/forward/attention.h"
 
 enum { PAST = 992, GROUP = 4, RUNS = 200 };
 

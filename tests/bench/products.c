@@ -17,7 +17,7 @@
 
 #include "common/clock.h"
 #include "tests/unit/cpu/random_weights.h"
-#include "cpu/matrix.h"
+#include "cpu/memory/matrix.h"
 
 enum { ROWS = 1024, COLUMNS = 2048, MOST = 128, RUNS = 60, FROM_MEMORY = 128 << 20, FEW = 8 };
 

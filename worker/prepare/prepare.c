@@ -95,8 +95,8 @@ static void prepare(struct preparer *preparer, struct preparation *preparation)
     if (preparation->ok && preparation->grammar)
         preparation->ok = prepare_grammar(preparer, preparation);
     if (preparation->ok && preparation->wording)
-        preparation->ok =
-            words_find(encoder->tokenizer, preparation->wording, &preparation->words, &preparation->refusal);
+        preparation->ok = words_find(encoder->tokenizer, preparation->wording, preparation->dry,
+                                     &preparation->words, &preparation->refusal);
 }
 
 /* The first that waits for this lane, or NULL. Under the lock. */

@@ -37,6 +37,7 @@ struct preparation {
     bool question, bare;
     const struct grammar_text *grammar; /* NULL: none */
     const struct generation *wording;   /* whose texts for sampling become ids; NULL: none */
+    bool dry;                           /* words_with_dry of it */
     int32_t priority;
     /* Called by preparer_deliver; never after preparer_remove returned true. It may free the owner. */
     void (*done)(void *arg, struct preparation *preparation);

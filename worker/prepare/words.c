@@ -10,10 +10,15 @@
 
 #define MOST_TEXT (PROTO_MAX_WORD_BYTES + 1)
 
-bool words_are_wanted(const struct generation *generation)
+bool words_with_dry(const struct generation *generation, double usual)
 {
-    return !generation->embed && (generation->bad_words.n > 0 || generation->logit_bias_text.n > 0 ||
-                                  !(generation->sampling.dry_multiplier <= 0)); /* left out is perhaps */
+    const double multiplier = generation->sampling.dry_multiplier;
+    return !generation->embed && (sampling_real_is_left(multiplier) ? usual : multiplier) > 0;
+}
+
+bool words_are_wanted(const struct generation *generation, bool dry)
+{
+    return !generation->embed && (generation->bad_words.n > 0 || generation->logit_bias_text.n > 0 || dry);
 }
 
 /* Where a text stands: at the beginning, behind a space, or behind a newline, where a SentencePiece
@@ -148,14 +153,14 @@ static int find_breakers(const struct tokenizer *tokenizer, const struct generat
     return r;
 }
 
-bool words_find(const struct tokenizer *tokenizer, const struct generation *generation,
+bool words_find(const struct tokenizer *tokenizer, const struct generation *generation, bool dry,
                 struct words *ret_words, struct refusal *ret_refusal)
 {
     int r = find_biases(tokenizer, generation, ret_words);
     for (size_t i = 0; i < generation->bad_words.n && r == 0; i++)
         r = append_everywhere(tokenizer, generation->bad_words.items[i], 1, &ret_words->bad,
                               &ret_words->n_bad);
-    if (r == 0 && !(generation->sampling.dry_multiplier <= 0))
+    if (r == 0 && dry)
         r = find_breakers(tokenizer, generation, ret_words);
     if (r < 0)
         return refuse(ret_refusal, PROTO_INTERNAL, "the worker is out of memory");

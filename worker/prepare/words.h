@@ -21,12 +21,15 @@ struct words {
     size_t n_words;
 };
 
+/* Whether DRY is on for the request. `usual`: its multiplier where the request leaves it out. */
+bool words_with_dry(const struct generation *generation, double usual);
+
 /* Whether there is anything to find for the request. */
-bool words_are_wanted(const struct generation *generation);
+bool words_are_wanted(const struct generation *generation, bool dry);
 
 /* Finds it. False with the reason: not UTF-8, more ids than there may be, without memory. words_deinit frees
  * what there is either way; zeroed is fine. */
-bool words_find(const struct tokenizer *tokenizer, const struct generation *generation,
+bool words_find(const struct tokenizer *tokenizer, const struct generation *generation, bool dry,
                 struct words *ret_words, struct refusal *ret_refusal);
 void words_deinit(struct words *words);
 

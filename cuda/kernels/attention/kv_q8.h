@@ -7,7 +7,7 @@
  *
  *   [⌈dim / 32⌉][32 positions]
  *
- * Quants and scales are those that cpu/kv.c makes of the same numbers, as far as f16 has them, and
+ * Quants and scales are those that cpu/memory/kv.c makes of the same numbers, as far as f16 has them, and
  * depend on nothing else. Dims are padded to 16.
  *
  * 16 bytes are 8 neighbours of two: of keys of two neighbouring positions, of values of two neighbouring

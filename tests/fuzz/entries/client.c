@@ -11,7 +11,7 @@
 #include "tests/fuzz/driver.h"
 
 #include "client/lib/incoming.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 #include "client/lib/session.h"
 
 #include <stdlib.h>

@@ -133,7 +133,7 @@ static void report_gateway(const uint8_t *record, size_t len)
         abort();
     if (!gateway_child_reap(&child, 1000) || !is_line(child.reason, sizeof child.reason))
         abort();
-    if (child.trial == GATEWAY_TRIAL_PASSED && !child.current.serves)
+    if ((child.trial == GATEWAY_TRIAL_PASSED || child.trial == GATEWAY_TRIAL_YIELD) && !child.current.serves)
         abort();
     if (child.next.report_fd > 0)
         close(child.next.report_fd);

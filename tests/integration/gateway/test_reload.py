@@ -367,6 +367,34 @@ class Reload(unittest.TestCase):
         self.assertNotEqual(self.gateway(), before)
         self.assertEqual(self.pool.end(), 0, self.pool.log())
 
+    def test_it_is_done_when_the_one_before_accepts_no_more(self):
+        self.serve()
+        before = self.gateway()
+        os.kill(before, signal.SIGSTOP)  # as one that a busy machine does not let run
+        try:
+            command = subprocess.Popen([str(BUILD / "quern"), "reload", "--gateway", "--rundir", self.rundir],
+                                       stderr=subprocess.PIPE, text=True)
+            until(lambda: self.gateways() > {before}, "the next one starts")
+            until(self.serves, "the next one serves")
+            with self.assertRaises(subprocess.TimeoutExpired, msg="both may accept connections"):
+                command.wait(1)
+        finally:
+            go_on(before)
+        said = command.communicate(timeout=WAIT)[1]
+        self.assertEqual(command.returncode, 0, said + self.pool.log())
+        self.assertIn("another gateway is taking over", self.pool.log())
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
+    def test_one_that_does_not_stop_accepting_is_killed(self):
+        self.serve()
+        before = self.gateway()
+        os.kill(before, signal.SIGSTOP)
+        said = self.reload("--gateway")
+        self.assertEqual(said.returncode, 0, said.stderr + self.pool.log())
+        self.pool.says("a replaced gateway was killed by signal 9")
+        self.assertNotIn(before, self.gateways())
+        self.assertEqual(self.pool.end(), 0, self.pool.log())
+
     def gateway_in_status(self):
         said = subprocess.run([str(BUILD / "quern"), "status", "--json", "--connect", self.rundir], capture_output=True,
                               timeout=WAIT, check=True)

@@ -6,7 +6,7 @@
  * in is handed to it as a struct. So every timer is tried to the nanosecond, and every state with every word
  * of the broker. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 
 #include <check.h>
 

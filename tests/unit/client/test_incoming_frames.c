@@ -9,9 +9,9 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "client/lib/delivery.h"
+#include "client/lib/requests/delivery.h"
 #include "client/lib/incoming.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 
 static struct bytes encode_frame(const struct frame *frame)
 {

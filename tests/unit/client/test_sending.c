@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes out of requests that the pool has not accepted, in which order, and how much of them there is. */
 
-#include "client/lib/sending.h"
+#include "client/lib/requests/sending.h"
 #include "tests/unit/client/bare.h"
 #include "tests/unit/run.h"
 
@@ -11,7 +11,7 @@
 #include <zmq.h>
 
 #include "client/lib/incoming.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 
 #define LARGE ((size_t)3 << 20) /* of which two are on their way at a time */
 
@@ -121,6 +121,27 @@ START_TEST(requests_of_one_encoding_have_one_copy_and_a_seed_each)
     ck_assert_uint_eq(client->under_way, 0);
     ck_assert_ptr_null(client->senders);
     ck_assert_ptr_null(client->turns);
+}
+END_TEST
+
+/* One that could not be sent was counted by nobody. */
+START_TEST(the_first_output_that_was_sent_is_the_one_that_counts)
+{
+    struct told told = {0};
+    struct quern_encoded *encoded;
+    struct quern_request request = of_size(10, "ada");
+    request.rpm = 5;
+    const uint64_t limit = client->limits.request_bytes;
+    ck_assert_int_eq(quern_encode(client, &request, &encoded, NULL), 0);
+    client->limits.request_bytes = 1; /* of another pool, that the session was opened with again */
+    ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, bare_output, &told, NULL, NULL),
+                     -EMSGSIZE);
+    client->limits.request_bytes = limit;
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, bare_output, &told, NULL, NULL), 0);
+        ck_assert_int_eq(next_generate().generate.generation.part, i > 0);
+    }
+    quern_encoded_free(encoded);
 }
 END_TEST
 
@@ -349,6 +370,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, requests_of_one_encoding_have_one_copy_and_a_seed_each);
+    tcase_add_test(tests, the_first_output_that_was_sent_is_the_one_that_counts);
     tcase_add_test(tests, a_seed_that_nobody_chose_is_another_each_time_and_the_same_when_sent_again);
     tcase_add_test(tests, of_large_ones_few_are_on_their_way);
     tcase_add_test(tests, tenants_give_one_each_in_turn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a client keeps of frames that came too early: in order, within bounds, and again from nothing. */
 
-#include "client/lib/state.h"
+#include "client/lib/core/state.h"
 #include "tests/unit/run.h"
 
 #include <stdlib.h>

@@ -9,9 +9,9 @@
 
 #include "client/lib/incoming.h"
 #include "client/lib/question.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 #include "client/lib/session.h"
-#include "client/lib/stream.h"
+#include "client/lib/requests/stream.h"
 
 #define S  CLOCK_NS_PER_S
 #define MS CLOCK_NS_PER_MS

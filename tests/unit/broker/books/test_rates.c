@@ -159,6 +159,75 @@ START_TEST(limits_that_change_leave_used_what_was_used)
 }
 END_TEST
 
+/* The blocks of a vault, as the next broker finds them. */
+static void restore(struct vault *vault, struct rate_book *ret_book, uint64_t now)
+{
+    size_t size;
+    *ret_book = (struct rate_book){.seed = 9, .vault = vault};
+    for (void *block = vault_next(vault, NULL, &size); block; block = vault_next(vault, block, &size))
+        ck_assert_int_eq(rates_restore(ret_book, block, size, now), 1);
+}
+
+/* As many tenants of a client as there may be ask once. */
+static void ask_of_all(const struct id128 *client, const struct rates *limits, uint64_t tokens)
+{
+    for (uint32_t i = 0; i < RATES_MOST_OF_CLIENT; i++) {
+        const struct rate_key key = rate_key_of((struct bytes){&i, sizeof i}, client);
+        struct rate *rate = rates_enter(&book, &key, limits, false, tokens, S);
+        ck_assert_ptr_nonnull(rate);
+        rate_leave(rate);
+    }
+}
+
+static void expect_room(const struct id128 *client, const struct rates *limits, uint64_t now)
+{
+    const struct rate_key key = rate_key_of(BYTES_LITERAL("one more"), client);
+    ck_assert_int_eq(rates_check(&book, &key, limits, false, now, &quotas, &retry_ms, &err), PROTO_OK);
+    ck_assert_uint_eq(HASH_COUNT(book.by_key), 0);
+}
+
+/* Or its place would never be free again. */
+START_TEST(a_limit_that_is_taken_away_leaves_nothing_behind)
+{
+    const struct rates both = {.rpm = 10, .tpm = 100}, one = {.rpm = 10};
+    const struct id128 client = {{1}};
+    ask_of_all(&client, &both, 500);
+    ask_of_all(&client, &one, 0);
+    expect_room(&client, &one, 3600 * S);
+}
+END_TEST
+
+START_TEST(what_an_earlier_broker_left_of_a_limit_that_was_taken_away_is_healed)
+{
+    const struct rates one = {.rpm = 10};
+    const struct id128 client = {{1}};
+    const double owed = -400;
+    const size_t level = 8 + sizeof(struct rate_key) + 5 * 8; /* of the first place: tokens a minute */
+    struct rate_book next;
+    size_t size;
+    int fd;
+    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
+    ck_assert_int_eq(vault_open(fd, &book.vault, NULL), 0);
+    ask_of_all(&client, &one, 0);
+    struct vault *vault = book.vault;
+    rates_deinit(&book);
+    uint8_t *page = NULL;
+    while ((page = vault_next(vault, page, &size))) {
+        double was;
+        memcpy(&was, page + level, sizeof was);
+        ck_assert(was == 0);
+        memcpy(page + level, &owed, sizeof owed);
+    }
+    restore(vault, &next, S);
+    book = next;
+    ck_assert_uint_eq(HASH_COUNT(book.by_key), RATES_MOST_OF_CLIENT);
+    expect_room(&client, &one, 3600 * S);
+    rates_deinit(&book);
+    vault_close(vault);
+    close(fd);
+}
+END_TEST
+
 /* Tenants are made up without end. */
 START_TEST(the_book_has_an_end_and_those_with_all_of_theirs_make_room)
 {
@@ -180,15 +249,6 @@ START_TEST(the_book_has_an_end_and_those_with_all_of_theirs_make_room)
     ck_assert_uint_le(HASH_COUNT(book.by_key), 1); /* all were full again */
 }
 END_TEST
-
-/* The blocks of a vault, as the next broker finds them. */
-static void restore(struct vault *vault, struct rate_book *ret_book, uint64_t now)
-{
-    size_t size;
-    *ret_book = (struct rate_book){.seed = 9, .vault = vault};
-    for (void *block = vault_next(vault, NULL, &size); block; block = vault_next(vault, block, &size))
-        ck_assert_int_eq(rates_restore(ret_book, block, size, now), 1);
-}
 
 START_TEST(the_next_broker_goes_on_counting)
 {
@@ -263,6 +323,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_part_is_never_refused_and_counts_tokens_only);
     tcase_add_test(tests, tenants_and_clients_are_counted_apart);
     tcase_add_test(tests, limits_that_change_leave_used_what_was_used);
+    tcase_add_test(tests, a_limit_that_is_taken_away_leaves_nothing_behind);
+    tcase_add_test(tests, what_an_earlier_broker_left_of_a_limit_that_was_taken_away_is_healed);
     tcase_add_test(tests, the_book_has_an_end_and_those_with_all_of_theirs_make_room);
     tcase_add_test(tests, the_next_broker_goes_on_counting);
     tcase_add_test(tests, what_was_left_damaged_counts_nothing_and_harms_nobody);

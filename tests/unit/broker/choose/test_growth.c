@@ -203,6 +203,37 @@ START_TEST(who_has_his_share_waits_and_keeps_nobody_else_out)
 }
 END_TEST
 
+/* One that waited for room and then for its share keeps nobody else out any more, and the other way round. */
+START_TEST(why_a_request_waits_may_change_while_it_does)
+{
+    struct request *mine[4];
+    for (uint8_t i = 0; i < 4; i++)
+        mine[i] = started('a', i, 1000);
+    for (int round = 0; round < 100; round++)
+        for (int i = 3; i >= 1; i--)
+            run(mine[i]);
+    struct request *waits = NULL;
+    for (int i = 1; i < 4 && !waits; i++)
+        waits = mine[i]->growth.waits == GROWTH_E_SHARE ? mine[i] : NULL;
+    ck_assert_ptr_nonnull(waits);
+    struct request *other = admit('b', 1, 100);
+    const uint64_t limit = journal.limit;
+    journal.limit = journal.used; /* nothing is left */
+    retry();
+    ck_assert_int_eq(waits->growth.waits, GROWTH_E_FULL);
+    ck_assert_uint_ge(growth.n_full, 1);
+    ck_assert_int_eq(start(other), GROWTH_E_FULL);
+    journal.limit = limit;
+    ck_assert_uint_eq(retry(), 0);
+    ck_assert_int_eq(waits->growth.waits, GROWTH_E_SHARE);
+    ck_assert_uint_eq(growth.n_full, 0);
+    ck_assert_int_eq(start(other), 0);
+    end(other);
+    for (int i = 0; i < 4; i++)
+        end(mine[i]);
+}
+END_TEST
+
 /* Ids that take more than was reckoned are reckoned anew; what is there already is never refused. */
 START_TEST(ids_that_take_more_are_reckoned_anew)
 {
@@ -308,6 +339,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_short_request_has_all_of_it_at_once_and_never_asks);
     tcase_add_test(tests, when_the_journal_is_full_the_youngest_wait_and_the_oldest_finishes);
     tcase_add_test(tests, who_has_his_share_waits_and_keeps_nobody_else_out);
+    tcase_add_test(tests, why_a_request_waits_may_change_while_it_does);
     tcase_add_test(tests, ids_that_take_more_are_reckoned_anew);
     tcase_add_test(tests, what_goes_back_to_the_queue_has_what_it_had_there);
     tcase_add_test(tests, what_an_earlier_broker_gave_is_kept_and_asked_for_again);

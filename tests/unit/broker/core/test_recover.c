@@ -409,11 +409,52 @@ START_TEST(a_request_counts_for_its_tenant_again)
 }
 END_TEST
 
+static uint64_t written_credit(const struct request *request)
+{
+    struct request scratch = {0};
+    struct restored restored;
+    record_restore(&scratch, request->record, &restored);
+    return restored.credit;
+}
+
+/* Also where all that it had made was damaged: its log has a chunk then, and no frame. */
+START_TEST(what_has_made_nothing_gives_its_credit_back_and_the_next_knows)
+{
+    for (uint8_t name = 1; name <= 3; name++) {
+        struct request *request = admit(name, 100);
+        growth_plan(request, 100, 192);
+        request->growth.credit = 64;
+        record_credited(request);
+        if (name > 1)
+            append_frame(request, false);
+        if (name == 2)
+            ((uint8_t *)journal_last(&request->log).data)[1] ^= 1;
+    }
+    take_over();
+    for (uint8_t name = 1; name <= 3; name++) {
+        struct request_key key = key_of(name);
+        struct request *request = ledger_find(&broker->ledger, &key);
+        ck_assert_int_eq(request->state, REQUEST_QUEUED);
+        ck_assert_uint_eq(request->log.count, name == 3);
+        ck_assert_uint_eq(request->growth.credit, name == 3 ? 64 : 0);
+        ck_assert_uint_eq(written_credit(request), name == 3 ? 64 : 0);
+        ck_assert_int_eq(growth_start(&broker->growth, request), 0);
+        ck_assert_uint_ge(request->growth.credit, 64);
+        lifecycle_stay(broker, request);
+        ck_assert_int_eq(request->growth.credit > 0, name == 3);
+        growth_left(&broker->growth, request);
+    }
+    const struct request_key damaged = key_of(2);
+    ck_assert_ptr_nonnull(ledger_find(&broker->ledger, &damaged)->log.first);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, of_a_record_that_was_caught_on_its_move_one_is_left);
     tcase_add_test(tests, twins_stand_in_nobodys_way);
+    tcase_add_test(tests, what_has_made_nothing_gives_its_credit_back_and_the_next_knows);
     tcase_add_test(tests, a_request_counts_for_its_clients_key_again);
     tcase_add_test(tests, a_request_keeps_whose_prefixes_it_shares);
     tcase_add_test(tests, a_request_counts_for_its_tenant_again);

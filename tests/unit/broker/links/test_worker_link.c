@@ -65,6 +65,8 @@ static void tear_down(void)
 {
     for (uint32_t i = 0; i < WORKERS; i++) {
         outbox_deinit(&workers[i].outbox);
+        buffer_deinit(&workers[i].credits.topics);
+        ids_deinit(&workers[i].credits.counts);
         if (dealers[i])
             leave(i);
     }
@@ -241,6 +243,47 @@ START_TEST(frames_are_acknowledged_once_when_that_is_due)
 }
 END_TEST
 
+START_TEST(credits_are_sent_together)
+{
+    const struct request_key keys[] = {{{{1}}, {{2}}}, {{{3}}, {{4}}}};
+    for (uint64_t i = 0; i < 2; i++)
+        worker_link_credit(&to, &workers[0], &keys[i], 100 + i);
+    ck_assert_int_eq(next(0).kind, MESSAGE_NONE);
+    worker_link_send_credits(&to);
+    const struct message got = next(0);
+    ck_assert_int_eq(got.kind, MESSAGE_CREDIT);
+    ck_assert_uint_eq(got.credit.topics.n, 2);
+    ck_assert_mem_eq(got.credit.topics.items[1].data, &keys[1], sizeof keys[1]);
+    ck_assert_int_eq(got.credit.counts.items[1], 101);
+    worker_link_send_credits(&to);
+    ck_assert_int_eq(next(0).kind, MESSAGE_NONE);
+    worker_link_disconnect(&to, &workers[0]);
+}
+END_TEST
+
+/* The counts have one more than the topics then, which nobody may read. */
+START_TEST(a_worker_that_cannot_be_told_of_its_credit_is_killed_and_told_nothing_more)
+{
+    const struct request_key key = {{{1}}, {{2}}};
+    struct worker_credits *credits = &workers[0].credits;
+    struct order order;
+    worker_link_credit(&to, &workers[0], &key, 100);
+    const struct buffer topics = credits->topics;
+    credits->topics.len = credits->topics.cap = SIZE_MAX - 4; /* there is no memory for more */
+    worker_link_credit(&to, &workers[0], &key, 200);
+    ck_assert_uint_eq(credits->topics.len, 0);
+    ck_assert_uint_eq(credits->counts.len, 0);
+    ck_assert_uint_eq(workers[0].peer.len, 0);
+    ck_assert_int_eq(killed(&order), 1);
+    credits->topics = topics;
+    credits->topics.len = 0;
+    worker_link_send_credits(&to);
+    worker_link_credit(&to, &workers[0], &key, 300); /* it has no connection any more */
+    ck_assert_uint_eq(credits->counts.len, 0);
+    ck_assert_int_eq(next(0).kind, MESSAGE_NONE);
+}
+END_TEST
+
 START_TEST(strangers_are_answered_if_that_goes_at_once)
 {
     struct peer nobody = {.len = 3, .bytes = "abc"}, peer = workers[0].peer;
@@ -340,6 +383,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, behind_a_message_that_is_not_brief_is_a_ping_with_its_length);
     tcase_add_test(tests, frames_are_asked_for_again_after_a_while);
     tcase_add_test(tests, frames_are_acknowledged_once_when_that_is_due);
+    tcase_add_test(tests, credits_are_sent_together);
+    tcase_add_test(tests, a_worker_that_cannot_be_told_of_its_credit_is_killed_and_told_nothing_more);
     tcase_add_test(tests, strangers_are_answered_if_that_goes_at_once);
     tcase_add_test(tests, whose_word_it_is_the_connection_tells);
     tcase_add_test(tests, who_is_disconnected_is_not_heard_any_more_and_the_next_one_is);

@@ -7,7 +7,7 @@
 #include "tests/unit/cuda/kernels/inputs.h"
 #include "tests/unit/run.h"
 #include "tests/unit/cpu/random_weights.h"
-#include "cpu/experts.h"
+#include "cpu/forward/experts.h"
 
 #include <errno.h>
 #include <math.h>

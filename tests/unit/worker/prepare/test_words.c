@@ -40,7 +40,7 @@ static void tear_down(void)
 static bool find(void)
 {
     words_deinit(&words);
-    return words_find(model->tokenizer, &generation, &words, &refusal);
+    return words_find(model->tokenizer, &generation, words_with_dry(&generation, 0), &words, &refusal);
 }
 
 /* Whether the lists have one that is what the tokenizer makes of the text. */
@@ -59,9 +59,9 @@ static bool has(const struct ids *lists, const char *text)
 START_TEST(a_bad_word_is_its_ids_alone_and_behind_a_space)
 {
     const struct bytes items[] = {BYTES_LITERAL("never"), BYTES_LITERAL(" ever"), BYTES_LITERAL("never")};
-    ck_assert(!words_are_wanted(&generation));
+    ck_assert(!words_are_wanted(&generation, words_with_dry(&generation, 0)));
     generation.bad_words = (struct text_list){items, 3};
-    ck_assert(words_are_wanted(&generation));
+    ck_assert(words_are_wanted(&generation, words_with_dry(&generation, 0)));
     ck_assert(find());
     ck_assert(has(&words.bad, "never") && has(&words.bad, " never") && has(&words.bad, " ever"));
     ck_assert(has(&words.bad, "ever") && !has(&words.bad, "eve")); /* a space is its own */
@@ -116,7 +116,7 @@ START_TEST(breakers_are_ids_that_contain_them_and_sequences)
 {
     const struct bytes own[] = {BYTES_LITERAL("e"), BYTES_LITERAL("#$#")};
     generation.sampling.dry_multiplier = 0.8;
-    ck_assert(words_are_wanted(&generation));
+    ck_assert(words_are_wanted(&generation, words_with_dry(&generation, 0)));
     ck_assert(find());
     ck_assert_uint_eq(words.n_sequences, 0);
     for (int own_ones = 0; own_ones < 2; own_ones++) {
@@ -143,12 +143,32 @@ START_TEST(breakers_are_ids_that_contain_them_and_sequences)
 }
 END_TEST
 
+/* Where the request leaves it out, the pool's default says whether ids have to be looked for. */
+START_TEST(what_leaves_dry_out_is_prepared_only_where_the_pool_has_it_on)
+{
+    generation_defaults(&generation);
+    ck_assert(!words_with_dry(&generation, 0));
+    ck_assert(!words_are_wanted(&generation, words_with_dry(&generation, 0)));
+    ck_assert(find());
+    ck_assert_ptr_null(words.mask);
+    ck_assert(words_with_dry(&generation, 0.5));
+    ck_assert(words_are_wanted(&generation, true));
+    generation.sampling.dry_multiplier = 0;
+    ck_assert(!words_with_dry(&generation, 0.5));
+    generation.sampling.dry_multiplier = 0.8;
+    ck_assert(words_with_dry(&generation, 0));
+    generation.embed = true;
+    ck_assert(!words_with_dry(&generation, 0) && !words_are_wanted(&generation, false));
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_bad_word_is_its_ids_alone_and_behind_a_space);
     tcase_add_test(tests, a_bias_of_a_text_goes_to_each_of_its_ids_behind_the_requests_own);
     tcase_add_test(tests, more_ids_than_there_may_be_are_refused);
+    tcase_add_test(tests, what_leaves_dry_out_is_prepared_only_where_the_pool_has_it_on);
     tcase_add_test(tests, breakers_are_ids_that_contain_them_and_sequences);
 }
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_LIB_CORE_STATE_H
+#define CLIENT_LIB_CORE_STATE_H
+
+/* Private to libquern: what a client is, and the plan of client/lib/.
+ *
+ * What comes in changes states, and the states say what goes out: to the broker, and to the program that uses
+ * the library. Each layer calls those below it and none above, as scripts/check/layers.txt says. From request
+ * to delivery they are in requests/, the last two here.
+ *
+ *   client    life: connecting, freeing
+ *   waiting   calls that wait: status, tokenize, generate_wait
+ *   loop      one round: sockets, then timers
+ *   incoming  messages of the DEALER, frames of the stream: whom they concern
+ *   session   the states of the session
+ *   question  answers to status, tokenize and detokenize
+ *   request   the states of a request; request_encode makes its bytes, parameters its numbers
+ *   sending   requests that the pool has not accepted: which go out when
+ *   stream    a request's frames: order, gaps, replay
+ *   delivery  callbacks, and the end
+ *   outgoing  messages to the broker
+ *   state     the structs */
+
+#include <quern.h>
+
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
+#include <uthash.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "proto/message.h"
+
+/* Live frames kept of one request while a replay runs; beyond, they are dropped and replayed later. */
+#define HELD_MAX_FRAMES 8192
+#define HELD_MAX_BYTES  (4u << 20)
+
+#define TAKEN_AT_ONCE 256 /* ids of answers taken, told in one ping */
+
+enum session_state {
+    SESSION_HELLO, /* hello sent, hello_ok awaited */
+    SESSION_JOIN,  /* subscribed; joining until the welcome comes on the stream */
+    SESSION_OPEN,
+    SESSION_BROKEN /* no common version, or the broker was silent for too long: nothing works any more */
+};
+
+/* Bounds on requests that the pool has not accepted: bytes kept of all, and bytes of large messages that are
+ * under way. Brief messages are not counted as under way. */
+#define UNACCEPTED_MAX_BYTES ((size_t)64 << 20)
+#define UNDER_WAY_MAX_BYTES  ((size_t)8 << 20)
+#define BRIEF_BYTES          ((size_t)16 << 10)
+
+enum request_state {
+    REQUEST_NEW,       /* waits to be sent, or sent again: the session is not open, or it is not its turn */
+    REQUEST_SENT,      /* generate sent, no verdict yet */
+    REQUEST_ATTACHING, /* attach sent, no answer yet */
+    REQUEST_LIVE
+};
+
+struct held_frame {
+    struct held_frame *next;
+    size_t len;
+    uint8_t data[];
+};
+
+/* An encoded generate without id and seed, which each request that uses it adds. References are counted. */
+struct quern_encoded {
+    unsigned refs;
+    unsigned pending; /* requests that use it and are not accepted yet */
+    struct buffer bytes;
+    size_t id_at, seed_at; /* offsets of the id's 16 bytes and the seed's 8; 0: none */
+    size_t part_at;        /* of the byte that says whether it is a part; 0: it has no limits */
+    bool part;             /* so is the first that uses it; the others always are */
+    bool used;
+    bool embeds, has_seed, tells_admitted;
+    uint64_t seed; /* for requests that bring none */
+    char tenant[PROTO_MAX_NAME_BYTES + 1];
+};
+
+/* The requests of one tenant that the pool has not accepted (REQUEST_NEW, REQUEST_SENT). Exists while there
+ * are any. */
+struct sender {
+    char tenant[PROTO_MAX_NAME_BYTES + 1];
+    size_t n, bytes;            /* requests, and their bytes; a shared encoding counts once */
+    struct request *unsent;     /* those in REQUEST_NEW; list by unsent_prev/next, in order */
+    struct sender *prev, *next; /* list of turns, while `unsent` is not empty */
+    UT_hash_handle hh;
+};
+
+struct request {
+    struct id128 id;
+    UT_hash_handle hh;
+    enum request_state state;
+    quern_output_fn *fn;
+    void *arg;
+    uint64_t seed;
+    struct quern_encoded *encoded; /* kept to send it again; NULL: attached, or its output has begun */
+    struct sender *sender;         /* while the pool has not accepted it */
+    bool unsent;                   /* it is in its list */
+    bool was_sent;                 /* the pool may know it */
+    size_t parts_sent;             /* bytes of it that are out, of one that goes in parts */
+    bool whole_sent;               /* all of its parts were, once */
+    size_t under_way;              /* bytes of it that are counted in client->under_way */
+    struct request *unsent_prev, *unsent_next;
+    bool embeds;          /* it asked for an embedding */
+    bool part;            /* its encoding was used before */
+    bool tells_admitted;  /* and its caller has not heard of that yet */
+    struct id128 session; /* attached: the session that owned it */
+    bool attached;
+
+    struct epoch epoch;
+    uint64_t next; /* ids delivered */
+    uint64_t off;  /* bytes of text delivered */
+    bool over;     /* the end was delivered */
+
+    uint64_t sent_ns;  /* when generate or attach was sent last */
+    uint64_t heard_ns; /* when anything came for it */
+
+    bool replaying;
+    uint64_t replay_ns;    /* when replay was sent last */
+    uint64_t asked_ns;     /* when it was sent first for the page that is missing */
+    uint64_t page_wait_ns; /* from replay_ns until it is sent again */
+    uint32_t fruitless;    /* replays in a row that were done and brought nothing, after the end was told */
+    bool cancel_wanted;    /* by the program, and not acknowledged yet */
+    uint64_t cancel_ns;    /* when cancel was sent last */
+    uint32_t cancels;      /* sent and not answered: an unknown_request may be theirs */
+    struct held_frame *held, **held_tail;
+    size_t held_frames, held_bytes;
+
+    bool end_told; /* the DEALER's end came */
+    uint64_t end_count;
+    struct quern_end end;
+    char end_text[PROTO_MAX_TEXT_BYTES + 1];
+    char end_stop[PROTO_MAX_STOP_BYTES + 1];
+};
+
+struct question {
+    uint64_t ref;
+    struct buffer wire; /* to ask again */
+    quern_answer_fn *fn;
+    void *arg;
+    uint64_t asked_ns, until_ns;
+    uint64_t sent_ns, wait_ns; /* when it was sent last, and from then to the next time; 0: not yet */
+    struct question *next, *prev;
+};
+
+struct quern {
+    void *context, *dealer, *stream;
+    void *handshakes; /* monitor of the DEALER's, with CURVE; else NULL */
+    char endpoint[256];
+    char stream_endpoint[PROTO_MAX_NAME_BYTES + 1];
+    struct id128 session;
+
+    enum session_state state;
+    int broken; /* SESSION_BROKEN: the code, with its text */
+    struct error broken_err;
+    bool opened_before;
+    struct limits limits;
+    struct quern_model *models;
+    size_t n_models;
+    uint64_t nonce, join_ns, join_wait_ns;
+    uint64_t now; /* clock_ns when this round of the loop began */
+    uint64_t hello_ns, ping_ns, timers_ns;
+    uint64_t heard_ns;  /* anything from the broker */
+    uint64_t closed_ns; /* when the session was lost last */
+    uint64_t patience_ns;
+    uint64_t page_ns; /* from the asking until a page came: the last full one, or a slower one since */
+
+    struct request *requests; /* hash by id */
+    struct sender *senders;   /* hash by tenant */
+    struct sender *turns;     /* list of those with unsent requests, next one first */
+    size_t unaccepted;        /* bytes of all senders */
+    size_t under_way;         /* bytes of large messages that were sent and not accepted */
+    _Atomic size_t piped;     /* bytes of large messages that libzmq holds; its thread counts down */
+    struct request *parting;  /* the request whose parts are being sent; NULL: none */
+    bool room_wanted;         /* a request was refused for lack of room */
+    bool room_made;           /* and the pool has accepted or refused others since */
+    struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */
+    uint64_t taken_ns;        /* when the first of these was */
+    bool dispatching;
+    int delivered; /* callbacks made in this dispatch */
+    int watched;   /* the caller's descriptor; -1: none */
+    bool seen;     /* it can be read */
+
+    struct message_decoder *decoder;       /* of messages */
+    struct message_decoder *frame_decoder; /* of frames inside them */
+    struct buffer out;
+
+    struct question *questions; /* utlist: those that wait */
+    uint64_t last_ref;
+    struct quern_status status;
+    char *status_memory;
+    struct ids tokens;
+    struct buffer content;   /* of a detokenize; the bytes of all pieces of a tokenize */
+    struct buffer pieces;    /* struct quern_piece of each token */
+    struct buffer embedding; /* of floats: the one told last */
+    struct buffer awaited;   /* the same, of quern_embed_wait */
+};
+
+/* The request of that id that has not ended, or NULL. */
+struct request *state_find_request(struct quern *client, const struct id128 *id);
+/* A new one, in the table; NULL when out of memory. */
+struct request *state_add_request(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg);
+/* Out of the table, and freed. */
+void state_remove_request(struct quern *client, struct request *request);
+
+/* Bookkeeping of a request that the pool has not accepted. _waits: it is to be sent after the others of its
+ * tenant, and becomes REQUEST_NEW; 0 or -ENOMEM. _sent: it becomes REQUEST_SENT. _settled: the pool has
+ * answered, or the request ends; it is counted no longer. Parts of one that waits or is settled are no longer
+ * sent. */
+int state_request_waits(struct quern *client, struct request *request);
+void state_request_sent(struct quern *client, struct request *request);
+void state_request_settled(struct quern *client, struct request *request);
+
+/* Frees the encoding of a request that will not be sent again: its output has begun, or it ends. */
+void state_drop_encoded(struct request *request);
+
+/* The broker is to be told that this request, which it had accepted, needs it no more. */
+void state_note_taken(struct quern *client, const struct request *request);
+
+/* Keeps a copy of a live frame, unless too many are kept already. */
+void state_hold_frame(struct request *request, const void *data, size_t len);
+/* The frames that were kept, in order; the caller frees each. None are kept afterwards. */
+struct held_frame *state_take_held(struct request *request);
+/* Frees them. */
+void state_drop_held(struct request *request);
+
+/* A fresh random number or identity. */
+uint64_t state_random_u64(void);
+struct id128 state_random_id(void);
+
+/* Copies our error into the caller's; without a text, what the code says. Returns the code. */
+int state_say(struct quern_error *ret, int code, const struct error *err);
+
+#endif

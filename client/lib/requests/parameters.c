@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* The numbers of a request, as data: which member of quern.h's flat struct is which of the protocol.
+ *
+ * Bounds, defaults and help are those of the protocol's table (proto/fields.c), found by name. The rows of
+ * sampling parameters come from their list (common/sampling.h), so none can be forgotten here: a parameter
+ * without a member in quern.h does not compile, nor does one of another type. */
+
+#include "client/lib/requests/parameters.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "client/lib/core/state.h"
+#include "common/number.h"
+#include "common/sampling.h"
+#include "proto/fields.h"
+
+struct parameter {
+    const char *name;
+    uint32_t in_request, in_generation; /* offsets */
+    uint32_t size;
+};
+
+#define SAME_TYPE(a, b)    sizeof(char[__builtin_types_compatible_p(__typeof__(a), __typeof__(b)) ? 1 : -1])
+#define REQUEST(member)    (((struct quern_request *)0)->member)
+#define GENERATION(member) (((struct generation *)0)->member)
+#define PARAMETER(member, inner)                                                                             \
+    {.name = #member,                                                                                        \
+     .in_request = offsetof(struct quern_request, member),                                                   \
+     .in_generation = offsetof(struct generation, inner),                                                    \
+     .size = sizeof REQUEST(member) * SAME_TYPE(REQUEST(member), GENERATION(inner))},
+#define SAMPLING_PARAMETER(name, ...) PARAMETER(name, sampling.name)
+
+/* clang-format off */
+static const struct parameter parameters[] = {
+    PARAMETER(embed, embed)
+    PARAMETER(continue_turn, prompt.continue_turn)
+    PARAMETER(marks, marks)
+    PARAMETER(max_tokens, max_tokens)
+    PARAMETER(fit_context, fit_context)
+    SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)
+    PARAMETER(seed, sampling.seed)
+    PARAMETER(logprobs, logprobs)
+    PARAMETER(pieces, pieces)
+    PARAMETER(priority, priority)
+    PARAMETER(deadline_ms, deadline_ms)
+    PARAMETER(keep_s, keep_s)
+    PARAMETER(cache_prompt, cache_prompt)
+    PARAMETER(rpm, rates.rpm)
+    PARAMETER(tpm, rates.tpm)
+    PARAMETER(rpd, rates.rpd)
+    PARAMETER(tpd, rates.tpd)
+    PARAMETER(part, part)
+    PARAMETER(progress, progress)
+};
+/* clang-format on */
+#define N_PARAMETERS (sizeof parameters / sizeof *parameters)
+
+static const struct field *field_of(const struct parameter *parameter)
+{
+    const struct field *field = field_find(field_table_of(MESSAGE_GENERATE), parameter->name);
+    assert(field);
+    return field;
+}
+
+void parameters_to_generation(const struct quern_request *request, struct generation *generation)
+{
+    for (const struct parameter *p = parameters; p < parameters + N_PARAMETERS; p++)
+        memcpy((char *)generation + p->in_generation, (const char *)request + p->in_request, p->size);
+}
+
+void parameters_from_generation(const struct generation *generation, struct quern_request *request)
+{
+    for (const struct parameter *p = parameters; p < parameters + N_PARAMETERS; p++)
+        memcpy((char *)request + p->in_request, (const char *)generation + p->in_generation, p->size);
+}
+
+bool quern_parameter(size_t i, struct quern_parameter *ret_parameter)
+{
+    if (i >= N_PARAMETERS)
+        return false;
+    const struct field *field = field_of(&parameters[i]);
+    *ret_parameter = (struct quern_parameter){.name = field->key,
+                                              .letter = field->letter,
+                                              .help = field->help,
+                                              .initial = field->initial,
+                                              .of_model = field->flags & FIELD_LEFT};
+    return true;
+}
+
+/* Reads the value of a field from text, within the field's bounds, to where it stands in a request. */
+static int read_value(const struct field *field, const char *text, void *ret_value, struct error *err)
+{
+    int64_t with_sign = 0;
+    uint32_t flag = 0;
+    int r = -EINVAL;
+    switch ((enum field_type)field->type) {
+    case FIELD_BOOL:
+        r = number_read_u32(text, 0, 1, &flag, err);
+        if (r == 0)
+            *(bool *)ret_value = flag != 0;
+        return r;
+    case FIELD_U32:
+        return number_read_u32(text, (uint32_t)field->low, (uint32_t)field->high, ret_value, err);
+    case FIELD_U64:
+        return number_read(text, (uint64_t)field->low, field->high, ret_value, err);
+    case FIELD_REAL:
+        return number_read_real(text, field->real_low, field->real_high, ret_value, err);
+    case FIELD_I32:
+        r = number_read_signed(text, field->low, (int64_t)field->high, &with_sign, err);
+        if (r == 0)
+            *(int32_t *)ret_value = (int32_t)with_sign;
+        return r;
+    default:
+        return error_set(err, -EINVAL, "is no number");
+    }
+}
+
+int quern_request_set(struct quern_request *request, const char *name, const char *value,
+                      struct quern_error *ret_err)
+{
+    struct error err = {0};
+    size_t i = 0;
+    while (i < N_PARAMETERS && strcmp(parameters[i].name, name) != 0)
+        i++;
+    if (i == N_PARAMETERS) {
+        error_set(&err, 0, "%.80s: unknown parameter", name);
+        return state_say(ret_err, -ENOENT, &err);
+    }
+    int r = read_value(field_of(&parameters[i]), value, (char *)request + parameters[i].in_request, &err);
+    if (r < 0)
+        return state_say(ret_err, error_prefix(&err, r, "%s", name), &err);
+    if (parameters[i].in_request == offsetof(struct quern_request, seed))
+        request->has_seed = true;
+    return 0;
+}

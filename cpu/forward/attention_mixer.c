@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The mixer of a layer that attends:
+ *
+ *   rows: (stream += delta;) norm, round  →  weights: q k v, gate  →  rows: norm and turn heads, store in the
+ *   cache  →  tasks: attention  →  rows: gate, round  →  weights: output projection = delta */
+
+#include "cpu/forward/attention_mixer.h"
+
+#include <math.h>
+
+#include "cpu/forward/phases.h"
+
+static void norm_heads(const struct forward *forward, enum qk_norm kind, const struct norm *norm,
+                       const struct vector *vector, float *heads, uint32_t n_heads, uint32_t dim)
+{
+    switch (kind) {
+    case QK_NORM_NONE:
+        return;
+    case QK_NORM_HEADS:
+        for (uint32_t h = 0; h < n_heads; h++, heads += dim)
+            phases_normalize(forward->kernels, norm, vector, heads, dim, heads);
+        return;
+    case QK_NORM_ALL:
+        phases_normalize(forward->kernels, norm, vector, heads, n_heads * dim, heads);
+        return;
+    }
+}
+
+/* What queries at a position are multiplied by. In double: the logarithm is small. */
+static float query_scale(const struct layer_traits *traits, uint32_t position)
+{
+    const struct query_growth *growth = &traits->query_growth;
+    if (growth->factor == 0)
+        return traits->attention_scale;
+    return (float)((double)traits->attention_scale *
+                   (1 + (double)growth->factor * log(1 + (double)(position / growth->span))));
+}
+
+static void store_row(const struct forward *forward, uint32_t row, uint32_t l)
+{
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct rotation *rotation = &forward->rotations[forward->rotation_of[l]];
+    const struct forward_row *r = &forward->pass->rows[row];
+    const struct head_shape *heads = &traits->heads;
+    const float *cos_sin = rotation->cos_sin + (size_t)row * rotation->rotary.dims;
+    float *q = forward->q + (size_t)row * forward->q_stride;
+    float *k = forward->k + (size_t)row * forward->k_stride;
+    const float *v = forward->v + (size_t)row * forward->v_stride;
+    norm_heads(forward, traits->qk_norm, &traits->norm, &layer->vectors[TENSOR_Q_NORM], q, heads->n,
+               heads->dim);
+    norm_heads(forward, traits->qk_norm, &traits->norm, &layer->vectors[TENSOR_K_NORM], k, heads->n_kv,
+               heads->dim);
+    rotary_turn(&rotation->rotary, q, heads->n, heads->dim, cos_sin);
+    rotary_turn(&rotation->rotary, k, heads->n_kv, heads->dim, cos_sin);
+    phases_scale(q, heads->n * heads->dim, query_scale(traits, r->position));
+    const uint32_t *table = r->tables[forward->kv->layers[l].group];
+    kv_store(forward->kv, forward->kernels, table[r->position / KERNELS_TOKENS], l,
+             r->position % KERNELS_TOKENS, k, v);
+}
+
+static void end_attention(struct forward *forward, uint32_t index, uint32_t l)
+{
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t columns = traits->heads.n * traits->heads.dim, window = traits->window;
+    struct backend_kernel *kernel = phases_end_noted(forward, index, "attention");
+    for (uint32_t i = 0; kernel && i < forward->n_tasks; i++) {
+        const struct attention_task *task = &forward->tasks[i];
+        const uint32_t end = task->position + task->n_rows, seen = window && window < end ? window : end;
+        kernel->bytes += seen * (uint64_t)forward->kv->layers[l].bytes / KERNELS_TOKENS;
+        kernel->macs += 2ull * task->n_rows * seen * columns;
+    }
+}
+
+/* What was attended to, times σ of the row's gate. */
+static void gate_row(const struct forward *forward, const struct layer_traits *traits, uint32_t row)
+{
+    const struct activations *x = &forward->attended;
+    const uint32_t n = traits->heads.n * traits->heads.dim;
+    float *attended = x->values + (size_t)row * x->stride;
+    if (traits->output_gate)
+        forward->kernels->sigmoid(forward->output_gate + (size_t)row * forward->output_gate_stride, attended,
+                                  (n + 7) / 8 * 8, attended);
+    phases_finish_attended(forward, row, n);
+}
+
+static void attend(struct forward *forward, uint32_t l, uint32_t index)
+{
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t group = traits->heads.n / traits->heads.n_kv, n_kv_heads = traits->heads.n_kv;
+    const struct attention attention = {.kv = forward->kv,
+                                        .kernels = forward->kernels,
+                                        .layer = l,
+                                        .group = group,
+                                        .window = traits->window,
+                                        .cap = traits->attention_cap,
+                                        .sinks = forward->weights->layers[l].vectors[TENSOR_SINKS].weight};
+    const uint32_t together =
+        attention_heads_together(group, forward->n_tasks * n_kv_heads, forward->n_threads);
+    const uint32_t n_parts = (group + together - 1) / together, n_each = n_kv_heads * n_parts;
+    uint32_t i, end;
+    while (threads_claim(forward->threads, forward->n_tasks * n_each, 1, &i, &end)) {
+        const uint32_t part = i % n_parts * together, left = group - part;
+        attention_run(&attention, &forward->tasks[i / n_each], i % n_each / n_parts * group + part,
+                      left < together ? left : together, forward->attention_scratch[index]);
+    }
+    end_attention(forward, index, l);
+}
+
+void attention_mixer(struct forward *forward, uint32_t l, uint32_t index)
+{
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows, n_inputs = traits->output_gate ? 4 : 3;
+    uint32_t i, end;
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        if (l > 0)
+            phases_add_delta(forward, l - 1, TENSOR_FFN_POST_NORM, i);
+        phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ATTENTION_NORM], i);
+    }
+    phases_end(forward, index, "norm");
+
+    const struct product inputs[] = {
+        {&layer->matrices[TENSOR_Q], forward->q, forward->q_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_K], forward->k, forward->k_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_V], forward->v, forward->v_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_OUTPUT_GATE], forward->output_gate, forward->output_gate_stride, n, 0, 0}};
+    multiplier_share(&forward->multiplier, inputs, n_inputs, &forward->normed, index);
+    phases_end_products(forward, index, "q k v", inputs, n_inputs);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end))
+        store_row(forward, i, l);
+    phases_end(forward, index, "heads");
+    attend(forward, l, index);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end))
+        gate_row(forward, traits, i);
+    phases_end(forward, index, "round");
+
+    const struct product output = {
+        &layer->matrices[TENSOR_ATTENTION_OUTPUT], forward->delta, forward->embd_stride, n, 0, 0};
+    multiplier_share(&forward->multiplier, &output, 1, &forward->attended, index);
+    phases_end_products(forward, index, "output", &output, 1);
+}

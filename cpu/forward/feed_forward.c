@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Feed-forward, plain and with experts.
+ *
+ * A parallel layer leaves out the second norm: gate and up read the first one's rows, which nothing has
+ * touched, and the mixer's delta joins the stream before down overwrites it. */
+
+#include "cpu/forward/feed_forward.h"
+
+#include <math.h>
+
+#include "cpu/forward/phases.h"
+
+/* Row `row` of gate and up becomes that of x. */
+static void activate_row(const struct forward *forward, const struct layer_traits *traits, const float *gate,
+                         const float *up, const struct activations *x, uint32_t row)
+{
+    const size_t at = (size_t)row * x->stride;
+    forward->kernels->activate[traits->activation]((traits->gated ? gate : up) + at,
+                                                   traits->gated ? up + at : NULL, x->stride, x->values + at);
+    phases_round_row(forward, x, row);
+}
+
+/* The feed-forward behind its norm, of a layer without experts. */
+static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
+{
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows;
+    uint32_t i, end;
+    const struct product inputs[] = {
+        {&layer->matrices[TENSOR_UP], forward->up, forward->ff_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_GATE], forward->gate, forward->ff_stride, n, 0, 0}};
+    multiplier_share(&forward->multiplier, inputs, traits->gated ? 2 : 1, &forward->normed, index);
+    phases_end_products(forward, index, "up gate", inputs, traits->gated ? 2 : 1);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        if (traits->parallel)
+            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+        activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i);
+    }
+    phases_end(forward, index, "activation");
+
+    const struct product output = {
+        &layer->matrices[TENSOR_DOWN], forward->delta, forward->embd_stride, n, 0, 0};
+    multiplier_share(&forward->multiplier, &output, 1, &forward->activated, index);
+}
+
+/* The shared expert's part behind its first products: it becomes the row's delta. */
+static void shared_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
+{
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows;
+    uint32_t i, end;
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        if (traits->parallel)
+            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+        activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i);
+    }
+    phases_end(forward, index, "activation");
+
+    const struct product down = {&forward->weights->layers[l].matrices[TENSOR_SHARED_DOWN],
+                                 forward->delta,
+                                 forward->embd_stride,
+                                 n,
+                                 0,
+                                 0};
+    multiplier_share(&forward->multiplier, &down, 1, &forward->activated, index);
+    phases_end_products(forward, index, "shared down", &down, 1);
+}
+
+/* How much of a row the shared expert's part counts: σ(w · row). */
+static float shared_share(const struct forward *forward, const struct weights_layer *layer, uint32_t row)
+{
+    const float *x = forward->normed.values + (size_t)row * forward->normed.stride;
+    const float *weight = layer->vectors[TENSOR_SHARED_ROUTER].weight;
+    double score = 0;
+    for (uint32_t i = 0; i < forward->model->params.n_embd; i++)
+        score += (double)weight[i] * (double)x[i];
+    return (float)(1 / (1 + exp(-score)));
+}
+
+/* Every row to the experts that the router chooses, every expert's rows together. */
+static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
+{
+    struct experts_workspace *work = &forward->experts;
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows, n_used = traits->experts.n_used;
+    const bool shared = traits->experts.n_shared_ff > 0;
+    uint32_t i, end;
+    const struct product inputs[] = {
+        {&layer->matrices[TENSOR_ROUTER], work->scores, work->scores_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_SHARED_UP], forward->up, forward->ff_stride, n, 0, 0},
+        {&layer->matrices[TENSOR_SHARED_GATE], forward->gate, forward->ff_stride, n, 0, 0}};
+    const uint32_t n_inputs = !shared ? 1 : traits->gated ? 3 : 2;
+    multiplier_share(&forward->multiplier, inputs, n_inputs, &forward->normed, index);
+    phases_end_products(forward, index, shared ? "router shared" : "router", inputs, n_inputs);
+    if (shared)
+        shared_feed_forward(forward, l, index);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end))
+        experts_choose(&traits->experts, work->scores + (size_t)i * work->scores_stride,
+                       work->experts + (size_t)i * n_used, work->weights + (size_t)i * n_used);
+    phases_end(forward, index, "choose");
+
+    if (index == 0)
+        experts_group(work, traits, layer, n);
+    phases_end(forward, index, "group");
+
+    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
+        experts_gather(work, &forward->normed, work->assignments[i] / n_used, i);
+    phases_end(forward, index, "gather");
+
+    multiplier_share(&forward->multiplier, work->inputs, work->n_inputs, &work->x, index);
+    phases_end_products(forward, index, "experts up", work->inputs, work->n_inputs);
+
+    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
+        activate_row(forward, traits, work->gate, work->up, &work->activated, i);
+    phases_end(forward, index, "activation");
+
+    multiplier_share(&forward->multiplier, work->outputs, work->n_outputs, &work->activated, index);
+    phases_end_products(forward, index, "experts down", work->outputs, work->n_outputs);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        if (traits->parallel && !shared)
+            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+        float *delta = forward->delta + (size_t)i * forward->embd_stride;
+        if (traits->experts.shared_gate)
+            phases_scale(delta, forward->model->params.n_embd, shared_share(forward, layer, i));
+        experts_combine(work, n_used, i, forward->model->params.n_embd, shared, delta);
+    }
+}
+
+void feed_forward(struct forward *forward, uint32_t l, uint32_t index)
+{
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    uint32_t i, end;
+    if (!traits->parallel) {
+        while (threads_claim(forward->threads, forward->pass->n_rows, 1, &i, &end)) {
+            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+            phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_FFN_NORM], i);
+        }
+        phases_end(forward, index, "norm");
+    }
+    if (traits->experts.n > 0)
+        expert_feed_forward(forward, l, index);
+    else
+        plain_feed_forward(forward, l, index);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading: every piece is described and takes its place in one arena, then all threads get memory for it and
+ * pack into it, matrix by matrix. An arena of the same layout that another worker has packed takes the place
+ * of all that.
+ *
+ * The packed copy is all that serving reads: embeddings too, of which a token needs one row, where the head
+ * is tied to them; else they are copied as they are. So the mapping's pages are given back behind the
+ * packing, a model is in memory once and not twice, and what becomes of its file later is no matter. */
+
+#include "cpu/memory/weights.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/amount.h"
+#include "cpu/memory/states.h"
+#include "engine/backend/weight_store.h"
+
+/* ---- describing ---- */
+
+/* `n_used` of its count are read for one token. */
+static int describe(struct matrix *matrix, struct weights *weights, const struct model_tensor *from,
+                    uint32_t n_used, struct error *err)
+{
+    int r = matrix_describe(matrix, from, err);
+    if (r < 0)
+        return r;
+    if (matrix->n_columns > weights->max_columns)
+        weights->max_columns = matrix->n_columns;
+    weights->bytes += n_used * matrix->n_groups * matrix->group_bytes;
+    weights->any_quantized |= matrix->packing->quantized;
+    return 0;
+}
+
+static int describe_all(struct weights *weights, const struct model *model, struct error *err)
+{
+    int r = 0;
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++) {
+            const struct model_tensor *tensor = &model->layers[l].tensors[role];
+            uint32_t n_used = tensor->count > 1 ? model->layers[l].traits.experts.n_used : 1;
+            if (tensor->weight && !tensor_is_plain(role))
+                r = describe(&weights->layers[l].matrices[role], weights, tensor, n_used, err);
+        }
+    if (r == 0)
+        r = describe(&weights->output, weights, &model->tensors[TENSOR_OUTPUT], 1, err);
+    weights->embedding.tensor = model->tensors[TENSOR_EMBEDDING].weight;
+    weights->embedding.packed = model_head_is_tied(model) ? &weights->output : NULL;
+    weights->positions.tensor = model->tensors[TENSOR_POSITIONS].weight;
+    return r;
+}
+
+/* ---- placing ---- */
+
+static float *place_floats(size_t n, float offset, struct placement *placement)
+{
+    uint32_t added;
+    memcpy(&added, &offset, sizeof added);
+    return placement_take(placement, (n + 7) / 8 * 8 * sizeof(float), (uint64_t)added << 32 | FORMAT_F32);
+}
+
+static bool is_norm(enum tensor_role role)
+{
+    const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_STEP_BIAS) |
+                              TENSOR_BIT(TENSOR_DECAY) | TENSOR_BIT(TENSOR_SHARED_ROUTER) |
+                              TENSOR_BIT(TENSOR_DELTA_NORM);
+    return !(others & TENSOR_BIT(role));
+}
+
+/* What is added to the elements of a vector: those of norms may have an offset. */
+static float offset_of(enum tensor_role role, const struct norm *norm)
+{
+    return is_norm(role) ? norm->offset : 0;
+}
+
+static void place_vector(struct vector *vector, const struct model_tensor *from, float offset,
+                         struct placement *placement)
+{
+    vector->weight = place_floats(from->weight->dims[0], offset, placement);
+    vector->bias = from->bias ? place_floats(from->bias->dims[0], 0, placement) : NULL;
+}
+
+/* As the convolution reads them, [n_taps][a row of the tail]. */
+static void place_taps(struct vector *vector, const struct delta_net *net, struct placement *placement)
+{
+    vector->weight = place_floats((size_t)net->n_taps * delta_widths_of(net).row, 0, placement);
+}
+
+static void place_table(struct table *table, struct placement *placement)
+{
+    if (table->tensor && !table->packed)
+        table->rows = placement_take(placement, table->tensor->size, (uint64_t)table->tensor->format);
+}
+
+static void place_all(struct weights *weights, const struct model *model, struct placement *placement)
+{
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
+            const struct model_layer *layer = &model->layers[l];
+            const struct model_tensor *tensor = &layer->tensors[role];
+            if (tensor->weight && role == TENSOR_TAPS)
+                place_taps(&weights->layers[l].vectors[role], &layer->traits.delta, placement);
+            else if (tensor->weight && tensor_is_vector(role))
+                place_vector(&weights->layers[l].vectors[role], tensor, offset_of(role, &layer->traits.norm),
+                             placement);
+            else if (tensor->weight)
+                matrix_place(&weights->layers[l].matrices[role], tensor, placement);
+        }
+    matrix_place(&weights->output, &model->tensors[TENSOR_OUTPUT], placement);
+    place_table(&weights->embedding, placement);
+    place_table(&weights->positions, placement);
+    place_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset,
+                 placement);
+}
+
+/* ---- packing ---- */
+
+struct packing_job {
+    const struct model *model;
+    struct threads *threads;
+    struct weights *weights;
+    const struct backend_config *config;
+    const uint8_t *zeros;
+    uint64_t done, total; /* bytes of the file; `done` is the caller's alone */
+};
+
+/* These bytes of the file are where they belong. */
+static void done_with(struct packing_job *job, const void *data, size_t size)
+{
+    gguf_give_back(job->model->gguf, data, size);
+    job->done += size;
+    if (job->config->progress)
+        job->config->progress(job->config->progress_arg); /* proof that loading goes on */
+    if (job->config->loaded)
+        job->config->loaded(job->config->loaded_arg, job->done, job->total);
+}
+
+static size_t bytes_in_file(const struct matrix *matrix)
+{
+    return (size_t)matrix->count * matrix->n_rows * matrix_row_bytes(matrix->tensor);
+}
+
+static void pack_share(struct packing_job *job, struct matrix *matrix, uint32_t index)
+{
+    uint32_t first, end;
+    while (threads_claim(job->threads, matrix->count * matrix->n_groups, 16, &first, &end))
+        matrix_pack(matrix, first, end, job->zeros);
+    threads_barrier(job->threads);
+    if (index == 0)
+        done_with(job, matrix_rows(matrix), bytes_in_file(matrix));
+}
+
+static void copy_share(struct packing_job *job, const struct table *table, uint32_t index)
+{
+    if (!table->rows)
+        return;
+    const struct gguf_tensor *tensor = table->tensor;
+    size_t row_bytes = matrix_row_bytes(tensor);
+    uint32_t first, end;
+    while (threads_claim(job->threads, (uint32_t)tensor->dims[1], 256, &first, &end))
+        memcpy(table->rows + first * row_bytes, (const uint8_t *)tensor->data + first * row_bytes,
+               (end - first) * row_bytes);
+    threads_barrier(job->threads);
+    if (index == 0)
+        done_with(job, tensor->data, tensor->size);
+}
+
+static void pack_all(void *arg, uint32_t index)
+{
+    struct packing_job *job = arg;
+    for (uint32_t l = 0; l < job->model->params.n_layers; l++) {
+        struct weights_layer *layer = &job->weights->layers[l];
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
+            if (layer->matrices[role].n_rows > 0)
+                pack_share(job, &layer->matrices[role], index);
+    }
+    pack_share(job, &job->weights->output, index);
+    copy_share(job, &job->weights->embedding, index);
+    copy_share(job, &job->weights->positions, index);
+}
+
+/* What the threads have to do, in bytes of the file. */
+static uint64_t count_all(const struct weights *weights, uint32_t n_layers)
+{
+    const struct table *const tables[] = {&weights->embedding, &weights->positions};
+    uint64_t bytes = bytes_in_file(&weights->output);
+    for (uint32_t l = 0; l < n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
+            if (weights->layers[l].matrices[role].n_rows > 0)
+                bytes += bytes_in_file(&weights->layers[l].matrices[role]);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (tables[i]->rows)
+            bytes += tables[i]->tensor->size;
+    return bytes;
+}
+
+static void convert(const struct gguf_tensor *tensor, float offset, const float *to)
+{
+    float *floats = (float *)to; /* ours to fill until it is whole */
+    format_traits(tensor->format)->to_float(tensor->data, floats, tensor->dims[0]);
+    for (size_t i = 0; i < tensor->dims[0]; i++)
+        floats[i] += offset;
+}
+
+static void convert_vector(const struct vector *vector, const struct model_tensor *from, float offset)
+{
+    convert(from->weight, offset, vector->weight);
+    if (from->bias)
+        convert(from->bias, 0, vector->bias);
+}
+
+/* The file has the taps of each channel together, queries, keys and values one after the other. */
+static void convert_taps(const struct vector *vector, const struct delta_net *net, const float *from)
+{
+    const struct delta_widths w = delta_widths_of(net);
+    const uint32_t keys = net->n_key_heads * net->key_dim, values = net->n_value_heads * net->value_dim;
+    const uint32_t widths[] = {keys, keys, values}, offsets[] = {0, w.queries, w.queries + w.keys};
+    float *to = (float *)vector->weight; /* ours to fill until it is whole */
+    for (uint32_t part = 0; part < 3; part++)
+        for (uint32_t i = 0; i < widths[part]; i++)
+            for (uint32_t t = 0; t < net->n_taps; t++)
+                to[(size_t)t * w.row + offsets[part] + i] = *from++;
+}
+
+/* All that is small. */
+static void convert_all(struct weights *weights, const struct model *model)
+{
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
+            const struct model_layer *layer = &model->layers[l];
+            const struct model_tensor *tensor = &layer->tensors[role];
+            if (tensor->weight && role == TENSOR_TAPS)
+                convert_taps(&weights->layers[l].vectors[role], &layer->traits.delta, tensor->weight->data);
+            else if (tensor->weight && tensor_is_vector(role))
+                convert_vector(&weights->layers[l].vectors[role], tensor,
+                               offset_of(role, &layer->traits.norm));
+            else if (tensor->weight)
+                matrix_copy_bias(&weights->layers[l].matrices[role], tensor);
+        }
+    matrix_copy_bias(&weights->output, &model->tensors[TENSOR_OUTPUT]);
+    convert_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset);
+}
+
+static int pack(struct weights *weights, const struct model *model, struct threads *threads,
+                const struct backend_config *config, struct error *err)
+{
+    /* Eight bytes a column are more than any format needs for a row of zeros. */
+    uint8_t *zeros = calloc(weights->max_columns, 8);
+    if (!zeros)
+        return error_set(err, -ENOMEM, "not enough memory for a row of weights");
+    struct packing_job job = {.model = model,
+                              .threads = threads,
+                              .weights = weights,
+                              .config = config,
+                              .zeros = zeros,
+                              .total = count_all(weights, model->params.n_layers)};
+    convert_all(weights, model);
+    threads_run(threads, pack_all, &job);
+    free(zeros);
+    return 0;
+}
+
+/* What can never fit is refused by its numbers, and not found out by a kill. */
+static int check_size(size_t bytes, const struct memory *memory, struct error *err)
+{
+    struct available available;
+    if (available_read("", &available) < 0 || bytes <= memory_divided(memory, &available))
+        return 0;
+    return error_set(
+        err, -ENOMEM,
+        "%s of weights do not fit: %s has %s, of which the prefix store and other workers' weights use %s",
+        amount_of_bytes(bytes).text, available.by, amount_of_bytes(available.total).text,
+        amount_of_bytes(memory->reserved).text);
+}
+
+/* What the store has to do, for every member of the team. */
+struct shared_work {
+    void (*work)(void *arg);
+    void *arg;
+};
+
+static void do_work(void *arg, uint32_t index)
+{
+    const struct shared_work *shared = arg;
+    shared->work(shared->arg);
+}
+
+struct team {
+    struct threads *threads;
+    const struct backend_config *config;
+};
+
+static void run_together(void *arg, void (*work)(void *arg), void *work_arg)
+{
+    const struct team *team = arg;
+    threads_run(team->threads, do_work, &(struct shared_work){work, work_arg});
+    if (team->config->progress)
+        team->config->progress(team->config->progress_arg); /* proof that loading goes on */
+}
+
+/* Memory for the arena, shared if it can be. *ret_packed: another worker has filled it already. */
+static int take_arena(const struct backend_config *config, const struct placement *wanted,
+                      struct memory *memory, struct threads *threads, uint8_t **ret_base, bool *ret_packed,
+                      struct error *err)
+{
+    struct weight_store *store = config->weights;
+    const void *found = store ? weight_store_find(store, wanted->layout, wanted->size) : NULL;
+    void *base = (void *)found; /* nothing is written to it */
+    int r = found ? 0 : check_size(wanted->size, memory, err);
+    if (r < 0)
+        return r;
+    if (!found)
+        r = store ? weight_store_make(store, wanted->layout, wanted->size, run_together,
+                                      &(struct team){threads, config}, &base)
+                  : -ENOTSUP;
+    if (r < 0 && r != -ENOMEM)
+        r = memory_take(memory, wanted->size, &base);
+    else if (r == 0)
+        memory->shared += wanted->size;
+    if (r < 0)
+        return error_set(err, r, "not enough memory for %s of weights", amount_of_bytes(wanted->size).text);
+    *ret_base = base;
+    *ret_packed = found;
+    return 0;
+}
+
+int weights_init(struct weights *weights, const struct model *model, struct memory *memory,
+                 struct threads *threads, const struct backend_config *config, struct error *err)
+{
+    struct placement counted = {.layout = weights_packing}, placement = counted;
+    bool packed = false;
+    *weights = (struct weights){0};
+    weights->layers = calloc(model->params.n_layers, sizeof *weights->layers);
+    int r = weights->layers
+                ? describe_all(weights, model, err)
+                : error_set(err, -ENOMEM, "not enough memory for %u layers", model->params.n_layers);
+    if (r == 0) {
+        place_all(weights, model, &counted);
+        r = take_arena(config, &counted, memory, threads, &placement.base, &packed, err);
+    }
+    if (r == 0) {
+        place_all(weights, model, &placement);
+        weights->layout = placement.layout;
+        r = packed ? 0 : pack(weights, model, threads, config, err);
+    }
+    if (r < 0)
+        weights_deinit(weights);
+    return r;
+}
+
+void table_read(const struct table *table, uint32_t row, float *ret_row)
+{
+    const struct gguf_tensor *tensor = table->tensor;
+    if (table->packed)
+        matrix_read_row(table->packed, row, ret_row);
+    else
+        format_traits(tensor->format)
+            ->to_float(table->rows + row * matrix_row_bytes(tensor), ret_row, tensor->dims[0]);
+}
+
+void weights_deinit(struct weights *weights)
+{
+    free(weights->layers);
+    weights->layers = NULL;
+}

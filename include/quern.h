@@ -316,10 +316,11 @@ typedef void quern_output_fn(void *arg, const struct quern_output *output);
 
 /* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is also
  * an end, with the reason QUERN_ERROR. -EINVAL: a value is out of range; the text names it; -EMSGSIZE: larger
- * than the pool accepts. Of large requests only a few MiB are sent at a time; the others wait in the client
- * until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of this tenant are
- * waiting. A single tenant may have 32 MiB, each of n tenants 1/(n + 1) of 64 MiB; quern_dispatch returns
- * when there is room again. */
+ * than the pool accepts, which is 8 bytes for each token of its largest context, and 4 MiB at least: what is
+ * longer than a message may be goes in parts. Of large requests only a few MiB are sent at a time; the others
+ * wait in the client until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of
+ * this tenant are waiting. A single tenant may have 32 MiB, each of n tenants 1/(n + 1) of 64 MiB;
+ * quern_dispatch returns when there is room again. */
 int quern_generate(struct quern *client, const struct quern_request *request, quern_output_fn *fn, void *arg,
                    struct quern_id *ret_id, struct quern_error *err);
 
@@ -402,7 +403,7 @@ struct quern_worker {
 struct quern_request_status {
     const char *id;         /* hexadecimal */
     const char *request_id; /* as its client calls it; "": nothing */
-    const char *state;      /* "queued", "running", "cancelling" */
+    const char *state;      /* "queued", "running", "waiting" for the journal, "cancelling" */
     const char *worker;     /* that has it; "": none */
     const char *model;      /* that it asks for; "": any */
     uint64_t age_ms;        /* since it came */
@@ -418,6 +419,9 @@ struct quern_status {
     uint64_t admitted, ended, rejected;
     uint64_t moved; /* to another worker, after theirs had died or ended */
     uint64_t tokens, journal_bytes;
+    uint64_t journal_limit;   /* bytes that the journal may have */
+    uint32_t journal_waiting; /* running requests that wait for room in it */
+    uint32_t max_tokens;      /* most of an answer; 0: the pool sets no limit */
     uint32_t supervisor_pid, broker_pid;
     uint32_t gateway_pid; /* of the one that the pool started; 0: no HTTP, or none running now */
     const struct quern_worker *workers;

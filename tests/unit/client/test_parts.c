@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests that are longer than a message may be: their parts, and what comes between these. */
 
-#include "client/lib/sending.h"
+#include "client/lib/requests/sending.h"
 #include "tests/unit/client/bare.h"
 #include "tests/unit/run.h"
 
@@ -11,7 +11,7 @@
 #include <zmq.h>
 
 #include "client/lib/incoming.h"
-#include "client/lib/request.h"
+#include "client/lib/requests/request.h"
 #include "client/lib/session.h"
 
 #define LONG ((size_t)10 << 20) /* more than is on its way at a time */

@@ -15,6 +15,9 @@
 
 #define BYTES (4 * VAULT_STEP_BYTES)
 
+/* Where the marks of blocks are in the segment, and how many. */
+enum { MARKS = 4096, UNITS = BYTES / VAULT_LEAST_BYTES };
+
 static int fd;
 static struct vault *vault;
 
@@ -204,15 +207,35 @@ START_TEST(a_block_may_be_larger_than_a_step)
     ck_assert_str_eq(vault_next(vault, NULL, &size), "large");
     ck_assert_uint_eq(size, (size_t)40 << 20);
     large = vault_next(vault, NULL, &size);
-    void *blocks[2] = {take(VAULT_MOST_BYTES), take(8u << 20)}; /* before it, and behind */
+    ck_assert_ptr_null(vault_take(vault, VAULT_MOST_BYTES, &size));
+    void *blocks[] = {take(32u << 20), take(VAULT_STEP_BYTES), take(VAULT_STEP_BYTES), take(8u << 20)};
     ck_assert_ptr_null(vault_take(vault, 1, &size));
     vault_give(vault, large);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 4; i++)
         vault_give(vault, blocks[i]);
     take(VAULT_MOST_BYTES);
     take(32u << 20);
     take(VAULT_STEP_BYTES);
     ck_assert_ptr_null(vault_take(vault, 1, &size));
+}
+END_TEST
+
+/* At the end of such a vault a mark may be that of a block which is not all there. */
+START_TEST(a_block_beyond_the_end_is_damage)
+{
+    end();
+    ck_assert_int_eq(vault_create(7 * VAULT_STEP_BYTES, &fd), 0);
+    open_again();
+    void *block = take(VAULT_MOST_BYTES);
+    vault_keep(vault, block);
+    const off_t units = VAULT_MOST_BYTES / VAULT_LEAST_BYTES;
+    uint8_t mark;
+    ck_assert_int_eq(pread(fd, &mark, 1, MARKS), 1);
+    ck_assert_int_eq(pwrite(fd, &mark, 1, MARKS + units), 1);
+    open_again();
+    ck_assert(vault_was_damaged(vault));
+    take(VAULT_MOST_BYTES);
+    take(32u << 20);
 }
 END_TEST
 
@@ -371,8 +394,6 @@ static void expect_damage(size_t at, const void *bytes, size_t len)
     ck_assert_int_eq(pwrite(fd, before, len, (off_t)at), (ssize_t)len);
 }
 
-enum { MARKS = 4096, UNITS = BYTES / VAULT_LEAST_BYTES };
-
 START_TEST(a_vault_whose_header_was_damaged_is_refused)
 {
     const uint64_t units[] = {0, 1, UNITS - 1, UNITS + 1, UINT32_MAX, UINT64_MAX};
@@ -444,6 +465,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, blocks_of_any_size_come_and_go);
     tcase_add_test(tests, more_than_there_is_is_refused);
     tcase_add_test(tests, a_block_may_be_larger_than_a_step);
+    tcase_add_test(tests, a_block_beyond_the_end_is_damage);
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_leaves_whole_blocks);
     tcase_add_test(tests, a_vault_that_is_opened_takes_no_memory_for_what_is_empty);
     tcase_add_test(tests, memory_that_no_block_uses_goes_back_to_the_machine);

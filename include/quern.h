@@ -402,7 +402,7 @@ struct quern_worker {
 struct quern_request_status {
     const char *id;         /* hexadecimal */
     const char *request_id; /* as its client calls it; "": nothing */
-    const char *state;      /* "queued", "running", "cancelling" */
+    const char *state;      /* "queued", "running", "waiting" for the journal, "cancelling" */
     const char *worker;     /* that has it; "": none */
     const char *model;      /* that it asks for; "": any */
     uint64_t age_ms;        /* since it came */
@@ -418,6 +418,9 @@ struct quern_status {
     uint64_t admitted, ended, rejected;
     uint64_t moved; /* to another worker, after theirs had died or ended */
     uint64_t tokens, journal_bytes;
+    uint64_t journal_limit;   /* bytes that the journal may have */
+    uint32_t journal_waiting; /* running requests that wait for room in it */
+    uint32_t max_tokens;      /* most of an answer; 0: the pool sets no limit */
     uint32_t supervisor_pid, broker_pid;
     uint32_t gateway_pid; /* of the one that the pool started; 0: no HTTP, or none running now */
     const struct quern_worker *workers;

@@ -18,7 +18,20 @@
 #include "broker/books/vault.h"
 #include "common/bytes.h"
 
+/* The limit where nothing else is asked for, or follows from the workers (growth_follow). */
 #define JOURNAL_LIMIT_BYTES ((uint64_t)256 << 20)
+
+/* The vault of a journal with this limit, and the other way round: twice as much, for what is lost between
+ * blocks, and room for requests. */
+#define JOURNAL_VAULT_MORE ((uint64_t)256 << 20)
+static inline uint64_t journal_vault_bytes(uint64_t limit)
+{
+    return 2 * limit + JOURNAL_VAULT_MORE;
+}
+static inline uint64_t journal_limit_in(uint64_t vault_bytes)
+{
+    return vault_bytes > JOURNAL_VAULT_MORE ? (vault_bytes - JOURNAL_VAULT_MORE) / 2 : 0;
+}
 
 struct journal {
     struct vault *vault; /* NULL: frames lie on the heap */

@@ -53,6 +53,9 @@ void *vault_next(const struct vault *vault, const void *block, size_t *ret_size)
 /* Gives memory of the machine back that no block uses. */
 void vault_trim(struct vault *vault);
 
+/* Bytes for blocks in all. */
+size_t vault_bytes(const struct vault *vault);
+
 /* Bytes in blocks that are handed out. */
 size_t vault_used(const struct vault *vault);
 

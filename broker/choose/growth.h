@@ -42,12 +42,17 @@ struct growth {
     struct heap started;     /* all that have started and not ended, the oldest first */
     struct heap needs;       /* the same, the one that may still need most bytes first */
     struct request *waiting; /* of those, the ones that got no credit: utlist, the oldest first */
+    uint32_t n_waiting;      /* their number */
     uint32_t n_full;         /* of these, those for which there was no room */
 };
 
 void growth_init(struct growth *growth, struct journal *journal, struct ledger *ledger,
                  struct admission *admission);
 void growth_deinit(struct growth *growth);
+
+/* Sets the journal's limit where none was asked for: what the slots of these workers take when each answer
+ * goes to the end of its context, at least JOURNAL_LIMIT_BYTES, at most `room`. It never falls. */
+void growth_follow(struct growth *growth, const struct worker *workers, uint32_t n, uint64_t room);
 
 /* What a request may need: so many ids, each so many bytes. Before it starts; at most what growth_most_ids
  * says. */

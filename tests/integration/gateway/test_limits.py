@@ -19,11 +19,12 @@ class Unbounded(Gateway):
 
 class Limits(Base):
     context = CONTEXT
+    more = ()
 
     @classmethod
     def start_broker(cls):
         cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--ctx", str(cls.context), "--slots", "16",
-                             "--journal", str(JOURNAL), "--rundir", cls.rundir)
+                             "--journal", str(JOURNAL), "--rundir", cls.rundir, *cls.more)
         cls.broker.says("ready:")
 
     @classmethod
@@ -96,8 +97,36 @@ class SmallContext(Limits):
             self.assertEqual(status, 200, (path, answer))
             if path.startswith("/api/"):
                 self.assertEqual((answer["done_reason"], answer["limit"]), ("length", "context"))
-            elif path != "/v1/messages":
+            elif path == "/v1/messages":
+                self.assertEqual((answer["stop_reason"], answer["limit"]), ("model_context_window_exceeded", "context"))
+            else:
                 self.assertEqual(answer["choices"][0]["limit"], "context")
+
+
+class PoolsLimit(Limits):
+    more = ("--max-tokens", "50")
+
+    def test_an_answer_that_nobody_bounded_ends_at_the_pools_limit(self):
+        self.assertEqual(self.completed(self.unbounded), (50, "length", "pool"))
+        self.assertEqual(self.completed(self.gateway), (50, "length", "pool"))
+        self.assertEqual(self.completed(self.unbounded, max_tokens=50), (50, "length", "max_tokens"))
+
+    def test_who_asks_for_more_is_refused_with_the_limit(self):
+        status, _, answer = self.unbounded.post("/v1/completions", prompt=PROMPT, max_tokens=51)
+        self.assertEqual(status, 400)
+        self.assertIn("max_tokens 51 is above what this pool allows, 50 (--max-tokens)", answer["error"]["message"])
+
+    def test_status_tells_it(self):
+        status, _, answer = self.unbounded.ask("GET", "/status")
+        self.assertEqual((status, answer["max_tokens"], answer["journal_limit"], answer["journal_waiting"]),
+                         (200, 50, JOURNAL << 20, 0))
+
+    def test_every_form_tells_it(self):
+        messages = [{"role": "user", "content": "a"}]
+        status, _, answer = self.unbounded.post("/v1/messages", messages=messages)
+        self.assertEqual((status, answer["stop_reason"], answer["limit"]), (200, "max_tokens", "pool"))
+        status, _, answer = self.unbounded.post("/v1/messages", messages=messages, max_tokens=5)
+        self.assertEqual((status, answer["stop_reason"], answer["limit"]), (200, "max_tokens", "max_tokens"))
 
 
 if __name__ == "__main__":

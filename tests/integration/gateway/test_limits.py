@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """How long answers are where nobody says, which limit ends them, and that a small journal refuses none."""
 
+import json
+import subprocess
 import threading
 
-from pool import MODEL, Base, Gateway, Process, main
+from pool import BUILD, MODEL, Base, Gateway, Process, main, until
 
 CONTEXT = 100_000
 JOURNAL = 16  # MiB: three quarters of it hold 65,536 tokens of one answer
@@ -76,6 +78,20 @@ class SmallJournal(Limits):
         self.assertEqual(len(made), 160)
         for asked, result in made:
             self.assertEqual(result, (asked, "length", "max_tokens"))
+
+
+    def test_the_status_tells_who_waits_for_room(self):
+        """24 answers of 9,000 tokens with 20 alternatives each, of which the journal holds a few."""
+        place = ("--connect", str(self.rundir))
+
+        def waiting():
+            told = json.loads(subprocess.run([BUILD / "quern", "status", "--json", *place], check=True, capture_output=True).stdout)
+            return told["journal_waiting"]
+        runs = [subprocess.Popen([BUILD / "quern", "run", *place, "--raw", "-n", "9000", "--logprobs", "20", "--json", "x"],
+                                 stdout=subprocess.DEVNULL) for _ in range(24)]
+        until(waiting, "somebody waits for room")
+        self.assertEqual([run.wait() for run in runs], [0] * 24)
+        until(lambda: waiting() == 0, "nobody waits any more")
 
 
 class SmallContext(Limits):

@@ -90,7 +90,7 @@ static void begin(void)
     client_key = NULL;
     known = NULL;
     n_workers = 0;
-    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
+    ck_assert_int_eq(vault_create(VAULT_STEP_BYTES, &fd), 0);
     broker = new_broker();
 }
 

@@ -505,10 +505,11 @@ START_TEST(what_one_key_may_say_to_the_stream_it_does_not_take_from_another)
         connect_tcp(&greedy[i], alice);
         subscribe_to_many(&greedy[i], TOPICS);
     }
-    ck_assert(pool_says(&the_pool,
-                        "with more subscriptions than 65536 bytes of one client's key, or than 1024 "
-                        "more a second",
-                        PATIENCE_S));
+    ck_assert_msg(pool_says(&the_pool,
+                            "with more subscriptions than 65536 bytes of one client's key, or than 1024 "
+                            "more a second",
+                            PATIENCE_S),
+                  "%s", pool_log(&the_pool));
     connect_tcp(&other, bob);
     memset(&other.session, 'o', sizeof other.session);
     subscribe_to_many(&other, SOME);

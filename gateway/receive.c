@@ -27,9 +27,11 @@
     8 /* so much more than a body may have is read and dropped, before the client is cut off */
 /* What pages of other origins may read of an answer's head. */
 #define EXPOSED                                                                                              \
-    "x-request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "                \
+    "x-request-id, request-id, retry-after, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "    \
     "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "                   \
-    "x-ratelimit-reset-tokens"
+    "x-ratelimit-reset-tokens, anthropic-ratelimit-requests-limit, anthropic-ratelimit-requests-remaining, " \
+    "anthropic-ratelimit-requests-reset, anthropic-ratelimit-tokens-limit, "                                 \
+    "anthropic-ratelimit-tokens-remaining, anthropic-ratelimit-tokens-reset"
 #define FREE_BYTES (16u << 10) /* of a body, which do not count */
 
 static void say_peer(struct MHD_Connection *connection, char *ret_peer, size_t size)

@@ -21,9 +21,8 @@
 #include "gateway/forms/body_reader.h"
 #include "gateway/core/gateway.h"
 #include "gateway/forms/grammar.h"
-#include "gateway/forms/thinking.h"
+#include "gateway/forms/turn.h"
 #include "gateway/tools/tool_choice.h"
-#include "gateway/tools/tool_grammar.h"
 
 #define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
 
@@ -155,11 +154,12 @@ static void count_generation(const struct generation *generation)
 
 static void ping(void *arg);
 
-/* What is in `out` goes to the client; the next ping is a while off. False: the client is gone. */
+/* What is in `out` goes to the client; if it is anything, the next ping is a while off. False: the client is
+ * gone. */
 static bool write_out(struct generation *generation)
 {
     const struct json_out *out = &generation->out;
-    if (generation->dialect->ping)
+    if (generation->dialect->ping && (out->buffer.len > 0 || !generation->pulse.fn))
         pulse_wait(&generation->gateway->pulses, &generation->pulse, PULSE_PING, ping, generation,
                    clock_ns());
     return exchange_write(generation->exchange, out->buffer.data, out->buffer.len);
@@ -436,74 +436,6 @@ static int begin(struct generation *generation, const struct parameters *paramet
     return r < 0 ? r : send_some(generation, err);
 }
 
-/* The dialect of a request's model, where the answer is a turn of a conversation. 0, or REFUSED. */
-static int read_dialect(const struct gateway *gateway, const struct parameters *parameters,
-                        struct model_dialect *dialect, struct refusal *refusal)
-{
-    const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
-    struct error err = {0};
-    if (!parameters->request.messages || !model || !model->dialect)
-        return 0;
-    if (dialect_read(bytes_of_string(model->dialect), dialect, &err) == 0)
-        return 0;
-    return refuse(refusal, 500, "internal_error", NULL, "%s", err.text);
-}
-
-static int check_tools(const struct gateway *gateway, const struct parameters *parameters,
-                       const struct model_dialect *dialect, struct refusal *refusal)
-{
-    const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
-    if (!parameters->request.tools || dialect->calls.known)
-        return 0;
-    return refuse(refusal, 400, "unsupported_parameter", "tools",
-                  "tools: how the model \"%.128s\" calls them is not known: %s", model ? model->name : "",
-                  dialect->calls.reason[0] ? dialect->calls.reason : "it has no chat template");
-}
-
-/* What the model's dialect makes of the request. Reads it into `dialect`. 0 or REFUSED. */
-static int apply_dialect(const struct gateway *gateway, struct parameters *parameters,
-                         struct model_dialect *dialect, struct refusal *refusal)
-{
-    if (read_dialect(gateway, parameters, dialect, refusal) != 0 ||
-        thinking_set(parameters, dialect, refusal) != 0 ||
-        check_tools(gateway, parameters, dialect, refusal) != 0)
-        return REFUSED;
-    const bool parts = dialect->thoughts.known || dialect->content_open[0];
-    parameters->request.marks = parameters->request.messages && parts;
-    return parameters->request.tools ? tool_grammar_set(parameters, dialect, refusal)
-                                     : tool_grammar_after_thought(parameters, dialect, refusal);
-}
-
-/* Parsers look at tools for as long as answers come. 0 or -ENOMEM. */
-static int keep_tools(struct generation *generation, const struct parameters *parameters)
-{
-    const size_t n = parameters->request.tools ? parameters->n_tools : 0;
-    struct dialect_tool *tools = n > 0 ? arena_take(&generation->arena, n, sizeof *tools) : NULL;
-    generation->schemas = n > 0 ? json_array() : NULL;
-    for (size_t i = 0; i < n && tools; i++) {
-        const struct offered_tool *offered = &parameters->tools[i];
-        char *name = arena_take(&generation->arena, strlen(offered->name) + 1, 1);
-        json_t *schema = offered->schema ? json_loads(offered->schema, 0, NULL) : json_object();
-        if (!name || json_array_append_new(generation->schemas, schema) < 0)
-            return -ENOMEM;
-        tools[i] = (struct dialect_tool){strcpy(name, offered->name), schema};
-    }
-    generation->tools = tools;
-    generation->n_tools = tools ? n : 0;
-    return n > 0 && !tools ? -ENOMEM : 0;
-}
-
-/* What is looked for in the answer's text. The generation takes the dialect. */
-static void expect_parts(struct generation *generation, const struct parameters *parameters,
-                         struct model_dialect *dialect)
-{
-    generation->model_dialect = *dialect;
-    dialect_init(dialect);
-    generation->start = (enum dialect_start)parameters->start;
-    generation->finds_calls = parameters->request.tools != NULL;
-    generation->finds_thoughts = parameters->request.marks && !parameters->raw_thoughts;
-}
-
 static void start(struct exchange *exchange, struct parameters *parameters, const struct dialect *dialect)
 {
     struct refusal refusal;
@@ -514,17 +446,16 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     }
     struct model_dialect model_dialect;
     dialect_init(&model_dialect);
-    if (apply_dialect(exchange->gateway, parameters, &model_dialect, &refusal) != 0 ||
+    if (turn_apply(exchange->gateway, parameters, &model_dialect, &refusal) != 0 ||
         grammar_close(parameters, &refusal) != 0) {
         dialect_deinit(&model_dialect);
         exchange_refuse(exchange, &refusal);
         return;
     }
     struct generation *generation = new_generation(exchange, parameters, dialect);
-    if (generation)
-        expect_parts(generation, parameters, &model_dialect);
+    int kept = generation ? turn_expect(generation, parameters, &model_dialect) : -ENOMEM;
     dialect_deinit(&model_dialect);
-    if (!generation || keep_tools(generation, parameters) < 0) {
+    if (kept < 0) {
         if (generation)
             free_generation(generation);
         refusal_of_code(-ENOMEM, NULL, &refusal);

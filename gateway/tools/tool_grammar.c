@@ -50,15 +50,16 @@ static int find_content(const struct parameters *parameters, const char **ret_sc
     return 0;
 }
 
-/* The tools for the grammar, with their schemas parsed; free with `n`. NULL: no memory. */
-static struct grammar_tool *tools_of(const struct parameters *parameters, json_t **schemas)
+/* The tools for the grammar, in the parameters' memory, with their schemas parsed, which the array then
+ * holds. NULL: no memory. */
+static struct grammar_tool *tools_of(struct parameters *parameters, json_t *schemas)
 {
-    struct grammar_tool *tools =
-        parameters_memory((struct parameters *)parameters, parameters->n_tools, sizeof *tools);
+    struct grammar_tool *tools = parameters_memory(parameters, parameters->n_tools, sizeof *tools);
     for (size_t i = 0; i < parameters->n_tools && tools; i++) {
         const struct offered_tool *tool = &parameters->tools[i];
         json_t *schema = tool->schema ? json_loads(tool->schema, 0, NULL) : json_object();
-        json_array_append_new(*schemas, schema);
+        if (json_array_append_new(schemas, schema) < 0)
+            return NULL;
         tools[i] = (struct grammar_tool){.name = tool->name,
                                          .schema = schema,
                                          .held = tool->strict || parameters->tool_use == TOOLS_REQUIRED,
@@ -100,7 +101,7 @@ int tool_grammar_set(struct parameters *parameters, const struct model_dialect *
     if (check_schemas(parameters, refusal) != 0 || find_content(parameters, &grammar.content, refusal) != 0)
         return REFUSED;
     json_t *schemas = json_array();
-    grammar.tools = schemas ? tools_of(parameters, &schemas) : NULL;
+    grammar.tools = schemas ? tools_of(parameters, schemas) : NULL;
     int r = grammar.tools ? call_grammar_write(&grammar, &gbnf, &err) : -1;
     json_decref(schemas);
     if (r == 0)

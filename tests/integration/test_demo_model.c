@@ -116,7 +116,7 @@ END_TEST
 /* All questions at once, on the CUDA backend. */
 START_TEST(it_answers_the_same_on_an_emulated_gpu)
 {
-    pool_start(&pool, DEMO_MODEL, "--workers", "1", "--device", "emu", NULL);
+    pool_start(&pool, DEMO_MODEL, "--workers", "1", "--device", "emu", "--slots", "16", NULL);
     struct quern *client = connect_to(pool.frontend);
     struct answer answers[MOST_CASES] = {0};
     for (size_t i = 0; i < n_cases; i++)

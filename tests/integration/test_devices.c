@@ -68,7 +68,7 @@ static void check_no_plugin(pid_t pid)
 static void check_workers(const char *devices, const char *device, uint32_t expected)
 {
     setenv("QUERN_EMU_DEVICES", devices, 1);
-    pool_start(&pool, tiny_model(), "--device", device, "--ctx", "64", NULL);
+    pool_start(&pool, tiny_model(), "--device", device, "--slots", "2", "--ctx", "64", NULL);
     ck_assert_msg(workers_of(&pool) == expected, "%s devices, %s: %s", devices, device, pool_log(&pool));
     check_no_plugin(pool.broker);
     check_no_plugin(pool_broker_pid(&pool));
@@ -102,12 +102,12 @@ END_TEST
 START_TEST(a_number_of_workers_rules_and_those_beyond_the_devices_share_them)
 {
     setenv("QUERN_EMU_DEVICES", "2", 1);
-    pool_start(&pool, tiny_model(), "--device", "emu", "--ctx", "64", "--workers", "3", NULL);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "2", "--ctx", "64", "--workers", "3", NULL);
     ck_assert_uint_eq(workers_of(&pool), 3);
     ck_assert_ptr_null(strstr(pool_log(&pool), " devices: "));
     pool_stop(&pool, SIGTERM, 60);
     pool_forget(&pool);
-    pool_start(&pool, tiny_model(), "--device", "emu", "--ctx", "64", "--workers", "1", NULL);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "2", "--ctx", "64", "--workers", "1", NULL);
     ck_assert_uint_eq(workers_of(&pool), 1);
 }
 END_TEST

@@ -349,7 +349,7 @@ START_TEST(a_device_that_makes_none_says_so_before_anything_is_done)
 {
     static struct vector vector;
     size_t n;
-    pool_start(&pool, tiny_model(), "--device", "emu", NULL);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "2", NULL);
     client = connect_to(pool.frontend);
     ck_assert_uint_eq(quern_models(client, &n)[0].embedding, 0);
     send(1, &vector);

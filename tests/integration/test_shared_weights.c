@@ -162,9 +162,9 @@ START_TEST(workers_with_a_device_read_the_file_once)
     if (!EMULATED)
         return;
     setenv("QUERN_UNCHECKED", "1", 1); /* the gate looks at some rows of the file */
-    pool_start(&one, tiny_model(), "--workers", "2", "--device", "emu", "--ctx", "256", NULL);
+    pool_start(&one, tiny_model(), "--workers", "2", "--device", "emu", "--slots", "2", "--ctx", "256", NULL);
     shared(&one, 2);
-    pool_start(&two, tiny_model(), "--device", "emu", "--ctx", "256", NULL);
+    pool_start(&two, tiny_model(), "--device", "emu", "--slots", "2", "--ctx", "256", NULL);
     ck_assert_int_eq(pool_worker_pids(&two, &pid, 1), 1);
     ck_assert(!segment_of(pid, &st));
 }

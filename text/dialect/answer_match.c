@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* What is held against what may come. */
+/* See answer_match.h. */
+
+#include "text/dialect/answer_match.h"
 
 #include <string.h>
 
-#include "text/dialect/answer_parser.h"
+#include "text/dialect/blank.h"
+#include "text/dialect/dialect.h"
 
-static bool is_blank(uint8_t byte)
+bool match_is_name(uint8_t byte)
 {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+           byte == '_' || byte == '-' || byte == '.';
 }
 
-void answer_parser_take(struct answer_parser *parser, size_t n)
+size_t match_blanks(struct bytes held, size_t at, const char *also)
 {
-    if (!parser->begun && buffer_append(&parser->raw, parser->held.data, n) < 0)
-        parser->failed = true;
-    buffer_consume(&parser->held, n);
+    const uint8_t *data = held.data;
+    size_t n = 0;
+    while (at + n < held.len && n <= ANSWER_MOST_BLANKS &&
+           (is_blank(data[at + n]) || (data[at + n] && strchr(also, data[at + n]))))
+        n++;
+    return n;
 }
 
 /* Whether there may be blanks before this character of a pattern: between marks, not inside of one. */

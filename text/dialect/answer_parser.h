@@ -34,7 +34,7 @@ struct answer_sink {
 
 /* A part of a call, as it is written. */
 struct call_step {
-    int kind; /* answer_parser.c's */
+    int kind; /* answer_inside.h's */
     struct bytes text;
 };
 
@@ -42,6 +42,7 @@ struct call_step {
 struct call_members {
     int place;
     bool any, is_text;
+    char quote;           /* of the text inside a bare value; 0: outside of one */
     bool only_json;       /* the schema allows no text here: marks inside of strings do not count */
     size_t looked;        /* so far into what is held: no end of the value there */
     struct buffer key;    /* zero-terminated once it is known */
@@ -56,14 +57,14 @@ struct answer_parser {
     bool calls, thoughts, parts; /* are looked for: calls, thoughts, marks around text */
     struct call_step steps[ANSWER_MOST_STEPS];
     size_t n_steps, head, arguments; /* steps: in all; where a call's head begins; its arguments */
-    struct buffer texts;             /* of the steps */
+    bool too_many;                   /* there was no room for a step */
     const char *mark;                /* the first word of a call; "": it has none */
     size_t mark_len;
     struct bytes
         header_end;      /* the mark that ends what stands before a part of the answer; empty: none does */
     bool marked_between; /* the mark is what parts calls */
     bool marked;         /* calls may begin anywhere; else only where the answer or a part of it begins */
-    int place;           /* answer_parser.c's */
+    int place;           /* answer_inside.h's */
     size_t step;         /* inside a call */
     bool at_head;        /* nothing of the text has come */
     bool trims;          /* and blanks before it say nothing */
@@ -79,7 +80,8 @@ struct answer_parser {
     bool failed; /* memory was short */
 };
 
-/* What is looked for, and where the prompt leaves the model. 0 or -ENOMEM; deinit is due either way. */
+/* What is looked for, and where the prompt leaves the model. 0; -EINVAL: calls of the dialect have more than
+ * ANSWER_MOST_STEPS steps, which those that dialect_read accepts do not. deinit is due either way. */
 int answer_parser_init(struct answer_parser *parser, const struct model_dialect *dialect,
                        const struct dialect_tool *tools, size_t n_tools, bool calls, bool thoughts,
                        enum dialect_start start);
@@ -93,23 +95,5 @@ int answer_parser_finish(struct answer_parser *parser, const struct answer_sink 
 
 /* Whether what comes next belongs to a thought. */
 bool answer_parser_thinks(const struct answer_parser *parser);
-
-#define ANSWER_MOST_BLANKS                                                                                   \
-    256 /* before a mark; more are text: what is long is not read again with each token */
-
-/* ---- for call_members.c; the first two are answer_match.c's ---- */
-
-enum { MATCH_NONE, MATCH_MORE, MATCH_WHOLE }; /* it does not match, too little has come, it does */
-
-/* Whether `pattern` stands in `held` from `at` on, whatever white space there is; how far it goes, without
- * the white space that the pattern ends with. DIALECT_TYPE matches a word. */
-int match_loose(struct bytes held, size_t at, struct bytes pattern, size_t *ret_end);
-
-/* Reads parameters from what is held, as far as it goes; hands on what is known. MATCH_WHOLE: the arguments
- * have ended, and the call's tail is next; MATCH_NONE: it is no parameter. */
-int call_members_step(struct answer_parser *parser, const struct answer_sink *sink);
-
-/* Takes bytes from the front of what is held. */
-void answer_parser_take(struct answer_parser *parser, size_t n);
 
 #endif

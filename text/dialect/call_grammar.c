@@ -16,27 +16,24 @@
 #include <errno.h>
 #include <string.h>
 
+#include "text/dialect/blank.h"
 #include "text/dialect/grammar_text.h"
 #include "text/dialect/literal.h"
 #include "text/dialect/member_grammar.h"
 
 /* ---- where text ends and a call begins ---- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
 /* What stands before the first call's name: the constant part. */
-static struct bytes beginning(const struct dialect_calls *calls, struct buffer *both)
+static struct bytes beginning(struct grammar_text *out, const struct dialect_calls *calls,
+                              struct buffer *both)
 {
     const char *parts[] = {calls->open, calls->head};
     for (size_t i = 0; i < 2; i++)
         for (const char *at = parts[i]; *at; at++) {
             if (*at <= DIALECT_TYPE || (calls->name_key && *at == '{'))
                 return (struct bytes){both->data, both->len};
-            if (both->len > 0 || !is_blank(*at))
-                buffer_append(both, at, 1);
+            if ((both->len > 0 || !is_blank(*at)) && buffer_append(both, at, 1) < 0)
+                out->failed = true;
         }
     return (struct bytes){both->data, both->len};
 }
@@ -194,7 +191,7 @@ int call_grammar_write(const struct call_grammar *grammar, struct buffer *gbnf, 
 {
     struct grammar_text out = {.buffer = gbnf};
     struct buffer both = {0};
-    const struct bytes begin = beginning(&grammar->dialect->calls, &both), mark = mark_of(begin);
+    const struct bytes begin = beginning(&out, &grammar->dialect->calls, &both), mark = mark_of(begin);
     if (grammar->content) {
         grammar_put(&out, "root ::= thought (calls | content)\ncontent ::= %json ");
         grammar_put(&out, grammar->content);

@@ -11,7 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "text/dialect/answer_parser.h"
+#include "text/dialect/answer_inside.h"
+#include "text/dialect/blank.h"
 #include "text/dialect/literal.h"
 #include "text/dialect/tool_schema.h"
 
@@ -19,11 +20,6 @@ enum { BEFORE, KEY, VALUE };
 enum { GOES_ON = MATCH_WHOLE + 1 };
 
 #define MOST_KEY 256
-
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
-}
 
 static const char *quote_of(const struct dialect_calls *calls, bool close)
 {
@@ -68,7 +64,7 @@ static int in_before(struct answer_parser *parser, const struct answer_sink *sin
         return MATCH_MORE;
     if (key == MATCH_NONE || (end == 0 && members->any)) /* nothing parts it from what was before */
         return MATCH_NONE;
-    answer_parser_take(parser, end);
+    answer_take_held(parser, end);
     members->place = KEY;
     members->key.len = 0;
     return GOES_ON;
@@ -76,16 +72,15 @@ static int in_before(struct answer_parser *parser, const struct answer_sink *sin
 
 /* ---- its name ---- */
 
-/* What ends the value, with the key where it is repeated. */
-static void set_behind(struct answer_parser *parser, const char *pattern)
+/* A mark with the key in it, where it is repeated. */
+static void put_pattern(struct answer_parser *parser, struct buffer *to, const char *pattern,
+                        struct bytes key)
 {
-    struct call_members *members = &parser->members;
-    members->behind.len = 0;
     for (; *pattern; pattern++) {
         if (*pattern == DIALECT_KEY)
-            put(parser, &members->behind, members->key.data, members->key.len - 1);
+            put(parser, to, key.data, key.len);
         else
-            put(parser, &members->behind, pattern, 1);
+            put(parser, to, pattern, 1);
     }
 }
 
@@ -118,7 +113,7 @@ static int in_key(struct answer_parser *parser)
     struct call_members *members = &parser->members;
     const struct dialect_calls *calls = &parser->dialect->calls;
     while (parser->held.len > 0 && is_blank(parser->held.data[0]))
-        answer_parser_take(parser, 1);
+        answer_take_held(parser, 1);
     const struct bytes held = {parser->held.data, parser->held.len};
     for (size_t at = 0; at < held.len && at <= MOST_KEY; at++) {
         size_t text_end = 0, other_end = 0;
@@ -138,10 +133,13 @@ static int in_key(struct answer_parser *parser)
             return MATCH_MORE; /* the blank may come */
         put(parser, &members->key, held.data, at);
         put(parser, &members->key, "", 1);
-        set_behind(parser, members->is_text ? calls->behind_text : calls->behind_other);
-        answer_parser_take(parser, end + blanks_behind(mark, held, end));
+        members->behind.len = 0;
+        put_pattern(parser, &members->behind, members->is_text ? calls->behind_text : calls->behind_other,
+                    (struct bytes){held.data, at});
+        answer_take_held(parser, end + blanks_behind(mark, held, end));
         members->place = VALUE;
         members->looked = 0;
+        members->quote = 0;
         members->only_json = !(members->is_text && calls->quoted) && !(kinds_here(parser) & KIND_TEXT);
         parser->depth = 0;
         parser->in_string = parser->escaped = false;
@@ -229,8 +227,14 @@ static int find_bare_end(struct answer_parser *parser, size_t *ret_end, size_t *
     size_t at = members->looked;
     for (; at < parser->held.len; at++) {
         const size_t left = parser->held.len - at;
-        if (parser
-                ->in_string) { /* between the dialect's own quotes, or the one that `escaped` holds no more */
+        if (members->quote) {
+            if (parser->escaped)
+                parser->escaped = false;
+            else if (data[at] == '\\')
+                parser->escaped = true;
+            else if (data[at] == members->quote)
+                members->quote = 0;
+        } else if (parser->in_string) { /* between the dialect's own quotes */
             if (close_len > left)
                 break;
             if (memcmp(data + at, close, close_len) == 0) {
@@ -245,12 +249,7 @@ static int find_bare_end(struct answer_parser *parser, size_t *ret_end, size_t *
                 at += quote_len - 1;
             }
         } else if (data[at] == '"' || data[at] == '\'') {
-            size_t end = at + 1;
-            while (end < parser->held.len && data[end] != data[at])
-                end += data[end] == '\\' ? 2 : 1;
-            if (end >= parser->held.len)
-                break;
-            at = end;
+            members->quote = data[at];
         } else if (data[at] == '{' || data[at] == '[' || data[at] == '(') {
             parser->depth++;
         } else if (data[at] == '}' || data[at] == ']' || data[at] == ')') {
@@ -280,15 +279,6 @@ static struct bytes without_cdata(struct bytes value)
     return (struct bytes){data + sizeof open - 1, value.len - most};
 }
 
-/* What stands around the value of a member with this key, inside another. False: no memory. */
-static bool put_pattern(struct buffer *to, const char *pattern, struct bytes key)
-{
-    int r = 0;
-    for (; *pattern && r == 0; pattern++)
-        r = *pattern == DIALECT_KEY ? buffer_append(to, key.data, key.len) : buffer_append(to, pattern, 1);
-    return r == 0;
-}
-
 /* Values inside values, written as parameters are: members of an object, or, where all are called "item", of
  * an array. The value's kind; 0: it is none. */
 static int nested_read(struct answer_parser *parser, struct bytes value, int depth)
@@ -309,8 +299,7 @@ static int nested_read(struct answer_parser *parser, struct bytes value, int dep
             break;
         const struct bytes key = {at, (size_t)(stop - at)};
         close.len = 0;
-        if (!put_pattern(&close, calls->behind_text, key))
-            parser->failed = true;
+        put_pattern(parser, &close, calls->behind_text, key);
         at = stop + to.len;
         stop = close.len > 0 ? memmem(at, (size_t)(end - at), close.data, close.len) : NULL;
         if (!stop)
@@ -380,7 +369,7 @@ static int in_value(struct answer_parser *parser, const struct answer_sink *sink
     put_value(parser, (struct bytes){parser->held.data, end});
     members->any = true;
     members->place = BEFORE;
-    answer_parser_take(parser, next);
+    answer_take_held(parser, next);
     if (!parser->failed)
         sink->arguments(sink->arg, (struct bytes){members->json.data, members->json.len});
     return GOES_ON;

@@ -13,16 +13,13 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "text/dialect/blank.h"
+
 enum { BEFORE, KEY_EXPECTED, KEY, COLON_EXPECTED, VALUE_EXPECTED, STRING, CONTAINER, SCALAR, COMMA_EXPECTED };
 enum { OTHER, NAME, ARGUMENTS };
 
 #define MOST_DEPTH      256
 #define MOST_NAME_BYTES 256
-
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
-}
 
 static void keep(struct call_object *object, struct buffer *buffer, const void *data, size_t len)
 {

@@ -243,6 +243,37 @@ static int read_object(struct model_dialect *dialect, const json_t *json, struct
     return 0;
 }
 
+/* In a text of a call. */
+static size_t count_places(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += *text == DIALECT_NAME || *text == DIALECT_ID || *text == DIALECT_INDEX;
+    return n;
+}
+
+/* Whoever reads answers by it relies on this. */
+static int check(const struct model_dialect *dialect, struct error *err)
+{
+    const struct dialect_calls *calls = &dialect->calls;
+    const size_t places = count_places(calls->open) + count_places(calls->head) +
+                          count_places(calls->middle) + count_places(calls->tail);
+    if (dialect->thoughts.known && !dialect->thoughts.close[0])
+        return error_set(err, -EINVAL, "dialect: thoughts have no end");
+    if (!calls->known)
+        return 0;
+    if (!calls->name_key != !calls->arguments_key)
+        return error_set(err, -EINVAL, "dialect: name_key and arguments_key go together");
+    if (calls->name_key && !strchr(calls->head, '{'))
+        return error_set(err, -EINVAL, "dialect: the head of a call that is an object has no brace");
+    if (places > DIALECT_MOST_PLACES)
+        return error_set(err, -EINVAL,
+                         "dialect: a call has %zu places for names, ids and numbers; at most %d "
+                         "are allowed",
+                         places, DIALECT_MOST_PLACES);
+    return 0;
+}
+
 int dialect_read(struct bytes text, struct model_dialect *dialect, struct error *err)
 {
     json_error_t error;
@@ -257,7 +288,7 @@ int dialect_read(struct bytes text, struct model_dialect *dialect, struct error 
     }
     int r = read_object(dialect, json, err);
     json_decref(json);
-    return r;
+    return r == 0 ? check(dialect, err) : r;
 }
 
 void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text),

@@ -29,7 +29,8 @@
 #define DIALECT_KEY   '\4' /* the parameter's name once more */
 #define DIALECT_TYPE  '\5' /* the JSON type of the parameter's value */
 
-#define DIALECT_MOST_BYTES 8192 /* of one as JSON */
+#define DIALECT_MOST_BYTES  8192 /* of one as JSON */
+#define DIALECT_MOST_PLACES 8    /* for names, ids and numbers, in the texts of a call */
 
 /* How the arguments of a call are written. */
 enum dialect_arguments {
@@ -102,8 +103,9 @@ const char *dialect_keep(struct model_dialect *dialect, struct bytes text);
 /* The dialect as a JSON object, a new reference, or NULL without memory. What is not known has its reason. */
 json_t *dialect_write(const struct model_dialect *dialect);
 
-/* Reads what dialect_write made into one that is initialized. 0; -EINVAL with a reason: it is no such object;
- * -ENOMEM. */
+/* Reads what dialect_write made into one that is initialized. 0; -EINVAL with a reason: it is no such object,
+ * or one that no template makes (a thought without an end, a call that is an object and has no brace, more
+ * than DIALECT_MOST_PLACES places for names, ids and numbers in a call); -ENOMEM. */
 int dialect_read(struct bytes json, struct model_dialect *dialect, struct error *err);
 
 /* Calls `mark` for each text in the dialect that may be a control token: those between angle or square

@@ -86,10 +86,13 @@ static int add_blank(struct wrap *wrap, char blank, struct buffer *out)
 
 static int add_character(struct wrap *wrap, struct bytes character, size_t columns, struct buffer *out)
 {
+    if (columns > 1)
+        end_word(wrap); /* it may stand on another line than what comes before it */
     int r = wrap->at + columns >= wrap->columns ? break_line(wrap, out) : 0;
     if (r == 0)
         r = buffer_append(out, character.data, character.len);
-    if (r == 0)
+    if (r == 0 &&
+        wrap->word_columns + columns > 0) /* an accent stays with the character that it is shown on */
         r = buffer_append(&wrap->word, character.data, character.len);
     wrap->at += columns;
     wrap->word_columns += columns;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a dialect's texts and an answer in it: what is told does not depend on how the answer was cut,
  * calls begin and end in turn, and an answer without calls and thoughts is told byte by byte. The first byte
- * picks the dialect, the second the cut. For libFuzzer the source is text/dialect. */
+ * picks the dialect, the second the cut. Where the first byte is above 127 the dialect is what comes up to a
+ * NUL, as a worker may send it: what is read can be parsed and written by. For libFuzzer the source is
+ * text/dialect. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/driver.h"
 #include "text/dialect/answer_parser.h"
+#include "text/dialect/call_grammar.h"
 
 #define REQUIRE(condition)                                                                                   \
     do {                                                                                                     \
@@ -114,11 +117,52 @@ static bool has(struct bytes answer, const char *mark)
     return mark[0] && answer.len > 0 && memmem(answer.data, answer.len, mark, strlen(mark));
 }
 
+static void write_grammar(const struct model_dialect *dialect)
+{
+    json_t *schema = json_pack("{s:s,s:{s:{s:s},s:{s:s}}}", "type", "object", "properties", "town", "type",
+                               "string", "days", "type", "integer");
+    const struct grammar_tool tools[] = {{.name = "rain", .schema = schema, .held = true}};
+    const struct call_grammar grammar = {.dialect = dialect, .tools = tools, .n = 1, .thoughts = true};
+    struct buffer gbnf = {0};
+    struct error err = {0};
+    REQUIRE(schema);
+    int r = call_grammar_write(&grammar, &gbnf, &err);
+    REQUIRE(r == 0 || err.text[0]);
+    buffer_deinit(&gbnf);
+    json_decref(schema);
+}
+
+/* A dialect of any bytes, and an answer. */
+static void try_dialect(struct bytes input)
+{
+    struct model_dialect dialect;
+    const uint8_t *data = input.data, *end = memchr(data, 6, input.len);
+    const size_t len = end ? (size_t)(end - data) : input.len;
+    const struct bytes answer = {data + len, input.len - len}; /* with that byte */
+    struct error err = {0};
+    dialect_init(&dialect);
+    if (dialect_read((struct bytes){data, len}, &dialect, &err) == 0) {
+        json_t *written = dialect_write(&dialect);
+        REQUIRE(written);
+        json_decref(written);
+        write_grammar(&dialect);
+        struct told told = parse(&dialect, answer, 0, 1);
+        buffer_deinit(&told.log);
+    } else {
+        REQUIRE(err.text[0]);
+    }
+    dialect_deinit(&dialect);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct model_dialect dialect;
     if (len < 2 || len > 20000)
         return 0;
+    if (data[0] > 127) {
+        try_dialect((struct bytes){data + 2, len - 2});
+        return 0;
+    }
     dialect_init(&dialect);
     const char *json = dialects[data[0] % (sizeof dialects / sizeof *dialects)];
     REQUIRE(dialect_read(bytes_of_string(json), &dialect, NULL) == 0);

@@ -25,6 +25,21 @@ void fuzz_seeds(void)
         "\x08\x09 to=functions.time<|channel|>json<|message|>{}",
         "\x09\x03rain\n{\"a\": 1}>>>time\n{}",
         "\x09\x06all\nHello >>>rain\n{\"b\": \"}\"}",
+        "\x85\x02{\"calls\":{\"head\":\"<call>{\\\"name\\\": \\\"\",\"middle\":\"\\\", "
+        "\\\"arguments\\\": "
+        "\",\"tail\":\"}</call>\",\"between\":\"\\n\",\"name_key\":\"name\",\"arguments_key\":"
+        "\"arguments\"},\"thoughts\":{\"open\":\"<t>\",\"close\":\"</"
+        "t>\",\"usual\":\"thought\",\"switch_on\":{\"a\":1}}}\x06"
+        "<t>Hm.</t>So<call>{\"name\": \"rain\", \"arguments\": {\"a\": 1}}</call>",
+        "\x86\x02{\"calls\":{\"arguments\":\"members\",\"open\":\"<c>\",\"head\":\"<f=\",\"middle\":\">"
+        "\\u0003\","
+        "\"tail\":\"</f>\",\"close\":\"</c>\",\"between\":\",\",\"before_key\":\"<p=\",\"to_text\":\" s>\","
+        "\"behind_text\":\"</\\u0004>\",\"to_other\":\" "
+        "\\u0005>\",\"behind_other\":\"</p>\",\"separator\":\";\","
+        "\"quoted\":true,\"python\":true,\"cdata\":true},\"content\":{\"open\":\"<a>\",\"close\":\"</"
+        "a>\"}}\x06"
+        "<a>So</a><c><f=rain>1<p=town s>Ulm</town>;<p=days integer>2</p></f>,<f=time>2</f></c>",
+        "\x87\x02{\"calls\":{\"unknown\":\"it knows none\"},\"thoughts\":{\"unknown\":\"neither\"}}\x06text",
         "\x05\x02 plain < text <think [TOOL { ",
     };
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)

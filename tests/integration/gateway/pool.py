@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -204,6 +205,20 @@ class Base(unittest.TestCase):
 
     def nothing_runs(self):
         until(lambda: self.at_work() == 0, "every request has ended")
+
+
+def with_tokens(model, **ids):
+    """A GGUF file with keys in front of its others; their bytes keep its tensors where they are aligned."""
+    data = pathlib.Path(model).read_bytes()
+    magic, version, tensors, pairs = struct.unpack_from("<4sIQQ", data)
+    more = b""
+    for name, value in ids.items():
+        key = f"tokenizer.ggml.{name}_token_id".encode()
+        more += struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, value)
+    key = b"test.filler"
+    room = -(len(more) + 8 + len(key) + 4 + 8) % 32
+    more += struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, room) + b"x" * room
+    return struct.pack("<4sIQQ", magic, version, tensors, pairs + len(ids) + 1) + more + data[24:]
 
 
 def make_certificate(cert, key):

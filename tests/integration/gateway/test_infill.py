@@ -2,27 +2,10 @@
 # SPDX-License-Identifier: MIT
 """A gap in a text that is filled in, and a turn of the assistant that goes on."""
 
-import pathlib
-import struct
-
-from pool import MODEL, Base, Process, main
+from pool import MODEL, Base, Process, main, with_tokens
 
 ASK = {"role": "user", "content": "What is Quern?"}
 PREFIX, SUFFIX, MIDDLE, FILE = 1, 2, 3, 4
-
-
-def with_tokens(model, **ids):
-    """A GGUF file with keys in front of its others; their bytes keep its tensors where they are aligned."""
-    data = pathlib.Path(model).read_bytes()
-    magic, version, tensors, pairs = struct.unpack_from("<4sIQQ", data)
-    more = b""
-    for name, value in ids.items():
-        key = f"tokenizer.ggml.{name}_token_id".encode()
-        more += struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, value)
-    key = b"test.filler"
-    room = -(len(more) + 8 + len(key) + 4 + 8) % 32
-    more += struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, room) + b"x" * room
-    return struct.pack("<4sIQQ", magic, version, tensors, pairs + len(ids) + 1) + more + data[24:]
 
 
 class Turns(Base):
@@ -95,6 +78,8 @@ class Infill(Base):
         self.assertEqual((ollama["response"], ollama["prompt_eval_count"]), (text, len(prompt)))
         filled = self.gateway.post("/infill", input_prefix="def f(x):\n", prompt="    ", input_suffix=behind, n_predict=8)[2]
         self.assertEqual((filled["content"], filled["tokens_evaluated"], filled["stop"]), (text, len(prompt), True))
+        one = self.gateway.post("/infill", input_prefix=before, input_suffix=behind, n_predict=1)[2]
+        self.assertEqual((one["stop_type"], one["limit"]), ("limit", "max_tokens"))
         events = self.gateway.ask("POST", "/infill", {"input_prefix": before, "input_suffix": behind, "n_predict": 8,
                                                       "stream": True})[2]
         self.assertIn('"stop":true', events)

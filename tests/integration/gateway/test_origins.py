@@ -125,6 +125,14 @@ class Loopback(Asked):
 class Cors(Asked):
     options = ("--cors", "https://chat.example", "--hosts", "quern.example,gpu.example:8443")
 
+    def test_pages_may_read_what_answers_say_of_themselves(self):
+        exposed = self.gateway.ask("GET", "/v1/models", headers={"Origin": "https://chat.example"})[1]["Access-Control-Expose-Headers"]
+        names = set(exposed.split(", "))
+        self.assertLessEqual({"x-request-id", "request-id", "retry-after"}, names)
+        self.assertLessEqual({f"x-ratelimit-{what}-{of}" for what in ("limit", "remaining", "reset") for of in ("requests", "tokens")}
+                             | {f"anthropic-ratelimit-{of}-{what}" for what in ("limit", "remaining", "reset")
+                                for of in ("requests", "tokens")}, names)
+
     def test_the_origin_that_is_named_is_served_and_no_other(self):
         self.assertEqual(self.ask(Origin="https://chat.example", Sec_Fetch_Site="cross-site"), 200)
         self.assertEqual(self.ask("OPTIONS", "/v1/completions", Origin="https://chat.example"), 204)

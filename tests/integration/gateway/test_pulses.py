@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from pool import BUILD, MODEL, WAIT, Base, Gateway, Process, child_of, go_on, main
+from pool import BUILD, MODEL, WAIT, Base, Gateway, Process, child_of, go_on, main, with_tokens
 
 LONG = [300 + i * i % 200 for i in range(3000)]
 CHAT = [{"role": "user", "content": "Hi"}]
@@ -115,7 +115,47 @@ class Unpinged(Silent):
     test_anthropics_have_an_event_for_it = test_a_silent_stream_is_pinged
 
 
+class Held(Base):
+    """A worker that makes tokens now and then, none of which has a text: nothing is sent."""
+    options = ("--sse-ping", "1")
+
+    @classmethod
+    def start_broker(cls):
+        os.environ["QUERN_KERNELS"] = "portable"
+        cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "cpu", "--threads", "1", "--rundir", cls.rundir)
+        del os.environ["QUERN_KERNELS"]
+        cls.broker.says("ready:")
+
+    def test_tokens_without_text_are_no_reason_not_to_ping(self):
+        worker = child_of(self.broker.process.pid, "quern-worker")
+        self.addCleanup(go_on, worker)
+        control = self.gateway.post("/tokenize", content="<|im_start|>")[2]["tokens"]
+        self.assertEqual(len(control), 1)
+        body = {"prompt": "x", "max_tokens": 900, "temperature": 0, "logit_bias": {control[0]: 100}, "stream": True}
+        connection = self.gateway.connect()
+        connection.request("POST", "/v1/completions", json.dumps({**body, "stream_options": {"include_usage": True}}))
+        answer = connection.getresponse()
+        for _ in range(14):  # a token every few milliseconds, at times none for a quarter of a second
+            os.kill(worker, signal.SIGSTOP)
+            time.sleep(0.2)
+            os.kill(worker, signal.SIGCONT)
+            time.sleep(0.005)
+        events = answer.read().decode().split("\n\n")
+        connection.close()
+        self.assertEqual(events[-2:], ["data: [DONE]", ""])
+        self.assertEqual(json.loads(events[-3].removeprefix("data: "))["usage"]["completion_tokens"], 900)
+        self.assertGreaterEqual(events.count(": ping"), 2, events[:9])
+
+
 class Progress(Base):
+    @classmethod
+    def start_broker(cls):
+        model = cls.folder / "infill.gguf"
+        model.write_bytes(with_tokens(MODEL, prefix=1, suffix=2, middle=3))
+        cls.broker = Process(cls.folder, "quern-broker", str(model), "--device", "null", "--ctx", "1000000", "--frame-us",
+                             "0", "--rundir", cls.rundir)
+        cls.broker.says("ready:")
+
     def progress(self, path, **body):
         """What the events say, and where the first piece of text stands among them."""
         status, _, text = self.gateway.ask("POST", path, {"stream": True, "return_progress": True, "max_tokens": 3, **body})
@@ -140,7 +180,10 @@ class Progress(Base):
         self.check(self.progress("/v1/completions", prompt=LONG), len(LONG), 0)
         self.check(self.progress("/v1/completions", prompt=LONG), len(LONG), 2976)  # whole blocks of 32, one id is left
 
-    def test_chat_and_infill_have_it_too(self):
+    def test_chat_and_fill_in_have_it_too(self):
+        said = self.progress("/infill", input_prefix="word " * 500, input_suffix=" end")
+        self.assertGreater(said[-1]["total"], 500)
+        self.check(said, said[-1]["total"], 0)
         said = self.progress("/v1/chat/completions", messages=[{"role": "user", "content": "word " * 500}])
         self.assertGreater(said[-1]["total"], 500)
         self.check(said, said[-1]["total"], said[-1]["cache"])

@@ -90,6 +90,18 @@ START_TEST(the_largest_recording_is_held_to_it_with_slots_that_do_not_fill_it)
 }
 END_TEST
 
+/* Each row is held to it, also those within a tile and among others that agree. */
+START_TEST(a_row_in_the_middle_of_a_recording_is_held_to_it_too)
+{
+    const struct backend_config sizes = {.n_slots = 70, .n_context = 64, .max_rows = 70};
+    struct error err;
+    model = make_model(&small_shape, "Q8_0");
+    ck_assert_int_eq(open_sized("QUERN_EMU_SKIP", "norm:65", &sizes, &err), -ENODEV);
+    ck_assert_msg(strstr(err.text, "row 65 of a decode of 70 equal rows") != NULL, "%s", err.text);
+    model_free(model);
+}
+END_TEST
+
 /* Room for all that is asked of long sequences and large steps. */
 static const struct backend_config far = {.n_slots = 2, .n_context = 600, .max_rows = 128};
 
@@ -525,6 +537,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, sinks_and_biases_of_experts_that_arrive_changed_are_named, 0,
                         sizeof changed_copies / sizeof *changed_copies);
     tcase_add_test(tests, the_largest_recording_is_held_to_it_with_slots_that_do_not_fill_it);
+    tcase_add_test(tests, a_row_in_the_middle_of_a_recording_is_held_to_it_too);
     tcase_add_test(tests, a_rule_of_sharing_that_there_is_not_is_refused_by_name);
     tcase_add_test(tests, tiles_that_blocks_share_are_held_to_it_too);
     tcase_add_test(tests, keys_and_values_in_8_bits_are_held_to_it_too);

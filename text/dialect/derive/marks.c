@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "text/dialect/blank.h"
+
 #define MOST_MARK 96 /* bytes; marks of templates have up to fifty */
 
 struct span span_from(struct span span, size_t from)
@@ -17,11 +19,6 @@ struct span span_from(struct span span, size_t from)
 struct span span_to(struct span span, size_t to)
 {
     return (struct span){span.at, to < span.len ? to : span.len};
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
 struct span span_trim_left(struct span span)

@@ -11,7 +11,7 @@ GAUGES = {metric: field for field, metric in re.findall(r'ROW\(\w+, (\w+), "(\w+
 WORKER = {"slots": "slots", "steps_total": "steps", "restarts_total": "restarts", **GAUGES}
 POOL = {
     "sessions": "sessions", "queued": "queued", "running": "running", "admitted_total": "admitted",
-    "rejected_total": "rejected", "ended_total": "ended", "moved_total": "moved", "journal_bytes": "journal_bytes",
+    "rejected_total": "rejected", "ended_total": "ended", "moved_total": "moved", "journal_bytes": "journal_bytes", "journal_limit_bytes": "journal_limit", "journal_waiting": "journal_waiting",
 }
 
 

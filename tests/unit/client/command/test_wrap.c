@@ -101,6 +101,35 @@ START_TEST(characters_count_for_as_many_columns_as_they_take)
 }
 END_TEST
 
+/* What one writes where the other ends: neither takes the other along, and nothing is shown twice. */
+START_TEST(wide_characters_break_between_any_two)
+{
+    static const struct {
+        const char *text, *shown;
+    } lines[] = {
+        {"See also the cats \xe7\x8c\xab.", "See also the cats \n\xe7\x8c\xab."},
+        {"See also the cats:\xe7\x8c\xab.", "See also the cats:\n\xe7\x8c\xab."},
+        {"It is a cat\xe7\x8c\xab"
+         "abcdefg",
+         "It is a cat\xe7\x8c\xab"
+         "abcdef\033[6D\033[K\nabcdefg"},
+        {"The cats like a \xe7\x8c\xab\xcc\x81x.", "The cats like a \xe7\x8c\xab\xcc\x81x\033[1D\033[K\nx."},
+        {"Sixteen columns \xe7\x8c\xab\xef\xb8\x8f\xe7\x8c\xab",
+         "Sixteen columns \xe7\x8c\xab\xef\xb8\x8f\n\xe7\x8c\xab"},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct wrap wrap = {0};
+        struct buffer out = {0};
+        wrap_begin(&wrap, COLUMNS);
+        ck_assert_int_eq(wrap_append(&wrap, bytes_of_string(lines[i].text), &out), 0);
+        ck_assert_int_eq(buffer_append(&out, "", 1), 0);
+        ck_assert_str_eq((const char *)out.data, lines[i].shown);
+        buffer_deinit(&out);
+        wrap_deinit(&wrap);
+    }
+}
+END_TEST
+
 START_TEST(without_columns_nothing_is_changed)
 {
     struct wrap wrap = {0};
@@ -122,6 +151,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, words_are_not_broken);
     tcase_add_test(tests, characters_count_for_as_many_columns_as_they_take);
+    tcase_add_test(tests, wide_characters_break_between_any_two);
     tcase_add_test(tests, without_columns_nothing_is_changed);
 }
 

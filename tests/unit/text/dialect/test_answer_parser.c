@@ -4,7 +4,10 @@
 
 #include "text/dialect/answer_parser.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/unit/run.h"
 #include "tests/unit/text/dialect/templates.h"
@@ -52,6 +55,21 @@ static void on_end(void *arg)
 }
 
 static const struct answer_sink sink = {on_text, on_thought, on_call, on_arguments, on_end, NULL};
+
+static size_t n_dropped; /* bytes of text, thoughts and arguments */
+
+static void drop(void *arg, struct bytes text)
+{
+    n_dropped += text.len;
+}
+
+static void drop_name(void *arg, const char *name)
+{
+}
+
+static void drop_end(void *arg)
+{
+}
 
 static const char *parse(const struct model_dialect *dialect, const char *answer, size_t cut, size_t size,
                          enum dialect_start start)
@@ -118,6 +136,8 @@ static const struct {
      "«rain {\"town\": \"it's\", \"days\": 2, \"deep\": null}»«time {}»"},
     {"python", "<|calls|>[rain(deep={'a': [True, (1, 2)]})]<|end|> done",
      "«rain {\"deep\": {\"a\": [true, [1, 2]]}}»done"},
+    {"python", "<|calls|>[rain(deep={'a': \"]}, \\\"'\", 'b': 'c'}, days=3)]<|end|>",
+     "«rain {\"deep\": {\"a\": \"]}, \\\"'\", \"b\": \"c\"}, \"days\": 3}»"},
     {"named", "x [CALL]rain[ARGS]{\"a\": \"}\"}[CALL]time[ARGS]{}", "x«rain {\"a\": \"}\"}»«time {}»"},
     {"named", "[CALL]rain and [ARGS]", "[CALL]rain and [ARGS]"},
     {"channels", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
@@ -170,20 +190,140 @@ START_TEST(an_answer_may_begin_inside_a_thought)
 }
 END_TEST
 
-/* A call whose parameters have no end is cut, a list without end is too; nothing takes time without bounds.
+/* What follows `begin` again and again, `n` times, and then `end`; and the processor's seconds that it took.
  */
-START_TEST(calls_without_end_end_with_the_answer)
+static double parse_many(const char *name, const char *begin, const char *again, int n, const char *end,
+                         size_t size)
+{
+    struct model_dialect dialect;
+    struct answer_parser parser;
+    struct buffer answer = {0};
+    const struct answer_sink deaf = {drop, drop, drop_name, drop, drop_end, NULL};
+    const struct dialect_tool tools[] = {{"rain", NULL}};
+    own_dialect(name, &dialect);
+    ck_assert_int_eq(buffer_append(&answer, begin, strlen(begin)), 0);
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(buffer_append(&answer, again, strlen(again)), 0);
+    ck_assert_int_eq(buffer_append(&answer, end, strlen(end)), 0);
+    n_dropped = 0;
+    const clock_t before = clock();
+    ck_assert_int_eq(answer_parser_init(&parser, &dialect, tools, 1, true, true, DIALECT_START_TEXT), 0);
+    for (size_t at = 0; at < answer.len; at += size)
+        ck_assert_int_eq(answer_parser_push(&parser,
+                                            (struct bytes){answer.data + at,
+                                                           answer.len - at < size ? answer.len - at : size},
+                                            &deaf),
+                         0);
+    ck_assert_int_eq(answer_parser_finish(&parser, &deaf), 0);
+    const double seconds = (double)(clock() - before) / CLOCKS_PER_SEC;
+    answer_parser_deinit(&parser);
+    dialect_deinit(&dialect);
+    buffer_deinit(&answer);
+    return seconds;
+}
+
+/* Four times as much may take four times as long, and what chance adds: not sixteen times. */
+static void takes_time_by_length(const char *name, const char *begin, const char *again, int n,
+                                 const char *end, size_t size)
+{
+    double small = 1e9, large = 1e9;
+    for (int i = 0; i < 3; i++) {
+        const double a = parse_many(name, begin, again, n, end, size);
+        const double b = parse_many(name, begin, again, 4 * n, end, size);
+        small = a < small ? a : small;
+        large = b < large ? b : large;
+    }
+    ck_assert_msg(large < 9 * small + 0.02, "%s: %.3f s, and %.3f s for four times as much", name, small,
+                  large);
+}
+
+/* An answer of marks behind which nothing is a call: only so much of it is looked at again. */
+START_TEST(marks_without_calls_take_time_by_their_length)
+{
+    takes_time_by_length("object", "", "<tool_call>{\"a\":1", 900, ",,", 1000);
+    ck_assert_uint_eq(n_dropped, 4 * 900 * strlen("<tool_call>{\"a\":1") + 2);
+    takes_time_by_length("named", "", "[CALL]rain ", 1000, "", 7);
+}
+END_TEST
+
+/* Long values that come in small pieces are looked at once. */
+START_TEST(long_values_take_time_by_their_length)
+{
+    takes_time_by_length("python", "<|calls|>[rain(deep={'a': \"", "x y ", 20000, "\"})]<|end|>", 4);
+    takes_time_by_length("parameters", "<tool_call>\n<function=rain>\n<parameter=town>\n", "Ulm ", 20000,
+                         "\n</parameter>\n</function>\n</tool_call>", 4);
+    takes_time_by_length("object", "<tool_call>{\"name\": \"rain\", \"arguments\": {\"town\": \"", "Ulm ",
+                         20000, "\"}}</tool_call>", 4);
+}
+END_TEST
+
+/* A long text that began like a call is text, with all that stands in it. */
+START_TEST(what_was_long_no_call_is_not_looked_through_again)
+{
+    static const char call[] = "<tool_call>{\"name\": \"rain\", \"arguments\": {}}</tool_call>";
+    struct model_dialect dialect;
+    char answer[8000], wanted[8000];
+    own_dialect("object", &dialect);
+    for (int i = 0; i < 2; i++) {
+        const int n = i == 0 ? 100 : 5000;
+        snprintf(answer, sizeof answer, "<tool_call>{\"%*s %s]", n, "x", call);
+        snprintf(wanted, sizeof wanted, "<tool_call>{\"%*s%s]", n, "x",
+                 i == 0 ? "«rain {}»" : " <tool_call>{\"name\": \"rain\", \"arguments\": {}}</tool_call>");
+        ck_assert_str_eq(parse(&dialect, answer, strlen(answer), 1, DIALECT_START_TEXT), wanted);
+    }
+    dialect_deinit(&dialect);
+}
+END_TEST
+
+/* What is read is what parsers rely on, whoever wrote it. */
+START_TEST(a_dialect_that_no_template_makes_is_refused)
+{
+    static const struct {
+        const char *json, *reason;
+    } bad[] = {
+        {"{\"calls\": {\"name_key\": \"name\", \"arguments_key\": \"a\", \"head\": \"<call>\"}}",
+         "dialect: the head of a call that is an object has no brace"},
+        {"{\"calls\": {\"name_key\": \"name\", \"head\": \"<call>{\"}}",
+         "dialect: name_key and arguments_key go together"},
+        {"{\"calls\": {\"arguments_key\": \"name\", \"head\": \"<call>{\"}}",
+         "dialect: name_key and arguments_key go together"},
+        {"{\"thoughts\": {\"open\": \"<think>\"}}", "dialect: thoughts have no end"},
+        {"{\"calls\": {\"head\": \"\\u0001a\\u0002b\\u0003c\\u0001d\\u0001e\", \"tail\": "
+         "\"\\u0001a\\u0002b\\u0003c\\u0001d\"}}",
+         "dialect: a call has 9 places for names, ids and numbers; at most 8 are allowed"},
+        {"{\"calls\": {\"head\": 1}}", "dialect: head is no text"},
+        {"[]", "dialect: not an object"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct model_dialect dialect;
+        struct error err = {0};
+        dialect_init(&dialect);
+        ck_assert_int_eq(dialect_read(bytes_of_string(bad[i].json), &dialect, &err), -EINVAL);
+        ck_assert_str_eq(err.text, bad[i].reason);
+        dialect_deinit(&dialect);
+    }
+}
+END_TEST
+
+/* As many places as are allowed have room in the parser; more are refused, not passed over. */
+START_TEST(a_call_of_many_steps_has_room_or_is_refused)
 {
     struct model_dialect dialect;
     struct answer_parser parser;
     const struct dialect_tool tools[] = {{"rain", NULL}};
-    own_dialect("object", &dialect);
-    ck_assert_int_eq(answer_parser_init(&parser, &dialect, tools, 1, true, true, DIALECT_START_TEXT), 0);
-    for (int i = 0; i < 3000; i++) {
-        told[0] = 0;
-        ck_assert_int_eq(answer_parser_push(&parser, BYTES_LITERAL("<tool_call>{\"a\": "), &sink), 0);
-    }
-    told[0] = 0;
+    dialect_init(&dialect);
+    ck_assert_int_eq(
+        dialect_read(bytes_of_string("{\"calls\": {\"open\": \"<o>\\u0003<p>\\u0003<q>\", \"head\": "
+                                     "\"<a>\\u0003<b>\\u0003<c>\", \"middle\": \"<d>\\u0003<e>\\u0003<f>\", "
+                                     "\"tail\": \"<g>\\u0003<h>\\u0003<i>\"}}"),
+                     &dialect, NULL),
+        0);
+    ck_assert_str_eq(parse(&dialect, "<o>1<p>2<q><a>1<b>2<c>rain<d>1<e>2<f>{\"town\": 1}<g>1<h>2<i>.", 0, 1,
+                           DIALECT_START_TEXT),
+                     "«rain {\"town\": 1}».");
+    dialect.calls.tail = "<g>\3<h>\3<i>\3<j>\3<k>\3<l>\3<m>";
+    ck_assert_int_eq(answer_parser_init(&parser, &dialect, tools, 1, true, true, DIALECT_START_TEXT),
+                     -EINVAL);
     answer_parser_deinit(&parser);
     dialect_deinit(&dialect);
 }
@@ -193,7 +333,11 @@ static void add_tests(TCase *tests)
 {
     tcase_add_test(tests, an_answer_is_the_same_however_it_is_cut);
     tcase_add_test(tests, an_answer_may_begin_inside_a_thought);
-    tcase_add_test(tests, calls_without_end_end_with_the_answer);
+    tcase_add_test(tests, marks_without_calls_take_time_by_their_length);
+    tcase_add_test(tests, long_values_take_time_by_their_length);
+    tcase_add_test(tests, what_was_long_no_call_is_not_looked_through_again);
+    tcase_add_test(tests, a_dialect_that_no_template_makes_is_refused);
+    tcase_add_test(tests, a_call_of_many_steps_has_room_or_is_refused);
 }
 
 int main(void)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_FORMS_TURN_H
+#define GATEWAY_FORMS_TURN_H
+
+/* An answer that is a turn of a conversation: what the dialect of its model makes of the request, and what is
+ * looked for in its text. */
+
+#include "gateway/forms/choice.h"
+
+/* Reads the dialect of the request's model into `dialect`, which is initialized, and sets what depends on it:
+ * variables of the template, marks, a grammar for calls. 0 or REFUSED. */
+int turn_apply(const struct gateway *gateway, struct parameters *parameters, struct model_dialect *dialect,
+               struct refusal *refusal);
+
+/* Sets what is looked for in the answers, and keeps the tools for it. Takes the dialect, and leaves an
+ * initialized one. 0 or -ENOMEM. */
+int turn_expect(struct generation *generation, const struct parameters *parameters,
+                struct model_dialect *dialect);
+
+#endif

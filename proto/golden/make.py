@@ -10,7 +10,10 @@ must be refused, with the text."""
 
 import json
 import pathlib
+import re
 import struct
+
+GAUGES = re.findall(r"ROW\(\w+, (\w+), ", (pathlib.Path(__file__).parents[1] / "gauges.h").read_text())
 
 
 class Bin(bytes):
@@ -176,8 +179,7 @@ GOOD = [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
                         "aliases": ["gpt-4o", "größe"], "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "steps": 9,
-                        "active": 3, "waiting": 4, "kv_free": 10, "kv_total": 512, "kv_block_bytes": 32768, "kv_cached": 15,
-                        "tokens": 11, "cache_hits": 12, "prefill_tokens": 36, "evictions": 14, "restores": 16,
+                        **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
                         "tokens_per_s": 12.5, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("status_ok, with requests", {"k": "status_ok", "ref": 5, "boot": 7, "requests": [

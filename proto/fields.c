@@ -268,11 +268,32 @@ static const struct field status_fields[] = {
 static const struct field tokenize_fields[] = {
     U64_OR_0("ref", IN(tokenize.ref)),
     NAME_OR_0("model", IN(tokenize.model)),
-    {KEY("text", FIELD_TEXT, IN(tokenize.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("text", FIELD_TEXT, IN(tokenize.text)), .present = IN(tokenize.has_text), .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("messages", FIELD_MAPS, IN(tokenize.prompt.chat)), .high = PROTO_MAX_MESSAGES, .table = &chat_table},
+    {KEY("tools", FIELD_TEXT, IN(tokenize.tools)), .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("template_kwargs", FIELD_TEXT, IN(tokenize.prompt.template_kwargs)), .high = PROTO_MAX_REQUEST_BYTES},
+    FLAG("continue_turn", IN(tokenize.prompt.continue_turn)),
     FLAG("special", IN(tokenize.special)),
     FLAG("bare", IN(tokenize.bare)),
     FLAG("pieces", IN(tokenize.pieces)),
+    FLAG("written", IN(tokenize.written)),
 };
+static int check_tokenize(const void *value, struct error *err)
+{
+    const struct message *message = value;
+    const struct prompt *prompt = &message->tokenize.prompt;
+    const bool of_text = message->tokenize.special || message->tokenize.bare;
+    const bool of_chat = message->tokenize.tools.len > 0 || prompt->template_kwargs.len > 0 || prompt->continue_turn ||
+                         message->tokenize.written;
+    if (message->tokenize.has_text == (prompt->chat.n > 0))
+        return error_set(err, MESSAGE_E_MALFORMED, "expected either text or messages");
+    if (of_text && prompt->chat.n > 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "special and bare: expected with a text only");
+    if (of_chat && prompt->chat.n == 0)
+        return error_set(err, MESSAGE_E_MALFORMED,
+                         "tools, template_kwargs, continue_turn and written: expected with messages only");
+    return 0;
+}
 static const struct field detokenize_fields[] = {
     U64_OR_0("ref", IN(detokenize.ref)),
     NAME_OR_0("model", IN(detokenize.model)),
@@ -341,6 +362,7 @@ static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),
     {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
     {KEY("pieces", FIELD_BINS, IN(tokenize_ok.pieces)), .high = PROTO_MAX_PROMPT_IDS, .item_high = PROTO_MAX_PIECE_BYTES},
+    {KEY("text", FIELD_TEXT, IN(tokenize_ok.text)), .high = PROTO_MAX_REQUEST_BYTES},
 };
 static const struct field detokenize_ok_fields[] = {
     U64_OR_0("ref", IN(detokenize_ok.ref)),
@@ -478,7 +500,7 @@ static const struct field_table tables[] = {
     [MESSAGE_REPLAY] = TABLE(replay_fields),
     [MESSAGE_ATTACH] = TABLE(attach_fields),
     [MESSAGE_STATUS] = TABLE(status_fields),
-    [MESSAGE_TOKENIZE] = TABLE(tokenize_fields),
+    [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},

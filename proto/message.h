@@ -506,9 +506,13 @@ struct message {
         struct {
             uint64_t ref;
             struct bytes model, text;
-            bool special; /* control tokens written out in the text become their ids */
-            bool bare;    /* without BOS and EOS */
-            bool pieces;  /* the answer tells what each id stands for */
+            bool has_text;        /* else it is about `prompt`, a conversation */
+            struct prompt prompt; /* chat, continue_turn, template_kwargs */
+            struct bytes tools;   /* of the conversation, as in a generation */
+            bool special;         /* control tokens written out in the text become their ids */
+            bool bare;            /* without BOS and EOS */
+            bool pieces;          /* the answer tells what each id stands for */
+            bool written;         /* and the text of the prompt that the conversation becomes */
         } tokenize;
         struct { /* begins as tokenize does: who only carries questions looks at no more of them */
             uint64_t ref;
@@ -582,6 +586,7 @@ struct message {
                 const struct bytes *items; /* as many as there are ids */
                 size_t n;                  /* 0: not asked for */
             } pieces;
+            struct bytes text; /* of the prompt, if it was asked for */
         } tokenize_ok;
         struct {
             uint64_t ref;

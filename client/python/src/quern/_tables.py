@@ -123,10 +123,15 @@ KINDS: dict[str, Table] = {
     "tokenize": table(
         Field("ref", INT, high=18446744073709551615),
         Field("model", NAME, high=128),
-        Field("text", TEXT, required=True, always=True, high=4194304),
+        Field("text", TEXT, optional=True, high=4194304),
+        Field("messages", MAPS, high=4096, table=table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=4194304), Field("tool_call_id", NAME, high=128), Field("thought", TEXT, high=4194304))),
+        Field("tools", TEXT, high=4194304),
+        Field("template_kwargs", TEXT, high=4194304),
+        Field("continue_turn", BOOL),
         Field("special", BOOL),
         Field("bare", BOOL),
         Field("pieces", BOOL),
+        Field("written", BOOL),
         max_bytes=6881280,
     ),
     "detokenize": table(
@@ -230,6 +235,7 @@ KINDS: dict[str, Table] = {
         Field("ref", INT, high=18446744073709551615),
         Field("ids", IDS, required=True, always=True, high=4194304),
         Field("pieces", BINS, high=524288, item_high=256),
+        Field("text", TEXT, high=4194304),
         max_bytes=6881280,
     ),
     "detokenize_ok": table(

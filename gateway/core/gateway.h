@@ -22,7 +22,7 @@ struct gateway {
     struct pulses pulses; /* of streams that say nothing */
     struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
     struct body_reader *body_reader;
-    struct question *questions; /* for a tokenizer, not answered yet (tokenize.h) */
+    struct question *questions; /* for a tokenizer, not answered yet (forms/questions/question.h) */
     struct request_log request_log;
     int64_t started;  /* seconds since 1970 */
     bool draining;    /* no new work is taken */

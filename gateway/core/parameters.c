@@ -255,6 +255,18 @@ int parameters_ids(struct parameters *parameters, const char *path, const json_t
     return 0;
 }
 
+int parameters_stop_ids(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    struct quern_request *request = &((struct parameters *)into)->request;
+    if (!json_is_array(value))
+        return refuse_value(refusal, path, "%s is %s, not an array of token ids", path, json_in_kind(value));
+    if (json_array_size(value) > PROTO_MAX_STOP_IDS)
+        return refuse_value(refusal, path, "%s has %zu token ids; at most %d are allowed", path,
+                            json_array_size(value), PROTO_MAX_STOP_IDS);
+    return parameters_ids(into, path, value, &request->stop_ids, &request->n_stop_ids, refusal);
+}
+
 int parameters_prompt(void *into, const struct json_row *row, const char *path, json_t *value,
                       struct refusal *refusal)
 {

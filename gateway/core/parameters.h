@@ -91,7 +91,8 @@ json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
 json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
 json_row_take parameters_model;
-json_row_take parameters_stop; /* a text or an array of texts */
+json_row_take parameters_stop;     /* a text or an array of texts */
+json_row_take parameters_stop_ids; /* token ids */
 /* {"15043": -100, "Hello": 1.5}, or pairs of them in an array; false: never. */
 json_row_take parameters_logit_bias;
 json_row_take parameters_bad_words, parameters_dry_breakers; /* texts */

@@ -35,7 +35,6 @@ json_row_take neutral_top_k;
     {"skip_special_tokens", neutral_only, "true", 0},                                                        \
     {"spaces_between_special_tokens", neutral_bool, NULL, 0},                                                \
     {"include_stop_str_in_output", neutral_only, "false", 0},                                                \
-    {"stop_token_ids", neutral_only, "", 0},                                                                 \
     {"truncate_prompt_tokens", neutral_only, "", 0},                                                         \
     {"prompt_logprobs", neutral_only, "", 0},                                                                \
     {"return_token_ids", neutral_only, "false", 0},                                                          \

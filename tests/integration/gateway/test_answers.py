@@ -52,6 +52,20 @@ class Answers(Base):
         self.assertEqual(choice["text"], text[:text.index(text[at:at + 3])])
         self.assertEqual(choice["finish_reason"], "stop")
 
+    def test_a_token_id_ends_an_answer(self):
+        request = {"prompt": "a", "max_tokens": 30, "seed": 5}
+        whole = self.gateway.post("/v1/completions", **request, logprobs=0)[2]["choices"][0]
+        tokens = whole["logprobs"]["tokens"]
+        at = next(i for i in range(5, 30) if tokens.index(tokens[i]) == i)
+        (stop,) = self.gateway.post("/tokenize", content=tokens[at])[2]["tokens"]
+        for stops in ([stop], [2, stop, stop]):
+            answer = self.gateway.post("/v1/completions", **request, stop_token_ids=stops)[2]
+            self.assertEqual((answer["choices"][0]["text"], answer["choices"][0]["finish_reason"]),
+                             ("".join(tokens[:at]), "stop"))
+        for wrong, param in ([2**31], "stop_token_ids[0]"), (list(range(65)), "stop_token_ids"), ("2", "stop_token_ids"):
+            status, _, answer = self.gateway.post("/v1/completions", **request, stop_token_ids=wrong)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+
     def test_models_and_health_are_told(self):
         status, _, models = self.gateway.ask("GET", "/v1/models")
         self.assertEqual((status, len(models["data"])), (200, 1))

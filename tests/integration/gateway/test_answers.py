@@ -52,6 +52,54 @@ class Answers(Base):
         self.assertEqual(choice["text"], text[:text.index(text[at:at + 3])])
         self.assertEqual(choice["finish_reason"], "stop")
 
+    def by_index(self, events):
+        texts = {}
+        for event in events:
+            for choice in event["choices"]:
+                texts[choice["index"]] = texts.get(choice["index"], "") + choice["text"]
+        return [texts[index] for index in sorted(texts)]
+
+    def test_several_prompts_are_answered_in_one(self):
+        one, two = list(range(300, 340)), list(range(400, 410))
+        for prompts in (["Once upon a time", "b", "ccc"], [one, two, [301]]):
+            singles = [self.gateway.post("/v1/completions", prompt=prompt, max_tokens=12, seed=7 + i)[2]
+                       for i, prompt in enumerate(prompts)]
+            answer = self.gateway.post("/v1/completions", prompt=prompts, max_tokens=12, seed=7)[2]
+            texts = [single["choices"][0]["text"] for single in singles]
+            self.assertEqual([(choice["index"], choice["text"]) for choice in answer["choices"]], list(enumerate(texts)))
+            for name in ("prompt_tokens", "completion_tokens"):
+                self.assertEqual(answer["usage"][name], sum(single["usage"][name] for single in singles))
+            self.assertEqual(self.by_index(self.gateway.stream("/v1/completions", prompt=prompts, max_tokens=12, seed=7)), texts)
+            twice = self.gateway.post("/v1/completions", prompt=prompts, max_tokens=12, seed=7, n=2)[2]
+            self.assertEqual([choice["index"] for choice in twice["choices"]], list(range(6)))
+            self.assertEqual(twice["choices"][0]["text"], texts[0])
+            self.assertEqual(twice["usage"]["prompt_tokens"], answer["usage"]["prompt_tokens"])
+        self.assertEqual(self.gateway.post("/v1/completions", prompt=[one], max_tokens=5, seed=1)[2]["choices"],
+                         self.gateway.post("/v1/completions", prompt=one, max_tokens=5, seed=1)[2]["choices"])
+        for more, param in (({"prompt": ["a", ""]}, "prompt[1]"), ({"prompt": ["a", [1]]}, "prompt[1]"),
+                            ({"prompt": ["a", 1]}, "prompt[1]"), ({"prompt": [[1], ["a", "b"]]}, "prompt[1]"),
+                            ({"prompt": ["a"] * 129}, "prompt"), ({"prompt": ["a"] * 65, "n": 2}, "prompt"),
+                            ({"prompt": ["a", "b"], "suffix": "c"}, "suffix")):
+            if more["prompt"] == ["a", [1]]:  # texts and ids may stand together
+                self.assertEqual(len(self.gateway.post("/v1/completions", max_tokens=1, **more)[2]["choices"]), 2)
+                continue
+            status, _, answer = self.gateway.post("/v1/completions", max_tokens=1, **more)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+
+    def test_an_answer_may_begin_with_its_prompt(self):
+        prompts = ["Once \N{GRINNING FACE}", "b"]
+        plain = [choice["text"] for choice in self.gateway.post("/v1/completions", prompt=prompts, max_tokens=9, seed=3, n=2)[2]["choices"]]
+        wanted = [prompts[i // 2] + text for i, text in enumerate(plain)]
+        request = {"prompt": prompts, "max_tokens": 9, "seed": 3, "n": 2, "echo": True}
+        self.assertEqual([choice["text"] for choice in self.gateway.post("/v1/completions", **request)[2]["choices"]], wanted)
+        self.assertEqual(self.by_index(self.gateway.stream("/v1/completions", **request)), wanted)
+        single = self.gateway.post("/v1/completions", prompt="b", max_tokens=1, echo=True)[2]["choices"][0]["text"]
+        self.assertEqual(single[0], "b")
+        for more in ({"prompt": [300, 301]}, {"prompt": "a", "logprobs": 1}, {"prompt": "a" * 200000, "n": 128},
+                     {"prompt": "a", "echo": 1}):
+            status, _, answer = self.gateway.post("/v1/completions", **{"max_tokens": 1, "echo": True, **more})
+            self.assertEqual((status, answer["error"]["param"]), (400, "echo"), answer)
+
     def test_a_token_id_ends_an_answer(self):
         request = {"prompt": "a", "max_tokens": 30, "seed": 5}
         whole = self.gateway.post("/v1/completions", **request, logprobs=0)[2]["choices"][0]

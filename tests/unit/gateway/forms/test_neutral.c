@@ -185,7 +185,7 @@ START_TEST(what_would_change_something_is_refused_by_name)
          "thinking.budget_tokens", "not a positive number"},
         {&chat, "\"chat_template\": \"{{ x }}\"", "chat_template", "is not supported"},
         {&chat, "\"documents\": [{}]", "documents", "is not supported"},
-        {&text, "\"echo\": true", "echo", "only false"},
+        {&text, "\"echo\": 1", "echo", "not a boolean"},
         {&text, "\"best_of\": 3", "best_of", "only 1"},
         {&text, "\"mirostat\": 2", "mirostat", "only 0"},
         {&text, "\"tfs_z\": 0.95", "tfs_z", "only 1"},

@@ -197,6 +197,7 @@ struct quern_request {
     size_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
+    bool ignore_eos;                 /* the model's own end ids are not made; not with a grammar */
     const char *grammar;             /* what the output must match; NULL: anything */
     enum quern_grammar grammar_kind; /* how it is written */
     uint32_t logprobs;               /* 0 = none; n: of the id made and of the n − 1 most likely */

@@ -62,6 +62,7 @@
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"
 #define PROTO_FEATURE_SAMPLERS "samplers"
+#define PROTO_FEATURE_ENDLESS  "ignore_eos"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -296,6 +297,7 @@ struct generation {
     bool has_dry_breakers;         /* false: the usual ones */
     struct text_list stop;
     struct id_list stop_ids;
+    bool ignore_eos; /* the model's own end ids are not made */
     struct grammar_text grammar;
     uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the chosen one and n − 1 alternatives */
     bool pieces;       /* with logprobs: frames tell the bytes of each of those ids too */

@@ -126,7 +126,7 @@ GOOD = [
         "dry_base": 1.5, "dry_allowed_length": 3, "dry_penalty_last_n": 64,
         "logit_bias": [[2, F32(-100.0)], [70000, F32(1.5)]], "logit_bias_text": [{"text": "größe", "bias": -1.5}], "bad_words": ["no", " way"],
         "dry_sequence_breakers": ["\n"], "seed": 0,
-        "stop": ["\n", "END"], "stop_ids": [2, 32000], "grammar": "root ::= \"a\"\n", "grammar_kind": "regex", "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,
+        "stop": ["\n", "END"], "stop_ids": [2, 32000], "ignore_eos": True, "grammar": "root ::= \"a\"\n", "grammar_kind": "regex", "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,
         "on_disconnect": "keep", "keep_s": 30, "cache_salt": "salt", "cache_prompt": False, "tenant": "alice", "request_id": "req_1", "progress": True, "require": ["grammar"],
         "rpm": 60, "tpm": 2**40, "rpd": 1000, "tpd": 10**15, "part": True}),
     ("generate, a turn that goes on", {"k": "generate", "id": ID, "prompt": [{"role": "assistant", "content": "Once"}],

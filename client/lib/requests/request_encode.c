@@ -41,7 +41,7 @@ struct converted {
     struct logit_bias *biases;
     struct text_bias *text_biases;
     struct bytes *bad_words, *breakers;
-    struct bytes needed[2];
+    struct bytes needed[3];
 };
 
 struct chat_message *request_messages(const struct quern_request *request)
@@ -161,7 +161,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
                               continues = {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
                               fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
-                              samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1};
+                              samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
+                              endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1};
     const struct bytes *needed = from->embed           ? &embeds
                                  : from->continue_turn ? &continues
                                  : from->suffix        ? &fills
@@ -171,6 +172,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         converted->needed[to->require.n++] = *needed;
     if (needs_samplers(from) && !from->embed)
         converted->needed[to->require.n++] = samplers;
+    if (from->ignore_eos && !from->embed)
+        converted->needed[to->require.n++] = endless;
     return 0;
 }
 

@@ -76,6 +76,7 @@ KINDS: dict[str, Table] = {
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
+        Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -380,6 +381,7 @@ KINDS: dict[str, Table] = {
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
+        Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -491,6 +493,8 @@ class Parameters(TypedDict, total=False):
     """end the output before the first of them"""
     stop_ids: Sequence[int]
     """end the output, in addition to the model's own end ids"""
+    ignore_eos: bool
+    """never make the model's own end ids; not with a grammar"""
     grammar: str | Mapping[str, object]
     """what the output must match, in the form that grammar_kind names"""
     grammar_kind: str

@@ -2,7 +2,7 @@
 #ifndef BROKER_FRAMES_H
 #define BROKER_FRAMES_H
 
-/* Frames from workers: into the journal, on to the clients, acknowledged. The hot path of the broker. */
+/* Frames from workers: entered in the journal, sent on to clients, acknowledged. The broker's hot path. */
 
 #include "broker/core/broker.h"
 #include "common/error.h"

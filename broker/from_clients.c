@@ -115,6 +115,7 @@ static void send_hello_ok(struct broker *broker, struct session *session)
     ok.hello_ok.boot = broker->supervisor.boot;
     ok.hello_ok.stream = (struct text_list){stream, n_streams};
     ok.hello_ok.limits = PROTO_LIMITS;
+    ok.hello_ok.limits.max_tokens = broker->options.max_tokens;
     ok.hello_ok.lease_ms = SESSION_LEASE_MS;
     ok.hello_ok.models.items = models;
     ok.hello_ok.models.n = status_models(broker, models);

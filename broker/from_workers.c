@@ -141,6 +141,9 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     memcpy(worker->digest, message->register_.digest.data, sizeof worker->digest);
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;
+    if (broker->options.journal == 0)
+        growth_follow(&broker->growth, broker->workers, broker->n_workers,
+                      journal_limit_in(vault_bytes(broker->journal.vault)));
     worker->chat = message->register_.chat;
     worker->embedding = message->register_.embedding;
     copy_text(worker->tools, sizeof worker->tools, message->register_.tools);

@@ -9,7 +9,7 @@
 
 enum {
     LOOP_E_LEFT = 1,
-    LOOP_E_UNFIT /* the settings of the pool name what there is not */
+    LOOP_E_UNFIT /* the pool's settings name something that does not exist */
 };
 
 /* Serves until the supervisor says that it is to end (0) or that another broker takes over (LOOP_E_LEFT), or

@@ -2,11 +2,11 @@
 #ifndef BROKER_PROCESSES_H
 #define BROKER_PROCESSES_H
 
-/* Births and deaths of the workers' processes, as the supervisor tells them. */
+/* Workers' processes that start and end, as the supervisor reports them. */
 
 #include "broker/core/broker.h"
 
-/* Takes what the supervisor told. Every turn. */
+/* Takes the supervisor's news. Call it every turn. */
 void processes_take(struct broker *broker);
 
 #endif

@@ -20,7 +20,8 @@
 
 static void init_tables(struct broker *broker)
 {
-    broker->journal.limit = (uint64_t)broker->options.journal << 20;
+    broker->journal.limit =
+        broker->options.journal > 0 ? (uint64_t)broker->options.journal << 20 : JOURNAL_LIMIT_BYTES;
     broker->ledger.retention_ns = broker->options.retention * CLOCK_NS_PER_S;
     broker->allowance = (struct allowance){.sessions = broker->options.client_sessions,
                                            .subscriptions = broker->options.client_subscriptions,

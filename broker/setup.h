@@ -7,16 +7,16 @@
 #include "broker/core/broker.h"
 #include "common/error.h"
 
-/* Binds, takes over what an earlier broker has left, and tells the supervisor of `options` that workers may
- * come. On failure everything is undone, but for what was taken over, which stays in the vault: then the
- * process has to end. 0 or -errno with the reason. */
+/* Binds the sockets, takes over what an earlier broker left, and tells the supervisor that workers may come.
+ * On failure everything is undone except what was taken over: that stays in the vault, and the process must
+ * end. 0 or -errno with the reason. */
 int broker_init(struct broker *broker, const struct options *options, struct error *err);
 
-/* Closes the sockets, so that what was sent is on its way, and leaves everything else as it is, for the next
- * broker. The process has to end then. */
+/* Closes the sockets, which sends what is still queued, and leaves everything else to the next broker. The
+ * process must end then. */
 void broker_leave(struct broker *broker);
 
-/* Ends what is left, and frees everything. Workers are the supervisor's. */
+/* Ends the remaining requests and frees everything. The workers belong to the supervisor. */
 void broker_deinit(struct broker *broker);
 
 #endif

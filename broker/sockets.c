@@ -8,6 +8,7 @@
  * socket's options when it binds, so the ipc endpoints are bound first, in the clear, and the keys are set
  * afterwards, for TCP alone. */
 
+#include "broker/settings/options_check.h"
 #include "broker/sockets.h"
 
 #include <dirent.h>

@@ -28,6 +28,7 @@
 #define MOST_FLIGHTS 2
 #define POLL_MS      10 /* the owner's loop comes round at least this often */
 
+_Static_assert(SEQUENCE_MOST_SNAPSHOTS >= MOST_FLIGHTS, "a snapshot for each flight");
 _Static_assert(ENGINE_SHARED_SALT_BYTES == PREFIX_STORE_MAX_SALT, "as engine.h says");
 
 struct flight {
@@ -523,6 +524,10 @@ int engine_step(struct engine *engine, struct error *err)
         return fail(engine, landed, err);
     if (launched == 0 && engine->n_flights == 0 && engine->scheduler.n_running > 0)
         masks_wait(engine->masks, POLL_MS);
+    else if (launched == 0 && engine->n_flights == 0 && tier)
+        copied = tier_wait(tier, POLL_MS, &engine->failure); /* those that wait, wait for what it brings */
+    if (copied < 0)
+        return fail(engine, copied, err);
     return !engine_is_idle(engine);
 }
 

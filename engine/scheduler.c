@@ -211,7 +211,7 @@ static struct scheduler_look look_now(const struct scheduler *scheduler, const s
 {
     const struct prefix_counts counts = prefix_counts(scheduler->prefix);
     struct scheduler_look look = {.arrival = head->arrival,
-                                  .inserted = counts.inserted + counts.completed,
+                                  .inserted = counts.inserted + counts.completed + counts.snapshots_given,
                                   .n_running = scheduler->n_running};
     for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
         look.available[g] = prefix_available(scheduler->prefix, g);
@@ -224,35 +224,53 @@ static bool is_same_look(const struct scheduler_look *a, const struct scheduler_
            memcmp(a->available, b->available, sizeof a->available) == 0 && a->n_running == b->n_running;
 }
 
-/* Brings into the cache what the store has behind the first n blocks, which are found. True: there may be
- * more of it, and the sequence waits for that. */
+/* Finds what the cache has of the sequence's ids. *ret_reach: nodes, if all had snapshots. */
+static uint32_t look_up(const struct scheduler *scheduler, struct sequence *sequence, uint32_t *ret_reach)
+{
+    const uint32_t n =
+        prefix_find_reaching(scheduler->prefix, sequence->space, sequence->ids.data, most_found(sequence),
+                             sequence->tables, &sequence->place, ret_reach);
+    sequence->branch = *ret_reach > n ? *ret_reach * BACKEND_BLOCK_TOKENS : 0;
+    return n;
+}
+
+/* Whether the store may have something behind the first n blocks, which are found. */
+static bool may_restore(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
+{
+    return scheduler->tier && sequence->space != 0 && n < most_found(sequence) &&
+           sequence->n_missing != n + 1;
+}
+
+/* Brings into the cache what the store has behind the first n blocks. True: there may be more of it, and the
+ * sequence waits for that. */
 static bool restore(struct scheduler *scheduler, struct sequence *sequence, uint32_t *n)
 {
     bool more = false;
-    uint32_t most = most_found(sequence);
-    if (!scheduler->tier || sequence->space == 0 || *n >= most || sequence->n_missing == *n + 1)
+    if (!may_restore(scheduler, sequence, *n))
         return false;
-    *n += tier_restore(scheduler->tier, sequence, *n, most, &more);
+    *n += tier_restore(scheduler->tier, sequence, *n, most_found(sequence), &more);
     sequence->n_missing = more ? 0 : *n + 1;
     return more;
 }
 
-/* The same of a model with states. */
-static bool restore_snapshot(struct scheduler *scheduler, struct sequence *sequence, uint32_t n,
+/* The same of a model with states. Nobody holds what was brought, and who waits next could take its place: so
+ * the sequence is looked up again at once, as long as that finds more, and begins with what it found. */
+static bool restore_snapshot(struct scheduler *scheduler, struct sequence *sequence, uint32_t *n,
                              uint32_t reach)
 {
-    const uint32_t most = most_found(sequence);
-    bool more;
-    if (!scheduler->tier || sequence->space == 0 || n >= most || sequence->n_missing == n + 1)
-        return false;
-    /* Nobody holds what was brought until the next look. Two that wait could take each other's place for
-     * ever: whoever had all that it can use, and has it no more, computes. */
-    if (sequence->n_brought > most)
-        return false;
-    const uint32_t brought = tier_restore_snapshot(scheduler->tier, sequence, n, reach, most, &more);
-    sequence->n_brought += brought;
-    sequence->n_missing = more || brought > 0 ? 0 : n + 1;
-    return more || brought > 0;
+    while (may_restore(scheduler, sequence, *n)) {
+        const uint32_t had = *n, reached = reach;
+        bool more;
+        const uint32_t brought =
+            tier_restore_snapshot(scheduler->tier, sequence, *n, reach, most_found(sequence), &more);
+        if (more)
+            return true;
+        if (brought > 0)
+            *n = look_up(scheduler, sequence, &reach);
+        if (*n <= had && reach <= reached)
+            sequence->n_missing = *n + 1;
+    }
+    return false;
 }
 
 struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled)
@@ -267,16 +285,15 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             return NULL;
         if (head->turn_ns == 0)
             head->turn_ns = clock_ns();
-        uint32_t reach, n = prefix_find_reaching(scheduler->prefix, head->space, head->ids.data,
-                                                 most_found(head), head->tables, &head->place, &reach);
-        head->branch = reach > n ? reach * BACKEND_BLOCK_TOKENS : 0;
+        uint32_t reach, n = look_up(scheduler, head, &reach);
         if (is_being_filled(scheduler, head, n))
             continue;
         if (!fits(scheduler, head, n)) {
             scheduler->refused = look;
             return NULL;
         }
-        if (scheduler->snapshots ? restore_snapshot(scheduler, head, n, reach) : restore(scheduler, head, &n))
+        if (scheduler->snapshots ? restore_snapshot(scheduler, head, &n, reach)
+                                 : restore(scheduler, head, &n))
             continue;
         *ret_filled = n;
         return head;
@@ -320,7 +337,7 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
     if (r < 0)
         return r;
     scheduler_dequeue(scheduler, sequence);
-    sequence->n_brought = 0;
+    sequence->n_wanted = 0;
     sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
     hold_found(scheduler, sequence, n_filled);
     sequence_start(sequence, slot, n_filled);

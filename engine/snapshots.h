@@ -2,27 +2,28 @@
 #ifndef ENGINE_SNAPSHOTS_H
 #define ENGINE_SNAPSHOTS_H
 
-/* Which states of a sequence are kept, of models with recurrent layers: those behind some borders of blocks.
+/* Which states of a sequence are kept, in models with recurrent layers: those at some borders of blocks.
  *
- *   end     the last border within a prompt: the same prompt again, or one that goes on from it
- *   branch  where the blocks of a prompt that others have computed end, and there was no snapshot: a
- * beginning that several share has one from the second of them on stride  every SNAPSHOTS_STRIDE positions of
- * a prompt: what branches off earlier turn    while an answer grows, its last border, in the place of the one
- * before: the next turn of a conversation, and a sequence that is preempted
+ * - end: the last border within a prompt. The same prompt again begins there, or one that continues it.
+ * - branch: where the prompt leaves blocks that others computed, if there was no snapshot. A beginning that
+ *   several prompts share gets its snapshot from the second of them.
+ * - stride: every SNAPSHOTS_STRIDE positions of a prompt, for prompts that branch off earlier.
+ * - turn: the last border of an answer that grows, in place of the one before. The conversation's next turn
+ *   begins there, and a sequence that is preempted.
  *
- * A step has one of them for each sequence, so a chunk of a prompt ends where a second one would come. */
+ * A step takes one snapshot of each sequence, so a chunk of a prompt ends where a second would be due. */
 
 #include "engine/sequence.h"
 
 #define SNAPSHOTS_STRIDE 2048 /* positions, a multiple of BACKEND_BLOCK_TOKENS */
 
-/* The first border behind the rows that were submitted and up to `end` whose state is kept; 0: none. */
+/* The first border after the submitted rows, up to `end`, whose state is kept; 0: none. */
 uint32_t snapshots_next(const struct sequence *sequence, uint32_t end);
 
-/* Is there another one behind that, up to `end`? */
+/* Is there another after that one, up to `end`? */
 bool snapshots_follow(const struct sequence *sequence, uint32_t border, uint32_t end);
 
-/* The last border within its prompt; 0: it has none. */
+/* The last border within the prompt; 0: none. */
 uint32_t snapshots_prompt_end(const struct sequence *sequence);
 
 #endif

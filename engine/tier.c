@@ -146,13 +146,13 @@ static int start_copies(struct tier *tier, struct copying *copying, const uint32
     return r;
 }
 
-/* 0 when all are done, -EAGAIN, or the device has failed. */
-static int read_copies(struct tier *tier, struct copying *copying, struct error *err)
+/* 0 when all are done, -EAGAIN, or the device has failed. Waits for each up to timeout_ms. */
+static int read_copies(struct tier *tier, struct copying *copying, int timeout_ms, struct error *err)
 {
     int r = 0;
     while (r == 0 && copying->n_tickets > 0) {
         const struct backend_result *none;
-        r = tier->ops->poll(tier->backend, copying->tickets[copying->n_tickets - 1], 0, &none, err);
+        r = tier->ops->poll(tier->backend, copying->tickets[copying->n_tickets - 1], timeout_ms, &none, err);
         copying->n_tickets -= r == 0;
     }
     return r;
@@ -205,7 +205,7 @@ static int read_outs(struct tier *tier, struct error *err)
     for (; tier->n_out > 0; tier->n_out--, tier->first_out = (tier->first_out + 1) % BUFFERS) {
         struct copying *copying = &tier->out[tier->first_out];
         struct prefix_place place;
-        int r = read_copies(tier, copying, err);
+        int r = read_copies(tier, copying, 0, err);
         if (r < 0)
             return r == -EAGAIN ? 0 : r;
         if (copying->whole && find_place(tier, &copying->what, &place))
@@ -252,7 +252,7 @@ static int read_ins(struct tier *tier, struct error *err)
     for (uint32_t i = 0; i < BUFFERS; i++) {
         if (!tier->in[i].busy)
             continue;
-        int r = read_copies(tier, &tier->in[i], err);
+        int r = read_copies(tier, &tier->in[i], 0, err);
         if (r < 0 && r != -EAGAIN)
             return r;
         tier->in[i].busy = r == -EAGAIN;
@@ -424,24 +424,40 @@ static uint32_t find_snapshot(struct tier *tier, struct sequence *sequence, uint
     return found;
 }
 
+/* Brings the nodes up to those that were found, behind the `reach` that the cache has; how many came. */
+static uint32_t bring_nodes(struct tier *tier, struct sequence *sequence, uint32_t reach, bool *ret_more)
+{
+    const uint64_t place = sequence->place;
+    sequence->place =
+        reach > 0 ? prefix_place_of(tier->prefix, sequence->tables[0][reach - 1]) : sequence->space;
+    const uint32_t brought = tier_restore(tier, sequence, reach, sequence->n_wanted, ret_more);
+    sequence->place = place;
+    return brought;
+}
+
 uint32_t tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
                                uint32_t most, bool *ret_more)
 {
-    uint64_t number;
-    const uint64_t place = sequence->place;
-    const uint32_t found = find_snapshot(tier, sequence, n, reach, most, &number);
+    uint64_t number = 0;
     *ret_more = false;
+    /* What is looked for anew with each few blocks that came would be looked for as often as there are. */
+    if (sequence->n_wanted <= reach)
+        sequence->n_wanted = find_snapshot(tier, sequence, n, reach, most, &number);
+    if (sequence->n_wanted > reach) {
+        const uint32_t brought = bring_nodes(tier, sequence, reach, ret_more);
+        if (brought > 0 || *ret_more)
+            return brought;
+        /* They cannot be had: the last snapshot of a node that is there will do. */
+        sequence->n_wanted = find_snapshot(tier, sequence, n, reach, reach, &number);
+    }
+    const uint32_t found = sequence->n_wanted;
+    sequence->n_wanted = 0;
     if (found == 0)
         return 0;
-    if (found <= reach)
-        return tier_snapshots_bring(tier->snapshots,
-                                    prefix_place_of(tier->prefix, sequence->tables[0][found - 1]), number,
-                                    found - 1);
-    sequence->place =
-        reach > 0 ? prefix_place_of(tier->prefix, sequence->tables[0][reach - 1]) : sequence->space;
-    const uint32_t brought = tier_restore(tier, sequence, reach, found, ret_more);
-    sequence->place = place;
-    return brought;
+    int r = tier_snapshots_bring(
+        tier->snapshots, prefix_place_of(tier->prefix, sequence->tables[0][found - 1]), number, found - 1);
+    *ret_more = r == -EAGAIN;
+    return r == 1;
 }
 
 /* ---- each step ---- */
@@ -460,6 +476,19 @@ int tier_work(struct tier *tier, struct error *err)
     const struct tier_nodes nodes = {number_of, tier, copies_out(tier)};
     if ((r == 0 || r == -EAGAIN) && tier->snapshots)
         r = tier_snapshots_work(tier->snapshots, &nodes, err);
+    return r == -EAGAIN ? 0 : r;
+}
+
+int tier_wait(struct tier *tier, int timeout_ms, struct error *err)
+{
+    int r = tier->snapshots ? tier_snapshots_wait(tier->snapshots, timeout_ms, err) : 0;
+    if (r != 0)
+        return r < 0 ? r : 0;
+    struct copying *copying = tier->n_out > 0 ? &tier->out[tier->first_out] : NULL;
+    for (uint32_t i = 0; i < BUFFERS; i++)
+        if (tier->in[i].n_tickets > 0)
+            copying = &tier->in[i];
+    r = copying ? read_copies(tier, copying, timeout_ms, err) : 0;
     return r == -EAGAIN ? 0 : r;
 }
 

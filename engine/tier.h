@@ -38,8 +38,8 @@ void tier_offer_snapshot(struct tier *tier, uint64_t place, uint32_t depth);
 
 /* Of models with states: of a waiting sequence n nodes were found that end with a snapshot, and `reach`
  * without one. Brings what the store has for it of blocks, and of a snapshot further on, below `most`. How
- * many blocks and snapshots came: the look-up is to be made again if any did. *ret_more: there may be more,
- * later. */
+ * many blocks and snapshots came: if any did, the look-up is to be made again, and this asked again.
+ * *ret_more: there may be more, in another step. */
 uint32_t tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
                                uint32_t most, bool *ret_more);
 
@@ -51,6 +51,10 @@ uint32_t tier_restore(struct tier *tier, struct sequence *sequence, uint32_t n, 
 
 /* Once a step: reads copies that are done and starts others. -errno: the device has failed. */
 int tier_work(struct tier *tier, struct error *err);
+
+/* Waits up to timeout_ms for a copy that is under way, when nothing else is to be done. -errno: the device
+ * has failed. */
+int tier_wait(struct tier *tier, int timeout_ms, struct error *err);
 
 /* Whether tier_work has something left to do. */
 bool tier_has_work(const struct tier *tier);

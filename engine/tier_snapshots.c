@@ -144,31 +144,50 @@ static void put_pieces(struct tier_snapshots *snapshots)
 }
 
 /* 0 when it is done, -EAGAIN, or the device has failed. */
-static int read_copy(const struct tier_snapshots *snapshots, uint64_t ticket, struct error *err)
+static int read_copy(const struct tier_snapshots *snapshots, uint64_t ticket, int timeout_ms,
+                     struct error *err)
 {
     const struct backend_result *none;
-    return snapshots->ops->poll(snapshots->backend, ticket, 0, &none, err);
+    return snapshots->ops->poll(snapshots->backend, ticket, timeout_ms, &none, err);
+}
+
+static int read_in(struct tier_snapshots *snapshots, int timeout_ms, struct error *err)
+{
+    int r = snapshots->coming_in ? read_copy(snapshots, snapshots->in_ticket, timeout_ms, err) : 0;
+    snapshots->coming_in = snapshots->coming_in && r < 0;
+    return r;
+}
+
+static int read_out(struct tier_snapshots *snapshots, int timeout_ms, struct error *err)
+{
+    int r = snapshots->out == COPYING ? read_copy(snapshots, snapshots->out_ticket, timeout_ms, err) : 0;
+    if (r == 0 && snapshots->out == COPYING)
+        snapshots->out = PUTTING;
+    return r;
+}
+
+int tier_snapshots_wait(struct tier_snapshots *snapshots, int timeout_ms, struct error *err)
+{
+    if (!snapshots->coming_in && snapshots->out != COPYING)
+        return 0;
+    int r = snapshots->coming_in ? read_in(snapshots, timeout_ms, err) : read_out(snapshots, timeout_ms, err);
+    return r == 0 || r == -EAGAIN ? 1 : r;
 }
 
 int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier_nodes *nodes, struct error *err)
 {
-    int r = snapshots->coming_in ? read_copy(snapshots, snapshots->in_ticket, err) : 0;
+    int r = read_in(snapshots, 0, err);
+    if (r == 0)
+        r = read_out(snapshots, 0, err);
     if (r < 0)
         return r == -EAGAIN ? 0 : r;
-    snapshots->coming_in = false;
     switch (snapshots->out) {
     case IDLE:
         r = snapshots->n_owed > 0 ? start_out(snapshots, nodes) : 0;
         if (r < 0 && r != -EAGAIN)
             return error_set(err, r, "a copy of a state could not be started: %s", strerror(-r));
         return 0;
-    case COPYING:
-        r = read_copy(snapshots, snapshots->out_ticket, err);
-        if (r < 0)
-            return r == -EAGAIN ? 0 : r;
-        snapshots->out = PUTTING;
-        put_pieces(snapshots);
-        return 0;
+    case COPYING: /* which read_out has ended */
     case PUTTING:
         put_pieces(snapshots);
         return 0;
@@ -186,32 +205,38 @@ bool tier_snapshots_has_work(const struct tier_snapshots *snapshots)
 bool tier_snapshots_has(const struct tier_snapshots *snapshots, uint64_t number, uint32_t depth, uint64_t use)
 {
     int32_t ids[BACKEND_BLOCK_TOKENS];
-    struct prefix_place first = piece_at(number, depth, 0, ids);
-    first.use = use;
-    return prefix_store_find(snapshots->store, &first) != 0;
+    bool has = true;
+    /* The first was put last: of what is being put, and of nodes without one, one look tells. */
+    for (uint32_t piece = 0; has && piece < snapshots->n_pieces; piece++) {
+        struct prefix_place place = piece_at(number, depth, piece, ids);
+        place.use = use;
+        has = prefix_store_find(snapshots->store, &place) != 0;
+    }
+    return has;
 }
 
-bool tier_snapshots_bring(struct tier_snapshots *snapshots, uint64_t place, uint64_t number, uint32_t depth)
+int tier_snapshots_bring(struct tier_snapshots *snapshots, uint64_t place, uint64_t number, uint32_t depth)
 {
     int32_t ids[BACKEND_BLOCK_TOKENS];
     uint32_t snapshot;
     if (snapshots->coming_in)
-        return false;
+        return -EAGAIN;
     const uint64_t use = prefix_store_use(snapshots->store);
     for (uint32_t piece = 0; piece < snapshots->n_pieces; piece++) {
         struct prefix_place at = piece_at(number, depth, piece, ids);
         at.use = use;
         if (prefix_store_get(snapshots->store, &at, snapshots->in_bytes + piece * snapshots->piece_bytes) ==
             0)
-            return false;
+            return 0;
     }
     if (!prefix_take_snapshot(snapshots->prefix, &snapshot))
-        return false;
+        return 0;
     const struct backend_copy copy = {
         .group = snapshots->group, .blocks = &snapshot, .n = 1, .host = snapshots->in_bytes};
-    if (snapshots->ops->copy_in(snapshots->backend, &copy, &snapshots->in_ticket) < 0) {
+    int r = snapshots->ops->copy_in(snapshots->backend, &copy, &snapshots->in_ticket);
+    if (r < 0) {
         prefix_return_snapshot(snapshots->prefix, snapshot);
-        return false;
+        return r == -EAGAIN ? r : 0;
     }
     snapshots->coming_in = true; /* what begins with it comes after it, by the order of copies and steps */
     return prefix_give_snapshot(snapshots->prefix, place, snapshot);

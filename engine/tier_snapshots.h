@@ -6,8 +6,8 @@
  *
  * The store has blocks of one size. A snapshot is cut into pieces of that, which stand behind the node whose
  * state it is; in the place of ids piece i has −1 − i, which is no id of a vocabulary. The pieces are worth
- * something together only, so the last is put first: whoever finds the first finds all, unless some were
- * replaced since. One snapshot at a time is on its way out, and one in. */
+ * something together only, and each may be replaced alone: the store has a snapshot if it has all of them.
+ * One snapshot at a time is on its way out, and one in. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,13 +36,18 @@ struct tier_snapshots *tier_snapshots_free(struct tier_snapshots *snapshots);
  * take more room than their blocks and save little. */
 void tier_snapshots_offer(struct tier_snapshots *snapshots, uint64_t place, uint32_t depth);
 
-/* Does the store have the snapshot of the node of that number, with so many before it? It is used now, as
- * prefix_store_use says. */
+/* Does the store have all pieces of the snapshot of the node of that number, with so many before it? They are
+ * used now, as prefix_store_use says. */
 bool tier_snapshots_has(const struct tier_snapshots *snapshots, uint64_t number, uint32_t depth,
                         uint64_t use);
 
-/* Brings it to the node at a place. True: the node has one now. */
-bool tier_snapshots_bring(struct tier_snapshots *snapshots, uint64_t place, uint64_t number, uint32_t depth);
+/* Brings it to the node at a place. 1: the node has one now; 0: it cannot be brought; -EAGAIN: not now, one
+ * is on its way in. */
+int tier_snapshots_bring(struct tier_snapshots *snapshots, uint64_t place, uint64_t number, uint32_t depth);
+
+/* Waits up to timeout_ms for a copy under way. 1: there was one; 0: there is none; -errno: the device has
+ * failed. */
+int tier_snapshots_wait(struct tier_snapshots *snapshots, int timeout_ms, struct error *err);
 
 /* Once a step. -errno: the device has failed. */
 int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier_nodes *nodes, struct error *err);

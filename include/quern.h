@@ -138,25 +138,24 @@ struct quern_request {
     size_t n_ids;
     const struct quern_message *messages; /* [n_messages], through the model's chat template */
     size_t n_messages;
-    /* With messages: the last one is the assistant's, and what is made goes on where it ends. */
+    /* With messages: the last one is the assistant's, and the output continues it. */
     bool continue_turn;
-    /* With text, which may be "" then: what is made stands between it and this text; NULL: behind it. A model
-     * that has no tokens for that refuses. `files`: JSON, an array of other files for it to look at, each an
-     * object with `filename` and `text`; NULL: none. Those that do not fit are left out, the first ones
-     * first. */
+    /* With text, which may be "" then: the output fills the gap between it and this text; NULL: it follows
+     * it. A model without tokens for that refuses. `files`: JSON, an array of other files as context, each an
+     * object with `filename` and `text`; NULL: none. If not all fit, the first ones are left out. */
     const char *suffix, *files;
-    /* With messages: the tools that the model may call, JSON as OpenAI's clients write it; NULL: none. Calls
-     * stand in the output text, in the model's own dialect (struct quern_worker). */
+    /* With messages: the tools that the model may call, JSON in OpenAI's form; NULL: none. Calls appear in
+     * the output text, in the model's own dialect (struct quern_worker). */
     const char *tools;
     /* With messages: variables of the chat template, a JSON object, such as {"enable_thinking": false}; NULL:
      * none. */
     const char *template_kwargs;
-    /* With messages: control tokens that the model writes around calls, thoughts and its answer are part of
-     * the output text. They are in requests with tools. */
+    /* With messages: the output text includes the control tokens that the model writes around calls, thoughts
+     * and its answer. It always does in requests with tools. */
     bool marks;
-    bool special; /* true; parse control tokens in `text`. In messages they always stay text */
-    /* Text and ids only: the output is not tokens, but the prompt's embedding, in the only output, with the
-     * end. Excludes max_tokens, stops, grammar and logprobs; sampling parameters are ignored. */
+    bool special; /* true; parse control tokens in `text`. Those in messages always stay text */
+    /* Text and ids only: instead of tokens the only output is the prompt's embedding, with the end. Excludes
+     * max_tokens, stops, grammar and logprobs; sampling parameters are ignored. */
     bool embed;
 
     const char *model;   /* NULL: any */
@@ -205,11 +204,11 @@ struct quern_request {
     int32_t priority;                /* −8 … 8, higher first */
     uint64_t deadline_ms;            /* 0 = none */
     uint32_t keep_s;                 /* 0: ends with the session; else lives this many seconds without it */
-    /* Cached prefixes are shared with requests of the same salt only; NULL: with those of the same tenant.
-     * Those of a client with a key of its own are shared with nobody else (SECURITY.md). */
+    /* Cached prefixes are shared only with requests of the same salt; NULL: of the same tenant. A client with
+     * a key of its own shares them with nobody else (SECURITY.md). */
     const char *cache_salt;
     bool cache_prompt; /* true; false: neither look up nor keep the prompt in the prefix cache */
-    /* For a program that serves several users: a name for the one it asks for, at most 128 bytes. The pool
+    /* For a program that serves several users: the name of the one it asks for, at most 128 bytes. The pool
      * divides turns and shares among tenants. NULL: the request counts for the session. */
     const char *tenant;
     /* Limits of that tenant, counted by the pool over all that name it: requests and tokens, of prompts and
@@ -224,16 +223,16 @@ struct quern_request {
     bool tell_admitted; /* an output also says when the pool has accepted it (struct quern_admitted) */
 };
 
-/* Sets the defaults named above. */
+/* Sets the defaults given above. */
 void quern_request_init(struct quern_request *request);
 
-/* A member of struct quern_request that is a number: what a program needs to offer it to its users. */
+/* A numeric member of struct quern_request, described so that a program can offer it to its users. */
 struct quern_parameter {
     const char *name;   /* of the member: "top_k" */
     const char *letter; /* placeholder for its value in option help: "K"; NULL: not a user option */
     const char *help;   /* "sample from the K most likely; 0 = off, 1 = greedy" */
-    double initial;     /* what it is where it is not set; a seed is random then */
-    bool of_model;      /* it is the pool's then, or the model's, and `initial` where they say nothing */
+    double initial;     /* default; a seed is random if it is not set */
+    bool of_model;      /* the pool's or the model's value comes before `initial` */
 };
 
 /* The i-th of them; false beyond the last. */
@@ -248,7 +247,7 @@ int quern_request_set(struct quern_request *request, const char *name, const cha
 enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };
 const char *quern_reason_name(enum quern_reason reason); /* "stop", … */
 
-/* What is left of a limit: of the minute's or the day's, whichever has less left. */
+/* What is left of a limit: of the minute's or the day's, whichever leaves less. */
 struct quern_quota {
     uint64_t limit, remaining; /* limit 0: there is none */
     uint64_t reset_ms;         /* until all of it is there again */
@@ -306,7 +305,8 @@ struct quern_output {
     const float *embedding; /* [n_embedding], of length one: with the end of a request with `embed` */
     size_t n_embedding;
     const struct quern_admitted *admitted; /* in one without ids, usually the first, where it was asked for */
-    /* In some without ids, before the first id of an attempt: after a move it begins anew. May miss some. */
+    /* In some outputs without ids, before the first id. After a move to another worker it starts again. Some
+     * may be missing. */
     const struct quern_progress *progress;
     const struct quern_end *end; /* in the last output, else NULL */
 };
@@ -352,7 +352,7 @@ int quern_embed_wait(struct quern *client, const struct quern_request *request, 
 /* Cancels a request; its end comes through its callback. -ENOENT when it has ended already. */
 int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *err);
 
-/* Takes over a request of another session (keep_s), from its first output on. Outputs and the end arrive as
+/* Takes over a request of another session (keep_s), from its first output. Outputs and the end arrive as
  * for a request of this client; a request that no longer exists ends with the error "unknown_request". */
 int quern_attach(struct quern *client, struct quern_id session, struct quern_id id, quern_output_fn *fn,
                  void *arg, struct quern_error *err);
@@ -403,7 +403,7 @@ struct quern_worker {
 struct quern_request_status {
     const char *id;         /* hexadecimal */
     const char *request_id; /* as its client calls it; "": nothing */
-    const char *state;      /* "queued", "running", "cancelling" */
+    const char *state;      /* "queued", "running", "waiting" for the journal, "cancelling" */
     const char *worker;     /* that has it; "": none */
     const char *model;      /* that it asks for; "": any */
     uint64_t age_ms;        /* since it came */
@@ -419,6 +419,9 @@ struct quern_status {
     uint64_t admitted, ended, rejected;
     uint64_t moved; /* to another worker, after theirs had died or ended */
     uint64_t tokens, journal_bytes;
+    uint64_t journal_limit;   /* bytes that the journal may have */
+    uint32_t journal_waiting; /* running requests that wait for room in it */
+    uint32_t max_tokens;      /* most of an answer; 0: the pool sets no limit */
     uint32_t supervisor_pid, broker_pid;
     uint32_t gateway_pid; /* of the one that the pool started; 0: no HTTP, or none running now */
     const struct quern_worker *workers;

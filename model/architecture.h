@@ -90,8 +90,8 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer);
 tensor_set architecture_layer_tensors(const struct architecture *architecture,
                                       const struct layer_traits *layer);
 
-/* `tensors` with `whole` in the place of its parts, where they are all there and a layer has such a tensor.
- */
-tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, enum tensor_role whole);
+/* `tensors` with each of `wholes` in the place of its parts, where they are all there and a layer has such a
+ * tensor. */
+tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, tensor_set wholes);
 
 #endif

@@ -107,18 +107,18 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer)
     return roles;
 }
 
-tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, enum tensor_role whole)
+tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, tensor_set wholes)
 {
-    const tensor_set parts = tensor_part_set(layer, whole);
-    return parts && (tensors & parts) == parts ? (tensors & ~parts) | TENSOR_BIT(whole) : tensors;
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
+        const tensor_set parts = wholes & TENSOR_BIT(role) ? tensor_part_set(layer, role) : 0;
+        if (parts && (tensors & parts) == parts)
+            tensors = (tensors & ~parts) | TENSOR_BIT(role);
+    }
+    return tensors;
 }
 
 tensor_set architecture_layer_tensors(const struct architecture *architecture,
                                       const struct layer_traits *layer)
 {
-    tensor_set tensors = architecture_layer_roles(layer);
-    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
-        if (architecture->fused & TENSOR_BIT(role))
-            tensors = architecture_fuse(tensors, layer, role);
-    return tensors;
+    return architecture_fuse(architecture_layer_roles(layer), layer, architecture->fused);
 }

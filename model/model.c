@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/number.h"
 #include "common/utf8.h"
 #include "model/overrides.h"
 #include "model/huggingface/folder.h"
@@ -42,6 +43,14 @@ static const struct gguf_tensor *take(struct finder *finder, const char *name)
     return tensor;
 }
 
+static int check_f32(const struct finder *finder, const char *name, const struct gguf_tensor *tensor)
+{
+    return tensor->format == FORMAT_F32
+               ? 0
+               : error_set(finder->err, -EINVAL, "tensor %s has format %s, expected F32", name,
+                           format_traits(tensor->format)->name);
+}
+
 static int check_vector(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
                         uint64_t n)
 {
@@ -50,10 +59,7 @@ static int check_vector(const struct finder *finder, const char *name, const str
                          "tensor %s has %" PRIu32 " dimensions, the first of %" PRIu64 ", one of %" PRIu64
                          " is needed",
                          name, tensor->n_dims, tensor->dims[0], n);
-    if (tensor->format != FORMAT_F32)
-        return error_set(finder->err, -EINVAL, "tensor %s has format %s, expected F32", name,
-                         format_traits(tensor->format)->name);
-    return 0;
+    return check_f32(finder, name, tensor);
 }
 
 static int check_matrix(const struct finder *finder, const char *name, const struct gguf_tensor *tensor,
@@ -82,10 +88,7 @@ static int check_biases(const struct finder *finder, const char *name, const str
                          "tensor %s has %" PRIu64 " rows of %" PRIu64 ", %" PRIu32 " of %" PRIu32
                          " are needed",
                          name, tensor->dims[1], tensor->dims[0], shape->count, shape->rows);
-    if (tensor->format != FORMAT_F32)
-        return error_set(finder->err, -EINVAL, "tensor %s has format %s, F32 is needed", name,
-                         format_traits(tensor->format)->name);
-    return 0;
+    return check_f32(finder, name, tensor);
 }
 
 /* Numbers that are used as they are, but no vector. */
@@ -93,10 +96,7 @@ static int check_plain_matrix(const struct finder *finder, const char *name, con
                               const struct tensor_shape *shape)
 {
     int r = check_matrix(finder, name, tensor, shape);
-    if (r == 0 && tensor->format != FORMAT_F32)
-        return error_set(finder->err, -EINVAL, "tensor %s has format %s, expected F32", name,
-                         format_traits(tensor->format)->name);
-    return r;
+    return r < 0 ? r : check_f32(finder, name, tensor);
 }
 
 /* The tensor of a role and its bias; `parts` are the roles it is shared by, or itself. */
@@ -158,17 +158,16 @@ static bool is_there(const struct finder *finder, enum tensor_role role, uint32_
 static tensor_set tensors_of(const struct finder *finder, uint32_t i, const struct layer_traits *traits)
 {
     const struct architecture *architecture = finder->architecture;
-    tensor_set tensors = architecture_layer_roles(traits);
+    tensor_set wholes = 0;
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
         const tensor_set parts = tensor_part_set(traits, role);
         bool fuse = architecture->may_fuse & TENSOR_BIT(role) && is_there(finder, role, i);
         if (architecture->fused & TENSOR_BIT(role))
             fuse = parts && (is_there(finder, role, i) ||
                              !is_there(finder, (enum tensor_role)__builtin_ctzll(parts), i));
-        if (fuse)
-            tensors = architecture_fuse(tensors, traits, role);
+        wholes |= fuse ? TENSOR_BIT(role) : 0;
     }
-    return tensors;
+    return architecture_fuse(architecture_layer_roles(traits), traits, wholes);
 }
 
 static int find_layer(struct finder *finder, uint32_t i, struct model_layer *layer)
@@ -255,14 +254,28 @@ static int find_outer_tensors(struct finder *finder, struct model *model)
     return r < 0 ? r : settle_rotary_factors(model, finder->err);
 }
 
+/* The layer N that a name "blk.N.…" is of. */
+static bool layer_of(struct bytes name, uint32_t *ret_layer)
+{
+    static const char prefix[] = "blk.";
+    const size_t len = sizeof prefix - 1;
+    char number[16];
+    struct error unused;
+    if (name.len <= len || memcmp(name.data, prefix, len) != 0)
+        return false;
+    const char *begin = (const char *)name.data + len, *dot = memchr(begin, '.', name.len - len);
+    if (!dot || (size_t)(dot - begin) >= sizeof number)
+        return false;
+    memcpy(number, begin, (size_t)(dot - begin));
+    number[dot - begin] = 0;
+    return number_read_u32(number, 0, UINT32_MAX, ret_layer, &unused) == 0;
+}
+
 /* Of a layer that guesses tokens ahead? Nothing here computes those. */
 static bool is_draft(const struct finder *finder, struct bytes name)
 {
-    char text[TENSOR_NAME_SIZE];
     uint32_t layer;
-    snprintf(text, sizeof text, "%.*s", (int)(name.len < sizeof text ? name.len : sizeof text - 1),
-             (const char *)name.data);
-    return sscanf(text, "blk.%" SCNu32 ".", &layer) == 1 && layer >= finder->params->n_layers &&
+    return layer_of(name, &layer) && layer >= finder->params->n_layers &&
            layer - finder->params->n_layers < finder->params->n_draft_layers;
 }
 
@@ -283,11 +296,8 @@ static int fewest_tensors(const struct architecture *architecture, const struct 
                           uint32_t i)
 {
     const struct layer_traits layer = architecture_layer(architecture, params, i);
-    tensor_set tensors = architecture_layer_roles(&layer);
-    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
-        if ((architecture->fused | architecture->may_fuse) & TENSOR_BIT(role))
-            tensors = architecture_fuse(tensors, &layer, role);
-    return __builtin_popcountll(tensors);
+    const tensor_set wholes = architecture->fused | architecture->may_fuse;
+    return __builtin_popcountll(architecture_fuse(architecture_layer_roles(&layer), &layer, wholes));
 }
 
 /* Before memory is taken for as many layers as the file says. */

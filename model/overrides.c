@@ -22,8 +22,7 @@ struct rope {
     char type[16]; /* "" = not said */
     double factor, base, attention, slow, fast, extrapolation;
     uint32_t trained;
-    bool says_yarn; /* an option that means nothing without it */
-    const char *yarn_option;
+    const char *yarn_option; /* the last that means nothing without YaRN; NULL: none */
 };
 
 struct target {
@@ -240,6 +239,14 @@ static int find_architecture(struct target *target)
     return 0;
 }
 
+/* Is it the model's own context, of all keys, that KEY=TYPE:VALUE sets? */
+static bool sets_context(const struct target *target, const char *text)
+{
+    char key[MOST_KEY];
+    full_key(target, "context_length", key);
+    return strcspn(text, "=") == strlen(key) && strncmp(text, key, strlen(key)) == 0;
+}
+
 int overrides_apply(struct gguf *gguf, const char *text, struct error *err)
 {
     struct target target = {.gguf = gguf, .err = err};
@@ -259,7 +266,7 @@ int overrides_apply(struct gguf *gguf, const char *text, struct error *err)
         r = set_key(&target, value);
         if (r == 0)
             r = find_architecture(&target);
-        has_context |= strstr(value, ".context_length=") != NULL && !strstr(value, "original_");
+        has_context |= sets_context(&target, value);
     }
     if (r == 0 && rope.any)
         r = set_rope(&target, &rope, has_context);

@@ -149,6 +149,7 @@ static const struct field limits_fields[] = {
     U32("logprobs", offsetof(struct limits, logprobs)),
     U32_OR_0("logit_bias", offsetof(struct limits, logit_bias)),
     U32_OR_0("grammar_bytes", offsetof(struct limits, grammar_bytes)),
+    U32_OR_0("max_tokens", offsetof(struct limits, max_tokens)),
 };
 static const struct field_table limits_table = PART(limits_fields, struct limits, NULL);
 

@@ -17,7 +17,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/sampling.h"
-#include "proto/gauges.h"
+#include "proto/codes.h"
+#include "proto/lists.h"
+#include "proto/status.h"
 
 #define PROTO_VERSION_MIN 1
 #define PROTO_VERSION_MAX 1
@@ -130,70 +132,7 @@ enum message_kind {
 /* The kind's name on the wire ("hello_ok"); never NULL for a valid kind. */
 const char *message_kind_name(enum message_kind kind);
 
-/* Errors of the protocol, by name on the wire. */
-enum proto_error {
-    PROTO_OK,
-    PROTO_BAD_REQUEST,
-    PROTO_TOO_LONG,
-    PROTO_OVERLOADED, /* retry_after_ms says when */
-    PROTO_NO_WORKER,
-    PROTO_WORKER_LOST,
-    PROTO_DEADLINE,
-    PROTO_CONFLICT,
-    PROTO_UNSUPPORTED,
-    PROTO_UNKNOWN_REQUEST,
-    PROTO_DRAINING,
-    PROTO_HELLO_REQUIRED,
-    PROTO_MODEL_ERROR,
-    PROTO_INTERNAL,
-    PROTO_ERROR_COUNT
-};
-const char *proto_error_name(enum proto_error error); /* "ok" for PROTO_OK */
-
-/* Why a request ended. */
-enum end_reason {
-    END_STOP,   /* a stop id, a stop string or the model's own end */
-    END_LENGTH, /* it has as many tokens as it may have; the limit says why no more */
-    END_CANCELLED,
-    END_DEADLINE,
-    END_ERROR, /* error and text say which */
-    END_REASON_COUNT
-};
-const char *end_reason_name(enum end_reason reason);
-
-/* What set the limit of an answer that ended with END_LENGTH. */
-enum end_limit {
-    LIMIT_NONE, /* not said */
-    LIMIT_MAX_TOKENS,
-    LIMIT_CONTEXT, /* the model's, or what the KV cache holds of it */
-    LIMIT_POOL,    /* the most that the pool lets an answer have */
-    END_LIMIT_COUNT
-};
-const char *end_limit_name(enum end_limit limit); /* "none" for LIMIT_NONE */
-
-/* Worker states, on the board and in status. */
-enum worker_state {
-    WORKER_ABSENT,
-    WORKER_STARTING,
-    WORKER_LOADING,
-    WORKER_READY,
-    WORKER_DRAINING,
-    WORKER_FAILED,
-    WORKER_STATE_COUNT
-};
-const char *worker_state_name(enum worker_state state);
-
 /* ---- the parts of messages ---- */
-
-struct text_list { /* borrowed */
-    const struct bytes *items;
-    size_t n;
-};
-
-struct id_list { /* borrowed token ids */
-    const int32_t *items;
-    size_t n;
-};
 
 struct version_range {
     uint32_t min, max;
@@ -379,6 +318,7 @@ struct frame {
 
 struct limits {
     uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias, grammar_bytes;
+    uint32_t max_tokens; /* of an answer; 0: the pool sets none */
 };
 /* Those of this version. */
 #define PROTO_LIMITS                                                                                         \
@@ -398,67 +338,6 @@ struct model_info {
     uint32_t workers;    /* ready now */
     bool chat;           /* has a chat template */
     uint32_t embedding;  /* numbers of an embedding that its workers make; 0: they make none */
-};
-
-/* What status tells, once. The structs here, their tables (fields.c), libquern's copy into its public structs
- * (quern.h must have a member of the same name, or it does not compile) and the JSON of `quern status` come
- * from these lists; broker/core/status.c says where each value is from. A row: its type in fields.c, its
- * name; more in those of WORKER_GAUGES (gauges.h). */
-/* clang-format off */
-#define WORKER_STATUS_FIELDS(ROW)                                                                             \
-    ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
-    ROW(ALIASES, aliases)                          /* other names of its model */                             \
-    ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
-    ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
-    ROW(DIALECT_OR_0, dialect)                     /* how it calls tools and thinks: JSON */                  \
-    ROW(TEXT_OR_0, sampling)                       /* what requests that do not say get, and from where */    \
-    ROW(STATE, state)                                                                                         \
-    ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
-    ROW(U32_OR_0, slots)                                                                                      \
-    ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
-    ROW(U32_OR_0, embedding)                       /* numbers of an embedding; 0: not available */            \
-    ROW(U64_OR_0, steps)                                                                                      \
-    WORKER_GAUGES(ROW)                                                                                        \
-    ROW(REAL, tokens_per_s)                                                                                   \
-    ROW(REAL, hit_rate) /* cache_hits ÷ (cache_hits + prefill_tokens) */                                      \
-    ROW(TEXT_OR_0, reason) /* of WORKER_FAILED */
-#define POOL_STATUS_FIELDS(ROW)                                                                               \
-    ROW(U64, boot) ROW(FLAG, draining) ROW(NAME_OR_0, version)                                                \
-    ROW(U32_OR_0, sessions) ROW(U32_OR_0, queued) ROW(U32_OR_0, running)                                      \
-    ROW(U64_OR_0, admitted) ROW(U64_OR_0, ended) ROW(U64_OR_0, rejected)                                      \
-    ROW(U64_OR_0, moved) ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)                                   \
-    ROW(U32_OR_0, supervisor_pid) ROW(U32_OR_0, broker_pid) ROW(U32_OR_0, gateway_pid) /* 0: it has none */
-/* Of a request that has not ended, where the question asks for those. */
-#define REQUEST_STATUS_FIELDS(ROW)                                                                            \
-    ROW(NAME, id)                                  /* hexadecimal */                                          \
-    ROW(NAME_OR_0, request_id)                     /* as its client calls it */                               \
-    ROW(NAME, state)                               /* queued, running, cancelling */                          \
-    ROW(NAME_OR_0, worker) ROW(NAME_OR_0, model)   /* that it asks for */                                     \
-    ROW(U64_OR_0, age_ms)                          /* since it came */                                        \
-    ROW(U64_OR_0, tokens)                          /* made so far */                                          \
-    ROW(U32_OR_0, moves)                           /* to another worker */
-/* clang-format on */
-
-/* The type of a member of those lists. */
-#define STATUS_NAME                    struct bytes
-#define STATUS_NAME_OR_0               struct bytes
-#define STATUS_TEXT_OR_0               struct bytes
-#define STATUS_DIALECT_OR_0            struct bytes
-#define STATUS_ALIASES                 struct text_list
-#define STATUS_STATE                   enum worker_state
-#define STATUS_FLAG                    bool
-#define STATUS_U32_OR_0                uint32_t
-#define STATUS_U64                     uint64_t
-#define STATUS_U64_OR_0                uint64_t
-#define STATUS_REAL                    double
-#define STATUS_MEMBER(type, name, ...) STATUS_##type name;
-
-struct worker_status {
-    WORKER_STATUS_FIELDS(STATUS_MEMBER)
-};
-
-struct request_status {
-    REQUEST_STATUS_FIELDS(STATUS_MEMBER)
 };
 
 /* ---- messages ---- */

@@ -21,12 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "broker/sockets.h"
 #include "broker/books/vault.h"
+#include "common/system/available.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/program/program.h"
@@ -39,7 +41,7 @@
 
 /* Room for what is bounded elsewhere: frames, and as much again for blocks that are larger than what lies in
  * them; and prompts, likewise. Pages are taken as they are needed. */
-#define VAULT_BYTES(options) (((size_t)(options)->journal << 21) + ((size_t)256 << 20))
+#define JOURNAL_PART 8 /* of the memory, where its limit follows from the workers */
 
 #define TICK_NS       CLOCK_NS_PER_S       /* between looks at the progress of workers */
 #define LATE_NS       CLOCK_NS_PER_S       /* a look so late means that we stood still ourselves */
@@ -264,7 +266,8 @@ static int prepare(struct supervision *self, struct error *err)
         r = boot_raise(&self->boot, options->rundir, err);
     if (r == 0)
         sockets_clear(self->lock_fd);
-    if (r == 0 && (r = vault_create(VAULT_BYTES(options), &self->vault_fd)) < 0)
+    if (r == 0 &&
+        (r = vault_create(journal_vault_bytes((uint64_t)self->most_journal << 20), &self->vault_fd)) < 0)
         error_set(err, r, "shared memory for requests: %s", shm_reason(r));
     if (r == 0 && (r = board_create(&self->turns_fd, &self->turns)) < 0)
         error_set(err, r, "shared memory for the board: %s", shm_reason(r));
@@ -279,6 +282,24 @@ static int prepare(struct supervision *self, struct error *err)
     return r;
 }
 
+/* MiB that the journal may have while the pool runs. */
+static uint32_t most_journal(const struct options *options)
+{
+    const uint64_t least = JOURNAL_LIMIT_BYTES >> 20;
+    uint64_t most = least;
+    struct available available;
+    struct rlimit files; /* it counts for shared memory too */
+    if (options->journal > 0)
+        return options->journal;
+    if (available_read("", &available) == 0)
+        most = (available.total >> 20) / JOURNAL_PART;
+    if (getrlimit(RLIMIT_FSIZE, &files) == 0 && journal_limit_in(files.rlim_cur) >> 20 < most)
+        most = journal_limit_in(files.rlim_cur) >> 20;
+    if (most > OPTIONS_JOURNAL_MAX_MIB)
+        most = OPTIONS_JOURNAL_MAX_MIB;
+    return (uint32_t)(most < least ? least : most);
+}
+
 int supervise(struct options *options, int argc, char **argv, struct error *err)
 {
     static struct supervision supervision;
@@ -286,7 +307,7 @@ int supervise(struct options *options, int argc, char **argv, struct error *err)
     *self = (struct supervision){.options = options,
                                  .argc = argc,
                                  .argv = argv,
-                                 .most_journal = options->journal,
+                                 .most_journal = most_journal(options),
                                  .signal_fd = -1,
                                  .lock_fd = -1,
                                  .vault_fd = -1,

@@ -2,14 +2,14 @@
 #ifndef BROKER_BOOKS_JOURNAL_H
 #define BROKER_BOOKS_JOURNAL_H
 
-/* The journal: every frame of every request, as it was sent, so that a client can ask for what it missed.
+/* The journal keeps every frame of every request as it was sent, so that a client can ask for what it missed.
  *
- * A `journal` is the bounded purse of the whole broker, a `journal_log` the frames of one request. Room is
- * reserved for a request ahead of its frames (broker/choose/growth.h); its end gives back what was not used.
- * `used` counts what is allocated, bookkeeping included. Knows no message: the caller says which tokens and
- * bytes a frame covers.
+ * A `journal` is the memory budget of the whole broker; a `journal_log` holds the frames of one request. Room
+ * is reserved ahead of a request's frames (broker/choose/growth.h), and its end gives back what was not used.
+ * `used` counts what is allocated, bookkeeping included. The journal does not parse messages: the caller says
+ * which tokens and bytes a frame covers.
  *
- * Frames lie in the vault, where the next broker finds them: journal_restore. */
+ * Frames are in the vault, where the next broker finds them (journal_restore). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,20 @@
 #include "broker/books/vault.h"
 #include "common/bytes.h"
 
+/* The limit if no option sets it and the workers need no more (growth_follow). */
 #define JOURNAL_LIMIT_BYTES ((uint64_t)256 << 20)
+
+/* Bytes of the vault for a journal with this limit, and the inverse: twice the limit, since blocks are not
+ * filled to the last byte, and room for the records of requests. */
+#define JOURNAL_VAULT_MORE ((uint64_t)256 << 20)
+static inline uint64_t journal_vault_bytes(uint64_t limit)
+{
+    return 2 * limit + JOURNAL_VAULT_MORE;
+}
+static inline uint64_t journal_limit_in(uint64_t vault_bytes)
+{
+    return vault_bytes > JOURNAL_VAULT_MORE ? (vault_bytes - JOURNAL_VAULT_MORE) / 2 : 0;
+}
 
 struct journal {
     struct vault *vault; /* NULL: frames lie on the heap */
@@ -45,12 +58,12 @@ struct journal_log { /* zeroed but for the owner: empty, nothing reserved */
 
 enum { JOURNAL_E_FULL = 1 };
 
-/* What a request is promised before its first id: room for its end, and `overhead` bytes of the caller's own.
+/* What is reserved for a request before its first id: room for its end, and `overhead` bytes of the caller.
  */
 uint64_t journal_start_bytes(uint64_t overhead);
 
-/* What an id takes: a frame of its own with `logprobs` entries, which may tell the bytes of their ids
- * (`pieces`). A token whose text is longer than most is paid from the slack of the others. */
+/* Bytes reserved for an id: a frame of its own with `logprobs` entries, with the bytes of their ids if
+ * `pieces`. Tokens with long texts use what others left. */
 uint32_t journal_token_bytes(uint32_t logprobs, bool pieces);
 
 /* The most that the ids of one request may take. */
@@ -66,45 +79,45 @@ static inline uint64_t journal_most_of_one(const struct journal *journal)
 /* Whether unread logs may be released to make room for new ones. */
 bool journal_may_drop_unread(const struct journal *journal);
 
-/* What is not taken, were all forgotten that may be for new requests. */
+/* Bytes that would be free if everything were forgotten that may be, for new requests. */
 uint64_t journal_free(const struct journal *journal);
 
-/* Whether `bytes` could be promised then. */
+/* Whether `bytes` could be reserved then. */
 bool journal_could_hold(const struct journal *journal, uint64_t bytes);
 
-/* Whether `bytes` are neither promised nor in use. */
+/* Whether `bytes` are neither reserved nor in use. */
 bool journal_has_room(const struct journal *journal, uint64_t bytes);
 
 /* What appending a frame of `len` bytes would take from the journal: 0 while the log is within its
  * reservation. */
 uint64_t journal_growth(const struct journal_log *log, size_t len);
 
-/* Promises `bytes` to a zeroed log. 0 or JOURNAL_E_FULL. */
+/* Reserves `bytes` for a zeroed log. 0 or JOURNAL_E_FULL. */
 int journal_reserve(struct journal *journal, struct journal_log *log, uint64_t bytes);
 
-/* What is to be promised to a log for `ahead` bytes of frames more than it has, and `overhead`. */
+/* The reservation a log needs for `ahead` more bytes of frames and `overhead`. */
 uint64_t journal_reservation(const struct journal_log *log, uint64_t overhead, uint64_t ahead);
 
-/* Changes the promise, whether there is room or not: its owner has seen to that. */
+/* Changes the reservation without a check: the caller has made room. */
 void journal_extend(struct journal *journal, struct journal_log *log, uint64_t bytes);
 
 /* Bytes of the log's frames, with their headers. */
 uint64_t journal_written(const struct journal_log *log);
 
-/* Copies a frame that holds `n_ids` ids and `text_bytes` of text, the next of this log. 0, JOURNAL_E_FULL
- * when the log outgrew its reservation and nothing is left, nor the quarter of the limit that is beyond it
- * for what was made already; or -ENOMEM. Then the log is unchanged. */
+/* Appends a copy of the log's next frame, which has `n_ids` ids and `text_bytes` of text. 0; JOURNAL_E_FULL:
+ * the log outgrew its reservation, and neither the journal has room nor the extra quarter of the limit that
+ * is kept for tokens already made; or -ENOMEM. On failure the log is unchanged. */
 int journal_append(struct journal *journal, struct journal_log *log, uint32_t n_ids, uint32_t text_bytes,
                    const void *frame, size_t len);
 
-/* The request ended, and nothing is appended any more: what was reserved beyond the memory in use goes back,
- * but for `overhead` bytes. It is unread. */
+/* The request ended and nothing more is appended: gives back what was reserved beyond the memory in use,
+ * except `overhead` bytes. The log is unread. */
 void journal_settle(struct journal *journal, struct journal_log *log, uint64_t overhead);
 
 /* The client has all of a settled log. */
 void journal_taken(struct journal *journal, struct journal_log *log);
 
-/* What the log takes of the journal: the larger of its reservation and its memory. */
+/* What the log counts for in the journal: the larger of its reservation and its memory. */
 uint64_t journal_charge(const struct journal_log *log);
 
 /* Frees the frames and gives everything back; the log is zeroed. */
@@ -112,14 +125,14 @@ void journal_release(struct journal *journal, struct journal_log *log);
 
 /* ---- what an earlier process left ---- */
 
-/* Whether a kept block of the vault is a part of a log, and whose: its place there is *ret_index. */
+/* Whether a kept block of the vault is part of a log; its owner, and its index there. */
 bool journal_is_chunk(const void *block, size_t size, uint64_t *ret_owner, uint32_t *ret_index);
 
-/* Appends a block of the vault to the log of its owner: those with index 0, 1, … in turn. Frames that are
- * damaged, and those that follow them, are cut off: false, and the rest of the log's blocks are of no use. */
+/* Appends a block of the vault to the log of its owner: those with index 0, 1, … in turn. Damaged
+ * frames and all that follow are cut off: then it returns false, and the log's further blocks are useless. */
 bool journal_restore(struct journal *journal, struct journal_log *log, void *block, size_t size);
 
-/* The frame that was appended last; empty when there is none. */
+/* The last frame; empty if there is none. */
 struct bytes journal_last(const struct journal_log *log);
 
 /* A page of frames for a client that has the first `next` ids. */

@@ -12,7 +12,7 @@
 /* How long ended requests are kept for replays and repeats by default; longer if the request asked for it. */
 #define LEDGER_RETENTION_NS (60 * CLOCK_NS_PER_S)
 
-struct kept { /* what one session has in the journal, unread, of requests that ended; there while it has */
+struct kept {             /* a session's ended requests that it has not read; exists while there are any */
     struct id128 session; /* who asked first */
     uint64_t bytes;
     struct request *requests; /* list by kept_prev/next, oldest end first */
@@ -33,7 +33,7 @@ struct ledger {            /* zeroed but for the seed: empty */
     uint64_t owners; /* of logs: the last one */
 };
 
-/* Adds a request under its home key. NULL when out of memory. The caller has seen that it is free. */
+/* Adds a request under its home key, which must be free. NULL: out of memory. */
 struct request *ledger_add(struct ledger *ledger, struct request_key key);
 
 /* Finds by home or by current key; NULL when there is none. */
@@ -48,25 +48,25 @@ int ledger_attach(struct ledger *ledger, struct request *request, struct id128 s
 /* Marks it ended: its log is settled, and it may be forgotten to make room. Frees the body, not its hash. */
 void ledger_ended(struct ledger *ledger, struct journal *journal, struct request *request, uint64_t now);
 
-/* Its client has all of a request that ended. */
+/* The client has read all of an ended request. */
 void ledger_taken(struct ledger *ledger, struct journal *journal, struct request *request);
 
-/* The same of all that this session asked for, and still has. */
+/* The same for all ended requests of this session. */
 void ledger_taken_by(struct ledger *ledger, struct journal *journal, const struct id128 *session);
 
-/* Somebody reads a request that ended: its time begins anew. */
+/* Somebody reads an ended request: its retention starts again. */
 void ledger_asked(const struct ledger *ledger, struct request *request, uint64_t now);
 
 /* Forgets what ended long ago. */
 void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now);
 
-/* Makes room for `bytes` more in the journal, if that can be: forgets ended requests as far as it takes, read
- * ones first. Of unread ones always the oldest of the session that has most of them in the journal, so a
- * session that fills it loses its own first; and only while there are many (journal_may_drop_unread), or when
- * a running request `needs` the room. */
+/* Makes room for `bytes` more in the journal, if possible, by forgetting ended requests, read ones first. Of
+ * unread ones it takes the oldest of the session that has the most bytes, so a session that fills the journal
+ * loses its own first; and only while there are many (journal_may_drop_unread), or if a running request
+ * `needs` the room. */
 void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes, bool needs);
 
-/* Forgets the request and frees it with all it owns; it is in no other list. */
+/* Frees the request with all it owns; it must be in no other list. */
 void ledger_remove(struct ledger *ledger, struct journal *journal, struct request *request);
 
 #endif

@@ -51,10 +51,10 @@ struct rate_book {       /* zeroed but for the seed: empty */
 /* Whose limits are counted for the tenant of this name, which is not empty. `client`: its key; NULL: none. */
 struct rate_key rate_key_of(struct bytes tenant, const struct id128 *client);
 
-/* Takes over what an earlier broker counted: 1 if the block of the vault is that, else 0; -ENOMEM. */
+/* Takes over an earlier broker's counts: 1 if the vault's block holds some, else 0; -ENOMEM. */
 int rates_restore(struct rate_book *book, void *block, size_t size, uint64_t now);
 
-/* Frees the book, and leaves what is in the vault. */
+/* Frees the book; what is in the vault stays. */
 void rates_deinit(struct rate_book *book);
 
 /* Whether the tenant may have another request now: PROTO_OK, or PROTO_OVERLOADED with the limit that it has
@@ -69,7 +69,7 @@ enum proto_error rates_check(struct rate_book *book, const struct rate_key *key,
 struct rate *rates_enter(struct rate_book *book, const struct rate_key *key, const struct rates *limits,
                          bool part, uint64_t tokens, uint64_t now);
 
-/* The same of one that was counted by an earlier broker. NULL: nothing of it is there. */
+/* The same for a request that an earlier broker counted. NULL: its counts are gone. */
 struct rate *rates_enter_again(struct rate_book *book, const struct rate_key *key);
 void rate_leave(struct rate *rate);
 

@@ -2,11 +2,11 @@
 #ifndef BROKER_BOOKS_RECORD_H
 #define BROKER_BOOKS_RECORD_H
 
-/* The record of a request in the vault: what the next broker has to know of it, besides its frames.
+/* The record of a request in the vault: what the next broker must know of it besides its frames.
  *
- * It is written as a whole at admission, with the body, and then follows the request's life, a single store
- * for each step, so that whenever this process is killed it says how things were before the step or after it.
- * A request without a record, as tests have them, is nothing to these functions. */
+ * It is written as a whole at admission, with the body. Each later step of the request is a single store, so
+ * whenever this process is killed the record shows the state before the step or after it. These functions
+ * ignore a request without a record, as some tests have them. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,13 +26,13 @@ struct record_holder {
  * the vault is full. */
 int record_make(struct vault *vault, struct request *request, const void *body, size_t len);
 
-/* Writes down all of the request, which is admitted, and keeps it. `client_key`: the bytes of the key for
- * which it counts; NULL: none. */
+/* The request is admitted: writes all of it and keeps the block. `client_key`: the bytes of the key it counts
+ * for; NULL: none. */
 void record_keep(struct vault *vault, const struct request *request,
                  const uint8_t client_key[CLIENT_KEY_BYTES]);
 
-/* The steps: credit, before the worker has it; assigned, before it is sent; taken back; another epoch, for a
- * worker that died or one that leaves; a cancel; another session. */
+/* The steps: credit, before the worker is told; assigned, before it is sent; taken back from a worker;
+ * another epoch, because its worker died or leaves; cancelled; another session. */
 void record_credited(const struct request *request);
 void record_assigned(const struct request *request, struct record_holder holder);
 void record_returned(const struct request *request);
@@ -70,8 +70,8 @@ struct restored {
     uint8_t client_key[CLIENT_KEY_BYTES];
 };
 
-/* Makes a request of its record what it was: everything but what stands in *ret_restored, its log, its place
- * in lists, its end. */
+/* Sets the request as its record says: everything except what *ret_restored holds, its log, its lists and its
+ * end. */
 void record_restore(struct request *request, void *block, struct restored *ret_restored);
 
 #endif

@@ -15,8 +15,8 @@
 #include "proto/message.h"
 
 #define SESSION_LEASE_MS 5000 /* silence after which a session is closed */
-/* From then on: for how long its requests wait for it while its client, though silent, is still connected to
- * the stream: a process that is stopped, or a machine that sleeps. */
+/* How long its requests then wait for a client that is silent but still connected to the stream: a stopped
+ * process, or a machine that sleeps. */
 #define SESSION_GRACE_MS 25000
 #define SESSION_MAX      16384
 #define SESSION_MAX_OWED 8192 /* pages of replays that a session may be owed, of as many requests */
@@ -74,7 +74,8 @@ struct session *session_open(struct sessions *sessions, struct id128 id, const s
 /* Why it opened none for this id. */
 void session_say_why_none(const struct sessions *sessions, const struct id128 *id, struct error *err);
 
-/* For whom the session's requests count: its key, over all of its sessions; without one itself. */
+/* Whom the session's requests count for: its key, shared by all sessions of the key; without a key, itself.
+ */
 static inline const struct id128 *session_client(const struct session *session)
 {
     return session->key ? &session->client : &session->id;
@@ -86,8 +87,8 @@ struct session *session_of_peer(struct sessions *sessions, const struct peer *pe
 /* Any sign of life. */
 void session_renew(struct session *session, uint64_t now);
 
-/* The broker itself was stalled for `late` nanoseconds, in which no one could renew a lease or come back: all
- * leases start again, and abandoned requests get as much more time. */
+/* The broker was stalled for `late` nanoseconds, in which nobody could renew a lease: all leases start again,
+ * and abandoned requests get that much more time. */
 void sessions_stood_still(struct sessions *sessions, uint64_t late, uint64_t now);
 
 /* A request that has not ended is bound to an open session, or abandoned until a time (UINT64_MAX: for good).
@@ -99,8 +100,8 @@ void session_unbind(struct sessions *sessions, struct request *request);
 /* The list in which what this session left running stands, if it is abandoned; others may stand there too. */
 struct request *session_abandoned(const struct sessions *sessions, const struct id128 *id);
 
-/* Remembers that the client is owed a page, which makes its session pending; one a request, the newest asking
- * counts. What is above SESSION_MAX_OWED, or memory, is not remembered. */
+/* Remembers that the client is owed a page, one for each request (the newest question counts); the session is
+ * pending then. Beyond SESSION_MAX_OWED, or out of memory, it is forgotten, and the client asks again. */
 void session_owe(struct sessions *sessions, struct session *session, struct id128 id, uint64_t next_id);
 
 /* Takes out what has been owed longest; false when nothing is. */

@@ -37,6 +37,9 @@
 #define GRANULE ((size_t)1 << 20)
 #define NONE    UINT32_MAX
 
+#define LARGEST    (1u << (ORDERS - 1)) /* units of the largest block */
+#define MARKS_PAGE 4096                 /* bytes, from the header on: no page is smaller */
+
 _Static_assert(VAULT_LEAST_BYTES << (ORDERS - 1) == VAULT_MOST_BYTES,
                "the largest order is the largest block");
 
@@ -53,6 +56,8 @@ struct vault {
     size_t bytes;          /* of the segment */
     int fd;
     uint32_t units;
+    uint32_t fresh; /* from here on no block has been, and none is in a list yet: the books of that part are
+                       not touched */
     /* Ours: by unit. */
     uint8_t *codes;         /* of a block that begins there, free or not; else 0 */
     bool *free;             /* that block is free */
@@ -180,13 +185,27 @@ static void release_range(struct vault *vault, uint32_t from, uint32_t to)
     }
 }
 
+/* The first unit from `unit` on whose mark was ever written: of pages that are not there, looking would make
+ * some, 2 KB for each MiB of the vault. */
+static uint32_t next_written(const struct vault *vault, uint32_t unit)
+{
+    const off_t marks = sizeof(struct header), data = lseek(vault->fd, marks + (off_t)unit, SEEK_DATA);
+    if (data < 0)
+        return errno == ENXIO ? vault->units : unit;
+    return data - marks < (off_t)vault->units ? (uint32_t)(data - marks) : vault->units;
+}
+
 /* The first unit from `unit` on that a block is marked at; `end` when there is none before. Most of a vault
  * is empty, so eight bytes are looked at in one. */
 static uint32_t next_marked(const struct vault *vault, uint32_t unit, uint32_t end)
 {
     const uint8_t *marks = (const uint8_t *)vault->kept;
     uint64_t eight = 0;
-    while (unit < end && marks[unit] == 0) {
+    while (unit < end) {
+        if (unit % MARKS_PAGE == 0 && (unit = next_written(vault, unit)) >= end)
+            return end;
+        if (marks[unit] != 0)
+            break;
         if (unit % sizeof eight == 0 && end - unit >= sizeof eight)
             memcpy(&eight, marks + unit, sizeof eight);
         else
@@ -214,7 +233,8 @@ static int take_inventory(struct vault *vault)
         unit += length;
         free_from = unit;
     }
-    release_range(vault, free_from, vault->units);
+    vault->fresh = (free_from + LARGEST - 1) / LARGEST * LARGEST;
+    release_range(vault, free_from, vault->fresh);
     return 0;
 }
 
@@ -249,6 +269,7 @@ static void clear_books(struct vault *vault)
     for (unsigned order = 0; order < ORDERS; order++)
         vault->first[order] = NONE;
     vault->used = 0;
+    vault->fresh = 0;
 }
 
 /* Which blocks there were cannot be told any more, so all are gone. Only marks are written to: other pages of
@@ -258,7 +279,6 @@ static void empty(struct vault *vault)
     clear_books(vault);
     for (uint32_t unit = 0; (unit = next_marked(vault, unit, vault->units)) < vault->units; unit++)
         atomic_store_explicit(&vault->kept[unit], 0, memory_order_release);
-    release_range(vault, 0, vault->units);
     vault->was_damaged = true;
 }
 
@@ -279,7 +299,7 @@ int vault_create(size_t bytes, int *ret_fd)
     size_t units = units_of(bytes);
     const struct header header = {.magic = MAGIC, .version = VERSION, .units = units};
     int fd;
-    int r = shm_create("quern-vault", base_offset(units), &fd);
+    int r = shm_create("quern-vault", sizeof header, &fd);
     if (r < 0)
         return r;
     if (pwrite(fd, &header, sizeof header, 0) != (ssize_t)sizeof header ||
@@ -292,6 +312,16 @@ int vault_create(size_t bytes, int *ret_fd)
     else
         *ret_fd = fd;
     return r;
+}
+
+/* Granules of this many bytes behind one another that are free. */
+static void punch(struct vault *vault, size_t at, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    fallocate(vault->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(base_offset(vault->units) + at),
+              (off_t)bytes);
+    memset(vault->committed + at / GRANULE, 0, bytes / GRANULE * sizeof *vault->committed);
 }
 
 int vault_open(int fd, struct vault **ret_vault, struct error *err)
@@ -309,7 +339,9 @@ int vault_open(int fd, struct vault **ret_vault, struct error *err)
     }
     if (take_inventory(vault) < 0)
         empty(vault);
-    vault_trim(vault); /* the process before may have been killed with much that it had given back */
+    /* The process before may have been killed with much that it had given back. */
+    punch(vault, vault->fresh * VAULT_LEAST_BYTES, (vault->units - vault->fresh) * VAULT_LEAST_BYTES);
+    vault_trim(vault);
     *ret_vault = vault;
     return 0;
 }
@@ -341,16 +373,24 @@ static uint32_t unit_of(const struct vault *vault, const void *block)
     return (uint32_t)((size_t)((const uint8_t *)block - vault->base) / VAULT_LEAST_BYTES);
 }
 
-/* Asks for the pages of a block. */
+static int ask_for_pages(const struct vault *vault, size_t at, size_t bytes)
+{
+    return fallocate(vault->fd, FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes) < 0 ? -errno : 0;
+}
+
+/* Asks for the pages of a block, and of its marks. */
 static int commit(struct vault *vault, uint32_t unit, uint8_t code)
 {
     size_t from = unit * VAULT_LEAST_BYTES, to = from + bytes_in(code);
     for (size_t granule = from / GRANULE; granule * GRANULE < to; granule++) {
         if (vault->committed[granule])
             continue;
-        off_t at = (off_t)(base_offset(vault->units) + granule * GRANULE);
-        if (fallocate(vault->fd, FALLOC_FL_KEEP_SIZE, at, (off_t)GRANULE) < 0)
-            return -errno;
+        const size_t marks = GRANULE / VAULT_LEAST_BYTES;
+        int r = ask_for_pages(vault, sizeof(struct header) + granule * marks, marks);
+        if (r == 0)
+            r = ask_for_pages(vault, base_offset(vault->units) + granule * GRANULE, GRANULE);
+        if (r < 0)
+            return r;
         vault->committed[granule] = true;
     }
     return 0;
@@ -378,11 +418,17 @@ static uint32_t find_gap(const struct vault *vault, uint8_t code)
     return NONE;
 }
 
-static uint32_t find_whole(const struct vault *vault, unsigned order)
+static uint32_t find_whole(struct vault *vault, unsigned order)
 {
     while (order < ORDERS && vault->first[order] == NONE)
         order++;
-    return order < ORDERS ? vault->first[order] : NONE;
+    if (order < ORDERS)
+        return vault->first[order];
+    if (vault->fresh == vault->units)
+        return NONE;
+    add_free(vault, vault->fresh, ORDERS - 1);
+    vault->fresh += LARGEST;
+    return vault->fresh - LARGEST;
 }
 
 /* Takes the free blocks that cover these units out of their lists; what is beyond stays free. */
@@ -451,29 +497,19 @@ void *vault_next(const struct vault *vault, const void *block, size_t *ret_size)
         unit += units_in(vault->codes[unit]);
     }
     /* A block that is not kept, or free, has its length in our books. */
-    while (unit < vault->units && atomic_load_explicit(&vault->kept[unit], memory_order_relaxed) == 0)
+    while (unit < vault->fresh && atomic_load_explicit(&vault->kept[unit], memory_order_relaxed) == 0)
         unit += units_in(vault->codes[unit]);
-    if (unit >= vault->units)
+    if (unit >= vault->fresh)
         return NULL;
     *ret_size = bytes_in(vault->codes[unit]);
     return vault->base + unit * VAULT_LEAST_BYTES;
-}
-
-/* Granules of this many bytes behind one another that are free. */
-static void punch(struct vault *vault, size_t at, size_t bytes)
-{
-    if (bytes == 0)
-        return;
-    fallocate(vault->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(base_offset(vault->units) + at),
-              (off_t)bytes);
-    memset(vault->committed + at / GRANULE, 0, bytes / GRANULE * sizeof *vault->committed);
 }
 
 /* Free blocks of a granule or more begin where granules do, and smaller ones never cover one. */
 void vault_trim(struct vault *vault)
 {
     size_t from = 0, to = 0;
-    for (uint32_t unit = 0; unit < vault->units; unit += units_in(vault->codes[unit])) {
+    for (uint32_t unit = 0; unit < vault->fresh; unit += units_in(vault->codes[unit])) {
         size_t at = unit * VAULT_LEAST_BYTES, bytes = bytes_in(vault->codes[unit]);
         if (!vault->free[unit] || bytes < GRANULE)
             continue;
@@ -484,6 +520,11 @@ void vault_trim(struct vault *vault)
         to = at + bytes;
     }
     punch(vault, from, to - from);
+}
+
+size_t vault_bytes(const struct vault *vault)
+{
+    return vault->units * VAULT_LEAST_BYTES;
 }
 
 size_t vault_used(const struct vault *vault)

@@ -2,7 +2,7 @@
 #ifndef BROKER_CHOOSE_ADMISSION_H
 #define BROKER_CHOOSE_ADMISSION_H
 
-/* Whether a request may enter, and when to come back if not.
+/* Decides whether a request may enter, and when to try again if not.
  *
  * The queue is bounded in requests, in bytes of what was asked, and in bytes that waiting requests have of
  * the journal, which is an eighth of it; of each a session has a share of its own (share.h), and so it has of
@@ -55,8 +55,8 @@ bool admission_may_grow(const struct admission *admission, const struct request 
 /* The room that is reserved for it changes by so many bytes. Before it does. */
 void admission_grows(struct request *request, int64_t bytes);
 
-/* The request, whose room in the journal is reserved, counts for its client and its tenant: until
- * admission_ended, or until admission_withdrawn, if it never was queued. 0 or -ENOMEM. */
+/* Counts the request, whose room in the journal is reserved, for its client and tenant: until
+ * admission_ended, or admission_withdrawn if it was never queued. 0 or -ENOMEM. */
 int admission_entered(struct admission *admission, struct request *request);
 void admission_withdrawn(struct admission *admission, struct request *request);
 

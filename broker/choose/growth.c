@@ -33,6 +33,16 @@ static struct request *of_need(const struct heap_node *node)
     return node ? HEAP_ITEM(node, struct request, growth.need) : NULL;
 }
 
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t at_least(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Bytes that it may need beside those it has. */
 static uint64_t need_of(const struct request *request)
 {
@@ -70,6 +80,16 @@ uint64_t growth_most_ids(const struct journal *journal, uint32_t token_bytes)
 {
     uint64_t ids = journal_most_of_one(journal) / token_bytes;
     return ids > 0 ? ids : 1;
+}
+
+void growth_follow(struct growth *growth, const struct worker *workers, uint32_t n, uint64_t room)
+{
+    const uint64_t token_bytes = journal_token_bytes(0, false);
+    uint64_t tokens = 0;
+    for (uint32_t i = 0; i < n; i++)
+        tokens += at_most((uint64_t)workers[i].slots * workers[i].context, room / token_bytes + 1);
+    const uint64_t wanted = at_most(at_least(tokens * token_bytes, JOURNAL_LIMIT_BYTES), room);
+    growth->journal->limit = at_least(growth->journal->limit, wanted);
 }
 
 void growth_plan(struct request *request, uint64_t most, uint32_t token_bytes)
@@ -124,16 +144,6 @@ static void learn(struct growth *growth, struct request *request)
         return;
     claim->token_bytes = mean < UINT32_MAX ? (uint32_t)mean : UINT32_MAX;
     heap_settle(&growth->needs, &claim->need);
-}
-
-static uint64_t at_most(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t at_least(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* What its log has to be promised for so many ids in all. */
@@ -214,6 +224,7 @@ static void wait_no_more(struct growth *growth, struct request *request)
     if (!claim->waits)
         return;
     DL_DELETE2(growth->waiting, request, growth.prev, growth.next);
+    growth->n_waiting--;
     wait_for(growth, claim, 0);
     if (request->worker)
         request->worker->n_waiting--;
@@ -232,6 +243,7 @@ static void wait(struct growth *growth, struct request *request, int why)
     else
         DL_PREPEND2(growth->waiting, request, growth.prev, growth.next);
     wait_for(growth, claim, why);
+    growth->n_waiting++;
     claim->ask_at = UINT64_MAX;
     if (request->worker)
         request->worker->n_waiting++;

@@ -2,18 +2,17 @@
 #ifndef BROKER_CHOOSE_GROWTH_H
 #define BROKER_CHOOSE_GROWTH_H
 
-/* The journal is paid as tokens are made.
+/* Reserves room in the journal as tokens are made.
  *
- * A request that waits in the queue has a few kilobytes of the journal. When it starts, and again and again
- * while it runs, it gets *credit*: so many ids it may make in all, for which the journal has room reserved.
- * Its worker stops it there, with all of its frames safe, until it gets more. Nobody is cut short.
+ * A queued request has a few kilobytes of the journal. When it starts, and again while it runs, it gets
+ * *credit*: the number of ids it may make in all, for which room is reserved. Its worker pauses it there,
+ * with all frames safe, until it gets more. No answer is cut short.
  *
- * Who waits when the journal is full: the youngest. Whatever the others are given, there is room for all that
- * the oldest can still make; and once that has ended, for all that any other can. So there is always one that
- * can finish, and gives its room to the next. The younger ones also keep to their session's share.
+ * When the journal is full, the youngest requests wait. Whatever the others get, there is always room for all
+ * that the oldest may still make, and once that has ended, for all that any other may. So one can always
+ * finish, and then frees its room. All but the oldest also keep to their session's share.
  *
- * An eighth of the journal is for requests that wait in the queue, and no request may need more than three
- * quarters of it. */
+ * An eighth of the journal is for queued requests, and no request may need more than three quarters of it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +24,7 @@
 #include "broker/choose/worker.h"
 #include "common/heap.h"
 
-/* Credit is given for so many ids ahead: as many as a part of what is free pays for. */
+/* Ids ahead for which credit is given, as far as a part of the free room pays for them. */
 #define GROWTH_LEAST_IDS 64
 #define GROWTH_MOST_IDS  8192
 
@@ -42,12 +41,17 @@ struct growth {
     struct heap started;     /* all that have started and not ended, the oldest first */
     struct heap needs;       /* the same, the one that may still need most bytes first */
     struct request *waiting; /* of those, the ones that got no credit: utlist, the oldest first */
+    uint32_t n_waiting;      /* their number */
     uint32_t n_full;         /* of these, those for which there was no room */
 };
 
 void growth_init(struct growth *growth, struct journal *journal, struct ledger *ledger,
                  struct admission *admission);
 void growth_deinit(struct growth *growth);
+
+/* Sets the journal's limit where none was asked for: what the slots of these workers take when each answer
+ * goes to the end of its context, at least JOURNAL_LIMIT_BYTES, at most `room`. It never falls. */
+void growth_follow(struct growth *growth, const struct worker *workers, uint32_t n, uint64_t room);
 
 /* What a request may need: so many ids, each so many bytes. Before it starts; at most what growth_most_ids
  * says. */
@@ -56,14 +60,15 @@ void growth_plan(struct request *request, uint64_t most, uint32_t token_bytes);
 /* Most ids of `token_bytes` each that any request may make in this journal. */
 uint64_t growth_most_ids(const struct journal *journal, uint32_t token_bytes);
 
-/* The first credit of a request that leaves the queue; one that has started before has what it has. 0; a code
- * above: it stays in the queue, also because others wait for room; -ENOMEM. */
+/* Gives a request that leaves the queue its first credit; one that started before keeps what it has. 0; a
+ * code above: it stays in the queue, perhaps because others already wait for room; -ENOMEM. */
 int growth_start(struct growth *growth, struct request *request);
 
 /* Takes it back: the request stays in the queue after all. */
 void growth_withdraw(struct growth *growth, struct request *request);
 
-/* A request of an earlier broker, planned again, that had started: it keeps its credit. 0 or -ENOMEM. */
+/* Restores the credit of a request that an earlier broker had started; growth_plan comes first. 0 or -ENOMEM.
+ */
 int growth_restore(struct growth *growth, struct request *request, uint64_t credit);
 
 /* Whether a started request has made so much that it needs to ask for credit. */
@@ -78,7 +83,7 @@ bool growth_ask(struct growth *growth, struct request *request);
 /* Asks again for those that wait, the oldest first, and calls back for each whose credit rose. */
 void growth_retry(struct growth *growth, void (*credited)(void *arg, struct request *request), void *arg);
 
-/* The request ends: its log is not settled yet. Nothing for one that has not started. */
+/* The request ends; its log must not be settled yet. Does nothing if it has not started. */
 void growth_left(struct growth *growth, struct request *request);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef BROKER_CHOOSE_HIT_ESTIMATE_H
 #define BROKER_CHOOSE_HIT_ESTIMATE_H
 
-/* How far it is believed that a cache has what it should have: as far as that came true. */
+/* How likely a cache still has what it should have, learned from how often it did. */
 
 #include <stdint.h>
 
@@ -12,7 +12,7 @@ struct hit_estimate {
     uint64_t came_true;
 };
 
-/* Of a prompt so many tokens were believed to be there, and so many of them were. */
+/* Of a prompt so many tokens were expected there, and so many were found. */
 void hit_estimate_learn(struct hit_estimate *estimate, uint64_t believed, uint64_t found);
 
 /* How many of the tokens that should be there are likely to be. */

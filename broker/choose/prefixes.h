@@ -2,13 +2,13 @@
 #ifndef BROKER_CHOOSE_PREFIXES_H
 #define BROKER_CHOOSE_PREFIXES_H
 
-/* Which worker has read which beginnings of prompts, and which of them their store has.
+/* Remembers which worker has read which beginnings of prompts, and which of them the prefix store has.
  *
- * The broker knows no tokenizer, so a prompt is cut into pieces of equal bytes. A piece stands for itself and
- * all before it: its hash is made from the hash before, the first one's from the form of the prompt, its
- * space and its salt (request_set_cache_space). Nothing is compared but hashes: a wrong one would send a
- * request to a worker that has nothing of it, whose own cache compares ids. The book knows a fixed number of
- * pieces, and forgets what nobody asked for for longest. */
+ * The broker has no tokenizer, so a prompt is cut into pieces of equal bytes. A piece stands for itself and
+ * everything before it: its hash includes the previous hash, and the first one the form of the prompt, its
+ * space and its salt (request_set_cache_space). Only hashes are compared. A collision would merely send a
+ * request to a worker without its prefix: the worker's own cache compares ids. The book holds a fixed number
+ * of pieces, and forgets those not asked for the longest. */
 
 #include <stdint.h>
 

@@ -2,15 +2,15 @@
 #ifndef BROKER_CHOOSE_ROUTING_H
 #define BROKER_CHOOSE_ROUTING_H
 
-/* Where a request goes, for what it shares with those before: the worker with the least to do, what is left
- * to read of the prompt there included.
+/* Chooses the worker for a request: the one with the least to do, including what it would have to read of
+ * this prompt beyond the prefix it has.
  *
- * What a worker has is believed (prefixes.h) until it says otherwise: at the end of each request it tells how
- * much of the prompt it had found, and what is believed of it later counts as much as that came true.
+ * What a worker has is an assumption (prefixes.h). At the end of each request the worker reports how much of
+ * the prompt it found, and later assumptions are weighted by how often they were right.
  *
- * Where workers share a prefix store, what one of them has read each of them can bring: it counts for all,
- * for a little less than what a worker has itself, and outlives the worker that read it. So what only the
- * store has goes by load. */
+ * Where workers share a prefix store, any of them can load what one has read: that counts for all of them, a
+ * little less than what a worker has itself, and outlives the worker that read it. Prefixes that only the
+ * store has therefore leave the choice to the load. */
 
 #include "broker/choose/prefixes.h"
 #include "broker/books/request.h"
@@ -25,8 +25,8 @@ struct routing { /* zeroed: routes by load alone */
     struct prefixes prefixes;
 };
 
-/* For workers that outlive it, and that share a prefix store or not. A lone worker needs no memory, and
- * nothing is remembered for it. 0 or -ENOMEM. */
+/* `workers` must outlive it; `shares`: they have a prefix store. For a single worker nothing is remembered
+ * and no memory is needed. 0 or -ENOMEM. */
 int routing_init(struct routing *routing, struct worker *workers, uint32_t n_workers, bool shares,
                  uint64_t secret);
 void routing_deinit(struct routing *routing);
@@ -45,7 +45,7 @@ void routing_assigned(struct routing *routing, struct request *request, struct w
 /* The first ids of it are here: its prompt is read. */
 void routing_prefilled(struct routing *routing, struct request *request);
 
-/* It has it no more. `usage` is what it told at the end; NULL, or zeroes: nothing. */
+/* The worker no longer has it. `usage` is what it reported at the end; NULL or zeroes: nothing. */
 void routing_left(struct routing *routing, struct request *request, const struct usage *usage);
 
 /* Its process is gone. */

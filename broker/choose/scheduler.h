@@ -18,22 +18,21 @@ struct scheduler_wish {
     size_t bytes;          /* that are to be sent to it */
 };
 
-/* Of the serving workers of that model that have room the one with the least load, what is saved there taken
- * off. SCHEDULER_E_BUSY: there are such workers, or places of the pool that may still become one, but none
- * has room now. SCHEDULER_E_NO_WORKER: there is none and there will be none. */
+/* Picks the worker with the least load, minus what is saved there, among those that serve the model and have
+ * room. SCHEDULER_E_BUSY: such workers exist, or places that may become one, but none has room now.
+ * SCHEDULER_E_NO_WORKER: there is none and there will be none. */
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker);
 
-/* The wish has to wait: what is not brief either and comes later must not keep busy the links of workers that
- * could fulfil it, or what is larger than the bound on these, and goes alone, might wait for ever. Until all
- * are released such a wish gets none of these workers. */
+/* The wish has to wait. Until all workers are released, no other large message goes to a worker that could
+ * fulfil it: otherwise a message above the bound, which must go alone, might wait for ever. */
 void scheduler_hold(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 void scheduler_release(struct worker *workers, size_t n);
 
-/* No worker fulfils the wish: whether there would be one, were it not for embeddings. */
+/* Whether some worker would fulfil the wish if it did not ask for embeddings. */
 bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 
-/* Whether a worker has told that it has this model, and may serve it again if it does not now. */
+/* Whether a worker has announced this model, and serves it or may serve it again. */
 bool scheduler_knows(const struct worker *workers, size_t n, struct bytes model);
 
 /* Any serving worker of that model, full or not: for questions that take no slot. One that is `large` goes to

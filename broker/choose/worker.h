@@ -19,9 +19,9 @@
 #define WORKER_ENDPOINT_MAX 128
 #define WORKER_MAX          64 /* places in a pool */
 
-/* What is under way to a worker delays all that is sent behind it: a worker takes one message after the
- * other, and one of 4 MiB takes it milliseconds. So messages that are not brief go up to this bound, and one
- * that is larger goes alone. The others wait here, where brief ones pass them. */
+/* A worker takes one message after the other, and one of 4 MiB takes milliseconds, so messages under way
+ * delay what is sent after them. Large messages are sent up to this bound, a larger one alone; the others
+ * wait here, where brief messages pass them. */
 #define WORKER_UNDER_WAY_BYTES ((size_t)1 << 20)
 
 struct worker_credits {   /* that the worker has not been told of */
@@ -99,9 +99,9 @@ bool worker_answers_to(const struct worker *worker, struct bytes name);
 /* How many requests it may have at once: its slots, and a few more to refill them without a round trip. */
 uint32_t worker_capacity(const struct worker *worker);
 
-/* Whether a request of so many bytes may be sent to it now. What is not brief is not while the worker is
- * held, and has half of its places until it was read: making tokens of megabytes takes a second, in which
- * small requests must not wait for a place. */
+/* Whether a request of so many bytes may be sent to it now. Large ones may not while the worker is held, and
+ * may take only half of its places until they were read: tokenizing megabytes takes a second, in which small
+ * requests must not wait for a place. */
 bool worker_may_be_sent(const struct worker *worker, size_t bytes);
 
 /* Puts a request on the worker's list and load, and takes it off again. */

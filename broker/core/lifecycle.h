@@ -12,13 +12,13 @@
 #define LIFECYCLE_NO_EMBEDDINGS                                                                              \
     "embed: no worker of this pool can compute embeddings: the device cannot, or the model only ranks"
 
-/* Gives queued requests to workers as long as both last. */
+/* Assigns queued requests to workers while there are both. */
 void lifecycle_dispatch(struct broker *broker);
 
-/* A running request has made so much that it asks for credit. */
+/* A running request has used its credit up to where it asks for more. */
 void lifecycle_grow(struct broker *broker, struct request *request);
 
-/* Those that wait for room in the journal ask again. Every turn. */
+/* Asks again for requests that wait for room in the journal. Call it every turn. */
 void lifecycle_grow_waiting(struct broker *broker);
 
 /* A request that is back in the queue: one that has made nothing gives its credit back, and waits as it did
@@ -38,7 +38,7 @@ void lifecycle_charge(struct broker *broker, const struct request *request, uint
 void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending,
                          bool taken);
 
-/* A worker that an earlier broker had is heard: assigns again what it should have. */
+/* A worker of an earlier broker reports: assigns its requests to it again. */
 void lifecycle_adopted(struct broker *broker, struct worker *worker);
 
 /* Ends a request here, with a last frame that the broker makes: after what the journal has. */
@@ -50,28 +50,27 @@ void lifecycle_fail(struct broker *broker, struct request *request, enum proto_e
 void lifecycle_finished(struct broker *broker, struct worker *worker, const struct message *message,
                         struct bytes raw);
 
-/* More frames of this worker are here: ends what waited for them. */
+/* More frames of this worker arrived: ends requests that waited for them. */
 void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
 
-/* The worker gives a request back because it was told to end: the request waits for another worker, which
- * goes on with what was made of it, or ends, if it was cancelled. This does not count as a loss, however
- * often it happens. */
+/* A worker that was told to end gives a request back: it waits for another worker, which continues it, or
+ * ends if it was cancelled. This never counts as a loss. */
 void lifecycle_returned(struct broker *broker, struct request *request);
 
-/* The worker's process is gone: its requests wait for another worker, which goes on where it was; one
- * that has lost two before ends with worker_lost. When it left (it had been told to end), those that it had
- * not begun have lost nobody. */
+/* The worker's process is gone: its requests wait for another worker, which continues them; one that lost two
+ * workers before ends with worker_lost. If it `left` (it was told to end), requests it had not begun do not
+ * count it as lost. */
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
 
-/* Has workers that are ending give back what they have, once another one is there to go on with it, or when
- * they have had their time. Now and then. */
+/* Makes ending workers give back their requests once another can continue them, or when their time is up.
+ * Call it now and then. */
 void lifecycle_relieve(struct broker *broker);
 
 /* Ends what has waited in the queue beyond its deadline. Every turn. */
 void lifecycle_expire(struct broker *broker);
 
-/* Ends what a worker should have ended by itself, and has not: a cancel it does not heed, a deadline that
- * passed. Now and then. */
+/* Ends what a worker should have ended and has not: after a cancel, or after the deadline. Call it now and
+ * then. */
 void lifecycle_end_overdue(struct broker *broker);
 
 /* Ends all that has not ended, with `draining` and the reason: the broker leaves. */
@@ -80,7 +79,7 @@ void lifecycle_end_all(struct broker *broker, const char *reason);
 /* The client has the last frame of this request of its session. */
 void lifecycle_taken(struct broker *broker, const struct session *session, struct id128 id);
 
-/* Whether some client that is there has not said yet that it has what is its own. */
+/* Whether a connected client has not yet confirmed all of its ended requests. */
 bool lifecycle_is_awaited(const struct broker *broker);
 
 /* Forgets what ended long ago. Now and then. */

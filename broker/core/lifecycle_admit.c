@@ -34,13 +34,19 @@ static uint64_t at_most(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A number that is not given, or only fits, is lowered to what any context and the journal hold. */
+static uint64_t pool_most(const struct broker *broker)
+{
+    return broker->options.max_tokens > 0 ? broker->options.max_tokens : UINT64_MAX;
+}
+
+/* A number that is not given, or only fits, is lowered to what any context and the journal hold, and to what
+ * the pool allows. */
 void lifecycle_plan(const struct broker *broker, struct request *request, const struct generation *generation)
 {
     uint32_t bytes = token_bytes(broker, generation), context = broker_largest_context(broker);
     uint64_t most = generation->max_tokens > 0 ? generation->max_tokens : UINT64_MAX;
     if (generation->max_tokens == 0 || generation->fit_context)
-        most = at_most(most, growth_most_ids(&broker->journal, bytes));
+        most = at_most(at_most(most, growth_most_ids(&broker->journal, bytes)), pool_most(broker));
     if (context > 0)
         most = at_most(most, context);
     growth_plan(request, generation->embed ? 1 : most, bytes);
@@ -107,6 +113,10 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     if (context > 0 && generation->max_tokens > context && !generation->fit_context)
         return error_set(&verdict->reason, PROTO_TOO_LONG, "max_tokens %u is above the context length %u",
                          generation->max_tokens, context);
+    if (generation->max_tokens > pool_most(broker) && !generation->fit_context)
+        return error_set(&verdict->reason, PROTO_TOO_LONG,
+                         "max_tokens %u is above what this pool allows, %u (--max-tokens)",
+                         generation->max_tokens, broker->options.max_tokens);
     const struct tenancy tenancy = tenancy_of_arrival(broker, arrival);
     const struct party party = {session_client(arrival->session), &tenancy};
     struct client_key *key = client_keys_of(&broker->client_keys, arrival->session->key);

@@ -23,8 +23,7 @@ struct verdict {
     struct error reason;     /* of an error */
 };
 
-/* Plans how the request may grow, which was asked for so: when it is admitted, and by a broker that takes it
- * over. */
+/* Plans how far the request may grow: at admission, and in a broker that takes it over. */
 void lifecycle_plan(const struct broker *broker, struct request *request,
                     const struct generation *generation);
 

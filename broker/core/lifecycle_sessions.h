@@ -2,11 +2,11 @@
 #ifndef BROKER_CORE_LIFECYCLE_SESSIONS_H
 #define BROKER_CORE_LIFECYCLE_SESSIONS_H
 
-/* Sessions come and go, and what becomes of their requests then. */
+/* What happens to requests when sessions open and close. */
 
 #include "broker/core/broker.h"
 
-/* A session opened: it gets back what it had left running. */
+/* A session opened: it gets back the requests that it left running. */
 void lifecycle_adopt(struct broker *broker, struct session *session);
 
 /* Binds a request to another session. -EEXIST when that has one of this id. */

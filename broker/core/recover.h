@@ -7,9 +7,9 @@
 #include "broker/core/broker.h"
 #include "common/error.h"
 
-/* Rebuilds ledger, journal, queue and the books of the workers from the vault. Nothing was admitted yet, and
- * the sockets are there. The holder of a request is assumed alive until the supervisor says otherwise.
- * Counters go on from what is still known. 0, or -ENOMEM with a reason. */
+/* Rebuilds ledger, journal, queue and the workers' books from the vault. Call it before anything is admitted,
+ * with the sockets made. A request's worker is assumed alive until the supervisor says otherwise. Counters
+ * continue from what is still known. 0, or -ENOMEM with a reason. */
 int recover(struct broker *broker, struct error *err);
 
 #endif

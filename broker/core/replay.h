@@ -2,9 +2,9 @@
 #ifndef BROKER_CORE_REPLAY_H
 #define BROKER_CORE_REPLAY_H
 
-/* Replays: a request's frames once more, page by page, as its client asks for them. Pages are the largest
- * messages that a client is sent, so one is made only when the client has taken what was sent before; until
- * then it is owed, and the client need not ask again. */
+/* Replays send a request's frames again, page by page, when its client asks. Pages are the largest messages
+ * to clients, so a page is made only when the client has read what was sent before; until then it is owed,
+ * and the client need not ask again. */
 
 #include "broker/core/broker.h"
 

@@ -82,6 +82,9 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     ok.status_ok.moved = broker->counters.moved;
     ok.status_ok.tokens = broker->counters.tokens;
     ok.status_ok.journal_bytes = broker->journal.used;
+    ok.status_ok.journal_limit = broker->journal.limit;
+    ok.status_ok.journal_waiting = broker->growth.n_waiting;
+    ok.status_ok.max_tokens = broker->options.max_tokens;
     ok.status_ok.supervisor_pid = (uint32_t)getppid();
     ok.status_ok.broker_pid = (uint32_t)getpid();
     ok.status_ok.gateway_pid = broker->supervisor.gateway_pid;
@@ -127,12 +130,13 @@ static bool is_wanted(const struct request *request, const struct session *asker
 static struct request_status describe(const struct broker *broker, const struct request *request,
                                       char id[2 * sizeof(struct id128) + 1])
 {
+    const bool waits = request->state == REQUEST_RUNNING && request->growth.waits;
     for (size_t i = 0; i < sizeof request->home.id; i++)
         snprintf(id + 2 * i, 3, "%02x", request->home.id.bytes[i]);
     return (struct request_status){
         .id = bytes_of_string(id),
         .request_id = request->name,
-        .state = bytes_of_string(request_state_name(request->state)),
+        .state = bytes_of_string(waits ? "waiting" : request_state_name(request->state)),
         .worker = bytes_of_string(request->worker ? request->worker->name : ""),
         .model = request->model,
         .age_ms =

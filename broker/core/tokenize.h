@@ -2,8 +2,8 @@
 #ifndef BROKER_CORE_TOKENIZE_H
 #define BROKER_CORE_TOKENIZE_H
 
-/* The life of a question for a tokenizer (tokenize, detokenize): asked of a worker under a ref of ours,
- * answered to the client under its own. If the client has left meanwhile, the answer is dropped. */
+/* Questions for a tokenizer (tokenize, detokenize): passed to a worker under our ref, answered to the client
+ * under its own. If the client has left meanwhile, the answer is dropped. */
 
 #include "broker/core/broker.h"
 

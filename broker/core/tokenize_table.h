@@ -2,9 +2,9 @@
 #ifndef BROKER_CORE_TOKENIZE_TABLE_H
 #define BROKER_CORE_TOKENIZE_TABLE_H
 
-/* Tokenize and detokenize requests that have no answer yet: which client asked, under which ref, and of which
- * worker; large ones with their message while they wait for one. Of all that waits a session may have as much
- * as it leaves free (share.h), in questions and in bytes. */
+/* Unanswered tokenize and detokenize requests: which client asked, under which ref, and which worker was
+ * asked; large ones keep their message while they wait for a worker. A session may have as many questions and
+ * bytes as it leaves free (share.h). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,8 +58,7 @@ struct tokenize_had {
 };
 struct tokenize_had tokenize_table_had(const struct tokenize_table *table, const struct id128 *client);
 
-/* One that waits does so no more: this worker is asked. Returns the message, which is the caller's to free.
- */
+/* A waiting question goes to this worker. Returns its message, which the caller frees. */
 struct buffer tokenize_table_asked(struct tokenize_table *table, struct tokenize_question *question,
                                    uint32_t worker);
 

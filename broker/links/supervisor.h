@@ -2,8 +2,8 @@
 #ifndef BROKER_LINKS_SUPERVISOR_H
 #define BROKER_LINKS_SUPERVISOR_H
 
-/* The supervisor as the broker sees it: the process above, which starts and buries the workers. It tells what
- * becomes of them, and is asked to end them. Nothing here waits. */
+/* The supervisor as the broker sees it: the parent process, which starts workers, reports their ends, and
+ * kills them on request. Nothing here waits. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,7 +66,7 @@ void supervisor_kill(struct supervisor *supervisor, uint32_t index);
 /* Tells all workers to end; from then on none is started. */
 void supervisor_stop(struct supervisor *supervisor);
 
-/* Shows that the loop turns, or that what an earlier broker left is being taken over. Every turn. */
+/* Shows the supervisor that the loop turns, or that the take-over makes progress. Call it every turn. */
 void supervisor_turn(struct supervisor *supervisor);
 
 /* Gives the orders that could not be given before. Every turn. */

@@ -2,13 +2,13 @@
 #ifndef BROKER_LINKS_WORKER_LINK_H
 #define BROKER_LINKS_WORKER_LINK_H
 
-/* The worker link: a ROUTER, connected to the process of each worker where the supervisor says that it is
- * reached. Workers connect to nothing. So messages on a connection are that worker's, whatever it claims to
- * be, and no one else can send any.
+/* The worker link: a ROUTER that connects to each worker's process at the address that the supervisor names.
+ * Workers connect to nothing. So messages on a connection come from that worker, whatever it claims, and from
+ * nobody else.
  *
- * Nothing here waits: what a worker does not take at once stays in its outbox. A worker that cannot be sent
- * to is of no use and is killed: its death is then heard of like any other, and that alone ends its requests,
- * after what it still had published was taken in. */
+ * Nothing here waits: what a worker does not take at once stays in its outbox. A worker that cannot be
+ * reached is killed. Its death is reported like any other, and only that ends its requests, after the frames
+ * that it had still published. */
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
 #ifndef BROKER_LINKS_ZAP_H
 #define BROKER_LINKS_ZAP_H
 
-/* Decides who may connect over TCP: libzmq asks for each connection that has proven its key (ZAP, RFC 27),
- * and the folder of keys decides. Messages of such a connection then carry the number of its key. */
+/* Decides who may connect over TCP: libzmq asks about each connection that has proven its key (ZAP, RFC 27),
+ * and the folder of keys answers. Messages of such a connection then carry the number of its key. */
 
 #include <stdbool.h>
 #include <stdint.h>

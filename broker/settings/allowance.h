@@ -2,9 +2,9 @@
 #ifndef BROKER_SETTINGS_ALLOWANCE_H
 #define BROKER_SETTINGS_ALLOWANCE_H
 
-/* What a client with a key may have at most, whatever is free: sessions, subscriptions of the stream, and
- * tokens a minute. Its requests are bounded with those of all others (admission.h), where they count for the
- * key, not for its sessions. */
+/* Limits of a client with a key, whatever is free: sessions, subscriptions to the stream, tokens a minute.
+ * Its requests are bounded with those of all others (admission.h); there they count for the key, not for its
+ * sessions. */
 
 #include <stdint.h>
 

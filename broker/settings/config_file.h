@@ -2,9 +2,9 @@
 #ifndef BROKER_SETTINGS_CONFIG_FILE_H
 #define BROKER_SETTINGS_CONFIG_FILE_H
 
-/* The form of a configuration file (man/quern.conf.5), whatever settings there are: each line is NAME =
- * VALUE. Blanks around the two do not count. '#' begins a comment, but for one in quotes ("…" or '…'), which
- * may be around a value. */
+/* Reads the syntax of a configuration file (man/quern.conf.5), not its settings: each line is NAME = VALUE.
+ * Blanks around both are ignored. A value may be in quotes ("…" or '…'); outside of them '#' begins a
+ * comment. */
 
 #include <stddef.h>
 

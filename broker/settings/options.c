@@ -12,7 +12,6 @@
 #include "broker/settings/options.h"
 
 #include <argp.h>
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +20,14 @@
 #include "broker/choose/admission.h"
 #include "broker/settings/allowance.h"
 #include "broker/settings/config_file.h"
+#include "broker/settings/options_check.h"
 #include "broker/settings/sampling_options.h"
-#include "broker/books/journal.h"
 #include "broker/books/ledger.h"
 #include "broker/books/session.h"
 #include "broker/choose/worker.h"
 #include "common/program/arguments.h"
 #include "common/clock.h"
 #include "common/files/default_model.h"
-#include "common/system/listen.h"
 #include "common/number.h"
 #include "common/program/program.h"
 #include "common/utf8.h"
@@ -38,7 +36,6 @@
 #define DRAIN_S     60 /* with the time to stop, within the 90 s that service managers give */
 #define DRAIN_MAX_S 86400
 
-#define JOURNAL_MAX_MIB 4096
 #define RETENTION_MAX_S 86400
 
 enum setting_type {
@@ -131,8 +128,14 @@ static const struct setting {
     {GROUP_POOL, "frame-us", "N",
      "Send tokens made within this many microseconds in one frame; 0: never (default 250)", SETTING_NUMBER,
      offsetof(struct options, frame_us), LAUNCH_MAX_FRAME_US, 0},
-    {GROUP_POOL, "journal", "MIB", "Memory for answers that clients may request again (default 256)",
-     SETTING_NUMBER, offsetof(struct options, journal), JOURNAL_MAX_MIB, 16},
+    {GROUP_POOL, "journal", "MIB",
+     "Memory for answers that clients may request again (default: as slots and contexts need, 256 to 4096, "
+     "at "
+     "most an eighth of the memory)",
+     SETTING_NUMBER, offsetof(struct options, journal), OPTIONS_JOURNAL_MAX_MIB, 16},
+    {GROUP_POOL, "max-tokens", "N",
+     "Most tokens of an answer; a request for more is refused (default: to the end of the context)",
+     SETTING_NUMBER, offsetof(struct options, max_tokens), INT32_MAX, 1},
     {GROUP_POOL, "retention", "SECONDS",
      "Keep answers this long after their end, if there is room (default 60)", SETTING_NUMBER,
      offsetof(struct options, retention), RETENTION_MAX_S, 1},
@@ -336,70 +339,6 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     return 0;
 }
 
-int options_check_guarded(const struct options *options, struct error *err)
-{
-    if (options->curve_key[0] == 0)
-        return error_set(err, -EPERM, "tcp: %s is not a loopback address: give --curve-key or use 127.0.0.1",
-                         options->tcp);
-    if (options->client_keys[0] == 0 && !options->any_client)
-        return error_set(err, -EPERM,
-                         "tcp: %s is not a loopback address: give --client-keys, a folder of accepted keys, "
-                         "or accept any client that knows the server's key (--any-client)",
-                         options->tcp);
-    return 0;
-}
-
-static int check_tcp(const struct options *options, struct error *err)
-{
-    char host[OPTIONS_TEXT_MAX + 1];
-    uint16_t port;
-    bool loopback;
-    int r = options_split_tcp(options->tcp, host, &port, &loopback, err);
-    return r < 0 || loopback ? r : options_check_guarded(options, err);
-}
-
-/* What bears on HTTP takes HTTP. */
-static int check_http(const struct options *options, struct error *err)
-{
-    const struct {
-        const char *name, *value;
-    } parts[] = {{"http-keys", options->http_keys},
-                 {"http-hosts", options->http_hosts},
-                 {"http-tls-cert", options->http_tls_cert},
-                 {"http-tls-key", options->http_tls_key},
-                 {"http-log", options->http_log},
-                 {"http-cors", options->http_cors},
-                 {"http-open", options->http_open ? "1" : ""},
-                 {"http-max-tokens", options->http_max_tokens ? "1" : ""},
-                 {"http-body-kb", options->http_body_kb ? "1" : ""},
-                 {"http-sse-ping", options->has_http_sse_ping ? "1" : ""}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
-        if (parts[i].value[0])
-            return error_set(err, -EINVAL, "%s: requires http", parts[i].name);
-    if (!options->http_tls_cert[0] != !options->http_tls_key[0])
-        return error_set(err, -EINVAL, "http-tls-cert and http-tls-key must be given together");
-    bool named = options->http[0] && strcmp(options->http, OPTIONS_HTTP_AUTO) != 0;
-    int r = named ? listen_check(options->http, err) : 0;
-    return r < 0 ? error_prefix(err, r, "http") : 0;
-}
-
-/* What stands in an endpoint before the port. */
-static int check_public_host(const char *host, struct error *err)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
-    size_t len = strlen(host);
-    if (host[0] != '[' && host[strspn(host, letters)] == 0)
-        return 0;
-    struct in6_addr address;
-    char inner[OPTIONS_TEXT_MAX + 1] = "";
-    if (host[0] == '[' && host[len - 1] == ']')
-        memcpy(inner, host + 1, len - 2);
-    if (inet_pton(AF_INET6, inner, &address) == 1)
-        return 0;
-    return error_set(err, -EINVAL,
-                     "public-host: \"%.80s\" is neither a name nor an address (IPv6 in brackets)", host);
-}
-
 /* Unless they are given: of a client with so many sessions. */
 static uint32_t subscriptions_for(uint32_t sessions)
 {
@@ -455,7 +394,6 @@ static int parse(int argc, char **argv, bool again, struct options *ret_options,
         NULL};
     struct options options = {.device = "auto",
                               .client_sessions = ALLOWANCE_SESSIONS,
-                              .journal = JOURNAL_LIMIT_BYTES >> 20,
                               .retention = LEDGER_RETENTION_NS / CLOCK_NS_PER_S,
                               .drain_seconds = DRAIN_S};
     _Static_assert(ALLOWANCE_A_SESSION * SESSION_MAX <= ALLOWANCE_MAX_SUBSCRIPTIONS,
@@ -476,25 +414,8 @@ static int parse(int argc, char **argv, bool again, struct options *ret_options,
         walk.result = serve_demo(&options, err);
     if (walk.result == 0)
         walk.result = rundir_path(options.rundir[0] ? options.rundir : NULL, options.rundir, err);
-    if (walk.result == 0 && options.tcp[0])
-        walk.result = check_tcp(&options, err);
-    if (walk.result == 0 && options.public_host[0])
-        walk.result = check_public_host(options.public_host, err);
-    if (walk.result == 0 && options.public_host[0] && !options.tcp[0])
-        walk.result = error_set(err, -EINVAL, "public-host: requires tcp");
-    /* Whoever gives a key expects a pool on the network, and an encrypted one. */
-    if (walk.result == 0 && options.curve_key[0] && !options.tcp[0])
-        walk.result = error_set(err, -EINVAL, "curve-key: requires tcp");
-    if (walk.result == 0 && options.any_client && options.client_keys[0])
-        walk.result = error_set(err, -EINVAL, "any-client and client-keys exclude each other");
-    if (walk.result == 0 && options.client_keys[0] && !options.curve_key[0])
-        walk.result = error_set(err, -EINVAL, "client-keys: requires curve-key");
-    if (walk.result == 0 && options.invariant && options.cublas[0] && strcmp(options.cublas, "off") != 0)
-        walk.result = error_set(err, -EINVAL,
-                                "cublas and invariant exclude each other: cuBLASLt's results depend on the "
-                                "number of rows in a step");
     if (walk.result == 0)
-        walk.result = check_http(&options, err);
+        walk.result = options_check(&options, err);
     if (options.client_subscriptions == 0)
         options.client_subscriptions = subscriptions_for(options.client_sessions);
     if (walk.result == 0)
@@ -596,24 +517,4 @@ void options_write(const struct options *options, struct command_line *line)
     sampling_options_write(options->sampling, line);
     command_line_add(line, "--"); /* a model may be called -x */
     command_line_add(line, options->model);
-}
-
-int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,
-                      bool *ret_loopback, struct error *err)
-{
-    const char *colon = strrchr(tcp, ':');
-    uint32_t port;
-    /* Streams are on the port after it. */
-    if (!colon || colon == tcp || colon - tcp > OPTIONS_TEXT_MAX ||
-        number_read_u32(colon + 1, 1, 65534, &port, NULL) < 0)
-        return error_set(err, -EINVAL, "tcp: \"%.80s\" is not HOST:PORT with a port from 1 to 65534", tcp);
-    size_t len = (size_t)(colon - tcp);
-    memcpy(ret_host, tcp, len);
-    ret_host[len] = 0;
-    *ret_port = (uint16_t)port;
-    /* A name may resolve to anything, so only localhost and addresses count. */
-    struct in_addr address;
-    *ret_loopback = strcmp(ret_host, "localhost") == 0 || strcmp(ret_host, "[::1]") == 0 ||
-                    (inet_pton(AF_INET, ret_host, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
-    return 0;
 }

@@ -15,9 +15,10 @@
 #include "common/files/rundir.h"
 #include "proto/message.h"
 
-#define OPTIONS_TEXT_MAX   255
-#define OPTIONS_SYSTEM_MAX 4095
-#define OPTIONS_HTTP_AUTO  "auto" /* 127.0.0.1:8080, or a free port where that is taken */
+#define OPTIONS_TEXT_MAX        255
+#define OPTIONS_SYSTEM_MAX      4095
+#define OPTIONS_JOURNAL_MAX_MIB 4096
+#define OPTIONS_HTTP_AUTO       "auto" /* 127.0.0.1:8080, or a free port where that is taken */
 
 struct options {
     char model[PATH_MAX];
@@ -65,7 +66,8 @@ struct options {
     uint32_t client_requests; /* of a client that have not ended; 0: no bound of its own */
     uint32_t client_sessions, client_tokens; /* of a key: open ones; a minute; 0: no bound */
     uint32_t client_subscriptions;           /* of a key */
-    uint32_t journal;                        /* MiB */
+    uint32_t journal;                        /* MiB; 0 = not given: as the slots need */
+    uint32_t max_tokens;                     /* of an answer; 0 = to the end of the context */
     uint32_t retention;                      /* seconds that an answer is kept after its end */
     uint32_t drain_seconds;                  /* from the first signal until what has not ended is ended */
     uint32_t owner;          /* process that made the run directory and removes it; 0 = none */
@@ -87,13 +89,5 @@ int options_parse_again(int argc, char **argv, const struct options *running, st
 /* Adds what options_parse would read the same from, but for what concerns one process only: `owner`,
  * `supervision_fd` and `said_by`. */
 void options_write(const struct options *options, struct command_line *line);
-
-/* Whether TCP may be served beyond this machine as it is asked for: 0, or -EPERM with what is missing. */
-int options_check_guarded(const struct options *options, struct error *err);
-
-/* Splits HOST:PORT (a v6 host in brackets); "*" is the wildcard. -EINVAL. *ret_loopback: the host names this
- * machine only. */
-int options_split_tcp(const char *tcp, char ret_host[OPTIONS_TEXT_MAX + 1], uint16_t *ret_port,
-                      bool *ret_loopback, struct error *err);
 
 #endif

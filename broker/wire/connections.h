@@ -2,9 +2,9 @@
 #ifndef BROKER_WIRE_CONNECTIONS_H
 #define BROKER_WIRE_CONNECTIONS_H
 
-/* How many connections this process accepts: as many as its limit of open files allows, but for a reserve
- * that keeps the broker itself able to work. Further ones are closed as soon as they are made; their clients
- * try again. Linking this module is what does it: it stands in for accept4(2). */
+/* Limits how many connections this process accepts: as many as its open-file limit allows, minus a reserve
+ * for the broker itself. Further ones are closed at once; their clients try again. Linking this module is
+ * enough: it replaces accept4(2). */
 
 #include <stdint.h>
 

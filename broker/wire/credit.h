@@ -2,12 +2,12 @@
 #ifndef BROKER_WIRE_CREDIT_H
 #define BROKER_WIRE_CREDIT_H
 
-/* Credit: how much may be under way to a client, whether it reads or not.
+/* Credit bounds the bytes under way to a client, whether it reads or not.
  *
- * What is handed to libzmq stays in our memory until the kernel has taken it, which for a client that does
- * not read is never. libzmq counts such messages by number alone, be they of 20 bytes or of 3 MB; here they
- * are counted in bytes too, for each connection and over all, from the moment they are handed over until
- * libzmq frees them. Who is refused is told, through a descriptor, when there is room again. */
+ * What is handed to libzmq stays in our memory until the kernel takes it, which is never for a client that
+ * does not read. libzmq counts messages only by number, whether 20 bytes or 3 MB; here their bytes are
+ * counted too, for each connection and in total, from the hand-over until libzmq frees them. A descriptor
+ * tells a refused sender when there is room again. */
 
 #include <stdatomic.h>
 #include <stdbool.h>

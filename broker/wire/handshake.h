@@ -2,8 +2,8 @@
 #ifndef BROKER_WIRE_HANDSHAKE_H
 #define BROKER_WIRE_HANDSHAKE_H
 
-/* Whether a client that comes by CURVE was let in, by what libzmq sends to it: a greeting, WELCOME, and then
- * READY or ERROR (rfc.zeromq.org, 26). The client may say nothing but its part of that before. */
+/* Tells from what libzmq sends whether it let a CURVE client in: a greeting, WELCOME, and then READY or ERROR
+ * (rfc.zeromq.org, 26). Until then the client may send only its part of the handshake. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -40,12 +40,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "broker/wire/handshake.h"
-#include "broker/wire/ping.h"
+#include "broker/wire/intake_table.h"
 #include "broker/wire/reader.h"
-#include "broker/wire/subscriber.h"
 #include "broker/wire/worker_intake.h"
-#include "broker/wire/zmtp.h"
 #include "common/clock.h"
 
 #define SMALL_BYTES 4096 /* a message that is in nobody's way */
@@ -58,68 +55,7 @@
  * small message waits for one of each connection that has one: a few large ones, not one of everybody's. */
 #define BEHIND_BYTES ((size_t)8 << 20)
 
-#define SEVERAL UINT32_MAX /* owners */
-
 _Static_assert(WORKER_INTAKE_FILES == INTAKE_MAX_FILES, "workers' connections have descriptors like others");
-
-static const struct subscriber_bounds subscriber_bounds = {
-    .most = INTAKE_MAX_SUBSCRIBER_BYTES,
-    .all = {INTAKE_MAX_SUBSCRIPTION_BYTES, INTAKE_SUBSCRIPTION_BURST, INTAKE_SUBSCRIPTION_BYTES_A_S},
-    .key = {INTAKE_MAX_KEY_BYTES, INTAKE_KEY_BURST, INTAKE_KEY_BYTES_A_S}};
-
-struct connection {
-    enum intake_kind kind;
-    bool listens, closed;
-    enum intake_reason why;      /* it is to be closed */
-    bool heard;                  /* the loop took a subscription of it */
-    bool ends;                   /* it was seen to be over, and counted */
-    uint8_t shard;               /* of the stream */
-    struct zmtp zmtp;            /* what is sent on it */
-    struct handshake handshake;  /* what we sent, where clients come by CURVE */
-    struct ping ping;            /* in that, of a subscriber */
-    uint8_t n_parts;             /* of a message, but the last */
-    size_t under_way, not_taken; /* bytes of messages */
-    uint64_t held_ns;            /* since when, or since a message was taken */
-    struct subscriber subscriber;
-    uint64_t used_ns; /* when it was accepted, or a session last said something by it */
-    uint32_t owner;   /* number of its client's key; 0: not known */
-    int next_parted;  /* a descriptor and one; 0: none */
-};
-
-/* By descriptor. Apart from what is not zero at the start, or the program's file would have all of it. */
-static struct connection connections[INTAKE_MAX_FILES];
-
-static struct {
-    pthread_mutex_t lock;
-    enum intake_kind listening_for;
-    int last_listener;
-    uint32_t shards[INTAKE_MAX_SHARDS]; /* [n_shards], subscribers of each */
-    unsigned n_shards;
-    int parted, parted_before; /* subscribers' descriptors that are to be closed, see next_parted: since the
-                                  loop had caught up, and before */
-    int end;                   /* beyond the highest that was accepted */
-    size_t held;               /* of all connections, orphans included */
-    size_t behind;             /* complete since the loop last saw the end, not taken */
-    size_t orphaned, orphaned_before; /* since the loop last saw the end, and before */
-    struct subscribers subscribers;
-    uint64_t stood_still_ns; /* until then nobody could say anything */
-    uint64_t n_closed[INTAKE_REASONS];
-} intake = {.lock = PTHREAD_MUTEX_INITIALIZER, .subscribers = {.bounds = &subscriber_bounds}};
-
-/* NULL: not counted. Called without the lock by the thread that reads it, or who made a listener. */
-static struct connection *counted(int fd)
-{
-    if (fd < 0 || fd >= INTAKE_MAX_FILES || connections[fd].kind == INTAKE_ANYTHING)
-        return NULL;
-    return &connections[fd];
-}
-
-static bool is_subscriber(const struct connection *connection)
-{
-    return !connection->listens &&
-           (connection->kind == INTAKE_SUBSCRIPTIONS || connection->kind == INTAKE_SUBSCRIPTIONS_CURVE ||
-            connection->kind == INTAKE_SUBSCRIPTIONS_KEYS);
-}
 
 static bool has_messages(const struct connection *connection)
 {
@@ -138,31 +74,11 @@ static size_t smaller(size_t a, size_t b)
 
 /* ---- messages ---- */
 
-static size_t held(const struct connection *connection)
-{
-    return connection->under_way + connection->not_taken;
-}
-
-/* False: the connection is to be closed for that. */
-static bool refuse(struct connection *connection, enum intake_reason why)
-{
-    connection->why = why;
-    return false;
-}
-
-static void close_connection(struct connection *connection)
-{
-    intake.held -= held(connection);
-    connection->under_way = connection->not_taken = 0;
-    connection->closed = true;
-    intake.n_closed[connection->why]++;
-}
-
 static struct connection *held_longest(void)
 {
     struct connection *longest = NULL;
-    for (struct connection *c = connections; c < connections + intake.end; c++)
-        if (held(c) > SMALL_BYTES && (!longest || c->held_ns < longest->held_ns))
+    for (struct connection *c = intake_table; c < intake_table + intake.end; c++)
+        if (intake_held(c) > SMALL_BYTES && (!longest || c->held_ns < longest->held_ns))
             longest = c;
     return longest;
 }
@@ -173,12 +89,13 @@ static bool make_room(struct connection *connection)
     while (intake.held > INTAKE_MAX_BYTES) {
         struct connection *longest = held_longest();
         if (!longest || longest == connection)
-            return refuse(connection, INTAKE_ALL_BYTES);
-        refuse(longest, INTAKE_ALL_BYTES);
-        close_connection(longest);
-        shutdown((int)(longest - connections), SHUT_RDWR);
+            return intake_refuse(connection, INTAKE_ALL_BYTES);
+        intake_refuse(longest, INTAKE_ALL_BYTES);
+        intake_close(longest);
+        shutdown((int)(longest - intake_table), SHUT_RDWR);
     }
-    return held(connection) <= INTAKE_MAX_CONNECTION_BYTES || refuse(connection, INTAKE_CONNECTION_BYTES);
+    return intake_held(connection) <= INTAKE_MAX_CONNECTION_BYTES ||
+           intake_refuse(connection, INTAKE_CONNECTION_BYTES);
 }
 
 /* A frame begins, or so many bytes of it came. */
@@ -197,7 +114,7 @@ static void take_frame(struct connection *connection, size_t n)
 static bool says_too_much(const struct connection *connection)
 {
     return connection->kind == INTAKE_MESSAGES_CURVE && !connection->handshake.let_in &&
-           (held(connection) > HANDSHAKE_MAX_BYTES || connection->zmtp.left > HANDSHAKE_MAX_BYTES);
+           (intake_held(connection) > HANDSHAKE_MAX_BYTES || connection->zmtp.left > HANDSHAKE_MAX_BYTES);
 }
 
 /* False when the connection must go. */
@@ -207,14 +124,14 @@ static bool follow(struct connection *connection, const uint8_t *bytes, size_t n
     for (size_t i = 0, step; i < n; i += step) {
         step = zmtp_take(&connection->zmtp, bytes + i, n - i, &what);
         if (what == ZMTP_BROKEN)
-            return refuse(connection, INTAKE_NO_ZMTP);
+            return intake_refuse(connection, INTAKE_NO_ZMTP);
         if (what == ZMTP_HEADER) {
             connection->n_parts = connection->zmtp.flags & ZMTP_MORE ? (uint8_t)(connection->n_parts + 1) : 0;
             if (connection->n_parts >= INTAKE_MAX_PARTS)
-                return refuse(connection, INTAKE_PARTS);
+                return intake_refuse(connection, INTAKE_PARTS);
             if (says_too_much(connection))
-                return refuse(connection, INTAKE_NOT_LET_IN);
-            if (held(connection) <= SMALL_BYTES)
+                return intake_refuse(connection, INTAKE_NOT_LET_IN);
+            if (intake_held(connection) <= SMALL_BYTES)
                 connection->held_ns = clock_ns();
         }
         if (what != ZMTP_NOTHING)
@@ -255,7 +172,7 @@ static bool received(struct connection *connection, const void *bytes, size_t n)
     if (connection->kind == INTAKE_SUBSCRIPTIONS) {
         enum ping_verdict verdict = ping_look(&connection->ping, &connection->zmtp, bytes, n, &allowance);
         if (verdict != PING_FINE)
-            return refuse(connection, verdict == PING_TIMED ? INTAKE_TIMED_PING : INTAKE_NO_ZMTP);
+            return intake_refuse(connection, verdict == PING_TIMED ? INTAKE_TIMED_PING : INTAKE_NO_ZMTP);
     }
     subscriber_sent(&intake.subscribers, &connection->subscriber, n, allowance);
     return true;
@@ -265,7 +182,7 @@ static void forget(struct connection *connection)
 {
     intake.held -= connection->under_way;
     intake.orphaned += connection->not_taken;
-    if (is_subscriber(connection)) {
+    if (intake_is_subscriber(connection)) {
         subscriber_leave(&intake.subscribers, &connection->subscriber);
         intake.shards[connection->shard]--;
     }
@@ -283,8 +200,8 @@ static ssize_t before_reading(struct connection *connection, size_t len)
         subscriber_is_awaited(&intake.subscribers, clock_ns())) {
         must_wait = true;
     } else if (may == 0 && !connection->closed) {
-        refuse(connection, why);
-        close_connection(connection);
+        intake_refuse(connection, why);
+        intake_close(connection);
     }
     pthread_mutex_unlock(&intake.lock);
     return must_wait ? -EAGAIN : may == 0 ? -ECONNRESET : (ssize_t)may;
@@ -296,7 +213,7 @@ static bool after_reading(struct connection *connection, const void *bytes, size
     pthread_mutex_lock(&intake.lock);
     bool stays = !connection->closed && received(connection, bytes, n);
     if (!stays && !connection->closed)
-        close_connection(connection);
+        intake_close(connection);
     pthread_mutex_unlock(&intake.lock);
     return stays;
 }
@@ -337,7 +254,7 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     if (worker_intake_has(fd))
         return worker_intake_recv(fd, bytes, len, flags);
-    struct connection *connection = counted(fd);
+    struct connection *connection = intake_counted(fd);
     if (connection)
         reader_is_here();
     if (!may_be_read(connection))
@@ -356,7 +273,7 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
 /* On the thread that reads the connection. */
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
-    struct connection *connection = counted(fd);
+    struct connection *connection = intake_counted(fd);
     ssize_t n = syscall(SYS_sendto, fd, bytes, len, flags, NULL, 0);
     if (n > 0 && connection && connection->kind == INTAKE_MESSAGES_CURVE && !connection->handshake.let_in)
         handshake_sent(&connection->handshake, bytes, (size_t)n);
@@ -366,14 +283,14 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 int listen(int fd, int backlog)
 {
     if (fd >= 0 && fd < INTAKE_MAX_FILES)
-        connections[fd] = (struct connection){.kind = intake.listening_for, .listens = true};
+        intake_table[fd] = (struct connection){.kind = intake.listening_for, .listens = true};
     intake.last_listener = fd;
     return (int)syscall(SYS_listen, fd, backlog);
 }
 
 int intake_share_listener(unsigned shard)
 {
-    struct connection *listener = counted(intake.last_listener);
+    struct connection *listener = intake_counted(intake.last_listener);
     if (!listener)
         return -EBADF;
     /* libzmq's are not, as a connection that it is told of is always there; here another may have it. */
@@ -387,15 +304,15 @@ int intake_share_listener(unsigned shard)
         close(fd);
         return -EMFILE;
     }
-    connections[fd] = *listener;
-    connections[fd].shard = (uint8_t)shard;
+    intake_table[fd] = *listener;
+    intake_table[fd].shard = (uint8_t)shard;
     intake.n_shards = shard >= intake.n_shards ? shard + 1 : intake.n_shards;
     return fd;
 }
 
 bool intake_is_next(int listener)
 {
-    struct connection *connection = counted(listener);
+    struct connection *connection = intake_counted(listener);
     if (!connection || has_messages(connection))
         return true;
     unsigned least = 0;
@@ -411,8 +328,8 @@ int close(int fd)
 {
     if (worker_intake_has(fd))
         worker_intake_close(fd);
-    struct connection *connection = counted(fd);
-    bool subscriber = connection && is_subscriber(connection);
+    struct connection *connection = intake_counted(fd);
+    bool subscriber = connection && intake_is_subscriber(connection);
     if (subscriber && !connection->ends)
         atomic_fetch_add(&ended, 1);
     if (connection) {
@@ -439,7 +356,7 @@ static void close_parted(void)
     intake.parted = 0;
     pthread_mutex_unlock(&intake.lock);
     while (fd >= 0) {
-        int next = connections[fd].next_parted - 1;
+        int next = intake_table[fd].next_parted - 1;
         syscall(SYS_close, fd);
         fd = next;
     }
@@ -456,8 +373,8 @@ bool intake_stands(int fd)
     if (fd < 0 || fd >= INTAKE_MAX_FILES)
         return true;
     pthread_mutex_lock(&intake.lock);
-    bool stands = is_subscriber(&connections[fd]);
-    connections[fd].heard |= stands;
+    bool stands = intake_is_subscriber(&intake_table[fd]);
+    intake_table[fd].heard |= stands;
     pthread_mutex_unlock(&intake.lock);
     return stands;
 }
@@ -469,14 +386,15 @@ void intake_listen_for(enum intake_kind kind)
 
 void intake_accepted(int fd, int listener)
 {
-    if (!counted(listener) || fd < 0 || fd >= INTAKE_MAX_FILES)
+    if (!intake_counted(listener) || fd < 0 || fd >= INTAKE_MAX_FILES)
         return;
     pthread_mutex_lock(&intake.lock);
-    struct connection *connection = &connections[fd];
-    *connection = (struct connection){
-        .kind = counted(listener)->kind, .shard = counted(listener)->shard, .used_ns = clock_ns()};
-    intake.shards[connection->shard] += is_subscriber(connection);
-    if (is_subscriber(connection))
+    struct connection *connection = &intake_table[fd];
+    *connection = (struct connection){.kind = intake_counted(listener)->kind,
+                                      .shard = intake_counted(listener)->shard,
+                                      .used_ns = clock_ns()};
+    intake.shards[connection->shard] += intake_is_subscriber(connection);
+    if (intake_is_subscriber(connection))
         subscriber_enter(&connection->subscriber, own_share(connection),
                          connection->kind == INTAKE_SUBSCRIPTIONS_KEYS);
     intake.end = fd >= intake.end ? fd + 1 : intake.end;
@@ -488,12 +406,12 @@ void intake_taken(int fd, size_t bytes)
     if (fd < 0 || fd >= INTAKE_MAX_FILES || worker_intake_has(fd))
         return;
     pthread_mutex_lock(&intake.lock);
-    struct connection *connection = &connections[fd];
+    struct connection *connection = &intake_table[fd];
     size_t off = smaller(connection->not_taken, bytes + TAKEN_SLACK);
     connection->not_taken -= off;
     intake.held -= off;
     intake.behind -= smaller(intake.behind, bytes);
-    if (held(connection) > SMALL_BYTES)
+    if (intake_held(connection) > SMALL_BYTES)
         connection->held_ns = clock_ns();
     pthread_mutex_unlock(&intake.lock);
 }
@@ -506,121 +424,5 @@ void intake_emptied(void)
     intake.orphaned_before = intake.orphaned;
     intake.orphaned = 0;
     intake.behind = 0;
-    pthread_mutex_unlock(&intake.lock);
-}
-
-/* ---- connections that nobody uses, or nobody may ---- */
-
-/* Not for what it sent. Its descriptor is open: close() forgets the connection before. */
-static void end_connection(struct connection *connection)
-{
-    close_connection(connection);
-    shutdown((int)(connection - connections), SHUT_RDWR);
-}
-
-/* NULL: it has ended before the lock was ours. */
-static struct connection *lock_for(int fd)
-{
-    pthread_mutex_lock(&intake.lock);
-    return counted(fd);
-}
-
-void intake_used(int fd, uint64_t now)
-{
-    struct connection *connection = lock_for(fd);
-    if (connection)
-        connection->used_ns = now;
-    pthread_mutex_unlock(&intake.lock);
-}
-
-void intake_close_unused(uint64_t now)
-{
-    const uint64_t most_ns = INTAKE_UNUSED_S * CLOCK_NS_PER_S;
-    pthread_mutex_lock(&intake.lock);
-    for (struct connection *c = connections; c < connections + intake.end; c++) {
-        bool may_go = c->kind != INTAKE_ANYTHING && !c->listens && !c->closed && !c->heard;
-        if (!may_go || now < c->used_ns + most_ns || now < intake.stood_still_ns + most_ns)
-            continue;
-        refuse(c, INTAKE_UNUSED);
-        end_connection(c);
-    }
-    subscribers_sweep(&intake.subscribers, now);
-    pthread_mutex_unlock(&intake.lock);
-}
-
-void intake_stood_still(uint64_t now)
-{
-    pthread_mutex_lock(&intake.lock);
-    intake.stood_still_ns = now;
-    pthread_mutex_unlock(&intake.lock);
-}
-
-static void own(struct connection *connection, uint32_t key)
-{
-    connection->owner = connection->owner == 0 || connection->owner == key ? key : SEVERAL;
-    int r = subscriber_own(&intake.subscribers, &connection->subscriber, key, clock_ns());
-    if (r == 0 || connection->closed)
-        return;
-    refuse(connection, r == -EDQUOT   ? INTAKE_KEY_BYTES
-                       : r == -ENOSPC ? INTAKE_SUBSCRIPTIONS_BYTES
-                                      : INTAKE_OTHER);
-    end_connection(connection);
-}
-
-void intake_owned(int fd, uint32_t key)
-{
-    struct connection *connection = lock_for(fd);
-    if (connection)
-        own(connection, key);
-    pthread_mutex_unlock(&intake.lock);
-}
-
-void intake_unwanted(int fd, uint32_t key)
-{
-    struct connection *connection = lock_for(fd);
-    if (connection && connection->owner == key && !connection->closed)
-        end_connection(connection);
-    else if (connection)
-        own(connection, key);
-    pthread_mutex_unlock(&intake.lock);
-}
-
-void intake_subscribed(int fd, bool begins)
-{
-    struct connection *connection = lock_for(fd);
-    if (connection)
-        subscriber_count(&connection->subscriber, begins);
-    pthread_mutex_unlock(&intake.lock);
-}
-
-uint32_t intake_subscriptions_of(uint32_t key)
-{
-    pthread_mutex_lock(&intake.lock);
-    uint32_t n = subscribers_of(&intake.subscribers, key);
-    pthread_mutex_unlock(&intake.lock);
-    return n;
-}
-
-void intake_again(int fd)
-{
-    struct connection *connection = lock_for(fd);
-    if (connection && !connection->closed)
-        end_connection(connection);
-    pthread_mutex_unlock(&intake.lock);
-}
-
-void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void *arg)
-{
-    pthread_mutex_lock(&intake.lock);
-    for (struct connection *c = connections; c < connections + intake.end; c++)
-        if (c->owner != 0 && !c->closed && (c->owner == SEVERAL || !stays(arg, c->owner)))
-            end_connection(c);
-    pthread_mutex_unlock(&intake.lock);
-}
-
-void intake_closed(uint64_t ret_closed[INTAKE_REASONS])
-{
-    pthread_mutex_lock(&intake.lock);
-    memcpy(ret_closed, intake.n_closed, sizeof intake.n_closed);
     pthread_mutex_unlock(&intake.lock);
 }

@@ -2,12 +2,12 @@
 #ifndef BROKER_WIRE_INTAKE_H
 #define BROKER_WIRE_INTAKE_H
 
-/* What clients can make this process hold by sending to it.
+/* Bounds the memory that clients can take by sending.
  *
- * libzmq bounds a message, and the messages of a connection, but neither the parts of a message nor the bytes
- * of all connections, and it keeps every subscription, refused ones too. So what connections send is counted
- * where it is read, and a connection that goes beyond is closed. Linking this module is what does it: it
- * stands in for listen(2), recv(2), send(2) and close(2). Any thread may call these functions. */
+ * libzmq bounds the size of a message and the number of messages of a connection, but neither the parts of a
+ * message nor the bytes of all connections, and it keeps every subscription, even refused ones. So bytes are
+ * counted where they are read, and a connection that exceeds a bound is closed. Linking this module is
+ * enough: it replaces listen(2), recv(2), send(2) and close(2). Any thread may call these functions. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,10 +20,9 @@
 #define INTAKE_MAX_PARTS            16 /* of a message; requests have one */
 #define INTAKE_MAX_CONNECTION_BYTES ((size_t)48 << 20)
 
-/* A connection to the stream subscribes once, and libzmq's memory for a subscription is up to two hundred
- * times its bytes, its time for one, from coming to going, the loop's. So each connection has what one
- * subscription takes, handshake included, and beyond that a share of what is there for all: what a broker has
- * clients for is listening, not subscribing. */
+/* A connection to the stream subscribes once. libzmq's memory for a subscription is up to two hundred times
+ * its bytes, and adding and removing it takes the loop's time. So each connection may send what one
+ * subscription takes, handshake included, and beyond that shares a common allowance. */
 #define INTAKE_SUBSCRIBER_BYTES       136 /* of 119 to 132 in the clear */
 #define INTAKE_SUBSCRIBER_CURVE_BYTES 640 /* of 612 to 625 encrypted */
 #define INTAKE_MAX_SUBSCRIBER_BYTES   ((size_t)16 << 10)
@@ -31,8 +30,8 @@
 #define INTAKE_SUBSCRIPTION_BURST     ((size_t)64 << 10)  /* at once, and then */
 #define INTAKE_SUBSCRIPTION_BYTES_A_S ((uint64_t)4 << 10)
 
-/* Of what is there for all, the connections of one client key together, so that opening more of them gains
- * nothing. */
+/* Of that allowance, what the connections of one client key may use together, so that opening more of them
+ * gains nothing. */
 #define INTAKE_MAX_KEY_BYTES ((size_t)64 << 10) /* held */
 #define INTAKE_KEY_BURST     ((size_t)16 << 10) /* at once, and then */
 #define INTAKE_KEY_BYTES_A_S ((uint64_t)1 << 10)

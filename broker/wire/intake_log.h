@@ -2,8 +2,8 @@
 #ifndef BROKER_WIRE_INTAKE_LOG_H
 #define BROKER_WIRE_INTAKE_LOG_H
 
-/* Says in the log how many connections were closed for what they did, and beyond which bound each went: their
- * clients are not told, since nothing could be sent to them any more. */
+/* Logs how many connections were closed, and which bound they exceeded. Their clients cannot be told: nothing
+ * can be sent to them any more. */
 
 #include "broker/wire/intake.h"
 
@@ -12,7 +12,7 @@ struct intake_log { /* zeroed: nothing was said */
     uint64_t said_ns;
 };
 
-/* Says what has come since the last line, a line a second at most. Now and then. */
+/* Logs what was closed since the last line, at most once a second. Call it now and then. */
 void intake_log_turn(struct intake_log *log, uint64_t now);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef BROKER_WIRE_PING_H
 #define BROKER_WIRE_PING_H
 
-/* Heartbeats of ZMTP among what a listener sends in the clear.
+/* Finds ZMTP heartbeats in what a subscriber sends unencrypted.
  *
- * libzmq ends a connection when the time that a PING of it has told is over, any number of them in one moment
- * and without reading: so one with a time is not taken. One without is a heartbeat. */
+ * libzmq closes a connection when the time that its PING named is over, any number of them at once and
+ * without reading; so a PING with a time is refused. One without is a heartbeat. */
 
 #include <stddef.h>
 #include <stdint.h>

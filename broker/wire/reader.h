@@ -2,8 +2,8 @@
 #ifndef BROKER_WIRE_READER_H
 #define BROKER_WIRE_READER_H
 
-/* The thread of libzmq that reads what clients send, and what it does between. Linking this module stands in
- * for epoll_wait(2). */
+/* Observes and paces the libzmq thread that reads what clients send. Linking this module replaces
+ * epoll_wait(2). */
 
 #include <stdbool.h>
 #include <stdint.h>

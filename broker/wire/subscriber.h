@@ -2,16 +2,15 @@
 #ifndef BROKER_WIRE_SUBSCRIBER_H
 #define BROKER_WIRE_SUBSCRIBER_H
 
-/* What connections to the stream subscribe to, counted in bytes: each has a share of its own, for one
- * subscription, and what it sends beyond comes out of a stock of all connections, and where clients have keys
- * out of one of each key too. A stock bounds the bytes that are held and how fast they grow. The caller holds
- * the lock.
+/* Counts the bytes that connections to the stream send to subscribe. Each has a share of its own, for one
+ * subscription. What it sends beyond comes out of a stock of all connections and, where clients have keys,
+ * out of one for each key. A stock bounds the bytes held and how fast they grow. The caller holds the lock.
  *
- * Whose key a connection is of its first subscription tells. Until then it may send twice its share: nobody
- * can use up what is another's by not saying who he is. Who has sent that with many subscriptions at once is
- * known as soon as the loop has looked, so there is some waiting; but whoever reads is kept from the others
- * by it, and nobody needs a key to have it wait, so it does so for a tenth of the time, for all who stand
- * there then. Others are to be closed, and come again. */
+ * A connection's first subscription tells its key. Until then it may send twice its share, so nobody can use
+ * up another's stock by staying anonymous. If it has sent that, its key is known once the loop has looked, so
+ * the reading thread waits a little. It reads nobody else meanwhile, and anybody can make it wait, so it
+ * waits at most a tenth of the time, for all such connections at once. The others are closed, and connect
+ * again. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,17 +2,17 @@
 #ifndef BROKER_WIRE_WORKER_INTAKE_H
 #define BROKER_WIRE_WORKER_INTAKE_H
 
-/* What one worker can make this process hold by sending to it.
+/* Bounds the memory that one worker can take by sending.
  *
- * A worker reads model files and texts of strangers, so it may have been taken over. The messages of workers
- * have no high-water mark, since a frame must not be dropped; what bounds them is that a worker waits for
- * acknowledgements, which one that was taken over need not do. So the bytes that a worker sent and that the
- * loop has not taken are counted where they are read; beyond the bound nothing more is read from it, and the
- * loop is told to end it. An honest worker stays below, even when the loop stands still: its window holds
- * 32,768 frames of some hundred bytes.
+ * A worker reads untrusted model files and texts, so it may be compromised. Workers' messages have no
+ * high-water mark, since no frame may be dropped; a worker waits for acknowledgements instead, which a
+ * compromised one need not do. So the bytes that a worker sent and the loop has not taken are counted where
+ * they are read. Beyond the bound nothing more is read, and the loop is told to end the worker. An honest
+ * worker stays below it even when the loop stands still: its window holds 32,768 frames of about a hundred
+ * bytes.
  *
- * Each worker has two doors, to which the broker connects. Linking this module stands in for connect(2), by
- * which it learns which descriptors are whose. Any thread may call these functions. */
+ * Each worker has two doors, to which the broker connects. Linking this module replaces connect(2), so it
+ * learns whose each descriptor is. Any thread may call these functions. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
 #ifndef BROKER_WIRE_ZMTP_H
 #define BROKER_WIRE_ZMTP_H
 
-/* The frames of what a peer sends, ZMTP 3.0 and 3.1 (rfc.zeromq.org, 23 and 37), followed from outside of
- * libzmq and in pieces of any length: where they begin and end, never what they say. Over CURVE they are
- * followed too, but each is a command or message that cannot be seen. */
+/* Follows the frames that a peer sends, ZMTP 3.0 and 3.1 (rfc.zeromq.org, 23 and 37), from outside libzmq and
+ * in pieces of any length: where frames begin and end, not what they contain. It works over CURVE too, where
+ * contents are encrypted. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -213,6 +213,19 @@ static void print_processes(const struct quern_status *status)
     printf("\n");
 }
 
+static void print_journal(const struct quern_status *status)
+{
+    printf("%" PRIu64 " tokens", status->tokens);
+    if (status->max_tokens > 0)
+        printf(", at most %u of an answer", status->max_tokens);
+    printf("; journal %.1f MiB", (double)status->journal_bytes / (1 << 20));
+    if (status->journal_limit > 0) /* else it is a broker of an earlier version */
+        printf(" of %.0f", (double)status->journal_limit / (1 << 20));
+    if (status->journal_waiting > 0)
+        printf(", %s for room", amount_of(status->journal_waiting, "request").text);
+    printf("\n");
+}
+
 /* Tokens of prompts, of all workers together, since they were started. The sums are real
  * numbers, since a worker that was taken over may say the largest counters there are. */
 static void print_prompts(const struct quern_status *status)
@@ -256,10 +269,9 @@ void status_print(const struct quern_status *status, size_t columns)
            status->draining ? ", draining" : "", status->boot, status->sessions,
            status->sessions == 1 ? "" : "s", status->queued, status->running);
     print_processes(status);
-    printf("%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n%" PRIu64
-           " tokens; journal %.1f MiB\n",
-           status->admitted, status->ended, status->rejected, status->moved, status->tokens,
-           (double)status->journal_bytes / (1 << 20));
+    printf("%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n",
+           status->admitted, status->ended, status->rejected, status->moved);
+    print_journal(status);
     print_prompts(status);
     fit(status, columns, widths);
     print_line(NULL, widths);

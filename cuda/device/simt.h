@@ -2,14 +2,15 @@
 #ifndef CUDA_DEVICE_SIMT_H
 #define CUDA_DEVICE_SIMT_H
 
-/* What kernels are written with, and nothing else: under nvcc this is CUDA, under the host's C++ compiler an
- * emulator (emu/), so that every kernel runs in the ordinary tests.
+/* All that kernels are written with. Under nvcc it is CUDA, under the host's C++ compiler an emulator (emu/),
+ * so every kernel runs in the ordinary tests.
  *
  * Kernels are C with templates: no exceptions, no library, no global state. They use
+ *
  *   __global__, __device__, threadIdx, blockIdx, blockDim, gridDim (of type uint3/dim3)
- *   simt_shared<T>()                the block's dynamic shared memory as a T; its size goes to simt_launch
+ *   simt_shared<T>()                the block's dynamic shared memory as a T; simt_launch gets its size
  *   simt_start()                    by all threads, once, before anything else: OVERLAP, below
- *   simt_prefetch(p)                brings the 128 bytes of weights around p nearer, before simt_start
+ *   simt_prefetch(p)                requests the 128 bytes of weights around p, before simt_start
  *   simt_barrier()                  __syncthreads
  *   simt_warp_barrier()             __syncwarp, all lanes
  *   simt_shuffle(v, lane), simt_shuffle_xor(v, mask), simt_ballot(p)    all 32 lanes of a warp take part
@@ -17,21 +18,29 @@
  *   simt_dp4a(a, b, c)              c + the dot product of four int8 pairs
  *   simt_permute(a, b, places)      byte i is byte (places >> 4 i & 7) of the eight of a and b, a's first
  *   simt_add_halves(a, b), simt_multiply_halves(a, b)    two f16 to a register, each result rounded
- *   simt_mma_s8(d, a, b)            d += a · b, 16 × 32 by 32 × 8 int8 into int32; simt_mma_f16: 16 × 16 by
- * 16 × 8 f16 into float. d[4], a[4], b[2] are a lane's registers, as PTX lays out m16n8k32 and m16n8k16: with
- * g = lane / 4, t = lane % 4, and p values to a register, a[i] is row g + 8 (i % 2), columns t p + 4 p (i /
- * 2) and on; b[i] rows t p + 4 p i and on of column g; d[i] row g + 8 (i / 2), column 2 t + i % 2
- *   simt_atomic_add, simt_atomic_max, simt_atomic_and (uint32_t, uint64_t; float add only where order may not
- * matter) simt_fence()                    __threadfence; simt_fence_system() before a flag that the host
- * polls simt_load16(p)                  one 16-byte load of weights, or of what else no launch writes
- * (streaming) simt_fresh16(p)                 the same of memory that launches write, this one too
+ *   simt_mma_s8(d, a, b)            d += a · b, 16 × 32 by 32 × 8 int8 into int32: MATRICES, below
+ *   simt_mma_f16(d, a, b)           the same, 16 × 16 by 16 × 8 f16 into float
+ *   simt_atomic_add, simt_atomic_max, simt_atomic_and
+ *                                   uint32_t, uint64_t; add also float, where order does not matter
+ *   simt_fence()                    __threadfence
+ *   simt_fence_system()             the same before a flag that the host polls
+ *   simt_load16(p)                  one 16-byte load of weights, or of what no launch writes (streaming)
+ *   simt_fresh16(p)                 the same of memory that launches write, this one included
  *   simt_nearest(x)                 the nearest int32_t, ties to even
- *   simt_multiply(a, b)             a product of its own, never fused with a sum
+ *   simt_multiply(a, b)             a product that is never fused with a sum
  *   simt_bits(f), simt_of_bits(u)   a float's bits
- *   SIMT_UNROLL                     before a loop of constant length, whose arrays shall stay in registers
- *   SIMT_APART                      before a function that is called, so that its caller keeps its registers
+ *   SIMT_UNROLL                     before a loop of constant length whose arrays must stay in registers
+ *   SIMT_APART                      before a function that is called, so its caller keeps its registers
  *   SIMT_UNROLL_BY(n)               before any loop: n rounds' loads are in flight together
  *   half_t, bf16_t                  16 bits of storage; simt_float(x), simt_half(f), simt_bf16(f)
+ *
+ * MATRICES. d[4], a[4] and b[2] are a lane's registers, laid out as in PTX's m16n8k32 and m16n8k16. With
+ * g = lane / 4, t = lane % 4, and p values to a register:
+ *
+ *   a[i]    row g + 8 (i % 2), from column t p + 4 p (i / 2) on
+ *   b[i]    column g, from row t p + 4 p i on
+ *   d[i]    row g + 8 (i / 2), column 2 t + i % 2
+ *
  * PTX and launches stand here only. No block waits for another. Every lane of a warp, and every thread of a
  * block, meets every warp operation and barrier: a thread that has nothing to do takes part with a neutral
  * value, and leaves a kernel early only together with its whole block. */
@@ -39,16 +48,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Queues kernel<<<grid, block, shared_bytes>>>(arguments). 0 or a fault of the device (device.h); `name` is
- * what a fault or a timing is reported under.
+/* Queues kernel<<<grid, block, shared_bytes>>>(arguments). 0, or a fault of the device (device.h); faults and
+ * timings are reported under `name`.
  *
- * OVERLAP. Behind another launch, with nothing in between, its blocks may be placed while those before still
- * run (programmatic dependent launch, from Hopper on), so that what lies between two kernels costs little.
- * Order is kept by simt_start alone, which each kernel therefore calls. A launch that waits has waited for
- * all before it, for they have too.
+ * OVERLAP. Right behind another launch, a launch's blocks may be placed while those before still run
+ * (programmatic dependent launch, from Hopper on), so the time between two kernels is short. simt_start alone
+ * keeps the order; therefore each kernel calls it. A launch that waits has waited for all before it, for they
+ * waited too.
  *
  *     simt_launch(stream, "norm", norm_rows<256>, {n_rows, 1, 1}, {256, 1, 1}, sizeof(struct norm_shared),
- * args);
+ *                 args);
  */
 
 #define SIMT_LANES 32

@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define MASS_ONE              (1ull << 40) /* the mass of the most likely id; 2^23 ids cannot overflow the sum */
+#include "engine/sampling/units.h"
+
 #define CANDIDATES_DIGIT_BITS 11 /* sign, exponent and two bits of mantissa decide in the first round */
 #define CANDIDATES_DIGITS     (1u << CANDIDATES_DIGIT_BITS)
 

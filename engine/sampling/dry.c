@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See dry.h. Each place that ends in the last id is followed backwards as far as it agrees. The power is made
- * of products in a fixed order, so that every backend gets the same bits. */
+/* See dry.h. The history is read once, from its end, in time that does not depend on how much of it repeats.
+ * The power is made of products in a fixed order, so every backend gets the same bits. */
 
 #include "engine/sampling/dry.h"
 
@@ -44,20 +44,51 @@ static uint32_t longest_repeat(const struct sampling *sampling, struct ids_view 
     return n;
 }
 
+/* Of a history read from its end, the repeats of its beginning: with the Z-algorithm (Gusfield 1997), up to
+ * `most` ids long. repeats[k], of k < most, is the repeat that begins k back; the one that reaches furthest
+ * back begins `begin` back and ends before `end`, and what it covers is a copy of the beginning. */
+struct repeats {
+    const int32_t *last; /* the id that all ends in; those before stand before it */
+    uint32_t n, most;
+    uint32_t begin, end;
+    uint16_t lengths[DRY_LONGEST];
+};
+
+/* The length of the repeat that begins k back; k goes up from 1 by 1. */
+static uint32_t repeat_at(struct repeats *repeats, uint32_t k)
+{
+    uint32_t length = 0;
+    if (k < repeats->end) {
+        const uint32_t left = repeats->end - k, known = repeats->lengths[k - repeats->begin];
+        length = known < left ? known : left;
+    }
+    if (k + length >= repeats->end) {
+        while (length < repeats->most && k + length < repeats->n &&
+               repeats->last[-(int64_t)length] == repeats->last[-(int64_t)(k + length)])
+            length++;
+        repeats->begin = k;
+        repeats->end = k + length;
+    }
+    if (k < repeats->most)
+        repeats->lengths[k] = (uint16_t)length;
+    return length;
+}
+
 bool dry_mark(const struct sampling *sampling, struct ids_view history, uint32_t n_vocab, uint16_t *lengths)
 {
-    const uint32_t n = (uint32_t)history.n, first = first_of(sampling, history);
-    const uint32_t most = longest_repeat(sampling, history, first);
+    const uint32_t first = first_of(sampling, history), n = (uint32_t)history.n - first;
     const uint32_t allowed = (uint32_t)sampling->dry_allowed_length;
-    const int32_t *ids = history.items;
+    struct repeats repeats; /* its lengths are not to be cleared each time */
     bool any = false;
-    if (most < allowed)
+    repeats.most = longest_repeat(sampling, history, first);
+    if (n == 0 || repeats.most < allowed)
         return false;
-    for (uint32_t i = first; i + 1 < n; i++) {
-        uint32_t length = 0;
-        while (length < most && length <= i - first && ids[i - length] == ids[n - 1 - length])
-            length++;
-        const uint32_t next = (uint32_t)ids[i + 1];
+    repeats.last = history.items + history.n - 1;
+    repeats.n = n;
+    repeats.begin = repeats.end = 0;
+    for (uint32_t k = 1; k < n; k++) {
+        const uint32_t length = repeat_at(&repeats, k);
+        const uint32_t next = (uint32_t)repeats.last[1 - (int64_t)k];
         if (length < allowed || next >= n_vocab)
             continue;
         lengths[next] = length > lengths[next] ? (uint16_t)length : lengths[next];

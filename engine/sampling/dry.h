@@ -11,10 +11,8 @@
  * counts. A repeat does not reach back over the last sequence breaker. L counts up to DRY_LONGEST. */
 
 #include "common/sampling.h"
+#include "engine/sampling/units.h"
 #include "text/tokenizer/tokenizer.h"
-
-#define DRY_LONGEST 1024
-#define DRY_MOST    1e30f /* of a penalty: it takes no logit out of the range of float */
 
 bool dry_is_on(const struct sampling *sampling);
 

@@ -8,10 +8,6 @@
 
 #include "engine/sampling/sampling.h"
 
-#define DISTANCE_UNITS 0x1p30f
-#define SQUARE_UNITS   0x1p20f
-#define LEAST_EXPONENT (-128.0f) /* e^x is nothing there, and x times it neither */
-
 bool filters_are_rare(const struct sampling *sampling)
 {
     return sampling->top_n_sigma > 0 || sampling->typical_p < 1 || sampling->xtc_probability > 0 ||
@@ -65,10 +61,16 @@ float filters_temperature(const struct candidates *all, uint32_t n, const struct
     return (float)fma(high - low, pow(part < 1 ? part : 1, sampling->dynatemp_exponent), low);
 }
 
+/* The mass that a share of the total is, at least 1. */
+static uint64_t share_of(uint64_t total, double share)
+{
+    const uint64_t mass = (uint64_t)ceil((double)total * share);
+    return mass ? mass : 1;
+}
+
 uint64_t filters_top_p_target(uint64_t total, const struct sampling *sampling)
 {
-    const uint64_t target = (uint64_t)ceil((double)total * sampling->top_p);
-    return target ? target : 1;
+    return share_of(total, sampling->top_p);
 }
 
 uint64_t filters_min_p_mass(uint64_t most, const struct sampling *sampling)
@@ -98,8 +100,7 @@ static uint32_t keep_typical(struct candidates *all, uint32_t n, const struct sa
         const uint64_t key = all->keys[i] = all->items[i].key;
         all->items[i].key = typical_key((key_logit(key) - scale.best) / scale.temperature, mean, key_id(key));
     }
-    const uint64_t target = (uint64_t)ceil((double)total * sampling->typical_p);
-    const uint64_t least = candidates_threshold(all, n, true, target ? target : 1);
+    const uint64_t least = candidates_threshold(all, n, true, share_of(total, sampling->typical_p));
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++)
         if (all->items[i].key >= least)
@@ -116,14 +117,20 @@ static bool xtc_happens(const struct sampling *sampling, uint64_t position)
     return ((double)random[0] + 0.5) * 0x1p-32 < sampling->xtc_probability;
 }
 
+static uint64_t sum_masses(const struct candidates *all, uint32_t n)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < n; i++)
+        total += all->items[i].mass;
+    return total;
+}
+
 /* Exclude top choices: of those that have the threshold of probability, all but the least likely go. */
 static uint32_t drop_top_choices(struct candidates *all, uint32_t n, const struct sampling *sampling)
 {
-    uint64_t total = 0, last = UINT64_MAX;
+    const uint64_t least = (uint64_t)ceil((double)sum_masses(all, n) * sampling->xtc_threshold);
+    uint64_t last = UINT64_MAX;
     uint32_t n_above = 0, kept = 0;
-    for (uint32_t i = 0; i < n; i++)
-        total += all->items[i].mass;
-    const uint64_t least = (uint64_t)ceil((double)total * sampling->xtc_threshold);
     for (uint32_t i = 0; i < n; i++)
         if (all->items[i].mass >= least) {
             n_above++;
@@ -133,14 +140,6 @@ static uint32_t drop_top_choices(struct candidates *all, uint32_t n, const struc
         if (n_above < 2 || all->items[i].mass < least || all->items[i].key == last)
             all->items[kept++] = all->items[i];
     return kept;
-}
-
-static uint64_t sum_masses(const struct candidates *all, uint32_t n)
-{
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < n; i++)
-        total += all->items[i].mass;
-    return total;
 }
 
 uint32_t filters_apply(struct candidates *all, uint32_t n, const struct sampling *sampling,

@@ -12,8 +12,6 @@
 #include "common/sampling.h"
 #include "engine/sampling/candidates.h"
 
-#define FILTERS_FARTHEST 1024.0f
-
 /* What a logit becomes: (logit − best) / temperature. */
 struct scale {
     float best, temperature;

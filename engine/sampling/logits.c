@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/sampling/units.h"
+
 #define LANES 16
 #define PIECE LOGITS_PIECE
 
@@ -109,8 +111,6 @@ double logits_sum_exp(const float *logits, uint32_t n, float best)
 
 /* ---- masses ---- */
 
-#define MASS_ONE 0x1p40f
-
 /* expf by libc is off by 0.002 units of the last place beyond what rounding costs, which is 2.4 · 10⁻¹⁰ of
  * it, and power_of by less than 10⁻¹⁰: where all this much up and down is rounded alike, so is what expf
  * makes. */
@@ -166,8 +166,8 @@ static inline void masses_of_piece(const float logits[PIECE], float best, float 
     for (uint32_t i = 0; i < PIECE; i++)
         z[i] = power_of((double)x[i] * 1.4426950408889634); /* 1 / ln 2 */
     for (uint32_t i = 0; i < PIECE; i++) {
-        low[i] = (float)(z[i] * (1 - DOUBT)) * MASS_ONE;
-        high[i] = (float)(z[i] * (1 + DOUBT)) * MASS_ONE;
+        low[i] = (float)(z[i] * (1 - DOUBT)) * (float)MASS_ONE;
+        high[i] = (float)(z[i] * (1 + DOUBT)) * (float)MASS_ONE;
     }
     whole_parts(low, low);
     whole_parts(high, ret_masses);
@@ -213,7 +213,7 @@ uint64_t logits_masses(const float *logits, uint32_t n, float best, float temper
             memcpy(&eight, unsure + i, sizeof eight);
             for (uint32_t j = i; eight && j < i + 8; j++)
                 if (unsure[j])
-                    masses[j] = truncf(expf(exponent_of(piece[j], best, temperature)) * MASS_ONE);
+                    masses[j] = truncf(expf(exponent_of(piece[j], best, temperature)) * (float)MASS_ONE);
         }
         total += sum_of_masses(masses);
         memcpy(ret_masses + at, masses, (n - at < PIECE ? n - at : PIECE) * sizeof *masses);

@@ -12,14 +12,15 @@
 #include <math.h>
 
 #include "engine/sampling/logits.h"
+#include "engine/sampling/units.h"
 
-#define MASS_ONE   0x1p40
 #define MOST_LOOKS 24 /* at parts of what is left: many logits may be the same, or nearly */
 
 static float first_guess(const struct top_p_row *row, uint64_t target)
 {
     const double left_out = row->total > target ? (double)(row->total - target) / row->n : 0;
-    const double mass = (left_out > 1 ? left_out : 1) / MASS_ONE * 0.99; /* what is less than 1 is 0 */
+    const double mass =
+        (left_out > 1 ? left_out : 1) / (double)MASS_ONE * 0.99; /* what is less than 1 is 0 */
     const double guess = (double)row->best + (double)row->temperature * log(mass);
     return guess < -(double)FLT_MAX ? -FLT_MAX : (float)guess;
 }

@@ -56,13 +56,16 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
 }
 
 /* Most tokens of each of n answers if the request does not say: to the end of the model's context, or the
- * option's value if that is less, and in total no more than the key's limit. Only the worker knows how much
- * room the prompt leaves, so such a request has fit_context. */
+ * option's value or the pool's if that is less, and in total no more than the key's limit. Only the worker
+ * knows how much room the prompt leaves, so such a request has fit_context. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
                                           const struct key *key, uint32_t n)
 {
     const struct pool_model *found = pool_model(&gateway->pool, model);
     uint32_t most = gateway->options.max_tokens ? gateway->options.max_tokens : INT32_MAX;
+    if (gateway->pool.status && gateway->pool.status->max_tokens > 0 &&
+        gateway->pool.status->max_tokens < most)
+        most = gateway->pool.status->max_tokens;
     if (found && found->context > 0 && found->context < most)
         most = found->context;
     if (key && key->most_tokens >= n && key->most_tokens / n < most)

@@ -159,6 +159,10 @@ static void write_pool(const struct quern_status *status, struct json_out *out)
            (double)status->moved);
     single(out, "quern_pool_journal_bytes", "gauge", "Output kept for replays.",
            (double)status->journal_bytes);
+    single(out, "quern_pool_journal_limit_bytes", "gauge", "Most output that may be kept.",
+           (double)status->journal_limit);
+    single(out, "quern_pool_journal_waiting", "gauge",
+           "Running requests that wait for room for their output.", status->journal_waiting);
     write_workers(status, out);
 }
 

@@ -98,7 +98,7 @@ FAILED = {"reason": "error", "error": "model_error", "text": "no finite logit",
           "usage": {"prompt_tokens": 9, "cached_tokens": 5, "output_tokens": 3},
           "timing": {"queue_ms": 0.0, "prefill_ms": 0.0, "decode_ms": 0.0}}
 FRAME = {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 0, "off": 0, "ids": [17], "text": " the"}
-LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20, "logit_bias": 1024, "grammar_bytes": 262144}
+LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20, "logit_bias": 1024, "grammar_bytes": 262144, "max_tokens": 4096}
 
 GOOD = [
     ("hello", {"k": "hello", "proto": [1, 1], "session": SESSION}),
@@ -170,7 +170,7 @@ GOOD = [
     ("replay_ok, nothing yet", {"k": "replay_ok", "id": ID, "epoch": EPOCH, "from": 0, "next": 0, "done": True}),
     ("attach_ok", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4}),
     ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
-                   "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7,
+                   "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
                         "aliases": ["gpt-4o", "größe"], "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,

@@ -206,6 +206,30 @@ START_TEST(an_interrupt_cancels_and_the_private_pool_goes_too)
 }
 END_TEST
 
+/* How often the process has waited by itself. */
+static unsigned long naps_of(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned long naps = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "voluntary_ctxt_switches: %lu", &naps) == 1)
+            break;
+    fclose(file);
+    return naps;
+}
+
+/* Until it has gone around its loop some times more. */
+static void wait_for_naps(pid_t pid, unsigned long more)
+{
+    const unsigned long wanted = naps_of(pid) + more;
+    for (int i = 0; i < 6000 && naps_of(pid) < wanted; i++)
+        usleep(10000);
+    ck_assert_uint_ge(naps_of(pid), wanted);
+}
+
 START_TEST(a_second_interrupt_does_not_wait_for_the_pool)
 {
     char o[128], e[128];
@@ -219,7 +243,7 @@ START_TEST(a_second_interrupt_does_not_wait_for_the_pool)
     kill(pool.broker, SIGSTOP); /* or it would start another broker, which answers */
     kill(pool_broker_pid(&pool), SIGSTOP);
     kill(pid, SIGINT);
-    usleep(500000);
+    wait_for_naps(pid, 5);
     ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0); /* for the end that the pool owes it */
     uint64_t then = clock_ns();
     kill(pid, SIGINT);

@@ -5,6 +5,7 @@
 #include "tests/processes/client.h"
 #include "tests/unit/run.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,12 +37,16 @@ static int count_open(int fds[], int n)
     return open;
 }
 
-static void stay_there(void)
+/* Says something, and waits until one of these is closed, or it is time to say something again. */
+static void stay_there(const int fds[], int n)
 {
+    struct pollfd looked[MUTE + SLOW + STRANGERS];
     struct message ping = {.kind = MESSAGE_PING};
     client_send(&client_a, &ping);
     client_expect(&client_a, MESSAGE_PONG);
-    usleep(500000);
+    for (int i = 0; i < n; i++)
+        looked[i] = (struct pollfd){.fd = fds[i], .events = POLLRDHUP};
+    poll(looked, (nfds_t)n, 500);
 }
 
 START_TEST(who_does_not_say_who_it_is_or_has_no_session_is_closed_in_time_and_who_has_one_is_not)
@@ -58,12 +63,12 @@ START_TEST(who_does_not_say_who_it_is_or_has_no_session_is_closed_in_time_and_wh
     for (size_t sent = 0; count_open(mute, MUTE + SLOW) > 0; sent++) {
         for (int i = MUTE; i < MUTE + SLOW && sent < sizeof greeting; i++) /* so slowly that it is the same */
             (void)!send(mute[i], greeting + sent, 1, MSG_NOSIGNAL);
-        stay_there();
+        stay_there(mute, MUTE + SLOW);
         ck_assert_uint_lt(seconds(), PATIENCE_S);
     }
     ck_assert_uint_ge(seconds(), MUTE_LEAST_S); /* and not for another reason */
     while (count_open(strangers, STRANGERS) > 0) {
-        stay_there();
+        stay_there(strangers, STRANGERS);
         /* Where it stood still, as on a machine that is busy, the broker begins to count again. */
         ck_assert_msg(seconds() < INTAKE_UNUSED_S + PATIENCE_S || strstr(pool_log(&the_pool), "stalled"),
                       "%s", pool_log(&the_pool));

@@ -55,6 +55,7 @@ static void on_output(void *arg, const struct quern_output *output)
     follower->over = true;
     answer->reason = output->end->reason;
     answer->output_tokens = output->end->output_tokens;
+    snprintf(answer->limit, sizeof answer->limit, "%s", output->end->limit);
     if (answer->reason == QUERN_ERROR) {
         snprintf(answer->error, sizeof answer->error, "%s", output->end->error);
         snprintf(answer->text, sizeof answer->text, "%s", output->end->text);
@@ -109,6 +110,13 @@ int answer_follow(struct quern *client, const struct quern_request *request, ans
     return 0;
 }
 
+static const char *why_no_more(const struct answer *answer)
+{
+    if (strcmp(answer->limit, "context") == 0)
+        return "the context has no room for more";
+    return strcmp(answer->limit, "pool") == 0 ? "this pool allows no more" : "-n allows more";
+}
+
 int answer_report(const struct answer *answer)
 {
     if (answer->unwritten == -EPIPE)
@@ -123,8 +131,8 @@ int answer_report(const struct answer *answer)
     case QUERN_STOP:
         return EXIT_SUCCESS;
     case QUERN_LENGTH:
-        program_error("the answer was cut at %s; -n allows more",
-                      amount_of(answer->output_tokens, "token").text);
+        program_error("the answer was cut at %s; %s", amount_of(answer->output_tokens, "token").text,
+                      why_no_more(answer));
         return EXIT_SUCCESS;
     case QUERN_DEADLINE:
         program_error("the deadline passed");

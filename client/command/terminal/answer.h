@@ -12,6 +12,7 @@
 struct answer {
     enum quern_reason reason;
     uint32_t output_tokens;
+    char limit[16];   /* QUERN_LENGTH: which one: max_tokens, context or pool; "": the pool did not say */
     char error[32];   /* QUERN_ERROR: its name in the protocol; empty if the request could not be sent */
     char text[512];   /* QUERN_ERROR: what a person should read */
     bool interrupted; /* by the user: QUERN_CANCELLED then comes of it */

@@ -80,6 +80,8 @@ static json_t *report(const struct run_output *output, const struct quern_end *e
     if (json_array_size(output->logprobs) > 0)
         json_object_set(json, "logprobs", output->logprobs);
     json_object_set_new(json, "reason", json_string(quern_reason_name(end->reason)));
+    if (end->limit[0])
+        json_object_set_new(json, "limit", json_string(end->limit));
     if (end->reason == QUERN_ERROR)
         json_object_set_new(json, "error", json_pack("{s:s, s:s}", "name", end->error, "text", end->text));
     /* As text: a seed has 64 bits, and most readers of JSON keep 53. */

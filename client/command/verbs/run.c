@@ -134,7 +134,7 @@ int verb_run(int argc, char **argv)
         .args_doc = "[PROMPT] [-]",
         .doc = "Answers one prompt, given as an argument or on stdin, and prints the answer as it is "
                "generated. With both, the text on stdin follows the argument. A note on stderr follows an "
-               "answer that -n cut off."
+               "answer that a limit cut off."
                "\v\"-\" stands for stdin. Without it, stdin that another process may read too, such as a "
                "script's, is not added to the argument, and a line on stderr says so.\n"
                "Without --connect and --model: uses the running pool, or starts a private one with "

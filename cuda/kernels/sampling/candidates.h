@@ -13,6 +13,7 @@
 #include "cuda/kernels/kernels.h"
 #include "cuda/device/simt.h"
 #include "engine/backend/backend.h"
+#include "engine/sampling/units.h"
 
 #define CANDIDATES_THREADS 256
 #define CANDIDATES_CHUNK   4096 /* ids */
@@ -106,7 +107,7 @@ __device__ static inline bool is_finite(float x)
 /* Of DRY, for a repeat of so many ids: as dry_penalty of engine/sampling/dry.c. */
 __device__ static inline float repeat_penalty(const struct slot_state *slot, uint32_t length)
 {
-    const double most = (double)1e30f;
+    const double most = (double)DRY_MOST;
     double penalty = slot->dry_multiplier, power = slot->dry_base;
     for (uint32_t left = length - slot->dry_allowed; left > 0; left >>= 1) {
         if (left & 1)

@@ -9,7 +9,6 @@
 
 #include "cuda/kernels/sampling/candidates.h"
 
-#define MASS_ONE    (1ull << 40) /* of the most likely id, as in sampling.c */
 #define DIGIT_BITS  8
 #define DIGITS      (1u << DIGIT_BITS)
 #define ALL_WARPS   (CANDIDATES_THREADS / SIMT_LANES)

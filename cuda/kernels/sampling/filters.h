@@ -8,11 +8,6 @@
 
 #include "cuda/kernels/sampling/descent.h"
 
-#define FILTERS_FARTHEST 1024.0f
-#define DISTANCE_UNITS   0x1p30f
-#define SQUARE_UNITS     0x1p20f
-#define LEAST_EXPONENT   (-128.0f)
-
 struct filter {
     float best, temperature;
     uint64_t least_key, least_mass, least_typical;

@@ -9,9 +9,9 @@
 #include "cuda/device/simt.h"
 #include "cuda/kernels/sampling/uses.h"
 #include "engine/backend/backend.h"
+#include "engine/sampling/units.h"
 
-#define THREADS     256
-#define DRY_LONGEST 1024 /* as in engine/sampling/dry.h */
+#define THREADS 256
 
 struct repeats_shared {
     uint32_t broken; /* one more than the place of the last breaker's end; 0: there is none */

@@ -61,7 +61,8 @@ static void close_event(struct json_out *out)
 
 static const char *stop_reason(const struct choice *choice)
 {
-    return choice->reason == QUERN_LENGTH ? "max_tokens"
+    const bool context = choice->limit && strcmp(choice->limit, "context") == 0;
+    return choice->reason == QUERN_LENGTH ? (context ? "model_context_window_exceeded" : "max_tokens")
            : choice_calls(choice)         ? "tool_use"
            : choice->stop[0]              ? "stop_sequence"
                                           : "end_turn";
@@ -75,6 +76,7 @@ static void write_stop(const struct choice *choice, struct json_out *out)
         json_out_name(out, choice->stop);
     else
         json_out_text(out, "null");
+    choice_write_limit(choice, out);
 }
 
 static void write_usage(const struct generation *generation, struct json_out *out)

@@ -191,6 +191,7 @@ static void write_end(const struct choice *choice, struct bytes text, struct jso
     json_out_number(out, generation->cached_tokens);
     json_out_text(out, ",\"truncated\":false,\"stop_type\":");
     json_out_name(out, choice->reason == QUERN_LENGTH ? "limit" : choice->stop[0] ? "word" : "eos");
+    choice_write_limit(choice, out);
     json_out_text(out, ",\"stopping_word\":");
     json_out_name(out, choice->stop);
     write_timings(generation, out);

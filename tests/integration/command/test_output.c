@@ -141,6 +141,9 @@ START_TEST(an_answer_that_is_cut_says_so_and_json_does_not_say_it_twice)
     ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --device null --raw -n 9 --json Once"), 0);
     ck_assert_str_eq(err, "");
     ck_assert_ptr_nonnull(strstr(out, "\"reason\": \"length\""));
+    ck_assert_ptr_nonnull(strstr(out, "\"limit\": \"max_tokens\""));
+    ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --device null --ctx 64 --raw Once"), 0);
+    ck_assert_ptr_nonnull(strstr(err, " tokens; the context has no room for more\n"));
 }
 END_TEST
 

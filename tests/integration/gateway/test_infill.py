@@ -78,6 +78,8 @@ class Infill(Base):
         self.assertEqual((ollama["response"], ollama["prompt_eval_count"]), (text, len(prompt)))
         filled = self.gateway.post("/infill", input_prefix="def f(x):\n", prompt="    ", input_suffix=behind, n_predict=8)[2]
         self.assertEqual((filled["content"], filled["tokens_evaluated"], filled["stop"]), (text, len(prompt), True))
+        one = self.gateway.post("/infill", input_prefix=before, input_suffix=behind, n_predict=1)[2]
+        self.assertEqual((one["stop_type"], one["limit"]), ("limit", "max_tokens"))
         events = self.gateway.ask("POST", "/infill", {"input_prefix": before, "input_suffix": behind, "n_predict": 8,
                                                       "stream": True})[2]
         self.assertIn('"stop":true', events)

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """How long answers are where nobody says, which limit ends them, and that a small journal refuses none."""
 
+import json
+import subprocess
 import threading
 
-from pool import MODEL, Base, Gateway, Process, main
+from pool import BUILD, MODEL, Base, Gateway, Process, main, until
 
 CONTEXT = 100_000
 JOURNAL = 16  # MiB: three quarters of it hold 65,536 tokens of one answer
@@ -19,11 +21,12 @@ class Unbounded(Gateway):
 
 class Limits(Base):
     context = CONTEXT
+    more = ()
 
     @classmethod
     def start_broker(cls):
         cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--ctx", str(cls.context), "--slots", "16",
-                             "--journal", str(JOURNAL), "--rundir", cls.rundir)
+                             "--journal", str(JOURNAL), "--rundir", cls.rundir, *cls.more)
         cls.broker.says("ready:")
 
     @classmethod
@@ -77,6 +80,20 @@ class SmallJournal(Limits):
             self.assertEqual(result, (asked, "length", "max_tokens"))
 
 
+    def test_the_status_tells_who_waits_for_room(self):
+        """24 answers of 9,000 tokens with 20 alternatives each, of which the journal holds a few."""
+        place = ("--connect", str(self.rundir))
+
+        def waiting():
+            told = json.loads(subprocess.run([BUILD / "quern", "status", "--json", *place], check=True, capture_output=True).stdout)
+            return told["journal_waiting"]
+        runs = [subprocess.Popen([BUILD / "quern", "run", *place, "--raw", "-n", "9000", "--logprobs", "20", "--json", "x"],
+                                 stdout=subprocess.DEVNULL) for _ in range(24)]
+        until(waiting, "somebody waits for room")
+        self.assertEqual([run.wait() for run in runs], [0] * 24)
+        until(lambda: waiting() == 0, "nobody waits any more")
+
+
 class SmallContext(Limits):
     context = 600
 
@@ -96,8 +113,36 @@ class SmallContext(Limits):
             self.assertEqual(status, 200, (path, answer))
             if path.startswith("/api/"):
                 self.assertEqual((answer["done_reason"], answer["limit"]), ("length", "context"))
-            elif path != "/v1/messages":
+            elif path == "/v1/messages":
+                self.assertEqual((answer["stop_reason"], answer["limit"]), ("model_context_window_exceeded", "context"))
+            else:
                 self.assertEqual(answer["choices"][0]["limit"], "context")
+
+
+class PoolsLimit(Limits):
+    more = ("--max-tokens", "50")
+
+    def test_an_answer_that_nobody_bounded_ends_at_the_pools_limit(self):
+        self.assertEqual(self.completed(self.unbounded), (50, "length", "pool"))
+        self.assertEqual(self.completed(self.gateway), (50, "length", "pool"))
+        self.assertEqual(self.completed(self.unbounded, max_tokens=50), (50, "length", "max_tokens"))
+
+    def test_who_asks_for_more_is_refused_with_the_limit(self):
+        status, _, answer = self.unbounded.post("/v1/completions", prompt=PROMPT, max_tokens=51)
+        self.assertEqual(status, 400)
+        self.assertIn("max_tokens 51 is above what this pool allows, 50 (--max-tokens)", answer["error"]["message"])
+
+    def test_status_tells_it(self):
+        status, _, answer = self.unbounded.ask("GET", "/status")
+        self.assertEqual((status, answer["max_tokens"], answer["journal_limit"], answer["journal_waiting"]),
+                         (200, 50, JOURNAL << 20, 0))
+
+    def test_every_form_tells_it(self):
+        messages = [{"role": "user", "content": "a"}]
+        status, _, answer = self.unbounded.post("/v1/messages", messages=messages)
+        self.assertEqual((status, answer["stop_reason"], answer["limit"]), (200, "max_tokens", "pool"))
+        status, _, answer = self.unbounded.post("/v1/messages", messages=messages, max_tokens=5)
+        self.assertEqual((status, answer["stop_reason"], answer["limit"]), (200, "max_tokens", "max_tokens"))
 
 
 if __name__ == "__main__":

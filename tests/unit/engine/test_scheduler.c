@@ -331,8 +331,52 @@ START_TEST(control_tokens_are_text_where_a_request_wants_them_spelled)
 }
 END_TEST
 
+static void info_with_states(const struct backend *backend, struct backend_info *ret_info)
+{
+    backend_fake.info(backend, ret_info);
+    ret_info->state_bytes = 64;
+    ret_info->n_snapshots = 2;
+}
+
+/* Of a model with states: what did not fit is looked at again when a node that it shares gets a snapshot,
+ * with no block more and none less. */
+START_TEST(a_snapshot_given_is_a_reason_to_look_again)
+{
+    static struct backend_ops ops;
+    struct rig rig;
+    uint32_t snapshot, n_filled;
+    int32_t prompt[440];
+    set_up(&rig);
+    ops = backend_fake;
+    ops.info = info_with_states;
+    scheduler_deinit(&rig.scheduler);
+    ck_assert_int_eq(scheduler_init(&rig.scheduler, &ops, rig.backend, 3, UINT32_MAX), 0);
+    struct engine_request request = request_of(1, 190, 50);
+    request.sampling.seed = lasting_seed(&request, 30);
+    struct sequence *first = add_sequence(&rig, &request);
+    while (first->ids.len == 190)
+        step(&rig);
+    for (uint32_t i = 0; i < 440; i++)
+        prompt[i] = i < 64 ? request.prompt[i] : 'z';
+    struct engine_request longer = {
+        .tag = 2, .prompt = prompt, .n_prompt = 440, .max_tokens = 5, .sampling = {SAMPLING_OFF, .seed = 2}};
+    struct sequence *second = add_sequence(&rig, &longer);
+    ck_assert_ptr_null(scheduler_next(&rig.scheduler, &n_filled));
+    ck_assert_ptr_null(scheduler_next(&rig.scheduler, &n_filled));
+    ck_assert(prefix_take_snapshot(rig.scheduler.prefix, &snapshot));
+    ck_assert(prefix_give_snapshot(rig.scheduler.prefix,
+                                   prefix_place_of(rig.scheduler.prefix, first->tables[0][1]), snapshot));
+    ck_assert_ptr_eq(scheduler_next(&rig.scheduler, &n_filled), second);
+    ck_assert_uint_eq(n_filled, 2);
+    let_go(&rig, first);
+    let_go(&rig, second);
+    tear_down(&rig);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_snapshot_given_is_a_reason_to_look_again);
     tcase_add_test(tests, control_tokens_are_text_where_a_request_wants_them_spelled);
     tcase_add_test(tests, a_sequence_begins_behind_blocks_that_are_filled);
     tcase_add_test(tests, who_never_starts_holds_nothing);

@@ -32,6 +32,7 @@ struct backend {
     int refusal;
     uint32_t late; /* times that it says of each copy that it is not done */
     uint32_t said;
+    int patience; /* for which a poll waits now */
     bool lost;
 };
 
@@ -81,7 +82,7 @@ static int copy_in(struct backend *device, const struct backend_copy *what, uint
 static int poll_copy(struct backend *device, uint64_t ticket, int timeout_ms,
                      const struct backend_result **ret_results, struct error *err)
 {
-    ck_assert_int_eq(timeout_ms, 0); /* a step waits for no copy */
+    ck_assert_int_eq(timeout_ms, device->patience); /* a step waits for no copy */
     if (device->lost)
         return error_set(err, -EIO, "the device is lost");
     if (device->said++ < device->late)
@@ -496,6 +497,41 @@ START_TEST(a_full_store_loses_ends_of_prompts_and_the_oldest_first)
 }
 END_TEST
 
+/* Out, and in for one that waits: the rest of its blocks comes with the next look. */
+START_TEST(where_nothing_else_is_to_be_done_a_copy_is_waited_for)
+{
+    struct error err = {0};
+    struct sequence *sequence;
+    bool more;
+    hire_two(_i);
+    ck_assert_int_eq(tier_wait(first->tier, 10, &err), 0); /* for none */
+    sequence = compute(first, 1, 8);
+    first->device.late = UINT32_MAX;
+    ck_assert_int_eq(tier_work(first->tier, &err), 0);
+    ck_assert(tier_has_work(first->tier));
+    first->device.patience = 10;
+    ck_assert_int_eq(tier_wait(first->tier, 10, &err), 0); /* in vain */
+    first->device.late = 0;
+    ck_assert_int_eq(tier_wait(first->tier, 10, &err), 0);
+    first->device.patience = 0;
+    go(first, sequence);
+    settle(first);
+    sequence = arrive(second, 1, 8, UINT32_MAX);
+    const uint32_t n = tier_restore(second->tier, sequence, look_up(second, sequence), 8, &more);
+    ck_assert(n > 0 && n < 8 && more);
+    second->device.patience = 10;
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_int_eq(tier_wait(second->tier, 10, &err), 0);
+    second->device.lost = true; /* there is nothing that it could be asked */
+    ck_assert_int_eq(tier_wait(second->tier, 10, &err), 0);
+    second->device.lost = false;
+    second->device.patience = 0;
+    go(second, sequence);
+    settle(second);
+    dismiss_two();
+}
+END_TEST
+
 START_TEST(a_device_that_fails_is_told_of)
 {
     struct error err = {0};
@@ -552,6 +588,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, what_is_brought_is_not_kept_as_what_was_there, 1, 3);
     tcase_add_test(tests, a_node_that_lost_a_block_to_what_is_brought_is_not_kept);
     tcase_add_loop_test(tests, a_full_store_loses_ends_of_prompts_and_the_oldest_first, 1, 3);
+    tcase_add_loop_test(tests, where_nothing_else_is_to_be_done_a_copy_is_waited_for, 1, 3);
     tcase_add_loop_test(tests, a_device_that_fails_is_told_of, 1, 3);
     tcase_add_loop_test(tests, a_device_that_fails_while_blocks_come_in_is_told_of, 1, 3);
 }

@@ -275,6 +275,24 @@ START_TEST(layers_that_guess_ahead_are_left_alone)
 }
 END_TEST
 
+/* Names that only look like theirs, and a layer beyond them. */
+START_TEST(what_is_no_layer_that_guesses_ahead_is_refused)
+{
+    static const char *const names[] = {"blk. 7.nextn.enorm.weight", "blk.+7.nextn.enorm.weight",
+                                        "blk.4294967303.nextn.enorm.weight", "blk.8.nextn.enorm.weight",
+                                        "blk..nextn.enorm.weight"};
+    write_model("qwen35");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct edit edit = {.key = "qwen35.nextn_predict_layers", .numbers = {4}, .n = 1, .tensor = names[i]};
+        struct model *model = NULL;
+        struct error err = {0};
+        write_edited(&edit);
+        ck_assert_msg(model_open(edited, false, &model, &err) == -EINVAL, "%s", names[i]);
+        ck_assert_msg(strstr(err.text, "unexpected tensor") && strstr(err.text, names[i]), "%s", err.text);
+    }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -283,6 +301,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_contradicts_itself_is_refused_by_its_key);
     tcase_add_test(tests, sections_of_all_pairs_are_taken);
     tcase_add_test(tests, layers_that_guess_ahead_are_left_alone);
+    tcase_add_test(tests, what_is_no_layer_that_guesses_ahead_is_refused);
 }
 
 int main(void)

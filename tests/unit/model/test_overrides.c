@@ -122,6 +122,22 @@ START_TEST(a_value_is_replaced_by_one_of_its_kind_or_added)
 }
 END_TEST
 
+/* Only the key itself: neither another one that ends like it, nor a text that has it inside. */
+START_TEST(a_context_that_nobody_set_grows_with_the_factor)
+{
+    add("rope-scale", "2");
+    add("override-kv", "general.name=str:llama.context_length=int:original_7");
+    add("override-kv", "general.context_length=int:5");
+    struct model *model = open_model();
+    ck_assert_uint_eq(model->params.n_context, 8192);
+    model_free(model);
+    add("override-kv", "llama.context_length=int:4000");
+    model = open_model();
+    ck_assert_uint_eq(model->params.n_context, 4000);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(other_overrides_are_another_model)
 {
     uint8_t digests[4][16];
@@ -215,6 +231,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, yarn_makes_the_context_longer_by_its_factor);
     tcase_add_test(tests, a_factor_alone_is_linear_and_may_be_said_as_its_inverse);
     tcase_add_test(tests, a_value_is_replaced_by_one_of_its_kind_or_added);
+    tcase_add_test(tests, a_context_that_nobody_set_grows_with_the_factor);
     tcase_add_test(tests, other_overrides_are_another_model);
     tcase_add_test(tests, what_contradicts_the_file_is_refused);
     tcase_add_test(tests, options_that_exclude_one_another_are_refused);

@@ -208,6 +208,12 @@ class Status:
     moved: int
     tokens: int
     journal_bytes: int
+    journal_limit: int
+    """Bytes that the journal may have."""
+    journal_waiting: int
+    """Running requests that wait for room in it."""
+    max_tokens: int
+    """Most tokens of an answer; 0: the pool sets no limit."""
     supervisor_pid: int
     broker_pid: int
     gateway_pid: int

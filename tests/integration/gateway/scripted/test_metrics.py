@@ -13,7 +13,7 @@ WORKER = {
 }
 POOL = {
     "sessions": "sessions", "queued": "queued", "running": "running", "admitted_total": "admitted",
-    "rejected_total": "rejected", "ended_total": "ended", "moved_total": "moved", "journal_bytes": "journal_bytes",
+    "rejected_total": "rejected", "ended_total": "ended", "moved_total": "moved", "journal_bytes": "journal_bytes", "journal_limit_bytes": "journal_limit", "journal_waiting": "journal_waiting",
 }
 
 

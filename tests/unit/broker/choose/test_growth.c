@@ -32,6 +32,7 @@ static void tear_down(void)
     ck_assert_uint_eq(growth.started.n, 0);
     ck_assert_ptr_null(growth.waiting);
     ck_assert_uint_eq(growth.n_full, 0);
+    ck_assert_uint_eq(growth.n_waiting, 0);
     HASH_ITER(by_home, ledger.by_home, request, next)
     {
         ledger_remove(&ledger, &journal, request);
@@ -155,6 +156,7 @@ START_TEST(when_the_journal_is_full_the_youngest_wait_and_the_oldest_finishes)
         run(requests[1]);
     }
     ck_assert_uint_eq(growth.n_full, 2);
+    ck_assert_uint_eq(growth.n_waiting, 2);
     ck_assert_uint_eq(retry(), 0);
     /* Nothing new begins before those that wait have what they need. */
     struct request *late = admit('z', 9, 10);
@@ -332,6 +334,27 @@ START_TEST(everybody_finishes)
 }
 END_TEST
 
+START_TEST(the_limit_follows_the_slots_and_their_contexts)
+{
+    const uint64_t room = (uint64_t)4 << 30;
+    struct worker workers[3] = {{.slots = 32, .context = 8192}};
+    growth_follow(&growth, workers, 3, room); /* 48 MiB: the least there is */
+    ck_assert_uint_eq(journal.limit, JOURNAL_LIMIT_BYTES);
+    workers[1] = (struct worker){.slots = 64, .context = 32768};
+    growth_follow(&growth, workers, 3, room);
+    ck_assert_uint_eq(journal.limit, (32ull * 8192 + 64ull * 32768) * TOKEN_BYTES);
+    const uint64_t two = journal.limit;
+    workers[1].slots = 0; /* it never falls: what was promised stays */
+    growth_follow(&growth, workers, 3, room);
+    ck_assert_uint_eq(journal.limit, two);
+    workers[2] = (struct worker){.slots = UINT32_MAX, .context = UINT32_MAX};
+    growth_follow(&growth, workers, 3, room);
+    ck_assert_uint_eq(journal.limit, room);
+    growth_follow(&growth, workers, 3, room / 2);
+    ck_assert_uint_eq(journal.limit, room);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -343,6 +366,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, ids_that_take_more_are_reckoned_anew);
     tcase_add_test(tests, what_goes_back_to_the_queue_has_what_it_had_there);
     tcase_add_test(tests, what_an_earlier_broker_gave_is_kept_and_asked_for_again);
+    tcase_add_test(tests, the_limit_follows_the_slots_and_their_contexts);
     tcase_add_loop_test(tests, everybody_finishes, 0, 20);
 }
 

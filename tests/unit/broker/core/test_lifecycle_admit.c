@@ -84,6 +84,31 @@ START_TEST(what_is_admitted_is_complete)
 }
 END_TEST
 
+static void ask_to_fit(struct generation *generation)
+{
+    generation->max_tokens = max_tokens;
+    generation->fit_context = true;
+}
+
+START_TEST(the_pool_bounds_an_answer_where_it_is_asked_to)
+{
+    broker->options.max_tokens = 99;
+    expect_refusal(ask_for, PROTO_TOO_LONG,
+                   "max_tokens 100 is above what this pool allows, 99 (--max-tokens)");
+    ck_assert_int_eq(client_generates(0, 'f', ask_to_fit).kind, MESSAGE_ACCEPTED);
+    ck_assert_uint_eq(inside_find(0, 'f')->growth.most, 99);
+    max_tokens = 99;
+    ck_assert_int_eq(client_generates(0, 'a', ask_for).kind, MESSAGE_ACCEPTED);
+    ck_assert_uint_eq(inside_find(0, 'a')->growth.most, 99);
+    max_tokens = 0; /* not said */
+    ck_assert_int_eq(client_generates(0, 'n', ask_for).kind, MESSAGE_ACCEPTED);
+    ck_assert_uint_eq(inside_find(0, 'n')->growth.most, 99);
+    broker->options.max_tokens = 0;
+    max_tokens = 100;
+    ck_assert_int_eq(client_generates(0, 'b', ask_for).kind, MESSAGE_ACCEPTED);
+}
+END_TEST
+
 START_TEST(the_same_message_twice_is_one_request_and_another_under_its_id_is_none)
 {
     struct message first = client_generates(0, 'r', ask_for);
@@ -294,6 +319,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, inside_tear_down);
     tcase_add_test(tests, what_is_admitted_is_complete);
+    tcase_add_test(tests, the_pool_bounds_an_answer_where_it_is_asked_to);
     tcase_add_test(tests, the_same_message_twice_is_one_request_and_another_under_its_id_is_none);
     tcase_add_test(tests, a_request_that_ended_is_answered_with_its_end);
     tcase_add_test(tests, a_tenant_stands_alone_if_its_client_is_near_and_has_no_key);

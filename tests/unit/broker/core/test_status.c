@@ -48,6 +48,9 @@ START_TEST(the_pool_is_counted)
     broker->workers[0].n_requests = 6;
     broker->workers[2].n_requests = 7;
     broker->journal.used = 8;
+    broker->journal.limit = 16;
+    broker->growth.n_waiting = 17;
+    broker->options.max_tokens = 18;
     broker->supervisor.gateway_pid = 15;
     broker->counters = (struct broker_counters){9, 10, 11, 12, 13};
     status_fill(broker, 14, workers, &message);
@@ -58,6 +61,9 @@ START_TEST(the_pool_is_counted)
     ck_assert_uint_eq(message.status_ok.queued, 5);
     ck_assert_uint_eq(message.status_ok.running, 13);
     ck_assert_uint_eq(message.status_ok.journal_bytes, 8);
+    ck_assert_uint_eq(message.status_ok.journal_limit, 16);
+    ck_assert_uint_eq(message.status_ok.journal_waiting, 17);
+    ck_assert_uint_eq(message.status_ok.max_tokens, 18);
     ck_assert_uint_eq(message.status_ok.supervisor_pid, (uint32_t)getppid());
     ck_assert_uint_eq(message.status_ok.broker_pid, (uint32_t)getpid());
     ck_assert_uint_eq(message.status_ok.gateway_pid, 15);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line, the file beneath it, and which hosts count as this machine. */
 
-#include "broker/settings/options.h"
+#include "broker/settings/options_check.h"
 #include "common/files/rundir.h"
 #include "tests/unit/run.h"
 
@@ -47,11 +47,12 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
                            "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
                            "--cached-blocks", "0", "--kv-type=q8_0", "--cublas=auto", "--prefix-store", "64",
-                           "--override-kv", "a.b=str:c d", "--rope-scaling=yarn", "--override-kv",
-                           "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4", "--no-sandbox", "--alias",
-                           "-x", "--alias", "two words", "--http=auto", "--http-open", "--share-prefixes",
-                           "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4", "--http-sse-ping=0",
-                           "--owner", "7", "--supervision-fd", "9", "--said-by", "x y", "--", "-odd name"),
+                           "--max-tokens=77", "--override-kv", "a.b=str:c d", "--rope-scaling=yarn",
+                           "--override-kv", "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4",
+                           "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
+                           "--http-open", "--share-prefixes", "--http-cors=*", "--http-max-tokens=3",
+                           "--http-body-kb=4", "--http-sse-ping=0", "--owner", "7", "--supervision-fd", "9",
+                           "--said-by", "x y", "--", "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -70,6 +71,8 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_str_eq(again.aliases[1], "two words");
     ck_assert_uint_eq(again.http_open, 1);
     ck_assert_uint_eq(again.share_prefixes, 1);
+    ck_assert_uint_eq(again.max_tokens, 77);
+    ck_assert_uint_eq(again.journal, 0); /* as the slots need */
     ck_assert_uint_eq(again.http_max_tokens, 3);
     ck_assert(again.has_http_sse_ping);
     ck_assert_uint_eq(again.http_sse_ping, 0);
@@ -215,12 +218,14 @@ START_TEST(settings_are_read_again_as_a_whole_or_not_at_all)
     ck_assert_int_eq(options_parse(7, line, &running, &err), 0);
     running.workers = 3; /* as many devices were found */
 
-    write_file(path, "model = m.gguf\nctx = 256\nslots = 9\nhttp = auto\nkv-type = q8_0\njournal = 64\n");
+    write_file(path, "model = m.gguf\nctx = 256\nslots = 9\nhttp = auto\nkv-type = q8_0\njournal = 64\n"
+                     "max-tokens = 5\n");
     ck_assert_int_eq(options_parse_again(7, line, &running, &next, &err), 0);
     ck_assert_uint_eq(next.context, 256);
     ck_assert_uint_eq(next.slots, 5); /* the line still wins */
     ck_assert_uint_eq(next.workers, 3);
     ck_assert_uint_eq(next.journal, 64);
+    ck_assert_uint_eq(next.max_tokens, 5);
     ck_assert_uint_eq(next.owner, 7);
     ck_assert_str_eq(next.kv_type, "q8_0");
     write_file(path, "model = m.gguf\nworkers = 2\nhttp = auto\n");

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define N 40
 
@@ -257,7 +258,7 @@ END_TEST
 static uint32_t repeat_of(const int32_t *ids, uint32_t n, uint32_t window, uint32_t breaker, int32_t id)
 {
     uint32_t longest = 0, first = n > window ? n - window : 0, most = 0;
-    while (most < n - first && (uint32_t)ids[n - 1 - most] != breaker)
+    while (most < DRY_LONGEST && most < n - first && (uint32_t)ids[n - 1 - most] != breaker)
         most++;
     for (uint32_t at = first + 1; at < n; at++) { /* ids[at] would be continued with */
         uint32_t length = 0;
@@ -307,6 +308,58 @@ START_TEST(dry_penalizes_what_continues_a_repeat_by_its_length)
         for (int32_t id = 0; id < IDS; id++)
             ck_assert_uint_eq(lengths[id], 0);
     }
+}
+END_TEST
+
+/* Beyond the most that counts, which repeats of repeats reach too. */
+START_TEST(dry_counts_long_repeats_as_its_definition_does)
+{
+    enum { IDS = 3, MOST = 4000 };
+    static int32_t ids[MOST];
+    struct sampling s = plain;
+    s.dry_multiplier = 1;
+    srand(32);
+    for (int round = 0; round < 12; round++) {
+        const uint32_t n = MOST - (uint32_t)rand() % 1500, period = 1 + (uint32_t)round % 4 * 300;
+        uint16_t lengths[IDS] = {0};
+        for (uint32_t i = 0; i < n; i++)
+            ids[i] = i < period ? rand() % IDS : ids[i - period];
+        for (int changes = round % 3; changes > 0; changes--)
+            ids[(uint32_t)rand() % n] = rand() % IDS;
+        dry_mark(&s, (struct ids_view){ids, n}, IDS, lengths);
+        for (int32_t id = 0; id < IDS; id++) {
+            const uint32_t expected = repeat_of(ids, n, MOST, 99, id);
+            ck_assert_uint_eq(lengths[id], expected >= (uint32_t)s.dry_allowed_length ? expected : 0);
+        }
+    }
+}
+END_TEST
+
+static double seconds_of_mark(const struct sampling *sampling, struct ids_view history)
+{
+    uint16_t lengths[4] = {0};
+    struct timespec from, to;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    for (int round = 0; round < 5; round++)
+        dry_mark(sampling, history, 4, lengths);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9;
+}
+
+/* Where each place was followed back as far as it agrees, one long repeat took a hundred times as long. */
+START_TEST(dry_takes_no_longer_where_all_repeats)
+{
+    enum { HISTORY = 200000 };
+    static int32_t ids[HISTORY];
+    struct sampling s = plain;
+    s.dry_multiplier = 1;
+    srand(33);
+    for (uint32_t i = 0; i < HISTORY; i++)
+        ids[i] = rand() % 4;
+    const double random = seconds_of_mark(&s, (struct ids_view){ids, HISTORY});
+    memset(ids, 0, sizeof ids);
+    const double equal = seconds_of_mark(&s, (struct ids_view){ids, HISTORY});
+    ck_assert_msg(equal < 10 * random, "%g s, and %g s of random ids", equal, random);
 }
 END_TEST
 
@@ -438,6 +491,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, xtc_happens_as_often_as_it_is_asked_for_and_depends_on_seed_and_position);
     tcase_add_test(tests, greedy_takes_the_likeliest_whatever_filters_are_on);
     tcase_add_test(tests, dry_penalizes_what_continues_a_repeat_by_its_length);
+    tcase_add_test(tests, dry_counts_long_repeats_as_its_definition_does);
+    tcase_add_test(tests, dry_takes_no_longer_where_all_repeats);
     tcase_add_test(tests, dry_breakers_of_several_ids_end_a_repeat);
     tcase_add_test(tests, a_penalty_of_dry_is_bounded_and_off_means_off);
     tcase_add_test(tests, dry_bears_on_what_is_sampled);

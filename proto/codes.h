@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROTO_CODES_H
+#define PROTO_CODES_H
+
+/* Errors, reasons and states. On the wire they go by name (names.c). */
+
+/* Errors of the protocol, by name on the wire. */
+enum proto_error {
+    PROTO_OK,
+    PROTO_BAD_REQUEST,
+    PROTO_TOO_LONG,
+    PROTO_OVERLOADED, /* retry_after_ms says when */
+    PROTO_NO_WORKER,
+    PROTO_WORKER_LOST,
+    PROTO_DEADLINE,
+    PROTO_CONFLICT,
+    PROTO_UNSUPPORTED,
+    PROTO_UNKNOWN_REQUEST,
+    PROTO_DRAINING,
+    PROTO_HELLO_REQUIRED,
+    PROTO_MODEL_ERROR,
+    PROTO_INTERNAL,
+    PROTO_ERROR_COUNT
+};
+const char *proto_error_name(enum proto_error error); /* "ok" for PROTO_OK */
+
+/* Why a request ended. */
+enum end_reason {
+    END_STOP,   /* a stop id, a stop string or the model's own end */
+    END_LENGTH, /* it has as many tokens as it may have; the limit says why no more */
+    END_CANCELLED,
+    END_DEADLINE,
+    END_ERROR, /* error and text say which */
+    END_REASON_COUNT
+};
+const char *end_reason_name(enum end_reason reason);
+
+/* What set the limit of an answer that ended with END_LENGTH. */
+enum end_limit {
+    LIMIT_NONE, /* not said */
+    LIMIT_MAX_TOKENS,
+    LIMIT_CONTEXT, /* the model's, or what the KV cache holds of it */
+    LIMIT_POOL,    /* the most that the pool lets an answer have */
+    END_LIMIT_COUNT
+};
+const char *end_limit_name(enum end_limit limit); /* "none" for LIMIT_NONE */
+
+/* Worker states, on the board and in status. */
+enum worker_state {
+    WORKER_ABSENT,
+    WORKER_STARTING,
+    WORKER_LOADING,
+    WORKER_READY,
+    WORKER_DRAINING,
+    WORKER_FAILED,
+    WORKER_STATE_COUNT
+};
+const char *worker_state_name(enum worker_state state);
+
+#endif

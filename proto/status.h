@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PROTO_STATUS_H
+#define PROTO_STATUS_H
+
+/* What a status tells of a pool, its workers and its requests. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes.h"
+#include "proto/codes.h"
+#include "proto/gauges.h"
+#include "proto/lists.h"
+
+/* What status tells, once. The structs here, their tables (fields.c), libquern's copy into its public structs
+ * (quern.h must have a member of the same name, or it does not compile) and the JSON of `quern status` come
+ * from these lists; broker/core/status.c says where each value is from. A row: its type in fields.c, its
+ * name; more in those of WORKER_GAUGES (gauges.h). */
+/* clang-format off */
+#define WORKER_STATUS_FIELDS(ROW)                                                                             \
+    ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
+    ROW(ALIASES, aliases)                          /* other names of its model */                             \
+    ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
+    ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
+    ROW(DIALECT_OR_0, dialect)                     /* how it calls tools and thinks: JSON */                  \
+    ROW(TEXT_OR_0, sampling)                       /* what requests that do not say get, and from where */    \
+    ROW(STATE, state)                                                                                         \
+    ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
+    ROW(U32_OR_0, slots)                                                                                      \
+    ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
+    ROW(U32_OR_0, embedding)                       /* numbers of an embedding; 0: not available */            \
+    ROW(U64_OR_0, steps)                                                                                      \
+    WORKER_GAUGES(ROW)                                                                                        \
+    ROW(REAL, tokens_per_s)                                                                                   \
+    ROW(REAL, hit_rate) /* cache_hits ÷ (cache_hits + prefill_tokens) */                                      \
+    ROW(TEXT_OR_0, reason) /* of WORKER_FAILED */
+#define POOL_STATUS_FIELDS(ROW)                                                                               \
+    ROW(U64, boot) ROW(FLAG, draining) ROW(NAME_OR_0, version)                                                \
+    ROW(U32_OR_0, sessions) ROW(U32_OR_0, queued) ROW(U32_OR_0, running)                                      \
+    ROW(U64_OR_0, admitted) ROW(U64_OR_0, ended) ROW(U64_OR_0, rejected)                                      \
+    ROW(U64_OR_0, moved) ROW(U64_OR_0, tokens) ROW(U64_OR_0, journal_bytes)                                   \
+    ROW(U64_OR_0, journal_limit)                   /* bytes of it there may be */                             \
+    ROW(U32_OR_0, journal_waiting)                 /* running requests that wait for room in it */            \
+    ROW(U32_OR_0, max_tokens)                      /* of an answer; 0: the pool sets none */                  \
+    ROW(U32_OR_0, supervisor_pid) ROW(U32_OR_0, broker_pid) ROW(U32_OR_0, gateway_pid) /* 0: it has none */
+/* Of a request that has not ended, where the question asks for those. */
+#define REQUEST_STATUS_FIELDS(ROW)                                                                            \
+    ROW(NAME, id)                                  /* hexadecimal */                                          \
+    ROW(NAME_OR_0, request_id)                     /* as its client calls it */                               \
+    ROW(NAME, state)                               /* queued, running, waiting, cancelling */                 \
+    ROW(NAME_OR_0, worker) ROW(NAME_OR_0, model)   /* that it asks for */                                     \
+    ROW(U64_OR_0, age_ms)                          /* since it came */                                        \
+    ROW(U64_OR_0, tokens)                          /* made so far */                                          \
+    ROW(U32_OR_0, moves)                           /* to another worker */
+/* clang-format on */
+
+/* The type of a member of those lists. */
+#define STATUS_NAME                    struct bytes
+#define STATUS_NAME_OR_0               struct bytes
+#define STATUS_TEXT_OR_0               struct bytes
+#define STATUS_DIALECT_OR_0            struct bytes
+#define STATUS_ALIASES                 struct text_list
+#define STATUS_STATE                   enum worker_state
+#define STATUS_FLAG                    bool
+#define STATUS_U32_OR_0                uint32_t
+#define STATUS_U64                     uint64_t
+#define STATUS_U64_OR_0                uint64_t
+#define STATUS_REAL                    double
+#define STATUS_MEMBER(type, name, ...) STATUS_##type name;
+
+struct worker_status {
+    WORKER_STATUS_FIELDS(STATUS_MEMBER)
+};
+
+struct request_status {
+    REQUEST_STATUS_FIELDS(STATUS_MEMBER)
+};
+
+#endif

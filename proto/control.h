@@ -2,14 +2,14 @@
 #ifndef PROTO_CONTROL_H
 #define PROTO_CONTROL_H
 
-/* Orders to a running pool: records of fixed size, sent to the supervisor's SOCK_SEQPACKET socket RUNDIR/control. Anyone
- * who can enter the run directory may send them.
+/* Orders to a running pool: records of fixed size, sent to the supervisor's SOCK_SEQPACKET socket
+ * RUNDIR/control. Anyone who can enter the run directory may send them.
  *
  *     quern reload, scale, drain, undrain ──request──▶ supervisor
  *                  ◀──progress, at each step and once a second; then done or failed──
  *
- * One order runs at a time, and it runs to its end even if its client disconnects. If the connection closes without a
- * final report, the pool has ended.
+ * One order runs at a time, and it runs to its end even if its client disconnects. If the connection closes
+ * without a final report, the pool has ended.
  *
  * A record of another version is answered with `failed`; a report's layout is the same in all versions. */
 
@@ -24,7 +24,8 @@ enum control_kind {
     /* Replaces the workers one by one, then the broker and the gateway, by the programs installed now. */
     CONTROL_RELOAD = 1,
     CONTROL_RELOAD_GATEWAY, /* the gateway alone */
-    /* These are followed by a number. CONTROL_RELOAD_CONFIG rereads the configuration file, then does CONTROL_RELOAD. */
+    /* These are followed by a number. CONTROL_RELOAD_CONFIG rereads the configuration file, then does
+       CONTROL_RELOAD. */
     CONTROL_RELOAD_CONFIG, /* 0 */
     CONTROL_SCALE,         /* the wanted number of workers */
     CONTROL_DRAIN,         /* a worker, which hands over its requests and ends */

@@ -2,8 +2,9 @@
 #ifndef PROTO_DECODE_H
 #define PROTO_DECODE_H
 
-/* Private to proto/: what decode.c and decode_value.c share. `depth` is the number of levels of containers that may still
- * be opened, including the value's own. Results: 0; MESSAGE_E_MALFORMED with a reason; -ENOMEM. */
+/* Private to proto/: what decode.c and decode_value.c share. `depth` is the number of levels of containers
+ * that may still be opened, including the value's own. Results: 0; MESSAGE_E_MALFORMED with a reason;
+ * -ENOMEM. */
 
 #include "common/arena.h"
 #include "proto/fields.h"

@@ -2,8 +2,8 @@
 #ifndef PROTO_FIELDS_H
 #define PROTO_FIELDS_H
 
-/* The format of messages, as data. Each kind has a table of fields, which both decode.c and encode.c walk, so reading and
- * writing agree and have the same bounds. libquern uses it to set and show fields by name. */
+/* The format of messages, as data. Each kind has a table of fields, which both decode.c and encode.c walk, so
+ * reading and writing agree and have the same bounds. libquern uses it to set and show fields by name. */
 
 #include "proto/message.h"
 
@@ -61,7 +61,7 @@ struct field {
     uint64_t high;      /* of an integer, or most bytes or items */
     uint64_t item_high; /* most bytes of a list's item */
     double real_low, real_high;
-    double initial; /* default of a number or flag; with FIELD_LEFT, the default if nobody sets it */
+    double initial;     /* default of a number or flag; with FIELD_LEFT, the default if nobody sets it */
     const char *help;   /* of a key of generate: what it does, in a few words */
     const char *letter; /* placeholder for its value in option help; NULL: not an option */
     const struct name_table *names;
@@ -71,8 +71,9 @@ struct field {
 struct field_table {
     const struct field *fields;
     uint8_t n;
-    uint32_t size;                                      /* of the struct, for FIELD_MAPS */
-    int (*check)(const void *value, struct error *err); /* checks that involve several fields; 0 or a code; NULL: none */
+    uint32_t size; /* of the struct, for FIELD_MAPS */
+    int (*check)(const void *value,
+                 struct error *err); /* checks that involve several fields; 0 or a code; NULL: none */
 };
 
 /* All lists in message structs have this layout. */

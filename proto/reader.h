@@ -2,9 +2,9 @@
 #ifndef PROTO_READER_H
 #define PROTO_READER_H
 
-/* Private to proto/: reads msgpack (https://github.com/msgpack/msgpack/blob/master/spec.md) item by item without
- * allocating, so hostile input costs no memory. msgpack-c's unpacker would allocate 24 bytes of objects for each byte of
- * a deep or wide message before the message could be checked. */
+/* Private to proto/: reads msgpack (https://github.com/msgpack/msgpack/blob/master/spec.md) item by item
+ * without allocating, so hostile input costs no memory. msgpack-c's unpacker would allocate 24 bytes of
+ * objects for each byte of a deep or wide message before the message could be checked. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,12 +39,13 @@ struct item {
     size_t n; /* bytes, items or pairs; at most what the rest of the input can hold */
 };
 
-/* Reads the head of the next item, and the bytes of a text, bin or extension. False at the end of the input, at a byte
- * that is not msgpack, or if a count exceeds the rest of the input; the reader's position is then undefined. */
+/* Reads the head of the next item, and the bytes of a text, bin or extension. False at the end of the input,
+ * at a byte that is not msgpack, or if a count exceeds the rest of the input; the reader's position is then
+ * undefined. */
 bool reader_next(struct reader *reader, struct item *ret_item);
 
-/* Reads an id: an integer from 0 to 2³¹ − 1 in one, three or five bytes. Inline, because most of what is read are ids.
- * False if the next item is anything else; the reader then does not move. */
+/* Reads an id: an integer from 0 to 2³¹ − 1 in one, three or five bytes. Inline, because most of what is read
+ * are ids. False if the next item is anything else; the reader then does not move. */
 static inline bool reader_id(struct reader *reader, int32_t *ret_id)
 {
     const uint8_t *at = reader->at;

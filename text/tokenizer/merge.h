@@ -4,8 +4,9 @@
 
 /* Merges adjacent symbols of a sequence, the best pair first, until no pair can be merged.
  *
- * Both kinds of tokenizer use it. They differ only in which pairs can be merged and in the priority of a pair. n
- * symbols take O(n log n) time, however long a word is. A merger reuses its memory from one word to the next. */
+ * Both kinds of tokenizer use it. They differ only in which pairs can be merged and in the priority of a
+ * pair. n symbols take O(n log n) time, however long a word is. A merger reuses its memory from one word to
+ * the next. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,7 +44,8 @@ void merger_clear(struct merger *merger);
 /* Appends a symbol, which starts where the previous one ends. 0 or -ENOMEM. */
 int merger_add(struct merger *merger, uint32_t start, uint32_t len, int32_t id);
 
-/* Merges. The remaining symbols are then linked by `next`, starting at symbols[0] (if n > 0). 0 or -ENOMEM. */
+/* Merges. The remaining symbols are then linked by `next`, starting at symbols[0] (if n > 0). 0 or -ENOMEM.
+ */
 int merger_run(struct merger *merger, merge_find *find, const void *arg);
 
 #endif

@@ -11,7 +11,8 @@ enum { PRETOKENIZER_MAX_EXPRESSIONS = 6 };
 struct pretokenizer_expressions {
     struct pretokenizer_traits traits;
     const char *names; /* values of tokenizer.ggml.pre, each with a space before and behind it */
-    const char *patterns[PRETOKENIZER_MAX_EXPRESSIONS + 1]; /* PCRE2, applied one after the other; NULL-terminated */
+    const char
+        *patterns[PRETOKENIZER_MAX_EXPRESSIONS + 1]; /* PCRE2, applied one after the other; NULL-terminated */
 };
 
 /* Finds a row by name; "" means "default". NULL if the name is unknown. */

@@ -26,18 +26,18 @@ struct special_index {
     uint32_t from_root[256]; /* a copy of the root's edges, which serve most bytes of a text; 0: none */
 };
 
-/* Builds the automaton from a vocabulary. Spellings that are empty or not UTF-8 cannot occur in a text and are
- * omitted. 0; -ENOMEM; -E2BIG if there are implausibly many. Zeroed on failure. */
+/* Builds the automaton from a vocabulary. Spellings that are empty or not UTF-8 cannot occur in a text and
+ * are omitted. 0; -ENOMEM; -E2BIG if there are implausibly many. Zeroed on failure. */
 int special_index_init(struct special_index *index, const struct vocabulary *vocabulary);
 void special_index_deinit(struct special_index *index);
 
-/* Feeds one byte and returns the new state. Feed the bytes of a text from its end to its start, beginning in state
- * 0. Adds the work to *steps; it is O(1) per byte, amortized. */
+/* Feeds one byte and returns the new state. Feed the bytes of a text from its end to its start, beginning in
+ * state 0. Adds the work to *steps; it is O(1) per byte, amortized. */
 uint32_t special_index_step(const struct special_index *index, uint32_t state, uint8_t byte, size_t *steps);
 
-/* Finds the longest token of the set that starts at the byte last fed and has at most `limit` bytes. `state` is the
- * current state, or the result of an earlier call. Returns a state for the next two functions, or 0. O(log n) for n
- * tokens that start there. */
+/* Finds the longest token of the set that starts at the byte last fed and has at most `limit` bytes. `state`
+ * is the current state, or the result of an earlier call. Returns a state for the next two functions, or 0.
+ * O(log n) for n tokens that start there. */
 uint32_t special_index_longest(const struct special_index *index, uint32_t state, enum special_set set,
                                uint32_t limit);
 uint32_t special_index_len(const struct special_index *index, uint32_t state);

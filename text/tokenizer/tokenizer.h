@@ -4,11 +4,12 @@
 
 /* Text ↔ token ids, from the vocabulary that a GGUF file carries (tokenizer.ggml.*).
  *
- * There are two kinds: "llama" (SentencePiece: merges by score, byte fallback, spaces written as U+2581) and "gpt2"
- * (byte-level BPE; tokenizer.ggml.pre names the pre-tokenizer, GPT-2's if it is missing or "default"). Unknown kinds
- * and pre-tokenizers are rejected when the file is opened, because tokens that are almost right are worse than none.
- * If tokenizer.normalizer is "NFC", text between special tokens is normalized to that form. That key is Quern's own:
- * other programs neither write nor read it. Immutable after creation; threads may share it. */
+ * There are two kinds: "llama" (SentencePiece: merges by score, byte fallback, spaces written as U+2581) and
+ * "gpt2" (byte-level BPE; tokenizer.ggml.pre names the pre-tokenizer, GPT-2's if it is missing or "default").
+ * Unknown kinds and pre-tokenizers are rejected when the file is opened, because tokens that are almost right
+ * are worse than none. If tokenizer.normalizer is "NFC", text between special tokens is normalized to that
+ * form. That key is Quern's own: other programs neither write nor read it. Immutable after creation; threads
+ * may share it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,30 +42,31 @@ enum tokenizer_flags {
 
 struct tokenizer;
 
-/* Copies what it needs; the gguf may be freed afterwards. -EINVAL with the missing key or the unknown kind. */
+/* Copies what it needs; the gguf may be freed afterwards. -EINVAL with the missing key or the unknown kind.
+ */
 int tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, struct error *err);
 struct tokenizer *tokenizer_free(struct tokenizer *tokenizer);
 
-/* Appends the ids of `text` to `ret_ids`. `flags` are enum tokenizer_flags. User-defined tokens are always matched as
- * a whole; control tokens are produced only with TOKENIZER_PARSE_SPECIAL, whatever the text contains. O(n log n) time
- * and O(n) memory for any text. 0; -EILSEQ: the text is not valid UTF-8; -EMSGSIZE: it is longer than
- * TOKENIZER_MAX_TEXT bytes; -ENOMEM. On failure the list keeps its length. */
+/* Appends the ids of `text` to `ret_ids`. `flags` are enum tokenizer_flags. User-defined tokens are always
+ * matched as a whole; control tokens are produced only with TOKENIZER_PARSE_SPECIAL, whatever the text
+ * contains. O(n log n) time and O(n) memory for any text. 0; -EILSEQ: the text is not valid UTF-8; -EMSGSIZE:
+ * it is longer than TOKENIZER_MAX_TEXT bytes; -ENOMEM. On failure the list keeps its length. */
 #define TOKENIZER_MAX_TEXT ((size_t)1 << 28)
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids);
 
-/* The same for a text that users wrote in part. `from_user` has one byte per byte of the text; a control token that
- * overlaps a 1 is not parsed. All other tokens may cross such borders. */
+/* The same for a text that users wrote in part. `from_user` has one byte per byte of the text; a control
+ * token that overlaps a 1 is not parsed. All other tokens may cross such borders. */
 int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text, const uint8_t *from_user,
                            unsigned flags, struct ids *ret_ids);
 
-/* Returns the bytes that an id adds to a text. They may be part of a UTF-8 sequence; they are empty for control, unknown
- * and unused tokens and for ids outside the vocabulary. `first` strips the leading space of a SentencePiece text. Valid
- * as long as the tokenizer. */
+/* Returns the bytes that an id adds to a text. They may be part of a UTF-8 sequence; they are empty for
+ * control, unknown and unused tokens and for ids outside the vocabulary. `first` strips the leading space of
+ * a SentencePiece text. Valid as long as the tokenizer. */
 struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool first);
 
-/* Appends the text of ids, without the leading space of a SentencePiece text. `names` writes control tokens by their
- * names. Stops after the piece that exceeds `most` bytes. 0 or -ENOMEM. */
+/* Appends the text of ids, without the leading space of a SentencePiece text. `names` writes control tokens
+ * by their names. Stops after the piece that exceeds `most` bytes. 0 or -ENOMEM. */
 int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t n, bool names, size_t most,
                      struct buffer *ret_text);
 
@@ -74,8 +76,8 @@ struct bytes tokenizer_name(const struct tokenizer *tokenizer, int32_t id);
 /* Tokens for filling in the middle: around the parts of a file, and between files. */
 enum fim_token { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_PAD, FIM_REPOSITORY, FIM_FILE, FIM_TOKENS };
 
-/* Returns such a token, from the file's keys (tokenizer.ggml.fim_pre_token_id …) or else by the names that known models
- * use; TOKENIZER_NONE if there is none. A model can fill in if it has the first three. */
+/* Returns such a token, from the file's keys (tokenizer.ggml.fim_pre_token_id …) or else by the names that
+ * known models use; TOKENIZER_NONE if there is none. A model can fill in if it has the first three. */
 int32_t tokenizer_fim(const struct tokenizer *tokenizer, enum fim_token token);
 
 uint32_t tokenizer_size(const struct tokenizer *tokenizer); /* ids are 0 … size − 1 */
@@ -84,7 +86,8 @@ int32_t tokenizer_bos(const struct tokenizer *tokenizer); /* or TOKENIZER_NONE *
 int32_t tokenizer_eos(const struct tokenizer *tokenizer); /* or TOKENIZER_NONE */
 bool tokenizer_adds_bos(const struct tokenizer *tokenizer);
 
-/* The ids that end an answer: eos, eot, eom, and control tokens such as <|eot_id|>, <|im_end|>, <end_of_turn> and
+/* The ids that end an answer: eos, eot, eom, and control tokens such as <|eot_id|>, <|im_end|>, <end_of_turn>
+ * and
  * <|end|>. */
 struct ids_view {
     const int32_t *items;

@@ -2,8 +2,8 @@
 #ifndef TEXT_TOKENIZER_TOKENIZER_BPE_H
 #define TEXT_TOKENIZER_TOKENIZER_BPE_H
 
-/* The kind "gpt2": byte-level BPE, with ranked merges inside the words of a pre-tokenizer. Private to the tokenizer's
- * sources. */
+/* The kind "gpt2": byte-level BPE, with ranked merges inside the words of a pre-tokenizer. Private to the
+ * tokenizer's sources. */
 
 #include "common/bytes.h"
 #include "common/error.h"

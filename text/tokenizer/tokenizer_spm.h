@@ -23,8 +23,8 @@ struct spm_scratch { /* zeroed: ready to use; reused for fragment after fragment
     struct buffer text;
 };
 
-/* Checks that the vocabulary has scores, and either all byte tokens or an unknown token (`unknown`; -1: none) for what it
- * cannot spell. -EINVAL with a reason. */
+/* Checks that the vocabulary has scores, and either all byte tokens or an unknown token (`unknown`; -1: none)
+ * for what it cannot spell. -EINVAL with a reason. */
 int spm_init(struct spm *spm, const struct vocabulary *vocabulary, int32_t unknown, struct error *err);
 
 /* Appends the ids of a text, which must be valid UTF-8; `prefix` puts a space before it. 0 or -ENOMEM. */

@@ -24,7 +24,8 @@ struct vocabulary {
     uint32_t slot_mask;
 };
 
-/* Copies and checks the vocabulary. -EINVAL with the key that is missing or wrong; -ENOMEM. Zeroed on failure. */
+/* Copies and checks the vocabulary. -EINVAL with the key that is missing or wrong; -ENOMEM. Zeroed on
+ * failure. */
 int vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf, struct error *err);
 void vocabulary_deinit(struct vocabulary *vocabulary);
 

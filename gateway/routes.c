@@ -33,6 +33,7 @@ static const struct route routes[] = {
     {"POST", "/api/chat", ollama_handle_chat, FAMILY_OLLAMA, false, false},
     {"POST", "/api/generate", ollama_handle_generate, FAMILY_OLLAMA, false, false},
     {"POST", "/api/embed", ollama_handle_embed, FAMILY_OLLAMA, false, false},
+    {"POST", "/api/embeddings", ollama_handle_embeddings, FAMILY_OLLAMA, false, false},
     {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
     {"POST", "/api/show", ollama_handle_show, FAMILY_OLLAMA, false, false},
     {"GET", "/api/ps", ollama_handle_ps, FAMILY_OLLAMA, false, false},

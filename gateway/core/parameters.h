@@ -55,6 +55,7 @@ struct parameters {
     bool infill;               /* the prompt is what stands before and behind a gap: */
     const char *before, *line; /* the text before it, and what follows that; NULL: "" */
     size_t before_len, line_len;
+    bool unload;          /* a request without a prompt: the model is needed no more */
     bool warm_up;         /* no token is wanted, but that the prompt is in the cache */
     const char *samplers; /* NULL: all; else only those named here, parted by spaces, take part */
     bool include_usage;   /* in a chunk of its own, at the end of the stream */

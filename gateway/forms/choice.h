@@ -64,6 +64,8 @@ struct dialect {
     const char *ping; /* what a stream says when it has nothing to say; NULL: nothing */
     /* One body. */
     void (*whole)(struct generation *generation, struct json_out *out);
+    /* The body that answers a request without a prompt; NULL: there has to be one. */
+    void (*idle)(const struct gateway *gateway, const struct parameters *parameters, struct json_out *out);
     enum logprobs_form logprobs;
 };
 

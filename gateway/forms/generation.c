@@ -432,22 +432,6 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     return generation;
 }
 
-/* Keeps what the answers begin with. 0 or -ENOMEM. */
-static int keep_echo(struct generation *generation, const struct prompt_in *prompt, uint32_t number)
-{
-    char *text = arena_take(&generation->arena, prompt->text_len + 1, 1);
-    if (!text)
-        return -ENOMEM;
-    memcpy(text, prompt->text, prompt->text_len);
-    for (uint32_t i = number * generation->per_prompt; i < (number + 1) * generation->per_prompt; i++) {
-        struct choice *choice = &generation->choices[i];
-        choice->echo = (struct bytes){text, prompt->text_len};
-        if (!generation->stream && buffer_append(&choice->text, text, prompt->text_len) < 0)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 /* Encodes the request of each prompt. 0 or -errno. */
 static int encode_prompts(struct generation *generation, const struct parameters *parameters,
                           struct quern_request *request, struct quern_error *err)
@@ -464,7 +448,7 @@ static int encode_prompts(struct generation *generation, const struct parameters
         request->n_ids = prompt.n_ids;
         request->part = i > 0; /* all of them count as one */
         if (parameters->echo)
-            r = keep_echo(generation, &prompt, i);
+            r = answer_keep_echo(generation, &prompt, i);
         if (r == 0)
             r = quern_encode(generation->client, request, &generation->encoded[i], err);
     }
@@ -553,9 +537,30 @@ struct generation_reading {
     const struct dialect *dialect;
 };
 
+/* Nothing is asked for, and the API has an answer to that. */
+static bool is_idle(const struct generation_reading *prompt)
+{
+    const struct quern_request *request = &prompt->parameters.request;
+    return prompt->dialect->idle && !request->text && !request->ids && !request->messages && !request->suffix;
+}
+
+static void reply_idle(const struct generation_reading *prompt, struct exchange *exchange)
+{
+    struct refusal refusal;
+    struct json_out out = {0};
+    if (gateway_check(exchange->gateway, prompt->parameters.request.model, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    prompt->dialect->idle(exchange->gateway, &prompt->parameters, &out);
+    exchange_reply_json(exchange, 200, &out);
+}
+
 static int finish(struct body_reading *reading, struct refusal *refusal)
 {
     const struct generation_reading *prompt = (const struct generation_reading *)reading;
+    if (is_idle(prompt))
+        return 0;
     int r = parameters_finish(reading->into, prompt->missing, refusal);
     return r == 0 ? tool_choice_finish(reading->into, refusal) : r;
 }
@@ -565,12 +570,15 @@ static void on_read(struct body_reading *reading)
     struct generation_reading *prompt = (struct generation_reading *)reading;
     struct exchange *exchange = reading->exchange;
     struct parameters *parameters = &prompt->parameters;
-    if (exchange && !parameters->has_max_tokens) {
+    const bool idle = is_idle(prompt);
+    if (exchange && !idle && !parameters->has_max_tokens) {
         parameters->request.max_tokens = gateway_max_tokens(exchange->gateway, parameters->request.model,
                                                             exchange->key, parameters_choices(parameters));
         parameters->request.fit_context = true;
     }
-    if (exchange)
+    if (exchange && idle)
+        reply_idle(prompt, exchange);
+    else if (exchange)
         start(exchange, parameters, prompt->dialect);
     parameters_deinit(parameters);
     free(prompt);

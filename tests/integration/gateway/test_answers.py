@@ -52,6 +52,20 @@ class Answers(Base):
         self.assertEqual(choice["text"], text[:text.index(text[at:at + 3])])
         self.assertEqual(choice["finish_reason"], "stop")
 
+    def test_ollamas_clients_load_a_model_without_a_prompt(self):
+        name = self.gateway.ask("GET", "/api/tags")[2]["models"][0]["name"]
+        for path, more, said in (("/api/generate", {}, {"response": ""}), ("/api/generate", {"prompt": ""}, {"response": ""}),
+                                 ("/api/chat", {"messages": []}, {"message": {"role": "assistant", "content": ""}}),
+                                 ("/api/chat", {}, {"message": {"role": "assistant", "content": ""}})):
+            for keep, reason in ((None, "load"), ("5m", "load"), (-1, "load"), (0, "unload"), ("0s", "unload"), ("0", "unload")):
+                kept = {} if keep is None else {"keep_alive": keep}
+                status, headers, answer = self.gateway.post(path, model=name + ":latest", **more, **kept)
+                self.assertEqual((status, headers["Content-Type"]), (200, "application/json"), answer)
+                self.assertRegex(answer.pop("created_at"), r"^\d{4}-.*Z$")
+                self.assertEqual(answer, {"model": name, "done": True, "done_reason": reason, **said})
+            self.assertEqual(self.gateway.post(path, model="none", **more)[0], 404)
+        self.assertEqual(self.gateway.post("/v1/completions", model=name)[0], 400)
+
     def by_index(self, events):
         texts = {}
         for event in events:

@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/system/listen.h"
 #include "common/log.h"
+#include "gateway/core/reclaim.h"
 #include "gateway/forms/body_reader.h"
 #include "gateway/head.h"
 #include "gateway/receive.h"
@@ -32,8 +33,7 @@
 #define RESERVE          64 /* descriptors of our own: the pool's sockets, and the next ones; files */
 #define ROUNDS           64 /* of libmicrohttpd, which gives each socket 32 kB at most, before the pool's turn */
 #define ROUNDS_NS        (5 * CLOCK_NS_PER_MS) /* the same, where many sockets have something */
-#define TIDY_NS          (8 * CLOCK_NS_PER_S) /* for so long after a burst memory is given back, once a second */
-#define REST_NS          CLOCK_NS_PER_S       /* between two looks whether memory can be given back */
+#define LOOK_NS          CLOCK_NS_PER_S        /* between two looks whether memory can be returned */
 
 struct server {
     struct MHD_Daemon *daemon;
@@ -42,7 +42,8 @@ struct server {
     char address[LISTEN_ADDRESS];
     char machine[HOST_NAME_MAX + 1]; /* its name */
     struct tls tls;                  /* libmicrohttpd keeps pointers to it */
-    uint64_t rested_ns, tidy_until_ns;
+    uint64_t looked_ns;              /* the last look at our memory */
+    struct reclaim reclaim;
     struct receiver receiver;
 };
 
@@ -245,19 +246,14 @@ bool server_is_deserted(const struct server *server)
     return server->receiver.connections.list == NULL;
 }
 
-/* What large requests took is given back to the machine when most of it is free again, and for a while
- * longer: what libquern holds of them, and answers on their way, go later. */
+/* What bursts took is returned to the system. */
 static void give_memory_back(struct server *server, uint64_t now)
 {
-    struct gateway *gateway = server->receiver.gateway;
-    if (now - server->rested_ns < REST_NS)
+    if (now - server->looked_ns < LOOK_NS)
         return;
-    server->rested_ns = now;
-    bool bodies = budget_rest(&gateway->bodies), streams = budget_rest(&gateway->streams.unread.budget);
-    if (bodies || streams)
-        server->tidy_until_ns = now + TIDY_NS;
-    if (now <= server->tidy_until_ns)
-        body_reader_tidy(gateway->body_reader);
+    server->looked_ns = now;
+    if (reclaim_is_due(&server->reclaim, reclaim_held(), now))
+        body_reader_tidy(server->receiver.gateway->body_reader);
 }
 
 int server_run(struct server *server)

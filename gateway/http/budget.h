@@ -10,18 +10,14 @@
 
 struct budget {
     size_t used, most;
-    size_t peak;           /* the most that was used since budget_rest */
     struct budget *parent; /* of which it is a part; NULL: of none */
 };
 
 /* Takes room that is needed whether there is some or not. */
 static inline void budget_force(struct budget *budget, size_t bytes)
 {
-    for (; budget; budget = budget->parent) {
+    for (; budget; budget = budget->parent)
         budget->used += bytes;
-        if (budget->used > budget->peak)
-            budget->peak = budget->used;
-    }
 }
 
 /* Takes room for more. False: there is none, and nothing was taken. */
@@ -38,17 +34,6 @@ static inline void budget_give(struct budget *budget, size_t bytes)
 {
     for (; budget; budget = budget->parent)
         budget->used -= bytes;
-}
-
-/* Whether most of a large peak has been given back, so that the allocator may hold memory that the machine
- * could use. Then a new peak begins. */
-static inline bool budget_rest(struct budget *budget)
-{
-    const size_t large = (size_t)4 << 20;
-    bool rested = budget->peak > large && budget->used < budget->peak / 4;
-    if (rested)
-        budget->peak = budget->used;
-    return rested;
 }
 
 #endif

@@ -51,7 +51,7 @@ static void take_back(struct answer_parser *parser, const struct answer_sink *si
         n++; /* the rest of its character */
     if (raw.len > MOST_AGAIN)
         n = raw.len;
-    if (raw.len == 0 && parser->marked) { /* nothing was taken: the mark is text */
+    if (raw.len == 0 && parser->marked && parser->step == 0) { /* nothing was taken: the mark is text */
         const size_t word = match_blanks(answer_held(parser), 0, "") + parser->mark_len;
         const size_t upto = word < parser->held.len ? word : parser->held.len;
         answer_tell(parser, sink, parser->held.data, upto);

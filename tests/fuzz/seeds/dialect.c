@@ -23,6 +23,8 @@ void fuzz_seeds(void)
         "to=functions.rain "
         "<|constrain|>json<|message|>{\"town\": \"Ulm\"}",
         "\x08\x09 to=functions.time<|channel|>json<|message|>{}",
+        "\x08\x09<|channel|>analysis to=functions.rain<|message|>so "
+        "to=functions.time<|channel|>json<|message|>{}",
         "\x09\x03rain\n{\"a\": 1}>>>time\n{}",
         "\x09\x06all\nHello >>>rain\n{\"b\": \"}\"}",
         "\x85\x02{\"calls\":{\"head\":\"<call>{\\\"name\\\": \\\"\",\"middle\":\"\\\", "

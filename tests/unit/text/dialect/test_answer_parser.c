@@ -149,6 +149,10 @@ static const struct {
      "<|constrain|>json<|message|>{\"town\": \"Ulm\"}",
      "(Hm.)«rain {\"town\": \"Ulm\"}»"},
     {"channels", "<|channel|>commentary<|message|>I look.", "I look."},
+    {"channels",
+     "<|channel|>commentary to=functions.rain<|message|>So to=functions.time<|channel|>commentary "
+     "json<|message|>{}",
+     "So«time {}»"},
     {"bare", "{\"name\": \"rain\", \"parameters\": {\"town\": \"Ulm\"}}", "«rain {\"town\": \"Ulm\"}»"},
     {"bare", "{\"name\": \"other\", \"parameters\": {}}", "{\"name\": \"other\", \"parameters\": {}}"},
     {"bare", "It is {\"name\": \"rain\"}", "It is {\"name\": \"rain\"}"},

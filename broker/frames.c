@@ -38,7 +38,7 @@ int frames_open(struct broker *broker, struct worker *worker, const struct id128
         return error_set(err, -errno, "socket for frames: %s", zmq_strerror(errno));
     worker_intake_expect(worker->index, WORKER_DOOR_STREAM, worker->endpoint);
     int unlimited = 0, linger = 0;
-    int64_t largest = PROTO_MAX_WORKER_BYTES;
+    int64_t largest = PROTO_MAX_ANSWER_BYTES;
     /* Bounded by the window of the acknowledgements instead, and if that is not kept, by worker_intake.h.
      * Everything is subscribed first; then the mark by which the worker knows that it is. */
     if (zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited) < 0 ||

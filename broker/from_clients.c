@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "broker/wire/intake.h"
+#include "broker/core/assembly.h"
 #include "broker/core/lifecycle.h"
 #include "broker/core/lifecycle_admit.h"
 #include "broker/core/lifecycle_sessions.h"
@@ -114,7 +115,7 @@ static void send_hello_ok(struct broker *broker, struct session *session)
     ok.hello_ok.features = features;
     ok.hello_ok.boot = broker->supervisor.boot;
     ok.hello_ok.stream = (struct text_list){stream, n_streams};
-    ok.hello_ok.limits = PROTO_LIMITS;
+    ok.hello_ok.limits = proto_limits(broker_largest_context(broker));
     ok.hello_ok.limits.max_tokens = broker->options.max_tokens;
     ok.hello_ok.lease_ms = SESSION_LEASE_MS;
     ok.hello_ok.models.items = models;
@@ -197,37 +198,108 @@ static enum proto_error check_required(const struct generation *generation, stru
     return PROTO_OK;
 }
 
-static void generate(struct broker *broker, struct session *session, const struct message *message,
-                     struct bytes raw)
+static void refuse_generate(struct broker *broker, struct session *session, const struct id128 *id,
+                            const struct verdict *verdict)
 {
-    const struct id128 *id = &message->generate.id;
-    struct arrival arrival = {session, *id, &message->generate.generation, raw};
-    struct verdict verdict = {0};
-    verdict.error = check_required(arrival.generation, &verdict.reason);
-    if (verdict.error == PROTO_OK)
-        lifecycle_admit(broker, &arrival, &verdict);
-    if (verdict.error != PROTO_OK) {
-        broker->counters.rejected++;
-        struct message no = make_error(MESSAGE_GENERATE, id, verdict.error, verdict.reason.text);
-        no.error.retry_after_ms = verdict.retry_ms;
-        no.error.quotas = verdict.quotas;
-        answer(broker, session, &no);
-        return;
-    }
-    const struct request *request = verdict.request;
+    broker->counters.rejected++;
+    struct message no = make_error(MESSAGE_GENERATE, id, verdict->error, verdict->reason.text);
+    no.error.retry_after_ms = verdict->retry_ms;
+    no.error.quotas = verdict->quotas;
+    answer(broker, session, &no);
+}
+
+static void accept_generate(struct broker *broker, struct session *session, const struct id128 *id,
+                            const struct verdict *verdict)
+{
+    const struct request *request = verdict->request;
     struct message accepted = {.kind = MESSAGE_ACCEPTED};
     accepted.accepted.id = *id;
     accepted.accepted.epoch = request->epoch;
     accepted.accepted.seed = request->seed;
-    accepted.accepted.again = verdict.again;
-    accepted.accepted.quotas = verdict.quotas;
+    accepted.accepted.again = verdict->again;
+    accepted.accepted.quotas = verdict->quotas;
     answer(broker, session, &accepted);
     client_link_send_end(&broker->client_link, session, request);
+}
+
+static void admit(struct broker *broker, const struct arrival *arrival)
+{
+    struct verdict verdict = {0};
+    verdict.error = check_required(arrival->generation, &verdict.reason);
+    if (verdict.error == PROTO_OK)
+        lifecycle_admit(broker, arrival, &verdict);
+    if (verdict.error == PROTO_OK)
+        accept_generate(broker, arrival->session, &arrival->id, &verdict);
+    else
+        refuse_generate(broker, arrival->session, &arrival->id, &verdict);
+}
+
+static void generate(struct broker *broker, struct session *session, const struct message *message,
+                     struct bytes raw)
+{
+    const struct arrival arrival = {session, message->generate.id, &message->generate.generation, raw, NULL};
+    admit(broker, &arrival);
+}
+
+/* All parts have come: what they are together is a message like any other. */
+static void generate_whole(struct broker *broker, struct session *session, struct id128 id,
+                           struct bytes bytes)
+{
+    struct message message;
+    struct verdict no = {.error = PROTO_BAD_REQUEST};
+    int r = message_decode(broker->decoder, bytes.data, bytes.len, &message, &no.reason);
+    if (r < 0)
+        no.error = error_set(&no.reason, PROTO_INTERNAL, "not enough memory in the broker to read it");
+    else if (r == 0 &&
+             (message.kind != MESSAGE_GENERATE || memcmp(&message.generate.id, &id, sizeof id) != 0))
+        r = error_set(&no.reason, PROTO_BAD_REQUEST,
+                      "generate_part: the parts are not a generate of this id");
+    struct arrival arrival = {.session = session, .id = id, .body = bytes};
+    if (r == 0) {
+        arrival.generation = &message.generate.generation;
+        const struct tenancy tenancy = lifecycle_tenancy(broker, &arrival);
+        if (!assembly_is_of(session, &tenancy))
+            r = error_set(&no.reason, PROTO_BAD_REQUEST, "generate_part: tenant: not that of the generate");
+    }
+    arrival.room = assembly_release(broker, session);
+    if (r == 0)
+        admit(broker, &arrival);
+    else
+        refuse_generate(broker, session, &id, &no);
+    assembly_drop(broker, session);
+}
+
+static void generate_part(struct broker *broker, struct session *session, const struct message *message,
+                          struct bytes raw)
+{
+    const struct id128 id = message->generate_part.id;
+    struct assembly_verdict taken;
+    struct verdict verdict = {0};
+    assembly_take(broker, session, message, &taken);
+    switch (taken.what) {
+    case ASSEMBLY_MORE:
+        return;
+    case ASSEMBLY_WHOLE:
+        generate_whole(broker, session, id, taken.bytes);
+        return;
+    case ASSEMBLY_AGAIN:
+        verdict.request = taken.request;
+        verdict.again = true;
+        if (taken.request->rate)
+            verdict.quotas = rate_quotas(taken.request->rate, broker->now);
+        accept_generate(broker, session, &id, &verdict);
+        return;
+    case ASSEMBLY_REFUSES:
+        verdict = (struct verdict){.error = taken.error, .retry_ms = taken.retry_ms, .reason = taken.reason};
+        refuse_generate(broker, session, &id, &verdict);
+        return;
+    }
 }
 
 static void cancel(struct broker *broker, struct session *session, const struct message *message,
                    struct bytes raw)
 {
+    assembly_cancel(broker, session, &message->cancel.id);
     struct request *request = find_request(broker, session, MESSAGE_CANCEL, message->cancel.id);
     if (!request)
         return;
@@ -326,10 +398,17 @@ typedef void handler(struct broker *broker, struct session *session, const struc
                      struct bytes raw);
 
 static handler *const handlers[MESSAGE_KIND_COUNT] = {
-    [MESSAGE_JOIN] = join,     [MESSAGE_GENERATE] = generate, [MESSAGE_CANCEL] = cancel,
-    [MESSAGE_REPLAY] = replay, [MESSAGE_ATTACH] = attach,     [MESSAGE_STATUS] = status,
-    [MESSAGE_PING] = ping,     [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_DETOKENIZE] = tokenize,
+    [MESSAGE_JOIN] = join,
+    [MESSAGE_GENERATE] = generate,
+    [MESSAGE_CANCEL] = cancel,
+    [MESSAGE_REPLAY] = replay,
+    [MESSAGE_ATTACH] = attach,
+    [MESSAGE_STATUS] = status,
+    [MESSAGE_PING] = ping,
+    [MESSAGE_TOKENIZE] = tokenize,
+    [MESSAGE_DETOKENIZE] = tokenize,
     [MESSAGE_BYE] = bye,
+    [MESSAGE_GENERATE_PART] = generate_part,
 };
 
 static void take(struct broker *broker, const struct origin *from, struct bytes raw)

@@ -31,6 +31,7 @@
 #include "broker/from_workers.h"
 #include "broker/wire/intake.h"
 #include "broker/wire/intake_log.h"
+#include "broker/core/assembly.h"
 #include "broker/core/lifecycle.h"
 #include "broker/core/lifecycle_sessions.h"
 #include "broker/core/upkeep.h"
@@ -176,6 +177,7 @@ static void stood_still(struct broker *broker, uint64_t late)
 {
     log_warn("stalled for %.1f s", (double)late / (double)CLOCK_NS_PER_S);
     sessions_stood_still(&broker->sessions, late, broker->now);
+    assembly_stood_still(broker, late);
     intake_stood_still(broker->now);
 }
 

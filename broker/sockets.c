@@ -100,7 +100,7 @@ static int make_routers(struct broker *broker, struct error *err)
     int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, clients,
                         sizeof clients / sizeof *clients, err);
     return r < 0 ? r
-                 : make_router(broker, &broker->worker_link.router, PROTO_MAX_WORKER_BYTES, workers,
+                 : make_router(broker, &broker->worker_link.router, PROTO_MAX_ANSWER_BYTES, workers,
                                sizeof workers / sizeof *workers, err);
 }
 

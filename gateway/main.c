@@ -30,6 +30,7 @@
 #include "gateway/server.h"
 #include "gateway/forms/questions/question.h"
 #include "proto/gateway_report.h"
+#include "proto/message.h"
 #include "proto/supervision.h"
 
 const char *argp_program_version = "quern-gateway " QUERN_VERSION;
@@ -116,11 +117,47 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Where nothing else is said: JSON is up to twice as long as the prompt in it. */
+#define BODY_TIMES     2
+#define BODIES_BYTES   ((size_t)96 << 20)
+#define BODIES_AT_ONCE 3  /* of the largest */
+#define TREE_TIMES     12 /* a usual tree is twice as large as its text, one of ids so many times */
+#define TREE_BYTES     ((size_t)96 << 20)
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t tree_bytes(const struct gateway *gateway)
+{
+    return larger(TREE_TIMES * gateway->body_bytes, TREE_BYTES);
+}
+
+/* What a body may have follows what the pool takes, of which nothing is known before it has told its
+ * contexts. */
+static void follow_pool(struct gateway *gateway)
+{
+    const struct options *options = &gateway->options;
+    const uint32_t context = gateway->pool.context > 0 ? gateway->pool.context : PROTO_LEAST_PROMPT_IDS;
+    const size_t bytes = options->body_kb > 0 ? (size_t)options->body_kb << 10
+                                              : BODY_TIMES * proto_limits(context).generate_bytes;
+    if (bytes == gateway->body_bytes)
+        return;
+    gateway->body_bytes = bytes;
+    gateway->bodies.most = options->bodies_mb > 0 ? (size_t)options->bodies_mb << 20
+                                                  : larger(BODIES_BYTES, BODIES_AT_ONCE * bytes);
+    keys_share(&gateway->keys, &gateway->bodies, bytes);
+    if (gateway->body_reader)
+        body_reader_allow(gateway->body_reader, tree_bytes(gateway));
+}
+
 static void serve(struct gateway *gateway, struct server *server)
 {
     uint64_t until = UINT64_MAX, patience = gateway->options.drain_seconds * CLOCK_NS_PER_S;
     sig_atomic_t heard = 0;
     while (signals < 2) {
+        follow_pool(gateway);
         pulses_run(&gateway->pulses, clock_ns()); /* before what they say is sent */
         int timeout_ms = server_run(server);
         if (heard != hangups) {
@@ -159,19 +196,12 @@ static int fail(const struct gateway *gateway, const struct error *err)
     return EXIT_FAILURE;
 }
 
-/* Most of the tree of one body. Usual ones are twice as large as their text, ids twelve times. */
-static size_t tree_bytes(const struct options *options)
-{
-    const size_t body = (size_t)options->body_kb << 10;
-    return body > 8u << 20 ? 12 * body : 96u << 20;
-}
-
 /* What can be wrong with what we were told is found out here. */
 static int prepare(struct gateway *gateway, struct server **ret_server, struct error *err)
 {
     const struct options *options = &gateway->options;
     int r = options->keys ? keys_read(options->keys, &gateway->keys, err) : 0;
-    keys_share(&gateway->keys, &gateway->bodies, (size_t)options->body_kb << 10);
+    follow_pool(gateway);
     if (r == 0 && options->request_log) {
         r = request_log_open(&gateway->request_log, options->request_log, err);
         if (r < 0)
@@ -181,7 +211,7 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     if (r == 0 && options->report_fd > 0 && fcntl((int)options->report_fd, F_SETFD, FD_CLOEXEC) < 0)
         r = error_set(err, -errno, "--report-fd %u: %s", options->report_fd, strerror(errno));
     if (r == 0)
-        r = body_reader_start(tree_bytes(options), &gateway->body_reader, err);
+        r = body_reader_start(tree_bytes(gateway), &gateway->body_reader, err);
     return r < 0 ? r : server_start(gateway, ret_server, err);
 }
 
@@ -216,7 +246,6 @@ int main(int argc, char **argv)
     gateway.streams.one = (size_t)gateway.options.stream_kb << 10;
     gateway.streams.unread.displace = exchange_displace;
     gateway.streams.unread.budget.most = (size_t)gateway.options.streams_mb << 20;
-    gateway.bodies.most = (size_t)gateway.options.bodies_mb << 20;
     if (prepare(&gateway, &server, &err) < 0)
         return fail(&gateway, &err);
     pool_init(&gateway.pool, &gateway.options);

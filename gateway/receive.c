@@ -61,13 +61,13 @@ static struct connection *connection_of(struct MHD_Connection *connection)
 
 static int refuse_size(const struct gateway *gateway, struct refusal *refusal)
 {
-    return refuse(refusal, 413, "too_large", NULL, "a request body may have at most %u kB",
-                  gateway->options.body_kb);
+    return refuse(refusal, 413, "too_large", NULL, "a request body may have at most %zu kB",
+                  gateway->body_bytes >> 10);
 }
 
 static size_t most_bytes(const struct exchange *exchange)
 {
-    return (size_t)exchange->gateway->options.body_kb << 10;
+    return exchange->gateway->body_bytes;
 }
 
 /* Who asks: by "Authorization: Bearer KEY", or "x-api-key: KEY" as clients of Anthropic have it. */

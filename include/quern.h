@@ -317,10 +317,11 @@ typedef void quern_output_fn(void *arg, const struct quern_output *output);
 
 /* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is also
  * an end, with the reason QUERN_ERROR. -EINVAL: a value is out of range; the text names it; -EMSGSIZE: larger
- * than the pool accepts. Of large requests only a few MiB are sent at a time; the others wait in the client
- * until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of this tenant are
- * waiting. A single tenant may have 32 MiB, each of n tenants 1/(n + 1) of 64 MiB; quern_dispatch returns
- * when there is room again. */
+ * than the pool accepts, which is 8 bytes for each token of its largest context, and 4 MiB at least: what is
+ * longer than a message may be goes in parts. Of large requests only a few MiB are sent at a time; the others
+ * wait in the client until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of
+ * this tenant are waiting. A single tenant may have 32 MiB, each of n tenants 1/(n + 1) of 64 MiB;
+ * quern_dispatch returns when there is room again. */
 int quern_generate(struct quern *client, const struct quern_request *request, quern_output_fn *fn, void *arg,
                    struct quern_id *ret_id, struct quern_error *err);
 

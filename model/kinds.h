@@ -46,7 +46,7 @@
     ROW(LONG, longrope, "long-rope factors")
 
 /* How many a list has. */
-#define KINDS_ONE(name, id, words) +1
-#define KINDS_OF(LIST)             (0 LIST(KINDS_ONE))
+#define KINDS_ONE(...) +1
+#define KINDS_OF(LIST) (0 LIST(KINDS_ONE))
 
 #endif

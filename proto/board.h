@@ -28,8 +28,10 @@
 #include "proto/gauges.h"
 #include "proto/message.h"
 
-#define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 5u
+#define BOARD_MAGIC 0x44524f42u /* "BORD" */
+/* The number of gauges is part of it: a new one needs no other version, any other change does. */
+#define BOARD_ONE_MORE(...) +1u
+#define BOARD_VERSION       (6u << 16 | (0u WORKER_GAUGES(BOARD_ONE_MORE)))
 
 struct board_snapshot {
     uint32_t state; /* enum worker_state */

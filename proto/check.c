@@ -66,6 +66,16 @@ int field_check_logprob(float value, struct error *err)
     return isnan(value) ? error_set(err, MESSAGE_E_MALFORMED, "a log probability that is not a number") : 0;
 }
 
+int field_check_bin(const struct field *field, struct bytes bin, struct error *err)
+{
+    if (bin.len < (uint64_t)field->low)
+        return error_set(err, MESSAGE_E_MALFORMED, "is empty");
+    if (bin.len > field->high)
+        return error_set(err, MESSAGE_E_MALFORMED, "%zu bytes; at most %" PRIu64 " are allowed", bin.len,
+                         field->high);
+    return 0;
+}
+
 int field_check_floats(const struct field *field, struct bytes floats, struct error *err)
 {
     if (floats.len % sizeof(float) != 0)

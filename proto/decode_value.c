@@ -162,7 +162,7 @@ static int decode_prompt(struct decoding *decoding, unsigned depth, struct promp
     if (item.type == ITEM_TEXT) {
         prompt->form = PROMPT_TEXT;
         prompt->text = (struct bytes){item.bytes, item.n};
-        return field_check_text(prompt->text, PROTO_MAX_REQUEST_BYTES, false, err);
+        return field_check_text(prompt->text, PROTO_MAX_GENERATE_BYTES, false, err);
     }
     struct reader ahead = *reader;
     if (!reader_next(&ahead, &first))
@@ -348,9 +348,11 @@ static int decode_scalar(struct reader *reader, const struct field *field, void 
             *(struct bytes *)at = bytes;
         return 0;
     case FIELD_FLOATS:
+    case FIELD_BIN:
         if (item.type != ITEM_BIN)
             return expected(err, "a byte string");
-        r = field_check_floats(field, bytes, err);
+        r = field->type == FIELD_BIN ? field_check_bin(field, bytes, err)
+                                     : field_check_floats(field, bytes, err);
         if (r == 0)
             *(struct bytes *)at = bytes;
         return r;

@@ -70,6 +70,7 @@ static bool is_absent(const struct field *field, const void *base)
         return is_zero(at, sizeof(struct id128));
     case FIELD_DIGEST:
     case FIELD_FLOATS:
+    case FIELD_BIN:
     case FIELD_TEXT:
     case FIELD_NAME:
         return ((const struct bytes *)at)->len == 0;
@@ -185,7 +186,7 @@ static int encode_prompt(struct encoder *e, const struct prompt *prompt)
         return error_set(e->err, -EINVAL, "is empty");
     switch (prompt->form) {
     case PROMPT_TEXT:
-        if (field_check_text(prompt->text, PROTO_MAX_REQUEST_BYTES, false, e->err) != 0)
+        if (field_check_text(prompt->text, PROTO_MAX_GENERATE_BYTES, false, e->err) != 0)
             return -EINVAL;
         return pack_text(e, prompt->text);
     case PROMPT_IDS:
@@ -274,6 +275,8 @@ static int encode_bytes(struct encoder *e, const struct field *field, struct byt
         return pack_bin(e, bytes.data, 16);
     if (field->type == FIELD_FLOATS)
         return field_check_floats(field, bytes, e->err) != 0 ? -EINVAL : pack_bin(e, bytes.data, bytes.len);
+    if (field->type == FIELD_BIN)
+        return field_check_bin(field, bytes, e->err) != 0 ? -EINVAL : pack_bin(e, bytes.data, bytes.len);
     if (field_check_text(bytes, field->high, field->type == FIELD_NAME, e->err) != 0)
         return -EINVAL;
     return pack_text(e, bytes);
@@ -301,6 +304,7 @@ static int encode_value(struct encoder *e, const struct field *field, const void
         return pack_bin(e, at, sizeof(struct id128));
     case FIELD_DIGEST:
     case FIELD_FLOATS:
+    case FIELD_BIN:
     case FIELD_TEXT:
     case FIELD_NAME:
         return encode_bytes(e, field, *(const struct bytes *)at);

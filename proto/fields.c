@@ -66,11 +66,11 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("prompt", FIELD_PROMPT, GIVEN(prompt)), REQUIRED}, \
     {KEY("embed", FIELD_BOOL, GIVEN(embed)), HELP("text and ids only: the answer is the prompt's embedding, without tokens")}, \
     {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: parse control tokens in the text")}, \
-    {KEY("suffix", FIELD_TEXT, GIVEN(prompt.suffix)), .present = GIVEN(prompt.has_suffix), .high = PROTO_MAX_REQUEST_BYTES, HELP("text only, which may be empty then: fill in the gap between it and this text")}, \
-    {KEY("files", FIELD_TEXT, GIVEN(prompt.files)), .high = PROTO_MAX_REQUEST_BYTES, HELP("with `suffix`: JSON, an array of other files, objects with filename and text")}, \
+    {KEY("suffix", FIELD_TEXT, GIVEN(prompt.suffix)), .present = GIVEN(prompt.has_suffix), .high = PROTO_MAX_GENERATE_BYTES, HELP("text only, which may be empty then: fill in the gap between it and this text")}, \
+    {KEY("files", FIELD_TEXT, GIVEN(prompt.files)), .high = PROTO_MAX_GENERATE_BYTES, HELP("with `suffix`: JSON, an array of other files, objects with filename and text")}, \
     {KEY("continue_turn", FIELD_BOOL, GIVEN(prompt.continue_turn)), HELP("messages only: continue the last one, which is the assistant's")}, \
-    {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
-    {KEY("template_kwargs", FIELD_TEXT, GIVEN(prompt.template_kwargs)), .high = PROTO_MAX_REQUEST_BYTES, HELP("messages only: JSON, an object of variables for the chat template")}, \
+    {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_GENERATE_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
+    {KEY("template_kwargs", FIELD_TEXT, GIVEN(prompt.template_kwargs)), .high = PROTO_MAX_GENERATE_BYTES, HELP("messages only: JSON, an object of variables for the chat template")}, \
     {KEY("marks", FIELD_BOOL, GIVEN(marks)), HELP("messages only: write out the control tokens around calls, thoughts and answers")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: to the end of the context")}, \
@@ -150,6 +150,7 @@ static const struct field limits_fields[] = {
     U32_OR_0("logit_bias", offsetof(struct limits, logit_bias)),
     U32_OR_0("grammar_bytes", offsetof(struct limits, grammar_bytes)),
     U32_OR_0("max_tokens", offsetof(struct limits, max_tokens)),
+    U32_OR_0("generate_bytes", offsetof(struct limits, generate_bytes)),
 };
 static const struct field_table limits_table = PART(limits_fields, struct limits, NULL);
 
@@ -179,11 +180,11 @@ static const struct field_table request_table = PART(request_fields, struct requ
 
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
-    {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_GENERATE_BYTES},
     NAME_OR_0("name", offsetof(struct chat_message, name)),
-    {KEY("tool_calls", FIELD_TEXT, offsetof(struct chat_message, tool_calls)), .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("tool_calls", FIELD_TEXT, offsetof(struct chat_message, tool_calls)), .high = PROTO_MAX_GENERATE_BYTES},
     NAME_OR_0("tool_call_id", offsetof(struct chat_message, tool_call_id)),
-    {KEY("thought", FIELD_TEXT, offsetof(struct chat_message, thought)), .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("thought", FIELD_TEXT, offsetof(struct chat_message, thought)), .high = PROTO_MAX_GENERATE_BYTES},
 };
 static const struct field_table chat_table = PART(chat_fields, struct chat_message, NULL);
 
@@ -248,6 +249,22 @@ static const struct field generate_fields[] = {
     {KEY("tpd", FIELD_U64, GIVEN(rates.tpd)), .high = PROTO_MAX_RATE, HELP("most tokens of the tenant in a day")},
     {KEY("part", FIELD_BOOL, GIVEN(part)), HELP("belongs to a request that was counted: these limits count its tokens only")},
 };
+static int check_part(const void *value, struct error *err)
+{
+    const struct message *message = value;
+    const uint32_t total = message->generate_part.total, at = message->generate_part.at;
+    if (at > total || message->generate_part.data.len > total - at)
+        return error_set(err, MESSAGE_E_MALFORMED, "data: expected within the %u bytes of total", total);
+    return 0;
+}
+
+static const struct field generate_part_fields[] = {
+    ID("id", IN(generate_part.id)),
+    U32("total", IN(generate_part.total)),
+    U32("at", IN(generate_part.at)),
+    {KEY("data", FIELD_BIN, IN(generate_part.data)), REQUIRED, .low = 1, .high = PROTO_MAX_REQUEST_BYTES},
+    NAME_OR_0("tenant", IN(generate_part.tenant)),
+};
 static const struct field cancel_fields[] = {
     {KEY("session", FIELD_ID, IN(cancel.session))},
     ID("id", IN(cancel.id)),
@@ -299,7 +316,7 @@ static int check_tokenize(const void *value, struct error *err)
 static const struct field detokenize_fields[] = {
     U64_OR_0("ref", IN(detokenize.ref)),
     NAME_OR_0("model", IN(detokenize.model)),
-    {KEY("ids", FIELD_IDS, IN(detokenize.ids)), REQUIRED, .high = PROTO_MAX_PROMPT_IDS},
+    {KEY("ids", FIELD_IDS, IN(detokenize.ids)), REQUIRED, .high = PROTO_MAX_QUESTION_IDS},
     FLAG("special", IN(detokenize.special)),
 };
 static const struct field ping_fields[] = {
@@ -363,7 +380,7 @@ static const struct field status_ok_fields[] = {
 static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),
     {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
-    {KEY("pieces", FIELD_BINS, IN(tokenize_ok.pieces)), .high = PROTO_MAX_PROMPT_IDS, .item_high = PROTO_MAX_PIECE_BYTES},
+    {KEY("pieces", FIELD_BINS, IN(tokenize_ok.pieces)), .high = PROTO_MAX_QUESTION_IDS, .item_high = PROTO_MAX_PIECE_BYTES},
     {KEY("text", FIELD_TEXT, IN(tokenize_ok.text)), .high = PROTO_MAX_REQUEST_BYTES},
 };
 static const struct field detokenize_ok_fields[] = {
@@ -498,6 +515,7 @@ static const struct field_table tables[] = {
     [MESSAGE_HELLO] = TABLE(hello_fields),
     [MESSAGE_JOIN] = TABLE(join_fields),
     [MESSAGE_GENERATE] = CHECKED_TABLE(generate_fields, check_generation),
+    [MESSAGE_GENERATE_PART] = CHECKED_TABLE(generate_part_fields, check_part),
     [MESSAGE_CANCEL] = TABLE(cancel_fields),
     [MESSAGE_REPLAY] = TABLE(replay_fields),
     [MESSAGE_ATTACH] = TABLE(attach_fields),
@@ -551,9 +569,23 @@ size_t message_max_bytes(enum message_kind kind)
         return PROTO_MAX_FRAME_BYTES;
     case MESSAGE_REPLAY_OK: /* frames up to PROTO_MAX_FRAME_BYTES in all, and what wraps them */
         return PROTO_MAX_PAGE_BYTES;
-    default:
+    case MESSAGE_ASSIGN:
         return PROTO_MAX_WORKER_BYTES;
+    case MESSAGE_GENERATE:
+        return PROTO_MAX_GENERATE_BYTES;
+    default:
+        return PROTO_MAX_ANSWER_BYTES;
     }
+}
+
+struct limits proto_limits(uint32_t context)
+{
+    struct limits limits = PROTO_LIMITS;
+    if (context == 0 || context >= PROTO_MAX_PROMPT_IDS)
+        return limits;
+    limits.prompt_ids = context > PROTO_LEAST_PROMPT_IDS ? context : PROTO_LEAST_PROMPT_IDS;
+    limits.generate_bytes = PROTO_PROMPT_ID_BYTES * limits.prompt_ids;
+    return limits;
 }
 
 const struct field *field_find(const struct field_table *table, const char *key)

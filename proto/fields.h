@@ -25,6 +25,7 @@ enum field_type {
     FIELD_ID,       /* struct id128; bin of 16 bytes */
     FIELD_DIGEST,   /* struct bytes; bin of 16 bytes */
     FIELD_FLOATS,   /* struct bytes; bin of float 32, little-endian, ≤ high of them */
+    FIELD_BIN,      /* struct bytes; bin, low … high bytes */
     FIELD_TEXT,     /* struct bytes; str, UTF-8, ≤ high bytes */
     FIELD_NAME,     /* struct bytes; the same without control characters */
     FIELD_EPOCH,    /* struct epoch; [boot, move] */
@@ -110,6 +111,7 @@ int field_check_real(const struct field *field, double value, struct error *err)
 int field_check_text(struct bytes text, uint64_t max, bool name, struct error *err);
 int field_check_item(const struct field *field, struct bytes item, struct error *err); /* of a list */
 int field_check_logprob(float value, struct error *err);
+int field_check_bin(const struct field *field, struct bytes bin, struct error *err);
 int field_check_floats(const struct field *field, struct bytes floats, struct error *err);
 int field_check_count(uint64_t n, uint64_t max, struct error *err);
 

@@ -27,13 +27,23 @@
 /* Bounds, told to clients in hello_ok.limits. A message above its bound closes the connection it came on. */
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
 #define PROTO_MAX_TAKEN         4096       /* ids of one ping */
-/* One message from or to a worker: an assign holds a whole request and what the broker adds. */
-#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
+/* Ids of a prompt: as many as the largest context of the pool has room for, and in small pools so many, which
+ * a worker then judges by its own context. The largest context that can be filled is the most that there may
+ * be. A whole generate, in one message or in parts, has PROTO_PROMPT_ID_BYTES for each of these: an id takes
+ * five bytes at most, and a text has four or so for a token. See proto_limits. */
+#define PROTO_LEAST_PROMPT_IDS   (1u << 19)
+#define PROTO_MAX_PROMPT_IDS     (1u << 22)
+#define PROTO_PROMPT_ID_BYTES    8
+#define PROTO_MAX_GENERATE_BYTES (PROTO_PROMPT_ID_BYTES * PROTO_MAX_PROMPT_IDS)
+/* One message to a worker: an assign holds a whole request and what the broker adds. */
+#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_GENERATE_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
+/* One message from a worker, or to a client. */
+#define PROTO_MAX_ANSWER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_QUESTION_IDS + (64u << 10))
+#define PROTO_MAX_QUESTION_IDS (1u << 19) /* of a detokenize; with pieces, of a tokenize_ok */
 /* One stream frame; and all the frames of one page of a replay. */
 #define PROTO_MAX_FRAME_BYTES (256u << 10)
 /* A whole replay_ok: its frames and what wraps them. */
 #define PROTO_MAX_PAGE_BYTES    (PROTO_MAX_FRAME_BYTES + (128u << 10))
-#define PROTO_MAX_PROMPT_IDS    (1u << 19)
 #define PROTO_MAX_MESSAGES      4096 /* chat messages of one prompt */
 #define PROTO_MAX_STOPS         16   /* stop strings of one request */
 #define PROTO_MAX_STOP_BYTES    256  /* bytes of one stop string */
@@ -86,17 +96,18 @@ int epoch_compare(struct epoch a, struct epoch b);
 enum message_kind {
     MESSAGE_NONE,
     /* client → broker */
-    MESSAGE_HELLO,      /* opens a session */
-    MESSAGE_JOIN,       /* asks for a welcome on the stream; repeated until it came */
-    MESSAGE_GENERATE,   /* a request */
-    MESSAGE_CANCEL,     /* ends a request; also broker → worker */
-    MESSAGE_REPLAY,     /* asks for frames again */
-    MESSAGE_ATTACH,     /* binds a running request to this session */
-    MESSAGE_STATUS,     /* asks how the pool is */
-    MESSAGE_TOKENIZE,   /* text → ids; also broker → worker */
-    MESSAGE_DETOKENIZE, /* ids → text; also broker → worker */
-    MESSAGE_PING,       /* renews the lease; also worker liveness probe */
-    MESSAGE_BYE,        /* closes the session */
+    MESSAGE_HELLO,         /* opens a session */
+    MESSAGE_JOIN,          /* asks for a welcome on the stream; repeated until it came */
+    MESSAGE_GENERATE,      /* a request */
+    MESSAGE_GENERATE_PART, /* some bytes of one that is larger than a message may be */
+    MESSAGE_CANCEL,        /* ends a request; also broker → worker */
+    MESSAGE_REPLAY,        /* asks for frames again */
+    MESSAGE_ATTACH,        /* binds a running request to this session */
+    MESSAGE_STATUS,        /* asks how the pool is */
+    MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
+    MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
+    MESSAGE_PING,          /* renews the lease; also worker liveness probe */
+    MESSAGE_BYE,           /* closes the session */
     /* broker → client */
     MESSAGE_HELLO_OK,
     MESSAGE_WELCOME,   /* on the stream, topic = session */
@@ -318,18 +329,23 @@ struct frame {
 
 struct limits {
     uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias, grammar_bytes;
-    uint32_t max_tokens; /* of an answer; 0: the pool sets none */
+    uint32_t max_tokens;     /* of an answer; 0: the pool sets none */
+    uint32_t generate_bytes; /* of a whole generate; 0: the pool takes none in parts */
 };
-/* Those of this version. */
+/* Those of this version, for the largest context that there may be. */
 #define PROTO_LIMITS                                                                                         \
     ((struct limits){.request_bytes = PROTO_MAX_REQUEST_BYTES,                                               \
                      .prompt_ids = PROTO_MAX_PROMPT_IDS,                                                     \
+                     .generate_bytes = PROTO_MAX_GENERATE_BYTES,                                             \
                      .stops = PROTO_MAX_STOPS,                                                               \
                      .stop_bytes = PROTO_MAX_STOP_BYTES,                                                     \
                      .stop_ids = PROTO_MAX_STOP_IDS,                                                         \
                      .logprobs = PROTO_MAX_LOGPROBS,                                                         \
                      .logit_bias = SAMPLING_MAX_BIASES,                                                      \
                      .grammar_bytes = PROTO_MAX_GRAMMAR_BYTES})
+
+/* Those of a pool whose largest context is this; 0: it is not known yet, and any may come. */
+struct limits proto_limits(uint32_t context);
 
 struct model_info {
     struct bytes name;
@@ -357,6 +373,12 @@ struct message {
             struct generation generation; /* first, as in assign: one table serves both */
             struct id128 id;
         } generate;
+        struct {
+            struct id128 id;    /* of the generate */
+            uint32_t total, at; /* bytes of all of it, and of those that came before */
+            struct bytes data;
+            struct bytes tenant; /* that of the generate */
+        } generate_part;
         struct {
             struct id128 session, id;
         } cancel; /* session: broker → worker only */

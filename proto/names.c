@@ -11,6 +11,7 @@ static const char *const kind_names[] = {
     [MESSAGE_HELLO] = "hello",
     [MESSAGE_JOIN] = "join",
     [MESSAGE_GENERATE] = "generate",
+    [MESSAGE_GENERATE_PART] = "generate_part",
     [MESSAGE_CANCEL] = "cancel",
     [MESSAGE_REPLAY] = "replay",
     [MESSAGE_ATTACH] = "attach",

@@ -83,7 +83,7 @@ static bool tell_pieces(const struct tokenizer *tokenizer, const struct ids *ids
     if (buffer_reserve(list, ids->len * sizeof(struct bytes) + 1) < 0)
         return false;
     struct bytes *pieces = (struct bytes *)(void *)list->data;
-    size_t bytes = 0;
+    size_t bytes = answer->tokenize_ok.text.len;
     for (size_t i = 0; i < ids->len; i++) {
         pieces[i] = prompt_piece(tokenizer, ids->data[i]);
         bytes += pieces[i].len + 8;

@@ -73,18 +73,41 @@ static void raise_flag(struct request_record *record, uint32_t flag)
     atomic_fetch_or_explicit(&record->flags, flag, memory_order_release);
 }
 
-int record_make(struct vault *vault, struct request *request, const void *body, size_t len)
+int record_room_take(struct vault *vault, size_t len, struct record_room *ret_room)
 {
     size_t size;
     struct request_record *record = vault_take(vault, sizeof *record + len, &size);
     if (!record)
         return -ENOMEM;
     memset(record, 0, sizeof *record);
-    memcpy(record->body, body, len);
-    record->body_len = (uint32_t)len;
-    request->record = record;
-    request->body = (struct bytes){record->body, len};
-    request->body_hash = hash128(body, len, 0);
+    *ret_room = (struct record_room){record, record->body, len};
+    return 0;
+}
+
+void record_room_give(struct vault *vault, struct record_room *room)
+{
+    if (room->record)
+        vault_give(vault, room->record);
+    *room = (struct record_room){0};
+}
+
+void record_fill(struct request *request, struct record_room *room)
+{
+    room->record->body_len = (uint32_t)room->len;
+    request->record = room->record;
+    request->body = (struct bytes){room->bytes, room->len};
+    request->body_hash = hash128(room->bytes, room->len, 0);
+    *room = (struct record_room){0};
+}
+
+int record_make(struct vault *vault, struct request *request, const void *body, size_t len)
+{
+    struct record_room room;
+    int r = record_room_take(vault, len, &room);
+    if (r < 0)
+        return r;
+    memcpy(room.bytes, body, len);
+    record_fill(request, &room);
     return 0;
 }
 
@@ -208,6 +231,11 @@ void record_ended(struct vault *vault, struct request *request)
     raise_flag(record, FLAG_ENDED);
     if (record->body_len < LARGE_BODY || !move_to_small_block(vault, request))
         vault_shrink(vault, record, sizeof *record);
+}
+
+size_t record_body_bytes(const struct request *request)
+{
+    return request->record ? request->record->body_len : 0;
 }
 
 void record_taken(const struct request *request)

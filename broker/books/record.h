@@ -22,6 +22,18 @@ struct record_holder {
     uint32_t incarnation; /* 0: nobody */
 };
 
+/* A block for a record whose body is not whole yet, which is written to `bytes`. Not kept. */
+struct record_room {
+    struct request_record *record; /* NULL: there is none */
+    uint8_t *bytes;                /* [len], of the body */
+    size_t len;
+};
+int record_room_take(struct vault *vault, size_t len, struct record_room *ret_room); /* 0; -ENOMEM */
+void record_room_give(struct vault *vault, struct record_room *room);                /* takes an empty one */
+
+/* The body is whole: its block becomes the request's, and the room is empty. Not kept yet. */
+void record_fill(struct request *request, struct record_room *room);
+
 /* Takes a block with a copy of the body, which becomes the request's, and its hash. Not kept yet. 0; -ENOMEM:
  * the vault is full. */
 int record_make(struct vault *vault, struct request *request, const void *body, size_t len);
@@ -42,6 +54,9 @@ void record_attached(const struct request *request);
 
 /* Its end is in the log: gives back the body. */
 void record_ended(struct vault *vault, struct request *request);
+
+/* How many bytes the body had as it came, be it there or not; 0 without a record. */
+size_t record_body_bytes(const struct request *request);
 
 /* Its client has all of it. */
 void record_taken(const struct request *request);

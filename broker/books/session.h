@@ -23,6 +23,7 @@
 
 #define SESSION_ABANDONED_LISTS 1024
 
+struct assembly;
 struct request;
 
 struct owed_page { /* of a request's output, from an id on */
@@ -44,8 +45,9 @@ struct session {
     bool near;            /* it came by a socket in the run directory, which is the pool's user's own */
     struct id128 client;  /* with a key: its first half, for which requests count */
     uint32_t key;         /* number of the key that it was opened with last; 0: none, on the run directory */
-    struct request *requests; /* those that have not ended; list by session_prev/next */
-    struct owed_page *owed;   /* list, first asked first */
+    struct assembly *assembly; /* the request that comes in parts; NULL: none does */
+    struct request *requests;  /* those that have not ended; list by session_prev/next */
+    struct owed_page *owed;    /* list, first asked first */
     struct owed_page *owed_by_id;
     size_t n_owed;
     bool pending; /* something waits for it in its outbox, or is owed to it: it is in the list of these */

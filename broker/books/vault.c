@@ -29,17 +29,19 @@
 #include "common/system/shm.h"
 
 #define MAGIC   0x544c5641u /* "AVLT" */
-#define VERSION 4u /* also of what brokers keep in it: another layout of records or logs is another one */
-#define ORDERS  16 /* 512 bytes to 16 MiB */
+#define VERSION 5u /* also of what brokers keep in it: another layout of records or logs is another one */
+#define ORDERS  18 /* 512 bytes to 64 MiB */
 #define EIGHTHS 3  /* the first order that has any */
 #define LEAST   5  /* eighths; fewer are a smaller order */
 #define GAPS    32 /* that are looked at before more memory is taken */
 #define GRANULE ((size_t)1 << 20)
 #define NONE    UINT32_MAX
 
-#define LARGEST    (1u << (ORDERS - 1)) /* units of the largest block */
-#define MARKS_PAGE 4096                 /* bytes, from the header on: no page is smaller */
+#define STEP_ORDER 15 /* of a step, by which a vault grows */
+#define STEP       (1u << STEP_ORDER)
+#define MARKS_PAGE 4096 /* bytes, from the header on: no page is smaller */
 
+_Static_assert(VAULT_LEAST_BYTES << STEP_ORDER == VAULT_STEP_BYTES, "a step is a block");
 _Static_assert(VAULT_LEAST_BYTES << (ORDERS - 1) == VAULT_MOST_BYTES,
                "the largest order is the largest block");
 
@@ -70,7 +72,7 @@ struct vault {
 
 static size_t units_of(size_t bytes)
 {
-    return (bytes + VAULT_MOST_BYTES - 1) / VAULT_MOST_BYTES * (VAULT_MOST_BYTES / VAULT_LEAST_BYTES);
+    return (bytes + VAULT_STEP_BYTES - 1) / VAULT_STEP_BYTES * (VAULT_STEP_BYTES / VAULT_LEAST_BYTES);
 }
 
 static size_t base_offset(size_t units)
@@ -163,7 +165,7 @@ static void release(struct vault *vault, uint32_t unit, unsigned order)
 {
     for (; order < ORDERS - 1; order++) {
         uint32_t buddy = unit ^ (1u << order);
-        if (!vault->free[buddy] || vault->codes[buddy] != whole(order))
+        if (buddy >= vault->units || !vault->free[buddy] || vault->codes[buddy] != whole(order))
             break;
         remove_free(vault, buddy, order);
         unit &= ~(1u << order);
@@ -224,7 +226,7 @@ static int take_inventory(struct vault *vault)
         if (!is_code(mark))
             return -EINVAL;
         uint32_t length = units_in(mark);
-        if (unit % (1u << order_of(mark)) != 0 ||
+        if (unit % (1u << order_of(mark)) != 0 || length > vault->units - unit ||
             next_marked(vault, unit + 1, unit + length) != unit + length)
             return -EINVAL;
         release_range(vault, free_from, unit);
@@ -233,7 +235,7 @@ static int take_inventory(struct vault *vault)
         unit += length;
         free_from = unit;
     }
-    vault->fresh = (free_from + LARGEST - 1) / LARGEST * LARGEST;
+    vault->fresh = (free_from + STEP - 1) / STEP * STEP;
     release_range(vault, free_from, vault->fresh);
     return 0;
 }
@@ -413,22 +415,24 @@ static uint32_t find_gap(const struct vault *vault, uint8_t code)
         return NONE;
     uint32_t unit = vault->first[order - 1];
     for (int i = 0; i < GAPS && unit != NONE; i++, unit = vault->next[unit])
-        if (unit % (1u << order) == 0 && is_free(vault, unit, unit + units_in(code)))
+        if (unit % (1u << order) == 0 && units_in(code) <= vault->units - unit &&
+            is_free(vault, unit, unit + units_in(code)))
             return unit;
     return NONE;
 }
 
-static uint32_t find_whole(struct vault *vault, unsigned order)
+/* Steps in which no block has been yet are added until they make one that is large enough. */
+static uint32_t find_whole(struct vault *vault, unsigned least)
 {
-    while (order < ORDERS && vault->first[order] == NONE)
-        order++;
-    if (order < ORDERS)
-        return vault->first[order];
-    if (vault->fresh == vault->units)
-        return NONE;
-    add_free(vault, vault->fresh, ORDERS - 1);
-    vault->fresh += LARGEST;
-    return vault->fresh - LARGEST;
+    for (;;) {
+        for (unsigned order = least; order < ORDERS; order++)
+            if (vault->first[order] != NONE)
+                return vault->first[order];
+        if (vault->fresh == vault->units)
+            return NONE;
+        vault->fresh += STEP;
+        release(vault, vault->fresh - STEP, STEP_ORDER);
+    }
 }
 
 /* Takes the free blocks that cover these units out of their lists; what is beyond stays free. */

@@ -16,7 +16,8 @@
 
 /* Of a block. Sizes are powers of two, and from 4 KiB on 5, 6 and 7 eighths of them too. */
 #define VAULT_LEAST_BYTES ((size_t)512)
-#define VAULT_MOST_BYTES  ((size_t)16 << 20) /* and of a vault a multiple of this */
+#define VAULT_MOST_BYTES  ((size_t)64 << 20)
+#define VAULT_STEP_BYTES  ((size_t)16 << 20) /* a vault has a multiple of these */
 
 struct vault;
 

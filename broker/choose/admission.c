@@ -277,6 +277,45 @@ void admission_dequeued(struct admission *admission, struct request *request)
     request->waiting_bytes = 0;
 }
 
+/* ---- what has not come whole ---- */
+
+static void release_held(struct admission *admission, struct share **share, size_t bytes)
+{
+    if (!*share)
+        return;
+    (*share)->queued_bytes -= bytes;
+    share_release(&admission->shares, *share);
+    *share = NULL;
+}
+
+int admission_hold(struct admission *admission, const struct party *party, size_t bytes,
+                   struct admission_hold *ret_hold)
+{
+    const struct tenancy *tenancy = party->tenancy;
+    struct admission_hold hold = {.share = share_take(&admission->shares, party->client)};
+    if (!hold.share)
+        return -ENOMEM;
+    if (tenancy->named && !(hold.tenant_share = share_take(&admission->shares, &tenancy->id))) {
+        share_release(&admission->shares, hold.share);
+        return -ENOMEM;
+    }
+    hold.bytes = bytes;
+    hold.share->queued_bytes += bytes;
+    if (hold.tenant_share)
+        hold.tenant_share->queued_bytes += bytes;
+    admission->queued_bytes += bytes;
+    *ret_hold = hold;
+    return 0;
+}
+
+void admission_let_go(struct admission *admission, struct admission_hold *hold)
+{
+    release_held(admission, &hold->share, hold->bytes);
+    release_held(admission, &hold->tenant_share, hold->bytes);
+    admission->queued_bytes -= hold->bytes;
+    hold->bytes = 0;
+}
+
 /* ---- the estimate ---- */
 
 static void count_end(struct admission *admission, uint64_t now)

@@ -64,6 +64,16 @@ void admission_withdrawn(struct admission *admission, struct request *request);
 void admission_queued(struct admission *admission, struct request *request);
 void admission_dequeued(struct admission *admission, struct request *request);
 
+/* Bytes of a message of which not all have come: they count as queued, for the party, until they are let go.
+ * The caller has checked that there is room. 0 or -ENOMEM. _let_go takes one that holds nothing. */
+struct admission_hold {
+    size_t bytes;
+    struct share *share, *tenant_share; /* the second: NULL without a tenant */
+};
+int admission_hold(struct admission *admission, const struct party *party, size_t bytes,
+                   struct admission_hold *ret_hold);
+void admission_let_go(struct admission *admission, struct admission_hold *hold);
+
 /* It ended, and its log is not settled yet; feeds the estimate. */
 void admission_ended(struct admission *admission, struct request *request, uint64_t now);
 

@@ -88,6 +88,7 @@ struct broker {
     struct allowance allowance;
     struct rate_book rates;
     struct sessions sessions;
+    struct assembly *assemblies; /* requests of which not all parts have come; list */
     struct tokenize_table tokenize;
     struct worker workers[WORKER_MAX];
     uint32_t n_workers;

@@ -68,7 +68,7 @@ static enum proto_error refuse_model(struct bytes model, struct error *err)
                      (const char *)model.data);
 }
 
-static struct tenancy tenancy_of_arrival(const struct broker *broker, const struct arrival *arrival)
+struct tenancy lifecycle_tenancy(const struct broker *broker, const struct arrival *arrival)
 {
     const struct session *session = arrival->session;
     return tenancy_of(arrival->generation->tenant, session_client(session),
@@ -117,7 +117,7 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
         return error_set(&verdict->reason, PROTO_TOO_LONG,
                          "max_tokens %u is above what this pool allows, %u (--max-tokens)",
                          generation->max_tokens, broker->options.max_tokens);
-    const struct tenancy tenancy = tenancy_of_arrival(broker, arrival);
+    const struct tenancy tenancy = lifecycle_tenancy(broker, arrival);
     const struct party party = {session_client(arrival->session), &tenancy};
     struct client_key *key = client_keys_of(&broker->client_keys, arrival->session->key);
     enum proto_error no =
@@ -164,10 +164,14 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     request->client = arrival->session->client;
     request->keyed = arrival->session->key != 0;
     request->near = arrival->session->near;
-    request->tenancy = tenancy_of_arrival(broker, arrival);
+    request->tenancy = lifecycle_tenancy(broker, arrival);
     request->embed = arrival->generation->embed;
     request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
-    int r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
+    int r = 0;
+    if (arrival->room)
+        record_fill(request, arrival->room);
+    else
+        r = record_make(broker->journal.vault, request, arrival->body.data, arrival->body.len);
     if (r < 0)
         return r;
     request->model = in_body(request, arrival, model);

@@ -4,6 +4,7 @@
 
 /* The beginning of a request's life: it is admitted, known already, or refused. */
 
+#include "broker/books/record.h"
 #include "broker/core/broker.h"
 #include "common/error.h"
 
@@ -12,6 +13,7 @@ struct arrival { /* a generate as it came */
     struct id128 id;
     const struct generation *generation; /* borrows from the body */
     struct bytes body;                   /* the whole message */
+    struct record_room *room;            /* where it lies if it came in parts, and stays then; else NULL */
 };
 
 struct verdict {
@@ -26,6 +28,9 @@ struct verdict {
 /* Plans how far the request may grow: at admission, and in a broker that takes it over. */
 void lifecycle_plan(const struct broker *broker, struct request *request,
                     const struct generation *generation);
+
+/* The tenancy of what arrived. */
+struct tenancy lifecycle_tenancy(const struct broker *broker, const struct arrival *arrival);
 
 void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
 

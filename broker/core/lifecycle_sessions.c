@@ -21,6 +21,7 @@
 
 #include "broker/wire/intake.h"
 #include "broker/books/record.h"
+#include "broker/core/assembly.h"
 #include "broker/core/lifecycle.h"
 #include "common/clock.h"
 
@@ -129,6 +130,7 @@ void lifecycle_close_sessions(struct broker *broker)
         if (!session->doomed && session->lease_until > broker->now)
             continue;
         abandon_requests(broker, session);
+        assembly_drop(broker, session);
         lifecycle_enter_key(broker, session, 0);
         session_close(&broker->sessions, session);
     }
@@ -141,6 +143,7 @@ void lifecycle_clear(struct broker *broker)
     struct session *session, *next_session;
     HASH_ITER(by_id, broker->sessions.by_id, session, next_session)
     {
+        assembly_drop(broker, session);
         session_close(&broker->sessions, session);
     }
     struct request *request, *next;

@@ -138,7 +138,7 @@ static bool keep_alive(void *socket)
 /* What both sockets have. */
 static bool set_common(void *socket, bool is_v6)
 {
-    const int64_t largest = PROTO_MAX_WORKER_BYTES;
+    const int64_t largest = PROTO_MAX_ANSWER_BYTES;
     return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) == 0 &&
            set_int(socket, ZMQ_RECONNECT_IVL, 20) && set_int(socket, ZMQ_RECONNECT_IVL_MAX, 500) &&
            set_int(socket, ZMQ_IPV6, is_v6) && keep_alive(socket);

@@ -35,10 +35,10 @@ void LANES_NAMED(quantize)(const struct activations *x, uint32_t row);
 void LANES_NAMED(rms_norm)(const float *x, const float *weight, uint32_t n, float epsilon, float *out);
 void LANES_NAMED(layer_norm)(const float *x, const float *weight, const float *bias, uint32_t n,
                              float epsilon, float *out);
-void LANES_NAMED(silu)(const float *x, const float *factor, uint32_t n, float *out);
-void LANES_NAMED(gelu)(const float *x, const float *factor, uint32_t n, float *out);
-void LANES_NAMED(relu_squared)(const float *x, const float *factor, uint32_t n, float *out);
-void LANES_NAMED(swiglu_clamped)(const float *x, const float *factor, uint32_t n, float *out);
+#define ACTIVATE(name, id, words)                                                                            \
+    void LANES_NAMED(id)(const float *x, const float *factor, uint32_t n, float *out);
+ACTIVATIONS(ACTIVATE)
+#undef ACTIVATE
 void LANES_NAMED(sigmoid)(const float *x, const float *factor, uint32_t n, float *out);
 void LANES_NAMED(unit)(const float *x, uint32_t n, float epsilon, float scale, float *out);
 void LANES_NAMED(convolve)(const float *const *rows, const float *taps, uint32_t n_taps, size_t tap_stride,

@@ -21,6 +21,7 @@ struct gateway {
     struct stream_limits streams;
     struct pulses pulses; /* of streams that say nothing */
     struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
+    size_t body_bytes;    /* most of one of them */
     struct body_reader *body_reader;
     struct question *questions; /* for a tokenizer, not answered yet (forms/questions/question.h) */
     struct request_log request_log;

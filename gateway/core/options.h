@@ -30,7 +30,8 @@ struct options {
     uint32_t address_connections;   /* of one address; 0: no limit; OPTIONS_HALF: half of those */
     uint32_t
         request_seconds; /* from the start of a connection, or its last answer, to the end of a request */
-    uint32_t body_kb, bodies_mb;    /* most of one request's body, of all that are being received */
+    uint32_t body_kb,
+        bodies_mb; /* most of one request's body, of all that are being received; 0: by the pool */
     uint32_t stream_kb, streams_mb; /* most that waits to be read, of one stream, of all */
     uint32_t sse_ping;              /* seconds of silence of a stream until it is pinged; 0: it never is */
     uint32_t max_tokens;            /* where a request does not say; 0: as the context has */

@@ -133,6 +133,17 @@ static void take_model(struct pool *pool, const struct quern_worker *worker, con
         model->dialect = strdup(worker->dialect);
 }
 
+/* What the pool takes goes by the largest. One that is gone for the moment comes back. */
+static void take_context(struct pool *pool, const struct quern_status *status)
+{
+    uint32_t largest = 0;
+    for (size_t i = 0; i < status->n_workers; i++)
+        if (status->workers[i].context > largest)
+            largest = status->workers[i].context;
+    if (largest > 0)
+        pool->context = largest;
+}
+
 static void on_status(void *arg, const struct quern_answer *answer)
 {
     struct pool *pool = arg;
@@ -146,6 +157,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
     pool->status = answer->status; /* lives until the next */
     pool->status_ms = now_ms();
     pool->draining = answer->status->draining;
+    take_context(pool, answer->status);
     for (size_t i = 0; i < answer->status->n_workers; i++) {
         const struct quern_worker *worker = &answer->status->workers[i];
         if (!serves(worker))

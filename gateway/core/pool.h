@@ -34,6 +34,7 @@ struct pool {
     bool draining;
     const struct quern_status *status; /* the last one; NULL: none */
     int64_t status_ms;                 /* when it came, in ms since 1970 */
+    uint32_t context;                  /* the largest of all workers, as far as is known; 0: none is */
     struct pool_model *models; /* [n_models] of workers that serve, or did last; 0: none has said so yet */
     size_t n_models;
 };

@@ -38,6 +38,7 @@ struct body_reader {
     pthread_cond_t submitted;
     struct body_reading *waiting[LANES]; /* utlist */
     struct body_reading *read;           /* utlist */
+    size_t tree_bytes;                   /* of the thread's memory, from the next body on */
     bool tidy, stopping;
 };
 
@@ -68,6 +69,15 @@ static struct body_reading *take_next(struct body_reader *reader, enum lane *tur
     return NULL;
 }
 
+static void grow(struct json_memory *memory, size_t bytes)
+{
+    struct json_memory more;
+    if (bytes <= memory->size || json_memory_init(&more, bytes) < 0)
+        return;
+    json_memory_deinit(memory);
+    *memory = more;
+}
+
 static void *run(void *arg)
 {
     struct body_reader *reader = arg;
@@ -76,15 +86,18 @@ static void *run(void *arg)
     pthread_mutex_lock(&reader->lock);
     while ((next = take_next(reader, &turn)) || !reader->stopping) {
         bool tidy = !next && reader->tidy;
+        const size_t tree_bytes = reader->tree_bytes;
         if (!next && !tidy) {
             pthread_cond_wait(&reader->submitted, &reader->lock);
             continue;
         }
         pthread_mutex_unlock(&reader->lock);
-        if (tidy)
+        if (tidy) {
             malloc_trim(0);
-        else
+        } else {
+            grow(&reader->memory, tree_bytes);
             read_body(next, &reader->memory);
+        }
         pthread_mutex_lock(&reader->lock);
         if (tidy) {
             reader->tidy = false;
@@ -182,6 +195,13 @@ void body_reader_deliver(struct body_reader *reader)
     {
         hand_over(reading);
     }
+}
+
+void body_reader_allow(struct body_reader *reader, size_t tree_bytes)
+{
+    pthread_mutex_lock(&reader->lock);
+    reader->tree_bytes = tree_bytes;
+    pthread_mutex_unlock(&reader->lock);
 }
 
 void body_reader_tidy(struct body_reader *reader)

@@ -42,6 +42,9 @@ struct body_reading {
 /* Starts the thread. A body's tree may take `tree_bytes`. -errno with a reason. */
 int body_reader_start(size_t tree_bytes, struct body_reader **ret_reader, struct error *err);
 
+/* From now on a tree may take so many bytes, if that is more; without the address space it stays as it is. */
+void body_reader_allow(struct body_reader *reader, size_t tree_bytes);
+
 /* Waits for the body being read, delivers everything submitted (with nobody to answer) and ends the thread.
  * Takes NULL. */
 struct body_reader *body_reader_stop(struct body_reader *reader);

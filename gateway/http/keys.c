@@ -193,8 +193,10 @@ void keys_deinit(struct keys *keys)
 void keys_share(struct keys *keys, struct budget *bodies, size_t one_body)
 {
     const size_t half = bodies->most / 2, most = half > one_body ? half : one_body;
-    for (size_t i = 0; i < keys->n; i++)
-        keys->list[i].bodies = (struct budget){.most = most, .parent = bodies};
+    for (size_t i = 0; i < keys->n; i++) {
+        keys->list[i].bodies.most = most;
+        keys->list[i].bodies.parent = bodies;
+    }
 }
 
 struct key *keys_find(const struct keys *keys, struct bytes secret)

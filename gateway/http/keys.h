@@ -72,7 +72,7 @@ int keys_read(const char *path, struct keys *ret_keys, struct error *err);
 void keys_deinit(struct keys *keys);
 
 /* Makes the bodies of each key a part of all: half of them at most, so that one key leaves room to others,
- * but at least one body of so many bytes. */
+ * but at least one body of so many bytes. What is in use stays counted. */
 void keys_share(struct keys *keys, struct budget *bodies, size_t one_body);
 
 /* The key with these bytes, or NULL. Every key is compared whole: the time does not tell how much of one was

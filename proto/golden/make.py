@@ -10,7 +10,10 @@ must be refused, with the text."""
 
 import json
 import pathlib
+import re
 import struct
+
+GAUGES = re.findall(r"ROW\(\w+, (\w+), ", (pathlib.Path(__file__).parents[1] / "gauges.h").read_text())
 
 
 class Bin(bytes):
@@ -98,7 +101,8 @@ FAILED = {"reason": "error", "error": "model_error", "text": "no finite logit",
           "usage": {"prompt_tokens": 9, "cached_tokens": 5, "output_tokens": 3},
           "timing": {"queue_ms": 0.0, "prefill_ms": 0.0, "decode_ms": 0.0}}
 FRAME = {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 0, "off": 0, "ids": [17], "text": " the"}
-LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20, "logit_bias": 1024, "grammar_bytes": 262144, "max_tokens": 4096}
+LIMITS = {"request_bytes": 4194304, "prompt_ids": 524288, "stops": 16, "stop_bytes": 256, "stop_ids": 64, "logprobs": 20, "logit_bias": 1024, "grammar_bytes": 262144, "max_tokens": 4096,
+          "generate_bytes": 4194304}
 
 GOOD = [
     ("hello", {"k": "hello", "proto": [1, 1], "session": SESSION}),
@@ -129,6 +133,8 @@ GOOD = [
         "stop": ["\n", "END"], "stop_ids": [2, 32000], "ignore_eos": True, "grammar": "root ::= \"a\"\n", "grammar_kind": "regex", "logprobs": 21, "pieces": True, "priority": -8, "deadline_ms": 1500,
         "on_disconnect": "keep", "keep_s": 30, "cache_salt": "salt", "cache_prompt": False, "tenant": "alice", "request_id": "req_1", "progress": True, "require": ["grammar"],
         "rpm": 60, "tpm": 2**40, "rpd": 1000, "tpd": 10**15, "part": True}),
+    ("generate_part", {"k": "generate_part", "id": ID, "total": 4194304, "at": 0, "data": Bin(b"\x83\xa1k")}),
+    ("generate_part, the last one of a tenant", {"k": "generate_part", "id": ID, "total": 2**32 - 1, "at": 2**32 - 2, "data": Bin(b"\xff"), "tenant": "größe"}),
     ("generate, a turn that goes on", {"k": "generate", "id": ID, "prompt": [{"role": "assistant", "content": "Once"}],
                                        "continue_turn": True, **FIXED, "require": ["continue_turn"]}),
     ("generate, a gap", {"k": "generate", "id": ID, "prompt": "def", "suffix": "return", "files": '[{"filename":"größe","text":""}]', **FIXED}),
@@ -175,8 +181,7 @@ GOOD = [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
                         "aliases": ["gpt-4o", "größe"], "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "steps": 9,
-                        "active": 3, "waiting": 4, "kv_free": 10, "kv_total": 512, "kv_block_bytes": 32768, "kv_cached": 15,
-                        "tokens": 11, "cache_hits": 12, "prefill_tokens": 36, "evictions": 14, "restores": 16,
+                        **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
                         "tokens_per_s": 12.5, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("status_ok, with requests", {"k": "status_ok", "ref": 5, "boot": 7, "requests": [
@@ -237,6 +242,7 @@ OTHERWISE = [
 ]
 
 GENERATE = {"k": "generate", "id": ID, "prompt": "Hi"}
+PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
     ("empty input", Raw(b""), "an empty message"),
     ("not a map", [1], "not a msgpack map"),
@@ -251,6 +257,11 @@ BAD = [
     ("the kind comes twice", Pairs([("k", "bye"), ("k", "bye")]), "bye: k: duplicate key"),
     ("a text for a number", {"k": "join", "nonce": "1"}, "join: nonce: expected an integer"),
     ("a real for an integer", {**GENERATE, "max_tokens": 5.0}, "generate: max_tokens: expected an integer"),
+    ("a part of nothing", {**PART, "data": Bin(b"")}, "generate_part: data: is empty"),
+    ("a part beyond the end", {**PART, "at": 6}, "generate_part: data: expected within the 8 bytes of total"),
+    ("a part that begins beyond the end", {**PART, "at": 9}, "generate_part: data: expected within the 8 bytes of total"),
+    ("a part of text", {**PART, "data": "abc"}, "generate_part: data: expected a byte string"),
+    ("a part without a length", {k: v for k, v in PART.items() if k != "total"}, "generate_part: total: missing"),
     ("limits of nobody", {**GENERATE, "rpm": 1}, "generate: rpm, tpm, rpd and tpd: expected with tenant only"),
     ("a limit that is too large", {**GENERATE, "tenant": "a", "tpd": 10**15 + 1}, "generate: tpd: 1000000000000001 is out of range 0..1000000000000000"),
     ("a request's name with a blank", {**GENERATE, "request_id": "a b"}, "generate: request_id: expected printable ASCII without blanks"),

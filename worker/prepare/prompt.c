@@ -254,7 +254,7 @@ bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text,
 {
     if (!encode_text(encoder, text, flags, ret_ids, ret_refusal))
         return false;
-    if (ret_ids->len > PROTO_MAX_PROMPT_IDS)
+    if (ret_ids->len > PROTO_MAX_QUESTION_IDS)
         return refuse(ret_refusal, PROTO_TOO_LONG, "the text has too many tokens for one message");
     return true;
 }
@@ -264,7 +264,7 @@ bool prompt_encode_chat(const struct prompt_encoder *encoder, const struct promp
 {
     if (!encode_chat(encoder, prompt, tools, ret_ids, ret_text, ret_refusal))
         return false;
-    if (ret_ids->len > PROTO_MAX_PROMPT_IDS || (ret_text && ret_text->len > PROTO_MAX_REQUEST_BYTES))
+    if (ret_ids->len > PROTO_MAX_QUESTION_IDS || (ret_text && ret_text->len > PROTO_MAX_REQUEST_BYTES))
         return refuse(ret_refusal, PROTO_TOO_LONG, "the conversation's prompt is too long for one message");
     return true;
 }

@@ -11,7 +11,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define PROMPT_MAX_BYTES (4u << 20)
+#define PROMPT_MAX_BYTES (32u << 20) /* what the pool takes it says itself; none takes more */
 
 /* How long stdin may stay silent, without a byte or its end, if it was not asked for. */
 struct prompt_patience {

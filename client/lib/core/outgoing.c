@@ -16,12 +16,37 @@
 #define MSGPACK_FALSE 0xc2
 #define MSGPACK_TRUE  0xc3
 
-int outgoing_check_size(const struct quern *client, size_t len, struct error *err)
+/* Of a generate that goes in parts, in one message: enough to be quick, and other messages are not kept. */
+#define PART_BYTES ((size_t)1 << 20)
+#define PART_HEAD  512 /* what stands around the bytes of a part, at most */
+
+static size_t message_bytes(const struct quern *client)
 {
-    size_t max = client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
+    return client->limits.request_bytes ? client->limits.request_bytes : PROTO_MAX_REQUEST_BYTES;
+}
+
+bool outgoing_in_parts(const struct quern *client, size_t len)
+{
+    return len > message_bytes(client) && client->limits.generate_bytes > 0 &&
+           message_bytes(client) > 2 * PART_HEAD;
+}
+
+static int check(size_t len, size_t max, struct error *err)
+{
     return len > max ? error_set(err, -EMSGSIZE, "the message has %s; the pool accepts %s",
                                  amount_of_bytes(len).text, amount_of_bytes(max).text)
                      : 0;
+}
+
+int outgoing_check_size(const struct quern *client, size_t len, struct error *err)
+{
+    return check(len, message_bytes(client), err);
+}
+
+int outgoing_check_generate(const struct quern *client, size_t len, struct error *err)
+{
+    return check(len, outgoing_in_parts(client, len) ? client->limits.generate_bytes : message_bytes(client),
+                 err);
 }
 
 /* The socket did not take a message. */
@@ -57,28 +82,44 @@ static void free_piped(void *data, void *hint)
     free(piped);
 }
 
-static void write_generate(const struct request *request, uint8_t *to)
+struct piece { /* of a generate: `len` bytes from `at` on */
+    uint8_t *to;
+    size_t at, len;
+};
+
+static void put(const struct piece *piece, size_t at, uint8_t byte)
 {
-    const struct quern_encoded *encoded = request->encoded;
-    memcpy(to, encoded->bytes.data, encoded->bytes.len);
-    if (encoded->id_at > 0)
-        memcpy(to + encoded->id_at, request->id.bytes, sizeof request->id);
-    for (unsigned i = 0; encoded->seed_at > 0 && i < 8; i++)
-        to[encoded->seed_at + i] = (uint8_t)(request->seed >> (56 - 8 * i));
-    if (encoded->part_at > 0)
-        to[encoded->part_at] = request->part ? MSGPACK_TRUE : MSGPACK_FALSE;
+    if (at >= piece->at && at - piece->at < piece->len)
+        piece->to[at - piece->at] = byte;
 }
 
-static int send_large(struct quern *client, const struct request *request, struct error *err)
+static void write_generate(const struct request *request, const struct piece *piece)
 {
-    const size_t len = request->encoded->bytes.len;
+    const struct quern_encoded *encoded = request->encoded;
+    memcpy(piece->to, encoded->bytes.data + piece->at, piece->len);
+    for (unsigned i = 0; encoded->id_at > 0 && i < sizeof request->id; i++)
+        put(piece, encoded->id_at + i, request->id.bytes[i]);
+    for (unsigned i = 0; encoded->seed_at > 0 && i < 8; i++)
+        put(piece, encoded->seed_at + i, (uint8_t)(request->seed >> (56 - 8 * i)));
+    if (encoded->part_at > 0)
+        put(piece, encoded->part_at, request->part ? MSGPACK_TRUE : MSGPACK_FALSE);
+}
+
+static struct piped *new_piped(struct quern *client, size_t len)
+{
     struct piped *piped = malloc(sizeof *piped + len);
-    zmq_msg_t part;
     if (!piped)
-        return error_set(err, -ENOMEM, "out of memory");
+        return NULL;
     piped->total = &client->piped;
     piped->len = len;
-    write_generate(request, piped->bytes);
+    return piped;
+}
+
+/* Takes the memory. */
+static int send_piped(struct quern *client, struct piped *piped, struct error *err)
+{
+    const size_t len = piped->len;
+    zmq_msg_t part;
     if (zmq_msg_init_data(&part, piped->bytes, len, free_piped, piped) < 0) {
         free(piped);
         return error_set(err, -ENOMEM, "out of memory");
@@ -91,6 +132,46 @@ static int send_large(struct quern *client, const struct request *request, struc
     return r;
 }
 
+static int send_large(struct quern *client, const struct request *request, struct error *err)
+{
+    const size_t len = request->encoded->bytes.len;
+    struct piped *piped = new_piped(client, len);
+    if (!piped)
+        return error_set(err, -ENOMEM, "out of memory");
+    write_generate(request, &(struct piece){piped->bytes, 0, len});
+    return send_piped(client, piped, err);
+}
+
+int outgoing_part(struct quern *client, struct request *request, struct error *err)
+{
+    const size_t total = request->encoded->bytes.len, at = request->parts_sent;
+    const size_t room = message_bytes(client) - PART_HEAD, most = room < PART_BYTES ? room : PART_BYTES;
+    const size_t len = total - at < most ? total - at : most;
+    struct buffer data = {0};
+    struct message message = {.kind = MESSAGE_GENERATE_PART};
+    client->out.len = 0;
+    if (buffer_reserve(&data, len) < 0)
+        return error_set(err, -ENOMEM, "out of memory");
+    write_generate(request, &(struct piece){data.data, at, len});
+    message.generate_part.id = request->id;
+    message.generate_part.total = (uint32_t)total;
+    message.generate_part.at = (uint32_t)at;
+    message.generate_part.data = (struct bytes){data.data, len};
+    message.generate_part.tenant = bytes_of_string(request->encoded->tenant);
+    int r = message_encode_or_say(&message, &client->out, err);
+    buffer_deinit(&data);
+    struct piped *piped = r == 0 ? new_piped(client, client->out.len) : NULL;
+    if (r == 0 && !piped)
+        r = error_set(err, -ENOMEM, "out of memory");
+    if (r < 0)
+        return r;
+    memcpy(piped->bytes, client->out.data, client->out.len);
+    r = send_piped(client, piped, err);
+    if (r == 0)
+        request->parts_sent += len;
+    return r;
+}
+
 int outgoing_generate(struct quern *client, const struct request *request, struct error *err)
 {
     const size_t len = request->encoded->bytes.len;
@@ -100,7 +181,7 @@ int outgoing_generate(struct quern *client, const struct request *request, struc
     client->out.len = 0;
     if (buffer_reserve(&client->out, len) < 0)
         return error_set(err, -ENOMEM, "out of memory");
-    write_generate(request, client->out.data);
+    write_generate(request, &(struct piece){client->out.data, 0, len});
     client->out.len = len;
     return outgoing_bytes(client, &client->out, err);
 }

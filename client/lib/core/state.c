@@ -142,6 +142,8 @@ static void leave_unsent(struct quern *client, struct request *request)
 
 static void leave_way(struct quern *client, struct request *request)
 {
+    if (client->parting == request)
+        client->parting = NULL;
     client->under_way -= request->under_way;
     request->under_way = 0;
 }
@@ -165,7 +167,7 @@ void state_request_sent(struct quern *client, struct request *request)
 {
     size_t len = request->encoded->bytes.len;
     leave_unsent(client, request);
-    leave_way(client, request);
+    client->under_way -= request->under_way;
     request->state = REQUEST_SENT;
     request->was_sent = true;
     request->under_way = len > BRIEF_BYTES ? len : 0;
@@ -175,11 +177,11 @@ void state_request_sent(struct quern *client, struct request *request)
 void state_request_settled(struct quern *client, struct request *request)
 {
     struct sender *sender = request->sender;
+    leave_way(client, request);
     if (!sender)
         return;
     struct quern_encoded *encoded = request->encoded;
     leave_unsent(client, request);
-    leave_way(client, request);
     count(client, sender, 0, sizeof *request + (--encoded->pending == 0 ? encoded->bytes.len : 0));
     request->sender = NULL;
     client->room_made = client->room_wanted;

@@ -98,6 +98,8 @@ struct request {
     struct sender *sender;         /* while the pool has not accepted it */
     bool unsent;                   /* it is in its list */
     bool was_sent;                 /* the pool may know it */
+    size_t parts_sent;             /* bytes of it that are out, of one that goes in parts */
+    bool whole_sent;               /* all of its parts were, once */
     size_t under_way;              /* bytes of it that are counted in client->under_way */
     struct request *unsent_prev, *unsent_next;
     bool embeds;          /* it asked for an embedding */
@@ -170,6 +172,7 @@ struct quern {
     size_t unaccepted;        /* bytes of all senders */
     size_t under_way;         /* bytes of large messages that were sent and not accepted */
     _Atomic size_t piped;     /* bytes of large messages that libzmq holds; its thread counts down */
+    struct request *parting;  /* the request whose parts are being sent; NULL: none */
     bool room_wanted;         /* a request was refused for lack of room */
     bool room_made;           /* and the pool has accepted or refused others since */
     struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */
@@ -204,7 +207,8 @@ void state_remove_request(struct quern *client, struct request *request);
 
 /* Bookkeeping of a request that the pool has not accepted. _waits: it is to be sent after the others of its
  * tenant, and becomes REQUEST_NEW; 0 or -ENOMEM. _sent: it becomes REQUEST_SENT. _settled: the pool has
- * answered, or the request ends; it is counted no longer. */
+ * answered, or the request ends; it is counted no longer. Parts of one that waits or is settled are no longer
+ * sent. */
 int state_request_waits(struct quern *client, struct request *request);
 void state_request_sent(struct quern *client, struct request *request);
 void state_request_settled(struct quern *client, struct request *request);

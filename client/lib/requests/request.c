@@ -35,7 +35,7 @@ int quern_encode(struct quern *client, const struct quern_request *request,
     struct quern_encoded *encoded = NULL;
     int r = request_encode(&client->limits, request, &encoded, &err);
     if (r == 0)
-        r = outgoing_check_size(client, encoded->bytes.len, &err);
+        r = outgoing_check_generate(client, encoded->bytes.len, &err);
     if (r < 0) {
         quern_encoded_free(encoded);
         return state_say(ret_err, r, &err);
@@ -94,7 +94,8 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
 /* Says cancel, to a pool that knows the request; again by the timer until it is acknowledged. */
 static void press_cancel(struct quern *client, struct request *request)
 {
-    bool known = request->state == REQUEST_SENT || request->state == REQUEST_LIVE;
+    bool half_sent = client->parting == request && !request->whole_sent; /* sending.c ends it */
+    bool known = (request->state == REQUEST_SENT && !half_sent) || request->state == REQUEST_LIVE;
     bool waits = request->cancels > 0 && client->now - request->cancel_ns < SILENCE_NS;
     if (!request->cancel_wanted || !known || waits || client->state != SESSION_OPEN)
         return;
@@ -124,7 +125,7 @@ static void send_again(struct quern *client, struct request *request)
 {
     struct error err = {0};
     request->sent_ns = request->heard_ns = client->now;
-    if (outgoing_generate(client, request, &err) == -EMSGSIZE)
+    if (sending_send(client, request, &err) == -EMSGSIZE)
         delivery_fail(client, request, proto_error_name(PROTO_TOO_LONG), bytes_of_string(err.text), 0);
 }
 
@@ -210,8 +211,8 @@ static void request_timer(struct quern *client, struct request *request)
     case REQUEST_SENT:
         /* Not to a broker that is silent altogether, nor while the last one has not left yet: large prompts
          * would pile up on the way to it. */
-        if (now - request->sent_ns >= SILENCE_NS && client->heard_ns > request->sent_ns &&
-            sending_is_through(client, request))
+        if (client->parting != request && now - request->sent_ns >= SILENCE_NS &&
+            client->heard_ns > request->sent_ns && sending_is_through(client, request))
             send_again(client, request);
         break;
     case REQUEST_ATTACHING:

@@ -54,6 +54,8 @@ static bool is_brief(const struct request *request)
 /* Whether it may be sent now. With nothing else under way it always may. */
 static bool may_go(const struct quern *client, const struct request *request)
 {
+    if (client->parting && outgoing_in_parts(client, request->encoded->bytes.len))
+        return false;
     size_t piped = client->piped;
     size_t before = client->under_way > piped ? client->under_way : piped;
     return is_brief(request) || before == 0 || before + request->encoded->bytes.len <= UNDER_WAY_MAX_BYTES;
@@ -64,11 +66,57 @@ bool sending_is_through(const struct quern *client, const struct request *reques
     return is_brief(request) || client->piped == 0;
 }
 
+/* ---- parts ---- */
+
+/* Parts that libzmq holds before more are made. */
+#define PARTS_AHEAD_BYTES (UNDER_WAY_MAX_BYTES / 2)
+
+int sending_send(struct quern *client, struct request *request, struct error *err)
+{
+    const size_t len = request->encoded->bytes.len;
+    int r = outgoing_check_generate(client, len, err);
+    if (r < 0 || !outgoing_in_parts(client, len))
+        return r < 0 ? r : outgoing_generate(client, request, err);
+    if (client->parting && client->parting != request)
+        return error_set(err, -EAGAIN, "another request is being sent in parts");
+    request->parts_sent = 0;
+    client->parting = request;
+    return 0;
+}
+
+/* One that was cancelled before all of it was out. The pool gives back what it has, and answers nothing that
+ * is waited for. */
+static void end_parting(struct quern *client)
+{
+    struct request *request = client->parting;
+    if (!request || !request->cancel_wanted || request->whole_sent)
+        return;
+    outgoing_cancel(client, request, NULL);
+    delivery_set_end(request, &(struct ending){.reason = END_CANCELLED});
+    delivery_close(client, request);
+}
+
+/* If the socket is full or out of memory, the next round tries again. */
+static void send_parts(struct quern *client)
+{
+    struct request *request;
+    while ((request = client->parting) && client->state == SESSION_OPEN &&
+           client->piped <= PARTS_AHEAD_BYTES) {
+        if (outgoing_part(client, request, NULL) < 0)
+            return;
+        request->sent_ns = request->heard_ns = client->now;
+        if (request->parts_sent < request->encoded->bytes.len)
+            continue;
+        request->whole_sent = true;
+        client->parting = NULL;
+    }
+}
+
 /* ---- turns ---- */
 
 static int send_it(struct quern *client, struct request *request, struct error *err)
 {
-    int r = outgoing_generate(client, request, err);
+    int r = sending_send(client, request, err);
     request->sent_ns = request->heard_ns = client->now;
     if (r == 0)
         state_request_sent(client, request);
@@ -83,6 +131,7 @@ int sending_begin(struct quern *client, struct request *request, struct error *e
         !may_go(client, request))
         return 0;
     int r = send_it(client, request, err);
+    send_parts(client);
     return r == -EAGAIN ? 0 : r;
 }
 
@@ -122,6 +171,9 @@ static bool send_next(struct quern *client)
 
 void sending_go_on(struct quern *client)
 {
+    end_parting(client);
+    send_parts(client);
     while (send_next(client))
         ;
+    send_parts(client);
 }

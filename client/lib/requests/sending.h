@@ -15,6 +15,11 @@ int sending_check(struct quern *client, const struct quern_encoded *encoded, str
  * outgoing_generate other than -EAGAIN. */
 int sending_begin(struct quern *client, struct request *request, struct error *err);
 
+/* Sends the request to a pool that has not answered, or begins to, if it goes in parts: those are sent by
+ * sending_go_on, as libzmq passes them on. 0, or as outgoing_generate; -EAGAIN too while another one's parts
+ * are being sent. */
+int sending_send(struct quern *client, struct request *request, struct error *err);
+
 /* Sends what may be sent. Makes callbacks: a request that is too large for the pool, or was cancelled before
  * it was sent, ends here. */
 void sending_go_on(struct quern *client);

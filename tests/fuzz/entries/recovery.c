@@ -18,7 +18,7 @@
 #include "broker/core/recover.h"
 
 #define HEADER 4096
-#define UNITS  (VAULT_MOST_BYTES / VAULT_LEAST_BYTES)
+#define UNITS  (VAULT_STEP_BYTES / VAULT_LEAST_BYTES)
 
 static struct broker *new_broker(struct vault *vault)
 {
@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct vault *vault;
     struct error err = {{0}};
     int fd;
-    if (len == 0 || vault_create(VAULT_MOST_BYTES, &fd) < 0)
+    if (len == 0 || vault_create(VAULT_STEP_BYTES, &fd) < 0)
         return 0;
     fill(fd, data, len);
     int r = vault_open(fd, &vault, &err);

@@ -86,7 +86,7 @@ static void begin(void)
     }
     broker = calloc(1, sizeof *broker);
     answer = malloc(MOST_ANSWER);
-    if (!broker || !answer || vault_create(VAULT_MOST_BYTES, &vault_fd) < 0 ||
+    if (!broker || !answer || vault_create(VAULT_STEP_BYTES, &vault_fd) < 0 ||
         vault_open(vault_fd, &vault, NULL) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, supervision) < 0 ||
         credit_total_init(&broker->client_link.credit, NULL) < 0 ||
         stream_init(&broker->stream, context, 1, 1, NULL) < 0)
@@ -168,7 +168,7 @@ static void close_pool(void)
     buffer_deinit(&broker->scratch);
     buffer_deinit(&broker->client_link.scratch);
     buffer_deinit(&broker->worker_link.scratch);
-    if (broker->ledger.n != 0 || vault_used(vault) != 0)
+    if (broker->ledger.n != 0 || broker->assemblies || vault_used(vault) != 0)
         abort();
 }
 

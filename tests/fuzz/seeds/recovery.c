@@ -13,7 +13,7 @@
 #include "proto/message.h"
 
 #define HEADER 4096
-#define UNITS  (VAULT_MOST_BYTES / VAULT_LEAST_BYTES)
+#define UNITS  (VAULT_STEP_BYTES / VAULT_LEAST_BYTES)
 #define MOST   (64u << 10)
 
 static struct journal journal;
@@ -109,7 +109,7 @@ static void write_seed(int fd, bool with_header)
 void fuzz_seeds(void)
 {
     int fd;
-    if (vault_create(VAULT_MOST_BYTES, &fd) < 0)
+    if (vault_create(VAULT_STEP_BYTES, &fd) < 0)
         abort();
     journal = (struct journal){.limit = JOURNAL_LIMIT_BYTES};
     if (vault_open(fd, &journal.vault, NULL) < 0)

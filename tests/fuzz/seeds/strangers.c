@@ -178,12 +178,52 @@ static void seed_questions(void)
     finish();
 }
 
+/* So many parts of that generate. */
+static void add_parts(unsigned n)
+{
+    struct message generate = {.kind = MESSAGE_GENERATE}, part = {.kind = MESSAGE_GENERATE_PART};
+    struct buffer whole = {0};
+    generation_defaults(&generate.generate.generation);
+    generate.generate.id = id;
+    generate.generate.generation.prompt.text = BYTES_LITERAL("hello");
+    generate.generate.generation.max_tokens = 5;
+    if (message_encode(&generate, &whole) < 0)
+        abort();
+    part.generate_part.id = id;
+    part.generate_part.total = (uint32_t)whole.len;
+    const size_t step = whole.len / 3 + 1;
+    for (size_t i = 0; i < n; i++) {
+        const size_t left = whole.len - i * step;
+        part.generate_part.at = (uint32_t)(i * step);
+        part.generate_part.data = (struct bytes){whole.data + i * step, left < step ? left : step};
+        add(CLIENT, 1, &part);
+    }
+    buffer_deinit(&whole);
+}
+
+static void seed_parts(void)
+{
+    const struct message cancel = {.kind = MESSAGE_CANCEL, .cancel = {.id = id}};
+    add_worker(0);
+    add_hello(0);
+    add_parts(2);
+    add(CLIENT, 0, &cancel);
+    add_parts(3);
+    add_parts(3); /* again */
+    add_frame(0, 1, 0, true);
+    add_finished(0, 1, END_LENGTH, PROTO_OK);
+    add_parts(1);
+    add_parts(3);
+    finish();
+}
+
 void fuzz_seeds(void)
 {
     const struct message join = {.kind = MESSAGE_JOIN, .join = {.nonce = 1}};
     seed_answers();
     seed_moves();
     seed_questions();
+    seed_parts();
     add(CLIENT, 0, &join);
     add(WORKER, 0, &join);
     add_generate();

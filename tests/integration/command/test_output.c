@@ -199,8 +199,8 @@ START_TEST(a_prompt_is_read_from_stdin_up_to_a_bound)
     strcpy(piped, out);
     ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" --raw --seed 4 -n 9 Once"), 0);
     ck_assert_str_eq(out, piped);
-    ck_assert_int_eq(shell("head -c 5000000 /dev/zero | tr '\\0' x | $Q/quern run --model \"$MODEL\""), 1);
-    ck_assert_str_eq(err, "quern: the prompt is longer than 4 MiB\n");
+    ck_assert_int_eq(shell("head -c 40000000 /dev/zero | tr '\\0' x | $Q/quern run --model \"$MODEL\""), 1);
+    ck_assert_str_eq(err, "quern: the prompt is longer than 32 MiB\n");
     ck_assert_int_eq(shell("$Q/quern run --model \"$MODEL\" <&-"), 1);
     ck_assert(begins(err, "quern: stdin: "));
 }

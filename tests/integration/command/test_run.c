@@ -129,8 +129,8 @@ START_TEST(what_is_no_text_or_too_much_is_refused)
          "quern: stdin is not text: byte 1 is 0x00, which is not allowed in text\n"},
         {"printf 'ab\\377' | $ASK Once", "quern: stdin is not text: byte 2 is 0xff, which is not UTF-8\n"},
         {"printf '\\377' | $ASK", "quern: stdin is not text: byte 0 is 0xff, which is not UTF-8\n"},
-        {"head -c 4194304 /dev/zero | tr '\\0' x | $ASK Once", "quern: the prompt is longer than 4 MiB\n"},
-        {"$ASK Once </dev/zero", "quern: the prompt is longer than 4 MiB\n"},
+        {"head -c 33554432 /dev/zero | tr '\\0' x | $ASK Once", "quern: the prompt is longer than 32 MiB\n"},
+        {"$ASK Once </dev/zero", "quern: the prompt is longer than 32 MiB\n"},
         {"$ASK Once </tmp", "quern: stdin: Is a directory\n"},
         {"$ASK - <&-", "quern: stdin: Bad file descriptor\n"},
     };

@@ -53,7 +53,7 @@ static void make_books(void)
     broker->n_workers = INSIDE_WORKERS;
     queue_init(&broker->queue, broker->secret);
     growth_init(&broker->growth, &broker->journal, &broker->ledger, &broker->admission);
-    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &broker->supervisor.vault_fd), 0);
+    ck_assert_int_eq(vault_create(VAULT_STEP_BYTES, &broker->supervisor.vault_fd), 0);
     ck_assert_int_eq(vault_open(broker->supervisor.vault_fd, &broker->journal.vault, NULL), 0);
     ck_assert_int_eq(routing_init(&broker->routing, broker->workers, INSIDE_WORKERS, false, 7), 0);
     ck_assert_int_eq(message_decoder_new(&broker->decoder), 0);

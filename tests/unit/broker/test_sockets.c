@@ -134,7 +134,7 @@ START_TEST(what_anyone_may_send_and_leave_unread_is_bounded)
     ck_assert_int_eq(sockets_bind(broker, &err), 0);
     void *clients = broker->client_link.router, *workers = broker->worker_link.router;
     ck_assert_int_eq(largest_message(clients), PROTO_MAX_REQUEST_BYTES);
-    ck_assert_int_eq(largest_message(workers), PROTO_MAX_WORKER_BYTES);
+    ck_assert_int_eq(largest_message(workers), PROTO_MAX_ANSWER_BYTES);
     ck_assert_int_eq(number(clients, ZMQ_RCVHWM), INTAKE_MAX_AHEAD);
     ck_assert_int_ge(number(clients, ZMQ_SNDHWM), CREDIT_MESSAGES); /* credit is what bounds it */
     ck_assert_int_eq(number(workers, ZMQ_SNDHWM), 0);               /* their work does */

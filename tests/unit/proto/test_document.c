@@ -81,7 +81,7 @@ static void describe_type(const struct field *f, char *out, size_t size)
         snprintf(out, size, "name");
         break;
     case FIELD_TEXT:
-        if (f->high == PROTO_MAX_REQUEST_BYTES) /* no bound of its own */
+        if (f->high == PROTO_MAX_GENERATE_BYTES) /* no bound of its own */
             snprintf(out, size, "text");
         else
             snprintf(out, size, "text ≤ %" PRIu64 " bytes", f->high);

@@ -48,6 +48,8 @@ def _check_whole(table: Table, fields: Fields) -> None:
         raise Malformed("error: expected with the reason error, and only with it")
     if fields.get("limit") and fields.get("reason") != "length":
         raise Malformed("limit: expected with the reason length only")
+    if "data" in fields and fields.get("at", 0) + len(fields["data"]) > fields.get("total", 0):  # type: ignore[operator, arg-type]
+        raise Malformed(f"data: expected within the {fields.get('total', 0)} bytes of total")
     if "topics" in fields:
         _check_credit(fields)
     if fields.get("tools") and "prompt" in fields:
@@ -224,7 +226,7 @@ def _decode_prompt(value: object, depth: int) -> object:
     if not value and not isinstance(value, str):  # a text may be, beside a suffix
         raise Malformed("is empty")
     if isinstance(value, str):
-        check_text(value, tables.MAX_REQUEST_BYTES, False)
+        check_text(value, tables.MAX_GENERATE_BYTES, False)
         return value
     if not isinstance(value[0], Pairs):
         check_count(len(value), tables.MAX_PROMPT_IDS)

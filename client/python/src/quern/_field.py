@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 # Types of fields. INT is every integer, whose bounds say the rest; ID is a byte string of 16, FLOATS one of float 32,
-# little-endian.
-(BOOL, INT, REAL, ENUM, ID, FLOATS, TEXT, NAME, EPOCH, RANGE, TEXTS, IDS, BINS, PROMPT, BIASES, LOGPROBS, MAP, MAPS) = (
-    range(18)
-)
+# little-endian, BIN any other.
+(
+    BOOL, INT, REAL, ENUM, ID, FLOATS, BIN, TEXT, NAME, EPOCH, RANGE, TEXTS, IDS, BINS, PROMPT, BIASES, LOGPROBS, MAP, MAPS
+) = range(19)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Field:
             return self.names[0]
         if self.type in (TEXT, NAME):
             return ""
-        if self.type == FLOATS:
+        if self.type in (FLOATS, BIN):
             return b""
         return (0, 0) if self.type in (EPOCH, RANGE) else []
 

@@ -26,7 +26,7 @@ import json
 import math
 import os
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _codec, _tables
@@ -46,6 +46,8 @@ PAGE_MOST = 30.0  # seconds; and twice as long after each asking, but no longer 
 END = 0.1  # from the DEALER's end to the last frame
 HELD_FRAMES = 8192  # live frames kept while a replay runs; beyond, they are dropped and replayed later
 HELD_BYTES = 4 << 20
+PART_BYTES = 1 << 20  # of a generate that goes in parts, in one message: other messages are not kept for long
+PART_HEAD = 512  # what stands around the bytes of a part, at most
 FRUITLESS = 3  # replays that bring nothing after the end was told, until nothing is believed to come
 
 
@@ -142,9 +144,30 @@ def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, i
     except Malformed as wrong:
         raise BadRequest(str(wrong).removeprefix("generate: ")) from None
     check_limits(fields, limits)
-    if len(wire) > limits["request_bytes"]:
-        raise TooLong(f"the request has {len(wire)} bytes; the pool accepts {limits['request_bytes']}")
+    if len(wire) > most_bytes(limits):
+        raise TooLong(_too_long(wire, limits))
     return wire
+
+
+def most_bytes(limits: Mapping[str, int]) -> int:
+    """Of a generate, in one message or, where the pool takes them, in parts."""
+    return max(limits["request_bytes"], limits["generate_bytes"])
+
+
+def _too_long(wire: bytes, limits: Mapping[str, int]) -> str:
+    return f"the request has {len(wire)} bytes; the pool accepts {most_bytes(limits)}"
+
+
+def parts(request_id: bytes, wire: bytes, limits: Mapping[str, int]) -> Iterator[bytes]:
+    """The messages that bring a generate: itself, or its parts where it is longer than a message may be."""
+    if len(wire) <= limits["request_bytes"]:
+        yield wire
+        return
+    size = min(PART_BYTES, limits["request_bytes"] - PART_HEAD)
+    tenant = _codec.decode(wire)[1]["tenant"]
+    for at in range(0, len(wire), size):
+        part = {"id": request_id, "total": len(wire), "at": at, "data": wire[at : at + size], "tenant": tenant}
+        yield _codec.encode("generate_part", part)
 
 
 def _floats(data: bytes) -> tuple[float, ...]:
@@ -192,12 +215,12 @@ class Request:
     def send(self, session: Session) -> None:
         """Says the generate."""
         self.sent_at = self.heard_at = session.now
-        if len(self.wire) > session.limits["request_bytes"]:  # of a pool that was started anew and takes less
-            text = f"the request has {len(self.wire)} bytes; the pool accepts {session.limits['request_bytes']}"
-            self.fail(session, "too_long", text)
+        if len(self.wire) > most_bytes(session.limits):  # of a pool that was started anew and takes less
+            self.fail(session, "too_long", _too_long(self.wire, session.limits))
             return
         self.state = "sent"
-        session.send_bytes(self.wire)
+        for each in parts(self.id, self.wire, session.limits):
+            session.send_bytes(each)
 
     def send_attach(self, session: Session) -> None:
         """Asks for the request, which the broker knows from before, or of another session."""

@@ -56,6 +56,7 @@ ABSENT = 2.0  # without a call: then it is us who were away
 LIMITS = {
     "request_bytes": _tables.MAX_REQUEST_BYTES,
     "prompt_ids": _tables.MAX_PROMPT_IDS,
+    "generate_bytes": _tables.MAX_GENERATE_BYTES,
     **{
         name: _tables.KINDS["generate"].by_key[key].high
         for name, key in (

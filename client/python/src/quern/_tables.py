@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from ._field import (
-    BIASES, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, REAL, TEXT, TEXTS,
+    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, REAL, TEXT, TEXTS,
     Field, Table, table,
 )
 
@@ -18,8 +18,9 @@ VERSION_MAX = 1
 MAX_KEYS = 64
 MAX_DEPTH = 8
 MAX_MESSAGES = 4096
-MAX_PROMPT_IDS = 524288
+MAX_PROMPT_IDS = 4194304
 MAX_REQUEST_BYTES = 4194304
+MAX_GENERATE_BYTES = 33554432
 MAX_TEXT_BYTES = 1024
 MAX_FRAME_IDS = 4096
 MAX_BYTES = 6881280
@@ -42,11 +43,11 @@ KINDS: dict[str, Table] = {
         Field("prompt", PROMPT, required=True, always=True),
         Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
-        Field("suffix", TEXT, optional=True, high=4194304, help="text only, which may be empty then: fill in the gap between it and this text"),
-        Field("files", TEXT, high=4194304, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
+        Field("suffix", TEXT, optional=True, high=33554432, help="text only, which may be empty then: fill in the gap between it and this text"),
+        Field("files", TEXT, high=33554432, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
         Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
-        Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
-        Field("template_kwargs", TEXT, high=4194304, help="messages only: JSON, an object of variables for the chat template"),
+        Field("tools", TEXT, high=33554432, help="messages only: JSON, an array of the tools that the model may call"),
+        Field("template_kwargs", TEXT, high=33554432, help="messages only: JSON, an object of variables for the chat template"),
         Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
@@ -96,6 +97,14 @@ KINDS: dict[str, Table] = {
         Field("rpd", INT, high=1000000000000000, help="most requests of the tenant in a day"),
         Field("tpd", INT, high=1000000000000000, help="most tokens of the tenant in a day"),
         Field("part", BOOL, help="belongs to a request that was counted: these limits count its tokens only"),
+        max_bytes=33554432,
+    ),
+    "generate_part": table(
+        Field("id", ID, required=True, always=True),
+        Field("total", INT, required=True, always=True, high=4294967295),
+        Field("at", INT, required=True, always=True, high=4294967295),
+        Field("data", BIN, required=True, always=True, low=1, high=4194304),
+        Field("tenant", NAME, high=128),
         max_bytes=6881280,
     ),
     "cancel": table(
@@ -155,7 +164,7 @@ KINDS: dict[str, Table] = {
         Field("features", TEXTS, high=32, item_high=128),
         Field("boot", INT, required=True, always=True, high=18446744073709551615),
         Field("stream", TEXTS, required=True, always=True, low=1, high=8, item_high=128),
-        Field("limits", MAP, required=True, always=True, table=table(Field("request_bytes", INT, required=True, always=True, high=4294967295), Field("prompt_ids", INT, required=True, always=True, high=4294967295), Field("stops", INT, required=True, always=True, high=4294967295), Field("stop_bytes", INT, required=True, always=True, high=4294967295), Field("stop_ids", INT, required=True, always=True, high=4294967295), Field("logprobs", INT, required=True, always=True, high=4294967295), Field("logit_bias", INT, high=4294967295), Field("grammar_bytes", INT, high=4294967295), Field("max_tokens", INT, high=4294967295))),
+        Field("limits", MAP, required=True, always=True, table=table(Field("request_bytes", INT, required=True, always=True, high=4294967295), Field("prompt_ids", INT, required=True, always=True, high=4294967295), Field("stops", INT, required=True, always=True, high=4294967295), Field("stop_bytes", INT, required=True, always=True, high=4294967295), Field("stop_ids", INT, required=True, always=True, high=4294967295), Field("logprobs", INT, required=True, always=True, high=4294967295), Field("logit_bias", INT, high=4294967295), Field("grammar_bytes", INT, high=4294967295), Field("max_tokens", INT, high=4294967295), Field("generate_bytes", INT, high=4294967295))),
         Field("lease_ms", INT, required=True, always=True, high=4294967295),
         Field("models", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("digest", ID, required=True, always=True), Field("context", INT, required=True, always=True, high=4294967295), Field("workers", INT, high=4294967295), Field("chat", BOOL), Field("embedding", INT, high=32768))),
         max_bytes=6881280,
@@ -183,7 +192,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -342,7 +351,7 @@ KINDS: dict[str, Table] = {
         Field("epoch", EPOCH, required=True, always=True),
         Field("deadline_left_ms", INT, high=2592000000),
         Field("queue_us", INT, high=9007199254740992),
-        Field("output", IDS, high=524288),
+        Field("output", IDS, high=4194304),
         Field("off", INT, high=9007199254740992),
         Field("credit", INT, high=9007199254740992),
         Field("most", INT, high=9007199254740992),
@@ -350,11 +359,11 @@ KINDS: dict[str, Table] = {
         Field("prompt", PROMPT, required=True, always=True),
         Field("embed", BOOL, help="text and ids only: the answer is the prompt's embedding, without tokens"),
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
-        Field("suffix", TEXT, optional=True, high=4194304, help="text only, which may be empty then: fill in the gap between it and this text"),
-        Field("files", TEXT, high=4194304, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
+        Field("suffix", TEXT, optional=True, high=33554432, help="text only, which may be empty then: fill in the gap between it and this text"),
+        Field("files", TEXT, high=33554432, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
         Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
-        Field("tools", TEXT, high=4194304, help="messages only: JSON, an array of the tools that the model may call"),
-        Field("template_kwargs", TEXT, high=4194304, help="messages only: JSON, an object of variables for the chat template"),
+        Field("tools", TEXT, high=33554432, help="messages only: JSON, an array of the tools that the model may call"),
+        Field("template_kwargs", TEXT, high=33554432, help="messages only: JSON, an object of variables for the chat template"),
         Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
@@ -399,7 +408,7 @@ KINDS: dict[str, Table] = {
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
         Field("progress", BOOL, help="tell how much of the prompt is read"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
-        max_bytes=6881280,
+        max_bytes=54591488,
     ),
     "credit": table(
         Field("topics", BINS, required=True, always=True, high=1024, item_high=32),
@@ -420,7 +429,7 @@ KINDS: dict[str, Table] = {
     ),
 }
 
-MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=4194304), Field("tool_call_id", NAME, high=128), Field("thought", TEXT, high=4194304))
+MESSAGE: Table = table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=33554432), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=33554432), Field("tool_call_id", NAME, high=128), Field("thought", TEXT, high=33554432))
 
 
 class Parameters(TypedDict, total=False):

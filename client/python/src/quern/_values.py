@@ -164,6 +164,13 @@ def check_scalar(field: Field, value: Any) -> Any:
         if len(value) % 4:
             raise Malformed(f"{len(value)} bytes are not a whole number of 32-bit floats")
         check_count(len(value) // 4, field.high)
+    elif kind == f.BIN:
+        if not isinstance(value, bytes):
+            raise Malformed("expected a byte string")
+        if len(value) < field.low:
+            raise Malformed("is empty")
+        if len(value) > field.high:
+            raise Malformed(f"{len(value)} bytes; at most {field.high} are allowed")
     else:
         if not isinstance(value, str):
             raise Malformed("expected a text")

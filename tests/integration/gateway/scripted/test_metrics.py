@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: MIT
 """/metrics of quern-gateway, before a broker in a thread whose status has another number in each field."""
 
-import pytest
-from saying import Gateway
+import re
 
-# Metrics, and what of the status they tell.
-WORKER = {
-    "active": "active", "waiting": "waiting", "slots": "slots", "kv_blocks_free": "kv_free", "kv_blocks": "kv_total",
-    "kv_block_bytes": "kv_block_bytes", "kv_blocks_cached": "kv_cached", "steps_total": "steps", "tokens_total": "tokens",
-    "cache_hit_tokens_total": "cache_hits", "prefill_tokens_total": "prefill_tokens",
-    "cache_evictions_total": "evictions", "cache_restores_total": "restores", "restarts_total": "restarts",
-}
+import pytest
+from saying import TOP, Gateway
+
+# Metrics, and the fields of the status that they show. Those of gauges are in rows: ROW(type, field, "metric", …).
+GAUGES = {metric: field for field, metric in re.findall(r'ROW\(\w+, (\w+), "(\w+)"', (TOP / "proto/gauges.h").read_text())}
+WORKER = {"slots": "slots", "steps_total": "steps", "restarts_total": "restarts", **GAUGES}
 POOL = {
     "sessions": "sessions", "queued": "queued", "running": "running", "admitted_total": "admitted",
     "rejected_total": "rejected", "ended_total": "ended", "moved_total": "moved", "journal_bytes": "journal_bytes", "journal_limit_bytes": "journal_limit", "journal_waiting": "journal_waiting",
@@ -28,6 +26,7 @@ def metrics(gateway):
 
 
 def test_each_number_of_the_status_has_its_metric(folder):
+    assert GAUGES["kv_blocks_free"] == "kv_free" and len(GAUGES) > 10
     worker = {field: 100 + i for i, field in enumerate(WORKER.values())}
     pool = {field: 200 + i for i, field in enumerate(POOL.values())}
     with Gateway(folder, "hermes", ["a"], **worker) as gateway:

@@ -255,7 +255,7 @@ START_TEST(the_next_broker_goes_on_counting)
     const struct rates limits = {.rpm = 2, .tpd = 1000};
     struct rate_book next;
     int fd;
-    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
+    ck_assert_int_eq(vault_create(VAULT_STEP_BYTES, &fd), 0);
     ck_assert_int_eq(vault_open(fd, &book.vault, NULL), 0);
     ask(&limits, 400, S);
     ask(&limits, 500, S);
@@ -289,7 +289,7 @@ START_TEST(what_was_left_damaged_counts_nothing_and_harms_nobody)
     struct rate_book next;
     size_t size;
     int fd;
-    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
+    ck_assert_int_eq(vault_create(VAULT_STEP_BYTES, &fd), 0);
     ck_assert_int_eq(vault_open(fd, &book.vault, NULL), 0);
     ask(&limits, 0, S);
     struct vault *vault = book.vault;

@@ -15,7 +15,7 @@ static struct ledger ledger;
 
 static void begin(void)
 {
-    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
+    ck_assert_int_eq(vault_create(VAULT_STEP_BYTES, &fd), 0);
     journal = (struct journal){.limit = 1 << 20};
     ledger = (struct ledger){.seed = 1};
     ck_assert_int_eq(vault_open(fd, &journal.vault, NULL), 0);

@@ -13,7 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BYTES (4 * VAULT_MOST_BYTES)
+#define BYTES (4 * VAULT_STEP_BYTES)
+
+/* Where the marks of blocks are in the segment, and how many. */
+enum { MARKS = 4096, UNITS = BYTES / VAULT_LEAST_BYTES };
 
 static int fd;
 static struct vault *vault;
@@ -67,24 +70,24 @@ END_TEST
 
 START_TEST(what_is_kept_is_not_handed_out_again)
 {
-    static void *blocks[BYTES / VAULT_MOST_BYTES];
+    static void *blocks[BYTES / VAULT_STEP_BYTES];
     char *kept = take(3000);
     memset(kept, 7, 3000);
     vault_keep(vault, kept);
     open_again();
     /* The largest block that holds it is gone, the others are whole. */
-    for (size_t i = 1; i < BYTES / VAULT_MOST_BYTES; i++)
-        blocks[i] = take(VAULT_MOST_BYTES);
+    for (size_t i = 1; i < BYTES / VAULT_STEP_BYTES; i++)
+        blocks[i] = take(VAULT_STEP_BYTES);
     size_t size;
-    ck_assert_ptr_null(vault_take(vault, VAULT_MOST_BYTES, &size));
+    ck_assert_ptr_null(vault_take(vault, VAULT_STEP_BYTES, &size));
     for (void *block; (block = vault_take(vault, 1, &size));)
         memset(block, 1, size);
     char *found = vault_next(vault, NULL, &size);
     for (int i = 0; i < 3000; i++)
         ck_assert_int_eq(found[i], 7);
-    for (size_t i = 1; i < BYTES / VAULT_MOST_BYTES; i++)
+    for (size_t i = 1; i < BYTES / VAULT_STEP_BYTES; i++)
         vault_give(vault, blocks[i]);
-    ck_assert_ptr_nonnull(vault_take(vault, VAULT_MOST_BYTES, &size));
+    ck_assert_ptr_nonnull(vault_take(vault, VAULT_STEP_BYTES, &size));
 }
 END_TEST
 
@@ -102,8 +105,8 @@ START_TEST(a_block_that_shrinks_keeps_its_beginning_and_frees_its_end)
     ck_assert_uint_eq(size, 1024);
     vault_give(vault, found);
     ck_assert_uint_eq(vault_used(vault), 0);
-    for (size_t i = 0; i < BYTES / VAULT_MOST_BYTES; i++)
-        take(VAULT_MOST_BYTES); /* all of it is one piece again */
+    for (size_t i = 0; i < BYTES / VAULT_STEP_BYTES; i++)
+        take(VAULT_STEP_BYTES); /* all of it is one piece again */
 }
 END_TEST
 
@@ -120,15 +123,15 @@ START_TEST(a_block_takes_a_quarter_more_than_it_holds_at_most)
     ck_assert_ptr_nonnull(block = vault_next(vault, NULL, &size));
     ck_assert_uint_eq(size, used);
     /* What is behind it is for others. */
-    for (size_t i = 1; i < BYTES / VAULT_MOST_BYTES; i++)
-        take(VAULT_MOST_BYTES);
+    for (size_t i = 1; i < BYTES / VAULT_STEP_BYTES; i++)
+        take(VAULT_STEP_BYTES);
     take((size_t)8 << 20);
     take((size_t)2 << 20);
     take((size_t)1 << 20);
     ck_assert_ptr_null(vault_take(vault, 1, &size));
     vault_give(vault, block);
     ck_assert_ptr_eq(take(large), block); /* whom its neighbours do not keep out */
-    for (size = 4097; size <= VAULT_MOST_BYTES; size += size / 3 + 1) {
+    for (size = 4097; size <= VAULT_STEP_BYTES; size += size / 3 + 1) {
         open_again(); /* nothing was kept */
         take(size);
         ck_assert_uint_le(vault_used(vault), size / 4 * 5 + 1024);
@@ -174,8 +177,8 @@ START_TEST(blocks_of_any_size_come_and_go)
         vault_give(vault, block);
     }
     ck_assert_uint_eq(n, 0);
-    for (size_t i = 0; i < BYTES / VAULT_MOST_BYTES; i++)
-        take(VAULT_MOST_BYTES);
+    for (size_t i = 0; i < BYTES / VAULT_STEP_BYTES; i++)
+        take(VAULT_STEP_BYTES);
 }
 END_TEST
 
@@ -183,9 +186,56 @@ START_TEST(more_than_there_is_is_refused)
 {
     size_t size;
     ck_assert_ptr_null(vault_take(vault, VAULT_MOST_BYTES + 1, &size));
-    for (size_t i = 0; i < BYTES / VAULT_MOST_BYTES; i++)
-        take(VAULT_MOST_BYTES);
+    for (size_t i = 0; i < BYTES / VAULT_STEP_BYTES; i++)
+        take(VAULT_STEP_BYTES);
     ck_assert_ptr_null(vault_take(vault, 1, &size));
+}
+END_TEST
+
+/* A vault need not be a multiple of the largest block, and blocks of its end are put together up to there. */
+START_TEST(a_block_may_be_larger_than_a_step)
+{
+    _Static_assert(VAULT_MOST_BYTES == 4 * VAULT_STEP_BYTES, "one of them fits, and three steps are left");
+    end();
+    ck_assert_int_eq(vault_create(7 * VAULT_STEP_BYTES, &fd), 0);
+    open_again();
+    size_t size;
+    char *large = take(33u << 20);
+    strcpy(large, "large");
+    vault_keep(vault, large);
+    open_again();
+    ck_assert_str_eq(vault_next(vault, NULL, &size), "large");
+    ck_assert_uint_eq(size, (size_t)40 << 20);
+    large = vault_next(vault, NULL, &size);
+    ck_assert_ptr_null(vault_take(vault, VAULT_MOST_BYTES, &size));
+    void *blocks[] = {take(32u << 20), take(VAULT_STEP_BYTES), take(VAULT_STEP_BYTES), take(8u << 20)};
+    ck_assert_ptr_null(vault_take(vault, 1, &size));
+    vault_give(vault, large);
+    for (int i = 0; i < 4; i++)
+        vault_give(vault, blocks[i]);
+    take(VAULT_MOST_BYTES);
+    take(32u << 20);
+    take(VAULT_STEP_BYTES);
+    ck_assert_ptr_null(vault_take(vault, 1, &size));
+}
+END_TEST
+
+/* At the end of such a vault a mark may be that of a block which is not all there. */
+START_TEST(a_block_beyond_the_end_is_damage)
+{
+    end();
+    ck_assert_int_eq(vault_create(7 * VAULT_STEP_BYTES, &fd), 0);
+    open_again();
+    void *block = take(VAULT_MOST_BYTES);
+    vault_keep(vault, block);
+    const off_t units = VAULT_MOST_BYTES / VAULT_LEAST_BYTES;
+    uint8_t mark;
+    ck_assert_int_eq(pread(fd, &mark, 1, MARKS), 1);
+    ck_assert_int_eq(pwrite(fd, &mark, 1, MARKS + units), 1);
+    open_again();
+    ck_assert(vault_was_damaged(vault));
+    take(VAULT_MOST_BYTES);
+    take(32u << 20);
 }
 END_TEST
 
@@ -344,8 +394,6 @@ static void expect_damage(size_t at, const void *bytes, size_t len)
     ck_assert_int_eq(pwrite(fd, before, len, (off_t)at), (ssize_t)len);
 }
 
-enum { MARKS = 4096, UNITS = BYTES / VAULT_LEAST_BYTES };
-
 START_TEST(a_vault_whose_header_was_damaged_is_refused)
 {
     const uint64_t units[] = {0, 1, UNITS - 1, UNITS + 1, UINT32_MAX, UINT64_MAX};
@@ -366,9 +414,9 @@ static void expect_emptied(size_t unit, const void *marks, size_t len)
     ck_assert_msg(vault_was_damaged(vault), "unit %zu", unit);
     ck_assert_uint_eq(vault_used(vault), 0);
     ck_assert_ptr_null(vault_next(vault, NULL, &size));
-    char *all[BYTES / VAULT_MOST_BYTES]; /* all of it can be used */
+    char *all[BYTES / VAULT_STEP_BYTES]; /* all of it can be used */
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        vault_keep(vault, all[i] = take(VAULT_MOST_BYTES));
+        vault_keep(vault, all[i] = take(VAULT_STEP_BYTES));
     open_again();
     ck_assert(!vault_was_damaged(vault));
     ck_assert_uint_eq(vault_used(vault), BYTES);
@@ -416,6 +464,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_block_takes_a_quarter_more_than_it_holds_at_most);
     tcase_add_test(tests, blocks_of_any_size_come_and_go);
     tcase_add_test(tests, more_than_there_is_is_refused);
+    tcase_add_test(tests, a_block_may_be_larger_than_a_step);
+    tcase_add_test(tests, a_block_beyond_the_end_is_damage);
     tcase_add_test(tests, a_process_that_is_killed_at_any_moment_leaves_whole_blocks);
     tcase_add_test(tests, a_vault_that_is_opened_takes_no_memory_for_what_is_empty);
     tcase_add_test(tests, memory_that_no_block_uses_goes_back_to_the_machine);

@@ -90,7 +90,7 @@ static void begin(void)
     client_key = NULL;
     known = NULL;
     n_workers = 0;
-    ck_assert_int_eq(vault_create(VAULT_MOST_BYTES, &fd), 0);
+    ck_assert_int_eq(vault_create(VAULT_STEP_BYTES, &fd), 0);
     broker = new_broker();
 }
 
@@ -409,6 +409,20 @@ START_TEST(a_request_counts_for_its_tenant_again)
 }
 END_TEST
 
+/* The status lists them so. */
+START_TEST(the_oldest_stays_the_first)
+{
+    static const uint8_t names[] = {5, 3, 9, 1};
+    for (size_t i = 0; i < sizeof names; i++)
+        admit(names[i], i % 2 ? LARGE : 100); /* their blocks lie apart */
+    take_over();
+    const struct request *request = broker->ledger.by_home;
+    for (size_t i = 0; i < sizeof names; i++, request = request->by_home.next)
+        ck_assert_uint_eq(request->home.id.bytes[0], names[i]);
+    ck_assert_ptr_null(request);
+}
+END_TEST
+
 static uint64_t written_credit(const struct request *request)
 {
     struct request scratch = {0};
@@ -454,6 +468,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, of_a_record_that_was_caught_on_its_move_one_is_left);
     tcase_add_test(tests, twins_stand_in_nobodys_way);
+    tcase_add_test(tests, the_oldest_stays_the_first);
     tcase_add_test(tests, what_has_made_nothing_gives_its_credit_back_and_the_next_knows);
     tcase_add_test(tests, a_request_counts_for_its_clients_key_again);
     tcase_add_test(tests, a_request_keeps_whose_prefixes_it_shares);

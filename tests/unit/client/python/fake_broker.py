@@ -16,8 +16,8 @@ from quern import _codec, _request
 from quern._session import Session
 
 END, STALE, AFTER_REPLAY, MOVE, FORGET = "end", "stale", "after replay", "move", "forget"
-LIMITS = {"request_bytes": 4096, "prompt_ids": 8, "stops": 2, "stop_bytes": 4, "stop_ids": 3, "logprobs": 1,
-          "logit_bias": 1, "grammar_bytes": 8}
+LIMITS = {"request_bytes": 4096, "generate_bytes": 16384, "prompt_ids": 8, "stops": 2, "stop_bytes": 4,
+          "stop_ids": 3, "logprobs": 1, "logit_bias": 1, "grammar_bytes": 8}
 USAGE = {"prompt_tokens": 3, "cached_tokens": 0}
 TIMING = {"queue_ms": 1.0, "prefill_ms": 2.0, "decode_ms": 3.0}
 
@@ -143,6 +143,14 @@ class Broker:
         self.session = fields["session"]
         self.reply("hello_ok", proto=self.versions, boot=self.boot, stream=self.stream, limits=LIMITS, lease_ms=5000,
                    models=[{"name": "fake", "digest": bytes([7]) * 16, "context": 512, "chat": True}])
+
+    def on_generate_part(self, fields):
+        if fields["at"] == 0:
+            self.part = b""
+        assert fields["at"] == len(self.part)
+        self.part += fields["data"]
+        if len(self.part) == fields["total"]:
+            self.take(self.part)
 
     def on_generate(self, fields):
         request = fields["id"]

@@ -115,11 +115,34 @@ def test_a_request_that_cannot_be_right_is_refused_before_it_is_sent(wrong, text
 @pytest.mark.parametrize(
     "wrong",
     [{"prompt": list(range(9))}, {"stop": ["a", "b", "c"]}, {"stop": ["fünf!"]}, {"stop_ids": [1, 2, 3, 4]},
-     {"logprobs": 3}, {"logit_bias": {1: 1, 2: 1}}, {"grammar": "x" * 9}, {"prompt": "x" * 5000}],
+     {"logprobs": 3}, {"logit_bias": {1: 1, 2: 1}}, {"grammar": "x" * 9}, {"prompt": "x" * 20000}],
 )  # fmt: skip
 def test_what_the_pool_said_it_takes_is_held_before_anything_is_sent(wrong):
     with pytest.raises(quern.TooLong, match="the pool accepts"):
         encoded(limits=LIMITS, **{"prompt": "Hi", **wrong})
+
+
+def test_a_pool_that_takes_no_parts_takes_one_message():
+    with pytest.raises(quern.TooLong, match="the request has 50.. bytes; the pool accepts 4096"):
+        encoded("x" * 5000, limits={**LIMITS, "generate_bytes": 0})
+    assert encoded("x" * 5000, limits=LIMITS)["prompt"] == "x" * 5000
+
+
+@pytest.mark.parametrize("length", [4000, 4097, 8000, 16000])
+def test_a_long_request_goes_in_parts_that_are_it(length):
+    wire = _request.encoded(bytes(16), _request.generation("x" * length, {"tenant": "ann"}), LIMITS)
+    sent = list(_request.parts(bytes(16), wire, LIMITS))
+    assert all(len(each) <= LIMITS["request_bytes"] for each in sent)
+    if len(wire) <= LIMITS["request_bytes"]:
+        assert sent == [wire]
+        return
+    found = b""
+    for each in sent:
+        kind, fields = _codec.decode(each)
+        assert (kind, fields["id"], fields["total"], fields["at"], fields["tenant"]) == (
+            "generate_part", bytes(16), len(wire), len(found), "ann")  # fmt: skip
+        found += fields["data"]
+    assert found == wire
 
 
 # ---- what comes back ----

@@ -34,6 +34,27 @@ def test_a_session_opens_and_says_what_the_pool_serves():
     assert world.session.boot == 5
 
 
+def test_a_long_prompt_goes_in_parts_and_is_one_request():
+    world = World(n_frames=3).open()
+    got, _ = world.generate(prompt="x" * 9000)
+    assert got.end.reason == "length" and world.broker.counts["generate_part"] == 3
+    assert [each["prompt"] for each in world.broker.generates] == ["x" * 9000]
+
+
+def test_a_long_prompt_that_a_restart_cuts_short_is_sent_from_its_beginning():
+    world = World(n_frames=3).open()
+    got, _ = world.send(prompt="x" * 9000)
+    sent = list(world.session.out)
+    world.session.out.clear()
+    world.broker.take(sent[0])
+    world.broker.restart()
+    for each in sent[1:]:
+        world.broker.take(each)
+    world.until(lambda: got.end is not None)
+    assert got.end.reason == "length"
+    assert [each["prompt"] for each in world.broker.generates] == ["x" * 9000]
+
+
 def test_a_welcome_that_is_lost_is_asked_for_again():
     world = World(welcomes_lost=3)
     assert world.until(lambda: world.session.state == "open") < 0.5

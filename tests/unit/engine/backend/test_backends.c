@@ -49,6 +49,16 @@ static int choose(const char *device, const char *model_name)
     return backend_choose(device, &model, &choice, &err);
 }
 
+/* Linked in the place of readlink(2), which tells where the program is. */
+static bool readlink_fails;
+ssize_t __real_readlink(const char *path, char *target, size_t size);
+ssize_t __wrap_readlink(const char *path, char *target, size_t size);
+ssize_t __wrap_readlink(const char *path, char *target, size_t size)
+{
+    errno = EACCES;
+    return readlink_fails ? -1 : __real_readlink(path, target, size);
+}
+
 static void check_refusal(const char *expected_format)
 {
     char expected[PATH_MAX + 512];
@@ -181,11 +191,20 @@ START_TEST(workers_take_devices_in_turn)
 }
 END_TEST
 
+START_TEST(a_program_that_cannot_find_itself_says_so)
+{
+    readlink_fails = true;
+    check_refusal("no device \"cuda\": /proc/self/exe: Permission denied");
+    readlink_fails = false;
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, workers_take_devices_in_turn);
     tcase_add_checked_fixture(tests, open_folder, close_folder);
     tcase_add_test(tests, a_plugin_is_loaded_when_it_is_asked_for);
+    tcase_add_test(tests, a_program_that_cannot_find_itself_says_so);
     tcase_add_test(tests, what_every_build_has_needs_no_plugin);
     tcase_add_test(tests, a_device_that_is_not_to_be_had_is_refused_with_the_reason);
     tcase_add_test(tests, a_plugin_of_another_build_is_refused_by_name);

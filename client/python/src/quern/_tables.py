@@ -134,7 +134,7 @@ KINDS: dict[str, Table] = {
         Field("ref", INT, high=18446744073709551615),
         Field("model", NAME, high=128),
         Field("text", TEXT, optional=True, high=4194304),
-        Field("messages", MAPS, high=4096, table=table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=4194304), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=4194304), Field("tool_call_id", NAME, high=128), Field("thought", TEXT, high=4194304))),
+        Field("messages", MAPS, high=4096, table=table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=33554432), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=33554432), Field("tool_call_id", NAME, high=128), Field("thought", TEXT, high=33554432))),
         Field("tools", TEXT, high=4194304),
         Field("template_kwargs", TEXT, high=4194304),
         Field("continue_turn", BOOL),

@@ -2,8 +2,8 @@
 #ifndef COMMON_ARENA_H
 #define COMMON_ARENA_H
 
-/* Memory that is given back all at once: for one decoded message, one parsed template. Pointers stay where
- * they are until the next reset. A zeroed arena is empty, without a limit, and ready. */
+/* Memory that is freed all at once: for one decoded message, one parsed template. Pointers stay valid until
+ * the next reset. A zeroed arena is empty, has no limit, and is ready. */
 
 #include <stdbool.h>
 #include <stddef.h>

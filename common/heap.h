@@ -2,10 +2,10 @@
 #ifndef COMMON_HEAP_H
 #define COMMON_HEAP_H
 
-/* A binary heap of items that know their place, so that any of them can leave it in logarithmic time.
+/* A binary heap of items that know their place, so any of them can leave it in logarithmic time.
  *
- * An item embeds a `struct heap_node` and is found from it again with HEAP_ITEM. The heap owns its array
- * alone: no item. */
+ * An item embeds a `struct heap_node`, and HEAP_ITEM finds the item from it. The heap owns only its array,
+ * no items. */
 
 #include <stdbool.h>
 #include <stddef.h>

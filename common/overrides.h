@@ -2,11 +2,11 @@
 #ifndef COMMON_OVERRIDES_H
 #define COMMON_OVERRIDES_H
 
-/* Options that change what a model's file says of it, named as in llama.cpp: --override-kv KEY=TYPE:VALUE,
+/* Options that replace what a model's file says, named as in llama.cpp: --override-kv KEY=TYPE:VALUE,
  * --rope-scaling, --rope-scale, --rope-freq-base, --rope-freq-scale, --yarn-*.
  *
- * They travel from the command line to the worker as one text, a line "NAME VALUE" for each in their order.
- * Here is how they are written; model/overrides.h says what they do. */
+ * They travel from the command line to the worker as one text, with a line "NAME VALUE" for each in their
+ * order. This header defines their form; model/overrides.h says what they do. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,14 +4,14 @@
 
 /* How the next id is chosen: the parameters that a request carries from the command line to the sampler.
  *
- * This list is the one place that names them, their bounds and their defaults. The struct below, the keys of
- * the protocol, libquern's copy from its public struct (quern.h must have a member of the same name, or it
- * does not compile), the options of the command line, their help and the table of PROTOCOL.md all come from
- * it. What they do to the logits, and in which order, is in engine/sampling/sampling.h.
+ * Only this list names them, their bounds and their defaults. From it come the struct below, the keys of the
+ * protocol, libquern's copy of its public struct (it does not compile unless quern.h has a member of the
+ * same name), the options of the command line, their help and the table of PROTOCOL.md.
+ * engine/sampling/sampling.h describes what they do to the logits, and in which order.
  *
- * A row: name, least, most, default, the letter that stands for a value in --help, what it does. The default,
- * OpenAI's, is for requests that do not say, where neither the pool nor the model has one
- * (sampling_defaults.h). Until it is known the parameter is left out: NaN, or SAMPLING_LEFT_COUNT. */
+ * A row: name, least, most, default, the letter that stands for a value in --help, what it does. The
+ * default, OpenAI's, is for requests that leave the parameter out, if neither the pool nor the model has one
+ * (sampling_defaults.h). Until it is known the value is NaN or SAMPLING_LEFT_COUNT. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,10 +2,10 @@
 #ifndef COMMON_SAMPLING_DEFAULTS_H
 #define COMMON_SAMPLING_DEFAULTS_H
 
-/* What sampling parameters are where a request does not say: the pool's (quern serve --temp …), else the
- * model's (generation_config.json, general.sampling.*), else those of the list in sampling.h.
+/* Sampling parameters that a request leaves out: the pool's (quern serve --temp …), else the model's
+ * (generation_config.json, general.sampling.*), else those of the list in sampling.h.
  *
- * A worker knows all three and registers the outcome as a line of text; the broker completes a request with
+ * A worker knows all three and registers the result as a line of text. The broker completes a request with
  * it when the request is first assigned, and keeps that for later workers. All rows of the list take part. */
 
 #include <stdbool.h>

@@ -2,11 +2,11 @@
 #ifndef COMMON_UTF8_H
 #define COMMON_UTF8_H
 
-/* Text that came from elsewhere: whether it is UTF-8, and how it may be shown.
+/* Text from elsewhere: whether it is UTF-8, and how to show it.
  *
  * Text shown to a person has neither invalid UTF-8 nor control characters (U+0000 to U+001F, U+007F to
- * U+009F); each becomes a question mark. A terminal obeys them: a name in a model file, the last words of a
- * process or what a model says could colour it, rename its window or type for the user. */
+ * U+009F); each becomes a question mark. A terminal would obey them: a name in a model file, the last words
+ * of a process or a model's answer could colour it, rename its window or type for the user. */
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 #ifndef CUDA_BACKEND_H
 #define CUDA_BACKEND_H
 
-/* The backend's table, and what tests and profiling ask of an open one. */
+/* The backend's table, and what tests and profiling ask of an open backend. */
 
 #include "cuda/device/device.h"
 #include "engine/backend/backend.h"

@@ -2,7 +2,7 @@
 #ifndef ENGINE_DELIVERY_H
 #define ENGINE_DELIVERY_H
 
-/* Events on their way to the owner: ids become text, and each sequence is told of its end exactly once. */
+/* Events on their way to the owner: ids become text, and each sequence is told exactly once that it ended. */
 
 #include <stdint.h>
 

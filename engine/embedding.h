@@ -2,7 +2,7 @@
 #ifndef ENGINE_EMBEDDING_H
 #define ENGINE_EMBEDDING_H
 
-/* The last step of an embedding: from what a backend summed to the vector that is told. */
+/* The last step of an embedding: from the sums of a backend to the vector that the client gets. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,9 +4,9 @@
 
 /* The engine: a model and many requests in, tokens and text out.
  *
- * The owner calls engine_submit and engine_cancel at any time between steps, and engine_step in its loop;
- * every output comes back through the sink inside engine_step. Knows no socket, no message and no wall clock.
- * One thread. */
+ * The owner calls engine_submit and engine_cancel at any time between steps, and engine_step in its loop.
+ * All output comes through the sink, inside engine_step. The engine knows no socket, no message and no wall
+ * clock. All calls are made by one thread. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #ifndef ENGINE_LIMITS_H
 #define ENGINE_LIMITS_H
 
-/* Limits first: what a request may ask, checked before any work. */
+/* What a request may ask for, checked before any work. */
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
-/* What a step is made of: the next token of every sequence that decodes, then chunks of prompts, as many as
- * the time of a step allows by the speed that was measured. */
+/* The contents of a step: the next token of every decoding sequence, then chunks of prompts, as many as fit
+ * into the time of a step at the measured speed. */
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
 
 /* Who runs, who waits, and who holds which KV blocks.
  *
- * The scheduler owns the waiting list, the slots and the blocks, and opens and closes the backend's slots. It
- * submits nothing and knows no events; what a step is made of is plan.h's. */
+ * The scheduler owns the waiting list, the slots and the blocks, and opens and closes the backend's slots.
+ * It submits nothing and knows no events. plan.h builds the steps. */
 
 #include <stdbool.h>
 #include <stdint.h>

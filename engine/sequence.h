@@ -10,12 +10,12 @@
  *                   ▲                                      ▼
  *                   └──────────── flights read ──────── SPOILED ◀── a step was abandoned
  *
- * One that embeds decodes nothing: it ends when its last chunk is read.
+ * A sequence that embeds decodes nothing: it ends when its last chunk is read.
  *
- * The state says what it does; `slot` whether it holds one, and so whether it stands in the waiting list or
- * among the running. sequence_plan and sequence_settle alone move its progress: the first when a step is
- * built, the second when that step was read. The functions here touch no other module but those of
- * what it owns, its text and its mask. */
+ * The state says what it does. `slot` says whether it holds one, and so whether it is in the waiting list or
+ * among the running. Only sequence_plan and sequence_settle move its progress: the first when a step is
+ * built, the second when that step was read. The functions here use no module but those of its text and its
+ * mask. */
 
 #include <stdbool.h>
 #include <stdint.h>

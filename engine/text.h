@@ -4,11 +4,11 @@
 
 /* The text of one sequence on its way out: the bytes of token pieces in, whole UTF-8 sequences out.
  *
- * Bytes that may yet become a stop string, or the rest of a character, are withheld. A stop string is found
- * wherever it stands, across pieces or inside one; of several the one that ends first counts, and of those
- * that end together the longest. The text ends before it. Bytes that are not UTF-8 come out as U+FFFD, one
- * for each maximal part of a sequence; a sequence that the end cut short is left out. Stop strings are
- * compared with the bytes of the pieces, before any replacement. */
+ * Bytes that may still become a stop string, or the rest of a character, are withheld. A stop string is
+ * found anywhere, across pieces or inside one. Of several, the one that ends first counts, and of those that
+ * end together the longest. The text ends before it. Stop strings are compared with the bytes of the pieces,
+ * before any replacement. Bytes that are not UTF-8 become U+FFFD, one for each maximal part of a sequence; a
+ * sequence that the end cuts short is left out. */
 
 #include <stdbool.h>
 #include <stddef.h>

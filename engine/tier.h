@@ -2,14 +2,14 @@
 #ifndef ENGINE_TIER_H
 #define ENGINE_TIER_H
 
-/* The second tier of the prefix cache: what it keeps is copied to the prefix store in passing, and what it
- * lacks is looked for there.
+/* The second tier of the prefix cache: what the cache keeps is copied to the prefix store, and what it lacks
+ * is looked for there.
  *
- * Copies out are owed, and made a few a step, beside the steps where the device can; a block that is given up
- * before its turn is not copied. So the store has what the cache has even when the process is killed, and
- * giving a block up costs nothing. Copies in are made before a sequence starts, a few a step too, while
- * others go on. A place of the store has the blocks of all groups, one behind the other: what lacks one is
- * not kept there. */
+ * Copies out are queued and made a few in each step, beside the steps where the device can; a block that is
+ * given up before its turn is not copied. So the store has what the cache has even if the process is killed,
+ * and giving up a block costs nothing. Copies in are made before a sequence starts, a few in each step too,
+ * while others run. A place of the store has the blocks of all groups, one after the other; a node that
+ * lacks one is not stored. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,10 +4,10 @@
 
 /* Snapshots of states in the prefix store, for the tier.
  *
- * The store has blocks of one size. A snapshot is cut into pieces of that, which stand behind the node whose
- * state it is; in the place of ids piece i has −1 − i, which is no id of a vocabulary. The pieces are worth
- * something together only, and each may be replaced alone: the store has a snapshot if it has all of them.
- * One snapshot at a time is on its way out, and one in. */
+ * The store has blocks of one size. A snapshot is cut into pieces of that size, which stand behind the node
+ * whose state it is. In place of ids, piece i has −1 − i, which is no id of a vocabulary. The pieces are
+ * useful only together, and each may be replaced alone: the store has a snapshot if it has all of them. One
+ * snapshot at a time is on its way out, and one in. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,12 +2,12 @@
 #ifndef GGUF_BLOCKS_H
 #define GGUF_BLOCKS_H
 
-/* The blocks of the quantized formats as they stand in a file, and their plain conversions.
+/* The blocks of the quantized formats as they are in a file, and their plain conversions.
  *
- * All scales but MXFP4's are binary16, all integers little-endian, and a block is aligned to no more than 2
- * bytes in memory. Blocks of 32 hold a scale (and a minimum) for all; K-quant blocks of 256 hold groups of 16
- * or 32 with small integer scales of their own under one or two binary16 scales. y is the value, q the stored
- * integer. */
+ * All scales but MXFP4's are binary16, all integers are little-endian, and a block needs an alignment of at
+ * most 2 bytes in memory. Blocks of 32 hold one scale (and a minimum) for all elements. K-quant blocks of
+ * 256 hold groups of 16 or 32 with small integer scales of their own, under one or two binary16 scales. y is
+ * the value, q the stored integer. */
 
 #include <assert.h>
 #include <math.h>

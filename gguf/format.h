@@ -2,10 +2,10 @@
 #ifndef GGUF_FORMAT_H
 #define GGUF_FORMAT_H
 
-/* Number formats of GGUF tensors: their blocks, and plain C conversions from and to float.
+/* Number formats of GGUF tensors: their blocks, and plain C conversions to and from float.
  *
- * The conversions are the reference that every kernel is tested against. Layouts (gguf/blocks.h)
- * follow https://github.com/ggml-org/ggml/blob/master/docs/gguf.md and the public block definitions. */
+ * Every kernel is tested against these conversions. Layouts (gguf/blocks.h) follow
+ * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md and the public block definitions. */
 
 #include <stdbool.h>
 #include <stddef.h>

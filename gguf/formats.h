@@ -2,8 +2,8 @@
 #ifndef GGUF_FORMATS_H
 #define GGUF_FORMATS_H
 
-/* The number formats that models may have: the one list. Whatever a format needs is named after its id, and
- * tables are made from the list, so a row without all of it does not link:
+/* The one list of number formats that models may have. Whatever a format needs is named after its id, and
+ * tables are made from the list, so a row that lacks something does not link:
  *
  *     ID_to_float, ID_from_float           plain conversions (gguf/format_*.c)
  *     struct packed_ID, pack_ID, unpack_ID eight rows as the CPU reads them (cpu/kernels/packing_*.c)
@@ -13,8 +13,8 @@
  *     block_kind<FORMAT_NAME>              what those make of a block (cuda/kernels/weight_blocks.h)
  *     ID_value                             one of its elements (cuda/kernels/embed.cu)
  *
- * and the tests of formats, packings, products and random blocks run for every row. ROW is given NAME, ID,
- * the number in files, the elements of a block and its bytes. */
+ * The tests of formats, packings, products and random blocks run for every row. ROW gets NAME, ID, the
+ * number in files, the elements of a block, and its bytes. */
 
 #define FORMATS(ROW)                                                                                         \
     ROW(F32, f32, 0, 1, 4)                                                                                   \

@@ -2,15 +2,15 @@
 #ifndef CUDA_CHECK_INSPECT_H
 #define CUDA_CHECK_INSPECT_H
 
-/* A pass through the model, looked at part by part (pass.h): after each a few rows of what was made are
- * brought to the host, compared with what plain C (reference.h) makes of the same inputs, and kept as inputs
- * of the parts to come. So an error is found in the kernel that makes it, and does not grow on its way.
+/* A pass through the model, inspected part by part (pass.h). After each part a few rows of its results are
+ * brought to the host, compared with those of plain C (reference.h) on the same inputs, and kept as inputs
+ * of later parts. So an error is found in the kernel that makes it, before it grows.
  *
- * Of ids, embeddings, norms, heads, keys and values, attention, activations and the residual stream all
- * columns of the picked rows are compared; of a matrix a few outputs of each.
+ * Of ids, embeddings, norms, heads, keys and values, attention, activations and the residual stream, all
+ * columns of the picked rows are compared; of each matrix, a few outputs.
  *
- * Where the reference itself makes no number of what is sound the model is broken, and no device can be held
- * to anything: that is for whoever asks the model something to find out. */
+ * If the reference itself computes something that is not a number, the model is broken, and nothing can be
+ * said about the device: that is left to the model's users. */
 
 #include "cuda/host/step.h"
 

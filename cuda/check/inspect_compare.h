@@ -2,8 +2,8 @@
 #ifndef CUDA_CHECK_INSPECT_COMPARE_H
 #define CUDA_CHECK_INSPECT_COMPARE_H
 
-/* What every part of an inspection is made of: bringing rows to the host, and comparing them. What is allowed
- * is a kernel's own rounding, in parts of the size of what it adds up. Results are those of inspect_part. */
+/* What every part of an inspection uses: bringing rows to the host, and comparing them. The tolerance is one
+ * kernel's rounding, relative to the size of the terms that it sums. Results are those of inspect_part. */
 
 #include "cuda/check/inspect.h"
 

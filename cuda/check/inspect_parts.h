@@ -2,8 +2,8 @@
 #ifndef CUDA_CHECK_INSPECT_PARTS_H
 #define CUDA_CHECK_INSPECT_PARTS_H
 
-/* The parts of a layer, each after its kernels were queued (pass.h); they are looked at in the order of the
- * pass, for each takes what the ones before have brought. */
+/* The parts of a layer, each inspected after its kernels were queued (pass.h), in the order of the pass,
+ * because each uses what the ones before have brought. */
 
 #include "cuda/check/inspect_compare.h"
 

@@ -2,9 +2,9 @@
 #ifndef CUDA_CHECK_INVARIANCE_H
 #define CUDA_CHECK_INVARIANCE_H
 
-/* What it costs that a row's bits do not depend on how many rows there are. Only steps of a few rows differ
- * (kernels.h): of more than KERNELS_GEMV the kernels are the same either way. So a step of one row, and one
- * of as many as that, are made both ways and timed, before anything is served. */
+/* The cost of making a row's bits independent of the number of rows. Only steps of few rows differ
+ * (kernels.h): above KERNELS_GEMV rows the kernels are the same either way. So a step of one row, and one of
+ * that many, are run and timed both ways before serving. */
 
 #include "cuda/host/step.h"
 

@@ -2,8 +2,9 @@
 #ifndef CUDA_CHECK_REFERENCE_H
 #define CUDA_CHECK_REFERENCE_H
 
-/* What kernels compute, a number or a row at a time, in plain C from the file's own weights: what the gate
- * holds a device to. Sums are double, so that what differs is the kernel's rounding or its fault. */
+/* What kernels compute, a number or a row at a time, in plain C from the file's own weights: the standard
+ * that the gate holds a device to. Sums are in double, so any difference is the kernel's rounding or its
+ * fault. */
 
 #include "model/model.h"
 

@@ -4,11 +4,11 @@
 
 /* The calls of NVIDIA's cuBLASLt that large products need (library_products.h), as a table.
  *
- * The library is looked for when a backend wants it, and is no dependency: a build has no need of it, and a
- * plugin runs without it. Two builds of cublas_lt_find: cublas_lt.c loads the library, emu/cublas_lt.cc is
- * one for the emulated device. So the calls are declared here a second time, by what they are in binary;
- * where the toolkit is there, cublas_lt_check.c holds each declaration against its header. What a call means
- * is in the "cuBLASLt API" chapter of NVIDIA's cuBLAS documentation. */
+ * The library is looked for when a backend wants it. It is no dependency: builds do not need it, and a
+ * plugin runs without it. There are two builds of cublas_lt_find: cublas_lt.c loads the library,
+ * emu/cublas_lt.cc is one for the emulated device. So the calls are declared here again, by their binary
+ * form; if the toolkit is installed, cublas_lt_check.c compares each declaration with NVIDIA's header. The
+ * "cuBLASLt API" chapter of NVIDIA's cuBLAS documentation describes the calls. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,16 +4,16 @@
 
 /* A GPU as the backend's host side sees it: memory, one ordered queue of work, recorded graphs.
  *
- * Two builds of the same functions: device_cuda.cu over the CUDA runtime, emu/device.cc over the emulator.
- * Everything else of the host side is plain C that does not know which one it runs on.
+ * There are two builds of these functions: device_cuda.cu over the CUDA runtime, emu/device.cc over the
+ * emulator. The rest of the host side is plain C that does not know which one it runs on.
  *
- * WORK is queued on a stream and done in order, later: neither a copy's source nor its target may be touched
- * before the stream is done with it. Host memory of copies is pinned (device_pinned), for only that is copied
- * beside the host's own work.
+ * WORK is queued on a stream and done later, in order: neither the source nor the target of a copy may be
+ * touched before the stream is done with it. Host memory of copies is pinned (device_pinned), because only
+ * such copies run beside the host's own work.
  *
- * FAULTS. A call that finds the device broken gives -EIO (another process may try again) or -ENODEV (it is
- * gone), with the kernel or call that failed in the error, and so does every call after it; close is all that
- * is left. Launches that have been recorded or queued may report a fault of an earlier one.
+ * FAULTS. A call that finds the device broken returns -EIO (another process may try again) or -ENODEV (it is
+ * gone), with the kernel or call that failed in the error. So does every call after it; only close is left.
+ * A launch that is recorded or queued may report the fault of an earlier one.
  *
  * One thread makes all calls of a device. */
 

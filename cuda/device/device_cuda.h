@@ -2,7 +2,7 @@
 #ifndef CUDA_DEVICE_DEVICE_CUDA_H
 #define CUDA_DEVICE_DEVICE_CUDA_H
 
-/* What launches need of the device besides device.h; for nvcc only. */
+/* What launches need from the device besides device.h; for nvcc only. */
 
 #include <cuda_runtime.h>
 

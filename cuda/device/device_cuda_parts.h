@@ -2,7 +2,7 @@
 #ifndef CUDA_DEVICE_DEVICE_CUDA_PARTS_H
 #define CUDA_DEVICE_DEVICE_CUDA_PARTS_H
 
-/* What a device is inside, for the files of device.h over the CUDA runtime alone. */
+/* The inside of a device, only for the files that implement device.h over the CUDA runtime. */
 
 #include "cuda/device/device_cuda.h"
 #include "engine/backend/profile.h"

@@ -2,18 +2,18 @@
 #ifndef CUDA_EMU_EMU_H
 #define CUDA_EMU_EMU_H
 
-/* The emulator's parts: fibers.cc runs one launch on stacks.cc, matrix.cc makes warps' matrix products,
- * memory.cc knows what is device memory and what is pinned, profile.cc counts, device.cc is the device around
- * them.
+/* The emulator's parts: fibers.cc runs one launch on stacks.cc, matrix.cc computes the matrix products of
+ * warps, memory.cc knows which memory is the device's and which is pinned, profile.cc counts, and device.cc
+ * is the device around them.
  *
- * What a GPU does not promise, it does differently when it is asked to:
- *     QUERN_EMU_FILL=N        the byte that fresh memory is full of (165)
+ * What a GPU does not promise, the emulator does differently on request:
+ *     QUERN_EMU_FILL=N        the byte that fills fresh memory (165)
  *     QUERN_EMU_SHUFFLE=SEED  threads run in random orders, and the queue in pieces of random length
- *     QUERN_EMU_PROFILE=1     what each kernel did is printed when the device is closed
+ *     QUERN_EMU_PROFILE=1     print what each kernel did when the device is closed
  *
- * Under AddressSanitizer device memory is poisoned while no work runs, so a host that touches it is reported;
- * under ThreadSanitizer each thread of a block is a thread, so a barrier that is missing is reported as a
- * race. Blocks, and launches, are in order there too. */
+ * Under AddressSanitizer device memory is poisoned while no work runs, so a host access is reported. Under
+ * ThreadSanitizer each thread of a block is a thread, so a missing barrier is reported as a race. Blocks and
+ * launches stay in order there too. */
 
 #include "cuda/device/simt.h"
 

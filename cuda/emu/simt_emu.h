@@ -2,9 +2,9 @@
 #ifndef CUDA_EMU_SIMT_EMU_H
 #define CUDA_EMU_SIMT_EMU_H
 
-/* simt.h on the host: the threads of a block are fibers of one thread, which change at barriers and warp
- * operations; blocks run one after the other, in the order of their index. It proves logic: not PTX, not
- * order between blocks, not speed. */
+/* simt.h on the host: the threads of a block are fibers of one thread, which switch at barriers and warp
+ * operations; blocks run one after the other, in the order of their index. This verifies logic, but not PTX,
+ * order between blocks, or speed. */
 
 #include <math.h>
 #include <new>

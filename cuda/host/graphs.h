@@ -2,9 +2,9 @@
 #ifndef CUDA_HOST_GRAPHS_H
 #define CUDA_HOST_GRAPHS_H
 
-/* Decode as recorded graphs: one for each bucket of rows, recorded once, launched for every step whose sets
- * are single rows that are sampled. Positions, ids and tables are on the device, so one recording serves
- * every position and every request; rows of the bucket that a step does not have are dead. */
+/* Decoding as recorded graphs: one for each bucket of rows, recorded once and launched for every step of
+ * single sampled rows. Positions, ids and tables are on the device, so one recording serves every position
+ * and every request. Rows of the bucket that a step does not have are dead. */
 
 #include "cuda/host/pass.h"
 

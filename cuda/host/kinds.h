@@ -2,11 +2,11 @@
 #ifndef CUDA_HOST_KINDS_H
 #define CUDA_HOST_KINDS_H
 
-/* A model cut down to one layer of each kind, over the weights, the pools and the workspace of the whole:
- * what a kernel meets in any layer it meets there, and a pass costs as much however deep the model is.
+/* A model cut down to one layer of each kind, over the weights, pools and workspace of the whole model. A
+ * kernel meets there whatever it meets in any layer, and a pass costs the same however deep the model is.
  *
- * Of a kind are layers whose matrices have the same formats and shapes, and whose traits make the same
- * kernels go the same ways. */
+ * Layers are of one kind if their matrices have the same formats and shapes, and their traits make the same
+ * kernels take the same paths. */
 
 #include "cuda/host/pass.h"
 

@@ -2,18 +2,18 @@
 #ifndef CUDA_HOST_LIBRARY_PRODUCTS_H
 #define CUDA_HOST_LIBRARY_PRODUCTS_H
 
-/* Large products by NVIDIA's cuBLASLt: those of a layer's matrices with many rows, some of a prompt, where
- * they are asked for (backend_cuda_config.library_rows).
+/* Large products by NVIDIA's cuBLASLt: those of a layer's matrices with many rows, some of them a prompt's,
+ * if requested (backend_cuda_config.library_rows).
  *
- * A matrix becomes bfloat16 in one fixed piece of memory, product after product, or is read where it is when
- * the file has it so; the rows become bfloat16 in another; the library adds up in float. So what rounds is
- * not what rounds in our own products, which take weights as they are, and rows in 8 bits or, where weights
- * are floats, as they are: a row has other bits here. F32 matrices keep our own, for a file that spends 32
- * bits on a weight does not mean 8; so do experts, the router before them, and the head.
+ * Each matrix in turn is unpacked to bfloat16 in one fixed piece of memory, or read in place if the file has
+ * bfloat16; rows become bfloat16 in another; the library sums in float. Our own products take weights as
+ * they are, and rows in 8 bits (as floats where weights are floats). So a row has other bits here. F32
+ * matrices keep our own products, because a file that spends 32 bits on a weight does not mean 8; so do
+ * experts, their router, and the head.
  *
- * Rows are counted in *buckets*: a product has the rows of the smallest that holds it, zeros at the end. For
- * each shape and bucket the library's heuristics are asked once, when the backend opens, and what they chose
- * runs there once, so that its code is on the device. Nothing is allocated afterwards, and a product takes
+ * Rows are counted in *buckets*: a product has the rows of the smallest bucket that holds it, with zeros at
+ * the end. When the backend opens, the library's heuristics are asked once for each shape and bucket, and
+ * their choice runs once, so its code is on the device. Nothing is allocated afterwards, and a product takes
  * the same algorithm every time. */
 
 #include "cuda/device/cublas_lt.h"

@@ -4,8 +4,8 @@
 
 /* One pass of a step's rows through the model, queued on the stream: resolve, layers, logits, sampling.
  *
- * What is queued depends on the counts alone, which may be more than the step has: so a recorded pass serves
- * every step that is no larger. All functions give 0 or a fault. */
+ * What is queued depends only on the counts, which may exceed the step's; so a recorded pass serves every
+ * step that is no larger. All functions return 0 or a fault. */
 
 #include "cuda/host/library_products.h"
 #include "cuda/host/memory/pools.h"

@@ -2,11 +2,11 @@
 #ifndef CUDA_HOST_SLOTS_H
 #define CUDA_HOST_SLOTS_H
 
-/* Slots: their memory on the device, and what the host knows of them.
+/* Slots: their memory on the device, and what the host knows about them.
  *
- * The device advances a slot; the host follows when it reads results, and until then knows bounds only. What
- * opens or trims a slot is written into an image, pinned memory of a small ring, and copied in the order of
- * the stream: earlier steps see the slot as it was, later ones as it is. */
+ * The device advances a slot. The host follows when it reads results; until then it knows only bounds.
+ * Opening or trimming a slot writes an image in a small ring of pinned memory, which is copied in stream
+ * order: earlier steps see the slot as it was, later ones as it is. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"

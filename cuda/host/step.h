@@ -2,7 +2,7 @@
 #ifndef CUDA_HOST_STEP_H
 #define CUDA_HOST_STEP_H
 
-/* Steps: row sets in, results out, up to STEPS_FLIGHTS of them under way. */
+/* Steps: row sets in, results out, up to STEPS_FLIGHTS of them in flight. */
 
 #include "cuda/host/graphs.h"
 #include "cuda/host/slots.h"

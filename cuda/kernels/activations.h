@@ -2,8 +2,8 @@
 #ifndef CUDA_KERNELS_ACTIVATIONS_H
 #define CUDA_KERNELS_ACTIVATIONS_H
 
-/* What kernels that make activations share: four columns of a row to a thread, so that rows are read and
- * written 16 bytes at a time and eight neighbouring lanes hold a block of 32. */
+/* What kernels that compute activations share: a thread has four columns of a row, so rows are read and
+ * written 16 bytes at a time, and eight neighbouring lanes hold a block of 32. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/trait_kinds.h"

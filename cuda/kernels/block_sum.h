@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_BLOCK_SUM_H
 #define CUDA_KERNELS_BLOCK_SUM_H
 
-/* Sums over all threads of a block, in one order whatever else the launch has. */
+/* Sums over all threads of a block, in one order, whatever else the launch has. */
 
 #include "cuda/device/simt.h"
 

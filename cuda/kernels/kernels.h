@@ -2,14 +2,14 @@
 #ifndef CUDA_KERNELS_KERNELS_H
 #define CUDA_KERNELS_KERNELS_H
 
-/* The kernels, each as a function that queues it on a stream: 0 or a fault (device.h).
+/* The kernels, each as a function that queues it on a stream; it returns 0 or a fault (device.h).
  *
- * Pointers are to device memory unless said otherwise. n_rows is a count of the grid and may be more than the
- * step has: rows whose struct step_row is dead are computed on whatever there is, finite or not, and touch
- * nothing that others read. What is launched depends on the arguments alone, so a recorded launch serves
+ * Pointers are to device memory unless stated otherwise. n_rows is a count of the grid and may exceed the
+ * step's: rows whose struct step_row is dead are computed on whatever is there, finite or not, and touch
+ * nothing that others read. What is launched depends only on the arguments, so a recorded launch serves
  * every step of that many rows.
  *
- * Rows of activations are padded to a multiple of 256 columns; what is beyond the columns is zero. */
+ * Rows of activations are padded to a multiple of 256 columns; the padding is zero. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 #ifndef CUDA_KERNELS_MEASURE_ROW_H
 #define CUDA_KERNELS_MEASURE_ROW_H
 
-/* What a norm needs to know of a row, found by a block of threads in one order whatever else the launch has.
- */
+/* What a norm needs to know about a row, computed by a block of threads in one order, whatever else the
+ * launch has. */
 
 #include "cuda/kernels/activations.h"
 #include "cuda/kernels/block_sum.h"

@@ -2,8 +2,8 @@
 #ifndef CUDA_KERNELS_NORM_ROW_H
 #define CUDA_KERNELS_NORM_ROW_H
 
-/* What kernels_norm does to a row, for a block of threads that has other work besides: the row stays in
- * memory, for its registers are taken. */
+/* What kernels_norm does to a row, for a block of threads that also does other work: the row stays in
+ * memory, because the registers are taken. */
 
 #include "cuda/kernels/measure_row.h"
 

@@ -4,11 +4,10 @@
 
 /* What host and kernels both read and write: slots, the description of a step, and its results.
  *
- * Slots live in device memory and are advanced there, so that step n + 1 can be queued before step n was
- * read. Of a step the host writes a description (struct step and what follows it) into pinned memory, which
- * is copied to one fixed place on the device ahead of the step's kernels: so recorded graphs serve every
- * step. The last kernel writes the results into the flight's mailbox, pinned memory, with `number` last of
- * all. */
+ * Slots live in device memory and are advanced there, so step n + 1 can be queued before step n was read.
+ * The host writes the description of a step (struct step and what follows it) into pinned memory; it is
+ * copied to one fixed place on the device before the step's kernels, so recorded graphs serve every step.
+ * The last kernel writes the results into the flight's mailbox in pinned memory, `number` last. */
 
 #include <stdint.h>
 

@@ -2,20 +2,20 @@
 #ifndef CUDA_KERNELS_STREAM_K_H
 #define CUDA_KERNELS_STREAM_K_H
 
-/* Who multiplies which columns of the wide tiles of a product (tile.h): stream-K with fixed pieces.
+/* Which block multiplies which columns of a product's wide tiles (tile.h): stream-K with fixed pieces.
  *
- * A tile to a block of threads leaves multiprocessors without work: 4096 outputs of 64 rows are 64 tiles, and
- * an H200 has 132 multiprocessors, each with room for two blocks. So the tiles beyond the last full round, or
- * all when they fill none, are divided: their columns, one tile's after the other's, are cut into as many
- * shares of equal length as there is room for blocks, wherever a tile ends. A block goes through its share
- * tile by tile, leaves sums of what it has of a tile, and whoever adds the last of a tile's sums up finds all
- * others there. Nobody waits.
+ * One tile for each block of threads leaves multiprocessors idle: 4096 outputs of 64 rows are 64 tiles, and
+ * an H200 has 132 multiprocessors, each with room for two blocks. So the tiles beyond the last full round,
+ * or all of them if they fill none, are divided: their columns, one tile's after the other's, are cut into
+ * equal shares, as many as there is room for blocks, across the borders of tiles. A block goes through its
+ * share tile by tile and leaves the sums of its part of each tile; the block that adds the last of a tile's
+ * sums finds all others there. Nobody waits.
  *
- * What is added up are the sums of the tile's parts (STREAM_K_PARTS runs of columns, whose borders are a
- * matter of the matrix alone), in the order of the parts. A share is whole parts, so a divided tile has the
- * bits of one that is not: who divides what may hang on the rows and on the device, and a result on neither.
+ * What is added are the sums of the tile's parts (STREAM_K_PARTS runs of columns, whose borders depend on
+ * the matrix alone), in the order of the parts. A share is whole parts, so a divided tile has the bits of an
+ * undivided one: the division may depend on the rows and on the device, the result on neither.
  *
- * The thin tiles of few rows are not divided: there a warp has a part each already. */
+ * The thin tiles of few rows are not divided: there a warp already has one part. */
 
 #include <stdint.h>
 

@@ -4,10 +4,10 @@
 
 /* A lane's share of a quantized row: one block of 32 columns, from the planes (layout.h) to a product.
  *
- * fetch_block only loads, 16 bytes of quants at a time, so that many loads are in flight; open_block makes
- * eight words of four int8 out of them, word c the columns 4 c … 4 c + 3; add_block multiplies them by a
- * block of activations. The products of a block are summed exactly, in integers; the order of floating-point
- * operations is written out (fmaf), and so the same wherever these are compiled into. */
+ * fetch_block only loads, 16 bytes of quants at a time, so many loads are in flight; open_block makes eight
+ * words of four int8 from them, word c with the columns 4 c … 4 c + 3; add_block multiplies them by a block
+ * of activations. The products of a block are summed exactly, in integers. The order of floating-point
+ * operations is written out (fmaf), so it is the same wherever this is compiled into. */
 
 #include "cuda/kernels/activations.h"
 

@@ -2,8 +2,8 @@
 #ifndef ENGINE_BACKEND_BACKEND_H
 #define ENGINE_BACKEND_BACKEND_H
 
-/* What the engine asks of hardware: one table of functions, asynchronous. This file is all that the author of
- * a backend needs; tests/unit/engine/fake.c asserts every rule of it that binds the caller.
+/* What the engine needs from hardware: one table of asynchronous functions. The author of a backend needs
+ * only this file; tests/unit/engine/fake.c asserts each of its rules that binds the caller.
  *
  * STEPS. A step is one call on a ragged batch: prefill chunks, single decodes and the verification of drafts
  * alike. submit starts it and gives its ticket; poll waits for it. Up to info.most_flights steps are in
@@ -13,9 +13,9 @@
  *
  * SLOTS. A slot is a sequence as the device sees it, and lives there: its position, the id sampled last,
  * whether it has ended, its sampler and penalty counts, its tables of KV blocks. The host knows them only as
- * far as it has read results. So a set without ids goes on from wherever the slot stands, whatever earlier
- * flights made of it; a set with ids says where it begins, and the host can say so only when it has read all
- * that moves the slot.
+ * far as it has read results. So a set without ids continues from wherever earlier flights left the slot; a
+ * set with ids says where it begins, and the host can say so only when it has read everything that moves the
+ * slot.
  *     position   ids whose keys and values are computed: where the next row goes.
  *     last id    sampled and not yet fed; the next row feeds it, or ids of the host take its place. There is
  *                none after slot_open, trim, and a set that samples nothing.
@@ -32,13 +32,14 @@
  * of that of every row to come are never read again: the host may give them to others, and where a prefix hit
  * lacks them, any number of the group stands for them in the table. A backend may keep layers with different
  * windows in one group: its window is then the widest of them.
- * STATES. Recurrent layers have no KV blocks; what they keep of a sequence has one size and is the slot's
- * own. It is that behind the slot's position, and nothing leads back from there. So where info.state_bytes is
- * not 0, a sequence that is to be taken up again needs a *snapshot*: a copy of the state at a border of
- * blocks, one of info.n_snapshots, which the host numbers and hands out as it does blocks. A set says behind
- * which of its rows its slot's state goes to which snapshot; a slot that begins at a position other than 0
- * says which snapshot it begins with, and at position 0 it begins with zeros. No set is a SAMPLE_ALL with
- * more than one id, and trim goes to 0. Attention's blocks are as in any model.
+ *
+ * STATES. Recurrent layers have no KV blocks; what they keep of a sequence has one size and belongs to the
+ * slot. It is the state behind the slot's position, and cannot be turned back. So if info.state_bytes is not
+ * 0, a sequence can be resumed only from a *snapshot*: a copy of the state at a border of blocks, one of
+ * info.n_snapshots, which the host numbers and hands out like blocks. A set says behind which of its rows the
+ * slot's state goes to which snapshot. A slot that begins at a position other than 0 says which snapshot it
+ * begins with; at position 0 it begins with zeros. No set is a SAMPLE_ALL with more than one id, and trim
+ * goes to 0. Attention's blocks are as in any model.
  *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling takes (model/description.h): of all, of the one at position 0, or of the last one of the set with
@@ -59,7 +60,7 @@
  * ticket will come to an end, verdict says why, and close is all that is left. A backend never waits without
  * end: poll returns within its timeout, and a device that stands still becomes a verdict.
  *
- * MEMORY. What a step or a slot is described with is read inside submit and slot_open, and may go after them.
+ * MEMORY. submit and slot_open read the descriptions of steps and slots, which may be freed after the call.
  * Only what says "until the ticket is done" must live, unchanged, until poll has given the ticket an end.
  *
  * The one thread that opened a backend makes every call. */

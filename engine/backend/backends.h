@@ -6,10 +6,10 @@
  *
  *     cpu     the cores of this machine
  *     cuda    NVIDIA's GPUs; a plugin
- *     emu     a GPU that is emulated, slowly: for tests of the CUDA backend where there is none; a plugin
- *             (emu-counting: the same, which counts what warps do to memory, for profiles alone)
- *     null    none: tokens for free
- *     auto    cuda where its plugin loads, finds a device, executes the model, and opens on it; else cpu */
+ *     emu     an emulated GPU, slow, for tests of the CUDA backend without a GPU; a plugin
+ *             (emu-counting also counts what warps do to memory, for profiles only)
+ *     null    none: tokens without a model's work
+ *     auto    cuda if its plugin loads, finds a device, executes the model and opens on it; else cpu */
 
 #include "engine/backend/backend.h"
 

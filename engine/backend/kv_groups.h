@@ -2,8 +2,8 @@
 #ifndef ENGINE_BACKEND_KV_GROUPS_H
 #define ENGINE_BACKEND_KV_GROUPS_H
 
-/* KV groups of a model: which layers share tables of KV blocks (backend.h), and how many blocks a group of
- * them wants. For backends, and for estimates of the memory that a model takes. */
+/* The KV groups of a model: which layers share tables of KV blocks (backend.h), and how many blocks a group
+ * wants. For backends, and for estimates of a model's memory. */
 
 #include <stdint.h>
 

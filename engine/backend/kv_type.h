@@ -2,7 +2,7 @@
 #ifndef ENGINE_BACKEND_KV_TYPE_H
 #define ENGINE_BACKEND_KV_TYPE_H
 
-/* What keys and values are kept in, by name. */
+/* The types that keys and values are stored in, by name. */
 
 #include "common/error.h"
 #include "engine/backend/backend.h"

@@ -2,7 +2,8 @@
 #ifndef ENGINE_BACKEND_LIBRARY_ROWS_H
 #define ENGINE_BACKEND_LIBRARY_ROWS_H
 
-/* From how many rows on a step's products are cuBLASLt's (backend_cuda_config), as options name it. */
+/* The number of rows from which cuBLASLt computes a step's products (backend_cuda_config), as options name
+ * it. */
 
 #include "common/error.h"
 #include "engine/backend/backend.h"

@@ -2,13 +2,13 @@
 #ifndef ENGINE_BACKEND_PLUGIN_H
 #define ENGINE_BACKEND_PLUGIN_H
 
-/* A backend that lies in a shared object of its own, quern-NAME.so, and is loaded when it is asked for: so
- * one build of the programs runs on machines with and without what the backend needs.
+/* A backend in a shared object of its own, quern-NAME.so, loaded on request: so one build of the programs
+ * runs on machines with and without what the backend needs.
  *
- * It is looked for beside the running program, then where it is installed; $QUERN_PLUGINS names a folder that
- * is looked in instead. Program and plugin hand each other structures, so a plugin runs only with programs of
- * its own build: `interface` is a digest of the headers that both were compiled with, and one that differs is
- * refused. What is loaded stays loaded. */
+ * It is looked for beside the running program, then in the installation's folder, or only in the folder that
+ * $QUERN_PLUGINS names. Program and plugin exchange structures, so a plugin runs only with programs of its
+ * own build: `interface` is a digest of the headers that both were compiled with, and a plugin with another
+ * one is rejected. A loaded plugin stays loaded. */
 
 #include <stdint.h>
 

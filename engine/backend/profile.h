@@ -2,7 +2,7 @@
 #ifndef ENGINE_BACKEND_PROFILE_H
 #define ENGINE_BACKEND_PROFILE_H
 
-/* What kernels have done, by name: what a backend that can be profiled gathers. */
+/* What a backend that can be profiled gathers: the kernels that ran, by name. */
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef ENGINE_BACKEND_WEIGHT_PAGES_H
 #define ENGINE_BACKEND_WEIGHT_PAGES_H
 
-/* Memory for a segment of weights: huge pages where the kernel makes some, on the nodes of its place. */
+/* Memory for a segment of weights: huge pages where the kernel provides them, on the nodes of its place. */
 
 #include "engine/backend/weight_store.h"
 

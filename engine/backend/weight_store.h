@@ -5,10 +5,10 @@
 /* Packed weights, once per machine: the first worker of a user that loads a model packs it into a segment of
  * shared memory, the others map that read-only and start at once.
  *
- * A segment is a memfd without a name in any folder, found by looking at what the user's other workers hold
- * open (/proc/PID/fd). So it lives exactly as long as a worker that uses it, a kill leaves nothing behind,
- * nothing can be stale, and pools need not know of one another. Nobody maps one before it is whole and sealed
- * against every write for good.
+ * A segment is a memfd without a name in any folder, found among the open files of the user's other workers
+ * (/proc/PID/fd). So it lives exactly as long as a worker uses it, a kill leaves nothing behind, nothing can
+ * be stale, and pools need not know of one another. Nobody maps a segment before it is whole and sealed
+ * against writing.
  *
  * A worker goes through it in this order:
  *     weight_store_open      before it confines itself, for then it can no longer see others, and so before

@@ -2,10 +2,10 @@
 #ifndef ENGINE_CACHE_BLOCKS_H
 #define ENGINE_CACHE_BLOCKS_H
 
-/* Who holds which KV block. Numbers only: what is in a block belongs to the backend.
+/* Who holds which KV block. Only numbers: the contents of a block belong to the backend.
  *
  * A block is free or has one or more holders. Misuse (a reference to a free block, an unref too many) is a
- * programming error and aborts, for the alternative is two sequences writing into one block. */
+ * programming error and aborts, because the alternative is two sequences that write into one block. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,30 +2,30 @@
 #ifndef ENGINE_CACHE_PREFIX_H
 #define ENGINE_CACHE_PREFIX_H
 
-/* The prefix cache: full KV blocks, found by the ids that are in them and all ids before those.
+/* The prefix cache: full KV blocks, found by their own ids and all ids before those.
  *
- * It is a tree. A node stands for 32 ids; its place is its parent, the node before it, and those ids; a first
- * node's parent is the *space* that its request's salt stands for. A look-up finds a place by hash and
- * compares parent and ids, so that no collision makes a hit. A node has a block of group 0, by whose number
- * it is known, and one of each other group (backend.h) as long as nobody needed that one more.
+ * It is a tree. A node stands for 32 ids; its place is its parent, the node before it, and those ids. The
+ * parent of a first node is a *space*, which stands for the request's salt. A look-up finds a place by hash
+ * and compares parent and ids, so a collision makes no hit. A node has a block of group 0, whose number is
+ * its name, and one of each other group (backend.h) until another sequence needs that one.
  *
- * The cache is a holder of each of these blocks (blocks.h) beside the sequences that use it: one whose only
- * holder is the cache is *idle* and may be evicted when blocks of its group run out, the longest idle first.
- * With a block of group 0 goes the node and all it has; what is behind it is found no longer, nor is it after
- * another node has taken the number. Where no window slides a sequence that holds a block holds all before
- * it, and gives them back from the last to the first, so what is behind goes first. A block of another group
- * goes alone.
+ * The cache holds each of these blocks (blocks.h), beside the sequences that use it. A block that only the
+ * cache holds is *idle* and may be evicted when blocks of its group run out, the longest idle first. If a
+ * block of group 0 is evicted, so is its node with everything it has, and nodes behind it are no longer
+ * found, not even after another node has taken the number. Where no window slides, a sequence that holds a
+ * block holds all before it and returns them from the last to the first, so nodes behind are evicted first.
+ * A block of another group is evicted alone.
  *
- * A hit is as many nodes in a row as there are, cut back to where each group with a window has all blocks
- * that the row behind the hit sees: those the sequence holds, and of the blocks before them none is needed.
- * So a prefix that many requests share keeps the blocks of its last window in use, and a conversation those
- * of its end. Who computes a node again for want of a block gives the node that block (prefix_insert).
+ * A hit is the longest row of nodes, shortened to where each group with a window has all blocks that the row
+ * behind the hit sees. The sequence holds those; it needs none of the blocks before them. So a prefix that
+ * many requests share keeps the blocks of its last window in use, and a conversation those of its end. A
+ * sequence that computes a node again because a block is missing gives the node that block (prefix_insert).
  *
- * Of a model with recurrent layers (backend.h) some nodes have a snapshot too: of the state behind them. A
- * hit then ends at a node that has one. Snapshots are a budget of their own; one is evicted alone, the
- * longest idle first, or goes with its node.
+ * In a model with recurrent layers (backend.h) some nodes also have a snapshot of the state behind them, and
+ * a hit ends at such a node. Snapshots have a budget of their own; one is evicted alone, the longest idle
+ * first, or with its node.
  *
- * All memory is taken when it is made. */
+ * All memory is allocated at the start. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,18 +2,18 @@
 #ifndef ENGINE_CACHE_PREFIX_STORE_H
 #define ENGINE_CACHE_PREFIX_STORE_H
 
-/* The prefix store: KV blocks in memory that the workers of a pool share, so that what one has computed
- * another need not, nor one that is started in its place.
+/* The prefix store: KV blocks in memory that the workers of a pool share. What one worker has computed the
+ * others need not compute, nor one that is started in its place.
  *
- * A block is found by where it stands: its own 32 ids, which are compared, and the block before it, which is
- * named by a number that is given once and never again. A first block has none before it, and says instead
- * what its bytes mean (model, layout) and for whose requests it is (salt). So nothing rests on a hash, and
- * what stands behind a block that was replaced is not found any more.
+ * A block is found by its place: its own 32 ids, which are compared, and the block before it, named by a
+ * number that is used only once. A first block has instead what its bytes mean (model, layout) and whose
+ * requests may use it (salt). So nothing relies on a hash, and blocks behind a replaced block are no longer
+ * found.
  *
- * Nobody waits for anybody, and a process may be killed at any moment: there is no lock. Who writes a place
- * claims it by a word that also says when; a claim of a process that died ends by its age. Who reads copies,
- * and believes what the word says was not written meanwhile and whose checksum is right. Places are in sets
- * of eight, so a write touches one place and nothing else. */
+ * There is no lock: nobody waits, and a process may be killed at any moment. A writer claims a place with a
+ * word that also holds the time, so a dead process's claim expires. A reader copies the block and believes
+ * it if the word shows that nobody wrote meanwhile and the checksum is right. Places are in sets of eight,
+ * so a write touches one place and nothing else. */
 
 #include <stdbool.h>
 #include <stddef.h>

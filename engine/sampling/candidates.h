@@ -4,11 +4,11 @@
 
 /* Ids that may be sampled, in the order of the contract.
  *
- * A candidate is one 64-bit key: the logit's bits, made monotonic, above the complement of the id. Descending
- * keys are then likely first and the lower id first among equals, and no two are equal. Top-k, top-p and
- * typical-p are the same question, "how far down an order until the amounts reach a target", with amounts 1
- * or probabilities. Probabilities are summed as fixed-point integers, so that the sum has no order and a
- * parallel implementation gets the same bits. */
+ * A candidate is one 64-bit key: the logit's bits, made monotonic, above the complement of the id. So
+ * descending keys put likely ids first and the lower id first among equals, and no two keys are equal.
+ * Top-k, top-p and typical-p ask the same question, "how far down an order until the amounts reach a
+ * target", with amounts of 1 or probabilities. Probabilities are summed as fixed-point integers, so the sum
+ * has no order and a parallel implementation gets the same bits. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,13 +2,13 @@
 #ifndef ENGINE_SAMPLING_DRY_H
 #define ENGINE_SAMPLING_DRY_H
 
-/* DRY, "don't repeat yourself" (P. E. Weidmann, text-generation-webui #5677): an id that would continue a
- * repeat of what stands at the end is made less likely, the more the longer the repeat is.
+/* DRY, "don't repeat yourself" (P. E. Weidmann, text-generation-webui #5677): makes ids less likely that
+ * would continue a repeat of the last ids, the more the longer the repeat is.
  *
- * Looked at are the last dry_penalty_last_n ids of prompt and output (−1: all). Where an earlier place of
- * them ends in the same L ids as the whole, the id that follows there is penalized by dry_multiplier ·
- * dry_base^(L − dry_allowed_length), if L is at least dry_allowed_length; of several places the longest
- * counts. A repeat does not reach back over the last sequence breaker. L counts up to DRY_LONGEST. */
+ * It looks at the last dry_penalty_last_n ids of prompt and output (−1: all). If an earlier place of them
+ * ends in the same L ids as the whole, and L is at least dry_allowed_length, the id that follows there is
+ * penalized by dry_multiplier · dry_base^(L − dry_allowed_length); of several places the longest counts. A
+ * repeat does not reach back over the last sequence breaker. L counts up to DRY_LONGEST. */
 
 #include "common/sampling.h"
 #include "engine/sampling/units.h"

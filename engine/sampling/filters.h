@@ -2,11 +2,11 @@
 #ifndef ENGINE_SAMPLING_FILTERS_H
 #define ENGINE_SAMPLING_FILTERS_H
 
-/* What drops candidates, and what sets the temperature by them, in the order of sampling.h. Each takes the
- * first n and returns how many are left, at least one.
+/* What drops candidates, and what sets the temperature by them, in the order of sampling.h. Each function
+ * takes the first n candidates and returns how many are left, at least one.
  *
- * Sums are of whole numbers, so that they have no order: a distance from the largest logit counts in units of
- * 2⁻³⁰, its square of 2⁻²⁰, and a distance of more than FILTERS_FARTHEST as that; a probability times its
+ * Sums are of whole numbers, so they have no order: distances from the largest logit in units of 2⁻³⁰, their
+ * squares in units of 2⁻²⁰ (distances above FILTERS_FARTHEST count as that), and a probability times its
  * logarithm in units of 2⁻⁴⁰. */
 
 #include "common/sampling.h"

@@ -2,11 +2,10 @@
 #ifndef ENGINE_SAMPLING_LOGITS_H
 #define ENGINE_SAMPLING_LOGITS_H
 
-/* Passes over all logits of a row, which take the widest vector registers there are: a vocabulary has 100,000
- * ids and more, and what happens to each of them id by id takes a millisecond. Every build gives the same
- * bits.
+/* Passes over all logits of a row, with the widest vector registers of the machine: a vocabulary has 100,000
+ * ids and more, and one pass id by id takes a millisecond. Every build gives the same bits.
  *
- * Logits that are not finite count as not there. */
+ * Logits that are not finite are skipped. */
 
 #include <stdint.h>
 

@@ -2,12 +2,12 @@
 #ifndef ENGINE_SAMPLING_MASKS_H
 #define ENGINE_SAMPLING_MASKS_H
 
-/* The masks of sequences that follow a grammar, made on a thread of their own while a step runs.
+/* The masks of sequences that follow a grammar, made on a separate thread while a step runs.
  *
  *     mask_new, mask_take ──▶ on its way ──the thread──▶ there ──▶ read by the backend, once a step
  *
- * A mask is asked for as soon as the ids before it are known, and is waited for where it is read: just before
- * an id is sampled. Every call but mask_await is the engine's own thread's. */
+ * A mask is requested as soon as the ids before it are known, and waited for where it is read: just before
+ * an id is sampled. The engine's own thread makes every call but mask_await. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,25 +5,26 @@
 /* Sampling: a pure function of (logits, parameters, ids of prompt and output, seed, position).
  *
  * Order:
- *   1. Ids outside the masks and logits that are not finite drop out.
- *   2. repetition_penalty, for ids that stand in prompt or output: a positive logit is divided by it, a
- * negative one multiplied (Keskar et al. 2019, arXiv:1909.05858). It comes first because it scales, and what
- * it is defined on is the model's own score.
- *   3. presence_penalty is subtracted from the logits of ids that stand in the output, frequency_penalty once
- *      for each time they do. The prompt does not count. With repeat_last_n, of prompt and output only the
- *      last so many ids count, for 2 and 3 alike.
- *   4. DRY is subtracted for ids that would continue a repeat (dry.h).
- *   5. logit_bias is added: last, so that a ban or a choice holds whatever the penalties say. Ids that would
- *      complete a bad word drop out.
- *   6. The result is cut to the range of float: no legal value makes an infinity that drops an id.
- *   7. top-nσ; top-k; temperature, by the entropy of what is left where it is dynamic; typical-p; top-p and
- *      then min-p, over what is left, min-p relative to the most likely; XTC, if a number from the generator
- *      says so, the word 0 of Philox4x32-10(seed, (position, block 0 of another counter)); ties keep the
- * lower id (filters.h has the sources). At least one id is left.
- *   8. The argmax of logit + Gumbel noise, the noise a function of Philox4x32-10(seed, position, id) (Salmon
- * et al. 2011), so that nothing depends on the batch, the step or the device. Greedy, the argmax after 6, iff
- * temperature as a float is 0 or top_k is 1. Arithmetic on logits is in float. This is the plain C that
- * every backend is compared with. */
+ *  1. Ids outside the masks and logits that are not finite are dropped.
+ *  2. repetition_penalty, for ids in prompt or output: a positive logit is divided by it, a negative one
+ *     multiplied (Keskar et al. 2019, arXiv:1909.05858). It comes first because it scales, and is defined on
+ *     the model's own score.
+ *  3. presence_penalty is subtracted from the logits of ids in the output, and frequency_penalty once for
+ *     each time they are there. The prompt does not count. With repeat_last_n only so many last ids of prompt
+ *     and output count, for 2 and 3.
+ *  4. DRY is subtracted for ids that would continue a repeat (dry.h).
+ *  5. logit_bias is added: last, so a ban or a choice holds whatever the penalties say. Ids that would
+ *     complete a bad word are dropped.
+ *  6. The result is cut to the range of float: no legal value makes an infinity that drops an id.
+ *  7. top-nσ; top-k; temperature, by the entropy of what is left where it is dynamic; typical-p; top-p and
+ *     then min-p over what is left, min-p relative to the most likely; XTC, if a number from the generator
+ *     says so: word 0 of Philox4x32-10(seed, (position, block 0 of another counter)). Ties keep the lower id
+ *     (filters.h has the sources). At least one id is left.
+ *  8. The argmax of logit + Gumbel noise. The noise is a function of Philox4x32-10(seed, position, id)
+ *     (Salmon et al. 2011), so nothing depends on the batch, the step or the device. Greedy, the argmax after
+ *     6, if and only if temperature as a float is 0 or top_k is 1.
+ *
+ * Arithmetic on logits is in float. This is the plain C that every backend is compared with. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #ifndef ENGINE_SAMPLING_TOP_P_H
 #define ENGINE_SAMPLING_TOP_P_H
 
-/* Where about top-p ends in a whole row, by a few passes over all logits and without sorting any. */
+/* About where top-p ends in a whole row, by a few passes over all logits and without sorting. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -49,7 +49,7 @@ void hostile_beginnings(int door, const char *type)
     static const char begins[4u << 20];
     for (int i = 0; i < 24; i++) { /* in all more than may be held */
         int fd = take_connection(door, type);
-        zmtp_promise(fd, 0, PROTO_MAX_WORKER_BYTES);
+        zmtp_promise(fd, 0, PROTO_MAX_ANSWER_BYTES);
         zmtp_write(fd, begins, sizeof begins);
         close(fd);
     }

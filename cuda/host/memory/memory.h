@@ -2,9 +2,9 @@
 #ifndef CUDA_HOST_MEMORY_MEMORY_H
 #define CUDA_HOST_MEMORY_MEMORY_H
 
-/* Memory that the backend takes when it opens. Everything is described twice by the same code: once with
- * device NULL, which only counts, so that what does not fit is known, with all its numbers, before anything
- * is taken; then with the device. It is given back by device_close. */
+/* Memory that the backend allocates when it opens. The same code runs twice: with device NULL it only
+ * counts, so a model that does not fit is known, with all numbers, before anything is allocated; with the
+ * device it allocates. device_close frees everything. */
 
 #include <stdbool.h>
 #include <stddef.h>

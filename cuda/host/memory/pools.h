@@ -2,10 +2,11 @@
 #ifndef CUDA_HOST_MEMORY_POOLS_H
 #define CUDA_HOST_MEMORY_POOLS_H
 
-/* The KV pools of a backend, one for each group of layers (engine/backend/kv_groups.h), and which is whose.
+/* The KV pools of a backend, one for each group of layers (engine/backend/kv_groups.h), and which layer uses
+ * which.
  *
- * A kernel works on one layer: it gets the pool of the layer's group, its place in the blocks of that, and
- * the slots with the group's tables. */
+ * A kernel works on one layer: it gets the pool of the layer's group, the layer's place in that group's
+ * blocks, and the slots with the group's tables. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"

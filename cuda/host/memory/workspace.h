@@ -2,8 +2,8 @@
 #ifndef CUDA_HOST_MEMORY_WORKSPACE_H
 #define CUDA_HOST_MEMORY_WORKSPACE_H
 
-/* Every intermediate of a pass, taken once for the most rows of a step: recorded graphs hold its addresses,
- * and nothing is allocated while serving. */
+/* Every intermediate of a pass, allocated once for the largest step: recorded graphs hold the addresses, and
+ * serving allocates nothing. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"

@@ -2,11 +2,11 @@
 #ifndef CUDA_KERNELS_ATTENTION_ATTENTION_GEOMETRY_H
 #define CUDA_KERNELS_ATTENTION_ATTENTION_GEOMETRY_H
 
-/* How attention cuts its work, which the plan (attention_plan.cu) and the kernel (attention.cu) agree on.
+/* How attention cuts its work, for the plan (attention_plan.cu) and the kernel (attention.cu).
  *
- * Work is cut into items: a tile of rows of one sequence, neighbours with consecutive positions, and one
- * piece of ATTENTION_PIECE positions (or all pieces in turn), for each KV head. All query heads that share
- * the KV head, of all rows of the tile, are the item's queries: they share one read of keys and values. */
+ * Work is cut into items: for each KV head, a tile of rows of one sequence with consecutive positions, and
+ * one piece of ATTENTION_PIECE positions (or all pieces in turn). All query heads that share the KV head, of
+ * all rows of the tile, are the item's queries: they share one read of keys and values. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/attention/kv.h"

@@ -9,17 +9,17 @@
  *   softmax   warps take queries: largest score, weights, their sum
  *   values    warps take dims, 8 at a time: weights · values over the piece's positions
  *
- * and pieces are folded in their order with the usual rescaling (Milakov and Gimelshein 2018,
- * arXiv:1805.02867). A row of a matrix product knows nothing of the others, so what a query's sums are made
- * of, and in which order, hangs on its position alone: not on the tile, nor on who computed which piece.
+ * Pieces are folded in their order with the usual rescaling (Milakov and Gimelshein 2018, arXiv:1805.02867).
+ * The rows of a matrix product are independent, so the terms of a query's sums and their order depend on its
+ * position alone: not on the tile, nor on which block computed which piece.
  *
- * What a lane loads of keys (kv.h) is its part of the right side of two products, of 32 dims 8 neighbours.
- * Queries are read from shared memory in the same order, 16 bytes at a time; weights and values likewise,
- * with positions for dims. Queries are split into two halves whose sum has a float's 22 leading bits, for
- * scores may be large; weights are rounded to halves, and summed as rounded.
+ * A lane loads its part of the right sides of two products: of keys (kv.h), 8 neighbours of 32 dims. It
+ * reads queries from shared memory in the same order, 16 bytes at a time; likewise weights and values, with
+ * positions for dims. Queries are split into two halves whose sum has a float's 22 leading bits, because
+ * scores may be large. Weights are rounded to halves, and the rounded ones are summed.
  *
- * What a query must not see has weight 0 and, where no query of the tile sees it, value 0: blocks hold
- * anything beyond what was written, and nothing times infinity is no number. */
+ * What a query must not see has weight 0 and, if no query of the tile sees it, value 0: blocks hold anything
+ * beyond what was written, and zero times infinity is not a number. */
 
 #include "cuda/kernels/attention/attention_geometry.h"
 #include "cuda/kernels/attention/kv.h"

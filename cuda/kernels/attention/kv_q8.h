@@ -2,20 +2,20 @@
 #ifndef CUDA_KERNELS_ATTENTION_KV_Q8_H
 #define CUDA_KERNELS_ATTENTION_KV_Q8_H
 
-/* Keys and values in 8 bits (kv.h): number = scale · quant, −127 ≤ quant ≤ 127, and behind the quants of a
- * part its scales, f16, one for KV_SCALED neighbouring dims of a position:
+/* Keys and values in 8 bits (kv.h): number = scale · quant, −127 ≤ quant ≤ 127. Behind the quants of a part
+ * are its scales, f16, one for KV_SCALED neighbouring dims of a position:
  *
  *   [⌈dim / 32⌉][32 positions]
  *
  * Quants and scales are those that cpu/memory/kv.c makes of the same numbers, as far as f16 has them, and
  * depend on nothing else. Dims are padded to 16.
  *
- * 16 bytes are 8 neighbours of two: of keys of two neighbouring positions, of values of two neighbouring
- * dims; so column n of two right sides is 2 n and 2 n + 1 of sixteen.
+ * 16 bytes are 8 neighbours of two: for keys of two neighbouring positions, for values of two neighbouring
+ * dims. So column n of two right sides is 2 n and 2 n + 1 of sixteen.
  *
- * Quants are halves, exactly. Keys are multiplied as quants, a scale's dims at a time, and the sums by the
- * scale: nothing is rounded that a float would not round. Values are summed over positions, each with a scale
- * of its own: they become halves, as numbers in f16 are. */
+ * Quants are exact as halves. Keys are multiplied as quants, one scale's dims at a time, and the sums by the
+ * scale: nothing is rounded that a float would not round. Values are summed over positions, each with a
+ * scale of its own, so they become halves, like numbers in f16. */
 
 #include "cuda/kernels/attention/kv.h"
 

@@ -4,10 +4,10 @@
 
 /* Products of one to four rows of activations, for a warp.
  *
- * With few rows what counts is the bytes of the weights, which are read once for all of the rows. A warp has
- * ROWS_EACH neighbouring rows of the matrix; a lane takes every 32nd block of 32 columns (of 16-bit weights
- * every 32nd eight columns), and the lanes' sums are added at the end. So a warp's load is 512 neighbouring
- * bytes of a row, and four such loads are in flight for each lane when there is one row of activations. */
+ * With few rows the bytes of the weights determine the time; they are read once for all rows. A warp has
+ * ROWS_EACH neighbouring rows of the matrix. A lane takes every 32nd block of 32 columns (of 16-bit weights
+ * every 32nd eight columns), and the lanes' sums are added at the end. So a warp loads 512 neighbouring
+ * bytes of a row, and with one row of activations each lane has four such loads in flight. */
 
 #include "cuda/kernels/products/products.h"
 

@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_PRODUCTS_PRODUCTS_H
 #define CUDA_KERNELS_PRODUCTS_PRODUCTS_H
 
-/* Up to KERNELS_PRODUCTS products in one launch: each has a range of blockIdx.x, for its rows. */
+/* Up to KERNELS_PRODUCTS products in one launch; each has a range of blockIdx.x for its rows. */
 
 #include "cuda/kernels/weight_blocks.h"
 

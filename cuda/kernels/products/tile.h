@@ -6,14 +6,14 @@
  *
  * A group of threads goes through the columns 256 at a time (a step): it opens the blocks of its rows of the
  * matrix into shared memory as signed bytes with their scales, puts the activations' bytes beside them, and
- * multiplies. The next step's loads are under way meanwhile. Products of a block are exact; block after block
- * they are scaled and added to the output's sum, in float. F32, F16 and BF16 weights take the same way as
- * floats, 64 columns a step, with ordinary multiply-adds.
+ * multiplies, while the next step's loads are under way. Products of a block are exact; each block is scaled
+ * and added to the output's sum, in float. F32, F16 and BF16 weights take the same path as floats, 64
+ * columns a step, with ordinary multiply-adds.
  *
  * ORDER. The columns are cut into PARTS runs. A run's sum goes on from column to column, and the runs' sums
- * are added in their order. That is all an output's bits depend on, so there are two ways to the same bits:
+ * are added in their order. An output's bits depend on nothing else, so there are two ways to the same bits:
  *
- *   thin  16 rows of the matrix by 8 or 16 of x to a block of threads, a warp to each part: many loads in
+ *   thin  16 rows of the matrix by 8 or 16 of x to a block of threads, one part to a warp: many loads in
  *         flight where rows are few
  *   wide  64 by 64 to a block, eight warps of 16 by 32, part after part: weights are read once for 64 rows */
 

@@ -2,9 +2,8 @@
 #ifndef CUDA_KERNELS_SAMPLING_BINS_H
 #define CUDA_KERNELS_SAMPLING_BINS_H
 
-/* Candidates counted by their distance from the best, in bins of equal width in
- * logit / temperature, for kernels only: a single look at all of them says
- * which few are worth an exact one. */
+/* Candidates counted by their distance from the best, in bins of equal width in logit / temperature, for
+ * kernels only: one pass over all of them shows which few need an exact one. */
 
 #include "cuda/device/simt.h"
 

@@ -3,12 +3,12 @@
 #define CUDA_KERNELS_SAMPLING_CANDIDATES_H
 
 /* Ids as sampling sees them, for kernels only: a row's logits after masks, penalties and biases, a chunk of
- * ids at a time, and each of them as the key of engine/sampling/sampling.c, whose order is the order of the
- * contract: likely first, the lower id first among equals.
+ * ids at a time, and each as a key of engine/sampling/candidates.h, in the order of the contract: likely
+ * first, the lower id first among equals.
  *
- * Nothing is stored between passes: a chunk is made anew in shared memory by each that wants it, for reading
- * a logit costs less than writing it somewhere. Only rows with penalties read uses, only those with biases
- * look at the list. Arithmetic is that of sampling.c, operation by operation. */
+ * Nothing is stored between passes: each pass that wants a chunk makes it anew in shared memory, because
+ * reading a logit costs less than writing it. Only rows with penalties read uses, and only rows with biases
+ * the list. Arithmetic is that of sampling.c, operation by operation. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/device/simt.h"

@@ -2,10 +2,10 @@
 #ifndef CUDA_KERNELS_SAMPLING_DESCENT_H
 #define CUDA_KERNELS_SAMPLING_DESCENT_H
 
-/* A block of threads over all candidates of a row, for kernels only, and the question that top-k, top-p and
- * the most likely ids are all forms of: how far down the order of keys until the amounts, 1 or probability
- * each, reach a target. The answer is a radix descent, a digit of the key a round, in bounded time whatever
- * the logits. Probabilities are fixed-point integers, so that their sums have no order. */
+/* A block of threads over all candidates of a row, for kernels only. Top-k, top-p and the most likely ids
+ * ask the same question: how far down the order of keys until the amounts, 1 or probability each, reach a
+ * target. The answer is a radix descent, one digit of the key each round, in bounded time whatever the
+ * logits. Probabilities are fixed-point integers, so their sums have no order. */
 
 #include "cuda/kernels/sampling/candidates.h"
 

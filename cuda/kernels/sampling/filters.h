@@ -3,8 +3,8 @@
 #define CUDA_KERNELS_SAMPLING_FILTERS_H
 
 /* What drops candidates of a row, by a block of threads, for kernels only: engine/sampling/filters.c,
- * operation by operation. Nothing is moved: each filter leaves a bound, and a candidate is left that is
- * within all of them. */
+ * operation by operation. Nothing is moved: each filter leaves a bound, and the candidates within all bounds
+ * are left. */
 
 #include "cuda/kernels/sampling/descent.h"
 

@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_SAMPLING_USES_H
 #define CUDA_KERNELS_SAMPLING_USES_H
 
-/* The word of struct token_use, for kernels that change a part of it while others look: repeats of DRY stand
+/* The word of struct token_use, for kernels that change part of it while others read it: DRY's repeats are
  * in its highest bits. */
 
 #include "cuda/device/simt.h"

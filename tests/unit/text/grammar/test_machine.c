@@ -35,6 +35,25 @@ START_TEST(a_turn_has_its_own_steps_and_no_more)
 }
 END_TEST
 
+START_TEST(members_that_cannot_all_come_are_no_expression)
+{
+    struct rules rules;
+    rules_init(&rules, 1 << 20);
+    const struct expression *comma = expression_literal(&rules, BYTES_LITERAL(","));
+    const struct expression *x = expression_literal(&rules, BYTES_LITERAL("x"));
+    const struct expression_member named[] = {{x, x, true}, {x, x, true}, {x, x, false}};
+    struct expression_members members = {.between = comma, .named = named, .n_named = 3, .most = 1};
+    ck_assert_ptr_null(expression_members(&rules, "too few", &members));
+    members.most = 2;
+    ck_assert_ptr_nonnull(expression_members(&rules, "enough", &members));
+    members.least = 3;
+    ck_assert_ptr_null(expression_members(&rules, "more than may come", &members));
+    members.most = members.least = 4;
+    ck_assert_ptr_null(expression_members(&rules, "more than there are", &members));
+    rules_deinit(&rules);
+}
+END_TEST
+
 static struct grammar_answer *answer_of(struct grammar *grammar)
 {
     struct grammar_answer *answer;
@@ -102,6 +121,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, members_that_cannot_all_come_are_no_expression);
     tcase_add_test(tests, a_turn_has_its_own_steps_and_no_more);
     tcase_add_test(tests, a_text_that_takes_too_long_is_refused_and_its_parts_are_not);
     tcase_add_test(tests, states_beyond_memory_are_refused_in_the_middle_of_a_text);

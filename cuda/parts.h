@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CUDA_PARTS_H
+#define CUDA_PARTS_H
+
+/* The parts of a backend, and how much of the device's memory each of them gets. */
+
+#include "cuda/host/memory/copies.h"
+#include "cuda/host/memory/pools.h"
+#include "cuda/host/step.h"
+#include "engine/backend/backend.h"
+
+/* What is to be served, and so what is needed. */
+struct sizes {
+    uint32_t n_slots, n_context, max_rows;
+    uint32_t n_blocks;     /* of the first group */
+    uint32_t library_rows; /* rows from which products are the library's; 0: it makes none */
+    enum stream_k_rule shares;
+};
+
+struct backend {
+    struct backend_config config;
+    struct sizes sizes;
+    struct device *device;
+    struct pools pools;
+    struct device_weights weights;
+    struct workspace workspace;
+    struct device_slots slots;
+    struct steps steps;
+    struct copies copies;
+    struct library_products large;
+    struct pass pass;
+    size_t memory_bytes;
+};
+
+/* Decides how many slots and KV blocks there are: as many as were asked for, or as fit. The device is open,
+ * and the other sizes are set. 0; -ENOMEM, and err says what is needed and what would fit. */
+int parts_choose_sizes(struct backend *backend, struct error *err);
+
+/* Allocates everything: weights, KV blocks, workspace, slots, steps. 0, -ENOMEM, or a fault of the device. */
+int parts_take(struct backend *backend, struct error *err);
+
+#endif

@@ -28,7 +28,7 @@
 #include "common/program/program.h"
 #include "gateway/forms/body_reader.h"
 #include "gateway/server.h"
-#include "gateway/forms/llama_server/tokenize.h"
+#include "gateway/forms/questions/question.h"
 #include "proto/gateway_report.h"
 #include "proto/message.h"
 #include "proto/supervision.h"
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
     pool_watch(&gateway.pool, -1);
     await_ends(&gateway);
     pool_deinit(&gateway.pool);
-    tokenize_forget_all(&gateway);
+    question_forget_all(&gateway);
     keys_deinit(&gateway.keys);
     request_log_close(&gateway.request_log);
     return EXIT_SUCCESS;

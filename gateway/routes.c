@@ -11,6 +11,7 @@
 #include "gateway/forms/embeddings.h"
 #include "gateway/forms/llama_server/infill.h"
 #include "gateway/watch/health.h"
+#include "gateway/forms/anthropic/count_tokens.h"
 #include "gateway/forms/anthropic/messages.h"
 #include "gateway/watch/metrics.h"
 #include "gateway/forms/openai/models.h"
@@ -28,9 +29,11 @@ static const struct route routes[] = {
     {"GET", "/v1/models", models_handle, FAMILY_OPENAI, false, false},
     {"GET", "/v1/models/", models_handle_one, FAMILY_OPENAI, true, false},
     {"POST", "/v1/messages", messages_handle, FAMILY_ANTHROPIC, false, false},
+    {"POST", "/v1/messages/count_tokens", count_tokens_handle, FAMILY_ANTHROPIC, false, false},
     {"POST", "/api/chat", ollama_handle_chat, FAMILY_OLLAMA, false, false},
     {"POST", "/api/generate", ollama_handle_generate, FAMILY_OLLAMA, false, false},
     {"POST", "/api/embed", ollama_handle_embed, FAMILY_OLLAMA, false, false},
+    {"POST", "/api/embeddings", ollama_handle_embeddings, FAMILY_OLLAMA, false, false},
     {"GET", "/api/tags", ollama_handle_tags, FAMILY_OLLAMA, false, false},
     {"POST", "/api/show", ollama_handle_show, FAMILY_OLLAMA, false, false},
     {"GET", "/api/ps", ollama_handle_ps, FAMILY_OLLAMA, false, false},
@@ -40,6 +43,7 @@ static const struct route routes[] = {
     {"POST", "/infill", infill_handle, FAMILY_OPENAI, false, false},
     {"POST", "/tokenize", tokenize_handle, FAMILY_OPENAI, false, false},
     {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
+    {"POST", "/apply-template", tokenize_handle_template, FAMILY_OPENAI, false, false},
     {"GET", "/props", props_handle, FAMILY_OPENAI, false, false},
     {"GET", "/status", status_handle, FAMILY_OPENAI, false, false},
     {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},

@@ -196,6 +196,7 @@ struct quern_request {
     size_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
+    bool ignore_eos;                 /* the model's own end ids are not made; not with a grammar */
     const char *grammar;             /* what the output must match; NULL: anything */
     enum quern_grammar grammar_kind; /* how it is written */
     uint32_t logprobs;               /* 0 = none; n: of the id made and of the n − 1 most likely */
@@ -478,7 +479,7 @@ struct quern_answer {
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
     const struct quern_piece *pieces; /* [n_ids] of a tokenize that asked for them; else NULL */
-    const char *content;              /* of a detokenize: zero-terminated, content_len bytes */
+    const char *content; /* of a detokenize, or of a prompt: zero-terminated, content_len bytes; else NULL */
     size_t content_len;
 };
 typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
@@ -490,6 +491,12 @@ int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int 
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,
                          quern_answer_fn *fn, void *arg, struct quern_error *err);
+
+/* The prompt that a conversation becomes: the answer has its ids, its text as `content`, and with the
+ * request's `pieces` what each id stands for. Of the request count model, messages, tools, template_kwargs
+ * and continue_turn. -EINVAL: it has no messages. */
+int quern_ask_prompt(struct quern *client, const struct quern_request *request, int timeout_ms,
+                     quern_answer_fn *fn, void *arg, struct quern_error *err);
 
 #ifdef __cplusplus
 }

@@ -2,16 +2,16 @@
 #ifndef PROTO_CONTROL_H
 #define PROTO_CONTROL_H
 
-/* Orders to a running pool: records of fixed size on RUNDIR/control, a socket of the supervisor that keeps
- * their bounds (SOCK_SEQPACKET). Anyone who can enter the run directory may send them.
+/* Orders to a running pool: records of fixed size, sent to the supervisor's SOCK_SEQPACKET socket
+ * RUNDIR/control. Anyone who can enter the run directory may send them.
  *
  *     quern reload, scale, drain, undrain ──request──▶ supervisor
  *                  ◀──progress, at each step and once a second; then done or failed──
  *
- * One order runs at a time, and to its end even if no one listens any more. The end of the connection without
- * a last report is the end of the pool.
+ * One order runs at a time, and it runs to its end even if its client disconnects. If the connection closes
+ * without a final report, the pool has ended.
  *
- * Another version of these records is answered by a report of `failed`, whose layout is the same in all. */
+ * A record of another version is answered with `failed`; a report's layout is the same in all versions. */
 
 #include <stdint.h>
 
@@ -21,14 +21,15 @@
 #define CONTROL_EVERY_MS 1000 /* between reports */
 
 enum control_kind {
-    /* Replace the workers one by one, then broker and gateway: by the programs that stand there now. */
+    /* Replaces the workers one by one, then the broker and the gateway, by the programs installed now. */
     CONTROL_RELOAD = 1,
     CONTROL_RELOAD_GATEWAY, /* the gateway alone */
-    /* As CONTROL_RELOAD, after the file of settings was read anew. These have a number behind the kind. */
+    /* These are followed by a number. CONTROL_RELOAD_CONFIG rereads the configuration file, then does
+       CONTROL_RELOAD. */
     CONTROL_RELOAD_CONFIG, /* 0 */
-    CONTROL_SCALE,         /* how many workers there are to be */
-    CONTROL_DRAIN,         /* of a worker, which hands over what it has and ends */
-    CONTROL_UNDRAIN        /* of a worker that was drained, which is started again */
+    CONTROL_SCALE,         /* the wanted number of workers */
+    CONTROL_DRAIN,         /* a worker, which hands over its requests and ends */
+    CONTROL_UNDRAIN        /* a drained worker, which is started again */
 };
 
 struct control_request {

@@ -2,8 +2,8 @@
 #ifndef PROTO_DECODE_H
 #define PROTO_DECODE_H
 
-/* Private to proto/: what the two halves of decoding share. `depth` is how many containers may still be
- * opened inside one another, this value's own included. Results: 0, MESSAGE_E_MALFORMED with a reason,
+/* Private to proto/: what decode.c and decode_value.c share. `depth` is the number of levels of containers
+ * that may still be opened, including the value's own. Results: 0; MESSAGE_E_MALFORMED with a reason;
  * -ENOMEM. */
 
 #include "common/arena.h"
@@ -13,18 +13,18 @@
 struct decoding {
     struct reader reader;
     struct arena *arena;
-    size_t logprob_rows; /* of the frame: compared with its ids at the end */
+    size_t logprob_rows; /* of a frame; compared with the number of its ids at the end */
 };
 
-/* decode_value.c: the value of `field` goes to `at`. */
+/* decode_value.c: decodes the value of `field` to `at`. */
 int decode_value(struct decoding *decoding, unsigned depth, const struct field *field, void *at,
                  struct error *err);
 
-/* decode.c: a whole map goes to the struct at `base`. */
+/* decode.c: decodes a map to the struct at `base`. */
 int decode_map(struct decoding *decoding, unsigned depth, const struct field_table *table, void *base,
                struct error *err);
 
-/* Says that the bytes end too early or are not msgpack. */
+/* Sets the error for bytes that end too early or are not msgpack. */
 int decode_broken(struct error *err);
 
 #endif

@@ -83,6 +83,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("seed", FIELD_U64, GIVEN(sampling.seed)), .present = GIVEN(has_seed), .high = UINT64_MAX, OPTION("N", "same seed, same request: same output; left out: a random one")}, \
     {KEY("stop", FIELD_NAMES, GIVEN(stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES, HELP("end the output before the first of them")}, \
     {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, in addition to the model's own end ids")}, \
+    {KEY("ignore_eos", FIELD_BOOL, GIVEN(ignore_eos)), HELP("never make the model's own end ids; not with a grammar")}, \
     {KEY("grammar", FIELD_TEXT, GIVEN(grammar.text)), .high = PROTO_MAX_GRAMMAR_BYTES, HELP("what the output must match, in the form that grammar_kind names")}, \
     {KEY("grammar_kind", FIELD_ENUM, GIVEN(grammar.kind)), .names = &names_of_grammars, HELP("gbnf, json (any object, without grammar), schema or regex")}, \
     {KEY("logprobs", FIELD_U32, GIVEN(logprobs)), .high = PROTO_MAX_LOGPROBS + 1, HELP("n: log probabilities of the id and of the n − 1 most likely; 0 = none")}, \
@@ -286,11 +287,32 @@ static const struct field status_fields[] = {
 static const struct field tokenize_fields[] = {
     U64_OR_0("ref", IN(tokenize.ref)),
     NAME_OR_0("model", IN(tokenize.model)),
-    {KEY("text", FIELD_TEXT, IN(tokenize.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("text", FIELD_TEXT, IN(tokenize.text)), .present = IN(tokenize.has_text), .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("messages", FIELD_MAPS, IN(tokenize.prompt.chat)), .high = PROTO_MAX_MESSAGES, .table = &chat_table},
+    {KEY("tools", FIELD_TEXT, IN(tokenize.tools)), .high = PROTO_MAX_REQUEST_BYTES},
+    {KEY("template_kwargs", FIELD_TEXT, IN(tokenize.prompt.template_kwargs)), .high = PROTO_MAX_REQUEST_BYTES},
+    FLAG("continue_turn", IN(tokenize.prompt.continue_turn)),
     FLAG("special", IN(tokenize.special)),
     FLAG("bare", IN(tokenize.bare)),
     FLAG("pieces", IN(tokenize.pieces)),
+    FLAG("written", IN(tokenize.written)),
 };
+static int check_tokenize(const void *value, struct error *err)
+{
+    const struct message *message = value;
+    const struct prompt *prompt = &message->tokenize.prompt;
+    const bool of_text = message->tokenize.special || message->tokenize.bare;
+    const bool of_chat = message->tokenize.tools.len > 0 || prompt->template_kwargs.len > 0 || prompt->continue_turn ||
+                         message->tokenize.written;
+    if (message->tokenize.has_text == (prompt->chat.n > 0))
+        return error_set(err, MESSAGE_E_MALFORMED, "expected either text or messages");
+    if (of_text && prompt->chat.n > 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "special and bare: expected with a text only");
+    if (of_chat && prompt->chat.n == 0)
+        return error_set(err, MESSAGE_E_MALFORMED,
+                         "tools, template_kwargs, continue_turn and written: expected with messages only");
+    return 0;
+}
 static const struct field detokenize_fields[] = {
     U64_OR_0("ref", IN(detokenize.ref)),
     NAME_OR_0("model", IN(detokenize.model)),
@@ -359,6 +381,7 @@ static const struct field tokenize_ok_fields[] = {
     U64_OR_0("ref", IN(tokenize_ok.ref)),
     {KEY("ids", FIELD_IDS, IN(tokenize_ok.ids)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
     {KEY("pieces", FIELD_BINS, IN(tokenize_ok.pieces)), .high = PROTO_MAX_QUESTION_IDS, .item_high = PROTO_MAX_PIECE_BYTES},
+    {KEY("text", FIELD_TEXT, IN(tokenize_ok.text)), .high = PROTO_MAX_REQUEST_BYTES},
 };
 static const struct field detokenize_ok_fields[] = {
     U64_OR_0("ref", IN(detokenize_ok.ref)),
@@ -497,7 +520,7 @@ static const struct field_table tables[] = {
     [MESSAGE_REPLAY] = TABLE(replay_fields),
     [MESSAGE_ATTACH] = TABLE(attach_fields),
     [MESSAGE_STATUS] = TABLE(status_fields),
-    [MESSAGE_TOKENIZE] = TABLE(tokenize_fields),
+    [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},

@@ -2,27 +2,26 @@
 #ifndef PROTO_FIELDS_H
 #define PROTO_FIELDS_H
 
-/* What a message looks like, as data. Each kind has a table of fields; decode.c and encode.c walk the same
- * table, so that what one writes the other reads and both hold the same bounds. libquern sets and shows
- * fields by name through it. */
+/* The format of messages, as data. Each kind has a table of fields, which both decode.c and encode.c walk, so
+ * reading and writing agree and have the same bounds. libquern uses it to set and show fields by name. */
 
 #include "proto/message.h"
 
-/* Keys of one map; more is an error, unknown ones included. */
+/* Most keys of one map, including unknown ones. */
 #define FIELDS_MAX_KEYS 64
-/* Containers inside one another, the message's own map included. */
+/* Deepest nesting of containers, including the message's own map. */
 #define FIELDS_MAX_DEPTH 8
-/* Counters that grow by one (seq, off, wseq, …): exact in every language's numbers. */
+/* Largest value of counters (seq, off, wseq, …): every language represents it exactly. */
 #define FIELDS_MAX_COUNTER (1ull << 53)
 
-/* Beside each: the type in the struct; on the wire. */
+/* The comments give the type in the struct, then the form on the wire. */
 enum field_type {
     FIELD_BOOL = 1, /* bool; bool */
     FIELD_U32,      /* uint32_t; integer, low … high */
     FIELD_U64,      /* uint64_t; integer, low … high */
     FIELD_I32,      /* int32_t; integer, low … high */
     FIELD_REAL,     /* double; real or integer, real_low … real_high */
-    FIELD_ENUM,     /* an enum; str, one of `names`, not before the low-th */
+    FIELD_ENUM,     /* an enum; str, one of `names` from index `low` on */
     FIELD_ID,       /* struct id128; bin of 16 bytes */
     FIELD_DIGEST,   /* struct bytes; bin of 16 bytes */
     FIELD_FLOATS,   /* struct bytes; bin of float 32, little-endian, ≤ high of them */
@@ -43,8 +42,8 @@ enum field_type {
 
 enum {
     FIELD_REQUIRED = 1, /* decoding fails without it */
-    FIELD_ALWAYS = 2,   /* encoded even when it is zero, so that a receiver's default never replaces it */
-    FIELD_LEFT = 4,     /* a sampling parameter, which may be left out: NaN, or SAMPLING_LEFT_COUNT */
+    FIELD_ALWAYS = 2,   /* encoded even if zero, so that a receiver's default never replaces it */
+    FIELD_LEFT = 4,     /* a sampling parameter; NaN or SAMPLING_LEFT_COUNT if it is omitted */
 };
 
 struct name_table {
@@ -57,13 +56,13 @@ struct field {
     uint8_t key_len;
     uint8_t type; /* enum field_type */
     uint8_t flags;
-    uint16_t present; /* offset of the bool that says whether it is there; 0: none */
+    uint16_t present; /* offset of a bool that is set if the key is present; 0: none */
     uint32_t offset;  /* of the value in the table's struct */
     int64_t low;
     uint64_t high;      /* of an integer, or most bytes or items */
     uint64_t item_high; /* most bytes of a list's item */
     double real_low, real_high;
-    double initial; /* what a number, or a flag, that is left out becomes; of FIELD_LEFT: where nobody says */
+    double initial;     /* default of a number or flag; with FIELD_LEFT, the default if nobody sets it */
     const char *help;   /* of a key of generate: what it does, in a few words */
     const char *letter; /* placeholder for its value in option help; NULL: not an option */
     const struct name_table *names;
@@ -73,29 +72,30 @@ struct field {
 struct field_table {
     const struct field *fields;
     uint8_t n;
-    uint32_t size;                                      /* of the struct, for FIELD_MAPS */
-    int (*check)(const void *value, struct error *err); /* what no single field shows; 0 or a code; or NULL */
+    uint32_t size; /* of the struct, for FIELD_MAPS */
+    int (*check)(const void *value,
+                 struct error *err); /* checks that involve several fields; 0 or a code; NULL: none */
 };
 
-/* A list in any of the message structs: all have this shape. */
+/* All lists in message structs have this layout. */
 struct list {
     const void *items;
     size_t n;
 };
 
-/* The fields of a kind beside "k". NULL for MESSAGE_NONE and kinds that do not exist. */
+/* Returns the fields of a kind, without "k"; NULL for MESSAGE_NONE and for kinds that do not exist. */
 const struct field_table *field_table_of(enum message_kind kind);
 
-/* One chat message: the item of a prompt that is a list of maps. */
+/* Returns the fields of a chat message, an item of a prompt that is a list of maps. */
 const struct field_table *field_table_of_chat(void);
 
-/* The field of a key, or NULL. */
+/* Returns the field with this key, or NULL. */
 const struct field *field_find(const struct field_table *table, const char *key);
 
-/* Writes what numbers and flags become when they are left out; the rest of the struct is zeroed already. */
+/* Sets numbers and flags to their defaults; the rest of the struct must be zeroed. */
 void field_table_initials(const struct field_table *table, void *ret_value);
 
-/* Most bytes of a whole message of this kind. */
+/* Returns the largest size in bytes of a message of this kind. */
 size_t message_max_bytes(enum message_kind kind);
 
 extern const struct name_table names_of_kinds, names_of_errors, names_of_reasons, names_of_limits,
@@ -103,7 +103,7 @@ extern const struct name_table names_of_kinds, names_of_errors, names_of_reasons
 bool name_find(const struct name_table *table, struct bytes name, uint32_t *ret_value);
 enum message_kind message_kind_find(struct bytes name); /* MESSAGE_NONE: no such kind */
 
-/* ---- checks of values, shared by both directions: 0, or MESSAGE_E_MALFORMED with a reason ---- */
+/* ---- checks of values, for decoding and encoding: 0, or MESSAGE_E_MALFORMED with a reason ---- */
 
 int field_check_unsigned(const struct field *field, uint64_t value, struct error *err);
 int field_check_signed(const struct field *field, int64_t value, struct error *err);

@@ -2,10 +2,10 @@
 #ifndef PROTO_GAUGES_H
 #define PROTO_GAUGES_H
 
-/* The gauges that a worker writes to its slot of the board (board.h), and that the status and the metrics
- * show. A row: its type in fields.c; its name on the board, in the status, in libquern and in Python; its
- * name among the metrics, behind "quern_worker_"; the metric's kind and help. worker/report.c says where each
- * is from, and quern.h and Python's _types.py what it means to users; the rest follows from the row. */
+/* The gauges that a worker writes to its slot of the board (board.h), and that status and metrics show. Each
+ * row has the type in fields.c; the name on the board, in the status, in libquern and in Python; the name of
+ * the metric, after "quern_worker_"; the metric's kind and its help. worker/report.c sets the value; quern.h
+ * and Python's _types.py document it. Everything else follows from the row. */
 /* clang-format off */
 #define WORKER_GAUGES(ROW)                                                                                    \
     ROW(U32_OR_0, active, "active", "gauge", "Sequences being decoded.")                             \

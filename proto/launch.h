@@ -2,8 +2,8 @@
 #ifndef PROTO_LAUNCH_H
 #define PROTO_LAUNCH_H
 
-/* Bounds of what a broker hands on to its workers on their command line; each is 1 … the bound. The broker
- * checks them where they are said, the worker where they arrive. */
+/* Upper bounds of options that the broker passes on to workers on their command line; the lower bound is 1.
+ * Both programs check them when they parse their options. */
 
 #define LAUNCH_MAX_CONTEXT      (1u << 24) /* tokens */
 #define LAUNCH_MAX_SLOTS        4096       /* sequences */

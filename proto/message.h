@@ -74,6 +74,7 @@
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"
 #define PROTO_FEATURE_SAMPLERS "samplers"
+#define PROTO_FEATURE_ENDLESS  "ignore_eos"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -246,6 +247,7 @@ struct generation {
     bool has_dry_breakers;         /* false: the usual ones */
     struct text_list stop;
     struct id_list stop_ids;
+    bool ignore_eos; /* the model's own end ids are not made */
     struct grammar_text grammar;
     uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the chosen one and n − 1 alternatives */
     bool pieces;       /* with logprobs: frames tell the bytes of each of those ids too */
@@ -407,9 +409,13 @@ struct message {
         struct {
             uint64_t ref;
             struct bytes model, text;
-            bool special; /* control tokens written out in the text become their ids */
-            bool bare;    /* without BOS and EOS */
-            bool pieces;  /* the answer tells what each id stands for */
+            bool has_text;        /* else it is about `prompt`, a conversation */
+            struct prompt prompt; /* chat, continue_turn, template_kwargs */
+            struct bytes tools;   /* of the conversation, as in a generation */
+            bool special;         /* control tokens written out in the text become their ids */
+            bool bare;            /* without BOS and EOS */
+            bool pieces;          /* the answer tells what each id stands for */
+            bool written;         /* and the text of the prompt that the conversation becomes */
         } tokenize;
         struct { /* begins as tokenize does: who only carries questions looks at no more of them */
             uint64_t ref;
@@ -483,6 +489,7 @@ struct message {
                 const struct bytes *items; /* as many as there are ids */
                 size_t n;                  /* 0: not asked for */
             } pieces;
+            struct bytes text; /* of the prompt, if it was asked for */
         } tokenize_ok;
         struct {
             uint64_t ref;

@@ -2,9 +2,9 @@
 #ifndef PROTO_READER_H
 #define PROTO_READER_H
 
-/* Private to proto/: walks msgpack (https://github.com/msgpack/msgpack/blob/master/spec.md) item by item
- * without building anything, so that hostile bytes can cost no memory. msgpack-c's unpacker would make 24
- * bytes of objects from each byte of a deep or wide message before it could be checked. */
+/* Private to proto/: reads msgpack (https://github.com/msgpack/msgpack/blob/master/spec.md) item by item
+ * without allocating, so hostile input costs no memory. msgpack-c's unpacker would allocate 24 bytes of
+ * objects for each byte of a deep or wide message before the message could be checked. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,15 +36,16 @@ struct item {
         double real;       /* ITEM_REAL */
         const void *bytes; /* ITEM_TEXT, ITEM_BIN: [n], inside the input */
     };
-    size_t n; /* bytes, items or pairs; never more than the rest of the input could hold */
+    size_t n; /* bytes, items or pairs; at most what the rest of the input can hold */
 };
 
-/* Reads the next item's head, and the bytes of a text, bin or extension. False, with the reader anywhere, at
- * the end of the input, at a byte that is not msgpack, or when a count is larger than what is left. */
+/* Reads the head of the next item, and the bytes of a text, bin or extension. False at the end of the input,
+ * at a byte that is not msgpack, or if a count exceeds the rest of the input; the reader's position is then
+ * undefined. */
 bool reader_next(struct reader *reader, struct item *ret_item);
 
-/* Reads an integer from 0 to 2³¹ − 1 that has one of the forms that ids have: a byte, two or four. Inline,
- * for ids are most of what is read. False, with the reader where it was: another form, or none. */
+/* Reads an id: an integer from 0 to 2³¹ − 1 in one, three or five bytes. Inline, because most of what is read
+ * are ids. False if the next item is anything else; the reader then does not move. */
 static inline bool reader_id(struct reader *reader, int32_t *ret_id)
 {
     const uint8_t *at = reader->at;
@@ -64,7 +65,7 @@ static inline bool reader_id(struct reader *reader, int32_t *ret_id)
     return true;
 }
 
-/* Skips one whole value with at most `depth` containers inside one another. */
+/* Skips one value that nests containers at most `depth` deep. */
 bool reader_skip(struct reader *reader, unsigned depth);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions of clients for the ids of a text, and for the text of ids.
+/* Questions of clients for the ids of a text or a conversation, and for the text of ids.
  *
  * Each gets exactly one answer: `tokenize_ok`, `detokenize_ok` or an error, under its ref. The broker listens
  * for ten seconds; a question that has waited that long is answered without work, so that a pile of them
@@ -64,6 +64,11 @@ static uint64_t ref_of(const struct message *question)
 
 static struct prompt prompt_of(const struct message *question)
 {
+    if (question->kind == MESSAGE_TOKENIZE && !question->tokenize.has_text) {
+        struct prompt prompt = question->tokenize.prompt;
+        prompt.form = PROMPT_CHAT;
+        return prompt;
+    }
     if (question->kind == MESSAGE_TOKENIZE)
         return (struct prompt){
             .form = PROMPT_TEXT, .text = question->tokenize.text, .special = question->tokenize.special};
@@ -78,7 +83,7 @@ static bool tell_pieces(const struct tokenizer *tokenizer, const struct ids *ids
     if (buffer_reserve(list, ids->len * sizeof(struct bytes) + 1) < 0)
         return false;
     struct bytes *pieces = (struct bytes *)(void *)list->data;
-    size_t bytes = 0;
+    size_t bytes = answer->tokenize_ok.text.len;
     for (size_t i = 0; i < ids->len; i++) {
         pieces[i] = prompt_piece(tokenizer, ids->data[i]);
         bytes += pieces[i].len + 8;
@@ -99,6 +104,7 @@ static void on_done(void *arg, struct preparation *preparation)
     if (asked->kind == MESSAGE_TOKENIZE) {
         answer.tokenize_ok.ref = ref_of(asked);
         answer.tokenize_ok.ids = (struct id_list){preparation->ids.data, preparation->ids.len};
+        answer.tokenize_ok.text = (struct bytes){preparation->text.data, preparation->text.len};
         if (preparation->ok && asked->tokenize.pieces &&
             !tell_pieces(question->owner->tokenizer, &preparation->ids, &answer, &pieces))
             preparation->ok = refuse(&preparation->refusal, PROTO_TOO_LONG,
@@ -132,7 +138,11 @@ void tokenize_take(struct tokenize *tokenize)
     question->prompt = prompt_of(message);
     question->preparation =
         (struct preparation){.prompt = &question->prompt, .question = true, .done = on_done, .arg = question};
-    question->preparation.bare = message->kind == MESSAGE_TOKENIZE && message->tokenize.bare;
+    if (message->kind == MESSAGE_TOKENIZE) {
+        question->preparation.bare = message->tokenize.bare;
+        question->preparation.written = message->tokenize.written;
+        question->preparation.tools = message->tokenize.tools;
+    }
     DL_APPEND(tokenize->questions, question);
     if (preparer_add(tokenize->preparer, &question->preparation))
         return;

@@ -304,6 +304,7 @@ struct quern *quern_free(struct quern *client)
     free(client->status_memory);
     ids_deinit(&client->tokens);
     buffer_deinit(&client->content);
+    buffer_deinit(&client->spelled);
     buffer_deinit(&client->pieces);
     buffer_deinit(&client->embedding);
     buffer_deinit(&client->awaited);

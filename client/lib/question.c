@@ -150,14 +150,14 @@ static bool keep_pieces(struct quern *client, const struct message *message,
     *ret_pieces = NULL;
     if (n == 0 || n != message->tokenize_ok.ids.n)
         return true;
-    client->content.len = client->pieces.len = 0;
+    client->spelled.len = client->pieces.len = 0;
     for (size_t i = 0; i < n; i++)
-        if (buffer_append(&client->content, from[i].data, from[i].len) < 0)
+        if (buffer_append(&client->spelled, from[i].data, from[i].len) < 0)
             return false;
     if (buffer_reserve(&client->pieces, n * sizeof **ret_pieces) < 0)
         return false;
     struct quern_piece *pieces = (struct quern_piece *)(void *)client->pieces.data;
-    const uint8_t *at = client->content.data;
+    const uint8_t *at = client->spelled.data;
     for (size_t i = 0; i < n; at += from[i++].len)
         pieces[i] = (struct quern_piece){at, from[i].len};
     *ret_pieces = pieces;
@@ -254,6 +254,11 @@ void question_answer(struct quern *client, const struct message *message)
     } else if (message->kind == MESSAGE_TOKENIZE_OK && (question = find(client, message->tokenize_ok.ref))) {
         if (!keep_tokens(client, message) || !keep_pieces(client, message, &with.pieces))
             return;
+        const struct bytes text = message->tokenize_ok.text;
+        if (text.len > 0 && !keep_content(client, text))
+            return;
+        with.content = text.len > 0 ? (const char *)client->content.data : NULL;
+        with.content_len = text.len;
         with.ids = client->tokens.data;
         with.n_ids = client->tokens.len;
         answer(client, question, &with);

@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "client/lib/loop.h"
 #include "client/lib/question.h"
+#include "client/lib/requests/request_encode.h"
 
 static int say_asked(int r, struct quern_error *ret_err, const struct error *err)
 {
@@ -31,6 +33,7 @@ int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int 
     struct error err = {0};
     message.tokenize.model = bytes_of_string(text->model ? text->model : "");
     message.tokenize.text = (struct bytes){text->text, text->len};
+    message.tokenize.has_text = true;
     message.tokenize.special = text->special;
     message.tokenize.bare = text->bare;
     message.tokenize.pieces = text->pieces;
@@ -46,6 +49,30 @@ int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int 
     message.detokenize.ids = (struct id_list){ids->ids, ids->n};
     message.detokenize.special = ids->special;
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
+int quern_ask_prompt(struct quern *client, const struct quern_request *request, int timeout_ms,
+                     quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_TOKENIZE};
+    struct error err = {0};
+    struct chat_message *messages = request_messages(request);
+    int r = messages ? 0 : error_set(&err, -ENOMEM, "out of memory");
+    if (r == 0 && request->n_messages == 0)
+        r = error_set(&err, -EINVAL, "the prompt of a conversation is asked for, and there are no messages");
+    message.tokenize.model = bytes_of_string(request->model ? request->model : "");
+    message.tokenize.prompt.chat.items = messages;
+    message.tokenize.prompt.chat.n = request->n_messages;
+    message.tokenize.prompt.continue_turn = request->continue_turn;
+    message.tokenize.prompt.template_kwargs =
+        bytes_of_string(request->template_kwargs ? request->template_kwargs : "");
+    message.tokenize.tools = bytes_of_string(request->tools ? request->tools : "");
+    message.tokenize.pieces = request->pieces;
+    message.tokenize.written = true;
+    if (r == 0)
+        r = question_ask(client, &message, timeout_ms, fn, arg, &err);
+    free(messages);
+    return say_asked(r, ret_err, &err);
 }
 
 /* A question that is waited for. What it is answered with lives in the client. */

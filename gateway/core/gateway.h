@@ -23,7 +23,7 @@ struct gateway {
     struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
     size_t body_bytes;    /* most of one of them */
     struct body_reader *body_reader;
-    struct question *questions; /* for a tokenizer, not answered yet (tokenize.h) */
+    struct question *questions; /* for a tokenizer, not answered yet (forms/questions/question.h) */
     struct request_log request_log;
     int64_t started;  /* seconds since 1970 */
     bool draining;    /* no new work is taken */

@@ -255,6 +255,18 @@ int parameters_ids(struct parameters *parameters, const char *path, const json_t
     return 0;
 }
 
+int parameters_stop_ids(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    struct quern_request *request = &((struct parameters *)into)->request;
+    if (!json_is_array(value))
+        return refuse_value(refusal, path, "%s is %s, not an array of token ids", path, json_in_kind(value));
+    if (json_array_size(value) > PROTO_MAX_STOP_IDS)
+        return refuse_value(refusal, path, "%s has %zu token ids; at most %d are allowed", path,
+                            json_array_size(value), PROTO_MAX_STOP_IDS);
+    return parameters_ids(into, path, value, &request->stop_ids, &request->n_stop_ids, refusal);
+}
+
 int parameters_prompt(void *into, const struct json_row *row, const char *path, json_t *value,
                       struct refusal *refusal)
 {
@@ -275,6 +287,41 @@ int parameters_prompt(void *into, const struct json_row *row, const char *path, 
     parameters->request.text = parameters_keep(parameters, value);
     parameters->request.text_len = json_string_length(value);
     return parameters->request.text ? 0 : parameters_out_of_memory(refusal);
+}
+
+/* Several texts, or several arrays of ids. */
+static bool are_several(const json_t *value)
+{
+    const json_t *first = json_array_get(value, 0);
+    return json_is_array(first) || (json_is_string(first) && json_array_size(value) > 1);
+}
+
+int parameters_prompts(void *into, const struct json_row *row, const char *path, json_t *value,
+                       struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    struct quern_request *request = &parameters->request;
+    const size_t n = json_array_size(value);
+    if (!are_several(value))
+        return parameters_prompt(into, row, path, value, refusal);
+    if (n > PARAMETERS_MAX_CHOICES)
+        return refuse_value(refusal, path, "%s has %zu prompts; at most %d are allowed", path, n,
+                            PARAMETERS_MAX_CHOICES);
+    parameters->prompts = parameters_memory(parameters, n, sizeof *parameters->prompts);
+    parameters->n_prompts = n;
+    if (!parameters->prompts)
+        return parameters_out_of_memory(refusal);
+    for (size_t i = n; i-- > 0;) { /* the first last: it stays the request's */
+        char where[64];
+        snprintf(where, sizeof where, "%.24s[%zu]", path, i);
+        request->text = NULL;
+        request->ids = NULL;
+        if (parameters_prompt(into, row, where, json_array_get(value, i), refusal) != 0)
+            return REFUSED;
+        parameters->prompts[i] =
+            (struct prompt_in){request->text, request->text_len, request->ids, request->n_ids};
+    }
+    return 0;
 }
 
 int parameters_said(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -318,6 +365,41 @@ static int finish_turn(struct parameters *parameters, struct refusal *refusal)
                             "add_generation_prompt: only true is supported where no message is continued");
     request->continue_turn = can && parameters->continue_turn != SAID_NO && parameters->new_turn != SAID_YES;
     return 0;
+}
+
+static int finish_echo(const struct parameters *parameters, struct refusal *refusal)
+{
+    const struct quern_request *request = &parameters->request;
+    const struct prompt_in only = {request->text, request->text_len, request->ids, request->n_ids};
+    const struct prompt_in *prompts = parameters->prompts ? parameters->prompts : &only;
+    const size_t n = parameters->prompts ? parameters->n_prompts : 1;
+    size_t bytes = 0;
+    if (parameters->wants_logprobs)
+        return refuse(refusal, 400, "unsupported_parameter", "echo",
+                      "echo: not supported together with logprobs, which the prompt has none of");
+    for (size_t i = 0; i < n; i++) {
+        if (!prompts[i].text)
+            return refuse(refusal, 400, "unsupported_parameter", "echo",
+                          "echo: supported for texts only, not for token ids");
+        bytes += prompts[i].text_len * parameters->n;
+    }
+    if (bytes <= PARAMETERS_MAX_ECHO)
+        return 0;
+    return refuse_value(refusal, "echo",
+                        "echo: the prompts of all choices have %zu bytes; at most %zu are allowed", bytes,
+                        PARAMETERS_MAX_ECHO);
+}
+
+/* Several prompts, and what goes with one only. */
+static int finish_prompts(const struct parameters *parameters, struct refusal *refusal)
+{
+    if (parameters->prompts && parameters->n_prompts * parameters->n > PARAMETERS_MAX_CHOICES)
+        return refuse_value(refusal, "prompt",
+                            "prompt: %zu prompts of n = %u; at most %d answers are allowed",
+                            parameters->n_prompts, parameters->n, PARAMETERS_MAX_CHOICES);
+    if (parameters->request.suffix && (parameters->prompts || parameters->echo))
+        return refuse_value(refusal, "suffix", "suffix: expected with one prompt, and without echo");
+    return parameters->echo ? finish_echo(parameters, refusal) : 0;
 }
 
 /* The text before a gap, in one piece. */
@@ -422,7 +504,7 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
     struct quern_request *request = &parameters->request;
     if (finish_logprobs(parameters, refusal) != 0 || finish_tools(parameters, refusal) != 0 ||
         finish_penalties(parameters, refusal) != 0 || finish_turn(parameters, refusal) != 0 ||
-        finish_infill(parameters, refusal) != 0)
+        finish_infill(parameters, refusal) != 0 || finish_prompts(parameters, refusal) != 0)
         return REFUSED;
     finish_samplers(parameters);
     if (request->suffix && !request->text)

@@ -14,7 +14,8 @@
 #include "gateway/json/json_in.h"
 
 #define PARAMETERS_MAX_CHOICES 128
-#define PARAMETERS_MAX_STOP    256 /* bytes of a stop string, as the protocol has them */
+#define PARAMETERS_MAX_STOP    256               /* bytes of a stop string, as the protocol has them */
+#define PARAMETERS_MAX_ECHO    ((size_t)8 << 20) /* bytes of prompts in all choices of an answer */
 
 /* A boolean that clients may leave out. */
 enum said { SAID_NOTHING, SAID_NO, SAID_YES };
@@ -28,12 +29,23 @@ struct offered_tool {
     bool barred;        /* not to be called this time */
 };
 
+/* One of several prompts: a text or ids. */
+struct prompt_in {
+    const char *text;
+    size_t text_len;
+    const int32_t *ids;
+    size_t n_ids;
+};
+
 struct parameters {
     struct quern_request request;
+    struct prompt_in *prompts; /* [n_prompts] of which the request has the first; NULL: it has the only one */
+    size_t n_prompts;
+    bool echo;             /* the answer begins with the prompt, which is a text */
     struct arena arena;    /* all texts and lists */
     struct budget *budget; /* in which they count; NULL: in none */
     size_t counted;        /* bytes of it */
-    uint32_t n;            /* choices, 1 … PARAMETERS_MAX_CHOICES */
+    uint32_t n;            /* choices of each prompt, 1 … PARAMETERS_MAX_CHOICES of all */
     const char *system;    /* goes before the messages, or the prompt; NULL: none */
     bool chat;             /* a prompt is what a user says, unless it is raw */
     bool raw;
@@ -43,6 +55,7 @@ struct parameters {
     bool infill;               /* the prompt is what stands before and behind a gap: */
     const char *before, *line; /* the text before it, and what follows that; NULL: "" */
     size_t before_len, line_len;
+    bool unload;          /* a request without a prompt: the model is needed no more */
     bool warm_up;         /* no token is wanted, but that the prompt is in the cache */
     const char *samplers; /* NULL: all; else only those named here, parted by spaces, take part */
     bool include_usage;   /* in a chunk of its own, at the end of the stream */
@@ -91,7 +104,8 @@ json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
 json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
 json_row_take parameters_model;
-json_row_take parameters_stop; /* a text or an array of texts */
+json_row_take parameters_stop;     /* a text or an array of texts */
+json_row_take parameters_stop_ids; /* token ids */
 /* {"15043": -100, "Hello": 1.5}, or pairs of them in an array; false: never. */
 json_row_take parameters_logit_bias;
 json_row_take parameters_bad_words, parameters_dry_breakers; /* texts */
@@ -99,9 +113,10 @@ json_row_take parameters_n;
 json_row_take parameters_top_logprobs; /* how many of the most likely ids are told beside each id, 0 … 20 */
 json_row_take parameters_stream_options;
 json_row_take parameters_cache_salt;
-json_row_take parameters_prompt; /* a text, or an array of token ids */
-json_row_take parameters_said;   /* an enum said at the offset */
-json_row_take parameters_suffix; /* what stands behind the gap that is to be filled in; "": there is none */
+json_row_take parameters_prompt;  /* a text, or an array of token ids */
+json_row_take parameters_prompts; /* the same, or an array of them */
+json_row_take parameters_said;    /* an enum said at the offset */
+json_row_take parameters_suffix;  /* what stands behind the gap that is to be filled in; "": there is none */
 
 /* Rows of every family: what the prefix cache may do with a request. */
 #define PARAMETERS_CACHE_ROWS                                                                                \
@@ -128,6 +143,12 @@ const char *parameters_keep_json(struct parameters *parameters, const json_t *js
 /* Token ids of an array, in such memory: [*ret_n]. `path` names the array. 0 or REFUSED. */
 int parameters_ids(struct parameters *parameters, const char *path, const json_t *value,
                    const int32_t **ret_ids, size_t *ret_n, struct refusal *refusal);
+
+/* Choices of all prompts. */
+static inline uint32_t parameters_choices(const struct parameters *parameters)
+{
+    return parameters->n * (uint32_t)(parameters->prompts ? parameters->n_prompts : 1);
+}
 
 /* 500; REFUSED. */
 int parameters_out_of_memory(struct refusal *refusal);

@@ -104,6 +104,21 @@ int answer_expect_parts(struct choice *choice)
                               generation->start);
 }
 
+int answer_keep_echo(struct generation *generation, const struct prompt_in *prompt, uint32_t number)
+{
+    char *text = arena_take(&generation->arena, prompt->text_len + 1, 1);
+    if (!text)
+        return -ENOMEM;
+    memcpy(text, prompt->text, prompt->text_len);
+    for (uint32_t i = number * generation->per_prompt; i < (number + 1) * generation->per_prompt; i++) {
+        struct choice *choice = &generation->choices[i];
+        choice->echo = (struct bytes){text, prompt->text_len};
+        if (!generation->stream && buffer_append(&choice->text, text, prompt->text_len) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 void answer_take(struct choice *choice, const struct quern_output *output, struct json_out *out)
 {
     struct telling telling = {choice, out};

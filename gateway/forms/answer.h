@@ -12,6 +12,9 @@
  */
 int answer_expect_parts(struct choice *choice);
 
+/* The answers of the choices of a prompt, the number-th, begin with its text, which is kept. 0 or -ENOMEM. */
+int answer_keep_echo(struct generation *generation, const struct prompt_in *prompt, uint32_t number);
+
 /* Takes what an output brings. `out` gets the stream's data, and fails without memory. */
 void answer_take(struct choice *choice, const struct quern_output *output, struct json_out *out);
 

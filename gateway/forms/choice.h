@@ -23,6 +23,10 @@ struct tool_call {
 struct choice {
     struct generation *generation;
     uint32_t index;
+    uint32_t prompt; /* its number */
+    struct bytes
+        echo; /* the prompt's text, where the answer begins with it; in a stream: that is still to come */
+    uint32_t prompt_tokens, cached_tokens;
     struct quern_id id;
     bool running;
     enum quern_reason reason;
@@ -60,6 +64,8 @@ struct dialect {
     const char *ping; /* what a stream says when it has nothing to say; NULL: nothing */
     /* One body. */
     void (*whole)(struct generation *generation, struct json_out *out);
+    /* The body that answers a request without a prompt; NULL: there has to be one. */
+    void (*idle)(const struct gateway *gateway, const struct parameters *parameters, struct json_out *out);
     enum logprobs_form logprobs;
 };
 
@@ -75,7 +81,7 @@ struct generation {
     int64_t created;             /* seconds since 1970 */
     char *model;                 /* its name */
     uint64_t begun_ns, first_ns; /* the first id; 0: not yet */
-    uint32_t prompt_tokens, cached_tokens, output_tokens; /* the prompt counts once, output of all choices */
+    uint32_t prompt_tokens, cached_tokens, output_tokens; /* each prompt counts once, output of all choices */
     double queue_ms, prefill_ms, decode_ms;               /* the longest of any choice */
     double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
     struct json_out out;                                  /* of one callback; reused */
@@ -90,8 +96,10 @@ struct generation {
     bool finds_calls, finds_thoughts; /* in the answer's text */
     enum dialect_start start;         /* where the prompt leaves the model */
     uint32_t thought_tokens;          /* of the output */
-    struct quern_encoded *encoded;    /* the request, the same for each choice; NULL once the last was sent */
-    bool has_seed;                    /* `seed` is the first choice's; the others use the numbers after it */
+    struct quern_encoded *
+        *encoded; /* [n_prompts] requests, each for all choices of a prompt; NULL once sent */
+    uint32_t n_prompts, per_prompt; /* and how many choices that is */
+    bool has_seed;                  /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;
     uint32_t sent, running, n; /* choices: sent; not ended, unsent ones included; in all */
     struct choice choices[];

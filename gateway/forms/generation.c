@@ -43,7 +43,9 @@ static void free_generation(struct generation *generation)
     dialect_deinit(&generation->model_dialect);
     json_out_deinit(&generation->out);
     key_release(generation->key, generation->asked_tokens);
-    quern_encoded_free(generation->encoded);
+    for (uint32_t i = 0; i < generation->n_prompts && generation->encoded; i++)
+        quern_encoded_free(generation->encoded[i]);
+    free(generation->encoded);
     free(generation->model);
     free(generation);
 }
@@ -115,11 +117,28 @@ static void fail_for_memory(struct generation *generation)
     fail(generation, &refusal);
 }
 
-static void count(struct generation *generation, const struct quern_end *end)
+/* Each prompt counts once, and of its choices the one that found most in the cache. */
+static void count_prompts(struct generation *generation)
 {
-    generation->prompt_tokens = end->prompt_tokens;
-    if (end->cached_tokens > generation->cached_tokens)
-        generation->cached_tokens = end->cached_tokens;
+    generation->prompt_tokens = generation->cached_tokens = 0;
+    for (uint32_t i = 0; i < generation->n; i += generation->per_prompt) {
+        uint32_t tokens = 0, cached = 0;
+        for (uint32_t j = i; j < i + generation->per_prompt; j++) {
+            const struct choice *choice = &generation->choices[j];
+            tokens = choice->prompt_tokens > tokens ? choice->prompt_tokens : tokens;
+            cached = choice->cached_tokens > cached ? choice->cached_tokens : cached;
+        }
+        generation->prompt_tokens += tokens;
+        generation->cached_tokens += cached;
+    }
+}
+
+static void count(struct choice *choice, const struct quern_end *end)
+{
+    struct generation *generation = choice->generation;
+    choice->prompt_tokens = end->prompt_tokens;
+    choice->cached_tokens = end->cached_tokens;
+    count_prompts(generation);
     generation->output_tokens += end->output_tokens;
     if (end->queue_ms > generation->queue_ms)
         generation->queue_ms = end->queue_ms;
@@ -256,7 +275,7 @@ static void tell_whole(struct choice *choice, const struct quern_output *output,
 {
     struct generation *generation = choice->generation;
     struct json_out body = {0};
-    if (!hold_more(generation, output->text_len + logprob_bytes))
+    if (!hold_more(generation, output->text_len + logprob_bytes + (output->end ? choice->echo.len : 0)))
         return;
     struct json_out none = {0};
     answer_take(choice, output, &none);
@@ -282,24 +301,25 @@ static void on_output(void *arg, const struct quern_output *output);
 static int send_some(struct generation *generation, struct quern_error *err)
 {
     const uint32_t n = generation->n;
-    size_t most = generation->encoded ? MOST_BYTES_AT_ONCE / quern_encoded_bytes(generation->encoded) : 0;
     while (generation->sent < n) {
         struct choice *choice = &generation->choices[generation->sent];
+        struct quern_encoded **encoded = &generation->encoded[choice->prompt];
+        const size_t most = MOST_BYTES_AT_ONCE / quern_encoded_bytes(*encoded);
         const uint32_t under_way = generation->running - (n - generation->sent);
         const uint64_t seed = generation->seed + generation->sent;
         if (under_way > 0 && under_way >= most)
             return 0;
-        int r =
-            quern_generate_encoded(generation->client, generation->encoded,
-                                   generation->has_seed ? &seed : NULL, on_output, choice, &choice->id, err);
+        int r = quern_generate_encoded(generation->client, *encoded, generation->has_seed ? &seed : NULL,
+                                       on_output, choice, &choice->id, err);
         if (r == -EAGAIN && under_way > 0)
             return 0; /* send_more goes on */
         if (r < 0)
             return r;
         choice->running = true;
         generation->sent++;
+        if (generation->sent % generation->per_prompt == 0)
+            *encoded = quern_encoded_free(*encoded);
     }
-    generation->encoded = quern_encoded_free(generation->encoded);
     return 0;
 }
 
@@ -349,7 +369,7 @@ static void on_output(void *arg, const struct quern_output *output)
         snprintf(choice->stop, sizeof choice->stop, "%s", output->end->stop);
         choice->limit = limit_of(generation, output->end->limit);
         generation->running--;
-        count(generation, output->end);
+        count(choice, output->end);
     }
     if (generation->exchange) {
         struct refusal refusal;
@@ -385,7 +405,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
 {
     uint8_t random[16];
     struct generation *generation =
-        calloc(1, sizeof *generation + parameters->n * sizeof generation->choices[0]);
+        calloc(1, sizeof *generation + parameters_choices(parameters) * sizeof generation->choices[0]);
     if (!generation)
         return NULL;
     dialect_init(&generation->model_dialect);
@@ -398,9 +418,12 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     generation->untold = parameters->warm_up;
     generation->created = time(NULL);
     generation->begun_ns = clock_ns();
-    generation->n = generation->running = parameters->n;
+    generation->n = generation->running = parameters_choices(parameters);
+    generation->per_prompt = parameters->n;
+    generation->n_prompts = generation->n / generation->per_prompt;
+    generation->encoded = calloc(generation->n_prompts, sizeof *generation->encoded);
     generation->model = strdup(gateway_model(exchange->gateway, parameters->request.model));
-    if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model) {
+    if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model || !generation->encoded) {
         free_generation(generation);
         return NULL;
     }
@@ -409,7 +432,30 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     return generation;
 }
 
-/* Encodes the request that all choices share, and sends it for the first of them. Returns as send_some. */
+/* Encodes the request of each prompt. 0 or -errno. */
+static int encode_prompts(struct generation *generation, const struct parameters *parameters,
+                          struct quern_request *request, struct quern_error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < generation->n_prompts && r == 0; i++) {
+        const struct prompt_in prompt =
+            parameters->prompts
+                ? parameters->prompts[i]
+                : (struct prompt_in){request->text, request->text_len, request->ids, request->n_ids};
+        request->text = prompt.text;
+        request->text_len = prompt.text_len;
+        request->ids = prompt.ids;
+        request->n_ids = prompt.n_ids;
+        request->part = i > 0; /* all of them count as one */
+        if (parameters->echo)
+            r = answer_keep_echo(generation, &prompt, i);
+        if (r == 0)
+            r = quern_encode(generation->client, request, &generation->encoded[i], err);
+    }
+    return r;
+}
+
+/* Encodes what choices share, and sends it for the first of them. Returns as send_some. */
 static int begin(struct generation *generation, const struct parameters *parameters, struct quern_error *err)
 {
     struct quern_request request = parameters->request;
@@ -428,11 +474,12 @@ static int begin(struct generation *generation, const struct parameters *paramet
         struct choice *choice = &generation->choices[i];
         choice->generation = generation;
         choice->index = i;
+        choice->prompt = i / generation->per_prompt;
         choice->logprobs.form = generation->dialect->logprobs;
         if ((generation->finds_calls || generation->finds_thoughts) && answer_expect_parts(choice) < 0)
             return -ENOMEM;
     }
-    int r = quern_encode(generation->client, &request, &generation->encoded, err);
+    int r = encode_prompts(generation, parameters, &request, err);
     return r < 0 ? r : send_some(generation, err);
 }
 
@@ -462,7 +509,7 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
         exchange_refuse(exchange, &refusal);
         return;
     }
-    uint64_t tokens = (uint64_t)parameters->request.max_tokens * parameters->n;
+    uint64_t tokens = (uint64_t)parameters->request.max_tokens * parameters_choices(parameters);
     if (key_take(exchange->key, tokens, &refusal) != 0) {
         free_generation(generation);
         exchange_refuse(exchange, &refusal);
@@ -490,9 +537,30 @@ struct generation_reading {
     const struct dialect *dialect;
 };
 
+/* Nothing is asked for, and the API has an answer to that. */
+static bool is_idle(const struct generation_reading *prompt)
+{
+    const struct quern_request *request = &prompt->parameters.request;
+    return prompt->dialect->idle && !request->text && !request->ids && !request->messages && !request->suffix;
+}
+
+static void reply_idle(const struct generation_reading *prompt, struct exchange *exchange)
+{
+    struct refusal refusal;
+    struct json_out out = {0};
+    if (gateway_check(exchange->gateway, prompt->parameters.request.model, &refusal) != 0) {
+        exchange_refuse(exchange, &refusal);
+        return;
+    }
+    prompt->dialect->idle(exchange->gateway, &prompt->parameters, &out);
+    exchange_reply_json(exchange, 200, &out);
+}
+
 static int finish(struct body_reading *reading, struct refusal *refusal)
 {
     const struct generation_reading *prompt = (const struct generation_reading *)reading;
+    if (is_idle(prompt))
+        return 0;
     int r = parameters_finish(reading->into, prompt->missing, refusal);
     return r == 0 ? tool_choice_finish(reading->into, refusal) : r;
 }
@@ -502,12 +570,15 @@ static void on_read(struct body_reading *reading)
     struct generation_reading *prompt = (struct generation_reading *)reading;
     struct exchange *exchange = reading->exchange;
     struct parameters *parameters = &prompt->parameters;
-    if (exchange && !parameters->has_max_tokens) {
-        parameters->request.max_tokens =
-            gateway_max_tokens(exchange->gateway, parameters->request.model, exchange->key, parameters->n);
+    const bool idle = is_idle(prompt);
+    if (exchange && !idle && !parameters->has_max_tokens) {
+        parameters->request.max_tokens = gateway_max_tokens(exchange->gateway, parameters->request.model,
+                                                            exchange->key, parameters_choices(parameters));
         parameters->request.fit_context = true;
     }
-    if (exchange)
+    if (exchange && idle)
+        reply_idle(prompt, exchange);
+    else if (exchange)
         start(exchange, parameters, prompt->dialect);
     parameters_deinit(parameters);
     free(prompt);

@@ -31,11 +31,9 @@ json_row_take neutral_top_k;
     {"length_penalty", neutral_only, "1", 0},                                                                \
     {"early_stopping", neutral_only, "false", 0},                                                            \
     {"min_tokens", neutral_only, "0", 0},                                                                    \
-    {"ignore_eos", neutral_only, "false", 0},                                                                \
     {"skip_special_tokens", neutral_only, "true", 0},                                                        \
     {"spaces_between_special_tokens", neutral_bool, NULL, 0},                                                \
     {"include_stop_str_in_output", neutral_only, "false", 0},                                                \
-    {"stop_token_ids", neutral_only, "", 0},                                                                 \
     {"truncate_prompt_tokens", neutral_only, "", 0},                                                         \
     {"prompt_logprobs", neutral_only, "", 0},                                                                \
     {"return_token_ids", neutral_only, "false", 0},                                                          \

@@ -155,21 +155,22 @@ static int apply(const struct parameters *parameters, const struct dialect_thoug
                  json_t *variables, struct refusal *refusal)
 {
     const char *with = parameters->with_thinking, *without = parameters->without_thinking;
+    int r = 0;
     if (without && thoughts->switch_off)
-        json_object_update_missing(variables, thoughts->switch_off);
+        r = json_object_update_missing(variables, thoughts->switch_off);
     else if (without && thoughts->known && thoughts->usual == DIALECT_START_THOUGHT)
         return refuse_switch(
             without, "this model thinks before it answers; its chat template cannot disable that", refusal);
     if (with && !without && !thoughts->known && !thoughts->switch_on && !thoughts->effort_key[0])
         return refuse_switch(with, "this model does not think before it answers", refusal);
     if (with && !without && thoughts->switch_on)
-        json_object_update_missing(variables, thoughts->switch_on);
+        r |= json_object_update_missing(variables, thoughts->switch_on);
     const char *word = parameters->effort ? word_for(thoughts->efforts, parameters->effort) : NULL;
     if (word && !without && thoughts->effort_key[0])
-        json_object_set_new(variables, thoughts->effort_key, json_string(word));
+        r |= json_object_set_new(variables, thoughts->effort_key, json_string(word));
     if (parameters->thinking_budget && thoughts->budget_key[0])
-        json_object_set_new(variables, thoughts->budget_key, json_integer(parameters->thinking_budget));
-    return 0;
+        r |= json_object_set_new(variables, thoughts->budget_key, json_integer(parameters->thinking_budget));
+    return r == 0 ? 0 : parameters_out_of_memory(refusal);
 }
 
 int thinking_set(struct parameters *parameters, const struct model_dialect *dialect, struct refusal *refusal)

@@ -13,8 +13,19 @@ const NUMBERS = [
   { name: "repetition_penalty", label: "Repetition penalty", least: 0.01, most: 100, initial: "1", help: "penalizes tokens of the prompt and answer; 1 is off" },
   { name: "presence_penalty", label: "Presence penalty", least: -2, most: 2, initial: "0", help: "penalizes tokens of the answer" },
   { name: "frequency_penalty", label: "Frequency penalty", least: -2, most: 2, initial: "0", help: "the same, for each occurrence" },
+  { name: "repeat_last_n", label: "Penalties look at", least: -1, most: 2147483647, whole: true, initial: "-1", more: true, help: "the last N tokens of prompt and answer; -1 is all" },
+  { name: "dynatemp_range", label: "Temperature range", least: 0, most: 100, initial: "0", more: true, help: "the temperature varies by so much with the entropy; 0 is off" },
+  { name: "dynatemp_exponent", label: "Temperature exponent", least: 0, most: 100, initial: "1", more: true, help: "how the entropy makes it vary" },
+  { name: "typical_p", label: "Typical P", least: 0, most: 1, initial: "1", more: true, help: "sample from the most typical that sum to P; 1 is off" },
+  { name: "top_n_sigma", label: "Top n\u03c3", least: -1, most: 1000, initial: "0", more: true, help: "drop logits more than N deviations below the largest; 0 is off" },
+  { name: "xtc_probability", label: "XTC probability", least: 0, most: 1, initial: "0", more: true, help: "how often the likeliest are excluded; 0 is off" },
+  { name: "xtc_threshold", label: "XTC threshold", least: 0, most: 1, initial: "0.1", more: true, help: "how likely those are at least" },
+  { name: "dry_multiplier", label: "DRY multiplier", least: 0, most: 100, initial: "0", more: true, help: "penalizes what would continue a repeat; 0 is off" },
+  { name: "dry_base", label: "DRY base", least: 0, most: 100, initial: "1.75", more: true, help: "the penalty grows by this with each token" },
+  { name: "dry_allowed_length", label: "DRY allowed length", least: 1, most: 2147483647, whole: true, initial: "2", more: true, help: "shorter repeats are allowed" },
+  { name: "dry_penalty_last_n", label: "DRY looks at", least: -1, most: 2147483647, whole: true, initial: "-1", more: true, help: "the last N tokens; -1 is all" },
   { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, initial: "random", help: "the same seed gives the same answer" },
-  { name: "max_tokens", label: "Max tokens", least: 1, most: 2147483647, whole: true, initial: "1024", help: "of one answer" },
+  { name: "max_tokens", label: "Max tokens", least: 1, most: 2147483647, whole: true, initial: "no limit", help: "of one answer; the context ends it too" },
   { name: "top_logprobs", label: "Alternatives", least: 0, most: 20, whole: true, initial: "5", help: "for each token in the token view" },
 ];
 const STOPS_MOST = 16;
@@ -42,6 +53,7 @@ export class Settings {
     this.build();
     for (const [name, value] of Object.entries(memory.read("settings") ?? {}))
       if (this.form.elements[name]) this.form.elements[name].value = value;
+    if (NUMBERS.some((row) => row.more && this.text(row.name) !== "")) byId("more-samplers").open = true;
     this.form.addEventListener("input", () => this.changed());
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.changed();
@@ -52,7 +64,9 @@ export class Settings {
       element("div", { class: "field wide" }, element("label", { for: "setting-system", text: "System prompt" }),
         element("textarea", { id: "setting-system", name: "system", rows: 3, "aria-describedby": "setting-system-help" }),
         element("p", { id: "setting-system-help", class: "fine", text: "Given to the model before the conversation." })),
-      element("div", { class: "fields" }, ...NUMBERS.map(field)),
+      element("div", { class: "fields" }, ...NUMBERS.filter((row) => !row.more).map(field)),
+      element("details", { class: "field wide", id: "more-samplers" }, element("summary", { text: "More samplers" }),
+        element("div", { class: "fields" }, ...NUMBERS.filter((row) => row.more).map(field))),
       element("div", { class: "field wide" }, element("label", { for: "setting-stop", text: "Stop at" }),
         element("textarea", { id: "setting-stop", name: "stop", rows: 2, "aria-describedby": "setting-stop-help" }),
         element("p", { id: "setting-stop-help", class: "fine",
@@ -93,7 +107,9 @@ export class Settings {
     const wrong = this.problems().find(([, problem]) => problem);
     if (!wrong) return true;
     this.show();
-    this.form.elements[wrong[0]].focus();
+    const input = this.form.elements[wrong[0]];
+    input.closest("details")?.setAttribute("open", "");
+    input.focus();
     return false;
   }
 

@@ -286,6 +286,23 @@ class Chat(Base):
         page.set(top_p="")
         self.assertNotIn("from 0 to 1", page.text("#setting-top_p-help"))
 
+    def test_more_samplers_are_sent_and_shown_when_they_are_wrong(self):
+        page = self.page
+        page.set(max_tokens="3", dry_multiplier="0.8", xtc_probability="0.1", top_n_sigma="1.5", repeat_last_n="64")
+        page.script("window.sent = []; const send = fetch; window.fetch = (path, options) => {"
+                    " if (options?.body) sent.push(JSON.parse(options.body)); return send(path, options); }")
+        page.write("Hi")
+        page.answered()
+        (sent,) = page.script("return sent")
+        self.assertEqual({name: sent.get(name) for name in ("dry_multiplier", "xtc_probability", "top_n_sigma", "repeat_last_n")},
+                         {"dry_multiplier": 0.8, "xtc_probability": 0.1, "top_n_sigma": 1.5, "repeat_last_n": 64})
+        page.set(dry_allowed_length="0")
+        self.assertFalse(page.seen("#setting-dry_allowed_length"))
+        page.write("Hi")
+        self.assertEqual(page.focused(), "setting-dry_allowed_length")
+        self.assertTrue(page.seen("#setting-dry_allowed_length"))
+        page.set(dry_allowed_length="", dry_multiplier="", xtc_probability="", top_n_sigma="", repeat_last_n="")
+
     def test_stop_ends_the_request_in_the_pool(self):
         page = self.page
         for press in (lambda: page.one("#stop").click(), lambda: page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)):

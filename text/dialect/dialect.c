@@ -112,8 +112,10 @@ static json_t *write_calls(const struct model_dialect *dialect)
     if (!json)
         return NULL;
     if (!calls->known) {
-        json_object_set_new(json, "unknown", json_string(calls->reason));
-        return json;
+        if (json_object_set_new(json, "unknown", json_string(calls->reason)) == 0)
+            return json;
+        json_decref(json);
+        return NULL;
     }
     bool good =
         json_object_set_new(json, "arguments",
@@ -140,8 +142,10 @@ static json_t *write_thoughts(const struct model_dialect *dialect)
     if (!json)
         return NULL;
     if (!thoughts->known) {
-        json_object_set_new(json, "unknown", json_string(thoughts->reason));
-        return json;
+        if (json_object_set_new(json, "unknown", json_string(thoughts->reason)) == 0)
+            return json;
+        json_decref(json);
+        return NULL;
     }
     bool good = write_texts(dialect, thought_texts, N(thought_texts), json);
     for (size_t i = 0; i < N(starts) && good; i++) {

@@ -105,6 +105,24 @@ bool cursor_character(struct text_cursor *cursor, enum cursor_dialect dialect, u
     return read_escape(cursor, dialect, ret_point);
 }
 
+bool cursor_range(struct text_cursor *cursor, enum cursor_dialect dialect, struct code_range *ret_range,
+                  const char **ret_reason)
+{
+    struct code_range range;
+    *ret_reason = "character set: missing ] or not a character";
+    if (!cursor_character(cursor, dialect, &range.first))
+        return false;
+    range.last = range.first;
+    bool dash = cursor_peek(cursor) == '-' && cursor_peek_second(cursor) != ']';
+    cursor->pos += dash;
+    *ret_reason = "character range: the end is not a character";
+    if (dash && !cursor_character(cursor, dialect, &range.last))
+        return false;
+    *ret_reason = "character range out of order";
+    *ret_range = range;
+    return range.first <= range.last;
+}
+
 static bool read_count(struct text_cursor *cursor, uint32_t *ret_count)
 {
     uint32_t count = 0;
@@ -164,6 +182,32 @@ int cursor_choice(struct text_cursor *cursor, struct rules *rules, alternative_r
     } while (cursor_take(cursor, "|"));
     *ret_expression = expression_choice(rules, &list);
     return 0;
+}
+
+int cursor_group(struct text_cursor *cursor, uint32_t *depth, struct rules *rules, alternative_reader *read,
+                 void *reader, const struct expression **ret_expression, const char **ret_reason)
+{
+    *ret_reason = *depth == CURSOR_MOST_DEPTH ? "groups nested too deeply" : NULL;
+    if (*ret_reason)
+        return 0;
+    ++*depth;
+    int r = cursor_choice(cursor, rules, read, reader, ret_expression);
+    --*depth;
+    if (r == 0 && !cursor_take(cursor, ")"))
+        *ret_reason = "unmatched (";
+    return r;
+}
+
+int cursor_items(struct rules *rules, item_reader *read, void *reader, struct expression_list *list)
+{
+    for (;;) {
+        const struct expression *item = NULL;
+        bool end = false;
+        int r = read(reader, &end, &item);
+        if (r != 0 || end)
+            return r;
+        expression_push(rules, list, item);
+    }
 }
 
 int characters_append(struct buffer *out, uint32_t point)

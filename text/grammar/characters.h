@@ -11,6 +11,8 @@
 
 #include "text/grammar/expression.h"
 
+#define CURSOR_MOST_DEPTH 100 /* of groups: no text exhausts the stack */
+
 struct text_cursor {
     const uint8_t *data;
     size_t len, pos;
@@ -38,6 +40,10 @@ enum cursor_dialect { CURSOR_GBNF, CURSOR_REGEX };
  * is then undefined. */
 bool cursor_character(struct text_cursor *cursor, enum cursor_dialect dialect, uint32_t *ret_point);
 
+/* Reads a member of a set: a character, or two with - between them. False with the reason. */
+bool cursor_range(struct text_cursor *cursor, enum cursor_dialect dialect, struct code_range *ret_range,
+                  const char **ret_reason);
+
 struct repeat {
     uint32_t least, most;
 };
@@ -55,6 +61,18 @@ typedef int alternative_reader(void *reader, const struct expression **ret_expre
 /* Reads alternatives with | between them. 0, or what `read` returned. */
 int cursor_choice(struct text_cursor *cursor, struct rules *rules, alternative_reader *read, void *reader,
                   const struct expression **ret_expression);
+
+/* Reads the rest of a group, behind its "(": alternatives, and ")". `depth` counts the groups around it. 0,
+ * or what `read` returned; *ret_reason says what is wrong with the group itself, NULL: nothing. */
+int cursor_group(struct text_cursor *cursor, uint32_t *depth, struct rules *rules, alternative_reader *read,
+                 void *reader, const struct expression **ret_expression, const char **ret_reason);
+
+/* Reads one item with its repeats. *ret_end: there is none, the sequence has ended. 0, or a code with a
+ * reason. */
+typedef int item_reader(void *reader, bool *ret_end, const struct expression **ret_item);
+
+/* Appends items to the list up to the end of the sequence. 0, or what `read` returned. */
+int cursor_items(struct rules *rules, item_reader *read, void *reader, struct expression_list *list);
 
 /* Appends a code point as UTF-8. 0 or -ENOMEM. */
 int characters_append(struct buffer *out, uint32_t point);

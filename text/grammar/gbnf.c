@@ -11,7 +11,6 @@
 #include "text/grammar/characters.h"
 #include "text/grammar/json_schema/json_schema.h"
 
-#define MOST_DEPTH   100
 #define MOST_REPEATS 2 /* of one item: a+? is a* */
 
 struct gbnf_reader {
@@ -93,15 +92,9 @@ static int read_set(struct gbnf_reader *reader, const struct expression **ret_ex
     int r = 0;
     while (r == 0 && cursor_peek(&reader->at) != ']') {
         struct code_range range;
-        if (cursor_peek(&reader->at) < 0 || !cursor_character(&reader->at, CURSOR_GBNF, &range.first))
-            return invalid(reader, "character set: missing ] or invalid byte");
-        range.last = range.first;
-        bool dash = cursor_peek(&reader->at) == '-' && cursor_peek_second(&reader->at) != ']';
-        reader->at.pos += dash;
-        if (dash && !cursor_character(&reader->at, CURSOR_GBNF, &range.last))
-            return invalid(reader, "invalid byte in a character set");
-        if (range.last < range.first)
-            return invalid(reader, "character range out of order");
+        const char *reason;
+        if (!cursor_range(&reader->at, CURSOR_GBNF, &range, &reason))
+            return invalid(reader, reason);
         r = code_set_add(reader->rules, &set, range);
     }
     reader->at.pos += r == 0;
@@ -109,18 +102,15 @@ static int read_set(struct gbnf_reader *reader, const struct expression **ret_ex
     return r;
 }
 
-static int read_choice(struct gbnf_reader *reader, const struct expression **ret_expression);
+static int read_sequence(void *arg, const struct expression **ret_expression);
 
 static int read_group(struct gbnf_reader *reader, const struct expression **ret_expression)
 {
+    const char *reason;
     reader->at.pos++;
-    if (++reader->depth > MOST_DEPTH)
-        return invalid(reader, "groups nested too deeply");
-    int r = read_choice(reader, ret_expression);
-    reader->depth--;
-    if (r == 0 && !cursor_take(&reader->at, ")"))
-        r = invalid(reader, "unmatched (");
-    return r;
+    int r = cursor_group(&reader->at, &reader->depth, reader->rules, read_sequence, reader, ret_expression,
+                         &reason);
+    return reason ? invalid(reader, reason) : r;
 }
 
 static int read_reference(struct gbnf_reader *reader, const struct expression **ret_expression)
@@ -151,7 +141,7 @@ static int read_schema(struct gbnf_reader *reader, const struct expression **ret
 }
 
 /* An item without its repeats. */
-static int read_item(struct gbnf_reader *reader, const struct expression **ret_expression)
+static int read_single(struct gbnf_reader *reader, const struct expression **ret_expression)
 {
     static const struct code_range all = {0, GRAMMAR_MOST_POINT};
     int c = cursor_peek(&reader->at);
@@ -183,30 +173,26 @@ static int read_repeats(struct gbnf_reader *reader, const struct expression **ex
     return r < 0 ? invalid(reader, "invalid repetition: expected {m}, {m,} or {m,n} with m ≤ n ≤ 65536") : 0;
 }
 
+static int read_item(void *arg, bool *ret_end, const struct expression **ret_item)
+{
+    struct gbnf_reader *reader = arg;
+    skip_blanks(reader);
+    int c = cursor_peek(&reader->at);
+    *ret_end = c < 0 || c == '|' || c == ')' || (is_name_char(c) && at_definition(reader));
+    if (*ret_end)
+        return 0;
+    int r = read_single(reader, ret_item);
+    return r == 0 ? read_repeats(reader, ret_item) : r;
+}
+
 static int read_sequence(void *arg, const struct expression **ret_expression)
 {
     struct gbnf_reader *reader = arg;
     struct expression_list list = {0};
-    for (;;) {
-        const struct expression *item = NULL;
-        skip_blanks(reader);
-        int c = cursor_peek(&reader->at);
-        if (c < 0 || c == '|' || c == ')' || (is_name_char(c) && at_definition(reader)))
-            break;
-        int r = read_item(reader, &item);
-        if (r == 0)
-            r = read_repeats(reader, &item);
-        if (r != 0)
-            return r;
-        expression_push(reader->rules, &list, item);
-    }
-    *ret_expression = expression_sequence(reader->rules, &list);
-    return 0;
-}
-
-static int read_choice(struct gbnf_reader *reader, const struct expression **ret_expression)
-{
-    return cursor_choice(&reader->at, reader->rules, read_sequence, reader, ret_expression);
+    int r = cursor_items(reader->rules, read_item, reader, &list);
+    if (r == 0)
+        *ret_expression = expression_sequence(reader->rules, &list);
+    return r;
 }
 
 static int read_rule(struct gbnf_reader *reader)
@@ -225,7 +211,7 @@ static int read_rule(struct gbnf_reader *reader)
         return error_set(reader->err, GRAMMAR_E_INVALID, "grammar: duplicate rule \"%s\"",
                          reader->rules->items[rule].name);
     reader->rule = rule;
-    int r = read_choice(reader, &body);
+    int r = cursor_choice(&reader->at, reader->rules, read_sequence, reader, &body);
     if (r == 0 && cursor_peek(&reader->at) == ')')
         r = invalid(reader, "unmatched )");
     if (r == 0 && !body)

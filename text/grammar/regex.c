@@ -9,14 +9,13 @@
 
 #include "text/grammar/characters.h"
 
-#define MOST_DEPTH 100
-
 struct regex_reader {
     struct text_cursor at;
     struct rules *rules;
     const struct regex_style *style;
     struct error *err;
     uint32_t depth;
+    bool anchored; /* the outermost alternative has ended with $ */
 };
 
 static const struct code_range digits[] = {{'0', '9'}};
@@ -77,15 +76,9 @@ static int read_set_item(struct regex_reader *reader, struct code_set *set)
         reader->at.pos += 2;
         return add_class(reader, set, class, n, negated);
     }
-    if (!cursor_character(&reader->at, CURSOR_REGEX, &range.first))
-        return invalid(reader, "character set: missing ] or unsupported escape");
-    range.last = range.first;
-    bool dash = cursor_peek(&reader->at) == '-' && cursor_peek_second(&reader->at) != ']';
-    reader->at.pos += dash;
-    if (dash && !cursor_character(&reader->at, CURSOR_REGEX, &range.last))
-        return invalid(reader, "character range: the end is not a character");
-    if (range.last < range.first)
-        return invalid(reader, "character range out of order");
+    const char *reason;
+    if (!cursor_range(&reader->at, CURSOR_REGEX, &range, &reason))
+        return invalid(reader, reason);
     return code_set_add(reader->rules, set, range);
 }
 
@@ -104,7 +97,7 @@ static int read_set(struct regex_reader *reader, const struct expression **ret_e
     return 0;
 }
 
-static int read_choice(struct regex_reader *reader, const struct expression **ret_expression);
+static int read_sequence(void *arg, const struct expression **ret_expression);
 
 static int read_group(struct regex_reader *reader, const struct expression **ret_expression)
 {
@@ -118,13 +111,10 @@ static int read_group(struct regex_reader *reader, const struct expression **ret
         if (named ? !cursor_take(&reader->at, ">") : !cursor_take(&reader->at, ":"))
             return invalid(reader, "assertions and flags, (?…), are not supported");
     }
-    if (++reader->depth > MOST_DEPTH)
-        return invalid(reader, "groups nested too deeply");
-    int r = read_choice(reader, ret_expression);
-    reader->depth--;
-    if (r == 0 && !cursor_take(&reader->at, ")"))
-        r = invalid(reader, "unmatched (");
-    return r;
+    const char *reason;
+    int r = cursor_group(&reader->at, &reader->depth, reader->rules, read_sequence, reader, ret_expression,
+                         &reason);
+    return reason ? invalid(reader, reason) : r;
 }
 
 static int read_escape(struct regex_reader *reader, const struct expression **ret_expression)
@@ -150,7 +140,8 @@ static int read_escape(struct regex_reader *reader, const struct expression **re
     return 0;
 }
 
-static int read_item(struct regex_reader *reader, const struct expression **ret_expression)
+/* An item without its repeats. */
+static int read_single(struct regex_reader *reader, const struct expression **ret_expression)
 {
     struct code_range range;
     switch (cursor_peek(&reader->at)) {
@@ -201,45 +192,40 @@ static bool at_end_anchor(const struct regex_reader *reader)
     return reader->depth == 0 && cursor_peek(&reader->at) == '$' && (after < 0 || after == '|');
 }
 
+static int read_item(void *arg, bool *ret_end, const struct expression **ret_item)
+{
+    struct regex_reader *reader = arg;
+    int c = cursor_peek(&reader->at);
+    reader->anchored = at_end_anchor(reader);
+    reader->at.pos += reader->anchored;
+    *ret_end = reader->anchored || c < 0 || c == '|' || (c == ')' && reader->depth > 0);
+    if (*ret_end)
+        return 0;
+    if (c == ')')
+        return invalid(reader, "unmatched )");
+    int r = read_single(reader, ret_item);
+    return r == 0 ? read_repeats(reader, ret_item) : r;
+}
+
+/* One that searches has anything before and behind it, where no anchor stands. */
 static int read_sequence(void *arg, const struct expression **ret_expression)
 {
     struct regex_reader *reader = arg;
     struct expression_list list = {0};
     const struct expression *anything = NULL;
-    bool outermost = reader->depth == 0;
-    if (outermost && reader->style->search)
+    const bool outermost = reader->depth == 0, searches = outermost && reader->style->search;
+    if (searches)
         anything = expression_repeat(reader->rules, spell(reader, NULL, 0, true), 0, GRAMMAR_UNBOUNDED);
-    if (!(outermost && cursor_take(&reader->at, "^")) && outermost && reader->style->search)
+    const bool begins = outermost && cursor_take(&reader->at, "^");
+    if (searches && !begins)
         expression_push(reader->rules, &list, anything);
-    bool ended = false;
-    while (!ended) {
-        const struct expression *item = NULL;
-        int c = cursor_peek(&reader->at);
-        if (at_end_anchor(reader)) {
-            reader->at.pos++;
-            break;
-        }
-        ended = c < 0 || c == '|' || (c == ')' && !outermost);
-        if (c == ')' && outermost)
-            return invalid(reader, "unmatched )");
-        if (ended && outermost && reader->style->search)
-            expression_push(reader->rules, &list, anything);
-        if (ended)
-            break;
-        int r = read_item(reader, &item);
-        if (r == 0)
-            r = read_repeats(reader, &item);
-        if (r != 0)
-            return r;
-        expression_push(reader->rules, &list, item);
-    }
+    int r = cursor_items(reader->rules, read_item, reader, &list);
+    if (r != 0)
+        return r;
+    if (searches && !reader->anchored)
+        expression_push(reader->rules, &list, anything);
     *ret_expression = expression_sequence(reader->rules, &list);
     return 0;
-}
-
-static int read_choice(struct regex_reader *reader, const struct expression **ret_expression)
-{
-    return cursor_choice(&reader->at, reader->rules, read_sequence, reader, ret_expression);
 }
 
 int regex_expression(struct bytes text, const struct regex_style *style, struct rules *rules,
@@ -247,7 +233,7 @@ int regex_expression(struct bytes text, const struct regex_style *style, struct 
 {
     struct regex_reader reader = {.at = {text.data, text.len, 0}, .rules = rules, .style = style, .err = err};
     const struct expression *expression = NULL;
-    int r = read_choice(&reader, &expression);
+    int r = cursor_choice(&reader.at, rules, read_sequence, &reader, &expression);
     if (r == 0 && !expression)
         return error_set(err, GRAMMAR_E_INVALID, "regex: too large");
     if (r == 0)

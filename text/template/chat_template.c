@@ -304,8 +304,8 @@ static int extra_of(const struct chat_conversation *conversation, const struct t
 }
 
 /* The ids of a rendered chat, BOS before them where it belongs and is not yet. */
-static int encode_text(const struct tokenizer *tokenizer, const struct chat_text *text, struct ids *ret_ids,
-                       struct error *err)
+int chat_template_encode_text(const struct tokenizer *tokenizer, const struct chat_text *text,
+                              struct ids *ret_ids, struct error *err)
 {
     struct ids ids = {0};
     int r = tokenizer_encode_mixed(tokenizer, (struct bytes){text->text.data, text->text.len},
@@ -416,32 +416,30 @@ static int render_open(const struct chat_template *chat_template, json_t *messag
     return 0;
 }
 
-static int encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
-                  const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
-                  struct error *err)
+/* Sets *ret_text, also where it fails. */
+static int write_turns(const struct chat_template *chat_template,
+                       const struct chat_conversation *conversation, size_t most, struct chat_text *ret_text,
+                       struct error *err)
 {
     struct chat_context context = {.add_generation_prompt = true};
-    struct chat_text text = {0};
     json_t *messages = NULL, *extra = NULL;
     time_t now = time(NULL);
     localtime_r(&now, &context.date);
+    *ret_text = (struct chat_text){0};
     int r = messages_of(conversation, &messages, err);
     if (r == 0)
         r = extra_of(conversation, &context.date, &extra, err);
     context.extra = extra;
     if (r == 0 && conversation->continue_last && conversation->n > 0)
         r = render_open(chat_template, messages, conversation->turns[conversation->n - 1].content, &context,
-                        &text, err);
+                        ret_text, err);
     else if (r == 0)
-        r = render(chat_template, messages, &context, &text, err);
-    if (r == 0 && text.text.len > most)
+        r = render(chat_template, messages, &context, ret_text, err);
+    if (r == 0 && ret_text->text.len > most)
         r = error_set(err, -E2BIG, "the conversation has %s; at most %s fit",
-                      amount_of_bytes(text.text.len).text, amount_of_bytes(most).text);
-    if (r == 0)
-        r = encode_text(tokenizer, &text, ret_ids, err);
+                      amount_of_bytes(ret_text->text.len).text, amount_of_bytes(most).text);
     json_decref(messages);
     json_decref(extra);
-    chat_text_deinit(&text);
     return r;
 }
 
@@ -453,14 +451,34 @@ static bool has_thoughts(const struct chat_conversation *conversation)
     return any && conversation->thought_key && conversation->thought_key[0];
 }
 
+int chat_template_write(const struct chat_template *chat_template,
+                        const struct chat_conversation *conversation, size_t most, struct chat_text *ret_text,
+                        struct error *err)
+{
+    struct chat_text text;
+    int r = write_turns(chat_template, conversation, most, &text, err);
+    if ((r == -EINVAL || r == CHAT_TEMPLATE_E_REFUSED) && has_thoughts(conversation)) {
+        struct chat_conversation without = *conversation;
+        without.thought_key = NULL;
+        chat_text_deinit(&text);
+        r = write_turns(chat_template, &without, most, &text, err);
+    }
+    if (r == 0)
+        *ret_text = text;
+    else
+        chat_text_deinit(&text);
+    return r;
+}
+
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
                          struct error *err)
 {
-    int r = encode(chat_template, tokenizer, conversation, most, ret_ids, err);
-    if ((r != -EINVAL && r != CHAT_TEMPLATE_E_REFUSED) || !has_thoughts(conversation))
+    struct chat_text text;
+    int r = chat_template_write(chat_template, conversation, most, &text, err);
+    if (r != 0)
         return r;
-    struct chat_conversation without = *conversation;
-    without.thought_key = NULL;
-    return encode(chat_template, tokenizer, &without, most, ret_ids, err);
+    r = chat_template_encode_text(tokenizer, &text, ret_ids, err);
+    chat_text_deinit(&text);
+    return r;
 }

@@ -81,6 +81,17 @@ struct chat_conversation {
     bool text_arguments; /* the template takes arguments of calls as texts, not as objects */
 };
 
+/* Renders a conversation to a prompt that asks for the assistant's next turn: what chat_template_encode makes
+ * ids. Codes as for that. */
+int chat_template_write(const struct chat_template *chat_template,
+                        const struct chat_conversation *conversation, size_t most, struct chat_text *ret_text,
+                        struct error *err);
+
+/* Appends the ids of such a text. Control tokens are parsed only where the template wrote them. -EILSEQ,
+ * -ENOMEM. */
+int chat_template_encode_text(const struct tokenizer *tokenizer, const struct chat_text *text,
+                              struct ids *ret_ids, struct error *err);
+
 /* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of
  * calls reach the template as objects, though clients write them as strings. A turn with calls only has the
  * content null, or an empty string if the template fails on that. Where it fails on thoughts, they are left

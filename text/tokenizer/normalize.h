@@ -2,23 +2,23 @@
 #ifndef TEXT_TOKENIZER_NORMALIZE_H
 #define TEXT_TOKENIZER_NORMALIZE_H
 
-/* Unicode's normalization form C (UAX #15): what can be written as one character, or as a letter and its
- * marks in several orders, is written one way. For tokenizers that were trained on such texts alone. */
+/* Unicode normalization form C (UAX #15), for tokenizers that were trained on normalized text only. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/bytes.h"
 
-struct normalizer {      /* a zeroed one is ready; reused from text to text */
+struct normalizer {      /* zeroed: ready to use; reused for text after text */
     int32_t *characters; /* [capacity] */
     int32_t *sorted;     /* [sorted_capacity] */
     size_t capacity, sorted_capacity;
     struct buffer text;
 };
 
-/* *ret_text is the text in form C: itself where nothing is to be changed for sure, else the normalizer's,
- * until its next one. Time and memory are O(n). The text is valid UTF-8. 0 or -ENOMEM. */
+/* Sets *ret_text to the text in form C: to `text` itself if it surely is normalized, else to a buffer of the
+ * normalizer that is valid until its next call. `text` must be valid UTF-8. O(n) time and memory. 0 or
+ * -ENOMEM. */
 int normalize_nfc(struct normalizer *normalizer, struct bytes text, struct bytes *ret_text);
 void normalizer_deinit(struct normalizer *normalizer);
 

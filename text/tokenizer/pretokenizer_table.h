@@ -2,7 +2,7 @@
 #ifndef TEXT_TOKENIZER_PRETOKENIZER_TABLE_H
 #define TEXT_TOKENIZER_PRETOKENIZER_TABLE_H
 
-/* The pre-tokenizers that are known, as data. Private to pretokenizer.c and its tests. */
+/* The table of known pre-tokenizers. Private to pretokenizer.c and its tests. */
 
 #include "text/tokenizer/pretokenizer.h"
 
@@ -10,11 +10,12 @@ enum { PRETOKENIZER_MAX_EXPRESSIONS = 6 };
 
 struct pretokenizer_expressions {
     struct pretokenizer_traits traits;
-    const char *names; /* as tokenizer.ggml.pre has them: separated by blanks, with one at either end */
-    const char *patterns[PRETOKENIZER_MAX_EXPRESSIONS + 1]; /* PCRE2, applied in turn; ended by NULL */
+    const char *names; /* values of tokenizer.ggml.pre, each with a space before and behind it */
+    const char
+        *patterns[PRETOKENIZER_MAX_EXPRESSIONS + 1]; /* PCRE2, applied one after the other; NULL-terminated */
 };
 
-/* By name; an empty one is "default". NULL: not known. */
+/* Finds a row by name; "" means "default". NULL if the name is unknown. */
 const struct pretokenizer_expressions *pretokenizer_find(struct bytes name);
 
 #endif

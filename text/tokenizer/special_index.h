@@ -2,7 +2,7 @@
 #ifndef TEXT_TOKENIZER_SPECIAL_INDEX_H
 #define TEXT_TOKENIZER_SPECIAL_INDEX_H
 
-/* Which special tokens begin at a place of a text, longest first: one automaton for all of them.
+/* Finds the special tokens that start at a position of a text, the longest first, with one automaton for all.
  *
  * Private to special.c. Immutable after creation. */
 
@@ -12,7 +12,7 @@
 
 #include "text/tokenizer/vocabulary.h"
 
-/* Two sets of tokens are kept apart: those that always count, and all. */
+/* Which tokens to look for: those that always count, or all. */
 enum special_set { SPECIAL_USER_DEFINED, SPECIAL_ALL };
 
 struct special_node;
@@ -23,21 +23,21 @@ struct special_index {
     uint32_t n, cap;
     struct special_edge *edges; /* hash table, open addressing */
     uint32_t edge_mask;
-    uint32_t from_root[256]; /* the root's edges again: most bytes of a text ask for no more; 0: none */
+    uint32_t from_root[256]; /* a copy of the root's edges, which serve most bytes of a text; 0: none */
 };
 
-/* Collects them from the vocabulary. Spellings that are empty or not UTF-8 never occur in a text and are left
- * out. 0, -ENOMEM, or -E2BIG when there is more of them than any vocabulary has; all zero on failure. */
+/* Builds the automaton from a vocabulary. Spellings that are empty or not UTF-8 cannot occur in a text and
+ * are omitted. 0; -ENOMEM; -E2BIG if there are implausibly many. Zeroed on failure. */
 int special_index_init(struct special_index *index, const struct vocabulary *vocabulary);
 void special_index_deinit(struct special_index *index);
 
-/* Reads a text from its end: one step for each byte, from state 0. The new state; *steps grows by the work
- * done, which is O(1) a byte on the average. */
+/* Feeds one byte and returns the new state. Feed the bytes of a text from its end to its start, beginning in
+ * state 0. Adds the work to *steps; it is O(1) per byte, amortized. */
 uint32_t special_index_step(const struct special_index *index, uint32_t state, uint8_t byte, size_t *steps);
 
-/* The longest token of the set, of at most `limit` bytes, that begins at the byte which led to this state (or
- * to the state that an earlier call returned): a state whose length and id can be asked for, or 0. O(log n)
- * in the number of tokens that begin there. */
+/* Finds the longest token of the set that starts at the byte last fed and has at most `limit` bytes. `state`
+ * is the current state, or the result of an earlier call. Returns a state for the next two functions, or 0.
+ * O(log n) for n tokens that start there. */
 uint32_t special_index_longest(const struct special_index *index, uint32_t state, enum special_set set,
                                uint32_t limit);
 uint32_t special_index_len(const struct special_index *index, uint32_t state);

@@ -4,12 +4,12 @@
 
 /* Text ↔ token ids, from the vocabulary that a GGUF file carries (tokenizer.ggml.*).
  *
- * Two kinds: "llama" (SentencePiece-style: merges by score, byte fall-back, a space written as U+2581) and
- * "gpt2" (byte-level BPE behind a pre-tokenizer that tokenizer.ggml.pre names; without that key, or with
- * "default" there, it is GPT-2's). A kind or pre-tokenizer that is not known is refused at the start: tokens
- * that are almost right are worse than none. Where tokenizer.normalizer is "NFC" texts are brought into that
- * form between the special tokens; Quern's own key, for other writers of GGUF files leave it out and so do
- * their readers. Immutable after creation; threads share. */
+ * There are two kinds: "llama" (SentencePiece: merges by score, byte fallback, spaces written as U+2581) and
+ * "gpt2" (byte-level BPE; tokenizer.ggml.pre names the pre-tokenizer, GPT-2's if it is missing or "default").
+ * Unknown kinds and pre-tokenizers are rejected when the file is opened, because tokens that are almost right
+ * are worse than none. If tokenizer.normalizer is "NFC", text between special tokens is normalized to that
+ * form. That key is Quern's own: other programs neither write nor read it. Immutable after creation; threads
+ * may share it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "common/error.h"
 #include "gguf/gguf.h"
 
-/* The file's own numbers. */
+/* As numbered in GGUF files. */
 enum token_type {
     TOKEN_NORMAL = 1,
     TOKEN_UNKNOWN = 2,
@@ -30,55 +30,54 @@ enum token_type {
 };
 
 enum tokenizer_flags {
-    /* Add BOS and EOS, as the file says. */
+    /* Add BOS and EOS if the file asks for them. */
     TOKENIZER_ADD_SPECIAL = 1,
     /* Parse control tokens in the text. */
     TOKENIZER_PARSE_SPECIAL = 2,
-    /* With both: do not add a BOS or EOS that the text has in that place already. */
+    /* With both: add no BOS or EOS where the text already has one. */
     TOKENIZER_ADD_ONCE = 4
 };
 
-#define TOKENIZER_NONE (-1) /* an id that the vocabulary does not have */
+#define TOKENIZER_NONE (-1) /* no such id */
 
 struct tokenizer;
 
-/* Copies what it needs: the gguf may be freed afterwards. -EINVAL names the missing key or the unknown kind.
+/* Copies what it needs; the gguf may be freed afterwards. -EINVAL with the missing key or the unknown kind.
  */
 int tokenizer_new(const struct gguf *gguf, struct tokenizer **ret_tokenizer, struct error *err);
 struct tokenizer *tokenizer_free(struct tokenizer *tokenizer);
 
-/* Appends the ids of `text` to `ret_ids`. The text is UTF-8: bytes that are not are -EILSEQ. `flags` of
- * tokenizer_flags. User-defined tokens are always matched whole; control tokens come about only by
- * TOKENIZER_PARSE_SPECIAL, whatever the text spells. Time is O(n log n) and memory O(n) for any text. 0,
- * -EILSEQ, -ENOMEM, -EMSGSIZE beyond TOKENIZER_MAX_TEXT bytes; on failure the list keeps its old length. */
+/* Appends the ids of `text` to `ret_ids`. `flags` are enum tokenizer_flags. User-defined tokens are always
+ * matched as a whole; control tokens are produced only with TOKENIZER_PARSE_SPECIAL, whatever the text
+ * contains. O(n log n) time and O(n) memory for any text. 0; -EILSEQ: the text is not valid UTF-8; -EMSGSIZE:
+ * it is longer than TOKENIZER_MAX_TEXT bytes; -ENOMEM. On failure the list keeps its length. */
 #define TOKENIZER_MAX_TEXT ((size_t)1 << 28)
 int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsigned flags,
                      struct ids *ret_ids);
 
-/* The same for a text of mixed origin: `from_user` has a byte for each byte of the text, and a control token
- * that touches a 1 there is not parsed. The rest is as if there were one origin: tokens may span it. */
+/* The same for a text that users wrote in part. `from_user` has one byte per byte of the text; a control
+ * token that overlaps a 1 is not parsed. All other tokens may cross such borders. */
 int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text, const uint8_t *from_user,
                            unsigned flags, struct ids *ret_ids);
 
-/* The bytes that an id adds to the output text: perhaps part of a UTF-8 sequence, nothing for control,
- * unknown and unused tokens, nor for ids outside the vocabulary. `first` strips the space that a
- * SentencePiece text begins with. The bytes live as long as the tokenizer. */
+/* Returns the bytes that an id adds to a text. They may be part of a UTF-8 sequence; they are empty for
+ * control, unknown and unused tokens and for ids outside the vocabulary. `first` strips the leading space of
+ * a SentencePiece text. Valid as long as the tokenizer. */
 struct bytes tokenizer_piece(const struct tokenizer *tokenizer, int32_t id, bool first);
 
-/* Appends the text of ids: tokenizer_piece of each, without the space that a SentencePiece text begins with;
- * with `names` control tokens are written out by theirs. Not more than `most` bytes are begun beyond. 0 or
- * -ENOMEM. */
+/* Appends the text of ids, without the leading space of a SentencePiece text. `names` writes control tokens
+ * by their names. Stops after the piece that exceeds `most` bytes. 0 or -ENOMEM. */
 int tokenizer_decode(const struct tokenizer *tokenizer, const int32_t *ids, size_t n, bool names, size_t most,
                      struct buffer *ret_text);
 
-/* The vocabulary's own spelling of an id (control tokens included), for people. */
+/* Returns the vocabulary's spelling of an id, control tokens included, for display. */
 struct bytes tokenizer_name(const struct tokenizer *tokenizer, int32_t id);
 
-/* Tokens that stand around the parts of a file whose middle is to be filled in, and between files. */
+/* Tokens for filling in the middle: around the parts of a file, and between files. */
 enum fim_token { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_PAD, FIM_REPOSITORY, FIM_FILE, FIM_TOKENS };
 
-/* By the file's keys (tokenizer.ggml.fim_pre_token_id …), else by the names that known models have; or
- * TOKENIZER_NONE. A model fills in if it has the first three. */
+/* Returns such a token, from the file's keys (tokenizer.ggml.fim_pre_token_id …) or else by the names that
+ * known models use; TOKENIZER_NONE if there is none. A model can fill in if it has the first three. */
 int32_t tokenizer_fim(const struct tokenizer *tokenizer, enum fim_token token);
 
 uint32_t tokenizer_size(const struct tokenizer *tokenizer); /* ids are 0 … size − 1 */
@@ -87,7 +86,8 @@ int32_t tokenizer_bos(const struct tokenizer *tokenizer); /* or TOKENIZER_NONE *
 int32_t tokenizer_eos(const struct tokenizer *tokenizer); /* or TOKENIZER_NONE */
 bool tokenizer_adds_bos(const struct tokenizer *tokenizer);
 
-/* Ids that end an answer: eos, eot, eom, and control tokens such as <|eot_id|> <|im_end|> <end_of_turn>
+/* The ids that end an answer: eos, eot, eom, and control tokens such as <|eot_id|>, <|im_end|>, <end_of_turn>
+ * and
  * <|end|>. */
 struct ids_view {
     const int32_t *items;

@@ -84,6 +84,10 @@ static void prepare(struct preparer *preparer, struct preparation *preparation)
     if (preparation->question && prompt->form == PROMPT_IDS)
         preparation->ok =
             prompt_decode(encoder, prompt->ids, prompt->special, &preparation->text, &preparation->refusal);
+    else if (preparation->question && prompt->form == PROMPT_CHAT)
+        preparation->ok =
+            prompt_encode_chat(encoder, prompt, preparation->tools, &preparation->ids,
+                               preparation->written ? &preparation->text : NULL, &preparation->refusal);
     else if (preparation->question)
         preparation->ok = prompt_encode_text(encoder, prompt->text,
                                              (prompt->special ? TOKENIZER_PARSE_SPECIAL : 0) |

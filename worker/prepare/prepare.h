@@ -33,8 +33,9 @@ struct preparer;
 struct preparation {
     const struct prompt *prompt;
     struct bytes tools; /* of a conversation: what the model may call, JSON; "" = nothing */
-    /* For questions: ids of a text (prompt_encode_text), `bare` or not, or text of ids (prompt_decode). */
-    bool question, bare;
+    /* For questions: ids of a text (prompt_encode_text), `bare` or not, text of ids (prompt_decode), or ids
+     * of a conversation, and its text if that is `written` (prompt_encode_chat). */
+    bool question, bare, written;
     const struct grammar_text *grammar; /* NULL: none */
     const struct generation *wording;   /* whose texts for sampling become ids; NULL: none */
     bool dry;                           /* words_with_dry of it */
@@ -45,7 +46,7 @@ struct preparation {
     /* outcome */
     bool ok;
     struct ids ids;         /* of an ok one; the owner's to free */
-    struct buffer text;     /* the same, of a question for the text of ids */
+    struct buffer text;     /* the same, of a question for a text */
     struct grammar *made;   /* its grammar, or NULL; a reference that the owner frees */
     struct words words;     /* of `wording`; the owner's to deinit */
     struct refusal refusal; /* of another */

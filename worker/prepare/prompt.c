@@ -161,8 +161,23 @@ static int tell_tools(struct chat_turn *turns, size_t *n, struct bytes tools, st
     return 0;
 }
 
+/* The text of a conversation: CHAT_TEMPLATE's codes. */
+static int write_chat(const struct prompt_encoder *encoder, const struct chat_conversation *conversation,
+                      struct ids *ids, struct buffer *ret_text, struct error *err)
+{
+    struct chat_text text;
+    int r = chat_template_write(encoder->chat, conversation, encoder->most_bytes, &text, err);
+    if (r != 0)
+        return r;
+    r = chat_template_encode_text(encoder->tokenizer, &text, ids, err);
+    if (r == 0 && ret_text)
+        r = buffer_append(ret_text, text.text.data, text.text.len);
+    chat_text_deinit(&text);
+    return r;
+}
+
 static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
-                        struct ids *ids, struct refusal *ret_refusal)
+                        struct ids *ids, struct buffer *ret_text, struct refusal *ret_refusal)
 {
     if (!encoder->chat)
         return refuse(ret_refusal, PROTO_UNSUPPORTED, "%s", encoder->no_chat.text);
@@ -199,8 +214,7 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
                                                    .thought_key = encoder->dialect.thoughts.key,
                                                    .text_arguments = encoder->dialect.calls.text_arguments,
                                                    .continue_last = prompt->continue_turn};
-    int r = chat_template_encode(encoder->chat, encoder->tokenizer, &conversation, encoder->most_bytes, ids,
-                                 &ret_refusal->reason);
+    int r = write_chat(encoder, &conversation, ids, ret_text, &ret_refusal->reason);
     free(turns);
     buffer_deinit(&told);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
@@ -219,7 +233,7 @@ int prompt_encoder_set_system(struct prompt_encoder *encoder, struct bytes syste
     if (utf8_valid(system) < system.len)
         return error_set(err, -EINVAL, "it is not UTF-8");
     encoder->system = system;
-    bool taken = encode_chat(encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal);
+    bool taken = encode_chat(encoder, &prompt, BYTES_LITERAL(""), &ids, NULL, &refusal);
     ids_deinit(&ids);
     return taken ? 0 : error_set(err, -EINVAL, "%s", refusal.reason.text);
 }
@@ -240,8 +254,18 @@ bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text,
 {
     if (!encode_text(encoder, text, flags, ret_ids, ret_refusal))
         return false;
-    if (ret_ids->len > PROTO_MAX_PROMPT_IDS)
+    if (ret_ids->len > PROTO_MAX_QUESTION_IDS)
         return refuse(ret_refusal, PROTO_TOO_LONG, "the text has too many tokens for one message");
+    return true;
+}
+
+bool prompt_encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
+                        struct ids *ret_ids, struct buffer *ret_text, struct refusal *ret_refusal)
+{
+    if (!encode_chat(encoder, prompt, tools, ret_ids, ret_text, ret_refusal))
+        return false;
+    if (ret_ids->len > PROTO_MAX_QUESTION_IDS || (ret_text && ret_text->len > PROTO_MAX_REQUEST_BYTES))
+        return refuse(ret_refusal, PROTO_TOO_LONG, "the conversation's prompt is too long for one message");
     return true;
 }
 
@@ -249,7 +273,7 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
                    struct ids *ret_ids, struct refusal *ret_refusal)
 {
     if (prompt->form == PROMPT_CHAT) {
-        if (!encode_chat(encoder, prompt, tools, ret_ids, ret_refusal))
+        if (!encode_chat(encoder, prompt, tools, ret_ids, NULL, ret_refusal))
             return false;
     } else if (prompt->has_suffix) {
         if (!infill_encode(encoder, prompt, ret_ids, ret_refusal))

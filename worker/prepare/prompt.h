@@ -58,8 +58,13 @@ const char *prompt_call_form(const struct prompt_encoder *encoder);
 bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
                    struct ids *ret_ids, struct refusal *ret_refusal);
 
+/* The same for a conversation that a client asked about; appends its text to `ret_text`, unless that is NULL.
+ * A message holds PROTO_MAX_QUESTION_IDS, and PROTO_MAX_REQUEST_BYTES of text. */
+bool prompt_encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
+                        struct ids *ret_ids, struct buffer *ret_text, struct refusal *ret_refusal);
+
 /* The same for a text whose ids a client asked for, whatever a sequence may hold; a message holds
- * PROTO_MAX_PROMPT_IDS. An empty text has only the ids that the model adds, if any. `flags` are those of
+ * PROTO_MAX_QUESTION_IDS. An empty text has only the ids that the model adds, if any. `flags` are those of
  * tokenizer_encode. */
 bool prompt_encode_text(const struct prompt_encoder *encoder, struct bytes text, unsigned flags,
                         struct ids *ret_ids, struct refusal *ret_refusal);

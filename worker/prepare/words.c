@@ -5,6 +5,7 @@
 #include "worker/prepare/words.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ bool words_with_dry(const struct generation *generation, double usual)
 
 bool words_are_wanted(const struct generation *generation, bool dry)
 {
-    return !generation->embed && (generation->bad_words.n > 0 || generation->logit_bias_text.n > 0 || dry);
+    return !generation->embed && (generation->bad_words.n > 0 || generation->logit_bias_text.n > 0 ||
+                                  generation->ignore_eos || dry);
 }
 
 /* Where a text stands: at the beginning, behind a space, or behind a newline, where a SentencePiece
@@ -92,10 +94,15 @@ static int find_biases(const struct tokenizer *tokenizer, const struct generatio
 {
     const struct logit_bias_list *own = &generation->sampling.logit_bias;
     const struct text_bias_list *texts = &generation->logit_bias_text;
+    const struct ids_view ends = tokenizer_end_ids(tokenizer);
+    const size_t n_ends = generation->ignore_eos ? ends.n : 0;
+    const bool more = texts->n > 0 || n_ends > 0;
     struct ids ids = {0};
-    int r = texts->n > 0 ? grow_biases(words, own->n) : 0;
-    for (size_t i = 0; texts->n > 0 && i < own->n && r == 0; i++)
+    int r = more ? grow_biases(words, own->n + n_ends) : 0;
+    for (size_t i = 0; more && i < own->n && r == 0; i++)
         words->biases[words->n_biases++] = own->items[i];
+    for (size_t i = 0; i < n_ends && r == 0; i++)
+        words->biases[words->n_biases++] = (struct logit_bias){ends.items[i], -INFINITY};
     for (size_t i = 0; i < texts->n && r == 0; i++) {
         ids.len = 0;
         r = encode(tokenizer, texts->items[i].text, PLACE_ALONE, &ids);
@@ -156,6 +163,9 @@ static int find_breakers(const struct tokenizer *tokenizer, const struct generat
 bool words_find(const struct tokenizer *tokenizer, const struct generation *generation, bool dry,
                 struct words *ret_words, struct refusal *ret_refusal)
 {
+    if (generation->ignore_eos && !grammar_text_is_none(&generation->grammar))
+        return refuse(ret_refusal, PROTO_BAD_REQUEST,
+                      "ignore_eos: not supported together with a grammar, whose end ends the output");
     int r = find_biases(tokenizer, generation, ret_words);
     for (size_t i = 0; i < generation->bad_words.n && r == 0; i++)
         r = append_everywhere(tokenizer, generation->bad_words.items[i], 1, &ret_words->bad,

@@ -2,7 +2,8 @@
 #ifndef WORKER_PREPARE_WORDS_H
 #define WORKER_PREPARE_WORDS_H
 
-/* Texts of a request that bear on sampling → token ids: logit_bias_text, bad_words, dry_sequence_breakers.
+/* What of a request bears on sampling and needs the tokenizer → token ids: logit_bias_text, bad_words,
+ * dry_sequence_breakers, ignore_eos.
  *
  * A text stands for the ids that the tokenizer makes of it, alone, behind a space and behind a newline: a
  * word in the middle of a text mostly begins with its space. A bias goes to each id of the text alone. A bad
@@ -13,7 +14,8 @@
 #include "worker/prepare/prompt.h"
 
 struct words {
-    struct logit_bias *biases; /* [n_biases] the request's own, and those of texts */
+    struct logit_bias
+        *biases; /* [n_biases] the request's own, those of texts, and of ids that are not to end it */
     size_t n_biases;
     struct ids bad, sequences; /* struct id_sequences: [n_bad], [n_sequences] */
     size_t n_bad, n_sequences;

@@ -191,7 +191,8 @@ struct quern {
     struct quern_status status;
     char *status_memory;
     struct ids tokens;
-    struct buffer content;   /* of a detokenize; the bytes of all pieces of a tokenize */
+    struct buffer content;   /* of a detokenize or a prompt */
+    struct buffer spelled;   /* the bytes of all pieces of a tokenize */
     struct buffer pieces;    /* struct quern_piece of each token */
     struct buffer embedding; /* of floats: the one told last */
     struct buffer awaited;   /* the same, of quern_embed_wait */

@@ -40,6 +40,7 @@ static const struct parameter parameters[] = {
     PARAMETER(fit_context, fit_context)
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)
     PARAMETER(seed, sampling.seed)
+    PARAMETER(ignore_eos, ignore_eos)
     PARAMETER(logprobs, logprobs)
     PARAMETER(pieces, pieces)
     PARAMETER(priority, priority)

@@ -41,8 +41,21 @@ struct converted {
     struct logit_bias *biases;
     struct text_bias *text_biases;
     struct bytes *bad_words, *breakers;
-    struct bytes needed[2];
+    struct bytes needed[3];
 };
+
+struct chat_message *request_messages(const struct quern_request *request)
+{
+    struct chat_message *messages = calloc(request->n_messages + 1, sizeof *messages);
+    for (size_t i = 0; messages && i < request->n_messages; i++)
+        messages[i] = (struct chat_message){.role = optional_text(request->messages[i].role),
+                                            .content = optional_text(request->messages[i].content),
+                                            .name = optional_text(request->messages[i].name),
+                                            .tool_calls = optional_text(request->messages[i].tool_calls),
+                                            .tool_call_id = optional_text(request->messages[i].tool_call_id),
+                                            .thought = optional_text(request->messages[i].thought)};
+    return messages;
+}
 
 static int convert_prompt(const struct quern_request *from, struct prompt *to, struct converted *converted,
                           struct error *err)
@@ -64,17 +77,9 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
         to->form = PROMPT_IDS;
         to->ids = (struct id_list){from->ids, from->n_ids};
     } else {
-        converted->messages = calloc(from->n_messages + 1, sizeof *converted->messages);
+        converted->messages = request_messages(from);
         if (!converted->messages)
             return error_set(err, -ENOMEM, "out of memory");
-        for (size_t i = 0; i < from->n_messages; i++)
-            converted->messages[i] =
-                (struct chat_message){.role = optional_text(from->messages[i].role),
-                                      .content = optional_text(from->messages[i].content),
-                                      .name = optional_text(from->messages[i].name),
-                                      .tool_calls = optional_text(from->messages[i].tool_calls),
-                                      .tool_call_id = optional_text(from->messages[i].tool_call_id),
-                                      .thought = optional_text(from->messages[i].thought)};
         to->form = PROMPT_CHAT;
         to->chat.items = converted->messages;
         to->chat.n = from->n_messages;
@@ -156,7 +161,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
                               continues = {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
                               fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
-                              samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1};
+                              samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
+                              endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1};
     const struct bytes *needed = from->embed           ? &embeds
                                  : from->continue_turn ? &continues
                                  : from->suffix        ? &fills
@@ -166,6 +172,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         converted->needed[to->require.n++] = *needed;
     if (needs_samplers(from) && !from->embed)
         converted->needed[to->require.n++] = samplers;
+    if (from->ignore_eos && !from->embed)
+        converted->needed[to->require.n++] = endless;
     return 0;
 }
 

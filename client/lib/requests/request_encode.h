@@ -15,4 +15,8 @@ struct quern_encoded;
 int request_encode(const struct limits *limits, const struct quern_request *from,
                    struct quern_encoded **ret_encoded, struct error *err);
 
+/* The messages of a request as the protocol has them: [n_messages], freed by the caller, whose texts are the
+ * request's; NULL without memory. */
+struct chat_message *request_messages(const struct quern_request *request);
+
 #endif

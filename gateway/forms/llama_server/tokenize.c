@@ -1,72 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* /tokenize and /detokenize: a question to a worker, which the client waits for as for an answer. A client
- * that goes away meanwhile leaves the question behind; its answer finds nobody. */
+/* /tokenize, /detokenize and /apply-template. */
 
 #include "gateway/forms/llama_server/tokenize.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "common/utf8.h"
-#include "gateway/forms/body_reader.h"
-#include "gateway/core/gateway.h"
-#include "gateway/core/parameters.h"
-
-#include <utlist.h>
-
-#define ANSWER_MS 15000 /* a worker gives up after ten seconds */
-
-/* What a question asks for. */
-struct text_in {
-    struct parameters parameters;
-    bool add_special, with_pieces;
-};
-
-static const struct json_row detokenize_rows[] = {
-    {"tokens", parameters_prompt, NULL, 0},
-    {"model", parameters_model, NULL, 0},
-    {"special", json_in_bool, NULL, offsetof(struct text_in, parameters.request.special)},
-    {0},
-};
-
-static const struct json_row rows[] = {
-    {"content", parameters_prompt, NULL, 0},
-    {"prompt", parameters_prompt, NULL, 0},
-    {"model", parameters_model, NULL, 0},
-    {"add_special", json_in_bool, NULL, offsetof(struct text_in, add_special)},
-    {"add_special_tokens", json_in_bool, NULL, offsetof(struct text_in, add_special)},
-    {"parse_special", json_in_bool, NULL, offsetof(struct text_in, parameters.request.special)},
-    {"special", json_in_bool, NULL, offsetof(struct text_in, parameters.request.special)},
-    {"with_pieces", json_in_bool, NULL, offsetof(struct text_in, with_pieces)},
-    {0},
-};
-
-struct question {
-    struct exchange *exchange; /* NULL: gone */
-    struct gateway *gateway;
-    struct question *next, *prev; /* in gateway.questions */
-    struct key *key;
-    size_t bytes;
-};
-
-static void free_question(struct question *question)
-{
-    DL_DELETE(question->gateway->questions, question);
-    keys_answered(&question->gateway->keys, question->key, question->bytes);
-    free(question);
-}
-
-void tokenize_forget_all(struct gateway *gateway)
-{
-    while (gateway->questions)
-        free_question(gateway->questions);
-}
-
-static void on_gone(void *arg)
-{
-    ((struct question *)arg)->exchange = NULL;
-}
+#include "gateway/forms/conversation.h"
+#include "gateway/forms/openai/chat.h"
+#include "gateway/forms/questions/question.h"
+#include "gateway/forms/thinking.h"
+#include "gateway/tools/tools.h"
 
 /* `{"id":…,"piece":…}`: a text, or the bytes of what is no whole text. */
 static void write_piece(int32_t id, const struct quern_piece *piece, struct json_out *out)
@@ -87,134 +31,102 @@ static void write_piece(int32_t id, const struct quern_piece *piece, struct json
     json_out_text(out, "}");
 }
 
-static void reply(struct exchange *exchange, const struct quern_answer *answer)
+static void write_tokens(const struct quern_answer *answer, struct json_out *out)
 {
-    struct json_out out = {0};
-    if (answer->content) {
-        json_out_text(&out, "{\"content\":");
-        json_out_string(&out, (struct bytes){answer->content, answer->content_len});
-        json_out_text(&out, "}");
-        exchange_reply_json(exchange, 200, &out);
-        return;
-    }
-    json_out_text(&out, "{\"tokens\":[");
+    json_out_text(out, "{\"tokens\":[");
     for (size_t i = 0; i < answer->n_ids; i++) {
-        json_out_text(&out, i ? "," : "");
+        json_out_text(out, i ? "," : "");
         if (answer->pieces)
-            write_piece(answer->ids[i], &answer->pieces[i], &out);
+            write_piece(answer->ids[i], &answer->pieces[i], out);
         else
-            json_out_number(&out, answer->ids[i]);
+            json_out_number(out, answer->ids[i]);
     }
-    json_out_text(&out, "],\"count\":");
-    json_out_number(&out, (int64_t)answer->n_ids);
-    json_out_text(&out, "}");
-    exchange_reply_json(exchange, 200, &out);
+    json_out_text(out, "],\"count\":");
+    json_out_number(out, (int64_t)answer->n_ids);
+    json_out_text(out, "}");
 }
 
-static void on_answer(void *arg, const struct quern_answer *answer)
+static void write_text(const char *name, const struct quern_answer *answer, struct json_out *out)
 {
-    struct question *question = arg;
-    struct refusal refusal;
-    if (question->exchange && answer->code == 0) {
-        reply(question->exchange, answer);
-    } else if (question->exchange) {
-        refusal_of_code(answer->code, answer->text, &refusal);
-        exchange_refuse(question->exchange, &refusal);
-    }
-    free_question(question);
+    json_out_text(out, "{\"");
+    json_out_text(out, name);
+    json_out_text(out, "\":");
+    json_out_string(out, (struct bytes){answer->content, answer->content_len});
+    json_out_text(out, "}");
 }
 
-static int ask(struct exchange *exchange, const struct text_in *in, struct refusal *refusal)
+static void write_content(const struct quern_answer *answer, struct json_out *out)
+{
+    write_text("content", answer, out);
+}
+
+static void write_prompt(const struct quern_answer *answer, struct json_out *out)
+{
+    write_text("prompt", answer, out);
+}
+
+/* A text, or a conversation. */
+static int finish_tokens(struct question_in *in, struct refusal *refusal)
 {
     const struct quern_request *request = &in->parameters.request;
-    struct quern *client = exchange->gateway->pool.client;
-    const struct quern_text text = {.model = request->model,
-                                    .text = request->text,
-                                    .len = request->text_len,
-                                    .special = request->special,
-                                    .bare = !in->add_special,
-                                    .pieces = in->with_pieces};
-    const struct quern_ids ids = {request->model, request->ids, request->n_ids, request->special};
-    struct quern_error err = {.text = ""};
-    struct keys *keys = &exchange->gateway->keys;
-    const size_t bytes = request->text ? request->text_len : request->n_ids * sizeof *request->ids;
-    if (keys_ask(keys, exchange->key, bytes, refusal) != 0)
-        return REFUSED;
-    struct question *question = calloc(1, sizeof *question);
-    int r = -ENOMEM;
-    if (question) {
-        *question = (struct question){exchange, exchange->gateway, .key = exchange->key, .bytes = bytes};
-        DL_APPEND(exchange->gateway->questions, question);
-        exchange_when_gone(exchange, on_gone, question);
-        r = request->text ? quern_ask_tokenize(client, &text, ANSWER_MS, on_answer, question, &err)
-                          : quern_ask_detokenize(client, &ids, ANSWER_MS, on_answer, question, &err);
-    }
-    if (r == 0)
-        return 0;
-    exchange_when_gone(exchange, NULL, NULL);
-    if (question)
-        free_question(question);
-    else
-        keys_answered(keys, exchange->key, bytes);
-    refusal_of_code(r, err.text, refusal);
-    return REFUSED;
+    if (request->messages && request->text)
+        return refuse_value(refusal, "messages", "messages and content exclude each other");
+    if (request->messages && in->add_special)
+        return refuse_value(refusal, "add_special", "add_special: messages get what the chat template adds");
+    if (request->messages)
+        return question_finish_conversation(in, refusal);
+    if (in->parameters.kwargs || request->tools || in->parameters.continue_turn || in->parameters.new_turn)
+        return refuse_value(refusal, "messages",
+                            "tools, chat_template_kwargs, continue_final_message and add_generation_prompt "
+                            "require messages");
+    return request->text ? 0 : refuse_value(refusal, "content", "content is missing, or no text");
 }
 
-/* A question while its body is being read. */
-struct text_reading {
-    struct body_reading reading;
-    struct text_in in;
-    bool ids;           /* it is about ids */
-    const char *wanted; /* what there is to be of it */
+static int finish_ids(struct question_in *in, struct refusal *refusal)
+{
+    return in->parameters.request.ids
+               ? 0
+               : refuse_value(refusal, "tokens", "tokens is missing, or no array of token ids");
+}
+
+static const struct json_row tokenize_rows[] = {
+    {"content", parameters_prompt, NULL, 0},
+    {"prompt", parameters_prompt, NULL, 0},
+    {"model", parameters_model, NULL, 0},
+    {"add_special", json_in_bool, NULL, offsetof(struct question_in, add_special)},
+    {"add_special_tokens", json_in_bool, NULL, offsetof(struct question_in, add_special)},
+    {"parse_special", json_in_bool, NULL, offsetof(struct question_in, parameters.request.special)},
+    {"special", json_in_bool, NULL, offsetof(struct question_in, parameters.request.special)},
+    {"with_pieces", json_in_bool, NULL, offsetof(struct question_in, with_pieces)},
+    {"messages", conversation_messages, NULL, 0},
+    {"tools", tools_take, NULL, 0},
+    {"chat_template_kwargs", thinking_kwargs, NULL, 0},
+    {"continue_final_message", parameters_said, NULL, offsetof(struct question_in, parameters.continue_turn)},
+    {"add_generation_prompt", parameters_said, NULL, offsetof(struct question_in, parameters.new_turn)},
+    {0},
 };
 
-static int finish(struct body_reading *reading, struct refusal *refusal)
-{
-    const struct text_reading *text = (const struct text_reading *)reading;
-    const struct quern_request *request = &text->in.parameters.request;
-    if (text->ids ? (const void *)request->ids : request->text)
-        return 0;
-    return refuse_value(refusal, text->wanted, "%s is missing, or no %s", text->wanted,
-                        text->ids ? "array of token ids" : "text");
-}
-
-static void begin(struct body_reading *reading)
-{
-    struct text_reading *text = (struct text_reading *)reading;
-    struct exchange *exchange = reading->exchange;
-    const struct quern_request *request = &text->in.parameters.request;
-    struct refusal refusal;
-    if (exchange && (gateway_check(exchange->gateway, request->model, &refusal) != 0 ||
-                     ask(exchange, &text->in, &refusal) != 0))
-        exchange_refuse(exchange, &refusal);
-    parameters_deinit(&text->in.parameters);
-    free(text);
-}
-
-static void handle(struct exchange *exchange, const struct json_row *known, bool ids, const char *wanted)
-{
-    struct refusal refusal;
-    struct text_reading *text = calloc(1, sizeof *text);
-    if (!text) {
-        parameters_out_of_memory(&refusal);
-        exchange_refuse(exchange, &refusal);
-        return;
-    }
-    parameters_init(&text->in.parameters);
-    text->in.parameters.request.special = !ids; /* names of control tokens are written out on demand */
-    text->ids = ids;
-    text->wanted = wanted;
-    text->reading =
-        (struct body_reading){.rows = known, .into = &text->in.parameters, .finish = finish, .then = begin};
-    body_read(exchange, &text->reading);
-}
+static const struct json_row detokenize_rows[] = {
+    {"tokens", parameters_prompt, NULL, 0},
+    {"model", parameters_model, NULL, 0},
+    {"special", json_in_bool, NULL, offsetof(struct question_in, parameters.request.special)},
+    {0},
+};
 
 void tokenize_handle(struct exchange *exchange)
 {
-    handle(exchange, rows, false, "content");
+    static const struct question_form form = {tokenize_rows, finish_tokens, write_tokens};
+    question_handle(exchange, &form, true);
 }
 
 void tokenize_handle_back(struct exchange *exchange)
 {
-    handle(exchange, detokenize_rows, true, "tokens");
+    static const struct question_form form = {detokenize_rows, finish_ids, write_content};
+    question_handle(exchange, &form, false); /* names of control tokens are written out on demand */
+}
+
+void tokenize_handle_template(struct exchange *exchange)
+{
+    static const struct question_form form = {chat_rows, question_finish_conversation, write_prompt};
+    question_handle(exchange, &form, true);
 }

@@ -4,13 +4,15 @@
 
 #include "gateway/http/exchange.h"
 
-/* POST /tokenize: {"content" or "prompt": TEXT, "model", "special"} → {"tokens": [IDS], "count": N}. */
+/* POST /tokenize: {"content" or "prompt": TEXT, "model", "special"}, or {"messages", "tools", …}
+ * → {"tokens": [IDS], "count": N}. */
 exchange_handler tokenize_handle;
 
 /* POST /detokenize: {"tokens": [IDS], "model", "special"} → {"content": TEXT}. */
 exchange_handler tokenize_handle_back;
 
-/* Drops unanswered questions when the pool is gone. */
-void tokenize_forget_all(struct gateway *gateway);
+/* POST /apply-template: what /v1/chat/completions takes → {"prompt": TEXT}, which the model would continue.
+ */
+exchange_handler tokenize_handle_template;
 
 #endif

@@ -79,12 +79,41 @@ static int take_options(void *into, const struct json_row *row, const char *path
     return json_in_take(into, option_rows, path, value, refusal);
 }
 
+/* How long the model stays loaded is the pool's business; 0 says that it is needed no more, and is repeated
+ * where nothing else is asked for. */
+static int take_keep_alive(void *into, const struct json_row *row, const char *path, json_t *value,
+                           struct refusal *refusal)
+{
+    const char *text = json_string_value(value);
+    ((struct parameters *)into)->unload =
+        (json_is_number(value) && !(json_number_value(value) < 0) && !(json_number_value(value) > 0)) ||
+        (text && strspn(text, "0") > 0 && strspn(text, "0smh") == strlen(text));
+    return 0;
+}
+
+/* None, as clients say that the model is to be loaded. */
+static int take_messages(void *into, const struct json_row *row, const char *path, json_t *value,
+                         struct refusal *refusal)
+{
+    return json_is_array(value) && json_array_size(value) == 0
+               ? 0
+               : conversation_messages(into, row, path, value, refusal);
+}
+
+static int take_prompt(void *into, const struct json_row *row, const char *path, json_t *value,
+                       struct refusal *refusal)
+{
+    return json_is_string(value) && json_string_length(value) == 0
+               ? 0
+               : parameters_prompt(into, row, path, value, refusal);
+}
+
 /* A prompt that does not fit is refused, and an answer ends with the context, whatever truncate and shift
  * say. */
 #define COMMON_ROWS                                                                                          \
     {"model", ollama_take_model, NULL, 0}, {"options", take_options, NULL, 0},                               \
         {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                 \
-        {"keep_alive", json_in_ignore, NULL, 0}, {"format", grammar_format, NULL, 0},                        \
+        {"keep_alive", take_keep_alive, NULL, 0}, {"format", grammar_format, NULL, 0},                       \
         {"think", thinking_ollama, NULL, 0}, {"logprobs", neutral_only, "false", 0},                         \
         {"top_logprobs", neutral_only, "0", 0}, {"truncate", neutral_bool, NULL, 0},                         \
     {                                                                                                        \
@@ -92,17 +121,14 @@ static int take_options(void *into, const struct json_row *row, const char *path
     }
 
 const struct json_row ollama_chat_rows[] = {
-    COMMON_ROWS,
-    PARAMETERS_CACHE_ROWS,
-    {"messages", conversation_messages, NULL, 0},
-    {"tools", tools_take, NULL, 0},
+    COMMON_ROWS, PARAMETERS_CACHE_ROWS, {"messages", take_messages, NULL, 0}, {"tools", tools_take, NULL, 0},
     {0},
 };
 
 const struct json_row ollama_generate_rows[] = {
     COMMON_ROWS,
     PARAMETERS_CACHE_ROWS,
-    {"prompt", parameters_prompt, NULL, 0},
+    {"prompt", take_prompt, NULL, 0},
     {"system", conversation_system, NULL, 0},
     {"raw", json_in_bool, NULL, offsetof(struct parameters, raw)},
     {"special", json_in_bool, NULL, offsetof(struct parameters, request.special)},
@@ -243,13 +269,41 @@ static void whole(struct generation *generation, struct json_out *out)
     last_line(choice, (struct bytes){choice->text.data, choice->text.len}, 0, out);
 }
 
-#define OLLAMA_DIALECT(path)                                                                                 \
+/* A request without a prompt asks for the model to be loaded, or unloaded. It is loaded. */
+static void write_idle(const struct gateway *gateway, const struct parameters *parameters, bool chat,
+                       struct json_out *out)
+{
+    json_out_text(out, "{\"model\":");
+    json_out_name(out, gateway_model(gateway, parameters->request.model));
+    json_out_text(out, ",\"created_at\":");
+    write_time(time(NULL), out);
+    json_out_text(out,
+                  chat ? ",\"message\":{\"role\":\"assistant\",\"content\":\"\"}" : ",\"response\":\"\"");
+    json_out_text(out, ",\"done\":true,\"done_reason\":");
+    json_out_name(out, parameters->unload ? "unload" : "load");
+    json_out_text(out, "}");
+}
+
+static void idle_chat(const struct gateway *gateway, const struct parameters *parameters,
+                      struct json_out *out)
+{
+    write_idle(gateway, parameters, true, out);
+}
+
+static void idle_generate(const struct gateway *gateway, const struct parameters *parameters,
+                          struct json_out *out)
+{
+    write_idle(gateway, parameters, false, out);
+}
+
+#define OLLAMA_DIALECT(path, idler)                                                                          \
     {                                                                                                        \
         .name = path, .stream_type = "application/x-ndjson", .begin = begin, .piece = piece,                 \
         .thought = thought, .end = end, .called = called, .finish = finish, .fail = fail, .whole = whole,    \
+        .idle = idler,                                                                                       \
     }
-static const struct dialect chat_dialect = OLLAMA_DIALECT("chat"),
-                            generate_dialect = OLLAMA_DIALECT("generate");
+static const struct dialect chat_dialect = OLLAMA_DIALECT("chat", idle_chat),
+                            generate_dialect = OLLAMA_DIALECT("generate", idle_generate);
 
 void ollama_handle_chat(struct exchange *exchange)
 {
@@ -290,6 +344,41 @@ static const struct embeddings_form embeddings_form = {
 void ollama_handle_embed(struct exchange *exchange)
 {
     embeddings_answer(exchange, ollama_embed_rows, &embeddings_form);
+}
+
+/* The form before /api/embed: one text, one embedding. */
+static int take_embeddings_prompt(void *into, const struct json_row *row, const char *path, json_t *value,
+                                  struct refusal *refusal)
+{
+    if (!json_is_string(value))
+        return refuse_value(refusal, path, "%s is %s, not a string", path, json_in_kind(value));
+    return embeddings_input(into, row, path, value, refusal);
+}
+
+static const struct json_row old_embeddings_rows[] = {
+    {"model", ollama_take_model, NULL, 0},
+    {"prompt", take_embeddings_prompt, NULL, 0},
+    {"options", take_options, NULL, 0},
+    {"keep_alive", json_in_ignore, NULL, 0},
+    {0},
+};
+
+static void begin_old_embeddings(const struct embeddings *embeddings, struct json_out *out)
+{
+    json_out_text(out, "{\"embedding\":");
+}
+
+static void end_old_embeddings(const struct embeddings *embeddings, struct json_out *out)
+{
+    json_out_text(out, "}");
+}
+
+static const struct embeddings_form old_embeddings_form = {
+    .begin = begin_old_embeddings, .open = open_embedding, .close = "", .end = end_old_embeddings};
+
+void ollama_handle_embeddings(struct exchange *exchange)
+{
+    embeddings_answer(exchange, old_embeddings_rows, &old_embeddings_form);
 }
 
 static void write_model(const struct gateway *gateway, const struct pool_model *model, struct json_out *out)

@@ -5,9 +5,10 @@
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"
 
-/* POST /api/chat, /api/generate and /api/embed, GET /api/tags and /api/version, as Ollama has them. */
-exchange_handler ollama_handle_chat, ollama_handle_generate, ollama_handle_embed, ollama_handle_tags,
-    ollama_handle_version;
+/* POST /api/chat, /api/generate, /api/embed and /api/embeddings, GET /api/tags and /api/version, as Ollama
+ * has them. */
+exchange_handler ollama_handle_chat, ollama_handle_generate, ollama_handle_embed, ollama_handle_embeddings,
+    ollama_handle_tags, ollama_handle_version;
 
 /* The name of a model, without the ":latest" that its clients put behind it. */
 json_row_take ollama_take_model;

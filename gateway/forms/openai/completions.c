@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /v1/completions: a text, or token ids, continued. */
+/* /v1/completions: texts, or token ids, continued. */
 
 #include "gateway/forms/openai/completions.h"
 
@@ -20,11 +20,11 @@ static int take_logprobs(void *into, const struct json_row *row, const char *pat
 }
 
 const struct json_row completions_rows[] = {
-    {"prompt", parameters_prompt, NULL, 0},
+    {"prompt", parameters_prompts, NULL, 0},
     OPENAI_ROWS,
     GRAMMAR_ROWS,
     {"best_of", neutral_only, "1", 0}, /* the best of one is itself */
-    {"echo", neutral_only, "false", 0},
+    {"echo", json_in_bool, NULL, offsetof(struct parameters, echo)},
     {"add_special_tokens", neutral_only, "true", 0},
     {"special", json_in_bool, NULL, offsetof(struct parameters, request.special)},
     {"suffix", parameters_suffix, NULL, 0},
@@ -71,13 +71,24 @@ static void begin(struct generation *generation, struct json_out *out)
 {
 }
 
+/* What a choice begins with. */
+static void echo(struct choice *choice, struct json_out *out)
+{
+    const struct bytes text = choice->echo;
+    choice->echo.len = 0;
+    if (text.len > 0)
+        chunk(choice, text, NULL, out);
+}
+
 static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
+    echo(choice, out);
     chunk(choice, text, NULL, out);
 }
 
 static void end(struct choice *choice, struct json_out *out)
 {
+    echo(choice, out);
     chunk(choice, BYTES_LITERAL(""), openai_finish_reason(choice), out);
 }
 

@@ -52,6 +52,82 @@ class Answers(Base):
         self.assertEqual(choice["text"], text[:text.index(text[at:at + 3])])
         self.assertEqual(choice["finish_reason"], "stop")
 
+    def test_ollamas_clients_load_a_model_without_a_prompt(self):
+        name = self.gateway.ask("GET", "/api/tags")[2]["models"][0]["name"]
+        for path, more, said in (("/api/generate", {}, {"response": ""}), ("/api/generate", {"prompt": ""}, {"response": ""}),
+                                 ("/api/chat", {"messages": []}, {"message": {"role": "assistant", "content": ""}}),
+                                 ("/api/chat", {}, {"message": {"role": "assistant", "content": ""}})):
+            for keep, reason in ((None, "load"), ("5m", "load"), (-1, "load"), (0, "unload"), ("0s", "unload"), ("0", "unload")):
+                kept = {} if keep is None else {"keep_alive": keep}
+                status, headers, answer = self.gateway.post(path, model=name + ":latest", **more, **kept)
+                self.assertEqual((status, headers["Content-Type"]), (200, "application/json"), answer)
+                self.assertRegex(answer.pop("created_at"), r"^\d{4}-.*Z$")
+                self.assertEqual(answer, {"model": name, "done": True, "done_reason": reason, **said})
+            self.assertEqual(self.gateway.post(path, model="none", **more)[0], 404)
+        self.assertEqual(self.gateway.post("/v1/completions", model=name)[0], 400)
+
+    def by_index(self, events):
+        texts = {}
+        for event in events:
+            for choice in event["choices"]:
+                texts[choice["index"]] = texts.get(choice["index"], "") + choice["text"]
+        return [texts[index] for index in sorted(texts)]
+
+    def test_several_prompts_are_answered_in_one(self):
+        one, two = list(range(300, 340)), list(range(400, 410))
+        for prompts in (["Once upon a time", "b", "ccc"], [one, two, [301]]):
+            singles = [self.gateway.post("/v1/completions", prompt=prompt, max_tokens=12, seed=7 + i)[2]
+                       for i, prompt in enumerate(prompts)]
+            answer = self.gateway.post("/v1/completions", prompt=prompts, max_tokens=12, seed=7)[2]
+            texts = [single["choices"][0]["text"] for single in singles]
+            self.assertEqual([(choice["index"], choice["text"]) for choice in answer["choices"]], list(enumerate(texts)))
+            for name in ("prompt_tokens", "completion_tokens"):
+                self.assertEqual(answer["usage"][name], sum(single["usage"][name] for single in singles))
+            self.assertEqual(self.by_index(self.gateway.stream("/v1/completions", prompt=prompts, max_tokens=12, seed=7)), texts)
+            twice = self.gateway.post("/v1/completions", prompt=prompts, max_tokens=12, seed=7, n=2)[2]
+            self.assertEqual([choice["index"] for choice in twice["choices"]], list(range(6)))
+            self.assertEqual(twice["choices"][0]["text"], texts[0])
+            self.assertEqual(twice["usage"]["prompt_tokens"], answer["usage"]["prompt_tokens"])
+        self.assertEqual(self.gateway.post("/v1/completions", prompt=[one], max_tokens=5, seed=1)[2]["choices"],
+                         self.gateway.post("/v1/completions", prompt=one, max_tokens=5, seed=1)[2]["choices"])
+        for more, param in (({"prompt": ["a", ""]}, "prompt[1]"), ({"prompt": ["a", [1]]}, "prompt[1]"),
+                            ({"prompt": ["a", 1]}, "prompt[1]"), ({"prompt": [[1], ["a", "b"]]}, "prompt[1]"),
+                            ({"prompt": ["a"] * 129}, "prompt"), ({"prompt": ["a"] * 65, "n": 2}, "prompt"),
+                            ({"prompt": ["a", "b"], "suffix": "c"}, "suffix")):
+            if more["prompt"] == ["a", [1]]:  # texts and ids may stand together
+                self.assertEqual(len(self.gateway.post("/v1/completions", max_tokens=1, **more)[2]["choices"]), 2)
+                continue
+            status, _, answer = self.gateway.post("/v1/completions", max_tokens=1, **more)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+
+    def test_an_answer_may_begin_with_its_prompt(self):
+        prompts = ["Once \N{GRINNING FACE}", "b"]
+        plain = [choice["text"] for choice in self.gateway.post("/v1/completions", prompt=prompts, max_tokens=9, seed=3, n=2)[2]["choices"]]
+        wanted = [prompts[i // 2] + text for i, text in enumerate(plain)]
+        request = {"prompt": prompts, "max_tokens": 9, "seed": 3, "n": 2, "echo": True}
+        self.assertEqual([choice["text"] for choice in self.gateway.post("/v1/completions", **request)[2]["choices"]], wanted)
+        self.assertEqual(self.by_index(self.gateway.stream("/v1/completions", **request)), wanted)
+        single = self.gateway.post("/v1/completions", prompt="b", max_tokens=1, echo=True)[2]["choices"][0]["text"]
+        self.assertEqual(single[0], "b")
+        for more in ({"prompt": [300, 301]}, {"prompt": "a", "logprobs": 1}, {"prompt": "a" * 200000, "n": 128},
+                     {"prompt": "a", "echo": 1}):
+            status, _, answer = self.gateway.post("/v1/completions", **{"max_tokens": 1, "echo": True, **more})
+            self.assertEqual((status, answer["error"]["param"]), (400, "echo"), answer)
+
+    def test_a_token_id_ends_an_answer(self):
+        request = {"prompt": "a", "max_tokens": 30, "seed": 5}
+        whole = self.gateway.post("/v1/completions", **request, logprobs=0)[2]["choices"][0]
+        tokens = whole["logprobs"]["tokens"]
+        at = next(i for i in range(5, 30) if tokens.index(tokens[i]) == i)
+        (stop,) = self.gateway.post("/tokenize", content=tokens[at])[2]["tokens"]
+        for stops in ([stop], [2, stop, stop]):
+            answer = self.gateway.post("/v1/completions", **request, stop_token_ids=stops)[2]
+            self.assertEqual((answer["choices"][0]["text"], answer["choices"][0]["finish_reason"]),
+                             ("".join(tokens[:at]), "stop"))
+        for wrong, param in ([2**31], "stop_token_ids[0]"), (list(range(65)), "stop_token_ids"), ("2", "stop_token_ids"):
+            status, _, answer = self.gateway.post("/v1/completions", **request, stop_token_ids=wrong)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+
     def test_models_and_health_are_told(self):
         status, _, models = self.gateway.ask("GET", "/v1/models")
         self.assertEqual((status, len(models["data"])), (200, 1))

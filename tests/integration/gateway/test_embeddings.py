@@ -97,6 +97,10 @@ class Embeddings(Base):
         self.assertEqual(self.gateway.post("/api/embed", input="Hello")[2]["embeddings"], vectors[:1])
         self.assertEqual(self.gateway.post("/api/embed", input="Hello", truncate=True)[2]["embeddings"], vectors[:1])
         self.assertIsInstance(self.gateway.post("/api/embed", input="a", truncate=1)[2]["error"], str)
+        self.assertEqual(self.gateway.post("/api/embeddings", model=answer["model"], prompt="Hello", keep_alive="5m")[2],
+                         {"embedding": vectors[0]})
+        for wrong in ({"prompt": ["Hello"]}, {"prompt": ""}, {}, {"input": "Hello"}):
+            self.assertEqual(self.gateway.post("/api/embeddings", **wrong)[0], 400, wrong)
 
     def counted(self, name):
         return self.gateway.metrics()[name]

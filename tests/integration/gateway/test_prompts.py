@@ -68,6 +68,60 @@ class Prompts(Base):
         self.assertIn('\t"<|im_end|>"', "".join(lines))
         self.assertIn("not a boolean", self.gateway.post("/tokenize", content="a", with_pieces=1)[2]["error"]["message"])
 
+    def test_the_prompt_of_a_conversation_is_told(self):
+        hi = [{"role": "user", "content": "Hi"}]
+        self.assertEqual(self.gateway.post("/apply-template", messages=hi)[2],
+                         {"prompt": "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"})
+        for messages in (hi, [{"role": "system", "content": "Be brief."}, *hi, {"role": "assistant", "content": "Quern is"}],
+                         [{"role": "user", "content": "gr\u00f6\u00dfe \N{GRINNING FACE} " * 50}]):
+            prompt = self.gateway.post("/apply-template", messages=messages, max_tokens=5, temperature=0)[2]["prompt"]
+            answer = self.gateway.post("/tokenize", messages=messages)[2]
+            self.assertEqual(answer, self.gateway.post("/tokenize", content=prompt)[2])
+            self.assertEqual(answer["count"], self.tokens_of("/v1/chat/completions", messages=messages, max_tokens=1))
+            pieces = self.gateway.post("/tokenize", messages=messages, with_pieces=True)[2]["tokens"]
+            self.assertEqual(b"".join(each["piece"].encode() if isinstance(each["piece"], str) else bytes(each["piece"])
+                                      for each in pieces).decode(), prompt)
+        self.assertTrue(prompt.endswith("<|im_end|>\n<|im_start|>assistant\n"))
+        going_on = [*hi, {"role": "assistant", "content": "Quern is"}]
+        self.assertTrue(self.gateway.post("/apply-template", messages=going_on)[2]["prompt"].endswith("assistant\nQuern is"))
+        self.assertTrue(self.gateway.post("/apply-template", messages=going_on, add_generation_prompt=True)[2]["prompt"]
+                        .endswith("Quern is<|im_end|>\n<|im_start|>assistant\n"))
+
+    def test_what_a_user_spells_out_stays_text_in_it(self):
+        messages = [{"role": "user", "content": "a<|im_end|>"}]
+        prompt = self.gateway.post("/apply-template", messages=messages)[2]["prompt"]
+        self.assertIn("a<|im_end|><|im_end|>\n", prompt)
+        self.assertGreater(self.gateway.post("/tokenize", messages=messages)[2]["count"],
+                           self.gateway.post("/tokenize", content=prompt)[2]["count"])
+
+    def test_tokens_of_a_message_are_counted_as_they_are_charged(self):
+        for more in ({}, {"system": "Be brief."}, {"system": [{"type": "text", "text": "Be brief."}], "temperature": 0.5}):
+            body = {"messages": [{"role": "user", "content": "What is Quern?"}], "max_tokens": 1, **more}
+            counted = self.gateway.post("/v1/messages/count_tokens", **body)
+            usage = self.gateway.post("/v1/messages", **body)[2]["usage"]
+            self.assertEqual((counted[0], counted[2]),
+                             (200, {"input_tokens": usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)}))
+        status, _, answer = self.gateway.post("/v1/messages/count_tokens", max_tokens=1)
+        self.assertEqual((status, answer["type"], answer["error"]["type"]), (400, "error", "invalid_request_error"))
+
+    def test_a_question_that_asks_for_too_much_is_refused_by_name(self):
+        hi = [{"role": "user", "content": "Hi"}]
+        tools = [{"type": "function", "function": {"name": "rain", "parameters": {"type": "object"}}}]
+        for path, body, param in (("/tokenize", {"content": "a", "messages": hi}, "messages"),
+                                  ("/tokenize", {"content": "a", "tools": tools}, "messages"),
+                                  ("/tokenize", {"content": "a", "continue_final_message": True}, "messages"),
+                                  ("/tokenize", {"messages": hi, "add_special": True}, "add_special"),
+                                  ("/tokenize", {"messages": hi, "tools": tools}, "tools"),
+                                  ("/tokenize", {}, "content"), ("/apply-template", {}, "messages"),
+                                  ("/apply-template", {"messages": hi, "tools": tools}, "tools"),
+                                  ("/apply-template", {"messages": hi, "wrong": 1}, "wrong"),
+                                  ("/apply-template", {"messages": hi, "continue_final_message": True},
+                                   "continue_final_message")):
+            status, _, answer = self.gateway.post(path, **body)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+        for path in ("/tokenize", "/apply-template", "/v1/messages/count_tokens"):
+            self.assertEqual(self.gateway.post(path, messages=hi, model="nobody")[0], 404)
+
     def test_a_seed_of_64_bits_repeats_an_answer(self):
         said = [self.gateway.post("/v1/completions", prompt="Once", max_tokens=8, seed=seed)[2]["choices"][0]["text"]
                 for seed in (2**64 - 1, str(2**64 - 1), 2**64 - 2)]

@@ -80,6 +80,12 @@ class Rates(Limited):
             self.assertEqual(headers["x-ratelimit-remaining-requests"], str(left))
         self.assertEqual(self.ask("di", n=4)[0], 429)
 
+    def test_all_prompts_of_one_request_count_as_one(self):
+        before = int(self.ask("gil")[1]["x-ratelimit-remaining-requests"])
+        status, headers, answer = self.ask("gil", prompt=["a", "b", "c"], n=2)
+        self.assertEqual((status, len(answer["choices"])), (200, 6))
+        self.assertIn(int(headers["x-ratelimit-remaining-requests"]), (before - 1, before))  # one may have come back
+
     def test_tokens_of_prompts_and_answers_are_counted(self):
         status, headers, answer = self.ask("bob", prompt=list(range(300, 400)), max_tokens=200, ignore_eos=False)
         self.assertEqual(status, 200, answer)

@@ -63,6 +63,21 @@ class Hints(Base):
         self.assertEqual((inspected["temperature"], inspected["top_p"], inspected["presence_penalty"]),
                          ("0 (model)", "0.25 (model)", "0 (default)"))
 
+    def test_an_answer_may_go_on_where_the_model_would_end(self):
+        body = {"messages": [{"role": "user", "content": "What is Quern?"}], "temperature": 0, "max_tokens": 200}
+        for more in ({}, {"bad_words": ["\n\n\n"], "logit_bias": {"7": -1}}):
+            plain = self.gateway.post("/v1/chat/completions", **body, **more)[2]
+            self.assertEqual(plain["choices"][0]["finish_reason"], "stop")
+            for on in (True, False):
+                answer = self.gateway.post("/v1/chat/completions", **body, **more, ignore_eos=on)[2]
+                self.assertEqual((answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"]),
+                                 ("length", 200) if on else ("stop", plain["usage"]["completion_tokens"]))
+                self.assertTrue(answer["choices"][0]["message"]["content"].startswith(plain["choices"][0]["message"]["content"]))
+        for wrong, what in ({"ignore_eos": 1}, "not a boolean"), ({"ignore_eos": True, "regex": "a+"}, "not supported together"):
+            status, _, answer = self.gateway.post("/v1/chat/completions", **body, **wrong)
+            self.assertEqual(status, 400, answer)
+            self.assertIn(what, answer["error"]["message"])
+
     def test_the_command_asks_the_pool(self):
         said = {subprocess.run([str(BUILD / "quern"), "run", "--connect", self.rundir, "--raw", "-n", "12", "--seed", str(seed),
                                 "Once upon"], capture_output=True, timeout=WAIT, check=True, stdin=subprocess.DEVNULL).stdout

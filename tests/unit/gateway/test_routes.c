@@ -39,7 +39,7 @@ START_TEST(nothing_is_told_in_the_form_of_the_paths_family)
         {"/api/tags/x", FAMILY_OLLAMA},
         {"/api", FAMILY_OPENAI},
         {"/apix", FAMILY_OPENAI},
-        {"/v1/messages/count_tokens", FAMILY_ANTHROPIC},
+        {"/v1/messages/count", FAMILY_ANTHROPIC},
         {"/v1/messages/batches", FAMILY_ANTHROPIC},
         {"/v1/messagesx", FAMILY_OPENAI},
         {"/v1/responses", FAMILY_OPENAI},

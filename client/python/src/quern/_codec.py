@@ -56,15 +56,28 @@ def _check_whole(table: Table, fields: Fields) -> None:
         prompt = fields["prompt"]
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
             raise Malformed("tools: expected with messages only")
-    if fields.get("template_kwargs") or fields.get("marks"):
-        prompt = fields.get("prompt")
+    if "prompt" in fields and (fields.get("template_kwargs") or fields.get("marks")):
+        prompt = fields["prompt"]
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
             raise Malformed("template_kwargs and marks: expected with messages only")
+    if "written" in fields:
+        _check_question(fields)
     if "prompt" in fields:
         _check_tenant(fields)
         _check_prompt(fields)
     if fields.get("embed"):
         _check_embedding(fields)
+
+
+def _check_question(fields: Fields) -> None:
+    """Of tokenize."""
+    if (fields["text"] is not None) == bool(fields["messages"]):
+        raise Malformed("expected either text or messages")
+    if fields["messages"] and (fields["special"] or fields["bare"]):
+        raise Malformed("special and bare: expected with a text only")
+    of_chat = ("tools", "template_kwargs", "continue_turn", "written")
+    if not fields["messages"] and any(fields[name] for name in of_chat):
+        raise Malformed("tools, template_kwargs, continue_turn and written: expected with messages only")
 
 
 def _check_tenant(fields: Fields) -> None:

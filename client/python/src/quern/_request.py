@@ -89,6 +89,8 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     needed = [name for name in ("continue_turn", "suffix") if fields.get(name) not in (None, False)]
     if _needs_samplers(fields):
         needed.append("samplers")
+    if fields.get("ignore_eos"):
+        needed.append("ignore_eos")
     if needed:
         fields["require"] = [*fields.get("require", []), *needed]
     return fields

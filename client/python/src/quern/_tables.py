@@ -77,6 +77,7 @@ KINDS: dict[str, Table] = {
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
+        Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -132,10 +133,15 @@ KINDS: dict[str, Table] = {
     "tokenize": table(
         Field("ref", INT, high=18446744073709551615),
         Field("model", NAME, high=128),
-        Field("text", TEXT, required=True, always=True, high=4194304),
+        Field("text", TEXT, optional=True, high=4194304),
+        Field("messages", MAPS, high=4096, table=table(Field("role", NAME, required=True, always=True, high=128), Field("content", TEXT, required=True, always=True, high=33554432), Field("name", NAME, high=128), Field("tool_calls", TEXT, high=33554432), Field("tool_call_id", NAME, high=128), Field("thought", TEXT, high=33554432))),
+        Field("tools", TEXT, high=4194304),
+        Field("template_kwargs", TEXT, high=4194304),
+        Field("continue_turn", BOOL),
         Field("special", BOOL),
         Field("bare", BOOL),
         Field("pieces", BOOL),
+        Field("written", BOOL),
         max_bytes=6881280,
     ),
     "detokenize": table(
@@ -242,6 +248,7 @@ KINDS: dict[str, Table] = {
         Field("ref", INT, high=18446744073709551615),
         Field("ids", IDS, required=True, always=True, high=4194304),
         Field("pieces", BINS, high=524288, item_high=256),
+        Field("text", TEXT, high=4194304),
         max_bytes=6881280,
     ),
     "detokenize_ok": table(
@@ -386,6 +393,7 @@ KINDS: dict[str, Table] = {
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
+        Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -497,6 +505,8 @@ class Parameters(TypedDict, total=False):
     """end the output before the first of them"""
     stop_ids: Sequence[int]
     """end the output, in addition to the model's own end ids"""
+    ignore_eos: bool
+    """never make the model's own end ids; not with a grammar"""
     grammar: str | Mapping[str, object]
     """what the output must match, in the form that grammar_kind names"""
     grammar_kind: str

@@ -131,7 +131,8 @@ def test_no_damage_does_anything_but_refuse():
             except Malformed:
                 refused += 1
             else:
-                assert _codec.decode(_codec.encode(kind, fields)) == (kind, fields)
+                again = _codec.decode(_codec.encode(kind, fields))  # rounds biases to 32 bits
+                assert again[0] == kind and _codec.decode(_codec.encode(*again)) == again
     assert refused > 1000
 
 

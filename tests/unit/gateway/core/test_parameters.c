@@ -251,7 +251,7 @@ static const struct {
     {false, "{\"prompt\": 1}", "prompt", "a number"},
     {false, "{\"prompt\": [1, -1]}", "prompt[1]", "is out of range 0.."},
     {false, "{\"prompt\": [1, 2.5]}", "prompt[1]", "not an integer"},
-    {false, "{\"prompt\": [\"a\", \"b\"]}", "prompt", "2 texts"},
+    {false, "{\"prompt\": [\"a\", [\"b\", \"c\"]]}", "prompt[1]", "2 texts; only one is allowed"},
     {false, TEXT("\"suffix\": 1"), "suffix", "a number, not a string"},
     {true, CHAT("\"continue_final_message\": \"yes\""), "continue_final_message", "a string, not a boolean"},
 };

@@ -218,8 +218,8 @@ static bool takes_so_many(size_t n)
 START_TEST(a_text_may_have_as_many_tokens_as_a_message_may)
 {
     open_with("");
-    ck_assert(takes_so_many(PROTO_MAX_PROMPT_IDS));
-    ck_assert(!takes_so_many(PROTO_MAX_PROMPT_IDS + 1));
+    ck_assert(takes_so_many(PROTO_MAX_QUESTION_IDS));
+    ck_assert(!takes_so_many(PROTO_MAX_QUESTION_IDS + 1));
 }
 END_TEST
 

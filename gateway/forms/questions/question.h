@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_FORMS_QUESTIONS_QUESTION_H
+#define GATEWAY_FORMS_QUESTIONS_QUESTION_H
+
+/* What a client asks of a tokenizer: the ids of a text, the text of ids, or the prompt that a conversation
+ * becomes. A worker answers; no slot is taken and no token made. */
+
+#include "gateway/core/parameters.h"
+#include "gateway/http/exchange.h"
+
+/* What a question asks for: of the request text, ids or messages, whichever there is. */
+struct question_in {
+    struct parameters parameters;
+    bool add_special; /* to a text: BOS and EOS, as the model has them */
+    bool with_pieces; /* what each id stands for */
+};
+
+/* How a path asks and answers. */
+struct question_form {
+    const struct json_row *rows; /* read into a struct question_in */
+    /* Checks what was read; uses only that, on any thread. 0 or REFUSED. */
+    int (*finish)(struct question_in *in, struct refusal *refusal);
+    void (*write)(const struct quern_answer *answer, struct json_out *out); /* the body */
+};
+
+/* A complete handler: reads the body, asks, and answers the exchange. `special`: control tokens in a text are
+ * parsed, or written out in the text of ids, unless the body says otherwise. The form outlives the answer. */
+void question_handle(struct exchange *exchange, const struct question_form *form, bool special);
+
+/* Drops unanswered questions when the pool is gone. */
+void question_forget_all(struct gateway *gateway);
+
+/* The end of a conversation's parameters: it has messages. */
+int question_finish_conversation(struct question_in *in, struct refusal *refusal);
+
+#endif

@@ -208,7 +208,7 @@ class Terminal(Base):
 
     def test_run_shows_how_much_is_read(self):
         ours, theirs = pty.openpty()
-        running = subprocess.Popen([str(BUILD / "quern"), "run", "--connect", self.rundir, "-n", "4", "word " * 300],
+        running = subprocess.Popen([str(BUILD / "quern"), "run", "--connect", self.rundir, "-n", "4", "word " * 900],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs,
                                    env={**os.environ, "TERM": "xterm"})
         os.close(theirs)

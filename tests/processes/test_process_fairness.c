@@ -438,6 +438,7 @@ START_TEST(a_worker_has_one_large_question_and_answers_brief_ones_meanwhile)
     open_pool(NULL);
     client_generate(&client_a, 'h', "hush", NULL);
     ck_assert_int_eq(client_read(&client_a, 'h', &count, NULL), END_LENGTH);
+    question.tokenize.has_text = true;
     question.tokenize.text = bytes_of_string(large_prompt("text"));
     for (; question.tokenize.ref < LARGE; question.tokenize.ref++)
         client_send(&client_a, &question);

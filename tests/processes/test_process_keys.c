@@ -338,7 +338,8 @@ END_TEST
 
 START_TEST(texts_to_tokenize_count_as_tokens_of_the_key)
 {
-    struct message question = {.kind = MESSAGE_TOKENIZE, .tokenize.text = BYTES_LITERAL("ab")};
+    struct message question = {
+        .kind = MESSAGE_TOKENIZE, .tokenize.has_text = true, .tokenize.text = BYTES_LITERAL("ab")};
     struct client second;
     let_in(alice, "alice");
     open_guarded_pool("--client-tokens", "3", NULL);

@@ -286,7 +286,8 @@ START_TEST(an_error_says_what_it_answers)
     open_pool(NULL);
     struct message cancel = named(MESSAGE_CANCEL, 'x'), replay = named(MESSAGE_REPLAY, 'x');
     struct message attach = named(MESSAGE_ATTACH, 'x'), pong = {.kind = MESSAGE_PONG};
-    struct message tokenize = {.kind = MESSAGE_TOKENIZE, .tokenize.text = BYTES_LITERAL("a")};
+    struct message tokenize = {
+        .kind = MESSAGE_TOKENIZE, .tokenize.has_text = true, .tokenize.text = BYTES_LITERAL("a")};
     tokenize.tokenize.model = BYTES_LITERAL("another");
     expect_error_of(&cancel, MESSAGE_CANCEL);
     expect_error_of(&replay, MESSAGE_REPLAY);
@@ -336,6 +337,7 @@ START_TEST(tokenize_goes_to_a_worker_and_back_under_the_clients_ref)
     open_pool(NULL);
     struct message question = {.kind = MESSAGE_TOKENIZE};
     question.tokenize.ref = 12345;
+    question.tokenize.has_text = true;
     question.tokenize.text = BYTES_LITERAL("ab");
     client_send(&client_a, &question);
     struct message answer = client_expect(&client_a, MESSAGE_TOKENIZE_OK);

@@ -159,7 +159,8 @@ static void seed_questions(void)
     static char text[20000];
     static const int32_t ids[] = {1, 2, 3};
     memset(text, 'a', sizeof text);
-    struct message tokenize = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = 5, .text = {text, 10}}};
+    struct message tokenize = {.kind = MESSAGE_TOKENIZE,
+                               .tokenize = {.ref = 5, .has_text = true, .text = {text, 10}}};
     const struct message detokenize = {.kind = MESSAGE_DETOKENIZE, .detokenize = {.ref = 6, .ids = {ids, 3}}};
     const struct message ok = {.kind = MESSAGE_TOKENIZE_OK, .tokenize_ok = {.ref = 1, .ids = {ids, 3}}};
     const struct message pong = {.kind = MESSAGE_PONG, .pong = {.ref = 20100}};

@@ -338,7 +338,8 @@ void attack_tokenize(const struct door *door, struct score *score)
     if (!text)
         return;
     memset(text, 'a', len);
-    struct message question = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = 1, .text = {text, len}}};
+    struct message question = {.kind = MESSAGE_TOKENIZE,
+                               .tokenize = {.ref = 1, .has_text = true, .text = {text, len}}};
     repeat(door, score, &question);
     free(text);
 }

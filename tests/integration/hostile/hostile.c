@@ -225,8 +225,9 @@ static void start(struct pool *pool, const struct hostile_case *c, const struct 
         snprintf(server, sizeof server, "%s/server", ret_keys->folder);
     }
     void (*begin)(struct pool *, const char *, ...) = pool->stderr_fd > 0 ? pool_spawn : pool_start;
-    begin(pool, tiny_model(), "--device", "null", "--ctx", "100000", tcp[0], tcp[1], tcp[2], tcp[3], tcp[4],
-          tcp[5], NULL);
+    /* The journal is a part of the broker's address space, which is bounded here. */
+    begin(pool, tiny_model(), "--device", "null", "--ctx", "100000", "--journal", "256", tcp[0], tcp[1],
+          tcp[2], tcp[3], tcp[4], tcp[5], NULL);
     if (pool->stderr_fd > 0)
         close(pool->stderr_fd);
     if (c->few_files)

@@ -77,7 +77,7 @@ START_TEST(hello_is_answered_with_what_the_pool_is)
     ck_assert_uint_eq(ok.hello_ok.models.n, 1);
     ck_assert_text(ok.hello_ok.models.items[0].name, "m");
     ck_assert_uint_eq(ok.hello_ok.models.items[0].workers, 2);
-    ck_assert_uint_eq(ok.hello_ok.features.n, 5);
+    ck_assert_uint_eq(ok.hello_ok.features.n, 6);
     ck_assert_text(ok.hello_ok.features.items[0], "taken");
     ck_assert_text(ok.hello_ok.features.items[1], "embed");
     ck_assert(!sessions[0]->tells);
@@ -186,6 +186,7 @@ END_TEST
 START_TEST(a_text_goes_to_a_worker)
 {
     struct message question = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = 3}};
+    question.tokenize.has_text = true;
     question.tokenize.text = BYTES_LITERAL("hi");
     client_says(0, &question);
     expect_nothing(0);

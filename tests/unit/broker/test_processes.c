@@ -128,6 +128,7 @@ START_TEST(what_it_published_before_it_died_counts)
     ck_assert_uint_eq(request->log.count, 0);
     first->stream = stream;
     struct message question = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = 3}};
+    question.tokenize.has_text = true;
     question.tokenize.text = BYTES_LITERAL("hi");
     client_says(1, &question);
     ck_assert_said(tell(PLACE_WAITING, 1, false, "it crashed"), "moving 1 request of worker-0");

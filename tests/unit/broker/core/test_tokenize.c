@@ -123,7 +123,8 @@ static void ask(const struct message *message)
 
 static void ask_text(uint64_t ref, size_t len)
 {
-    struct message message = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = ref, .text = {text, len}}};
+    struct message message = {.kind = MESSAGE_TOKENIZE,
+                              .tokenize = {.ref = ref, .has_text = true, .text = {text, len}}};
     ask(&message);
 }
 
@@ -241,7 +242,7 @@ static void ask_of(uint64_t ref, const char *model)
 {
     struct message message = {
         .kind = MESSAGE_TOKENIZE,
-        .tokenize = {.ref = ref, .model = bytes_of_string(model), .text = {text, LARGE}}};
+        .tokenize = {.ref = ref, .model = bytes_of_string(model), .has_text = true, .text = {text, LARGE}}};
     raw.len = 0;
     ck_assert_int_eq(message_encode(&message, &raw), 0);
     ck_assert_int_eq(message_decode(decoder, raw.data, raw.len, &message, NULL), 0);
@@ -388,7 +389,8 @@ END_TEST
 /* A text whose message has so many bytes. */
 static void ask_message_of(uint64_t ref, size_t bytes)
 {
-    struct message message = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = ref, .text = {text, 10000}}};
+    struct message message = {.kind = MESSAGE_TOKENIZE,
+                              .tokenize = {.ref = ref, .has_text = true, .text = {text, 10000}}};
     raw.len = 0;
     ck_assert_int_eq(message_encode(&message, &raw), 0);
     ask_text(ref, bytes - (raw.len - 10000));

@@ -194,7 +194,8 @@ START_TEST(behind_a_message_that_is_not_brief_is_a_ping_with_its_length)
 {
     static char text[REQUEST_BRIEF_BYTES + 100];
     memset(text, 'x', sizeof text);
-    struct message large = {.kind = MESSAGE_TOKENIZE, .tokenize = {.ref = 3, .text = {text, sizeof text}}},
+    struct message large = {.kind = MESSAGE_TOKENIZE,
+                            .tokenize = {.ref = 3, .has_text = true, .text = {text, sizeof text}}},
                    got;
     ck_assert_int_eq(worker_link_send(&to, &workers[0], &large, NULL), 0);
     size_t len = workers[0].under_way;

@@ -97,6 +97,7 @@ START_TEST(large_texts_stop_no_request_that_runs)
     struct frame frame;
     say(s, &running);
     ck_assert(next_frame(s, WAIT_MS, &frame));
+    ask.tokenize.has_text = true;
     ask.tokenize.text = large_text();
     uint64_t begun = clock_ns();
     for (int i = 0; i < 8; i++)
@@ -256,6 +257,7 @@ START_TEST(a_drain_waits_for_prompts_and_texts_in_preparation)
     struct message large = text_assignment(1, some, 5), ask = {.kind = MESSAGE_TOKENIZE},
                    drain = {.kind = MESSAGE_DRAIN}, ack = {.kind = MESSAGE_ACK};
     ask.tokenize.ref = 77;
+    ask.tokenize.has_text = true;
     ask.tokenize.text = large_text();
     say(s, &large);
     say(s, &ask);
@@ -280,6 +282,7 @@ START_TEST(more_texts_than_the_queue_holds_are_refused_by_name)
     struct scripted *s = scripted_new(large_context);
     handshake(s);
     struct message ask = {.kind = MESSAGE_TOKENIZE};
+    ask.tokenize.has_text = true;
     ask.tokenize.text = large_text();
     const uint64_t n = PREPARE_MOST_BYTES / ask.tokenize.text.len + 8;
     for (uint64_t ref = 1; ref <= n; ref++) {

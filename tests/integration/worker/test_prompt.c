@@ -84,6 +84,7 @@ START_TEST(a_conversation_goes_through_the_models_template)
     ck_assert_int_eq(told.end.reason, END_LENGTH);
     expect(s, MESSAGE_FINISHED);
     struct message ask = {.kind = MESSAGE_TOKENIZE};
+    ask.tokenize.has_text = true;
     ask.tokenize.text = BYTES_LITERAL("[system]Be brief.[user]How are you?[assistant]");
     say(s, &ask);
     ck_assert_uint_eq(expect(s, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, told.end.usage.prompt_tokens);
@@ -119,6 +120,7 @@ START_TEST(tools_go_to_templates_that_know_them)
         ck_assert_int_eq(told.end.reason, END_LENGTH);
         expect(s, MESSAGE_FINISHED);
         struct message ask = {.kind = MESSAGE_TOKENIZE};
+        ask.tokenize.has_text = true;
         ask.tokenize.text = BYTES_LITERAL("[{}, {}]Be brief.How are you?");
         say(s, &ask);
         ck_assert_uint_eq(expect(s, MESSAGE_TOKENIZE_OK).tokenize_ok.ids.n, told.end.usage.prompt_tokens);
@@ -196,6 +198,7 @@ START_TEST(text_is_tokenized_for_clients)
     handshake(s);
     struct message ask = {.kind = MESSAGE_TOKENIZE};
     ask.tokenize.ref = 7;
+    ask.tokenize.has_text = true;
     ask.tokenize.text = BYTES_LITERAL("Hello there");
     say(s, &ask);
     struct message answer = expect(s, MESSAGE_TOKENIZE_OK);

@@ -419,6 +419,7 @@ START_TEST(a_kept_message_outlives_the_next)
     become_ready(1000 * MS, 100);
     struct message message = {.kind = MESSAGE_TOKENIZE};
     message.tokenize.ref = 5;
+    message.tokenize.has_text = true;
     message.tokenize.text = BYTES_LITERAL("the text");
     say(&message);
     const struct message *found = NULL;

@@ -37,7 +37,7 @@ class Forms(Base):
     def test_what_is_not_there_is_told_in_the_form_of_its_family(self):
         status, _, answer = self.gateway.post("/api/pull", model="m")
         self.assertEqual((status, answer), (404, {"error": "nothing found at /api/pull"}))
-        status, _, answer = self.gateway.post("/v1/messages/count_tokens", messages=HI)
+        status, _, answer = self.gateway.post("/v1/messages/batches", messages=HI)
         self.assertEqual((status, answer["type"], answer["error"]["type"]), (404, "error", "not_found_error"))
         status, _, answer = self.gateway.post("/v1/responses", input="Hi")
         self.assertEqual((status, answer["error"]["code"]), (404, "not_found"))

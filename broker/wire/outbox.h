@@ -15,7 +15,9 @@
 
 #include "broker/wire/credit.h"
 
-#define OUTBOX_MAX_MESSAGES 8192
+/* A client that is busy for a moment must not lose its session: a queue full of its requests may be accepted,
+ * cancelled and ended meanwhile. */
+#define OUTBOX_MAX_MESSAGES 32768
 #define OUTBOX_MAX_BYTES    ((size_t)8 << 20)
 
 struct peer { /* a routing id, as the ROUTER made it or as the peer chose it */

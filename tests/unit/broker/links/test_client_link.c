@@ -3,6 +3,7 @@
 
 #include "broker/links/client_link.h"
 #include "broker/books/request.h"
+#include "broker/choose/admission.h"
 #include "common/amount.h"
 #include "tests/unit/broker/logged.h"
 #include "tests/unit/run.h"
@@ -141,6 +142,18 @@ START_TEST(who_does_not_read_has_so_many_messages_and_is_then_doomed)
 }
 END_TEST
 
+START_TEST(a_full_queue_is_cancelled_while_a_client_is_busy)
+{
+    for (int i = 0; i < 3 * ADMISSION_MAX_QUEUED; i++) { /* accepted, cancelled, ended */
+        struct message ok = {.kind = MESSAGE_CANCEL_OK};
+        memset(&ok.cancel_ok.id, 'r', sizeof ok.cancel_ok.id);
+        client_link_send(&link_, &clients[0], &ok);
+    }
+    ck_assert(!clients[0].doomed);
+    ck_assert_uint_gt(clients[0].outbox.n, 2 * ADMISSION_MAX_QUEUED);
+}
+END_TEST
+
 START_TEST(a_client_is_asked_whether_it_is_there_unless_something_waits)
 {
     client_link_probe(&link_, &clients[0]);
@@ -194,6 +207,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, when_too_much_waits_those_who_have_most_of_it_are_closed);
     tcase_add_test(tests, who_is_gone_is_doomed_as_one_that_cannot_be_reached);
     tcase_add_test(tests, who_does_not_read_has_so_many_messages_and_is_then_doomed);
+    tcase_add_test(tests, a_full_queue_is_cancelled_while_a_client_is_busy);
     tcase_add_test(tests, a_client_is_asked_whether_it_is_there_unless_something_waits);
     tcase_add_test(tests, a_stranger_and_an_end_are_sent_what_they_are);
     tcase_add_test(tests, the_log_says_how_much_waits_and_who_was_closed);

@@ -522,11 +522,12 @@ int main(int argc, char **argv)
     fclose(model);
     if (strcmp(word, "permanent") == 0) {
         fprintf(stderr, "%s: not a model\n", argv[argc - 1]);
-        return PROGRAM_EXIT_PERMANENT;
+        _exit(
+            PROGRAM_EXIT_PERMANENT); /* at once: what it says last is held until it ends, but not for long */
     }
     if (strcmp(word, "unfit") == 0) {
         fputs("unknown device \"gpu\"\n", stderr);
-        return PROGRAM_EXIT_USAGE;
+        _exit(PROGRAM_EXIT_USAGE);
     }
     if (strcmp(word, "crash") == 0)
         abort();

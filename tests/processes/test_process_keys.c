@@ -444,7 +444,7 @@ START_TEST(a_key_has_so_many_subscriptions_over_all_of_its_connections)
         &no,
         "this client's key has 2 subscriptions of the stream; at most 2 are allowed (client-subscriptions)");
     ck_assert(pool_says(&the_pool,
-                        "connections that exceeded the 2 subscriptions of their client's key "
+                        " that exceeded the 2 subscriptions of their client's key "
                         "(client-subscriptions), the last of alice",
                         PATIENCE_S));
     open_tcp(&other, bob, 'o'); /* who has his own */

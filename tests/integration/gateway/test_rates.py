@@ -113,6 +113,7 @@ class Rates(Limited):
             before = self.status()
             os.kill(before["broker_pid"], signal.SIGKILL)
             until(lambda: self.status()["boot"] > before["boot"], "the next broker serves")
+            self.ask("eve")  # the gateway is at the next broker: an answer that one admitted and another ended has no counts
             status, headers, answer = self.ask("fay")
             self.assertEqual((status, headers["x-ratelimit-remaining-requests"]), (200, "1"), answer)
         finally:

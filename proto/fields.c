@@ -118,16 +118,6 @@ static const struct field timing_fields[] = {
 };
 static const struct field_table timing_table = PART(timing_fields, struct timing, NULL);
 
-static int check_ending(const void *value, struct error *err)
-{
-    const struct ending *ending = value;
-    if ((ending->reason == END_ERROR) != (ending->error != PROTO_OK))
-        return error_set(err, MESSAGE_E_MALFORMED, "error: expected with the reason error, and only with it");
-    if (ending->limit != LIMIT_NONE && ending->reason != END_LENGTH)
-        return error_set(err, MESSAGE_E_MALFORMED, "limit: expected with the reason length only");
-    return 0;
-}
-
 static const struct field ending_fields[] = {
     {KEY("reason", FIELD_ENUM, offsetof(struct ending, reason)), REQUIRED, .names = &names_of_reasons},
     {KEY("error", FIELD_ENUM, offsetof(struct ending, error)), .low = 1, .names = &names_of_errors},
@@ -137,7 +127,7 @@ static const struct field ending_fields[] = {
     {KEY("usage", FIELD_MAP, offsetof(struct ending, usage)), REQUIRED, .table = &usage_table},
     {KEY("timing", FIELD_MAP, offsetof(struct ending, timing)), REQUIRED, .table = &timing_table},
 };
-static const struct field_table ending_table = PART(ending_fields, struct ending, check_ending);
+static const struct field_table ending_table = PART(ending_fields, struct ending, field_table_check_ending);
 #define ENDING(o) {KEY("end", FIELD_MAP, o), REQUIRED, .table = &ending_table}
 
 static const struct field limits_fields[] = {
@@ -198,48 +188,6 @@ static const struct field hello_fields[] = {
 static const struct field join_fields[] = {
     U64("nonce", IN(join.nonce)),
 };
-static bool is_request_id(struct bytes text)
-{
-    const uint8_t *bytes = text.data;
-    for (size_t i = 0; i < text.len; i++)
-        if (bytes[i] <= ' ' || bytes[i] > '~')
-            return false;
-    return true;
-}
-
-static int check_generation(const void *value, struct error *err)
-{
-    const struct generation *generation = &((const struct message *)value)->generate.generation;
-    if (!is_request_id(generation->request_id))
-        return error_set(err, MESSAGE_E_MALFORMED, "request_id: expected printable ASCII without blanks");
-    if (rates_any(&generation->rates) && generation->tenant.len == 0)
-        return error_set(err, MESSAGE_E_MALFORMED, "rpm, tpm, rpd and tpd: expected with tenant only");
-    if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
-        return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
-    if ((generation->prompt.template_kwargs.len > 0 || generation->marks) && generation->prompt.form != PROMPT_CHAT)
-        return error_set(err, MESSAGE_E_MALFORMED, "template_kwargs and marks: expected with messages only");
-    const struct prompt *prompt = &generation->prompt;
-    if (prompt->has_suffix && (prompt->form != PROMPT_TEXT || generation->embed))
-        return error_set(err, MESSAGE_E_MALFORMED, "suffix: expected with a text, and without embed");
-    if (prompt->files.len > 0 && !prompt->has_suffix)
-        return error_set(err, MESSAGE_E_MALFORMED, "files: expected with suffix only");
-    if (prompt->form == PROMPT_TEXT && prompt->text.len == 0 && !prompt->has_suffix)
-        return error_set(err, MESSAGE_E_MALFORMED, "prompt: is empty");
-    if (prompt->continue_turn && prompt->form != PROMPT_CHAT)
-        return error_set(err, MESSAGE_E_MALFORMED, "continue_turn: expected with messages only");
-    if (generation->embed && generation->prompt.form == PROMPT_CHAT)
-        return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
-    const bool told[] = {generation->max_tokens > 0, generation->logprobs > 0,
-                         generation->stop.n + generation->stop_ids.n > 0,
-                         !grammar_text_is_none(&generation->grammar)};
-    static const char *const names[] = {"max_tokens", "logprobs", "stop and stop_ids", "grammar"};
-    for (size_t i = 0; generation->embed && i < sizeof told / sizeof *told; i++)
-        if (told[i])
-            return error_set(err, MESSAGE_E_MALFORMED, "%s: expected without embed, which makes no tokens",
-                             names[i]);
-    return 0;
-}
-
 static const struct field generate_fields[] = {
     ID("id", IN(generate.id)),
     GENERATION,
@@ -249,15 +197,6 @@ static const struct field generate_fields[] = {
     {KEY("tpd", FIELD_U64, GIVEN(rates.tpd)), .high = PROTO_MAX_RATE, HELP("most tokens of the tenant in a day")},
     {KEY("part", FIELD_BOOL, GIVEN(part)), HELP("belongs to a request that was counted: these limits count its tokens only")},
 };
-static int check_part(const void *value, struct error *err)
-{
-    const struct message *message = value;
-    const uint32_t total = message->generate_part.total, at = message->generate_part.at;
-    if (at > total || message->generate_part.data.len > total - at)
-        return error_set(err, MESSAGE_E_MALFORMED, "data: expected within the %u bytes of total", total);
-    return 0;
-}
-
 static const struct field generate_part_fields[] = {
     ID("id", IN(generate_part.id)),
     U32("total", IN(generate_part.total)),
@@ -297,22 +236,6 @@ static const struct field tokenize_fields[] = {
     FLAG("pieces", IN(tokenize.pieces)),
     FLAG("written", IN(tokenize.written)),
 };
-static int check_tokenize(const void *value, struct error *err)
-{
-    const struct message *message = value;
-    const struct prompt *prompt = &message->tokenize.prompt;
-    const bool of_text = message->tokenize.special || message->tokenize.bare;
-    const bool of_chat = message->tokenize.tools.len > 0 || prompt->template_kwargs.len > 0 || prompt->continue_turn ||
-                         message->tokenize.written;
-    if (message->tokenize.has_text == (prompt->chat.n > 0))
-        return error_set(err, MESSAGE_E_MALFORMED, "expected either text or messages");
-    if (of_text && prompt->chat.n > 0)
-        return error_set(err, MESSAGE_E_MALFORMED, "special and bare: expected with a text only");
-    if (of_chat && prompt->chat.n == 0)
-        return error_set(err, MESSAGE_E_MALFORMED,
-                         "tools, template_kwargs, continue_turn and written: expected with messages only");
-    return 0;
-}
 static const struct field detokenize_fields[] = {
     U64_OR_0("ref", IN(detokenize.ref)),
     NAME_OR_0("model", IN(detokenize.model)),
@@ -484,17 +407,6 @@ static const struct field assign_fields[] = {
     {KEY("cache_space", FIELD_NAME, GIVEN(cache_space)), .high = PROTO_MAX_SPACE_BYTES},
     GENERATION,
 };
-static int check_credit(const void *value, struct error *err)
-{
-    const struct message *message = value;
-    if (message->credit.topics.n != message->credit.counts.n)
-        return error_set(err, MESSAGE_E_MALFORMED, "counts: expected as many as topics");
-    for (size_t i = 0; i < message->credit.topics.n; i++)
-        if (message->credit.topics.items[i].len != PROTO_TOPIC_BYTES)
-            return error_set(err, MESSAGE_E_MALFORMED, "topics: expected %d bytes each", PROTO_TOPIC_BYTES);
-    return 0;
-}
-
 static const struct field credit_fields[] = {
     {KEY("topics", FIELD_BINS, IN(credit.topics)), REQUIRED, .high = PROTO_MAX_CREDITS, .item_high = PROTO_TOPIC_BYTES},
     {KEY("counts", FIELD_IDS, IN(credit.counts)), REQUIRED, .high = PROTO_MAX_CREDITS},
@@ -514,13 +426,13 @@ static const struct field drain_fields[] = {
 static const struct field_table tables[] = {
     [MESSAGE_HELLO] = TABLE(hello_fields),
     [MESSAGE_JOIN] = TABLE(join_fields),
-    [MESSAGE_GENERATE] = CHECKED_TABLE(generate_fields, check_generation),
-    [MESSAGE_GENERATE_PART] = CHECKED_TABLE(generate_part_fields, check_part),
+    [MESSAGE_GENERATE] = CHECKED_TABLE(generate_fields, field_table_check_generation),
+    [MESSAGE_GENERATE_PART] = CHECKED_TABLE(generate_part_fields, field_table_check_part),
     [MESSAGE_CANCEL] = TABLE(cancel_fields),
     [MESSAGE_REPLAY] = TABLE(replay_fields),
     [MESSAGE_ATTACH] = TABLE(attach_fields),
     [MESSAGE_STATUS] = TABLE(status_fields),
-    [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, check_tokenize),
+    [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, field_table_check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},
@@ -544,8 +456,8 @@ static const struct field_table tables[] = {
     [MESSAGE_HEARTBEAT] = TABLE(heartbeat_fields),
     [MESSAGE_FINISHED] = TABLE(finished_fields),
     [MESSAGE_REGISTER_OK] = TABLE(register_ok_fields),
-    [MESSAGE_ASSIGN] = CHECKED_TABLE(assign_fields, check_generation),
-    [MESSAGE_CREDIT] = CHECKED_TABLE(credit_fields, check_credit),
+    [MESSAGE_ASSIGN] = CHECKED_TABLE(assign_fields, field_table_check_generation),
+    [MESSAGE_CREDIT] = CHECKED_TABLE(credit_fields, field_table_check_credit),
     [MESSAGE_ACK] = TABLE(ack_fields),
     [MESSAGE_RESEND] = TABLE(resend_fields),
     [MESSAGE_DRAIN] = TABLE(drain_fields),

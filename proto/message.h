@@ -2,8 +2,8 @@
 #ifndef PROTO_MESSAGE_H
 #define PROTO_MESSAGE_H
 
-/* Every message of Quern: its kind, its fields, its bounds. PROTOCOL.md beside this file says the same on the
- * wire.
+/* Every message of Quern: its kind and its fields; bounds.h has the bounds. PROTOCOL.md beside this file says
+ * the same on the wire.
  *
  * A message is one msgpack map with short string keys; "k" holds the kind's name. Decoding is strict: missing
  * or mistyped keys are errors that name the key, trailing bytes are an error, every length is bounded;
@@ -17,6 +17,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/sampling.h"
+#include "proto/bounds.h"
 #include "proto/codes.h"
 #include "proto/lists.h"
 #include "proto/status.h"
@@ -24,52 +25,8 @@
 #define PROTO_VERSION_MIN 1
 #define PROTO_VERSION_MAX 1
 
-/* Bounds, told to clients in hello_ok.limits. A message above its bound closes the connection it came on. */
-#define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
-#define PROTO_MAX_TAKEN         4096       /* ids of one ping */
-/* Ids of a prompt: as many as the largest context of the pool has room for, and in small pools so many, which
- * a worker then judges by its own context. The largest context that can be filled is the most that there may
- * be. A whole generate, in one message or in parts, has PROTO_PROMPT_ID_BYTES for each of these: an id takes
- * five bytes at most, and a text has four or so for a token. See proto_limits. */
-#define PROTO_LEAST_PROMPT_IDS   (1u << 19)
-#define PROTO_MAX_PROMPT_IDS     (1u << 22)
-#define PROTO_PROMPT_ID_BYTES    8
-#define PROTO_MAX_GENERATE_BYTES (PROTO_PROMPT_ID_BYTES * PROTO_MAX_PROMPT_IDS)
-/* One message to a worker: an assign holds a whole request and what the broker adds. */
-#define PROTO_MAX_WORKER_BYTES (PROTO_MAX_GENERATE_BYTES + 5 * PROTO_MAX_PROMPT_IDS + (64u << 10))
-/* One message from a worker, or to a client. */
-#define PROTO_MAX_ANSWER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_QUESTION_IDS + (64u << 10))
-#define PROTO_MAX_QUESTION_IDS (1u << 19) /* of a detokenize; with pieces, of a tokenize_ok */
-/* One stream frame; and all the frames of one page of a replay. */
-#define PROTO_MAX_FRAME_BYTES (256u << 10)
-/* A whole replay_ok: its frames and what wraps them. */
-#define PROTO_MAX_PAGE_BYTES    (PROTO_MAX_FRAME_BYTES + (128u << 10))
-#define PROTO_MAX_MESSAGES      4096 /* chat messages of one prompt */
-#define PROTO_MAX_STOPS         16   /* stop strings of one request */
-#define PROTO_MAX_STOP_BYTES    256  /* bytes of one stop string */
-#define PROTO_MAX_STOP_IDS      64
-#define PROTO_MAX_BAD_WORDS     128
-#define PROTO_MAX_DRY_BREAKERS  32
-#define PROTO_MAX_WORD_BYTES    128 /* of a bad word, a breaker, a text with a bias */
-#define PROTO_MAX_GRAMMAR_BYTES 262144
-#define PROTO_MAX_LOGPROBS      20    /* alternatives a token */
-#define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token that a frame tells; of a longer one, so many */
-#define PROTO_MAX_FEATURES      32    /* of hello, register, require */
-#define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt, tenant */
-#define PROTO_MAX_SPACE_BYTES   40    /* whose requests share prefixes; made by the broker */
-#define PROTO_MAX_ALIASES       8     /* other names of a model */
-#define PROTO_MAX_DIALECT_BYTES 8192  /* how a model calls tools and thinks */
-#define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
-#define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
-#define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
-#define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
-#define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
-#define PROTO_MAX_CREDITS       1024  /* requests of one credit */
-#define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens, a minute or a day */
-#define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
-
-/* What a request may `require`: that `embed`, `continue_turn`, `suffix`, or all samplers and bad words are
- * known. */
+/* What a request may `require`: that `embed`, `continue_turn`, `suffix`, all samplers and bad words, or
+ * `ignore_eos` are known. */
 #define PROTO_FEATURE_EMBED    "embed"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"

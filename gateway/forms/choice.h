@@ -23,9 +23,8 @@ struct tool_call {
 struct choice {
     struct generation *generation;
     uint32_t index;
-    uint32_t prompt; /* its number */
-    struct bytes
-        echo; /* the prompt's text, where the answer begins with it; in a stream: that is still to come */
+    uint32_t prompt;   /* its number */
+    struct bytes echo; /* the prompt's text, with which the answer begins; in a stream: still to come */
     uint32_t prompt_tokens, cached_tokens;
     struct quern_id id;
     bool running;
@@ -96,8 +95,8 @@ struct generation {
     bool finds_calls, finds_thoughts; /* in the answer's text */
     enum dialect_start start;         /* where the prompt leaves the model */
     uint32_t thought_tokens;          /* of the output */
-    struct quern_encoded *
-        *encoded; /* [n_prompts] requests, each for all choices of a prompt; NULL once sent */
+    /* [n_prompts] requests, each for all choices of a prompt; NULL once sent. */
+    struct quern_encoded **encoded;
     uint32_t n_prompts, per_prompt; /* and how many choices that is */
     bool has_seed;                  /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;

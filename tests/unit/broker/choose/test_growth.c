@@ -180,14 +180,20 @@ START_TEST(when_the_journal_is_full_the_youngest_wait_and_the_oldest_finishes)
 }
 END_TEST
 
+/* Starts requests of one session, and lets all but the first run until its share is used up. */
+static void use_up_share(struct request *ret_mine[4])
+{
+    for (uint8_t i = 0; i < 4; i++)
+        ret_mine[i] = started('a', i, 1000);
+    for (int round = 0; round < 100; round++)
+        for (int i = 3; i >= 1; i--)
+            run(ret_mine[i]);
+}
+
 START_TEST(who_has_his_share_waits_and_keeps_nobody_else_out)
 {
     struct request *mine[4];
-    for (uint8_t i = 0; i < 4; i++)
-        mine[i] = started('a', i, 1000);
-    for (int round = 0; round < 100; round++)
-        for (int i = 3; i >= 1; i--)
-            run(mine[i]);
+    use_up_share(mine);
     unsigned n_waiting = 0;
     for (int i = 1; i < 4; i++)
         n_waiting += mine[i]->growth.waits == GROWTH_E_SHARE;
@@ -209,11 +215,7 @@ END_TEST
 START_TEST(why_a_request_waits_may_change_while_it_does)
 {
     struct request *mine[4];
-    for (uint8_t i = 0; i < 4; i++)
-        mine[i] = started('a', i, 1000);
-    for (int round = 0; round < 100; round++)
-        for (int i = 3; i >= 1; i--)
-            run(mine[i]);
+    use_up_share(mine);
     struct request *waits = NULL;
     for (int i = 1; i < 4 && !waits; i++)
         waits = mine[i]->growth.waits == GROWTH_E_SHARE ? mine[i] : NULL;

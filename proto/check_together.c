@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks of fields that depend on one another, once each has passed on its own (check.c). */
+
+#include "proto/fields.h"
+
+int field_table_check_ending(const void *value, struct error *err)
+{
+    const struct ending *ending = value;
+    if ((ending->reason == END_ERROR) != (ending->error != PROTO_OK))
+        return error_set(err, MESSAGE_E_MALFORMED, "error: expected with the reason error, and only with it");
+    if (ending->limit != LIMIT_NONE && ending->reason != END_LENGTH)
+        return error_set(err, MESSAGE_E_MALFORMED, "limit: expected with the reason length only");
+    return 0;
+}
+
+static bool is_request_id(struct bytes text)
+{
+    const uint8_t *bytes = text.data;
+    for (size_t i = 0; i < text.len; i++)
+        if (bytes[i] <= ' ' || bytes[i] > '~')
+            return false;
+    return true;
+}
+
+int field_table_check_generation(const void *value, struct error *err)
+{
+    const struct generation *generation = &((const struct message *)value)->generate.generation;
+    if (!is_request_id(generation->request_id))
+        return error_set(err, MESSAGE_E_MALFORMED, "request_id: expected printable ASCII without blanks");
+    if (rates_any(&generation->rates) && generation->tenant.len == 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "rpm, tpm, rpd and tpd: expected with tenant only");
+    if (generation->tools.len > 0 && generation->prompt.form != PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "tools: expected with messages only");
+    if ((generation->prompt.template_kwargs.len > 0 || generation->marks) &&
+        generation->prompt.form != PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "template_kwargs and marks: expected with messages only");
+    const struct prompt *prompt = &generation->prompt;
+    if (prompt->has_suffix && (prompt->form != PROMPT_TEXT || generation->embed))
+        return error_set(err, MESSAGE_E_MALFORMED, "suffix: expected with a text, and without embed");
+    if (prompt->files.len > 0 && !prompt->has_suffix)
+        return error_set(err, MESSAGE_E_MALFORMED, "files: expected with suffix only");
+    if (prompt->form == PROMPT_TEXT && prompt->text.len == 0 && !prompt->has_suffix)
+        return error_set(err, MESSAGE_E_MALFORMED, "prompt: is empty");
+    if (prompt->continue_turn && prompt->form != PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "continue_turn: expected with messages only");
+    if (generation->embed && generation->prompt.form == PROMPT_CHAT)
+        return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
+    const bool told[] = {generation->max_tokens > 0, generation->logprobs > 0,
+                         generation->stop.n + generation->stop_ids.n > 0,
+                         !grammar_text_is_none(&generation->grammar)};
+    static const char *const names[] = {"max_tokens", "logprobs", "stop and stop_ids", "grammar"};
+    for (size_t i = 0; generation->embed && i < sizeof told / sizeof *told; i++)
+        if (told[i])
+            return error_set(err, MESSAGE_E_MALFORMED, "%s: expected without embed, which makes no tokens",
+                             names[i]);
+    return 0;
+}
+
+int field_table_check_part(const void *value, struct error *err)
+{
+    const struct message *message = value;
+    const uint32_t total = message->generate_part.total, at = message->generate_part.at;
+    if (at > total || message->generate_part.data.len > total - at)
+        return error_set(err, MESSAGE_E_MALFORMED, "data: expected within the %u bytes of total", total);
+    return 0;
+}
+
+int field_table_check_tokenize(const void *value, struct error *err)
+{
+    const struct message *message = value;
+    const struct prompt *prompt = &message->tokenize.prompt;
+    const bool of_text = message->tokenize.special || message->tokenize.bare;
+    const bool of_chat = message->tokenize.tools.len > 0 || prompt->template_kwargs.len > 0 ||
+                         prompt->continue_turn || message->tokenize.written;
+    if (message->tokenize.has_text == (prompt->chat.n > 0))
+        return error_set(err, MESSAGE_E_MALFORMED, "expected either text or messages");
+    if (of_text && prompt->chat.n > 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "special and bare: expected with a text only");
+    if (of_chat && prompt->chat.n == 0)
+        return error_set(err, MESSAGE_E_MALFORMED,
+                         "tools, template_kwargs, continue_turn and written: expected with messages only");
+    return 0;
+}
+
+int field_table_check_credit(const void *value, struct error *err)
+{
+    const struct message *message = value;
+    if (message->credit.topics.n != message->credit.counts.n)
+        return error_set(err, MESSAGE_E_MALFORMED, "counts: expected as many as topics");
+    for (size_t i = 0; i < message->credit.topics.n; i++)
+        if (message->credit.topics.items[i].len != PROTO_TOPIC_BYTES)
+            return error_set(err, MESSAGE_E_MALFORMED, "topics: expected %d bytes each", PROTO_TOPIC_BYTES);
+    return 0;
+}

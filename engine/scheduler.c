@@ -211,7 +211,7 @@ static struct scheduler_look look_now(const struct scheduler *scheduler, const s
 {
     const struct prefix_counts counts = prefix_counts(scheduler->prefix);
     struct scheduler_look look = {.arrival = head->arrival,
-                                  .inserted = counts.inserted + counts.completed + counts.snapshots_given,
+                                  .changes = counts.inserted + counts.completed + counts.snapshots_given,
                                   .n_running = scheduler->n_running};
     for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
         look.available[g] = prefix_available(scheduler->prefix, g);
@@ -220,7 +220,7 @@ static struct scheduler_look look_now(const struct scheduler *scheduler, const s
 
 static bool is_same_look(const struct scheduler_look *a, const struct scheduler_look *b)
 {
-    return a->arrival == b->arrival && a->inserted == b->inserted &&
+    return a->arrival == b->arrival && a->changes == b->changes &&
            memcmp(a->available, b->available, sizeof a->available) == 0 && a->n_running == b->n_running;
 }
 

@@ -31,11 +31,11 @@ struct scheduler {
     uint32_t n_running;
     uint32_t *free_slots; /* [n_slots], a stack */
     struct blocks *blocks[BACKEND_MOST_GROUPS];
-    struct blocks *snapshots; /* NULL: the model's sequences have no states */
-    struct prefix *prefix;    /* through which alone blocks are taken and given back */
-    struct tier *tier;        /* behind it; NULL: none. Its owner's */
-    struct scheduler_look {   /* at the waiting sequence that did not fit the last time */
-        uint64_t arrival, inserted;
+    struct blocks *snapshots;      /* NULL: the model's sequences have no states */
+    struct prefix *prefix;         /* through which alone blocks are taken and given back */
+    struct tier *tier;             /* behind it; NULL: none. Its owner's */
+    struct scheduler_look {        /* at the waiting sequence that did not fit the last time */
+        uint64_t arrival, changes; /* of the cache: nodes and snapshots that came, so far */
         uint32_t available[BACKEND_MOST_GROUPS], n_running;
     } refused;
     uint64_t preemptions;

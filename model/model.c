@@ -254,28 +254,11 @@ static int find_outer_tensors(struct finder *finder, struct model *model)
     return r < 0 ? r : settle_rotary_factors(model, finder->err);
 }
 
-/* The layer N that a name "blk.N.…" is of. */
-static bool layer_of(struct bytes name, uint32_t *ret_layer)
-{
-    static const char prefix[] = "blk.";
-    const size_t len = sizeof prefix - 1;
-    char number[16];
-    struct error unused;
-    if (name.len <= len || memcmp(name.data, prefix, len) != 0)
-        return false;
-    const char *begin = (const char *)name.data + len, *dot = memchr(begin, '.', name.len - len);
-    if (!dot || (size_t)(dot - begin) >= sizeof number)
-        return false;
-    memcpy(number, begin, (size_t)(dot - begin));
-    number[dot - begin] = 0;
-    return number_read_u32(number, 0, UINT32_MAX, ret_layer, &unused) == 0;
-}
-
 /* Of a layer that guesses tokens ahead? Nothing here computes those. */
 static bool is_draft(const struct finder *finder, struct bytes name)
 {
     uint32_t layer;
-    return layer_of(name, &layer) && layer >= finder->params->n_layers &&
+    return tensor_layer_of(name, &layer) && layer >= finder->params->n_layers &&
            layer - finder->params->n_layers < finder->params->n_draft_layers;
 }
 

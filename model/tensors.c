@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/number.h"
+
 /* What a dimension counts. */
 enum extent {
     NONE, /* of rows: a vector */
@@ -252,6 +254,22 @@ const char *tensor_name(enum tensor_role role, uint32_t layer, bool bias, char r
     return ret_name;
 }
 
+bool tensor_layer_of(struct bytes name, uint32_t *ret_layer)
+{
+    static const char prefix[] = "blk.";
+    const size_t len = sizeof prefix - 1;
+    char number[16];
+    struct error unused;
+    if (name.len <= len || memcmp(name.data, prefix, len) != 0)
+        return false;
+    const char *begin = (const char *)name.data + len, *dot = memchr(begin, '.', name.len - len);
+    if (!dot || (size_t)(dot - begin) >= sizeof number)
+        return false;
+    memcpy(number, begin, (size_t)(dot - begin));
+    number[dot - begin] = 0;
+    return number_read_u32(number, 0, UINT32_MAX, ret_layer, &unused) == 0;
+}
+
 bool tensor_role_of(struct bytes name, enum tensor_role *ret_role, uint32_t *ret_layer, bool *ret_bias)
 {
     char text[TENSOR_NAME_SIZE], again[TENSOR_NAME_SIZE];
@@ -260,7 +278,7 @@ bool tensor_role_of(struct bytes name, enum tensor_role *ret_role, uint32_t *ret
         return false;
     memcpy(text, name.data, name.len);
     text[name.len] = 0;
-    sscanf(text, "blk.%" SCNu32, &layer);
+    tensor_layer_of(name, &layer);
     /* Parts before wholes: who shares a name with a part is seldom what is meant. */
     for (int role = TENSOR_ROLES - 1; role >= 0; role--)
         for (int bias = 0; bias < 2; bias++) {

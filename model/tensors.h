@@ -120,6 +120,9 @@ tensor_set tensor_part_set(const struct layer_traits *traits, enum tensor_role r
 /* What the file calls it; `layer` counts for layers' roles only. Returns ret_name. */
 const char *tensor_name(enum tensor_role role, uint32_t layer, bool bias, char ret_name[TENSOR_NAME_SIZE]);
 
+/* The layer N of a name "blk.N.…"; false for others, and the output is untouched. */
+bool tensor_layer_of(struct bytes name, uint32_t *ret_layer);
+
 /* The other way round. False for a name that no role has; outputs are then untouched. */
 bool tensor_role_of(struct bytes name, enum tensor_role *ret_role, uint32_t *ret_layer, bool *ret_bias);
 

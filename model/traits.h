@@ -59,9 +59,11 @@ const char *model_trait_name(enum model_trait trait);
 /* 0, or -EINVAL: `device` cannot compute the first trait that the model has and that is among `missing`. */
 int model_check_traits(const struct model *model, trait_set missing, const char *device, struct error *err);
 
-/* Written once in each backend, beside what it lacks, with the number of PLAIN_TRAITS: a new one does not
- * compile until the backend executes it, or names it as missing. (Of kinds the compiler asks in switches.) */
+/* Written once in each backend, beside what it lacks, with the number of MIXERS and PLAIN_TRAITS: a new one
+ * does not compile until the backend executes it, or names it as missing. (Of norms, rotations and
+ * activations the compiler asks in switches.) */
 #define TRAITS_ARE_KNOWN(n)                                                                                  \
-    _Static_assert(KINDS_OF(PLAIN_TRAITS) == (n), "a new trait: execute it, or name it as missing")
+    _Static_assert(KINDS_OF(MIXERS) + KINDS_OF(PLAIN_TRAITS) == (n),                                         \
+                   "a new trait: execute it, or name it as missing")
 
 #endif

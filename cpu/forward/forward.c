@@ -36,7 +36,7 @@
 
 /* What this pass does not execute: of all traits that there are. */
 #define MISSING 0
-TRAITS_ARE_KNOWN(22);
+TRAITS_ARE_KNOWN(24);
 
 int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {

@@ -239,6 +239,8 @@ static int check_twin(struct gate *gate, uint32_t i, uint32_t n, const struct ba
     int r = bring_logits(gate, i, gate->others);
     if (r == 0 && (gate->twin_id < 0 || memcmp(gate->others, gate->twin, bytes) != 0)) {
         r = check_near(gate, i, n);
+        if (r < 0)
+            return r;
         memcpy(gate->twin, gate->others, bytes);
         gate->twin_id = sample(gate, &greedy, 1, gate->twin);
     }

@@ -35,7 +35,7 @@
 #define MISSING                                                                                              \
     (TRAIT_BIT(TRAIT_MIXER_DELTA) | TRAIT_BIT(TRAIT_SHARED_GATE) | TRAIT_BIT(TRAIT_OUTPUT_GATE) |            \
      TRAIT_BIT(TRAIT_HEADS_DIFFER) | TRAIT_BIT(TRAIT_INTERLEAVED))
-TRAITS_ARE_KNOWN(22);
+TRAITS_ARE_KNOWN(24);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {

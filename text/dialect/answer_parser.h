@@ -30,7 +30,8 @@ struct answer_sink {
     void *arg;
 };
 
-#define ANSWER_MOST_STEPS 24
+/* Of a call that dialect_check accepts: each place parts a text in two; and its name and arguments. */
+#define ANSWER_MOST_STEPS (4 + 2 * DIALECT_MOST_PLACES + 2)
 
 /* A part of a call, as it is written. */
 struct call_step {
@@ -57,20 +58,18 @@ struct answer_parser {
     bool calls, thoughts, parts; /* are looked for: calls, thoughts, marks around text */
     struct call_step steps[ANSWER_MOST_STEPS];
     size_t n_steps, head, arguments; /* steps: in all; where a call's head begins; its arguments */
-    bool too_many;                   /* there was no room for a step */
     const char *mark;                /* the first word of a call; "": it has none */
     size_t mark_len;
-    struct bytes
-        header_end;      /* the mark that ends what stands before a part of the answer; empty: none does */
-    bool marked_between; /* the mark is what parts calls */
-    bool marked;         /* calls may begin anywhere; else only where the answer or a part of it begins */
-    int place;           /* answer_inside.h's */
-    size_t step;         /* inside a call */
-    bool at_head;        /* nothing of the text has come */
-    bool trims;          /* and blanks before it say nothing */
-    struct buffer held;  /* what came and is not decided */
-    struct buffer raw;   /* what would be text if this were no call */
-    struct buffer name;  /* zero-terminated */
+    struct bytes header_end; /* the mark that ends what stands before a part of the answer; empty: none */
+    bool marked_between;     /* the mark is what parts calls */
+    bool marked;             /* calls may begin anywhere; else only where the answer or a part of it begins */
+    int place;               /* answer_inside.h's */
+    size_t step;             /* inside a call */
+    bool at_head;            /* nothing of the text has come */
+    bool trims;              /* and blanks before it say nothing */
+    struct buffer held;      /* what came and is not decided */
+    struct buffer raw;       /* what would be text if this were no call */
+    struct buffer name;      /* zero-terminated */
     struct call_object object;
     struct call_members members;
     uint32_t depth; /* of the arguments, which are JSON */

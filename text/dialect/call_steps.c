@@ -22,10 +22,9 @@ static void add_step(struct answer_parser *parser, int kind, const char *text, s
         blank++;
     if (kind == STEP_TEXT && blank == len)
         return;
-    if (parser->n_steps == ANSWER_MOST_STEPS)
-        parser->too_many = true;
-    else
-        parser->steps[parser->n_steps++] = (struct call_step){kind, {text, len}};
+    if (parser->n_steps < ANSWER_MOST_STEPS)
+        parser->steps[parser->n_steps] = (struct call_step){kind, {text, len}};
+    parser->n_steps++;
 }
 
 static void add_pattern(struct answer_parser *parser, const char *pattern)
@@ -109,26 +108,15 @@ static struct bytes find_header_end(const struct answer_parser *parser)
     return has ? (struct bytes){begin, (size_t)(close - begin)} : (struct bytes){NULL, 0};
 }
 
-/* Without the blanks around it. */
-static struct bytes trimmed(const char *text)
-{
-    size_t len = strlen(text);
-    for (; is_blank((uint8_t)*text); text++)
-        len--;
-    while (len > 0 && is_blank((uint8_t)text[len - 1]))
-        len--;
-    return (struct bytes){text, len};
-}
-
 int call_steps_set(struct answer_parser *parser)
 {
     const char *parts = parser->dialect->calls.between;
     add_call(parser);
-    if (parser->too_many)
+    if (parser->n_steps > ANSWER_MOST_STEPS)
         return -EINVAL;
     find_mark(parser);
     parser->header_end = find_header_end(parser);
-    const struct bytes between = trimmed(parts ? parts : "");
+    const struct bytes between = without_blanks(parts ? parts : "");
     if (!parser->marked && between.len >= 3) { /* where text stands before a call, it parts them too */
         parser->mark = between.data;
         parser->mark_len = between.len;

@@ -256,8 +256,7 @@ static size_t count_places(const char *text)
     return n;
 }
 
-/* Whoever reads answers by it relies on this. */
-static int check(const struct model_dialect *dialect, struct error *err)
+int dialect_check(const struct model_dialect *dialect, struct error *err)
 {
     const struct dialect_calls *calls = &dialect->calls;
     const size_t places = count_places(calls->open) + count_places(calls->head) +
@@ -292,7 +291,7 @@ int dialect_read(struct bytes text, struct model_dialect *dialect, struct error 
     }
     int r = read_object(dialect, json, err);
     json_decref(json);
-    return r == 0 ? check(dialect, err) : r;
+    return r == 0 ? dialect_check(dialect, err) : r;
 }
 
 void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text),

@@ -103,9 +103,13 @@ const char *dialect_keep(struct model_dialect *dialect, struct bytes text);
 /* The dialect as a JSON object, a new reference, or NULL without memory. What is not known has its reason. */
 json_t *dialect_write(const struct model_dialect *dialect);
 
+/* Whoever reads answers by a dialect relies on this. 0; -EINVAL with a reason: a thought without an end, a
+ * call that is an object and has no brace, more than DIALECT_MOST_PLACES places for names, ids and numbers in
+ * a call. */
+int dialect_check(const struct model_dialect *dialect, struct error *err);
+
 /* Reads what dialect_write made into one that is initialized. 0; -EINVAL with a reason: it is no such object,
- * or one that no template makes (a thought without an end, a call that is an object and has no brace, more
- * than DIALECT_MOST_PLACES places for names, ids and numbers in a call); -ENOMEM. */
+ * or fails dialect_check; -ENOMEM. */
 int dialect_read(struct bytes json, struct model_dialect *dialect, struct error *err);
 
 /* Calls `mark` for each text in the dialect that may be a control token: those between angle or square

@@ -10,6 +10,8 @@
 
 #include "common/utf8.h"
 
+#include "text/dialect/blank.h"
+
 #define MOST_DEPTH 64
 
 struct reader {
@@ -43,8 +45,7 @@ int literal_append_text(struct bytes text, struct buffer *json)
 
 static void skip_blanks(struct reader *reader)
 {
-    while (reader->at < reader->end &&
-           (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r'))
+    while (reader->at < reader->end && is_blank((uint8_t)*reader->at))
         reader->at++;
 }
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text/dialect/blank.h"
 #include "text/dialect/literal.h"
 #include "text/dialect/tool_schema.h"
 
@@ -49,23 +50,12 @@ static void put_other_name(struct members *members, const char *key)
     grammar_put(members->out, name);
 }
 
-static const char *trimmed(const char *text, size_t *ret_len)
-{
-    while (*text == ' ' || *text == '\n' || *text == '\t')
-        text++;
-    *ret_len = strlen(text);
-    while (*ret_len > 0 && strchr(" \n\t", text[*ret_len - 1]))
-        --*ret_len;
-    return text;
-}
-
 /* What ends a text, with the key where it is repeated, cut to the part before the key. */
 static struct bytes end_of_text(const struct dialect_calls *calls)
 {
-    size_t len;
-    const char *mark = trimmed(calls->behind_text, &len);
-    const char *key = memchr(mark, DIALECT_KEY, len);
-    return (struct bytes){mark, key ? (size_t)(key - mark) : len};
+    const struct bytes mark = without_blanks(calls->behind_text);
+    const char *key = memchr(mark.data, DIALECT_KEY, mark.len);
+    return (struct bytes){mark.data, key ? (size_t)(key - (const char *)mark.data) : mark.len};
 }
 
 /* ---- texts ---- */

@@ -304,8 +304,8 @@ static int extra_of(const struct chat_conversation *conversation, const struct t
 }
 
 /* The ids of a rendered chat, BOS before them where it belongs and is not yet. */
-int chat_template_encode_text(const struct tokenizer *tokenizer, const struct chat_text *text,
-                              struct ids *ret_ids, struct error *err)
+static int encode_text(const struct tokenizer *tokenizer, const struct chat_text *text, struct ids *ret_ids,
+                       struct error *err)
 {
     struct ids ids = {0};
     int r = tokenizer_encode_mixed(tokenizer, (struct bytes){text->text.data, text->text.len},
@@ -451,9 +451,9 @@ static bool has_thoughts(const struct chat_conversation *conversation)
     return any && conversation->thought_key && conversation->thought_key[0];
 }
 
-int chat_template_write(const struct chat_template *chat_template,
-                        const struct chat_conversation *conversation, size_t most, struct chat_text *ret_text,
-                        struct error *err)
+static int write_conversation(const struct chat_template *chat_template,
+                              const struct chat_conversation *conversation, size_t most,
+                              struct chat_text *ret_text, struct error *err)
 {
     struct chat_text text;
     int r = write_turns(chat_template, conversation, most, &text, err);
@@ -472,13 +472,15 @@ int chat_template_write(const struct chat_template *chat_template,
 
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
-                         struct error *err)
+                         struct buffer *ret_text, struct error *err)
 {
     struct chat_text text;
-    int r = chat_template_write(chat_template, conversation, most, &text, err);
+    int r = write_conversation(chat_template, conversation, most, &text, err);
     if (r != 0)
         return r;
-    r = chat_template_encode_text(tokenizer, &text, ret_ids, err);
+    r = encode_text(tokenizer, &text, ret_ids, err);
+    if (r == 0 && ret_text)
+        r = buffer_append(ret_text, text.text.data, text.text.len);
     chat_text_deinit(&text);
     return r;
 }

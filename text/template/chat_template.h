@@ -81,26 +81,15 @@ struct chat_conversation {
     bool text_arguments; /* the template takes arguments of calls as texts, not as objects */
 };
 
-/* Renders a conversation to a prompt that asks for the assistant's next turn: what chat_template_encode makes
- * ids. Codes as for that. */
-int chat_template_write(const struct chat_template *chat_template,
-                        const struct chat_conversation *conversation, size_t most, struct chat_text *ret_text,
-                        struct error *err);
-
-/* Appends the ids of such a text. Control tokens are parsed only where the template wrote them. -EILSEQ,
- * -ENOMEM. */
-int chat_template_encode_text(const struct tokenizer *tokenizer, const struct chat_text *text,
-                              struct ids *ret_ids, struct error *err);
-
 /* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of
  * calls reach the template as objects, though clients write them as strings. A turn with calls only has the
  * content null, or an empty string if the template fails on that. Where it fails on thoughts, they are left
  * out. Control tokens are parsed only where the template wrote them. BOS is added if the tokenizer adds it
- * and the template did not. Appends to `ret_ids`. Codes as for chat_template_render, -EINVAL also for tools
- * and calls that are no such JSON; -EILSEQ when a turn is not UTF-8; -E2BIG when the text has more than
- * `most` bytes, before it is split. */
+ * and the template did not. Appends to `ret_ids`, and the prompt's text to `ret_text`, unless NULL. Codes as
+ * for chat_template_render, -EINVAL also for tools and calls that are no such JSON; -EILSEQ when a turn is
+ * not UTF-8; -E2BIG when the text has more than `most` bytes, before it is split. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
-                         struct error *err);
+                         struct buffer *ret_text, struct error *err);
 
 #endif

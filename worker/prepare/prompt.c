@@ -161,21 +161,6 @@ static int tell_tools(struct chat_turn *turns, size_t *n, struct bytes tools, st
     return 0;
 }
 
-/* The text of a conversation: CHAT_TEMPLATE's codes. */
-static int write_chat(const struct prompt_encoder *encoder, const struct chat_conversation *conversation,
-                      struct ids *ids, struct buffer *ret_text, struct error *err)
-{
-    struct chat_text text;
-    int r = chat_template_write(encoder->chat, conversation, encoder->most_bytes, &text, err);
-    if (r != 0)
-        return r;
-    r = chat_template_encode_text(encoder->tokenizer, &text, ids, err);
-    if (r == 0 && ret_text)
-        r = buffer_append(ret_text, text.text.data, text.text.len);
-    chat_text_deinit(&text);
-    return r;
-}
-
 static bool encode_chat(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
                         struct ids *ids, struct buffer *ret_text, struct refusal *ret_refusal)
 {
@@ -214,7 +199,8 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
                                                    .thought_key = encoder->dialect.thoughts.key,
                                                    .text_arguments = encoder->dialect.calls.text_arguments,
                                                    .continue_last = prompt->continue_turn};
-    int r = write_chat(encoder, &conversation, ids, ret_text, &ret_refusal->reason);
+    int r = chat_template_encode(encoder->chat, encoder->tokenizer, &conversation, encoder->most_bytes, ids,
+                                 ret_text, &ret_refusal->reason);
     free(turns);
     buffer_deinit(&told);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;

@@ -320,6 +320,11 @@ static void from_call(struct derivation *derivation, struct span text, bool with
     find_keys(derivation);
     calls->text_arguments = derivation->probe.text_arguments;
     calls->known = !calls->reason[0];
+    struct error err;
+    if (calls->known && dialect_check(derivation->dialect, &err) != 0) {
+        calls->known = false;
+        unknown(derivation, derivation_keep(derivation, (struct span){err.text, strlen(err.text)}));
+    }
     if (calls->known && !derive_reads_back(derivation, span_from(two ? both : text, shared), two ? 2 : 1)) {
         calls->known = false;
         unknown(derivation, "the calls that the template writes cannot be read back from its text");

@@ -71,7 +71,7 @@ START_TEST(a_conversation_becomes_the_ids_of_a_prompt)
     struct ids ids = {0};
     struct error err = {0};
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s><|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHello"
@@ -111,7 +111,7 @@ START_TEST(tools_and_calls_reach_the_template)
                                                          .n = 2,
                                                          .tools = BYTES_LITERAL("[{\"name\": \"<s>\"}]"),
                                                          .continue_last = false},
-                             SIZE_MAX, &ids, &err),
+                             SIZE_MAX, &ids, NULL, &err),
         0);
     ck_assert_str_eq(spelled(tokenizer, &ids),
                      "<s>[{\"name\": \"<s>\"}]|assistant None rain Ulm</s>|tool no x rain");
@@ -122,7 +122,7 @@ START_TEST(tools_and_calls_reach_the_template)
                                                                       .n = 1,
                                                                       .tools = BYTES_LITERAL("[]"),
                                                                       .continue_last = false},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      0);
     ck_assert_ptr_nonnull(strstr(spelled(tokenizer, &ids), "none"));
     static const char *const wrong[] = {"{", "{}", "[1]", "[{\"a\": 1, \"a\": 2}]"};
@@ -133,13 +133,13 @@ START_TEST(tools_and_calls_reach_the_template)
                                                                           .n = 2,
                                                                           .tools = bytes_of_string(wrong[i]),
                                                                           .continue_last = false},
-                                              SIZE_MAX, &ids, &err),
+                                              SIZE_MAX, &ids, NULL, &err),
                          -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, "tools"));
         turn.tool_calls = bytes_of_string(wrong[i]);
         ck_assert_int_eq(chat_template_encode(t, tokenizer,
                                               &(struct chat_conversation){.turns = &turn, .n = 1}, SIZE_MAX,
-                                              &ids, &err),
+                                              &ids, NULL, &err),
                          -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, "tool_calls of message 0"));
     }
@@ -171,7 +171,7 @@ START_TEST(a_turn_that_only_calls_has_no_content_or_an_empty_text)
             t, tokenizer,
             &(struct chat_conversation){
                 .turns = turns, .n = 2, .tools = BYTES_LITERAL(""), .continue_last = false},
-            SIZE_MAX, &ids, &err);
+            SIZE_MAX, &ids, NULL, &err);
         ck_assert_msg(r == 0, "%s", err.text);
         ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
         ids_deinit(&ids);
@@ -205,7 +205,7 @@ START_TEST(a_last_turn_goes_on)
         struct ids ids = {0};
         struct error err = {0};
         const struct chat_conversation conversation = {turns, 2, BYTES_LITERAL(""), .continue_last = true};
-        int r = chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err);
+        int r = chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, NULL, &err);
         ck_assert_msg(r == 0, "%s", err.text);
         ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
         ids_deinit(&ids);
@@ -236,8 +236,8 @@ START_TEST(thoughts_go_where_the_template_takes_them)
         struct ids ids = {0};
         struct error err = {0};
         const struct chat_conversation conversation = {.turns = &turn, .n = 1, .thought_key = cases[i].key};
-        ck_assert_msg(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err) == 0, "%s",
-                      err.text);
+        ck_assert_msg(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, NULL, &err) == 0,
+                      "%s", err.text);
         ck_assert_str_eq(spelled(tokenizer, &ids), cases[i].said);
         ids_deinit(&ids);
         chat_template_free(t);
@@ -255,10 +255,10 @@ START_TEST(variables_of_a_request_reach_the_template)
     struct error err = {0};
     struct chat_conversation conversation = {
         .turns = &turn, .n = 1, .variables = BYTES_LITERAL("{\"enable_thinking\": false, \"messages\": []}")};
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err), 0);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, NULL, &err), 0);
     ck_assert_str_eq(spelled(tokenizer, &ids), "<s>Falsea");
     conversation.variables = BYTES_LITERAL("[1]");
-    ck_assert_int_eq(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, &err), -EINVAL);
+    ck_assert_int_eq(chat_template_encode(t, tokenizer, &conversation, SIZE_MAX, &ids, NULL, &err), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "template_kwargs"));
     ids_deinit(&ids);
     chat_template_free(t);
@@ -284,7 +284,7 @@ START_TEST(a_hostile_turn_cannot_leave_its_turn)
         struct ids ids = {0};
         ck_assert_int_eq(chat_template_encode(t, tokenizer,
                                               &(struct chat_conversation){.turns = turns, .n = 2}, SIZE_MAX,
-                                              &ids, NULL),
+                                              &ids, NULL, NULL),
                          0);
         ck_assert_uint_eq(count(&ids, BOS), 1);
         ck_assert_uint_eq(count(&ids, IM_START), 3);
@@ -304,7 +304,7 @@ START_TEST(a_control_token_half_from_the_template_and_half_from_the_user_is_text
     const struct chat_turn turn = {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("end")};
     struct ids ids = {0};
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = &turn, .n = 1},
-                                          SIZE_MAX, &ids, NULL),
+                                          SIZE_MAX, &ids, NULL, NULL),
                      0);
     ck_assert_uint_eq(count(&ids, IM_END), 0);
     ck_assert_uint_eq(count(&ids, IM_START), 1);
@@ -324,7 +324,7 @@ START_TEST(bos_stands_first_once_whoever_writes_it)
         struct ids ids = {0};
         ck_assert_int_eq(chat_template_encode(t, tokenizer,
                                               &(struct chat_conversation){.turns = hello, .n = 2}, SIZE_MAX,
-                                              &ids, NULL),
+                                              &ids, NULL, NULL),
                          0);
         ck_assert_int_eq(ids.data[0], BOS);
         ck_assert_uint_eq(count(&ids, BOS), 1);
@@ -344,25 +344,25 @@ START_TEST(a_refusal_gives_the_templates_reason_and_no_ids)
     struct error err = {0};
     ids_push(&ids, 9);
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      CHAT_TEMPLATE_E_REFUSED);
     ck_assert_str_eq(err.text, "no system here");
     ck_assert_uint_eq(ids.len, 1);
     chat_template_free(t);
     t = compile("{{ messages[5].role }}");
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "chat template: line 1: "));
     ck_assert_uint_eq(ids.len, 1);
     chat_template_free(t);
     t = compile("0123456789");
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
-                                          9, &ids, &err),
+                                          9, &ids, NULL, &err),
                      -E2BIG);
     ck_assert_uint_eq(ids.len, 1);
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = hello, .n = 2},
-                                          10, &ids, &err),
+                                          10, &ids, NULL, &err),
                      0);
     ids.len = 1;
     ids_deinit(&ids);
@@ -380,23 +380,23 @@ START_TEST(a_turn_that_is_not_utf8_is_refused_by_its_place)
     const struct chat_turn turns[] = {hello[0],
                                       {.role = BYTES_LITERAL("user"), .content = BYTES_LITERAL("a\xff")}};
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = turns, .n = 2},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      -EILSEQ);
     ck_assert_str_eq(err.text, "the content of message 1 is not UTF-8");
     const struct chat_turn role[] = {{.role = BYTES_LITERAL("\xff"), .content = BYTES_LITERAL("a")}};
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = role, .n = 1},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      -EILSEQ);
     ck_assert_str_eq(err.text, "the role of message 0 is not UTF-8");
     struct chat_turn named = {.role = BYTES_LITERAL("tool"), .name = BYTES_LITERAL("a\xff")};
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = &named, .n = 1},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      -EILSEQ);
     ck_assert_str_eq(err.text, "a name of message 0 is not UTF-8");
     named.name = BYTES_LITERAL("a");
     named.tool_call_id = BYTES_LITERAL("\xff");
     ck_assert_int_eq(chat_template_encode(t, tokenizer, &(struct chat_conversation){.turns = &named, .n = 1},
-                                          SIZE_MAX, &ids, &err),
+                                          SIZE_MAX, &ids, NULL, &err),
                      -EILSEQ);
     ck_assert_str_eq(err.text, "a name of message 0 is not UTF-8");
     ck_assert_uint_eq(ids.len, 0);

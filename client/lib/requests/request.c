@@ -94,8 +94,8 @@ int quern_generate(struct quern *client, const struct quern_request *from, quern
 /* Says cancel, to a pool that knows the request; again by the timer until it is acknowledged. */
 static void press_cancel(struct quern *client, struct request *request)
 {
-    bool half_sent = client->parting == request && !request->whole_sent; /* sending.c ends it */
-    bool known = (request->state == REQUEST_SENT && !half_sent) || request->state == REQUEST_LIVE;
+    bool out = client->parting != request; /* else it follows the last part, or sending.c ends it */
+    bool known = (request->state == REQUEST_SENT && out) || request->state == REQUEST_LIVE;
     bool waits = request->cancels > 0 && client->now - request->cancel_ns < SILENCE_NS;
     if (!request->cancel_wanted || !known || waits || client->state != SESSION_OPEN)
         return;

@@ -258,6 +258,29 @@ START_TEST(a_cancel_of_what_was_sent_whole_waits_for_the_end)
 }
 END_TEST
 
+/* The next broker may know nothing of it: a cancel before the last part would only make it forget the others.
+ */
+START_TEST(a_cancel_waits_for_the_last_part_where_all_are_sent_again)
+{
+    struct told told = {0};
+    const struct quern_id id = ask(LONG, NULL, &told);
+    ck_assert(take_parts(&id));
+    drop_what_was_sent();
+    pass(2 * CLOCK_NS_PER_S);
+    ck_assert_ptr_nonnull(client->parting);
+    ck_assert_int_eq(quern_cancel(client, id, NULL), 0);
+    size_t parts = 0;
+    struct message message;
+    while ((message = next()).kind != MESSAGE_NONE && message.kind != MESSAGE_CANCEL) {
+        parts += message.kind == MESSAGE_GENERATE_PART;
+        sending_go_on(client);
+    }
+    ck_assert_ptr_null(client->parting); /* all are out */
+    ck_assert_uint_gt(parts, 1);
+    ck_assert_int_eq(told.ends, 0);
+}
+END_TEST
+
 START_TEST(without_an_answer_all_parts_are_sent_again)
 {
     struct told told = {0};
@@ -342,6 +365,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_refusal_ends_what_is_half_sent);
     tcase_add_test(tests, a_cancel_ends_what_is_half_sent);
     tcase_add_test(tests, a_cancel_of_what_was_sent_whole_waits_for_the_end);
+    tcase_add_test(tests, a_cancel_waits_for_the_last_part_where_all_are_sent_again);
     tcase_add_test(tests, without_an_answer_all_parts_are_sent_again);
     tcase_add_test(tests, a_session_that_opens_again_begins_with_the_first_part);
     tcase_add_test(tests, what_the_pool_does_not_take_is_refused);

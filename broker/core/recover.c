@@ -274,12 +274,22 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     return go_on(broker, recovery, request, &restored);
 }
 
+/* Where no option says so, the journal's limit follows from the workers (growth_follow), who have yet to
+ * come: until then what the previous broker kept has all the room that there may be. */
+static uint64_t limit_for_old(const struct broker *broker)
+{
+    const uint64_t room = journal_limit_in(vault_bytes(broker->journal.vault)), limit = broker->journal.limit;
+    return broker->options.journal == 0 && room > limit ? room : limit;
+}
+
 int recover(struct broker *broker, struct error *err)
 {
     struct recovery recovery = {0};
     if (vault_was_damaged(broker->journal.vault))
         log_error("the previous broker's state is damaged: its requests are lost");
     int r = take_stock(broker, &recovery);
+    if (recovery.records.n > 0)
+        broker->journal.limit = limit_for_old(broker);
     for (size_t i = 0; i < recovery.records.n && r == 0; i++)
         r = restore(broker, &recovery, &recovery.records.items[i]);
     for (size_t i = recovery.next_chunk; i < recovery.chunks.n && r == 0; i++)

@@ -410,6 +410,24 @@ START_TEST(a_request_counts_for_its_tenant_again)
 END_TEST
 
 /* The status lists them so. */
+/* Until workers come, which say how large the journal may be: what is kept must not be dropped for want of
+ * room. */
+START_TEST(what_was_kept_has_the_room_that_the_vault_has)
+{
+    const uint64_t room = 4 * JOURNAL_LIMIT_BYTES;
+    free_books(broker);
+    close(fd);
+    ck_assert_int_eq(vault_create(journal_vault_bytes(room), &fd),
+                     0); /* pages are taken as they are needed */
+    broker = new_broker();
+    take_over();
+    ck_assert_uint_eq(broker->journal.limit, JOURNAL_LIMIT_BYTES); /* nothing was there */
+    admit(5, 100);
+    take_over();
+    ck_assert_uint_eq(broker->journal.limit, room);
+}
+END_TEST
+
 START_TEST(the_oldest_stays_the_first)
 {
     static const uint8_t names[] = {5, 3, 9, 1};
@@ -468,6 +486,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, of_a_record_that_was_caught_on_its_move_one_is_left);
     tcase_add_test(tests, twins_stand_in_nobodys_way);
+    tcase_add_test(tests, what_was_kept_has_the_room_that_the_vault_has);
     tcase_add_test(tests, the_oldest_stays_the_first);
     tcase_add_test(tests, what_has_made_nothing_gives_its_credit_back_and_the_next_knows);
     tcase_add_test(tests, a_request_counts_for_its_clients_key_again);

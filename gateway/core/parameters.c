@@ -6,9 +6,7 @@
 
 #include "gateway/core/parameters.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/number.h"

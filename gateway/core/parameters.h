@@ -14,8 +14,9 @@
 #include "gateway/json/json_in.h"
 
 #define PARAMETERS_MAX_CHOICES 128
-#define PARAMETERS_MAX_STOP    256               /* bytes of a stop string, as the protocol has them */
-#define PARAMETERS_MAX_ECHO    ((size_t)8 << 20) /* bytes of prompts in all choices of an answer */
+#define PARAMETERS_MAX_STOP    256 /* bytes of a stop string, as the protocol has them */
+#define PARAMETERS_MAX_ECHO                                                                                  \
+    ((size_t)128 << 10) /* bytes of prompts in all choices; escaped, a stream holds them */
 
 /* A boolean that clients may leave out. */
 enum said { SAID_NOTHING, SAID_NO, SAID_YES };

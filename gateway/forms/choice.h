@@ -98,6 +98,7 @@ struct generation {
     /* [n_prompts] requests, each for all choices of a prompt; NULL once sent. */
     struct quern_encoded **encoded;
     uint32_t n_prompts, per_prompt; /* and how many choices that is */
+    size_t most_at_once;            /* of its requests under way; 0: one */
     bool has_seed;                  /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;
     uint32_t sent, running, n; /* choices: sent; not ended, unsent ones included; in all */

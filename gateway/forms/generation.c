@@ -304,10 +304,9 @@ static int send_some(struct generation *generation, struct quern_error *err)
     while (generation->sent < n) {
         struct choice *choice = &generation->choices[generation->sent];
         struct quern_encoded **encoded = &generation->encoded[choice->prompt];
-        const size_t most = MOST_BYTES_AT_ONCE / quern_encoded_bytes(*encoded);
         const uint32_t under_way = generation->running - (n - generation->sent);
         const uint64_t seed = generation->seed + generation->sent;
-        if (under_way > 0 && under_way >= most)
+        if (under_way > 0 && under_way >= generation->most_at_once)
             return 0;
         int r = quern_generate_encoded(generation->client, *encoded, generation->has_seed ? &seed : NULL,
                                        on_output, choice, &choice->id, err);
@@ -432,10 +431,11 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     return generation;
 }
 
-/* Encodes the request of each prompt. 0 or -errno. */
+/* Encodes the request of each prompt; the largest says how many may be under way. 0 or -errno. */
 static int encode_prompts(struct generation *generation, const struct parameters *parameters,
                           struct quern_request *request, struct quern_error *err)
 {
+    size_t largest = 1;
     int r = 0;
     for (uint32_t i = 0; i < generation->n_prompts && r == 0; i++) {
         const struct prompt_in prompt =
@@ -451,7 +451,10 @@ static int encode_prompts(struct generation *generation, const struct parameters
             r = answer_keep_echo(generation, &prompt, i);
         if (r == 0)
             r = quern_encode(generation->client, request, &generation->encoded[i], err);
+        if (r == 0 && quern_encoded_bytes(generation->encoded[i]) > largest)
+            largest = quern_encoded_bytes(generation->encoded[i]);
     }
+    generation->most_at_once = MOST_BYTES_AT_ONCE / largest;
     return r;
 }
 
@@ -494,6 +497,7 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     struct model_dialect model_dialect;
     dialect_init(&model_dialect);
     if (turn_apply(exchange->gateway, parameters, &model_dialect, &refusal) != 0 ||
+        turn_constrain(parameters, &model_dialect, &refusal) != 0 ||
         grammar_close(parameters, &refusal) != 0) {
         dialect_deinit(&model_dialect);
         exchange_refuse(exchange, &refusal);

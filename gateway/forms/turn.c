@@ -43,6 +43,12 @@ int turn_apply(const struct gateway *gateway, struct parameters *parameters, str
         return REFUSED;
     const bool parts = dialect->thoughts.known || dialect->content_open[0];
     parameters->request.marks = parameters->request.messages && parts;
+    return 0;
+}
+
+int turn_constrain(struct parameters *parameters, const struct model_dialect *dialect,
+                   struct refusal *refusal)
+{
     return parameters->request.tools ? tool_grammar_set(parameters, dialect, refusal)
                                      : tool_grammar_after_thought(parameters, dialect, refusal);
 }

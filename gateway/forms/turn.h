@@ -8,9 +8,13 @@
 #include "gateway/forms/choice.h"
 
 /* Reads the dialect of the request's model into `dialect`, which is initialized, and sets what depends on it:
- * variables of the template, marks, a grammar for calls. 0 or REFUSED. */
+ * variables of the template and marks. 0 or REFUSED. */
 int turn_apply(const struct gateway *gateway, struct parameters *parameters, struct model_dialect *dialect,
                struct refusal *refusal);
+
+/* Sets the grammar that calls, or what follows a thought, must match. 0 or REFUSED. */
+int turn_constrain(struct parameters *parameters, const struct model_dialect *dialect,
+                   struct refusal *refusal);
 
 /* Sets what is looked for in the answers, and keeps the tools for it. Takes the dialect, and leaves an
  * initialized one. 0 or -ENOMEM. */

@@ -10,10 +10,10 @@
 
 /* Sets the grammar of the request, where one is needed:
  *
- *     required, or one tool by its name     calls of tools that may be called, arguments by their schemas
- *     strict tools, some that are barred,   any text, and calls behind it if the model wants: one where at
- * most or one call at most                   one is allowed, arguments of strict tools by their schemas JSON
- * is asked for (response_format)   that, or calls; calls alone where they are required
+ * - required, or one tool by its name: calls of tools that may be called, arguments by their schemas;
+ * - strict tools, some that are barred, or one call at most: any text, and calls behind it if the model wants
+ *   (one where at most one is allowed), arguments of strict tools by their schemas;
+ * - JSON is asked for (response_format): that, or calls; calls alone where they are required.
  *
  * A thought may come first, and does where the prompt leaves the model in one. 0 or REFUSED: a schema is not
  * one of an object, or asks for what the dialect cannot hold a model to, or there is a grammar of another

@@ -69,7 +69,7 @@ static void write_prompt(const struct quern_answer *answer, struct json_out *out
 static int finish_tokens(struct question_in *in, struct refusal *refusal)
 {
     const struct quern_request *request = &in->parameters.request;
-    if (request->messages && request->text)
+    if (request->messages && (request->text || request->ids))
         return refuse_value(refusal, "messages", "messages and content exclude each other");
     if (request->messages && in->add_special)
         return refuse_value(refusal, "add_special", "add_special: messages get what the chat template adds");

@@ -90,13 +90,11 @@ class Answers(Base):
             self.assertEqual(twice["usage"]["prompt_tokens"], answer["usage"]["prompt_tokens"])
         self.assertEqual(self.gateway.post("/v1/completions", prompt=[one], max_tokens=5, seed=1)[2]["choices"],
                          self.gateway.post("/v1/completions", prompt=one, max_tokens=5, seed=1)[2]["choices"])
-        for more, param in (({"prompt": ["a", ""]}, "prompt[1]"), ({"prompt": ["a", [1]]}, "prompt[1]"),
-                            ({"prompt": ["a", 1]}, "prompt[1]"), ({"prompt": [[1], ["a", "b"]]}, "prompt[1]"),
+        mixed = self.gateway.post("/v1/completions", max_tokens=1, prompt=["a", [1]])[2]  # texts and ids together
+        self.assertEqual(len(mixed["choices"]), 2)
+        for more, param in (({"prompt": ["a", ""]}, "prompt[1]"), ({"prompt": ["a", 1]}, "prompt[1]"), ({"prompt": [[1], ["a", "b"]]}, "prompt[1]"),
                             ({"prompt": ["a"] * 129}, "prompt"), ({"prompt": ["a"] * 65, "n": 2}, "prompt"),
                             ({"prompt": ["a", "b"], "suffix": "c"}, "suffix")):
-            if more["prompt"] == ["a", [1]]:  # texts and ids may stand together
-                self.assertEqual(len(self.gateway.post("/v1/completions", max_tokens=1, **more)[2]["choices"]), 2)
-                continue
             status, _, answer = self.gateway.post("/v1/completions", max_tokens=1, **more)
             self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
 
@@ -109,7 +107,10 @@ class Answers(Base):
         self.assertEqual(self.by_index(self.gateway.stream("/v1/completions", **request)), wanted)
         single = self.gateway.post("/v1/completions", prompt="b", max_tokens=1, echo=True)[2]["choices"][0]["text"]
         self.assertEqual(single[0], "b")
-        for more in ({"prompt": [300, 301]}, {"prompt": "a", "logprobs": 1}, {"prompt": "a" * 200000, "n": 128},
+        longest = {"prompt": "\n" * 1024, "n": 128, "max_tokens": 1, "echo": True}  # 131,072 bytes of all choices
+        texts = self.by_index(self.gateway.stream("/v1/completions", **longest))
+        self.assertEqual((len(texts), {text[:1024] for text in texts}), (128, {"\n" * 1024}))
+        for more in ({"prompt": [300, 301]}, {"prompt": "a", "logprobs": 1}, {"prompt": "a" * 1025, "n": 128},
                      {"prompt": "a", "echo": 1}):
             status, _, answer = self.gateway.post("/v1/completions", **{"max_tokens": 1, "echo": True, **more})
             self.assertEqual((status, answer["error"]["param"]), (400, "echo"), answer)

@@ -257,7 +257,7 @@ static void generate_whole(struct broker *broker, struct session *session, struc
     struct arrival arrival = {.session = session, .id = id, .body = bytes};
     if (r == 0) {
         arrival.generation = &message.generate.generation;
-        const struct tenancy tenancy = lifecycle_tenancy(broker, &arrival);
+        const struct tenancy tenancy = broker_tenancy(broker, session, arrival.generation->tenant);
         if (!assembly_is_of(session, &tenancy))
             r = error_set(&no.reason, PROTO_BAD_REQUEST, "generate_part: tenant: not that of the generate");
     }

@@ -39,8 +39,6 @@
 #include "supervisor/children/devices.h"
 #include "supervisor/supervisor.h"
 
-/* Room for what is bounded elsewhere: frames, and as much again for blocks that are larger than what lies in
- * them; and prompts, likewise. Pages are taken as they are needed. */
 #define JOURNAL_PART 8 /* of the memory, where its limit follows from the workers */
 
 #define TICK_NS       CLOCK_NS_PER_S       /* between looks at the progress of workers */

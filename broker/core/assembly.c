@@ -10,7 +10,6 @@
 
 #include "broker/books/record.h"
 #include "common/amount.h"
-#include "common/log.h"
 
 enum state { OPEN, KNOWN, REFUSED };
 
@@ -60,13 +59,11 @@ bool assembly_is_of(const struct session *session, const struct tenancy *tenancy
     return told->named == tenancy->named && memcmp(&told->id, &tenancy->id, sizeof told->id) == 0;
 }
 
-bool assembly_cancel(struct broker *broker, struct session *session, const struct id128 *id)
+void assembly_cancel(struct broker *broker, struct session *session, const struct id128 *id)
 {
     const struct assembly *assembly = session->assembly;
-    if (!assembly || assembly->state != OPEN || memcmp(&assembly->id, id, sizeof *id) != 0)
-        return false;
-    give_back(broker, session->assembly);
-    return true;
+    if (assembly && assembly->state == OPEN && memcmp(&assembly->id, id, sizeof *id) == 0)
+        give_back(broker, session->assembly);
 }
 
 void assembly_expire(struct broker *broker)
@@ -168,8 +165,7 @@ static enum proto_error begin(struct broker *broker, struct session *session, co
     assembly->state = REFUSED; /* until it is not */
     assembly->id = message->generate_part.id;
     assembly->total = message->generate_part.total;
-    assembly->tenancy = tenancy_of(message->generate_part.tenant, session_client(session),
-                                   session->near && session->key == 0, broker->secret);
+    assembly->tenancy = broker_tenancy(broker, session, message->generate_part.tenant);
     const struct request *known = known_request(broker, assembly);
     if (!known)
         return open_it(broker, assembly, verdict);

@@ -47,8 +47,8 @@ struct record_room *assembly_release(struct broker *broker, struct session *sess
 /* Whether that tenancy is the one which its parts told. */
 bool assembly_is_of(const struct session *session, const struct tenancy *tenancy);
 
-/* The request of this id is not to come: true when its parts were coming. */
-bool assembly_cancel(struct broker *broker, struct session *session, const struct id128 *id);
+/* The request of this id is not to come: gives its parts back. */
+void assembly_cancel(struct broker *broker, struct session *session, const struct id128 *id);
 
 /* Gives back what the session has, if anything; it has none then. */
 void assembly_drop(struct broker *broker, struct session *session);

@@ -106,6 +106,13 @@ static inline size_t broker_n_alive(const struct broker *broker)
     return alive;
 }
 
+/* The tenancy of what a session sends under this name. */
+static inline struct tenancy broker_tenancy(const struct broker *broker, const struct session *session,
+                                            struct bytes tenant)
+{
+    return tenancy_of(tenant, session_client(session), session->near && session->key == 0, broker->secret);
+}
+
 /* The largest context of all workers; 0 while none has registered. */
 static inline uint32_t broker_largest_context(const struct broker *broker)
 {

@@ -68,13 +68,6 @@ static enum proto_error refuse_model(struct bytes model, struct error *err)
                      (const char *)model.data);
 }
 
-struct tenancy lifecycle_tenancy(const struct broker *broker, const struct arrival *arrival)
-{
-    const struct session *session = arrival->session;
-    return tenancy_of(arrival->generation->tenant, session_client(session),
-                      session->near && session->key == 0, broker->secret);
-}
-
 /* Whose limits a request counts for. A client without a key, beyond the run directory, could be anybody. */
 static struct rate_key rate_key_of_arrival(const struct arrival *arrival)
 {
@@ -117,7 +110,7 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
         return error_set(&verdict->reason, PROTO_TOO_LONG,
                          "max_tokens %u is above what this pool allows, %u (--max-tokens)",
                          generation->max_tokens, broker->options.max_tokens);
-    const struct tenancy tenancy = lifecycle_tenancy(broker, arrival);
+    const struct tenancy tenancy = broker_tenancy(broker, arrival->session, arrival->generation->tenant);
     const struct party party = {session_client(arrival->session), &tenancy};
     struct client_key *key = client_keys_of(&broker->client_keys, arrival->session->key);
     enum proto_error no =
@@ -164,7 +157,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     request->client = arrival->session->client;
     request->keyed = arrival->session->key != 0;
     request->near = arrival->session->near;
-    request->tenancy = lifecycle_tenancy(broker, arrival);
+    request->tenancy = broker_tenancy(broker, arrival->session, arrival->generation->tenant);
     request->embed = arrival->generation->embed;
     request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
     int r = 0;

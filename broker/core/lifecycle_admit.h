@@ -29,9 +29,6 @@ struct verdict {
 void lifecycle_plan(const struct broker *broker, struct request *request,
                     const struct generation *generation);
 
-/* The tenancy of what arrived. */
-struct tenancy lifecycle_tenancy(const struct broker *broker, const struct arrival *arrival);
-
 void lifecycle_admit(struct broker *broker, const struct arrival *arrival, struct verdict *ret_verdict);
 
 #endif

@@ -163,9 +163,6 @@ static int find_breakers(const struct tokenizer *tokenizer, const struct generat
 bool words_find(const struct tokenizer *tokenizer, const struct generation *generation, bool dry,
                 struct words *ret_words, struct refusal *ret_refusal)
 {
-    if (generation->ignore_eos && !grammar_text_is_none(&generation->grammar))
-        return refuse(ret_refusal, PROTO_BAD_REQUEST,
-                      "ignore_eos: not supported together with a grammar, whose end ends the output");
     int r = find_biases(tokenizer, generation, ret_words);
     for (size_t i = 0; i < generation->bad_words.n && r == 0; i++)
         r = append_everywhere(tokenizer, generation->bad_words.items[i], 1, &ret_words->bad,

@@ -106,6 +106,8 @@ def _check_prompt(fields: Fields) -> None:
     turns = isinstance(prompt, (list, tuple)) and bool(prompt) and isinstance(prompt[0], Mapping)
     if fields.get("continue_turn") and not turns:
         raise Malformed("continue_turn: expected with messages only")
+    if fields.get("ignore_eos") and fields.get("grammar"):
+        raise Malformed("ignore_eos: not supported together with a grammar, whose end ends the output")
 
 
 def _check_embedding(fields: Fields) -> None:

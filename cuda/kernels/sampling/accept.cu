@@ -111,8 +111,8 @@ __device__ static inline void finish_set(const struct slots *slots, const struct
     }
 }
 
-/* One block: a warp for each set in turn. */
-static __global__ void __launch_bounds__(THREADS)
+/* One block, which has a multiprocessor for itself: a warp for each set in turn. */
+static __global__ void __launch_bounds__(THREADS, 1)
     accept(struct slots slots, struct step_memory memory, struct sample_step sample,
            struct sampled_outputs sampled, uint32_t n_outputs)
 {

@@ -44,11 +44,13 @@ def test_every_parameter_arrives_as_it_was_given():
              "request_id": "r-1", "progress": True, "rpm": 1, "tpm": 2, "rpd": 3, "tpd": 4, "part": True,
              "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
-    fields = encoded([{"role": "user", "content": "Hi"}], **{name: value for name, value in given.items()
-                                                            if name not in ("suffix", "files")})
-    filled = encoded("Hi", **{name: value for name, value in given.items() if name not in ("tools", "continue_turn", "template_kwargs", "marks")})
-    fields.update(suffix=filled["suffix"], files=filled["files"])
-    assert (fields.pop("require"), filled["require"]) == (["x", "continue_turn", "samplers", "ignore_eos"], ["x", "suffix", "samplers", "ignore_eos"])
+    chat = given.keys() - {"suffix", "files", "ignore_eos"}
+    infill = given.keys() - {"tools", "continue_turn", "template_kwargs", "marks", "grammar", "grammar_kind"}
+    fields = encoded([{"role": "user", "content": "Hi"}], **{name: given[name] for name in chat})
+    filled = encoded("Hi", **{name: given[name] for name in infill})
+    fields.update({name: filled[name] for name in ("suffix", "files", "ignore_eos")})
+    assert fields.pop("require") == ["x", "continue_turn", "samplers"]
+    assert filled["require"] == ["x", "suffix", "samplers", "ignore_eos"]
     assert fields.pop("logit_bias") == [(3, -1.0)]
     assert fields.pop("logit_bias_text") == [{"text": "a", "bias": 1.5}]
     assert fields.pop("on_disconnect") == "keep"

@@ -158,13 +158,12 @@ def _too_long(wire: bytes, limits: Mapping[str, int]) -> str:
     return f"the request has {len(wire)} bytes; the pool accepts {most_bytes(limits)}"
 
 
-def parts(request_id: bytes, wire: bytes, limits: Mapping[str, int]) -> Iterator[bytes]:
+def parts(request_id: bytes, wire: bytes, tenant: str, limits: Mapping[str, int]) -> Iterator[bytes]:
     """The messages that bring a generate: itself, or its parts where it is longer than a message may be."""
     if len(wire) <= limits["request_bytes"]:
         yield wire
         return
     size = min(PART_BYTES, limits["request_bytes"] - PART_HEAD)
-    tenant = _codec.decode(wire)[1]["tenant"]
     for at in range(0, len(wire), size):
         part = {"id": request_id, "total": len(wire), "at": at, "data": wire[at : at + size], "tenant": tenant}
         yield _codec.encode("generate_part", part)
@@ -191,6 +190,8 @@ class Request:
         self.id = request_id
         self.sink = sink
         self.wire = wire  # to send again, byte for byte; empty for an attached one
+        self.tenant: str | None = None  # of `wire`, once it was sent in parts
+        self.send_wait = SILENCE  # before it is sent again
         self.seed = seed
         self.state = "new"
         self.owner: bytes | None = None  # attaching to another session's: that session
@@ -219,7 +220,12 @@ class Request:
             self.fail(session, "too_long", _too_long(self.wire, session.limits))
             return
         self.state = "sent"
-        for each in parts(self.id, self.wire, session.limits):
+        if len(self.wire) <= session.limits["request_bytes"]:
+            session.send_bytes(self.wire)
+            return
+        if self.tenant is None:
+            self.tenant = str(_codec.decode(self.wire)[1]["tenant"])
+        for each in parts(self.id, self.wire, self.tenant, session.limits):
             session.send_bytes(each)
 
     def send_attach(self, session: Session) -> None:
@@ -252,6 +258,7 @@ class Request:
         """The session is open, or open again."""
         self.cancels = 0  # their answers went with the session
         if self.state in ("new", "sent"):
+            self.send_wait = SILENCE
             self.send(session)
         elif again or self.state == "attaching":
             self.send_attach(session)
@@ -264,7 +271,9 @@ class Request:
             self.send(session)
         elif self.state == "sent":
             # Not to a broker that is silent altogether: large prompts would pile up on the way to it.
-            if now - self.sent_at >= SILENCE and session.heard_at > self.sent_at:
+            if now - self.sent_at >= self.send_wait and session.heard_at > self.sent_at and not session.out:
+                if len(self.wire) > session.limits["request_bytes"]:  # of which the link may have much on its way
+                    self.send_wait = min(2 * self.send_wait, PAGE_MOST)
                 self.send(session)
         elif self.state == "attaching" and now - self.sent_at >= SILENCE:
             self.send_attach(session)

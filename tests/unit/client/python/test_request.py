@@ -133,7 +133,7 @@ def test_a_pool_that_takes_no_parts_takes_one_message():
 @pytest.mark.parametrize("length", [4000, 4097, 8000, 16000])
 def test_a_long_request_goes_in_parts_that_are_it(length):
     wire = _request.encoded(bytes(16), _request.generation("x" * length, {"tenant": "ann"}), LIMITS)
-    sent = list(_request.parts(bytes(16), wire, LIMITS))
+    sent = list(_request.parts(bytes(16), wire, "ann", LIMITS))
     assert all(len(each) <= LIMITS["request_bytes"] for each in sent)
     if len(wire) <= LIMITS["request_bytes"]:
         assert sent == [wire]

@@ -327,6 +327,19 @@ def test_a_generate_without_a_verdict_is_said_again_byte_for_byte():
     assert len({repr(each) for each in world.broker.generates}) == 1
 
 
+def test_a_long_generate_without_a_verdict_is_said_again_ever_later():
+    world = World(n_frames=2, script=[0, 1]).open()
+    world.broker.on_generate_part = lambda _fields: None  # but it answers pings
+    got, _ = world.send("x" * 8000)
+    parts = len(world.session.out)
+    world.run(16)  # of seconds; a short one would be sent 16 times
+    assert parts == 3
+    assert 3 * parts <= world.broker.counts["generate_part"] <= 5 * parts
+    del world.broker.on_generate_part
+    world.until(lambda: got.end is not None)
+    got.check_whole(2)
+
+
 def test_a_generate_is_not_piled_up_before_a_broker_that_hangs():
     world = World(n_frames=2, dead=False).open()
     world.broker.dead = True

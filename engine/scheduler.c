@@ -20,8 +20,7 @@
 
 #include "engine/snapshots.h"
 
-/* Sequences that wait for what others compute and are passed by in one look: each costs a look-up of its
- * prefix. */
+/* Sequences that wait for what others compute and are passed by in one look. */
 #define MOST_PASSED 32
 
 int scheduler_init(struct scheduler *scheduler, const struct backend_ops *ops, struct backend *backend,
@@ -131,43 +130,81 @@ static uint32_t most_found(const struct sequence *sequence)
     return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
 }
 
-/* Of models with states: is a running prompt on its way to a snapshot that goes beyond the `n` blocks found
- * for this one, and that this one could begin with? */
-static bool is_being_snapshotted(const struct scheduler *scheduler, const struct sequence *sequence,
-                                 uint32_t n)
+static bool stays(const struct sequence *running)
+{
+    return running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
+}
+
+/* The same ids in the blocks from `from` up to `to`? */
+static bool has_same_blocks(const struct sequence *a, const struct sequence *b, uint32_t from, uint32_t to)
+{
+    const size_t at = (size_t)from * BACKEND_BLOCK_TOKENS, n = (size_t)(to - from) * BACKEND_BLOCK_TOKENS;
+    return memcmp(a->ids.data + at, b->ids.data + at, n * sizeof *a->ids.data) == 0;
+}
+
+/* Of models with states: a running prompt on its way to a snapshot that goes beyond the `n` blocks found for
+ * this one, and that this one could begin with. NULL: none. */
+static const struct sequence *find_snapshotting(const struct scheduler *scheduler,
+                                                const struct sequence *sequence, uint32_t n)
 {
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
         const uint32_t border = snapshots_prompt_end(running);
-        bool stays = running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
-        if (stays && running->space == sequence->space &&
+        if (stays(running) && running->space == sequence->space &&
             running->n_offered < border / BACKEND_BLOCK_TOKENS && border > n * BACKEND_BLOCK_TOKENS &&
             border <= most_found(sequence) * BACKEND_BLOCK_TOKENS &&
-            memcmp(running->ids.data, sequence->ids.data, border * sizeof *sequence->ids.data) == 0)
-            return true;
+            has_same_blocks(running, sequence, 0, border / BACKEND_BLOCK_TOKENS))
+            return running;
     }
-    return false;
+    return NULL;
 }
 
-/* Is a running prompt, which stands where the `n` blocks found for this one end, about to fill the next that
- * it wants? It may decode already, and its last chunk be in flight. */
-static bool is_being_filled(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
+/* A running prompt, which stands where the `n` blocks found for this one end, and is about to fill the next
+ * that it wants. It may decode already, and its last chunk be in flight. NULL: none. */
+static const struct sequence *find_filling(const struct scheduler *scheduler, const struct sequence *sequence,
+                                           uint32_t n)
 {
-    if (sequence->space == 0 || n == most_found(sequence))
-        return false;
-    if (scheduler->snapshots)
-        return is_being_snapshotted(scheduler, sequence, n);
-    const int32_t *ids = sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS;
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
-        bool stays = running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
-        if (stays && running->n_offered == n && running->place == sequence->place &&
+        if (stays(running) && running->n_offered == n && running->place == sequence->place &&
             running->n_prefill >= (n + 1) * BACKEND_BLOCK_TOKENS &&
-            memcmp(running->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, ids,
-                   BACKEND_BLOCK_TOKENS * sizeof *ids) == 0)
-            return true;
+            has_same_blocks(running, sequence, n, n + 1))
+            return running;
     }
-    return false;
+    return NULL;
+}
+
+/* Whether a running prompt is computing what this one, of which `n` blocks were found, would begin with. It is
+ * noted: the next look need not look up the prefix. */
+static bool begin_following(const struct scheduler *scheduler, struct sequence *sequence, uint32_t n)
+{
+    const struct sequence *running = NULL;
+    if (sequence->space != 0 && n < most_found(sequence))
+        running = scheduler->snapshots ? find_snapshotting(scheduler, sequence, n)
+                                       : find_filling(scheduler, sequence, n);
+    sequence->follows = running ? running->arrival : 0;
+    sequence->n_followed = n;
+    return running;
+}
+
+/* Whether the prompt that was noted is computing for this one still. Their ids are compared as far as it came
+ * since: they are the same before. */
+static bool still_follows(const struct scheduler *scheduler, struct sequence *sequence)
+{
+    const struct sequence *running = NULL;
+    for (uint32_t i = 0; i < scheduler->n_running && sequence->follows != 0 && !running; i++)
+        if (scheduler->running[i]->arrival == sequence->follows)
+            running = scheduler->running[i];
+    if (!running || !stays(running) || running->n_offered < sequence->n_followed)
+        return false;
+    if (scheduler->snapshots)
+        return running->n_offered < snapshots_prompt_end(running) / BACKEND_BLOCK_TOKENS;
+    const uint32_t n = running->n_offered, next = n + 1;
+    if (n >= most_found(sequence) || running->n_prefill < next * BACKEND_BLOCK_TOKENS ||
+        !has_same_blocks(running, sequence, sequence->n_followed, next))
+        return false;
+    sequence->n_followed = n;
+    return true;
 }
 
 /* Blocks of a group that a running sequence will want besides those it holds: what its prompt does, and one
@@ -285,8 +322,10 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             return NULL;
         if (head->turn_ns == 0)
             head->turn_ns = clock_ns();
+        if (still_follows(scheduler, head))
+            continue;
         uint32_t reach, n = look_up(scheduler, head, &reach);
-        if (is_being_filled(scheduler, head, n))
+        if (begin_following(scheduler, head, n))
             continue;
         if (!fits(scheduler, head, n)) {
             scheduler->refused = look;
@@ -337,6 +376,7 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
     if (r < 0)
         return r;
     scheduler_dequeue(scheduler, sequence);
+    sequence->follows = 0;
     sequence->n_wanted = 0;
     sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
     hold_found(scheduler, sequence, n_filled);

@@ -70,6 +70,8 @@ struct sequence {
     uint64_t turn_ns;      /* when it was first looked at with a slot free; 0: not yet */
     uint64_t started_ns;   /* when it first got one; 0: not yet */
     uint32_t n_missing;    /* while it waits: the store lacks the block before this one; 0: not known */
+    uint64_t follows;      /* while it waits: arrival of who computes its prefix; 0: nobody known */
+    uint32_t n_followed;   /* and blocks of it that both are known to have in common */
     uint32_t n_wanted;     /* while it waits: blocks up to the snapshot that the store has; 0: not known */
     uint32_t end_position; /* n_prompt + max_tokens */
     uint32_t credit_end;   /* n_prompt + credit: ids that it may have for now; end_position: all */

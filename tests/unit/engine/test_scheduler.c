@@ -197,6 +197,36 @@ START_TEST(who_waits_for_a_prompt_that_goes_away_computes_it)
 }
 END_TEST
 
+START_TEST(who_follows_a_prompt_begins_where_they_part)
+{
+    struct rig rig;
+    int32_t ids[150];
+    set_up(&rig);
+    struct engine_request request = request_of(1, 150, 100), other = request;
+    request.sampling.seed = lasting_seed(&request, 90);
+    memcpy(ids, request.prompt, sizeof ids);
+    ids[70]++;
+    other.prompt = ids;
+    other.sampling.seed = lasting_seed(&other, 90);
+    struct sequence *first = add_sequence(&rig, &request), *second = add_sequence(&rig, &other);
+    step(&rig);
+    ck_assert_uint_eq(first->n_offered, 1);
+    ck_assert_int_eq(second->state, SEQUENCE_WAITING);
+    step(&rig);
+    ck_assert_uint_eq(first->n_offered, 3);
+    step(&rig);
+    ck_assert_int_eq(second->state, SEQUENCE_PREFILLING); /* and not when the whole prompt is computed */
+    ck_assert_uint_eq(second->n_cached, 64);
+    while (second->ids.len < 155)
+        step(&rig);
+    check_ids(first);
+    check_ids(second);
+    let_go(&rig, first);
+    let_go(&rig, second);
+    tear_down(&rig);
+}
+END_TEST
+
 START_TEST(salts_keep_prompts_apart)
 {
     struct rig rig;
@@ -382,6 +412,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_never_starts_holds_nothing);
     tcase_add_test(tests, prompts_that_begin_alike_at_once_are_computed_once);
     tcase_add_test(tests, who_waits_for_a_prompt_that_goes_away_computes_it);
+    tcase_add_test(tests, who_follows_a_prompt_begins_where_they_part);
     tcase_add_test(tests, salts_keep_prompts_apart);
     tcase_add_test(tests, a_preempted_sequence_finds_its_blocks_again);
     if (tests_fork())

@@ -97,6 +97,7 @@ struct generation {
     uint32_t thought_tokens;          /* of the output */
     /* [n_prompts] requests, each for all choices of a prompt; NULL once sent. */
     struct quern_encoded **encoded;
+    struct budget *bodies;          /* where their bytes count until they are sent */
     uint32_t n_prompts, per_prompt; /* and how many choices that is */
     size_t most_at_once;            /* of its requests under way; 0: one */
     bool has_seed;                  /* `seed` is the first choice's; the others use the numbers after it */

@@ -30,6 +30,14 @@
  * is sent when one ends. The pool's queue does not take all choices of a prompt of megabytes at once. */
 #define MOST_BYTES_AT_ONCE ((size_t)16 << 20)
 
+/* Frees the request of a prompt that is sent for all its choices, or never will be. */
+static void drop_encoded(struct generation *generation, uint32_t prompt)
+{
+    if (generation->encoded[prompt])
+        budget_give(generation->bodies, quern_encoded_bytes(generation->encoded[prompt]));
+    generation->encoded[prompt] = quern_encoded_free(generation->encoded[prompt]);
+}
+
 static void free_generation(struct generation *generation)
 {
     pulse_stop(&generation->gateway->pulses, &generation->pulse);
@@ -42,10 +50,10 @@ static void free_generation(struct generation *generation)
     json_decref(generation->schemas);
     dialect_deinit(&generation->model_dialect);
     json_out_deinit(&generation->out);
-    key_release(generation->key, generation->asked_tokens);
     for (uint32_t i = 0; i < generation->n_prompts && generation->encoded; i++)
-        quern_encoded_free(generation->encoded[i]);
+        drop_encoded(generation, i);
     free(generation->encoded);
+    key_release(generation->key, generation->asked_tokens);
     free(generation->model);
     free(generation);
 }
@@ -303,12 +311,12 @@ static int send_some(struct generation *generation, struct quern_error *err)
     const uint32_t n = generation->n;
     while (generation->sent < n) {
         struct choice *choice = &generation->choices[generation->sent];
-        struct quern_encoded **encoded = &generation->encoded[choice->prompt];
+        struct quern_encoded *encoded = generation->encoded[choice->prompt];
         const uint32_t under_way = generation->running - (n - generation->sent);
         const uint64_t seed = generation->seed + generation->sent;
         if (under_way > 0 && under_way >= generation->most_at_once)
             return 0;
-        int r = quern_generate_encoded(generation->client, *encoded, generation->has_seed ? &seed : NULL,
+        int r = quern_generate_encoded(generation->client, encoded, generation->has_seed ? &seed : NULL,
                                        on_output, choice, &choice->id, err);
         if (r == -EAGAIN && under_way > 0)
             return 0; /* send_more goes on */
@@ -317,7 +325,7 @@ static int send_some(struct generation *generation, struct quern_error *err)
         choice->running = true;
         generation->sent++;
         if (generation->sent % generation->per_prompt == 0)
-            *encoded = quern_encoded_free(*encoded);
+            drop_encoded(generation, choice->prompt);
     }
     return 0;
 }
@@ -411,6 +419,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     generation->exchange = exchange;
     generation->gateway = exchange->gateway;
     generation->client = exchange->gateway->pool.client;
+    generation->bodies = exchange_bodies(exchange);
     generation->dialect = dialect;
     generation->stream = parameters->stream;
     generation->include_usage = parameters->include_usage;
@@ -451,8 +460,11 @@ static int encode_prompts(struct generation *generation, const struct parameters
             r = answer_keep_echo(generation, &prompt, i);
         if (r == 0)
             r = quern_encode(generation->client, request, &generation->encoded[i], err);
-        if (r == 0 && quern_encoded_bytes(generation->encoded[i]) > largest)
-            largest = quern_encoded_bytes(generation->encoded[i]);
+        if (r < 0)
+            break;
+        const size_t bytes = quern_encoded_bytes(generation->encoded[i]);
+        budget_force(generation->bodies, bytes); /* what it was read from counts no more after this */
+        largest = bytes > largest ? bytes : largest;
     }
     generation->most_at_once = MOST_BYTES_AT_ONCE / largest;
     return r;

@@ -69,9 +69,23 @@ static void learn_end(const struct job *job, const struct quern_end *end)
         promise_broken("request %d does not stop", job->kind);
 }
 
+/* A rate is used up: of nothing that had begun, and it says when to come back. */
+static bool is_over_rate(const struct job *job, const struct quern_end *end)
+{
+    return job->kind == SOAK_RATED && job->n_ids == 0 && end->reason == QUERN_ERROR &&
+           strcmp(end->error, "overloaded") == 0 && strstr(end->text, "rpm") && end->retry_after_ms > 0;
+}
+
 static void take_end(struct job *job, const struct quern_end *end)
 {
     const struct expected *expected = &all->expected[job->kind];
+    if (is_over_rate(job, end)) {
+        __atomic_add_fetch(&all->over_rate, 1, __ATOMIC_RELAXED);
+        job->ended = true;
+        return;
+    }
+    if (job->kind == SOAK_RATED)
+        __atomic_add_fetch(&all->rated, 1, __ATOMIC_RELAXED);
     bool promised = end->reason == QUERN_ERROR && strcmp(end->error, "worker_lost") == 0 &&
                     strstr(end->text, "the request had lost 2 workers before");
     if (promised)
@@ -168,6 +182,12 @@ static void nap_ms(int ms)
     usleep((useconds_t)ms * 1000);
 }
 
+static int any_kind(bool by_tcp)
+{
+    int kind = rand() % SOAK_KINDS;
+    return kind == SOAK_RATED && by_tcp ? 0 : kind;
+}
+
 void soak_clients_be_one(struct soak_clients *clients, const char *endpoint, int index, unsigned seed)
 {
     static struct job jobs[AT_ONCE];
@@ -179,7 +199,7 @@ void soak_clients_be_one(struct soak_clients *clients, const char *endpoint, int
         busy = false;
         for (int i = 0; i < AT_ONCE; i++) {
             if (!jobs[i].busy && !__atomic_load_n(&all->ending, __ATOMIC_RELAXED))
-                send_job(client, &jobs[i], rand() % SOAK_KINDS, NULL);
+                send_job(client, &jobs[i], any_kind(index % 2 == 1), NULL);
             busy |= jobs[i].busy;
         }
         if (dispatch(client))

@@ -14,11 +14,12 @@
 enum { SOAK_MOST_CLIENTS = 32, SOAK_PATIENCE_S = 120 };
 
 struct soak_clients { /* in memory that the processes share; each number is added to with an atomic */
-    uint32_t tokens;  /* of an answer; at most SOAK_MOST_IDS */
+    uint32_t tokens;  /* of most answers; four times as many are at most SOAK_MOST_IDS */
     bool chat;        /* the model has a template */
     bool ending;      /* nothing more is sent */
     bool cut[SOAK_MOST_CLIENTS + 1]; /* that client is to lose a connection */
     long ended, ids, moved_out, longest_ms;
+    long rated, over_rate; /* of the tenant with a rate: requests answered, and refused */
     struct expected expected[SOAK_KINDS];
 };
 

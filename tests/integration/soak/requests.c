@@ -16,6 +16,10 @@ struct kind {
     const char *numbers[8][2]; /* as quern_request_set takes them */
     const char *grammar;
     enum quern_grammar grammar_kind;
+    const char *salt;   /* of its prefix */
+    const char *tenant; /* with a rate */
+    bool is_long;       /* to the end of the context */
+    bool is_uncached;
 };
 
 static const char counted[] = "root ::= pair{3,60}\npair ::= [a-c] \"=\" [0-9] \";\"\n";
@@ -25,31 +29,49 @@ static const char schema[] =
     "\"required\": [\"n\", \"b\"], \"additionalProperties\": false}}";
 static const char regex[] = "((yes|no|perhaps), ){5,40}";
 
+static const char chapter[] =
+    "the mill stands by the river, and the miller has three sons and a cat; the eldest "
+    "gets the mill, the second the donkey, and the youngest gets the cat";
+
 static const struct kind kinds[SOAK_KINDS - SOAK_STOPPING] = {
-    {"once upon a time", {{"temperature", "0"}}, NULL, 0},
-    {"the mill stands", {{"temperature", "1"}}, NULL, 0},
-    {"a", {{"temperature", "0"}}, NULL, 0},
-    {"once upon a time", {{"temperature", "1"}}, NULL, 0},
-    {"the mill stands", {{"temperature", "0"}}, NULL, 0},
-    {"a", {{"temperature", "1"}}, NULL, 0},
-    {"a", {{"temperature", "1"}, {"logprobs", "5"}, {"pieces", "1"}}, NULL, 0},
-    {"the mill", {{"temperature", "0"}, {"logprobs", "2"}}, NULL, 0},
-    {"over and over",
-     {{"temperature", "0"},
-      {"repetition_penalty", "1.3"},
-      {"presence_penalty", "0.5"},
-      {"frequency_penalty", "0.2"},
-      {"logprobs", "1"}},
-     NULL,
-     0},
-    {"over and over",
-     {{"temperature", "1.2"}, {"frequency_penalty", "0.7"}, {"top_k", "0"}, {"top_p", "1"}, {"min_p", "0"}},
-     NULL,
-     0},
-    {"pairs", {{"temperature", "1"}, {"logprobs", "3"}}, counted, QUERN_GBNF},
-    {"a document", {{"temperature", "1"}}, schema, QUERN_SCHEMA},
-    {"well", {{"temperature", "1"}, {"repetition_penalty", "1.1"}}, regex, QUERN_REGEX},
-    {"who are you?", {{"temperature", "1"}, {"top_k", "100"}}, NULL, 0},
+    {.prompt = "once upon a time", .numbers = {{"temperature", "0"}}},
+    {.prompt = "the mill stands", .numbers = {{"temperature", "1"}}},
+    {.prompt = "a", .numbers = {{"temperature", "0"}}},
+    {.prompt = "once upon a time", .numbers = {{"temperature", "1"}}},
+    {.prompt = "the mill stands", .numbers = {{"temperature", "0"}}},
+    {.prompt = "a", .numbers = {{"temperature", "1"}}},
+    {.prompt = "a", .numbers = {{"temperature", "1"}, {"logprobs", "5"}, {"pieces", "1"}}},
+    {.prompt = "the mill", .numbers = {{"temperature", "0"}, {"logprobs", "2"}}},
+    {.prompt = "over and over",
+     .numbers = {{"temperature", "0"},
+                 {"repetition_penalty", "1.3"},
+                 {"presence_penalty", "0.5"},
+                 {"frequency_penalty", "0.2"},
+                 {"logprobs", "1"}}},
+    {.prompt = "over and over",
+     .numbers = {{"temperature", "1.2"},
+                 {"frequency_penalty", "0.7"},
+                 {"top_k", "0"},
+                 {"top_p", "1"},
+                 {"min_p", "0"}}},
+    {.prompt = "pairs",
+     .numbers = {{"temperature", "1"}, {"logprobs", "3"}},
+     .grammar = counted,
+     .grammar_kind = QUERN_GBNF},
+    {.prompt = "a document",
+     .numbers = {{"temperature", "1"}},
+     .grammar = schema,
+     .grammar_kind = QUERN_SCHEMA},
+    {.prompt = "well",
+     .numbers = {{"temperature", "1"}, {"repetition_penalty", "1.1"}},
+     .grammar = regex,
+     .grammar_kind = QUERN_REGEX},
+    {.prompt = "who are you?", .numbers = {{"temperature", "1"}, {"top_k", "100"}}},
+    {.prompt = "a long tale", .numbers = {{"temperature", "1"}}, .is_long = true},
+    {.prompt = chapter, .numbers = {{"temperature", "1"}}, .salt = "hers"},
+    {.prompt = chapter, .numbers = {{"temperature", "0"}}, .salt = "his"},
+    {.prompt = chapter, .numbers = {{"temperature", "1"}}, .is_uncached = true},
+    {.prompt = "a turn", .numbers = {{"temperature", "1"}}, .tenant = "rated"},
 };
 
 enum { CHAT_KIND = 13 };
@@ -103,6 +125,12 @@ struct quern_request soak_request(int kind, uint32_t tokens, bool chat, const st
     request.seed = (uint64_t)(stops ? STOPS_AS : kind) + 1;
     request.grammar = from->grammar;
     request.grammar_kind = from->grammar_kind;
+    request.cache_salt = from->salt;
+    request.cache_prompt = !from->is_uncached;
+    request.tenant = from->tenant;
+    request.rpm = from->tenant ? SOAK_RPM : 0;
+    if (from->is_long)
+        request.max_tokens = getenv("QUERN_TEST_SCALE") ? 4 * tokens : 0;
     for (int i = 0; i < 8 && from->numbers[i][0]; i++)
         if (quern_request_set(&request, from->numbers[i][0], from->numbers[i][1], &err) != 0)
             promise_broken("%s: %s", from->numbers[i][0], err.text);

@@ -5,7 +5,8 @@
 /* What the soak asks for: kinds of requests that differ in what a worker has to know of an answer's beginning
  * to go on with it. The prompt and a seed alone; what was counted of it (penalties); what was matched of a
  * stop string, or of a grammar; and those that tell log probabilities, which must be the same to the last
- * bit. */
+ * bit. One goes on to the end of the context, whose room in the journal grows with it; some have prefixes of
+ * their own, or none; and one counts for a tenant with a rate, which the pool refuses when it is used up. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,10 +14,12 @@
 #include <quern.h>
 
 enum {
-    SOAK_KINDS = 16,
+    SOAK_KINDS = 21,
     SOAK_STOPPING = 2, /* the last so many: they stop at something that stands in the answers of others */
-    SOAK_MOST_IDS = 512,
-    SOAK_MOST_TEXT = 8192
+    SOAK_RATED = SOAK_KINDS - SOAK_STOPPING - 1, /* kind; only for clients in the run directory */
+    SOAK_RPM = 30,                               /* of its tenant */
+    SOAK_MOST_IDS = 1024,
+    SOAK_MOST_TEXT = 16384
 };
 
 struct expected { /* what a request is answered with */

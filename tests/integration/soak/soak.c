@@ -285,18 +285,29 @@ static void say_deeds(const struct deeds *deeds)
     printf(
         "%ld requests, %ld ids; killed: %d brokers, %d workers, %d gateways, %d clients; stopped: %d for a "
         "while, %d for good; reloads, scales and drains: %d, %d of them failed or refused; clients cut off: "
-        "%d; moved too often: %ld; "
+        "%d; moved too often: %ld; of a tenant with %d requests a minute: %ld answered, %ld refused; "
         "longest wait for an id: %ld ms\n",
         by_libquern->ended, by_libquern->ids, deeds->killed_brokers, deeds->killed_workers,
         deeds->killed_gateways, deeds->killed_clients, deeds->stopped, deeds->stalled, deeds->reloads,
-        deeds->failed_reloads, deeds->cut, by_libquern->moved_out, by_libquern->longest_ms);
+        deeds->failed_reloads, deeds->cut, by_libquern->moved_out, SOAK_RPM, by_libquern->rated,
+        by_libquern->over_rate, by_libquern->longest_ms);
     printf("HTTP: %ld answers, %ld of them the last of their connection; turned away without a broker: %ld; "
            "cut with a killed gateway: %ld; moved too often: %ld\n",
            http->answers, http->ends, http->turned_away, http->cut, http->moved_out);
 }
 
+/* The rate is one for all brokers that came and went. What is full at first lasts for another minute. */
+static void check_rate(double seconds)
+{
+    const double most = SOAK_RPM * (1 + seconds / 60) + 1;
+    if ((double)by_libquern->rated > most)
+        promise_broken("%ld requests in %.0f s of a tenant that may have %.0f", by_libquern->rated, seconds,
+                       most);
+}
+
 static void soak(const struct options *options, struct pool *pool)
 {
+    const uint64_t begun = clock_ns();
     pid_t clients[SOAK_MOST_CLIENTS], http_clients[SOAK_MOST_CLIENTS];
     struct deeds deeds = {0};
     soak_clients_learn(by_libquern, pool->frontend);
@@ -327,6 +338,7 @@ static void soak(const struct options *options, struct pool *pool)
         await_client(http_clients[i]);
     for (int i = 0; i < options->clients; i++)
         await_client(clients[i]);
+    check_rate((double)(clock_ns() - begun) / CLOCK_NS_PER_S);
     if (!comes_to_rest(pool))
         promise_broken("the pool does not come to rest");
     say_deeds(&deeds);

@@ -51,6 +51,7 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
         layer.rotary.trained_context = model_params_trained_context(params);
         layer.rotary.fast_turns = params->rope_fast_turns;
         layer.rotary.slow_turns = params->rope_slow_turns;
+        layer.rotary.exact_ramp = params->rope_exact_ramp;
         layer.rotary.magnitude = magnitude(params);
     }
     layer.attention_scale =

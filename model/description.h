@@ -93,6 +93,7 @@ struct model_params {
     float rope_base, rope_factor;
     float rope_window_base; /* of layers with a window; 0: rope_base */
     float rope_attention_factor, rope_fast_turns, rope_slow_turns;
+    bool rope_exact_ramp;      /* struct rotary */
     float rope_log_multiplier; /* YaRN's magnitude is that of the factor over that of this share of it; 0: of
                                   1 */
     uint32_t rope_trained_context; /* 0: n_context */
@@ -130,6 +131,7 @@ struct rotary {
     /* YaRN: within that length, pairs that turn more often than the first are left alone, those that turn
      * less often than the second are slowed by the whole factor. */
     float fast_turns, slow_turns;
+    bool exact_ramp; /* YaRN's ramp begins and ends between pairs, not at whole ones */
     float magnitude; /* of what turns, after it turned: scores grow by its square; 1 where nothing is said */
 };
 

@@ -287,12 +287,19 @@ static int check_pooling(const struct source *source, const struct model_params 
         source->architecture, (unsigned)params->pooling);
 }
 
-/* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training. */
-static int read_rope_halves(const struct source *source, struct model_params *params)
+/* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training, and
+ * YaRN's ramp is not made of whole pairs. */
+static int read_rope_flags(const struct source *source, struct model_params *params)
 {
     char key[96];
-    int r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_HALVES, key),
-                      &params->rope_halves, source->err);
+    bool whole_pairs = true;
+    int r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_TRUNCATE, key),
+                      &whole_pairs, source->err);
+    params->rope_exact_ramp = !whole_pairs;
+    if (r < 0)
+        return r;
+    r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_HALVES, key),
+                  &params->rope_halves, source->err);
     return r < 0 ? r : 0;
 }
 
@@ -462,7 +469,7 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     if (r == 0)
         r = read_rope_scaling(&source, &params);
     if (r == 0)
-        r = read_rope_halves(&source, &params);
+        r = read_rope_flags(&source, &params);
     if (r == 0)
         r = read_rope_switch(&source, architecture, &params);
     if (r == 0)

@@ -11,11 +11,11 @@ static void complete(struct model_params *params)
     params->embedding_scale = sqrtf((float)params->n_embd);
 }
 
-/* The largest of each version scales scores by the width per head, which is not its heads' size. Files do not
- * say so; only the number of layers tells them. */
+/* The largest of each version scales scores by the width per head, which is not its heads' size. GGUF
+ * files do not say so; only the number of layers tells them. */
 static void scale_by_width(const struct model_params *params, uint32_t n_layers, struct layer_traits *layer)
 {
-    if (params->n_layers == n_layers)
+    if (params->n_layers == n_layers && params->attention_scale == 0)
         layer->attention_scale = 1.0f / sqrtf((float)params->n_embd / (float)params->n_heads);
 }
 

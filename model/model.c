@@ -378,6 +378,12 @@ int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err
                                        : gguf_open(path, ret_gguf, err);
 }
 
+struct bytes model_files_note(const struct gguf *gguf)
+{
+    struct bytes note = {0};
+    return gguf_string(gguf, HUGGINGFACE_NOTE, &note, NULL) == 0 ? note : (struct bytes){0};
+}
+
 int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err)
 {
     struct gguf *gguf;

@@ -418,6 +418,21 @@ static int place_data(struct folder *folder, const void ***ret_data)
 
 /* ---- the whole ---- */
 
+static int write_note(const struct folder *folder)
+{
+    const struct shards *shards = &folder->shards;
+    char note[256] = "";
+    size_t n = 0;
+    if (shards->n_left_out > 0)
+        n = (size_t)snprintf(note, sizeof note,
+                             "only the text part is loaded: %zu tensors of %s are left out",
+                             shards->n_left_out, shards->left_out);
+    if (folder->n_fp8 > 0 && n < sizeof note)
+        snprintf(note + n, sizeof note - n, "%s%zu weights in FP8 (E4M3) become BF16", n ? "; " : "",
+                 folder->n_fp8);
+    return note[0] ? gguf_writer_string(folder->writer, HUGGINGFACE_NOTE, note) : 0;
+}
+
 static void let_go(struct folder *folder)
 {
     shards_deinit(&folder->shards);
@@ -443,6 +458,8 @@ int huggingface_open(const char *path, struct gguf **ret_gguf, struct error *err
         r = read_tokens(&folder);
     if (r == 0)
         r = read_tensors(&folder);
+    if (r == 0)
+        r = write_note(&folder);
     if (r == 0)
         r = place_data(&folder, &data);
     if (r == 0)

@@ -8,7 +8,7 @@ is shared with Quern's code, so that agreement means something. NAME.gguf is the
 ids and the margins of their steps in standard deviations of the logits, NAME.logits.f32 the logits after each prompt,
 NAME.embeddings.f32 the means of their final states, or what else the file says to pool, of length one. conformance_logits.c and conformance_embeddings.c
 compare them; their first comments say when a case passes. The folder-… cases are models as Hugging Face publishes them,
-twin-… the same ones as GGUF files (model_files.py).
+twin-… the same ones as GGUF files (model_files.py); folder-CASE is CASE so published (publish.py).
 
 Needs numpy. The same bytes come out on every machine, but for the last bits of logits and embeddings."""
 
@@ -17,8 +17,9 @@ import pathlib
 
 import numpy as np
 
-from model_files import gguf, write_folder
+from model_files import gguf, write_files, write_folder
 from number_formats import FORMATS
+from publish import publish
 from reference_model import VOCAB, Layer, Model
 
 PROMPTS = (1, 9, 40)  # ids; the last goes beyond a block of keys and values
@@ -153,6 +154,15 @@ FOLDERS = {
 }
 
 
+# Cases from above as their authors would have published them (publish.py).
+PUBLISHED = {"mixtral-F16": "mixtral", "qwen3moe-F16": "qwen3_moe", "gemma2-F16": "gemma2", "gemma3-F16": "gemma3",
+             "phi2-F16": "phi", "phi3-F16": "phi3", "phi3-long-F16": "phi3", "gpt2-F16": "gpt2", "gpt-oss-F16": "gpt_oss",
+             "mistral3-F16": "mistral3", "smollm3-F16": "smollm3", "granite-F16": "granite",
+             "granitemoe-F16": "granitemoeshared", "olmo2-F16": "olmo2", "olmo3-F16": "olmo3", "seed_oss-F16": "seed_oss",
+             "qwen35-F16": "qwen3_5_text", "qwen35-listed-F32": "qwen3_5", "qwen35moe-F16": "qwen3_5_moe",
+             "qwen3next-F16": "qwen3_next", "qwen3next-first-F16": "qwen3_next"}
+
+
 def models():
     for seed, (name, (architecture, numbers)) in enumerate(ARCHITECTURES.items()):
         yield name, Model(architecture, 100 + seed, **numbers)
@@ -204,6 +214,10 @@ def main():
         case, *expected = case_of(name, model)
         (out / (name + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
         write_case(out, name, case, *expected)
+        if name in PUBLISHED:
+            config, tensors, _ = publish(PUBLISHED[name], model.pairs(), model.tensors)
+            write_files(out / ("folder-" + name), config, tensors)
+            write_case(out, "folder-" + name, case | {"model": "folder-" + name, "twin": name + ".gguf"}, *expected)
     for seed, (name, (shards, extra, architecture, numbers)) in enumerate(FOLDERS.items()):
         model = Model(architecture, 500 + seed, **numbers)
         case, *expected = case_of(name, model)
@@ -211,7 +225,8 @@ def main():
         write_folder(out / name, model, shards, extra)
         (out / (twin + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
         for case_name, file in ((name, name), (twin, twin + ".gguf")):
-            write_case(out, case_name, case | {"model": file}, *expected)
+            more = {"twin": twin + ".gguf"} if file == name else {}
+            write_case(out, case_name, case | {"model": file} | more, *expected)
 
 
 if __name__ == "__main__":

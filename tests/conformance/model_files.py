@@ -92,6 +92,14 @@ def folder_tokenizer():
                       "vocab": {w: i for i, w in enumerate(words)}, "merges": merges}}
 
 
+def write_files(out, config, tensors):
+    """A folder of one shard."""
+    out.mkdir(exist_ok=True)
+    (out / "model.safetensors").write_bytes(safetensors(tensors))
+    for name, content in (("config.json", config), ("tokenizer.json", folder_tokenizer())):
+        (out / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")
+
+
 def write_folder(out, model, shards, extra):
     config = {"model_type": model.arch, "vocab_size": VOCAB, "hidden_size": model.embd, "intermediate_size": model.ff,
               "num_hidden_layers": model.layers, "num_attention_heads": model.heads,

@@ -19,7 +19,7 @@ import sys
 
 import numpy as np
 
-from model_files import gguf, safetensors
+from model_files import gguf, write_files
 
 TYPES = {"F32": "<f4", "F16": "<u2", "BF16": "<u2", "U8": "u1", "F8_E4M3": "u1"}
 
@@ -442,12 +442,7 @@ def main(path, out, model_type, twin=None):
     pairs = {k: v for k, v in pairs.items() if not k.startswith("tokenizer.")}
     tensors = dequantize_rest(tensors)
     config, published, twins = publish(model_type, pairs, tensors)
-    out = pathlib.Path(out)
-    out.mkdir(exist_ok=True)
-    (out / "model.safetensors").write_bytes(safetensors(published))
-    (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-    from model_files import folder_tokenizer
-    (out / "tokenizer.json").write_text(json.dumps(folder_tokenizer()) + "\n")
+    write_files(pathlib.Path(out), config, published)
     if twin:
         arrays = {k: v for k, v in pairs.items() if not isinstance(v, list) or (v and isinstance(v[0], bool))}
         pathlib.Path(twin).write_bytes(gguf(arrays, twins))

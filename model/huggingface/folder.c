@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/amount.h"
 #include "common/utf8.h"
 #include "model/huggingface/config.h"
 #include "model/huggingface/json_values.h"
@@ -424,12 +425,11 @@ static int write_note(const struct folder *folder)
     char note[256] = "";
     size_t n = 0;
     if (shards->n_left_out > 0)
-        n = (size_t)snprintf(note, sizeof note,
-                             "only the text part is loaded: %zu tensors of %s are left out",
-                             shards->n_left_out, shards->left_out);
+        n = (size_t)snprintf(note, sizeof note, "only the text part is loaded, without %s of %s",
+                             amount_of(shards->n_left_out, "tensor").text, shards->left_out);
     if (folder->n_fp8 > 0 && n < sizeof note)
-        snprintf(note + n, sizeof note - n, "%s%zu weights in FP8 (E4M3) become BF16", n ? "; " : "",
-                 folder->n_fp8);
+        snprintf(note + n, sizeof note - n, "%sFP8 (E4M3) became BF16: %s", n ? "; " : "",
+                 amount_of(folder->n_fp8, "weight").text);
     return note[0] ? gguf_writer_string(folder->writer, HUGGINGFACE_NOTE, note) : 0;
 }
 

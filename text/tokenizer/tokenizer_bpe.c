@@ -22,6 +22,7 @@
 
 #define KEY_PRE    "tokenizer.ggml.pre"
 #define KEY_MERGES "tokenizer.ggml.merges"
+#define KEY_WHOLE  "tokenizer.whole_words" /* of files that Quern writes */
 
 enum { MAX_MERGES = 1 << 26 }; /* far above any vocabulary, low enough for 32-bit arithmetic */
 
@@ -33,6 +34,7 @@ struct bpe_merge {
 
 struct bpe {
     struct pretokenizer *pretokenizer;
+    bool whole_words;         /* as the file says, or the pre-tokenizer */
     int32_t byte_ids[256];    /* -1 where a byte has no token */
     struct bpe_merge *merges; /* open addressing */
     uint32_t merge_mask;
@@ -164,7 +166,11 @@ int bpe_new(const struct vocabulary *vocabulary, const struct gguf *gguf, struct
     int r = gguf_string(gguf, KEY_PRE, &name, err);
     if (r == 0 || r == GGUF_E_MISSING)
         r = pretokenizer_new(name, &bpe->pretokenizer, err);
-    if (r == 0)
+    if (r == 0) {
+        bpe->whole_words = bpe_traits(bpe)->whole_words;
+        r = gguf_bool(gguf, KEY_WHOLE, &bpe->whole_words, err);
+    }
+    if (r >= 0)
         r = read_merges(bpe, vocabulary, gguf, err);
     if (r < 0) {
         bpe_free(bpe);
@@ -231,7 +237,7 @@ static int encode_word(const struct bpe *bpe, const struct vocabulary *vocabular
                        struct bpe_scratch *scratch, const uint8_t *word, size_t len, struct ids *ret_ids)
 {
     int r = 0;
-    if (bpe_traits(bpe)->whole_words) {
+    if (bpe->whole_words) {
         int32_t id;
         r = find_word(vocabulary, &scratch->spelled, word, len, &id);
         if (r < 0 || id >= 0)

@@ -334,7 +334,6 @@ START_TEST(a_tokenizer_of_another_kind_is_named)
     } cases[] = {
         {"\"BPE\"", "\"Unigram\"", "tokenizer.json: model: Unigram is not supported"},
         {"\"BPE\"", "\"BPE\",\"end_of_word_suffix\":\"</w>\"", "model: end_of_word_suffix is not supported"},
-        {"\"BPE\"", "\"BPE\",\"ignore_merges\":true", "pre_tokenizer: this way of splitting"},
         {"\"normalizer\":null", "\"normalizer\":{\"type\":\"Lowercase\"}",
          "normalizer: Lowercase is not supported"},
         {"\"ByteLevel\"", "\"Whitespace\"", "tokenizer.json: pre_tokenizer: this way of splitting"},

@@ -249,9 +249,9 @@ uint32_t config_n_factors(const struct config *config, enum config_factors list)
 }
 
 /* Llama 3: fast pairs are left alone, slow ones slowed by the whole factor, with a ramp between. */
-static void llama3_factors(const struct config *config, float *ret_factors)
+static void llama3_factors(const struct config *config, uint32_t n, float *ret_factors)
 {
-    for (uint32_t i = 0; i < config->rope_dims / 2; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         double frequency = pow((double)config->rope_base, -2.0 * i / config->rope_dims);
         double turns = config->trained_context * frequency / (2 * M_PI);
         double low = (double)config->low, high = (double)config->high;
@@ -264,7 +264,7 @@ void config_factors(const struct config *config, enum config_factors list, float
 {
     const uint32_t n = config_n_factors(config, list);
     if (list == CONFIG_FACTORS)
-        llama3_factors(config, ret_factors);
+        llama3_factors(config, n, ret_factors);
     else
         memcpy(ret_factors, list == CONFIG_LONG_FACTORS ? config->long_factors : config->short_factors,
                n * sizeof *ret_factors);

@@ -62,7 +62,10 @@ static int take_state(struct backend *backend, struct device_memory *memory)
     workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
     if (sizes->library_rows > 0)
         library_products_take(&backend->large, memory, model, sizes->library_rows, n_rows);
-    copies_init(&backend->copies, memory, &backend->pools);
+    r = device_states_init(&backend->states, memory, model, sizes->n_slots, sizes->n_snapshots);
+    if (r < 0)
+        return r;
+    copies_init(&backend->copies, memory, &backend->pools, &backend->states);
     const struct slots_shape slots = {sizes->n_slots, sizes->n_context, backend->pools.n_groups,
                                       params->n_vocab};
     r = device_slots_init(&backend->slots, memory, &slots);
@@ -156,12 +159,25 @@ static size_t room_of(const struct backend *backend, bool share)
     return room < own ? room : own;
 }
 
+/* A conversation has two at its ends, and what many begin with one: four for each slot, and no fewer than 16,
+ * as long as they take no more than an eighth of the room. */
+static uint32_t snapshots_for(const struct backend *backend, uint32_t n_slots, size_t room)
+{
+    const size_t bytes = device_states_numbers(backend->config.model) * sizeof(float);
+    const uint64_t wanted = 4 * (uint64_t)n_slots < 16 ? 16 : 4 * (uint64_t)n_slots;
+    if (bytes == 0 || backend->config.n_snapshots > 0)
+        return bytes == 0 ? 0 : backend->config.n_snapshots;
+    const uint64_t fit = room / 8 / bytes, n = fit < wanted ? fit : wanted;
+    return n > 2 ? (uint32_t)n : 2;
+}
+
 /* Whether these slots have KV blocks for as many sequences of the context, or of SLOT_TOKENS, in `room`
  * bytes: few requests fill a long context, and one that finds no block waits for it. */
 static bool slots_fit(const struct backend *backend, uint32_t n_slots, size_t room)
 {
     struct sizes sizes = backend->sizes;
     sizes.n_slots = n_slots;
+    sizes.n_snapshots = snapshots_for(backend, n_slots, room);
     struct pools_shape shape = shape_of_pools(backend, &sizes);
     shape.n_context = shape.n_context < SLOT_TOKENS ? shape.n_context : SLOT_TOKENS;
     const uint64_t wanted = pools_wanted(backend->config.model, &shape);
@@ -191,6 +207,7 @@ int parts_choose_sizes(struct backend *backend, struct error *err)
         return error_set(err, r, "not enough memory for the layers");
     const size_t left = counted.bytes < room ? room - counted.bytes : 0;
     choose_slots(backend, left);
+    sizes->n_snapshots = snapshots_for(backend, sizes->n_slots, left);
     if (sizes->n_blocks == 0) {
         const struct pools_shape shape = shape_of_pools(backend, sizes);
         const uint64_t wanted = pools_wanted(backend->config.model, &shape);

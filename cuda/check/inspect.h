@@ -18,7 +18,7 @@
 #define INSPECTION_PICKED    4
 #define INSPECTION_POSITIONS 521 /* of the sequence at most */
 #define INSPECTION_BLOCKS    ((INSPECTION_POSITIONS + BACKEND_BLOCK_TOKENS - 1) / BACKEND_BLOCK_TOKENS)
-#define INSPECTION_TAKEN     40
+#define INSPECTION_TAKEN     64
 
 /* Rows of activations, [INSPECTION_PICKED][stride]. */
 struct held {
@@ -26,6 +26,17 @@ struct held {
     int8_t *quants;
     float *scales, *sums;
     uint32_t stride;
+};
+
+/* All rows of a pass through a delta net, [INSPECTION_ROWS][the workspace's stride], and the sequence's
+ * state. */
+struct held_delta {
+    float *q, *k, *v;               /* before the convolution */
+    float *queries, *keys, *values; /* behind it */
+    float *betas, *decays;
+    float *given;                     /* by the recurrence */
+    float *before, *after, *snapshot; /* [numbers of the layer that has most]: of the state, and behind
+                                         snapshot_rows */
 };
 
 struct inspection {
@@ -37,6 +48,7 @@ struct inspection {
     const uint32_t *names; /* what verdicts call the model's layers; NULL: by their numbers */
 
     uint32_t n_rows, first; /* of the pass, and the first one's position */
+    uint32_t snapshot_rows; /* behind so many of them the state goes to snapshot 0; 0: it does not */
     const int32_t *ids;     /* [n_rows] */
     uint32_t picked[INSPECTION_PICKED], n_picked;
 
@@ -45,7 +57,11 @@ struct inspection {
     /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one assignment */
     float *scores, *expert_gate, *expert_up, *expert_out;
     struct held expert_activated;
-    float *shared;        /* what the shared expert gave the picked rows, [INSPECTION_PICKED][stride] */
+    float *shared;         /* what the shared expert gave the picked rows, [INSPECTION_PICKED][stride] */
+    float *share;          /* how much of it counts, [INSPECTION_PICKED] */
+    float *output_gate;    /* [INSPECTION_PICKED][stride of attended] */
+    float *betas, *decays; /* as the products made them, [INSPECTION_PICKED][stride] */
+    struct held_delta delta_net;
     float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
     float *logits;        /* of the last row */
     float *weights;       /* the reference's scratch, as the next three */
@@ -62,8 +78,10 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
 void inspection_deinit(struct inspection *look);
 
 /* The next pass has the ids of one sequence from position `first` on, 1 ≤ n ≤ INSPECTION_ROWS, in blocks 0, 1
- * and so on; the last row of one that has logits is its last. */
-void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n);
+ * and so on; the last row of one that has logits is its last. Where there are states, that behind its first
+ * snapshot_rows rows goes to snapshot 0. */
+void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n,
+                      uint32_t snapshot_rows);
 
 /* To be the pass's watch, of `look`. 0; -ENODEV: the device computes wrongly, with the kernel, tensor,
  * format, shape and the two numbers in err; or a fault of the device. */
@@ -75,6 +93,9 @@ void inspection_turn_to(struct inspection *look, const struct pass *pass, const 
 /* Keys and values that nobody has computed, other ones in each position, into a layer's part of the first
  * n_blocks blocks. 0 or a fault. */
 int inspection_invent_kv(struct inspection *look, uint32_t layer, uint32_t n_blocks);
+
+/* The same of a recurrent layer's state, into its part of snapshot 0. */
+int inspection_invent_state(struct inspection *look, uint32_t layer);
 
 /* Memory of the device as it is when everything queued is done. 0 or a fault. */
 int inspection_bring(struct inspection *look, const void *from, size_t bytes, void *to);

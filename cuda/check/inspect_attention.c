@@ -3,6 +3,8 @@
 
 #include "cuda/check/inspect_parts.h"
 
+#include <math.h>
+
 #include "cuda/check/inspect_compare.h"
 #include "cuda/check/reference.h"
 #include "model/frequencies.h"
@@ -100,12 +102,14 @@ int inspect_attention(struct inspection *look, uint32_t layer)
     const struct model_params *params = &look->model->params;
     const struct layer_traits *traits = &look->model->layers[layer].traits;
     const uint32_t dim = params->head_dim, n = params->n_heads * dim;
+    const char *kernel = traits->output_gate ? "attention and gate" : "attention";
     int r = inspect_bring_activations(look, &look->pass->workspace->attended, &look->attended);
     if (traits->sinks)
         reference_row_of(&look->model->layers[layer].tensors[TENSOR_SINKS], 0, look->weights);
     for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
-        const struct inspect_site site = {"attention", NULL, layer, look->picked[i], OFF_ATTENTION};
+        const struct inspect_site site = {kernel, NULL, layer, look->picked[i], OFF_ATTENTION};
         const float *found = look->attended.values + (size_t)i * look->attended.stride;
+        const float *gate = look->output_gate + (size_t)i * look->attended.stride;
         for (uint32_t at = 0; at < n && r == 0; at += dim) {
             const uint32_t from = at / dim / (params->n_heads / params->n_kv_heads) * dim;
             const struct reference_attention attention = {.keys = look->keys + from,
@@ -119,15 +123,18 @@ int inspect_attention(struct inspection *look, uint32_t layer)
                                                                                 : NULL};
             const float *query = look->turned + (size_t)i * look->pass->workspace->q_stride + at;
             const double size = reference_attend(&attention, query, look->expected);
-            for (uint32_t d = 0; d < dim && r == 0; d++)
-                if (!inspect_agree((double)found[at + d], look->expected[d], size, OFF_ATTENTION))
-                    r = inspect_differ(look, &site, at + d, (double)found[at + d], look->expected[d]);
+            for (uint32_t d = 0; d < dim && r == 0; d++) {
+                const double part = traits->output_gate ? 1 / (1 + exp(-(double)gate[at + d])) : 1;
+                const double expected = look->expected[d] * part;
+                if (!inspect_agree((double)found[at + d], expected, size * part, OFF_ATTENTION))
+                    r = inspect_differ(look, &site, at + d, (double)found[at + d], expected);
+            }
         }
         /* As they are, for how they are rounded. */
         for (uint32_t k = 0; k < n; k++)
             look->expected[k] = (double)found[k];
         if (r == 0)
-            r = inspect_activations(look, "attention", layer, i, &look->attended, look->expected, n);
+            r = inspect_activations(look, kernel, layer, i, &look->attended, look->expected, n);
     }
     return r;
 }

@@ -12,6 +12,13 @@ int inspect_qkv(struct inspection *look, uint32_t layer);
 int inspect_heads(struct inspection *look, uint32_t layer); /* in their place, and in the pool */
 int inspect_attention(struct inspection *look, uint32_t layer);
 
+/* inspect_delta.c */
+int inspect_output_gate(struct inspection *look, uint32_t layer); /* the product */
+int inspect_delta_products(struct inspection *look, uint32_t layer);
+int inspect_delta_rows(struct inspection *look, uint32_t layer); /* convolution, unit vectors, β and α */
+int inspect_delta_rule(struct inspection *look, uint32_t layer); /* with states and the snapshot */
+int inspect_delta_gate(struct inspection *look, uint32_t layer);
+
 /* inspect_kv.c: brings what the pool has of a layer, as floats, into look->keys and values. */
 int inspect_bring_kv(struct inspection *look, uint32_t layer);
 

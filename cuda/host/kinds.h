@@ -2,8 +2,9 @@
 #ifndef CUDA_HOST_KINDS_H
 #define CUDA_HOST_KINDS_H
 
-/* A model cut down to one layer of each kind, over the weights, pools and workspace of the whole model. A
- * kernel meets there whatever it meets in any layer, and a pass costs the same however deep the model is.
+/* A model cut down to one layer of each kind, over the weights, pools, states and workspace of the whole
+ * model. A kernel meets there whatever it meets in any layer, and a pass costs the same however deep the
+ * model is.
  *
  * Layers are of one kind if their matrices have the same formats and shapes, and their traits make the same
  * kernels take the same paths. */
@@ -21,9 +22,11 @@ struct kinds {
     struct model model;
     struct device_weights weights;
     struct pools pools;
+    struct device_states states;
     struct model_layer model_layers[KINDS_MOST];
     struct device_layer device_layers[KINDS_MOST];
     struct pools_layer pools_layers[KINDS_MOST];
+    size_t offsets[KINDS_MOST];
 };
 
 /* Of `pass`, which outlives it. Not to be moved: its parts point at one another. */

@@ -16,7 +16,10 @@
  *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
  *
  * A shared expert is a feed-forward half of its own beside them: gate, up and activation behind the choice,
- * down before the experts', and what it gives is the sum's first term.
+ * down before the experts', and what it gives, times σ of its gate where it has one, is the sum's first term.
+ *
+ * A layer with a gated delta net has pass_delta.c's launches in the place of q k v, heads and attention. A
+ * gate of attention's output is a product behind q k v, and a launch behind attention.
  *
  * Of steps with many rows the layers' products may be a library's (library_products.h); norms and activations
  * are launches of their own then.
@@ -28,13 +31,11 @@
 
 #include <errno.h>
 
-#include "cuda/kernels/layout.h"
+#include "cuda/host/pass_parts.h"
 #include "model/traits.h"
 
 /* What this pass does not execute: of all traits that there are. */
-#define MISSING                                                                                              \
-    (TRAIT_BIT(TRAIT_MIXER_DELTA) | TRAIT_BIT(TRAIT_SHARED_GATE) | TRAIT_BIT(TRAIT_OUTPUT_GATE) |            \
-     TRAIT_BIT(TRAIT_HEADS_DIFFER) | TRAIT_BIT(TRAIT_INTERLEAVED))
+#define MISSING TRAIT_BIT(TRAIT_HEADS_DIFFER)
 TRAITS_ARE_KNOWN(24);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
@@ -50,28 +51,18 @@ int pass_check(const struct model *model, uint32_t n_context, struct error *err)
     if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
         return error_set(err, -EINVAL, "a context of %u exceeds the model's %u learned positions", n_context,
                          model->params.n_context);
+    for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        const struct layer_traits *traits = &model->layers[l].traits;
+        if (traits->mixer == MIXER_DELTA && traits->delta.key_dim > KERNELS_DELTA_KEYS)
+            return error_set(err, -EINVAL,
+                             "the CUDA backend computes delta nets with keys of up to %u; this %s model's "
+                             "have %u",
+                             KERNELS_DELTA_KEYS, model->params.architecture, traits->delta.key_dim);
+    }
     return model_check_traits(model, MISSING, "the CUDA backend", err);
 }
 
-/* After a part was queued with the result r. */
-static int seen(const struct pass *pass, int r, enum pass_part part, uint32_t layer)
-{
-    return r < 0 || !pass->watch ? r : pass->watch->see(pass->watch->arg, part, layer);
-}
-
 /* ---- what a launch has to read (device_expect) ---- */
-
-/* n matrices, of so many experts each; else 1. */
-static void expect_weights(struct device_stream *queue, const struct device_matrix *const *matrices,
-                           uint32_t n, uint32_t n_experts)
-{
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct layout *layout = layout_of(matrices[i]->format);
-        bytes += layout ? layout_bytes(layout, matrices[i]->n_rows, matrices[i]->n_columns) : 0;
-    }
-    device_expect(queue, bytes * n_experts);
-}
 
 /* As if assignments went to as many experts as they can. */
 static uint32_t experts_read(const struct device_assignments *assignments, uint32_t n_rows)
@@ -125,21 +116,6 @@ static struct norm_step norm_between(const struct pass *pass, const struct betwe
     return step;
 }
 
-static struct multiply_step products_of(const struct pass *pass, uint32_t n_rows)
-{
-    return (struct multiply_step){n_rows, pass->invariant, &pass->workspace->multiply};
-}
-
-/* Of a layer's matrices. */
-static int multiply(const struct pass *pass, struct device_stream *queue,
-                    const struct device_product *products, uint32_t n, const struct device_activations *x,
-                    uint32_t n_rows)
-{
-    const struct multiply_step step = products_of(pass, n_rows);
-    return pass_is_large(pass, n_rows) ? library_products_multiply(pass->large, queue, products, n, x, &step)
-                                       : kernels_multiply(queue, products, n, x, &step);
-}
-
 /* A half's last product, and the norm of what comes next. */
 static int end_half(const struct pass *pass, struct device_stream *queue, const struct device_matrix *matrix,
                     const struct device_activations *x, const struct between *next, uint32_t n_rows)
@@ -147,13 +123,42 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
     const struct workspace *w = pass->workspace;
     const struct device_product product = {matrix, w->delta, w->embd_stride};
     const struct norm_step norm = norm_between(pass, next);
-    const struct multiply_step step = products_of(pass, n_rows);
-    expect_weights(queue, &matrix, 1, 1);
+    const struct multiply_step step = pass_products(pass, n_rows);
+    pass_expect_weights(queue, &matrix, 1, 1);
     if (pass_is_large(pass, n_rows)) {
-        int r = multiply(pass, queue, &product, 1, x, n_rows);
+        int r = pass_multiply(pass, queue, &product, 1, x, n_rows);
         return r < 0 ? r : kernels_norm(queue, &norm, n_rows);
     }
     return kernels_multiply_norm(queue, &product, x, &step, &norm, w->tickets);
+}
+
+/* The gate of what attention gives, which reads the same rows as q, k and v. */
+static int multiply_gate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_product gate = {&pass->weights->layers[l].matrices[TENSOR_OUTPUT_GATE],
+                                        w->output_gate, w->attended.stride};
+    pass_expect_weights(queue, &gate.matrix, 1, 1);
+    return pass_multiply(pass, queue, &gate, 1, &w->normed, n_rows);
+}
+
+static int gate_output(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct head_shape *heads = &pass->model->layers[l].traits.heads;
+    const struct gate_step gate = {w->output_gate, w->attended.stride, heads->n * heads->dim, w->attended};
+    return kernels_gate(queue, &gate, n_rows);
+}
+
+/* What a gate is still to come to is not rounded yet. */
+static struct device_activations attended_by(const struct pass *pass, const struct layer_traits *traits)
+{
+    struct device_activations out = pass->workspace->attended;
+    if (traits->output_gate) {
+        out.quants = NULL;
+        out.scales = out.sums = NULL;
+    }
+    return out;
 }
 
 static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -190,21 +195,36 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                              .cap = traits->attention_cap,
                                              .sinks = layer->vectors[TENSOR_SINKS].weight,
                                              .kv = pass->pools->kv[at->group],
-                                             .out = w->attended,
+                                             .out = attended_by(pass, traits),
                                              .scratch = w->attention};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
-    expect_weights(queue, matrices, 3, 1);
-    int r = seen(pass, multiply(pass, queue, inputs, 3, &w->normed, n_rows), PASS_QKV, l);
+    pass_expect_weights(queue, matrices, 3, 1);
+    int r = pass_multiply(pass, queue, inputs, 3, &w->normed, n_rows);
+    if (r == 0 && traits->output_gate)
+        r = multiply_gate(pass, queue, l, n_rows);
+    r = pass_seen(pass, r, PASS_QKV, l);
     if (r == 0)
-        r = seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
+        r = pass_seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
     expect_kv(pass, queue, traits->window);
     if (r == 0)
-        r = seen(pass, kernels_attention(queue, &attention, &slots, pass->memory.rows, n_rows),
-                 PASS_ATTENTION, l);
-    return r;
+        r = kernels_attention(queue, &attention, &slots, pass->memory.rows, n_rows);
+    if (r == 0 && traits->output_gate)
+        r = gate_output(pass, queue, l, n_rows);
+    return pass_seen(pass, r, PASS_ATTENTION, l);
 }
 
-static int end_attention(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+static int mix(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    switch (pass->model->layers[l].traits.mixer) {
+    case MIXER_ATTENTION:
+        return attend(pass, queue, l, n_rows);
+    case MIXER_DELTA:
+        return pass_delta_net(pass, queue, l, n_rows);
+    }
+    return -EINVAL;
+}
+
+static int end_mixer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     static const struct device_vector none = {NULL, NULL};
     const struct layer_traits *traits = &pass->model->layers[l].traits;
@@ -213,9 +233,10 @@ static int end_attention(const struct pass *pass, struct device_stream *queue, u
                                  .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
                                  .before = (int)l,
                                  .post_norm = TENSOR_ATTENTION_POST_NORM};
-    int r = end_half(pass, queue, &layer->matrices[TENSOR_ATTENTION_OUTPUT], &pass->workspace->attended,
-                     &next, n_rows);
-    return seen(pass, r, PASS_ATTENTION_OUTPUT, l);
+    const enum tensor_role output =
+        traits->mixer == MIXER_DELTA ? TENSOR_DELTA_OUTPUT : TENSOR_ATTENTION_OUTPUT;
+    int r = end_half(pass, queue, &layer->matrices[output], &pass->workspace->attended, &next, n_rows);
+    return pass_seen(pass, r, PASS_ATTENTION_OUTPUT, l);
 }
 
 static int multiply_activate(const struct pass *pass, struct device_stream *queue,
@@ -227,12 +248,12 @@ static int multiply_activate(const struct pass *pass, struct device_stream *queu
     const struct activate_step activate = {
         traits->activation, traits->gated ? gate->out : NULL, up->out, up->out_stride, up->matrix->n_rows,
         w->activated};
-    const struct multiply_step step = products_of(pass, n_rows);
+    const struct multiply_step step = pass_products(pass, n_rows);
     const struct device_matrix *const matrices[] = {up->matrix, gate->matrix};
-    expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
+    pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
     if (!pass_is_large(pass, n_rows))
         return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
-    int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
+    int r = pass_multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
     return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
 }
 
@@ -275,21 +296,24 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
                                            experts->up,          experts->ff_stride,
                                            traits->experts.n_ff, experts->activated};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
-    const struct multiply_step step = products_of(pass, n_rows);
-    expect_weights(queue, &router.matrix, 1, 1);
+    const struct multiply_step step = pass_products(pass, n_rows);
+    pass_expect_weights(queue, &router.matrix, 1, 1);
     int r = kernels_multiply(queue, &router, 1, &w->normed, &step);
     if (r == 0)
         r = kernels_choose(queue, &assignments, experts->scores, experts->scores_stride, pass->memory.rows,
                            n_rows, pass->invariant);
     if (r == 0 && traits->experts.n_shared_ff > 0)
         r = activate_shared(pass, queue, l, n_rows);
-    expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
+    if (r == 0 && traits->experts.shared_gate)
+        r = kernels_share(queue, &w->normed, layer->vectors[TENSOR_SHARED_ROUTER].weight,
+                          pass->model->params.n_embd, experts->shares, n_rows);
+    pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
     if (r == 0)
         r = kernels_multiply_experts(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &assignments,
                                      &step);
     if (r == 0)
         r = kernels_activate(queue, &activate, n_rows * assignments.n_used);
-    return seen(pass, r, PASS_ACTIVATE, l);
+    return pass_seen(pass, r, PASS_ACTIVATE, l);
 }
 
 /* What a row got from its experts, and from the shared one: delta. */
@@ -302,19 +326,22 @@ static int sum_experts(const struct pass *pass, struct device_stream *queue, uin
                                         w->embd_stride};
     const struct device_product shared = {&layer->matrices[TENSOR_SHARED_DOWN], w->experts.shared,
                                           w->embd_stride};
-    const bool any_shared = pass->model->layers[l].traits.experts.n_shared_ff > 0;
-    const struct multiply_step step = products_of(pass, n_rows);
+    const struct experts *experts = &pass->model->layers[l].traits.experts;
+    const bool any_shared = experts->n_shared_ff > 0;
+    const struct shared_part part = {any_shared ? w->experts.shared : NULL,
+                                     experts->shared_gate ? w->experts.shares : NULL};
+    const struct multiply_step step = pass_products(pass, n_rows);
     int r = 0;
     if (any_shared) {
-        expect_weights(queue, &shared.matrix, 1, 1);
-        r = multiply(pass, queue, &shared, 1, &w->activated, n_rows);
+        pass_expect_weights(queue, &shared.matrix, 1, 1);
+        r = pass_multiply(pass, queue, &shared, 1, &w->activated, n_rows);
     }
-    expect_weights(queue, &down.matrix, 1, experts_read(&assignments, n_rows));
+    pass_expect_weights(queue, &down.matrix, 1, experts_read(&assignments, n_rows));
     if (r == 0)
         r = kernels_multiply_experts(queue, &down, 1, &w->experts.activated, false, &assignments, &step);
     return r < 0 ? r
-                 : kernels_combine(queue, &assignments, w->experts.out, any_shared ? w->experts.shared : NULL,
-                                   w->embd_stride, pass->model->params.n_embd, w->delta, n_rows);
+                 : kernels_combine(queue, &assignments, w->experts.out, &part, w->embd_stride,
+                                   pass->model->params.n_embd, w->delta, n_rows);
 }
 
 /* ---- feed-forward ---- */
@@ -328,7 +355,7 @@ static int activate(const struct pass *pass, struct device_stream *queue, uint32
         return activate_experts(pass, queue, l, n_rows);
     const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
     const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
-    return seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
+    return pass_seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
 }
 
 /* The last layer's delta is left to the norm of outputs. */
@@ -351,22 +378,22 @@ static int end_feed_forward(const struct pass *pass, struct device_stream *queue
         if (r == 0 && !is_last)
             r = kernels_norm(queue, &norm, n_rows);
     } else if (is_last) {
-        expect_weights(queue, &down.matrix, 1, 1);
-        r = multiply(pass, queue, &down, 1, &w->activated, n_rows);
+        pass_expect_weights(queue, &down.matrix, 1, 1);
+        r = pass_multiply(pass, queue, &down, 1, &w->activated, n_rows);
     } else {
         r = end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
     }
-    return seen(pass, r, PASS_DOWN, l);
+    return pass_seen(pass, r, PASS_DOWN, l);
 }
 
 static int layer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const bool parallel = pass->model->layers[l].traits.parallel;
-    int r = attend(pass, queue, l, n_rows);
+    int r = mix(pass, queue, l, n_rows);
     if (r == 0 && parallel)
         r = activate(pass, queue, l, n_rows);
     if (r == 0)
-        r = end_attention(pass, queue, l, n_rows);
+        r = end_mixer(pass, queue, l, n_rows);
     if (r == 0 && !parallel)
         r = activate(pass, queue, l, n_rows);
     return r < 0 ? r : end_feed_forward(pass, queue, l, n_rows);
@@ -379,7 +406,7 @@ static int begin(const struct pass *pass, struct device_stream *queue, uint32_t 
                                   .vector = &pass->weights->layers[0].vectors[TENSOR_ATTENTION_NORM],
                                   .before = -1};
     const struct norm_step step = norm_between(pass, &first);
-    return seen(pass, kernels_norm(queue, &step, n_rows), PASS_BEGIN, 0);
+    return pass_seen(pass, kernels_norm(queue, &step, n_rows), PASS_BEGIN, 0);
 }
 
 int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
@@ -389,10 +416,10 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
     const struct device_matrix *positions = &pass->weights->positions;
     const struct embed_step embed = {&pass->weights->embedding, positions->n_rows ? positions : NULL,
                                      params->embedding_scale, w->stream, w->embd_stride};
-    int r = seen(pass, kernels_resolve(queue, pass->slots, &pass->memory, n_rows), PASS_RESOLVE, 0);
+    int r = pass_seen(pass, kernels_resolve(queue, pass->slots, &pass->memory, n_rows), PASS_RESOLVE, 0);
     if (r == 0)
         r = kernels_embed(queue, &embed, pass->memory.rows, n_rows);
-    r = seen(pass, r, PASS_EMBED, 0);
+    r = pass_seen(pass, r, PASS_EMBED, 0);
     if (r == 0)
         r = kernels_attention_plan(queue, &pass->pools->kv[0], &w->attention, pass->memory.rows, n_rows);
     if (r == 0)
@@ -413,15 +440,15 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
                                    .post_norm = TENSOR_FFN_POST_NORM,
                                    .outputs = pass->memory.outputs + first};
     const struct norm_step norm = norm_between(pass, &before);
-    const struct multiply_step step = products_of(pass, n);
-    int r = seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
-    expect_weights(queue, &head.matrix, 1, 1);
+    const struct multiply_step step = pass_products(pass, n);
+    int r = pass_seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
+    pass_expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)
         r = kernels_multiply(queue, &head, 1, &w->normed, &step);
     if (r == 0 && (params->logit_factor != 1 || params->logit_cap > 0))
         r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_factor,
                            params->logit_cap, n);
-    return seen(pass, r, PASS_LOGITS, 0);
+    return pass_seen(pass, r, PASS_LOGITS, 0);
 }
 
 int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs)

@@ -130,6 +130,14 @@ struct activate_step {
 };
 int kernels_activate(struct device_stream *queue, const struct activate_step *activate, uint32_t n_rows);
 
+/* out.values = out.values · σ(gate), and quantized. -EINVAL as kernels_activate. */
+struct gate_step {
+    const float *gate; /* [rows][stride] */
+    uint32_t stride, n_columns;
+    struct device_activations out;
+};
+int kernels_gate(struct device_stream *queue, const struct gate_step *gate, uint32_t n_rows);
+
 /* Products, and the activation that takes them: a few rows in one launch, more in two. `products` are the
  * gate's, where there is activate->gate, and up's, whose outputs are activate's. `tickets`:
  * [activate->out.stride / 32] zeros, which are zeros again afterwards. -EINVAL as the two, or for matrices of
@@ -198,11 +206,21 @@ int kernels_multiply_experts(struct device_stream *queue, const struct device_pr
                              uint32_t n_products, const struct device_activations *x, bool by_row,
                              const struct device_assignments *assignments, const struct multiply_step *step);
 
-/* out[row] = shared[row] + Σ weight · got[assignment], best expert first; shared NULL: the sum alone.
- * [assignments][stride], others [n_rows][stride] */
+/* How much of a row the shared expert's part counts: shares[row] = σ(weight · x[row]), of x.values. */
+int kernels_share(struct device_stream *queue, const struct device_activations *x, const float *weight,
+                  uint32_t n_columns, float *shares, uint32_t n_rows);
+
+/* What the shared expert gave, [n_rows][stride]; NULL: there is none. `shares`: its part of each row; NULL: 1
+ * of all. */
+struct shared_part {
+    const float *got, *shares;
+};
+
+/* out[row] = share · shared[row] + Σ weight · got[assignment], best expert first.
+ * [assignments][stride], out [n_rows][stride] */
 int kernels_combine(struct device_stream *queue, const struct device_assignments *assignments,
-                    const float *got, const float *shared, uint32_t stride, uint32_t n_columns, float *out,
-                    uint32_t n_rows);
+                    const float *got, const struct shared_part *shared, uint32_t stride, uint32_t n_columns,
+                    float *out, uint32_t n_rows);
 
 /* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
 int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,
@@ -274,6 +292,76 @@ struct attention_step {
 };
 int kernels_attention(struct device_stream *queue, const struct attention_step *attention,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows);
+
+/* ---- gated delta nets ---- */
+
+/* What recurrent layers keep of sequences, in float. A state is the parts of its layers, one after the other,
+ * and of a delta net
+ *
+ *   tail    [n_taps − 1][channels]             rows before the convolution, the oldest first: q, k, v
+ *   heads   [value heads][value_dim][key_dim]  S
+ *
+ * with channels and key_dim rounded up to KERNELS_STATE_UNIT, and zeros where that adds something. */
+#define KERNELS_STATE_UNIT 4
+struct state_pool {
+    float *slots;     /* [n_slots][n] */
+    float *snapshots; /* [n_snapshots][n] */
+    size_t n;         /* numbers of one state; 0: there are none */
+    uint32_t n_slots, n_snapshots;
+};
+
+static inline uint32_t kernels_state_padded(uint32_t n)
+{
+    return (n + KERNELS_STATE_UNIT - 1) / KERNELS_STATE_UNIT * KERNELS_STATE_UNIT;
+}
+
+/* Where the heads begin in a delta net's part of a state, and how long that is. */
+static inline size_t kernels_delta_tail(const struct delta_net *net)
+{
+    return (size_t)(net->n_taps - 1) * kernels_state_padded(delta_net_channels(net));
+}
+static inline size_t kernels_delta_numbers(const struct delta_net *net)
+{
+    return kernels_delta_tail(net) +
+           (size_t)net->n_value_heads * net->value_dim * kernels_state_padded(net->key_dim);
+}
+
+/* What happens to rows in a delta net between its products. Rows of a set follow one another, behind the
+ * state of its slot; the bits of a row depend on its sequence alone, not on how it was cut into sets. */
+#define KERNELS_DELTA_KEYS 256 /* key_dim at most */
+struct delta_step {
+    struct delta_net net;
+    const float *q, *k, *v;         /* [rows][q_stride], [rows][kv_stride]: what the convolution sees */
+    const float *taps;              /* [channels][n_taps] */
+    const float *step_bias, *rates; /* [value heads] */
+    float *betas, *decays;          /* [rows][gate_stride]: beta h and alpha h, which become β and α */
+    float *queries, *keys;          /* [rows][key_stride]: unit vectors, queries ÷ √key_dim */
+    float *values;                  /* [rows][value_stride]: in the place of values comes S q */
+    uint32_t q_stride, kv_stride, gate_stride, key_stride, value_stride;
+    struct state_pool states;
+    size_t offset; /* of the layer's part in a state */
+};
+
+/* Convolution, unit vectors, β and α. States are read. */
+int kernels_delta_prepare(struct device_stream *queue, const struct delta_step *step,
+                          const struct step_memory *memory, uint32_t n_rows);
+
+/* Then the recurrence of each set, at most n_sets: values, the slot's state, and the snapshot where the set
+ * asks for one. -EINVAL: keys longer than KERNELS_DELTA_KEYS. */
+int kernels_delta_rule(struct device_stream *queue, const struct delta_step *step,
+                       const struct step_memory *memory, uint32_t n_sets);
+
+/* out = rms_norm(head) · weight · silu(gate), each head by itself; as floats and quantized. -EINVAL as
+ * kernels_activate. */
+struct delta_gate_step {
+    const float *heads; /* [rows][stride]: n_heads, each of dim */
+    const float *gate;  /* [rows][gate_stride] */
+    uint32_t stride, gate_stride, n_heads, dim;
+    const float *weight; /* [dim] */
+    float epsilon;
+    struct device_activations out;
+};
+int kernels_delta_gate(struct device_stream *queue, const struct delta_gate_step *step, uint32_t n_rows);
 
 /* ---- the ends of a step ---- */
 

@@ -317,12 +317,6 @@ static const struct unsupported {
     {"xlmr-rerank-", "architecture \"bert\""},
 };
 
-/* And what the CPU computes and other devices do not. */
-static const struct unsupported unsupported_on_device[] = {
-    {"qwen35", "cannot compute gated delta nets"},
-    {"qwen3next", "cannot compute gated delta nets"},
-};
-
 static const struct unsupported *find_unsupported(const struct unsupported *list, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -372,13 +366,6 @@ static bool check_file(const struct question *question, const char *folder, cons
     }
     if (!model) {
         printf("%-24s refused: %s   FAILED\n", name, err.text); /* no device has been asked yet */
-        goto out;
-    }
-    const struct backend_ops *device = question->device.ops;
-    const struct unsupported *on_device = find_unsupported(
-        unsupported_on_device, sizeof unsupported_on_device / sizeof *unsupported_on_device, name);
-    if (device && on_device && device->check(model, &err) < 0) {
-        passed = check_refusal(name, on_device->reason, err.text);
         goto out;
     }
     size_t n_prompts = json_array_size(json_object_get(test, "prompts"));

@@ -44,6 +44,8 @@ static int place_layers(struct pools *pools, const struct model *model, uint32_t
     if (!pools->layers)
         return -ENOMEM;
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        if (!layer_has_kv(&model->layers[l].traits))
+            continue;
         const uint32_t g = kv_group_of(pools->groups, pools->n_groups, model, l, n_context);
         pools->layers[l] = (struct pools_layer){g, n[g]++};
     }

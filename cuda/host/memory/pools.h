@@ -26,7 +26,7 @@ struct pools {
     struct device_kv kv[BACKEND_MOST_GROUPS];
     struct pools_layer {
         uint32_t group, place;
-    } * layers; /* [n_layers] */
+    } * layers; /* [n_layers]; of those that keep keys and values */
 };
 
 /* Blocks of the first group that so many slots want. */

@@ -19,24 +19,35 @@ struct expert_workspace {
     struct device_activations activated;
     float *out;    /* [assignments][embd_stride] */
     float *shared; /* [max_rows][embd_stride]: what the shared expert gives; NULL: no layer has one */
+    float *shares; /* [max_rows]: how much it counts; NULL: as it is */
+};
+
+/* Of delta nets; all NULL where no layer is one. */
+struct delta_workspace {
+    uint32_t gate_stride, key_stride, value_stride;
+    float *betas, *decays; /* [max_rows][gate_stride] */
+    float *queries, *keys; /* [max_rows][key_stride]: behind the convolution */
+    float *values;         /* [max_rows][value_stride]: the same, and then what the recurrence gives */
 };
 
 struct workspace {
     uint32_t max_rows;
     uint32_t max_outputs; /* rows whose logits are there at once */
     uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;
-    float *stream;    /* [max_rows][embd_stride]: the residual stream */
-    float *delta;     /* the same: what a layer's half adds to it */
-    float *q;         /* [max_rows][q_stride] */
-    float *k, *v;     /* [max_rows][kv_stride] */
-    float *gate, *up; /* [max_rows][ff_stride], of layers without experts and of shared experts; no gate
-                         where none has one */
+    float *stream;      /* [max_rows][embd_stride]: the residual stream */
+    float *delta;       /* the same: what a layer's half adds to it */
+    float *q;           /* [max_rows][q_stride] */
+    float *k, *v;       /* [max_rows][kv_stride] */
+    float *output_gate; /* [max_rows][attended.stride]: of what a mixer gives; NULL: no layer has one */
+    float *gate, *up;   /* [max_rows][ff_stride], of layers without experts and of shared experts; no gate
+                           where none has one */
     struct device_activations normed, attended, activated;
     float *logits;     /* [max_outputs][vocab_stride] */
     uint32_t *tickets; /* [ff_stride / 32], one at least, zeros between kernels: who of a product's blocks
                           comes last */
     struct multiply_scratch multiply;
     struct expert_workspace experts;
+    struct delta_workspace deltas;
     struct attention_scratch attention;
     void *sample_scratch;
 };

@@ -228,6 +228,42 @@ START_TEST(a_shared_expert_is_held_to_it_too)
 }
 END_TEST
 
+/* Recurrent layers, attention with a gate, and a shared expert with one. */
+static struct synth_shape hybrid_of(const char *architecture)
+{
+    struct synth_shape shape = hybrid_shape;
+    shape.architecture = architecture;
+    if (strcmp(architecture, "qwen35") == 0)
+        return shape;
+    shape.n_experts = 4;
+    shape.n_experts_used = 3;
+    shape.n_expert_ff = 96;
+    shape.n_shared_ff = 200;
+    return shape;
+}
+
+/* A head has four blocks of 16 rows of S; the last three blocks of a launch have the tail. */
+static const struct {
+    const char *kernel, *named;
+} hybrid_kernels[] = {
+    {"delta_prepare", "kernel delta_prepare (layer 0), with 40 rows: column 0 of row 39"},
+    {"delta_rule", "kernel delta_rule, the tail (layer 0), with 40 rows: column "},
+    {"delta_rule:0", "kernel delta_rule (layer 0), with 40 rows: column "},
+    {"delta_rule:9", "kernel delta_rule (layer 0), with 40 rows: column "},
+    {"delta_gate", "kernel delta_gate (layer 0), with 40 rows"},
+    {"gate", "kernel attention and gate (layer 1), with 40 rows"},
+    {"share", "kernel share (blk.0.ffn_gate_inp_shexp.weight, F32, 1 × 256), with 40 rows"},
+};
+
+START_TEST(recurrent_layers_and_gates_are_held_to_it_too)
+{
+    const struct synth_shape shape = hybrid_of("qwen35moe");
+    model = make_model(&shape, "Q8_0");
+    check_refused(hybrid_kernels[_i].kernel, hybrid_kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(norms_over_all_heads_are_held_to_it_too)
 {
     struct synth_shape shape = small_shape;
@@ -372,12 +408,14 @@ static struct model *make_of(const char *architecture)
 /* What only some families have: near and far, kept in either type, and invariant. */
 START_TEST(a_sound_device_passes_with_models_of_every_family)
 {
-    const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300)};
+    const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300),
+                                         hybrid_of("qwen35"), hybrid_of("qwen35moe"), odd_hybrid_shape};
     struct error err;
     model = _i == 0   ? make_model(&shapes[0], "Q8_0")
             : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
             : _i == 2 ? make_growing()
-                      : make_of(_i == 3 ? "olmo2" : "smollm3");
+            : _i < 5  ? make_of(_i == 3 ? "olmo2" : "smollm3")
+                      : make_model(&shapes[_i - 3], _i == 7 ? "F32" : "Q4_K_M");
     model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
     for (int invariant = 0; invariant < 2; invariant++) {
         const struct backend_config sizes = {
@@ -533,6 +571,8 @@ static void add(TCase *tests)
                         sizeof expert_kernels / sizeof *expert_kernels);
     tcase_add_loop_test(tests, a_shared_expert_is_held_to_it_too, 0,
                         sizeof shared_kernels / sizeof *shared_kernels);
+    tcase_add_loop_test(tests, recurrent_layers_and_gates_are_held_to_it_too, 0,
+                        sizeof hybrid_kernels / sizeof *hybrid_kernels);
     tcase_add_test(tests, norms_over_all_heads_are_held_to_it_too);
     tcase_add_loop_test(tests, sinks_and_biases_of_experts_that_arrive_changed_are_named, 0,
                         sizeof changed_copies / sizeof *changed_copies);
@@ -546,7 +586,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
     tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, 3);
-    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 5);
+    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 8);
     tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
     tcase_add_test(tests, sinks_that_are_no_numbers_do_not_speak_against_the_device_either);

@@ -27,7 +27,7 @@ static const struct synth_shape shape = {.name = "serving",
                                          .rope_base = 10000};
 
 /* What tests of a loop are about. */
-enum variant { PLAIN, MIXTURE, KV_Q8, N_VARIANTS };
+enum variant { PLAIN, MIXTURE, HYBRID, KV_Q8, N_VARIANTS };
 
 static enum backend_kv_type kv_of(enum variant variant)
 {
@@ -42,6 +42,22 @@ static struct synth_shape mixture_shape(void)
     mixture.n_experts_used = 2;
     mixture.n_expert_ff = 32;
     return mixture;
+}
+
+/* The same with a recurrent layer, and a gate in the other. */
+static struct synth_shape hybrid(void)
+{
+    struct synth_shape hybrid = shape;
+    hybrid.architecture = "qwen35";
+    hybrid.delta = (struct delta_net){2, 4, 16, 8, 4, false};
+    hybrid.attention_interval = 2;
+    return hybrid;
+}
+
+static struct model *model_of(enum variant variant, const char *type)
+{
+    const struct synth_shape shapes[N_VARIANTS] = {shape, mixture_shape(), hybrid(), shape};
+    return make_model(&shapes[variant], type);
 }
 
 static struct backend *open_backend(struct model *model, enum backend_kv_type kv_type, bool invariant)
@@ -136,8 +152,7 @@ static void decode(struct backend *backend, struct trace *trace)
 
 START_TEST(recorded_decodes_give_the_bits_of_single_launches)
 {
-    const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "F32");
+    struct model *model = model_of(_i, "F32");
     static struct trace recorded, eager;
     struct backend *backend = open_backend(model, kv_of(_i), false);
     const struct device_counts before = device_counts(backend_device(backend));
@@ -164,8 +179,7 @@ END_TEST
 
 START_TEST(serving_allocates_and_records_nothing)
 {
-    const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "F32");
+    struct model *model = model_of(_i, "F32");
     static struct trace first, again;
     struct backend *backend = open_backend(model, kv_of(_i), false);
     const struct device_counts before = device_counts(backend_device(backend));
@@ -233,8 +247,7 @@ END_TEST
 /* Logits of a sequence's last row, decoded with others or alone. */
 START_TEST(an_invariant_device_gives_a_sequence_the_same_bits_in_any_company)
 {
-    const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "Q8_0");
+    struct model *model = model_of(_i, "Q8_0");
     struct backend *backend = open_backend(model, kv_of(_i), true);
     static float logits[2][SLOTS][360];
     for (int alone = 0; alone < 2; alone++) {

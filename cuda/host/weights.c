@@ -394,7 +394,8 @@ static bool is_norm(enum tensor_role role)
 {
     const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_TAPS) |
                               TENSOR_BIT(TENSOR_STEP_BIAS) | TENSOR_BIT(TENSOR_DECAY) |
-                              TENSOR_BIT(TENSOR_SHARED_ROUTER) | TENSOR_BIT(TENSOR_DELTA_NORM);
+                              TENSOR_BIT(TENSOR_SHARED_ROUTER) | TENSOR_BIT(TENSOR_DELTA_NORM) |
+                              TENSOR_BIT(TENSOR_STREAM_SCALE);
     return !(others & TENSOR_BIT(role));
 }
 

@@ -300,7 +300,6 @@ static const struct unsupported {
 } unsupported[] = {
     {"bert-", "architecture \"bert\""},
     {"deepseek2-", "architecture \"deepseek2\""},
-    {"gemma4-", "architecture \"gemma4\""},
     {"glm4moe-", "architecture \"glm4moe\""},
     {"jina-bert-v2-", "architecture \"jina-bert-v2\""},
     {"lfm2-", "architecture \"lfm2\""},
@@ -315,6 +314,12 @@ static const struct unsupported {
     {"nomic-bert-", "architecture \"nomic-bert\""},
     {"qwen3-rerank-", "tensor cls.output.weight"},
     {"xlmr-rerank-", "architecture \"bert\""},
+};
+
+/* And what the CPU computes and other devices do not. */
+static const struct unsupported unsupported_on_device[] = {
+    {"gemma4-e-", "cannot compute layers that attend to the keys and values of others"},
+    {"gemma4-moe-", "cannot compute experts beside a plain feed-forward half"},
 };
 
 static const struct unsupported *find_unsupported(const struct unsupported *list, size_t n, const char *name)
@@ -366,6 +371,13 @@ static bool check_file(const struct question *question, const char *folder, cons
     }
     if (!model) {
         printf("%-24s refused: %s   FAILED\n", name, err.text); /* no device has been asked yet */
+        goto out;
+    }
+    const struct backend_ops *device = question->device.ops;
+    const struct unsupported *on_device = find_unsupported(
+        unsupported_on_device, sizeof unsupported_on_device / sizeof *unsupported_on_device, name);
+    if (device && on_device && device->check(model, &err) < 0) {
+        passed = check_refusal(name, on_device->reason, err.text);
         goto out;
     }
     size_t n_prompts = json_array_size(json_object_get(test, "prompts"));

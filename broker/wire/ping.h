@@ -19,8 +19,8 @@ struct ping {            /* zeroed: nothing came */
 
 enum ping_verdict { PING_FINE, PING_NO_ZMTP, PING_TIMED };
 
-/* Looks at the next bytes of the connection, which `zmtp` follows. *ret_free: bytes of those, or of some
- * before, that do not count as sent: of a heartbeat a second. */
+/* Checks the next bytes of the connection, which `zmtp` follows. *ret_free: how many of those, or of earlier
+ * ones, are not to be counted: those of one heartbeat a second. */
 enum ping_verdict ping_look(struct ping *ping, struct zmtp *zmtp, const uint8_t *bytes, size_t n,
                             size_t *ret_free);
 

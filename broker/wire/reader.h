@@ -2,7 +2,8 @@
 #ifndef BROKER_WIRE_READER_H
 #define BROKER_WIRE_READER_H
 
-/* Observes and paces the libzmq thread that reads from clients. Linking this module replaces epoll_wait(2). */
+/* Observes and paces the libzmq thread that reads from clients. Linking this module replaces epoll_wait(2).
+ */
 
 #include <stdbool.h>
 #include <stdint.h>

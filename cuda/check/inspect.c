@@ -73,9 +73,13 @@ static void add_delta(struct inspection *look, uint32_t i, uint32_t layer, enum 
     for (uint32_t k = 0; k < n; k++)
         look->more[k] = (double)look->delta[(size_t)i * stride + k];
     reference_norm(&from->traits.norm, &from->tensors[post_norm], look->more, n, look->weights, look->more);
+    const bool scales = post_norm == TENSOR_FFN_POST_NORM && from->traits.stream_scale;
+    if (scales)
+        reference_row_of(&from->tensors[TENSOR_STREAM_SCALE], 0, look->weights);
     for (uint32_t k = 0; k < n; k++)
-        look->expected[k] = (double)look->stream[(size_t)i * stride + k] +
-                            (double)from->traits.residual_scale * look->more[k];
+        look->expected[k] = ((double)look->stream[(size_t)i * stride + k] +
+                             (double)from->traits.residual_scale * look->more[k]) *
+                            (scales ? (double)look->weights[0] : 1);
 }
 
 /* A half's end: its last product, what that makes of the stream, and the norm of what comes next; `next`
@@ -208,9 +212,14 @@ static void take_held(struct inspection *look, uint32_t stride, struct held *ret
 int inspection_init(struct inspection *look, struct steps *steps, const struct pass *pass, struct error *err)
 {
     const struct workspace *w = pass->workspace;
-    const struct model_params *params = &pass->model->params;
-    const size_t pool =
-        (size_t)INSPECTION_BLOCKS * BACKEND_BLOCK_TOKENS * params->n_kv_heads * params->head_dim;
+    const size_t pool = (size_t)INSPECTION_BLOCKS * BACKEND_BLOCK_TOKENS * w->kv_stride;
+    size_t layer_bytes = 0;
+    uint32_t dim = 0;
+    for (uint32_t i = 0; i < w->n_shapes; i++) {
+        const struct device_kv *kv = &w->attention[i].kv;
+        layer_bytes = kv->layer_bytes > layer_bytes ? kv->layer_bytes : layer_bytes;
+        dim = kv->dim > dim ? kv->dim : dim;
+    }
     uint32_t most = w->embd_stride > w->q_stride ? w->embd_stride : w->q_stride;
     most = w->ff_stride > most ? w->ff_stride : most;
     most = w->experts.ff_stride > most ? w->experts.ff_stride : most;
@@ -238,8 +247,8 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
     look->weights = take(look, most, sizeof(float));
     look->expected = take(look, most, sizeof(double));
     look->more = take(look, most, sizeof(double));
-    look->frequencies = take(look, params->head_dim, sizeof(double));
-    look->block = take(look, look->pass->pools->kv[0].layer_bytes, 1);
+    look->frequencies = take(look, dim, sizeof(double));
+    look->block = take(look, layer_bytes, 1);
     return look->lacking ? -ENOMEM : 0;
 }
 

@@ -17,8 +17,10 @@ static bool compute_alike(const struct layer_traits *a, const struct layer_trait
            a->rotary.dims == b->rotary.dims && a->window == b->window &&
            (a->attention_cap > 0) == (b->attention_cap > 0) && a->qk_norm == b->qk_norm &&
            (a->query_growth.factor == 0) == (b->query_growth.factor == 0) && a->sinks == b->sinks &&
-           a->activation == b->activation && a->gated == b->gated && a->experts.n == b->experts.n &&
-           a->experts.n_used == b->experts.n_used;
+           a->heads.n == b->heads.n && a->heads.n_kv == b->heads.n_kv && a->heads.dim == b->heads.dim &&
+           a->values_are_keys == b->values_are_keys && a->value_norm == b->value_norm &&
+           a->stream_scale == b->stream_scale && a->activation == b->activation && a->gated == b->gated &&
+           a->experts.n == b->experts.n && a->experts.n_used == b->experts.n_used;
 }
 
 static bool is_of_kind(const struct model_layer *a, const struct model_layer *b)

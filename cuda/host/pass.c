@@ -34,8 +34,9 @@
 /* What this pass does not execute: of all traits that there are. */
 #define MISSING                                                                                              \
     (TRAIT_BIT(TRAIT_MIXER_DELTA) | TRAIT_BIT(TRAIT_SHARED_GATE) | TRAIT_BIT(TRAIT_OUTPUT_GATE) |            \
-     TRAIT_BIT(TRAIT_HEADS_DIFFER) | TRAIT_BIT(TRAIT_INTERLEAVED))
-TRAITS_ARE_KNOWN(24);
+     TRAIT_BIT(TRAIT_INTERLEAVED) | TRAIT_BIT(TRAIT_EXPERTS_BESIDE) | TRAIT_BIT(TRAIT_ROUTER_NORM) |         \
+     TRAIT_BIT(TRAIT_EXPERT_SCALES) | TRAIT_BIT(TRAIT_BORROWED_KV) | TRAIT_BIT(TRAIT_LAYER_EMBEDDINGS))
+TRAITS_ARE_KNOWN(32);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -43,6 +44,11 @@ int pass_check(const struct model *model, uint32_t n_context, struct error *err)
         return error_set(err, -EINVAL,
                          "the CUDA backend normalizes rows of up to %u; this %s model's have %u",
                          KERNELS_NORM_COLUMNS, model->params.architecture, model->params.n_embd);
+    if (workspace_shapes(model) > WORKSPACE_SHAPES)
+        return error_set(err, -EINVAL,
+                         "the CUDA backend computes layers with up to %u shapes of heads; this %s model has "
+                         "%u",
+                         WORKSPACE_SHAPES, model->params.architecture, workspace_shapes(model));
     if (workspace_experts_used(model) > KERNELS_MOST_USED)
         return error_set(err, -EINVAL,
                          "the CUDA backend sends a row to up to %u experts; this %s model has %u",
@@ -81,7 +87,8 @@ static uint32_t experts_read(const struct device_assignments *assignments, uint3
 }
 
 /* A layer's keys and values of every sequence, once. */
-static void expect_kv(const struct pass *pass, struct device_stream *queue, uint32_t window)
+static void expect_kv(const struct pass *pass, struct device_stream *queue, const struct device_kv *kv,
+                      uint32_t window)
 {
     const struct backend_step *step = pass->step ? *pass->step : NULL;
     uint64_t positions = 0;
@@ -89,7 +96,7 @@ static void expect_kv(const struct pass *pass, struct device_stream *queue, uint
         const uint32_t first = step->sets[i].position, end = first + step->sets[i].n_ids;
         positions += window > 0 && first + 1 > window ? end - (first + 1 - window) : end;
     }
-    device_expect(queue, positions * (pass->pools->kv[0].layer_bytes / BACKEND_BLOCK_TOKENS));
+    device_expect(queue, positions * (kv->layer_bytes / BACKEND_BLOCK_TOKENS));
 }
 
 /* ---- layers ---- */
@@ -120,6 +127,8 @@ static struct norm_step norm_between(const struct pass *pass, const struct betwe
         step.post_norm = traits->norm;
         step.post_vector = pass->weights->layers[between->before].vectors[between->post_norm];
         step.residual_scale = traits->residual_scale;
+        if (between->post_norm == TENSOR_FFN_POST_NORM) /* the layer's last */
+            step.stream_scale = pass->weights->layers[between->before].vectors[TENSOR_STREAM_SCALE].weight;
     }
     step.norm.offset = step.post_norm.offset = 0; /* the vectors have it */
     return step;
@@ -159,7 +168,6 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
 static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
-    const struct model_params *params = &pass->model->params;
     const struct layer_traits *traits = &pass->model->layers[l].traits;
     const struct device_layer *layer = &pass->weights->layers[l];
     const struct pools_layer *at = &pass->pools->layers[l];
@@ -169,35 +177,35 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                             {&layer->matrices[TENSOR_V], w->v, w->kv_stride}};
     const struct heads_step heads = {.q = w->q,
                                      .k = w->k,
-                                     .v = w->v,
+                                     .v = traits->values_are_keys ? w->k : w->v,
                                      .q_stride = w->q_stride,
                                      .kv_stride = w->kv_stride,
-                                     .n_heads = params->n_heads,
-                                     .layer = at->place,
+                                     .n_heads = traits->heads.n,
                                      .norm = {.kind = traits->norm.kind, .epsilon = traits->norm.epsilon},
                                      .q_norm = layer->vectors[TENSOR_Q_NORM],
                                      .k_norm = layer->vectors[TENSOR_K_NORM],
                                      .norms_row = traits->qk_norm == QK_NORM_ALL,
+                                     .norms_values = traits->value_norm,
                                      .rotary = traits->rotary,
                                      .growth = traits->query_growth,
                                      .frequencies = layer->frequencies,
                                      .attention_scale = traits->attention_scale,
-                                     .kv = pass->pools->kv[at->group]};
+                                     .kv = at->kv};
     const struct attention_step attention = {.q = w->q,
                                              .q_stride = w->q_stride,
-                                             .layer = at->place,
                                              .window = traits->window,
                                              .cap = traits->attention_cap,
                                              .sinks = layer->vectors[TENSOR_SINKS].weight,
-                                             .kv = pass->pools->kv[at->group],
+                                             .kv = at->kv,
                                              .out = w->attended,
-                                             .scratch = w->attention};
+                                             .scratch = *workspace_attention(w, &traits->heads)};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
-    expect_weights(queue, matrices, 3, 1);
-    int r = seen(pass, multiply(pass, queue, inputs, 3, &w->normed, n_rows), PASS_QKV, l);
+    const uint32_t n_inputs = traits->values_are_keys ? 2 : 3;
+    expect_weights(queue, matrices, n_inputs, 1);
+    int r = seen(pass, multiply(pass, queue, inputs, n_inputs, &w->normed, n_rows), PASS_QKV, l);
     if (r == 0)
         r = seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
-    expect_kv(pass, queue, traits->window);
+    expect_kv(pass, queue, &at->kv, traits->window);
     if (r == 0)
         r = seen(pass, kernels_attention(queue, &attention, &slots, pass->memory.rows, n_rows),
                  PASS_ATTENTION, l);
@@ -393,8 +401,9 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
     if (r == 0)
         r = kernels_embed(queue, &embed, pass->memory.rows, n_rows);
     r = seen(pass, r, PASS_EMBED, 0);
-    if (r == 0)
-        r = kernels_attention_plan(queue, &pass->pools->kv[0], &w->attention, pass->memory.rows, n_rows);
+    for (uint32_t i = 0; i < w->n_shapes && r == 0; i++)
+        r = kernels_attention_plan(queue, &w->attention[i].kv, &w->attention[i].scratch, pass->memory.rows,
+                                   n_rows);
     if (r == 0)
         r = begin(pass, queue, n_rows);
     for (uint32_t l = 0; l < params->n_layers && r == 0; l++)

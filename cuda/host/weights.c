@@ -365,7 +365,7 @@ static int load_floats(struct loader *loader, const struct gguf_tensor *from, fl
 /* What is added to a layer's vector: norms may have an offset. */
 static float offset_of(enum tensor_role role, const struct norm *norm)
 {
-    return role == TENSOR_SINKS ? 0 : norm->offset;
+    return role == TENSOR_SINKS || role == TENSOR_STREAM_SCALE ? 0 : norm->offset;
 }
 
 static int load_vector(struct loader *loader, const struct model_tensor *from, float offset,

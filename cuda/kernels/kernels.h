@@ -68,7 +68,7 @@ int kernels_embed(struct device_stream *queue, const struct embed_step *embed, c
 
 /* What a layer's half does to the stream, and what the next products read, in one kernel:
  *
- *   stream += residual_scale · post_norm(delta)      where delta is given
+ *   stream += residual_scale · post_norm(delta)      where delta is given; then times *stream_scale, if any
  *   out = norm(stream), as floats and quantized
  *
  * With `outputs`, row i of out is made from row outputs[i] of stream and delta, and the stream stays as it
@@ -82,6 +82,7 @@ struct norm_step {
     struct norm norm, post_norm;
     struct device_vector vector, post_vector;
     float residual_scale;
+    const float *stream_scale;     /* or NULL */
     const uint32_t *outputs;       /* [n_rows], or NULL: row i */
     struct device_activations out; /* of the same stride */
 };
@@ -210,31 +211,36 @@ int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, 
 
 /* ---- attention ---- */
 
-/* The KV pool. What a block looks like inside is kv.h's matter: BACKEND_BLOCK_TOKENS positions of one layer's
- * keys and values take layer_bytes, layers stand one after the other in a block. Dead rows write nothing. */
+/* Layers of one shape in a KV pool. What a block looks like inside is kv.h's matter: BACKEND_BLOCK_TOKENS
+ * positions of one layer's keys and values take layer_bytes, these layers stand one after the other from
+ * `offset` on; what else is in a block is others'. Dead rows write nothing. */
 struct device_kv {
-    uint8_t *pool;             /* [n_blocks][n_layers][layer_bytes] */
+    uint8_t *pool;             /* [n_blocks][block_bytes] */
     enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
     uint32_t n_blocks, n_layers, n_heads, dim;
     uint32_t padded;   /* dims that there is room for */
     size_t part_bytes; /* keys of one head in one block, or its values: a multiple of 16 */
     size_t layer_bytes, block_bytes;
+    size_t offset;
 };
 
-/* Fills in what follows of type, n_layers, n_heads and dim: padded and the sizes. */
+/* Fills in what follows of type, n_layers, n_heads and dim: padded and the sizes, of blocks without others.
+ */
 void kernels_kv_lay_out(struct device_kv *kv);
 
 /* Between the q k v products and attention, in one kernel: heads of q and k normed where q_norm and k_norm
  * have a weight, each by itself or all heads of a row together; turned as `rotary` says; q scaled, and grown
- * with its position; k and v stored in the pool, as what its type rounds them to. */
+ * with its position; heads of v normed without weights where norms_values says so; k and v stored in the
+ * pool, as what its type rounds them to. */
 struct heads_step {
-    float *q, *k;   /* [rows][q_stride], [rows][kv_stride] */
-    const float *v; /* [rows][kv_stride] */
+    float *q, *k; /* [rows][q_stride], [rows][kv_stride] */
+    float *v;     /* [rows][kv_stride]; may be k, whose heads are then read as they are before all this */
     uint32_t q_stride, kv_stride;
     uint32_t n_heads, layer;
     struct norm norm;
     struct device_vector q_norm, k_norm; /* [dim], the same for each head; with norms_row [heads][dim] */
     bool norms_row;                      /* norms are over all heads of q, and over all of k */
+    bool norms_values;
     struct rotary rotary;
     struct query_growth growth;
     const double *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */
@@ -245,10 +251,11 @@ int kernels_heads(struct device_stream *queue, const struct heads_step *heads, c
                   const struct step_row *rows, uint32_t n_rows);
 
 /* Memory of attention: the work list of a step, and partial results of sequences that several blocks of
- * threads share. The same for all launches of a backend. */
+ * threads share. The same for all launches of a backend whose layers have heads of one shape. */
 struct attention_scratch {
     uint8_t *memory; /* kernels_attention_scratch bytes */
     uint32_t max_rows, n_context, n_heads;
+    uint32_t n_blocks; /* of the largest pool */
 };
 size_t kernels_attention_scratch(const struct device_kv *kv, const struct attention_scratch *scratch);
 

@@ -21,6 +21,7 @@ static void take_activations(struct device_memory *memory, size_t rows, uint32_t
 
 /* What the layers need at most. */
 struct widths {
+    uint32_t queries, keys;
     uint32_t n_ff;                           /* of layers without experts and of shared ones; 0: none */
     bool any_gate;                           /* among those */
     bool any_shared;                         /* some layer has a shared expert */
@@ -36,11 +37,14 @@ static struct widths widths_of(const struct model *model)
 {
     struct widths widths = {0};
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
-        const struct experts *experts = &model->layers[l].traits.experts;
+        const struct layer_traits *traits = &model->layers[l].traits;
+        const struct experts *experts = &traits->experts;
         const bool shared = experts->n_shared_ff > 0;
+        widths.queries = larger(widths.queries, traits->heads.n * traits->heads.dim);
+        widths.keys = larger(widths.keys, traits->heads.n_kv * traits->heads.dim);
         if (experts->n == 0 || shared) {
-            widths.n_ff = larger(widths.n_ff, shared ? experts->n_shared_ff : model->params.n_ff);
-            widths.any_gate |= model->layers[l].traits.gated;
+            widths.n_ff = larger(widths.n_ff, shared ? experts->n_shared_ff : traits->n_ff);
+            widths.any_gate |= traits->gated;
             widths.any_shared |= shared;
         }
         if (experts->n == 0)
@@ -91,6 +95,63 @@ static void take_multiply(struct multiply_scratch *scratch, struct device_memory
     scratch->tickets = device_memory_take_zeroed(memory, stream_k_most_divided(n) * sizeof *scratch->tickets);
 }
 
+static bool are_alike(const struct head_shape *a, const struct head_shape *b)
+{
+    return a->n == b->n && a->n_kv == b->n_kv && a->dim == b->dim;
+}
+
+/* The different ones, in the order of layers; those beyond WORKSPACE_SHAPES are counted only. */
+static uint32_t shapes_of(const struct model *model, struct head_shape ret_shapes[WORKSPACE_SHAPES])
+{
+    uint32_t n = 0;
+    for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        const struct head_shape *heads = &model->layers[l].traits.heads;
+        uint32_t i = 0;
+        while (i < n && i < WORKSPACE_SHAPES && !are_alike(&ret_shapes[i], heads))
+            i++;
+        if (i < WORKSPACE_SHAPES)
+            ret_shapes[i] = *heads;
+        n = i == n || i == WORKSPACE_SHAPES ? n + 1 : n;
+    }
+    return n;
+}
+
+uint32_t workspace_shapes(const struct model *model)
+{
+    struct head_shape shapes[WORKSPACE_SHAPES];
+    return shapes_of(model, shapes);
+}
+
+const struct attention_scratch *workspace_attention(const struct workspace *workspace,
+                                                    const struct head_shape *heads)
+{
+    uint32_t i = 0;
+    while (i + 1 < workspace->n_shapes && !are_alike(&workspace->attention[i].heads, heads))
+        i++;
+    return &workspace->attention[i].scratch;
+}
+
+static void take_attention(struct workspace *workspace, struct device_memory *memory,
+                           const struct model *model, const struct device_kv *kv,
+                           const struct workspace_shape *shape)
+{
+    struct head_shape shapes[WORKSPACE_SHAPES];
+    workspace->n_shapes = shapes_of(model, shapes);
+    for (uint32_t i = 0; i < workspace->n_shapes; i++) {
+        struct attention_workspace *attention = &workspace->attention[i];
+        attention->heads = shapes[i];
+        attention->kv = (struct device_kv){
+            .type = kv->type, .n_layers = 1, .n_heads = shapes[i].n_kv, .dim = shapes[i].dim};
+        kernels_kv_lay_out(&attention->kv);
+        attention->scratch = (struct attention_scratch){.max_rows = shape->max_rows,
+                                                        .n_context = shape->n_context,
+                                                        .n_heads = shapes[i].n,
+                                                        .n_blocks = kv->n_blocks};
+        attention->scratch.memory =
+            device_memory_take_zeroed(memory, kernels_attention_scratch(&attention->kv, &attention->scratch));
+    }
+}
+
 void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,
                     const struct device_kv *kv, const struct workspace_shape *shape)
 {
@@ -101,8 +162,8 @@ void workspace_take(struct workspace *workspace, struct device_memory *memory, c
         .max_rows = shape->max_rows,
         .max_outputs = shape->max_outputs,
         .embd_stride = workspace_padded(params->n_embd),
-        .q_stride = workspace_padded(params->n_heads * params->head_dim),
-        .kv_stride = workspace_padded(params->n_kv_heads * params->head_dim),
+        .q_stride = workspace_padded(widths.queries),
+        .kv_stride = workspace_padded(widths.keys),
         .ff_stride = workspace_padded(widths.n_ff),
         .vocab_stride = workspace_padded(params->n_vocab),
     };
@@ -121,10 +182,7 @@ void workspace_take(struct workspace *workspace, struct device_memory *memory, c
         device_memory_take_zeroed(memory, (workspace->ff_stride / 32 + 1) * sizeof *workspace->tickets);
     take_multiply(&workspace->multiply, memory, shape);
     take_experts(&workspace->experts, memory, &widths, rows, workspace->embd_stride);
-    workspace->attention = (struct attention_scratch){
-        .max_rows = shape->max_rows, .n_context = shape->n_context, .n_heads = params->n_heads};
-    workspace->attention.memory =
-        device_memory_take_zeroed(memory, kernels_attention_scratch(kv, &workspace->attention));
+    take_attention(workspace, memory, model, kv, shape);
     workspace->sample_scratch =
         device_memory_take_zeroed(memory, kernels_sample_scratch(params->n_vocab, shape->max_outputs));
 }

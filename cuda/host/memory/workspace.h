@@ -21,6 +21,14 @@ struct expert_workspace {
     float *shared; /* [max_rows][embd_stride]: what the shared expert gives; NULL: no layer has one */
 };
 
+/* Layers with heads of one shape share a plan of attention and its memory. */
+#define WORKSPACE_SHAPES 4
+struct attention_workspace {
+    struct head_shape heads;
+    struct device_kv kv; /* their shape; of no pool */
+    struct attention_scratch scratch;
+};
+
 struct workspace {
     uint32_t max_rows;
     uint32_t max_outputs; /* rows whose logits are there at once */
@@ -37,7 +45,8 @@ struct workspace {
                           comes last */
     struct multiply_scratch multiply;
     struct expert_workspace experts;
-    struct attention_scratch attention;
+    struct attention_workspace attention[WORKSPACE_SHAPES];
+    uint32_t n_shapes;
     void *sample_scratch;
 };
 
@@ -46,6 +55,13 @@ struct workspace_shape {
     uint32_t n_multiprocessors;
     enum stream_k_rule shares;
 };
+
+/* How many shapes of heads the model's layers have. */
+uint32_t workspace_shapes(const struct model *model);
+
+/* Of a layer with such heads. */
+const struct attention_scratch *workspace_attention(const struct workspace *workspace,
+                                                    const struct head_shape *heads);
 
 /* The most experts that a row of the model goes to; 0: it has none. */
 uint32_t workspace_experts_used(const struct model *model);
@@ -56,7 +72,8 @@ static inline uint32_t workspace_padded(uint32_t columns)
     return (columns + 255) / 256 * 256;
 }
 
-/* Takes it, or counts; memory->lacking says whether it is complete. */
+/* Takes it, or counts; memory->lacking says whether it is complete. Pools have keys and values like `kv`,
+ * and as many blocks at most. */
 void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,
                     const struct device_kv *kv, const struct workspace_shape *shape);
 

@@ -263,6 +263,46 @@ START_TEST(sinks_and_biases_of_experts_that_arrive_changed_are_named)
 }
 END_TEST
 
+static void norm_values(struct model *changed)
+{
+    changed->layers[0].traits.value_norm = true;
+}
+
+static void share_values(struct model *changed)
+{
+    changed->layers[0].traits.values_are_keys = true;
+}
+
+static void change_nothing(struct model *changed)
+{
+    (void)changed;
+}
+
+/* Each alone; the last copies of a layer's tensors are those of its last norm and its scale. */
+static const struct {
+    const char *architecture;
+    void (*change)(struct model *changed);
+    const char *variable, *value, *named;
+} few[] = {
+    {NULL, norm_values, "QUERN_EMU_SKIP", "heads", "kernel heads (layer 0), with 40 rows"},
+    {NULL, share_values, "QUERN_EMU_SKIP", "heads", "kernel heads (layer 0), with 40 rows"},
+    {NULL, norm_values, "QUERN_EMU_SKIP", "", NULL},
+    {NULL, share_values, "QUERN_EMU_SKIP", "", NULL},
+    {"gemma4", change_nothing, "QUERN_EMU_FLIP", "15", "kernel norm (layer 0), with 40 rows"},
+};
+
+START_TEST(what_few_layers_have_is_held_to_it_too)
+{
+    struct error err;
+    model = make_model(few[_i].architecture ? &differing_shape : &small_shape, "F32");
+    few[_i].change(model);
+    const int r = open_with(few[_i].variable, few[_i].value, 2, 96, &err);
+    ck_assert_msg(r == (few[_i].named ? -ENODEV : 0), "%s", err.text);
+    ck_assert_msg(!few[_i].named || strstr(err.text, few[_i].named), "%s", err.text);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(parts_that_few_models_have_are_held_to_it_too)
 {
     model = make_model(&odd_shape, "F32");
@@ -369,6 +409,17 @@ static struct model *make_of(const char *architecture)
     return make_model(&shape, "F32");
 }
 
+/* Heads of two shapes, of which no size is a multiple of eight, and layers that differ in width. */
+static struct model *make_differing(void)
+{
+    struct synth_shape shape = borrowing_shape;
+    shape.n_borrowing_layers = shape.n_layer_embd = 0;
+    shape.full_kv_heads = 3;
+    struct model *differing = make_model(&shape, "F32");
+    differing->layers[3].traits.window = 70;
+    return differing;
+}
+
 /* What only some families have: near and far, kept in either type, and invariant. */
 START_TEST(a_sound_device_passes_with_models_of_every_family)
 {
@@ -377,6 +428,8 @@ START_TEST(a_sound_device_passes_with_models_of_every_family)
     model = _i == 0   ? make_model(&shapes[0], "Q8_0")
             : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
             : _i == 2 ? make_growing()
+            : _i == 5 ? make_model(&differing_shape, "Q4_K_M")
+            : _i == 6 ? make_differing()
                       : make_of(_i == 3 ? "olmo2" : "smollm3");
     model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
     for (int invariant = 0; invariant < 2; invariant++) {
@@ -546,7 +599,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
     tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, 3);
-    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 5);
+    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 7);
+    tcase_add_loop_test(tests, what_few_layers_have_is_held_to_it_too, 0, sizeof few / sizeof *few);
     tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
     tcase_add_test(tests, sinks_that_are_no_numbers_do_not_speak_against_the_device_either);

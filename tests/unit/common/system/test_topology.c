@@ -129,9 +129,8 @@ START_TEST(a_quota_is_rounded_down_and_leaves_one)
         ck_assert_uint_eq(topology_threads(t), threads[i]);
     }
     t->quota.thousandths = 1500;
-    ck_assert_str_eq(describe(t),
-                     "4 cores (8 threads), 1 node (1 GiB); control group /p allows 1.5; as hwloc "
-                     "was told");
+    ck_assert_str_eq(describe(t), "4 cores (8 threads), 1 node (1 GiB); control group /p allows 1.5; as "
+                                  "configured for hwloc");
     char little[8];
     ck_assert_str_eq(topology_describe(t, little, sizeof little), "4 cores");
     topology_free(t);

@@ -184,7 +184,7 @@ static const struct {
     {true, CHAT("\"stop\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"), "stop", "at most 16"},
     {true, CHAT("\"logit_bias\": {\"\": 1}"), "logit_bias", "a text of 0 bytes"},
     {true, CHAT("\"logit_bias\": [5]"), "logit_bias[0]", "expected a pair"},
-    {true, CHAT("\"logit_bias\": [[5, 1], [-5, 1]]"), "logit_bias[1]", "no pair"},
+    {true, CHAT("\"logit_bias\": [[5, 1], [-5, 1]]"), "logit_bias[1]", "expected a pair"},
     {true, CHAT("\"logit_bias\": [[5, true]]"), "logit_bias[0]", "from -100 to 100, or false"},
     {true, CHAT("\"bad_words\": [5]"), "bad_words", "not a text"},
     {true, CHAT("\"bad_words\": \"\""), "bad_words", "a text of 0 bytes"},

@@ -16,6 +16,8 @@
  * whatever the model's interval. If a step, the context or the KV blocks are smaller, so is the second
  * prompt; it is left out if it would check nothing new.
  *
+ * On the emulator the buckets take most of the gate's time, so tests start workers with few slots.
+ *
  * scripts/gpu-check checks the rest: log probabilities, masks, drafts, more outputs of a matrix. */
 
 #include "cuda/host/step.h"

@@ -149,7 +149,7 @@ struct rotary {
 /* A row goes to the n_used experts that the router scores best; what they give is summed, weighted by the
  * softmax of those scores. A shared expert gets every row, and what it gives is added. */
 struct experts {
-    uint32_t n; /* 0: a plain feed-forward half */
+    uint32_t n; /* 0: a plain feed-forward block */
     uint32_t n_used;
     uint32_t n_ff;        /* width of one */
     uint32_t n_shared_ff; /* width of the shared one; 0: there is none */

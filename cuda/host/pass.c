@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The pass: embedding, layers, head, as the model's description says (model/description.h).
  *
- * What a half of a layer adds to the stream is its last product, delta, and the norm of what comes next adds
- * it there. So a layer is, with one row, six launches (with two to four eight, for norms have their own, with
- * more nine, for the activation has too):
+ * A mixer or feed-forward block adds its last product, delta, to the stream, and the next norm does the
+ * addition. So a layer has six launches with one row, eight with two to four (norms have their own), and nine
+ * with more (so has the activation):
  *
  *   resolve, embed, plan of attention, norm
  *   → q k v → heads (norm, turn, store) → attention → output = delta and norm (stream += delta)
@@ -15,11 +15,11 @@
  *
  *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
  *
- * A shared expert is a feed-forward half of its own beside them: gate, up and activation behind the choice,
- * down before the experts', and what it gives, times σ of its gate where it has one, is the sum's first term.
+ * A shared expert is a separate feed-forward block beside them: gate, up and activation after the choice,
+ * down before the experts' own, and its output, times σ of its gate if it has one, is the sum's first term.
  *
- * A layer with a gated delta net has pass_delta.c's launches in the place of q k v, heads and attention. A
- * gate of attention's output is a product behind q k v, and a launch behind attention.
+ * A layer with a gated delta net has pass_delta.c's launches instead of q k v, heads and attention. A gate of
+ * attention's output is a product after q k v, and a launch after attention.
  *
  * Of steps with many rows the layers' products may be a library's (library_products.h); norms and activations
  * are launches of their own then.

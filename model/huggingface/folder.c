@@ -299,7 +299,7 @@ static int check_complete(const struct folder *folder)
     for (uint64_t i = 0; r == 0 && i <= n && names_needed(&folder->config, i, needed); i++)
         if (!bsearch(&key, names, n, sizeof *names, compare_names))
             r = error_set(folder->err, -EINVAL,
-                          "tensor %s is in none of the %zu files, and config.json asks for it", needed,
+                          "tensor %s, which config.json requires, is in none of the %zu files", needed,
                           folder->n_shards);
     free(names);
     return r;

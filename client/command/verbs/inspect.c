@@ -51,7 +51,7 @@ static const struct argp_option known[] = {
     {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
     {"sequences", 'n', "N", 0, "Sequences for the memory estimate (1)", 0},
     {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
-    {"digest", 'd', NULL, 0, "Also print the model's digest, which pools use: reads the whole file", 0},
+    {"digest", 'd', NULL, 0, "Also print the model's digest, as pools use it; reads the whole file", 0},
     {NULL, 0, NULL, 0, "As with quern serve:", 1},
     OVERRIDE_OPTIONS(OVERRIDE_ROW){0}};
 

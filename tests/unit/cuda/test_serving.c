@@ -212,12 +212,12 @@ START_TEST(serving_allocates_and_records_nothing)
 }
 END_TEST
 
-/* Kernels that one more layer takes in a recorded decode of one row. */
+/* Kernels that one more layer than the shape has takes in a recorded decode of one row. */
 static uint32_t kernels_of_a_layer(struct synth_shape layers, enum backend_kv_type kv_type, bool invariant)
 {
     uint32_t kernels[2];
     for (uint32_t i = 0; i < 2; i++) {
-        layers.n_layers = 1 + i;
+        layers.n_layers += i;
         struct model *model = make_model(&layers, "Q8_0");
         struct backend *backend = open_backend(model, kv_type, invariant);
         kernels[i] = backend_decode_kernels(backend, 1);
@@ -241,6 +241,16 @@ START_TEST(a_layer_of_a_mixture_is_no_more_than_a_dozen)
 {
     ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), BACKEND_KV_F16, false), 11);
     ck_assert_uint_le(kernels_of_a_layer(mixture_shape(), BACKEND_KV_F16, true), 13);
+}
+END_TEST
+
+/* A recurrent layer, whose products are two launches and whose mixer is three more. */
+START_TEST(a_recurrent_layer_is_few_kernels)
+{
+    struct synth_shape layers = hybrid();
+    layers.n_layers = layers.attention_interval = 3; /* the fourth is one */
+    ck_assert_uint_le(kernels_of_a_layer(layers, BACKEND_KV_F16, false), 8);
+    ck_assert_uint_le(kernels_of_a_layer(layers, BACKEND_KV_F16, true), 11);
 }
 END_TEST
 
@@ -337,6 +347,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, serving_allocates_and_records_nothing, 0, N_VARIANTS);
     tcase_add_test(tests, a_layer_of_a_dense_llama_is_few_kernels);
     tcase_add_test(tests, a_layer_of_a_mixture_is_no_more_than_a_dozen);
+    tcase_add_test(tests, a_recurrent_layer_is_few_kernels);
     tcase_add_loop_test(tests, an_invariant_device_gives_a_sequence_the_same_bits_in_any_company, MIXTURE,
                         N_VARIANTS);
     tcase_add_test(tests, an_invariant_device_says_what_that_costs);

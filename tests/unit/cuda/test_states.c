@@ -309,6 +309,23 @@ START_TEST(there_are_as_many_snapshots_as_suggest_themselves)
 }
 END_TEST
 
+START_TEST(a_device_without_room_for_the_states_says_what_they_take)
+{
+    set_up();
+    const struct backend_config config = {
+        .model = model, .n_slots = 4, .n_context = 128, .n_blocks = 16, .n_snapshots = 3000, .max_rows = 64};
+    struct backend *opened = NULL;
+    struct error err = {0};
+    setenv("QUERN_EMU_BYTES", "33554432", 1);
+    ck_assert_int_eq(quern_backend.open(&config, &opened, &err), -ENOMEM);
+    unsetenv("QUERN_EMU_BYTES");
+    /* 3,004 of 2 · (3 · 160 + 4 · 24 · 16) numbers */
+    ck_assert_msg(strstr(err.text, ", 46.2 states of sequences and their snapshots; ") != NULL, "%s",
+                  err.text);
+    tear_down();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 280);
@@ -319,6 +336,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_slot_begins_with_zeros_and_so_it_does_after_a_trim);
     tcase_add_test(tests, what_cannot_be_is_refused);
     tcase_add_test(tests, there_are_as_many_snapshots_as_suggest_themselves);
+    tcase_add_test(tests, a_device_without_room_for_the_states_says_what_they_take);
 }
 
 int main(void)

@@ -48,7 +48,7 @@ void rotary_frequencies(const struct rotary *rotary, const float *factors, doubl
     }
     for (uint32_t i = 0; i < rotary->dims / 2; i++) {
         double frequency = pow(rotary->base, -2.0 * i / rotary->dims);
-        if (factors)
+        if (factors && !rotary->unfactored)
             frequency /= factors[i];
         double share = share_slowed(rotary, first, last, i);
         if (share > 0)
@@ -70,5 +70,5 @@ bool rotary_is_alike(const struct rotary *a, const struct rotary *b)
     return a->kind == b->kind && a->dims == b->dims && a->base == b->base && a->scaling == b->scaling &&
            a->factor == b->factor && a->trained_context == b->trained_context &&
            a->fast_turns == b->fast_turns && a->slow_turns == b->slow_turns &&
-           a->exact_ramp == b->exact_ramp && a->magnitude == b->magnitude;
+           a->exact_ramp == b->exact_ramp && a->magnitude == b->magnitude && a->unfactored == b->unfactored;
 }

@@ -47,7 +47,7 @@ int field_table_check_generation(const void *value, struct error *err)
         return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
     if (generation->ignore_eos && !grammar_text_is_none(&generation->grammar))
         return error_set(err, MESSAGE_E_MALFORMED,
-                         "ignore_eos: not supported together with a grammar, whose end ends the output");
+                         "ignore_eos: not supported together with a grammar, which ends the output");
     const bool told[] = {generation->max_tokens > 0, generation->logprobs > 0,
                          generation->stop.n + generation->stop_ids.n > 0,
                          !grammar_text_is_none(&generation->grammar)};

@@ -272,6 +272,10 @@ int device_slots_open(struct device_slots *slots, uint32_t slot, const struct ba
     if (r == 0 && image->state->keeps_history)
         r = queue_history(slots, image, slot, params->n_history);
     if (r == 0)
+        r = params->position > 0
+                ? device_states_restore(slots->states, device_stream(slots->device), slot, params->snapshot)
+                : device_states_clear(slots->states, device_stream(slots->device), slot);
+    if (r == 0)
         r = close_image(slots, image);
     if (r < 0)
         return r;
@@ -310,6 +314,8 @@ int device_slots_trim(struct device_slots *slots, uint32_t at, uint32_t position
                     offsetof(struct slot_state, end_position));
     if (r == 0)
         r = close_image(slots, image);
+    if (r == 0 && position == 0)
+        r = device_states_clear(slots->states, device_stream(slots->device), at);
     if (r < 0)
         return r;
     uint32_t keep = backend_blocks_for(position);

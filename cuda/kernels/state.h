@@ -86,6 +86,8 @@ struct step_set {
     uint32_t first_block, n_blocks; /* in step.blocks, [n_groups][n_blocks]: to append to the tables */
     uint32_t first_mask;    /* in masks, [all sets' sampled rows][⌈n_vocab / 32⌉]; UINT32_MAX: none */
     uint32_t first_logprob; /* of its log probabilities in the mailbox */
+    /* Behind so many rows of it the slot's recurrent state goes to a snapshot; 0: it does not. */
+    uint32_t snapshot_rows, snapshot;
 };
 
 /* A row: one token at one position. Made by the resolving kernel from the sets and the slots. */

@@ -18,7 +18,7 @@ json_row_take neutral_bool;
  * accepted only if the request sets no penalty, which parameters_finish checks. */
 json_row_take neutral_penalties;
 
-/* top_k, where -1 means off, as 0 does. */
+/* top_k, which both -1 and 0 turn off. */
 json_row_take neutral_top_k;
 
 /* ---- tables of rows ---- */

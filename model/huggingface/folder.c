@@ -291,7 +291,7 @@ static int check_complete(const struct folder *folder)
     while (names_next(&folder->config, &walk, needed))
         if (!shards_find(&folder->shards, needed))
             return error_set(folder->err, -EINVAL,
-                             "tensor %s is in none of the %zu files, and config.json asks for it", needed,
+                             "tensor %s, which config.json requires, is in none of the %zu files", needed,
                              folder->shards.n);
     return 0;
 }

@@ -306,7 +306,7 @@ BAD = [
     ("marks of a text", {**GENERATE, "marks": True}, "generate: template_kwargs and marks: expected with messages only"),
     ("a text that goes on", {**GENERATE, "continue_turn": True}, "generate: continue_turn: expected with messages only"),
     ("a grammar that may not end", {**GENERATE, "ignore_eos": True, "grammar": "root ::= \"a\""},
-     "generate: ignore_eos: not supported together with a grammar, whose end ends the output"),
+     "generate: ignore_eos: not supported together with a grammar, which ends the output"),
     ("an embedding of messages", {**GENERATE, "prompt": [{"role": "user", "content": "x"}], "embed": True},
      "generate: embed: expected with a text or token ids, not messages"),
     ("an embedding and tokens", {**GENERATE, "max_tokens": 1, "embed": True},

@@ -120,6 +120,29 @@ HYBRIDS = {
 }
 
 
+def gemma4_layer(full, ff=None, values_are_keys=True, **traits):
+    """Layers of two kinds; `full` are those without a window."""
+    common = dict(post_norm=True, activation="gelu", qk_norm=True, value_norm=True, score_scale=1.0, scaled_stream=True)
+    return lambda i: Layer(**common | traits | (
+        dict(dim=16, kv=1, theta=1e6, values_are_keys=values_are_keys) if i in full
+        else dict(dim=8, kv=2, window=12, theta=1e4, factors=False)), ff=ff[i] if ff else None)
+
+
+GEMMA4 = dict(tied=True, scaled=True, window=12, theta=1e6, logit_cap=30.0, dim=16, window_dim=8, window_theta=1e4,
+              rope_factors=[1.0, 1.0] + [1e30] * 6, epsilon=1e-6)
+GEMMA4S = {
+    "gemma4-F16": ("gemma4", dict(GEMMA4, layers=4, windows=(1, 1, 0, 1), layer=gemma4_layer((2,)))),
+    "gemma4-widths-F32": ("gemma4", dict(GEMMA4, form="F32", layers=3, windows=(0, 1, 0), layer=gemma4_layer(
+        (0, 2), ff=(48, 20, 36), values_are_keys=False))),
+    "gemma4-moe-F16": ("gemma4", dict(GEMMA4, layers=3, windows=(1, 0, 1), experts=6, used=2, expert_ff=24, fused_experts=True,
+                                      layer=gemma4_layer((1,), experts=6, beside=True))),
+    "gemma4-e-F16": ("gemma4", dict(GEMMA4, layers=6, windows=(1, 0, 1, 1, 0, 1), borrowing=3, layer_embd=12,
+                                    layer=lambda i: gemma4_layer(
+                                        (1, 4), ff=(48, 48, 48, 64, 64, 64), values_are_keys=False,
+                                        kv_from={3: 2, 4: 1, 5: 2}.get(i))(i))),
+}
+
+
 # ---- the same as Hugging Face's folders ----
 
 
@@ -181,6 +204,8 @@ def models():
         yield name, Model(architecture, 700 + seed, **numbers)
     for seed, (name, (architecture, numbers)) in enumerate(HYBRIDS.items()):
         yield name, Model(architecture, 800 + seed, **numbers)
+    for seed, (name, (architecture, numbers)) in enumerate(GEMMA4S.items()):
+        yield name, Model(architecture, 900 + seed, **numbers)
 
 
 def case_of(name, model):

@@ -22,6 +22,8 @@ def pair(key, value):
         return text(key) + struct.pack("<I", 8) + text(value)
     if isinstance(value, list):  # of bools
         return text(key) + struct.pack(f"<IIQ{len(value)}?", 9, 7, len(value), *value)
+    if isinstance(value, np.ndarray):  # of 32-bit integers
+        return text(key) + struct.pack("<IIQ", 9, 5, len(value)) + value.tobytes()
     if isinstance(value, bool):
         return text(key) + struct.pack("<I?", 7, value)
     if isinstance(value, int):

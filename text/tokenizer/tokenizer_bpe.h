@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "gguf/gguf.h"
 #include "text/tokenizer/merge.h"
+#include "text/tokenizer/merge_ranks.h"
 #include "text/tokenizer/pretokenizer.h"
 #include "text/tokenizer/vocabulary.h"
 

@@ -113,7 +113,7 @@ static int read_value(const struct field *field, const char *text, void *ret_val
             *(int32_t *)ret_value = (int32_t)with_sign;
         return r;
     default:
-        return error_set(err, -EINVAL, "is no number");
+        return error_set(err, -EINVAL, "is not a number");
     }
 }
 

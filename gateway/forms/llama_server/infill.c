@@ -104,8 +104,8 @@ static int take_samplers(void *into, const struct json_row *row, const char *pat
         char spaced[40];
         snprintf(spaced, sizeof spaced, " %.30s ", name ? name : "?");
         if (!strstr(known, spaced))
-            return refuse(refusal, 400, "unsupported_parameter", path,
-                          "%s[%zu]: there is no sampler \"%.30s\"", path, i, name ? name : "");
+            return refuse(refusal, 400, "unsupported_parameter", path, "%s[%zu]: unknown sampler \"%.30s\"",
+                          path, i, name ? name : "");
         len += strlen(name) + 1;
     }
     char *list = parameters_memory(parameters, len, 1);

@@ -2,8 +2,9 @@
 #ifndef GATEWAY_FORMS_OPENAI_OPENAI_H
 #define GATEWAY_FORMS_OPENAI_OPENAI_H
 
-/* What the answers of /v1/chat/completions and /v1/completions have in common; events and errors are also
- * those of /infill. */
+/* The common parts of answers of /v1/chat/completions and /v1/completions; /infill uses events and errors
+ * too.
+ */
 
 #include "common/sampling.h"
 #include "gateway/forms/generation.h"

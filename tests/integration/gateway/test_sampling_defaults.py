@@ -88,7 +88,7 @@ class Hints(Base):
 class Wrong(Base):
     def test_a_pool_with_a_value_out_of_range_does_not_start(self):
         for options, reason in ((("--top-p", "2"), "top-p: 2 is out of range 0..1"),
-                                (("--temp", "hot"), "temperature"), (("--top-k", "1.5"), "top-k: 1.5 is no whole number")):
+                                (("--temp", "hot"), "temperature"), (("--top-k", "1.5"), "top-k: 1.5 is not a whole number")):
             said = subprocess.run([str(BUILD / "quern"), "serve", MODEL, "--rundir", self.rundir + "-2", *options],
                                   capture_output=True, timeout=WAIT, text=True)
             self.assertNotEqual(said.returncode, 0)

@@ -107,7 +107,7 @@ def _check_prompt(fields: Fields) -> None:
     if fields.get("continue_turn") and not turns:
         raise Malformed("continue_turn: expected with messages only")
     if fields.get("ignore_eos") and fields.get("grammar"):
-        raise Malformed("ignore_eos: not supported together with a grammar, whose end ends the output")
+        raise Malformed("ignore_eos: not supported together with a grammar, which ends the output")
 
 
 def _check_embedding(fields: Fields) -> None:

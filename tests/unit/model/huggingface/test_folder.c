@@ -115,7 +115,8 @@ START_TEST(shards_are_found_by_the_index)
     ck_assert_int_eq(unlink(path_of("b.safetensors")), 0);
     expect_refusal("b.safetensors is missing, which model.safetensors.index.json lists");
     write_shard("b.safetensors", 6, N_SHAPES, NULL);
-    expect_refusal("tensor model.layers.0.self_attn.k_proj.weight is in none of the 2 files");
+    expect_refusal("tensor model.layers.0.self_attn.k_proj.weight, which config.json requires, is in none of "
+                   "the 2 files");
     write_shard("b.safetensors", 4, N_SHAPES, NULL);
     expect_refusal("tensor model.layers.0.self_attn.q_proj.weight is in two files");
     write_text("model.safetensors.index.json", "{\"weight_map\":{\"x\":\"../a.safetensors\"}}");
@@ -291,9 +292,11 @@ START_TEST(a_config_that_cannot_be_is_named)
         {"\"vocab_size\":8", "\"vocab_size\":9",
          "model.safetensors: tensor lm_head.weight has 8 rows, config.json says 9 (vocab_size)"},
         {"\"num_hidden_layers\":1", "\"num_hidden_layers\":2",
-         "tensor model.layers.1.input_layernorm.weight is in none of the 1 files"},
+         "tensor model.layers.1.input_layernorm.weight, which config.json requires, is in none of the 1 "
+         "files"},
         {"\"num_hidden_layers\":1", "\"num_hidden_layers\":16777216",
-         "tensor model.layers.1.input_layernorm.weight is in none of the 1 files"},
+         "tensor model.layers.1.input_layernorm.weight, which config.json requires, is in none of the 1 "
+         "files"},
         {"\"num_hidden_layers\":1", "\"num_hidden_layers\":16777217",
          "num_hidden_layers 16777217 is out of range"},
         {"\"num_key_value_heads\":2", "\"num_key_value_heads\":4", "has 16 rows, config.json says 32"},

@@ -2,7 +2,7 @@
 /* What libquern makes of frames, of pages of a replay, and of ends, whatever is missing or comes again; and
  * how much it takes at once. */
 
-#include "tests/unit/client/bare.h"
+#include "tests/unit/client/lib/bare.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

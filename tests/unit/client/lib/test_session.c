@@ -2,7 +2,7 @@
 /* libquern against brokers that restart, forget, refuse, fall silent, or are not there. */
 
 #include "common/clock.h"
-#include "tests/unit/client/fixture.h"
+#include "tests/unit/client/lib/fixture.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

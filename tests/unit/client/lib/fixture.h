@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_CLIENT_FIXTURE_H
-#define TESTS_UNIT_CLIENT_FIXTURE_H
+#ifndef TESTS_UNIT_CLIENT_LIB_FIXTURE_H
+#define TESTS_UNIT_CLIENT_LIB_FIXTURE_H
 
 /* A libquern client connected to a fake broker: one pair in each test program. What goes wrong fails the
  * running Check test. */
 
 #include <quern.h>
 
-#include "tests/unit/client/fake_broker.h"
+#include "tests/unit/client/lib/fake_broker.h"
 
 extern struct fake_broker *broker;
 extern struct quern *client;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_CLIENT_FAKE_BROKER_H
-#define TESTS_UNIT_CLIENT_FAKE_BROKER_H
+#ifndef TESTS_UNIT_CLIENT_LIB_FAKE_BROKER_H
+#define TESTS_UNIT_CLIENT_LIB_FAKE_BROKER_H
 
 /* A broker that does what a test tells it: opens sessions properly, and for a generate plays a script of what
  * it puts on the stream. Whatever the script leaves out is in its journal, and comes by replay. A thread of

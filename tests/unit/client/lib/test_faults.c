@@ -15,7 +15,7 @@
 
 #include "common/files/certificate.h"
 #include "common/files/rundir.h"
-#include "tests/unit/client/fake_broker.h"
+#include "tests/unit/client/lib/fake_broker.h"
 #include "tests/processes/faults/fault.h"
 #include "tests/unit/run.h"
 

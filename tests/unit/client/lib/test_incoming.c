@@ -2,7 +2,7 @@
 /* What libquern makes of each word of the broker, in each state; test_incoming_frames.c: of what a request
  * makes. */
 
-#include "tests/unit/client/bare.h"
+#include "tests/unit/client/lib/bare.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Requests and questions of libquern: what is refused, by whom, with what reason; cancel and attach. */
 
 #include "common/clock.h"
-#include "tests/unit/client/fixture.h"
+#include "tests/unit/client/lib/fixture.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

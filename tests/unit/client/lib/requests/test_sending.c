@@ -2,7 +2,7 @@
 /* What goes out of requests that the pool has not accepted, in which order, and how much of them there is. */
 
 #include "client/lib/requests/sending.h"
-#include "tests/unit/client/bare.h"
+#include "tests/unit/client/lib/bare.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See fixture.h. */
 
-#include "tests/unit/client/fixture.h"
+#include "tests/unit/client/lib/fixture.h"
 
 #include <check.h>
 #include <stdio.h>

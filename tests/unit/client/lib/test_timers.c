@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When libquern says something by itself, and when it gives up: on a clock that the test sets. */
 
-#include "tests/unit/client/bare.h"
+#include "tests/unit/client/lib/bare.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

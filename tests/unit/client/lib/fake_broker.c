@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See fake_broker.h. Frame i of every request holds the two ids 2i and 2i+1 and the text "<i>". */
 
-#include "tests/unit/client/fake_broker.h"
+#include "tests/unit/client/lib/fake_broker.h"
 
 #include "proto/message.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_CLIENT_BARE_H
-#define TESTS_UNIT_CLIENT_BARE_H
+#ifndef TESTS_UNIT_CLIENT_LIB_BARE_H
+#define TESTS_UNIT_CLIENT_LIB_BARE_H
 
 /* A client without a network and with a clock that the test sets: what it sends is read here, and what comes
  * in is handed to it as a struct. So every timer is tried to the nanosecond, and every state with every word

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See bare.h. */
 
-#include "tests/unit/client/bare.h"
+#include "tests/unit/client/lib/bare.h"
 
 #include <stdio.h>
 #include <stdlib.h>

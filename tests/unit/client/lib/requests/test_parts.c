@@ -2,7 +2,7 @@
 /* Requests that are longer than a message may be: their parts, and what comes between these. */
 
 #include "client/lib/requests/sending.h"
-#include "tests/unit/client/bare.h"
+#include "tests/unit/client/lib/bare.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>

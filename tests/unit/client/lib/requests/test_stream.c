@@ -2,7 +2,7 @@
 /* libquern against a stream that loses, reorders and repeats. */
 
 #include "common/clock.h"
-#include "tests/unit/client/fixture.h"
+#include "tests/unit/client/lib/fixture.h"
 #include "tests/unit/run.h"
 
 /* Plays a script of `n` frames and checks that all of it arrives. The replays that it took. */

@@ -121,19 +121,6 @@ static int fill_in(json_t *text, const struct family *family)
 
 /* ---- numbers ---- */
 
-int config_read_positive(const json_t *json, const char *key, float otherwise, float *ret_value,
-                         struct error *err)
-{
-    float value = otherwise;
-    int r = json_read_real(json, key, &value, err);
-    if (r < 0)
-        return r;
-    if (r == 0 && !(value > 0))
-        return error_set(err, -EINVAL, "%s is %g; a number above 0 is required", key, (double)value);
-    *ret_value = value;
-    return 0;
-}
-
 static bool is_said(const json_t *json, const char *key)
 {
     const json_t *value = key ? json_object_get(json, key) : NULL;
@@ -163,7 +150,7 @@ static int read_setting(const json_t *json, const struct config_setting *setting
                                                                                          : setting->theirs;
     void *field = (char *)config + setting->offset;
     if (setting->kind == POSITIVE_OR_NONE)
-        return config_read_positive(json, key, 0, field, err);
+        return json_read_positive(json, key, 0, field, err);
     /* Granite's files say 0 for no shared expert. */
     if (setting->uses == USES_EXPERTS && setting->kind == COUNT_OR_NONE &&
         json_integer_value(json_object_get(json, key)) == 0 && json_is_integer(json_object_get(json, key)))
@@ -235,7 +222,7 @@ static int read_numbers(const json_t *json, struct config *config, struct error 
     const char *key = !layer_norm                       ? "rms_norm_eps"
                       : is_said(json, "layer_norm_eps") ? "layer_norm_eps"
                                                         : "layer_norm_epsilon";
-    return config_read_positive(json, key, layer_norm ? 1e-5f : 1e-6f, &config->norm_epsilon, err);
+    return json_read_positive(json, key, layer_norm ? 1e-5f : 1e-6f, &config->norm_epsilon, err);
 }
 
 static int read_flag(const json_t *json, const char *key, enum config_flag *ret_flag, struct error *err)
@@ -258,13 +245,6 @@ static int read_flags(const json_t *json, struct config *config, struct error *e
 }
 
 /* ---- kinds of layers ---- */
-
-bool config_is_special(const struct config *config, uint32_t i)
-{
-    if (config->period > 0)
-        return (i + 1) % config->period != 0;
-    return config->family->period > 0 && i < CONFIG_MOST_LAYERS && config->special[i / 64] >> (i % 64) & 1;
-}
 
 /* Does layer_types say what a period says? */
 static bool is_periodic(const struct config *config, uint32_t period)

@@ -76,10 +76,4 @@ void config_factors(const struct config *config, enum config_factors list, float
 /* Does layer i see a window only, or is it recurrent? */
 bool config_is_special(const struct config *config, uint32_t i);
 
-/* ---- for config_rope.c ---- */
-
-/* A number above 0, or 0 if `key` is missing and `otherwise` is. -EINVAL names the key. */
-int config_read_positive(const json_t *json, const char *key, float otherwise, float *ret_value,
-                         struct error *err);
-
 #endif

@@ -49,7 +49,7 @@ static int read_long(const json_t *json, const json_t *scaling, struct config *c
     if (r >= 0)
         r = read_factors(scaling, "long_factor", config, config->long_factors, err);
     if (r >= 0)
-        r = config_read_positive(scaling, "attention_factor", 0, &config->attention_factor, err);
+        r = json_read_positive(scaling, "attention_factor", 0, &config->attention_factor, err);
     if (r < 0)
         return r;
     config->n_long = config->rope_dims / 2;
@@ -101,7 +101,7 @@ static int read_scaling_numbers(const json_t *scaling, struct config *config, st
                  {"llama_4_scaling_beta", &config->query_growth}};
     int r = 0;
     for (size_t i = 0; i < sizeof reals / sizeof reals[0] && r == 0; i++)
-        r = config_read_positive(scaling, reals[i].key, 0, reals[i].value, err);
+        r = json_read_positive(scaling, reals[i].key, 0, reals[i].value, err);
     if (r == 0 && config->factor == 0)
         return error_set(err, -EINVAL, "factor is missing");
     if (r == 0)
@@ -175,7 +175,7 @@ static int read_window_turns(const json_t *parameters, struct config *config, st
     if (r == 0 && plain.scaling != CONFIG_UNSCALED)
         r = error_set(err, -EINVAL, "rope_type \"%s\" is not supported (default is)", names[plain.scaling]);
     if (r == 0)
-        r = config_read_positive(window, "rope_theta", 0, &config->window_base, err);
+        r = json_read_positive(window, "rope_theta", 0, &config->window_base, err);
     return r < 0 ? error_prefix(err, r, "sliding_attention") : 0;
 }
 
@@ -183,9 +183,9 @@ static int read_window_turns(const json_t *parameters, struct config *config, st
 static int read_dims(const json_t *json, const json_t *parameters, struct config *config, struct error *err)
 {
     float share = 1;
-    int r = config_read_positive(json, "partial_rotary_factor", 1, &share, err);
+    int r = json_read_positive(json, "partial_rotary_factor", 1, &share, err);
     if (r == 0)
-        r = config_read_positive(parameters, "partial_rotary_factor", share, &share, err);
+        r = json_read_positive(parameters, "partial_rotary_factor", share, &share, err);
     if (r < 0)
         return r;
     if (share > 1 || (share != 1 && !(config->family->uses & USES_PARTS)))
@@ -214,9 +214,9 @@ int config_read_rope(const json_t *json, struct config *config, struct error *er
     if (r == 0)
         r = read_dims(json, scaling, config, err);
     if (r == 0)
-        r = config_read_positive(json, "rope_theta", 10000, &config->rope_base, err);
+        r = json_read_positive(json, "rope_theta", 10000, &config->rope_base, err);
     if (r == 0 && json_is_object(parameters))
-        r = config_read_positive(scaling, "rope_theta", config->rope_base, &config->rope_base, err);
+        r = json_read_positive(scaling, "rope_theta", config->rope_base, &config->rope_base, err);
     if (r == 0 && scaling && !json_is_null(scaling)) {
         r = read_scaling(json, scaling, config, err);
         if (r < 0)

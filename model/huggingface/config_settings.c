@@ -49,3 +49,10 @@ bool config_has_setting(const struct config *config, const struct config_setting
 {
     return setting->uses == 0 || setting->uses & config->family->uses;
 }
+
+bool config_is_special(const struct config *config, uint32_t i)
+{
+    if (config->period > 0)
+        return (i + 1) % config->period != 0;
+    return config->family->period > 0 && i < CONFIG_MOST_LAYERS && config->special[i / 64] >> (i % 64) & 1;
+}

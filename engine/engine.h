@@ -57,6 +57,7 @@ struct engine_request {
     uint32_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] beside the model's own end ids */
     uint32_t n_stop_ids;
+    uint32_t min_tokens;    /* no stop ends the answer before this many outputs; not with a grammar */
     const int32_t *spelled; /* [n_spelled ≤ ENGINE_MOST_SPELLED] control tokens whose names are text */
     uint32_t n_spelled;
     uint32_t n_logprobs;  /* as backend_slot.n_logprobs */

@@ -24,6 +24,7 @@ struct text {
     struct text_stop *stops;
     uint32_t n_stops;
     struct bytes stop; /* the one that ended the text; "": none yet */
+    bool passes;       /* a stop string that is completed now does not end the text */
 };
 
 #define TEXT_STOPPED 1

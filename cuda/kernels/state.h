@@ -39,7 +39,8 @@ struct slot_state {
     uint32_t dry_allowed, dry_last; /* ids that DRY looks at; 0: it is off; UINT32_MAX: all */
     uint32_t window;                /* ids that penalties look at; UINT32_MAX: all */
     uint32_t n_prompt;              /* ids of the history that are the prompt's */
-    uint32_t has_bad_words, pad;
+    uint32_t has_bad_words;
+    uint32_t stops_from; /* no stop id is sampled at an index before this */
 };
 
 /* Bad words of a slot, and then breakers of several ids: of each its length and its ids, from items[start].

@@ -229,6 +229,7 @@ struct backend_slot {
     uint32_t n_logprobs;     /* 0 = none; n: for the sampled id and n − 1 alternatives */
     const int32_t *stop_ids; /* [n_stop_ids], at most info.most_stop_ids */
     uint32_t n_stop_ids;
+    uint32_t stops_from;   /* no stop id is sampled at an index before this; 0: at any */
     uint32_t end_position; /* the sequence ends (length) when it has this many ids, prompt included */
     /* Positions already filled in the first blocks of its tables (a prefix hit): a multiple of
      * BACKEND_BLOCK_TOKENS; 0: none. The slot begins there, and never writes those blocks. */

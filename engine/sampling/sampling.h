@@ -14,7 +14,7 @@
  * output count, for 2 and 3.
  *  4. DRY is subtracted for ids that would continue a repetition (dry.h).
  *  5. logit_bias is added last, so it can ban or force an id whatever the penalties are. Ids that would
- * complete a bad word are dropped.
+ * complete a bad word are dropped, and so are barred ids: those that may not end the output yet.
  *  6. The result is cut to the range of float: no legal value gives an infinity that drops an id.
  *  7. top-nσ; top-k; temperature, if dynamic by the entropy of the remaining ids; typical-p; top-p and then
  * min-p over the remaining ids, min-p relative to the most likely one; XTC, with a probability that the
@@ -70,6 +70,8 @@ struct sampler_row {
     uint32_t n_history, n_prompt; /* the first n_prompt are the prompt's */
     const uint32_t *mask;         /* [(n_vocab + 31) / 32]: set bits may be sampled; NULL: all */
     const uint32_t *allowed;      /* the same, of a grammar */
+    const int32_t *barred;        /* [n_barred] ids that may not be sampled */
+    uint32_t n_barred;
 };
 
 /* Samples one id; -1: nothing may be sampled, or no logit is finite. */

@@ -198,6 +198,7 @@ struct quern_request {
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
     bool ignore_eos;                 /* never generate the model's own end ids; not with a grammar */
+    uint32_t min_tokens;             /* no stop ends the output before this many; not with a grammar */
     const char *grammar;             /* that the output must match; NULL: none */
     enum quern_grammar grammar_kind; /* how it is written */
     uint32_t logprobs;               /* 0 = none; n: of the sampled id and of the n − 1 most likely ones */

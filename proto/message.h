@@ -26,12 +26,13 @@
 #define PROTO_VERSION_MAX 1
 
 /* Features that a request may `require`: `embed`, `continue_turn`, `suffix`, all samplers and bad words,
- * `ignore_eos`. */
+ * `ignore_eos`, `min_tokens`. */
 #define PROTO_FEATURE_EMBED    "embed"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"
 #define PROTO_FEATURE_SAMPLERS "samplers"
 #define PROTO_FEATURE_ENDLESS  "ignore_eos"
+#define PROTO_FEATURE_LEAST    "min_tokens"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -205,7 +206,8 @@ struct generation {
     bool has_dry_breakers;         /* false: the usual ones */
     struct text_list stop;
     struct id_list stop_ids;
-    bool ignore_eos; /* never generate the model's own end ids */
+    bool ignore_eos;     /* never generate the model's own end ids */
+    uint32_t min_tokens; /* no stop ends the output before this many */
     struct grammar_text grammar;
     uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the sampled id and n − 1 alternatives */
     bool pieces;       /* with logprobs: frames also contain the bytes of each of those ids */

@@ -41,6 +41,7 @@ static const struct parameter parameters[] = {
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)
     PARAMETER(seed, sampling.seed)
     PARAMETER(ignore_eos, ignore_eos)
+    PARAMETER(min_tokens, min_tokens)
     PARAMETER(logprobs, logprobs)
     PARAMETER(pieces, pieces)
     PARAMETER(priority, priority)

@@ -55,6 +55,7 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"stop", parameters_stop, NULL, 0},                                                                      \
     {"stop_token_ids", parameters_stop_ids, NULL, 0},                                                        \
     {"ignore_eos", json_in_bool, NULL, offsetof(struct parameters, request.ignore_eos)},                     \
+    {"min_tokens", parameters_number, "min_tokens", 0},                                                      \
     {"logit_bias", parameters_logit_bias, NULL, 0},                                                          \
     {"bad_words", parameters_bad_words, NULL, 0},                                                            \
     {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},                                             \

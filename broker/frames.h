@@ -7,7 +7,7 @@
 #include "broker/core/broker.h"
 #include "common/error.h"
 
-/* Connects to the stream of a worker that registered. -errno with the reason. */
+/* Connects to the stream of a registered worker. 0 or -errno with the reason. */
 int frames_open(struct broker *broker, struct worker *worker, const struct id128 *subscription,
                 struct error *err);
 
@@ -16,7 +16,8 @@ bool frames_drain(struct broker *broker, struct worker *worker);
 
 void frames_close(struct worker *worker);
 
-/* Tells a worker that was adopted what it should have, once its earlier frames are in. */
+/* Once the earlier frames of a worker adopted from another broker have arrived: tells it which requests it
+ * should have. */
 void frames_settle(struct broker *broker, struct worker *worker);
 
 #endif

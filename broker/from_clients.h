@@ -9,7 +9,7 @@
 /* Takes up to BROKER_BATCH messages and BROKER_BATCH_BYTES; true when there may be more. */
 bool from_clients_drain(struct broker *broker);
 
-/* Takes what came on the stream: new subscriptions, and sessions that left by ending theirs. */
+/* Takes messages from the stream: new subscriptions, and ended ones, by which sessions leave. */
 bool from_clients_drain_stream(struct broker *broker);
 
 #endif

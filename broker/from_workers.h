@@ -2,7 +2,7 @@
 #ifndef BROKER_FROM_WORKERS_H
 #define BROKER_FROM_WORKERS_H
 
-/* What workers say on the worker link: registrations, heartbeats, ends. */
+/* Workers' messages on the worker link: registrations, heartbeats, ends. */
 
 #include "broker/core/broker.h"
 

@@ -12,8 +12,8 @@ enum {
     LOOP_E_UNFIT /* the pool's settings name something that does not exist */
 };
 
-/* Serves until the supervisor says that it is to end (0) or that another broker takes over (LOOP_E_LEFT), or
- * every worker failed for good (-ECHILD or LOOP_E_UNFIT with the reason). */
+/* Serves until the supervisor orders it to end (0) or to leave for the next broker (LOOP_E_LEFT), or every
+ * worker has failed for good (-ECHILD or LOOP_E_UNFIT with the reason). */
 int broker_run(struct broker *broker, struct error *err);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef BROKER_PROCESSES_H
 #define BROKER_PROCESSES_H
 
-/* Workers' processes that start and end, as the supervisor reports them. */
+/* Starts and ends of workers' processes, as the supervisor reports them. */
 
 #include "broker/core/broker.h"
 

@@ -2,7 +2,7 @@
 #ifndef BROKER_SOCKETS_H
 #define BROKER_SOCKETS_H
 
-/* Making and binding the broker's sockets. */
+/* Creates and binds the broker's sockets. */
 
 #include "broker/core/broker.h"
 #include "common/error.h"
@@ -12,12 +12,12 @@
  * reason ("tcp://…: Address already in use"). */
 int sockets_bind(struct broker *broker, struct error *err);
 
-/* Removes from the run directory, which must be locked, the sockets of a broker and of workers
- * (supervisor/children/doors.h) that were killed. Workers that still live are not heard any more. */
+/* Removes the sockets that a killed broker and its workers (supervisor/children/doors.h) left in the run
+ * directory, which must be locked. Workers that still live can no longer be reached. */
 void sockets_clear(int rundir_fd);
 
-/* Removes the ipc sockets that were bound, while the run directory is still locked. It removes them from that
- * directory, wherever it was moved: another pool may have its sockets at the old path now. */
+/* Removes the bound ipc sockets, while the run directory is still locked. Removes them from that directory
+ * even if it was moved: another pool may have its sockets at the old path now. */
 void sockets_unlink(const struct broker *broker);
 
 #endif

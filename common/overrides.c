@@ -50,7 +50,7 @@ static int check_key(const char *value, struct error *err)
                 ? 0
                 : error_set(&reason, -EINVAL, "\"%.40s\" is neither true nor false", colon + 1);
     else if (len != 3 || memcmp(equals + 1, "str", 3) != 0)
-        return error_set(err, -EINVAL, "\"%.80s\": the type is none of int, float, bool and str", value);
+        return error_set(err, -EINVAL, "\"%.80s\": unknown type; expected int, float, bool or str", value);
     return r < 0 ? error_set(err, -EINVAL, "%.*s: %s", (int)(equals - value < 80 ? equals - value : 80),
                              value, reason.text)
                  : 0;
@@ -66,7 +66,7 @@ static int check(const struct override_option *option, const char *value, struct
     case OVERRIDE_WORD:
         return strcmp(value, "none") == 0 || strcmp(value, "linear") == 0 || strcmp(value, "yarn") == 0
                    ? 0
-                   : error_set(err, -EINVAL, "\"%.40s\" is none of none, linear and yarn", value);
+                   : error_set(err, -EINVAL, "\"%.40s\": expected none, linear or yarn", value);
     case OVERRIDE_COUNT:
         return number_read_u32(value, (uint32_t)option->least, (uint32_t)option->most, &count, err);
     case OVERRIDE_REAL:

@@ -57,7 +57,7 @@ bool sampling_takes(size_t i, double value, struct error *err)
         return false;
     }
     if (parameters[i].count && (double)(int64_t)value != value) {
-        error_set(err, 0, "%s: %g is no whole number", parameters[i].name, value);
+        error_set(err, 0, "%s: %g is not a whole number", parameters[i].name, value);
         return false;
     }
     return true;
@@ -98,7 +98,7 @@ static int read_word(const char *word, size_t *ret_i, double *ret_value, const c
     const char *equals = strchr(word, '=');
     size_t i = equals ? sampling_index((struct bytes){word, (size_t)(equals - word)}) : SAMPLING_N;
     if (i == SAMPLING_N)
-        return error_set(err, -EINVAL, "\"%.40s\" is no NAME=VALUE of a sampling parameter", word);
+        return error_set(err, -EINVAL, "\"%.40s\" is not NAME=VALUE of a sampling parameter", word);
     char *rest;
     double value = strtod(equals + 1, &rest);
     if (rest == equals + 1)

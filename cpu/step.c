@@ -120,8 +120,12 @@ static void sample_row(struct step_set *s, uint32_t row, const float *logits, ui
         set->await(set->await_arg);
     const uint32_t *allowed =
         set->allowed ? set->allowed + (size_t)nth * ((model->params.n_vocab + 31) / 32) : NULL;
+    const uint64_t position = (uint64_t)s->position + row + 1;
+    const bool too_early = position < slot->params.stops_from;
     const struct sampler_row from = {.logits = logits,
-                                     .position = (uint64_t)s->position + row + 1,
+                                     .position = position,
+                                     .barred = slot->stop_ids,
+                                     .n_barred = too_early ? slot->params.n_stop_ids : 0,
                                      .uses = slot->uses,
                                      .history = slot->history,
                                      .n_history = slot->n_history,

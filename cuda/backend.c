@@ -77,6 +77,7 @@ static void connect_parts(struct backend *backend)
                       .workspace = &backend->workspace,
                       .slots = &backend->slots.on_device,
                       .pools = &backend->pools,
+                      .states = &backend->states,
                       .memory = backend->steps.memory,
                       .sample = {.logits = backend->workspace.logits,
                                  .stride = backend->workspace.vocab_stride,
@@ -88,8 +89,10 @@ static void connect_parts(struct backend *backend)
                       .large = &backend->large,
                       .large_from = backend->sizes.library_rows ? backend->sizes.library_rows : UINT32_MAX};
     backend->slots.device = backend->device;
+    backend->slots.states = &backend->states;
     backend->copies.device = backend->device;
     backend->copies.pools = &backend->pools;
+    backend->copies.states = &backend->states;
     backend->steps.device = backend->device;
     backend->steps.slots = &backend->slots;
     backend->steps.pass = &backend->pass;
@@ -210,6 +213,7 @@ static void cuda_close(struct backend *backend)
     device_slots_deinit(&backend->slots);
     device_weights_deinit(&backend->weights);
     pools_deinit(&backend->pools);
+    device_states_deinit(&backend->states);
     library_products_close(&backend->large);
     device_close(backend->device);
     free(backend);
@@ -245,10 +249,14 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
 static void cuda_info(const struct backend *backend, struct backend_info *ret_info)
 {
     const struct pools *pools = &backend->pools;
+    const struct model *model = backend->config.model;
     *ret_info = (struct backend_info){
         .n_groups = pools->n_groups,
         .kv_type = pools->kv[0].type,
-        .kv_layout = pools_layout(pools, backend->config.model->params.n_layers),
+        .kv_layout =
+            device_states_layout(&backend->states, model, pools_layout(pools, model->params.n_layers)),
+        .state_bytes = backend->states.pool.n * sizeof *backend->states.pool.slots,
+        .n_snapshots = backend->states.pool.n_snapshots,
         .weight_bytes = backend->weights.bytes,
         .memory_bytes = backend->memory_bytes,
         .n_slots = backend->sizes.n_slots,
@@ -270,6 +278,9 @@ static int cuda_slot_open(struct backend *backend, uint32_t slot, const struct b
 {
     if (backend->steps.failed)
         return backend->steps.failed;
+    const struct state_pool *states = &backend->states.pool;
+    if (params->position > 0 && states->n > 0 && params->snapshot >= states->n_snapshots)
+        return -EINVAL;
     int r = device_slots_open(&backend->slots, slot, params);
     return r < 0 && r != -EINVAL ? steps_fail(&backend->steps, r) : r;
 }
@@ -298,7 +309,11 @@ static int cuda_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
 
 static void cuda_trim(struct backend *backend, uint32_t slot, uint32_t position)
 {
-    int r = backend->steps.failed ? 0 : device_slots_trim(&backend->slots, slot, position);
+    struct device_slots *slots = &backend->slots;
+    if (backend->states.pool.n > 0 && position > 0 && slot < backend->sizes.n_slots &&
+        position < slots->slots[slot].position)
+        slots->slots[slot].spoiled = true; /* nothing leads back to the state that it had there */
+    int r = backend->steps.failed ? 0 : device_slots_trim(slots, slot, position);
     if (r < 0)
         steps_fail(&backend->steps, r);
 }

@@ -2,7 +2,7 @@
 #ifndef CUDA_BACKEND_H
 #define CUDA_BACKEND_H
 
-/* The backend's table, and what tests and profiling ask of an open backend. */
+/* The backend's table, and functions for tests and profiling. */
 
 #include "cuda/device/device.h"
 #include "engine/backend/backend.h"

@@ -62,7 +62,10 @@ static int take_state(struct backend *backend, struct device_memory *memory)
     workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
     if (sizes->library_rows > 0)
         library_products_take(&backend->large, memory, model, sizes->library_rows, n_rows);
-    copies_init(&backend->copies, memory, &backend->pools);
+    r = device_states_init(&backend->states, memory, model, sizes->n_slots, sizes->n_snapshots);
+    if (r < 0)
+        return r;
+    copies_init(&backend->copies, memory, &backend->pools, &backend->states);
     const struct slots_shape slots = {sizes->n_slots, sizes->n_context, backend->pools.n_groups,
                                       params->n_vocab};
     r = device_slots_init(&backend->slots, memory, &slots);
@@ -118,10 +121,22 @@ static uint32_t most_that_fits(const struct backend *backend,
     return fits;
 }
 
+/* A conversation has two at its ends, and what many begin with one: four for each slot, and no fewer than 16,
+ * as long as they take no more than an eighth of the room. */
+static uint32_t snapshots_for(const struct backend *backend, uint32_t n_slots, size_t room)
+{
+    const size_t bytes = device_states_numbers(backend->config.model) * sizeof(float);
+    const uint64_t wanted = 4 * (uint64_t)n_slots < 16 ? 16 : 4 * (uint64_t)n_slots;
+    if (bytes == 0 || backend->config.n_snapshots > 0)
+        return bytes == 0 ? 0 : backend->config.n_snapshots;
+    const uint64_t fit = room / 8 / bytes, n = fit < wanted ? fit : wanted;
+    return n > 2 ? (uint32_t)n : 2;
+}
+
 /* Says what is needed and what would fit; returns -ENOMEM. */
 static int refuse(struct backend *backend, size_t needed, size_t weights, size_t room, struct error *err)
 {
-    char fits[128] = "the weights alone do not fit";
+    char fits[128] = "the weights alone do not fit", of_states[80] = "";
     struct sizes asked = backend->sizes;
     const uint32_t context_blocks = backend_blocks_for(asked.n_context);
     if (weights < room) {
@@ -129,6 +144,7 @@ static int refuse(struct backend *backend, size_t needed, size_t weights, size_t
         snprintf(fits, sizeof fits, "not even one sequence with a context of %d fits", BACKEND_BLOCK_TOKENS);
         for (; n_slots > 0 && n_blocks == 0; n_slots /= 2) {
             backend->sizes.n_slots = n_slots;
+            backend->sizes.n_snapshots = snapshots_for(backend, n_slots, room - weights);
             n_blocks = most_that_fits(backend, with_context, context_blocks, room - weights);
             if (n_blocks > 0)
                 snprintf(fits, sizeof fits, "a context of %u for %u sequences that share it would fit",
@@ -136,11 +152,16 @@ static int refuse(struct backend *backend, size_t needed, size_t weights, size_t
         }
     }
     backend->sizes = asked;
+    const size_t states = (asked.n_slots + asked.n_snapshots) * device_states_numbers(backend->config.model);
+    if (states > 0)
+        snprintf(of_states, sizeof of_states, ", %.1f states of sequences and their snapshots",
+                 MIB(states * sizeof(float)));
     return error_set(
         err, -ENOMEM,
         "%u sequences with a context of %u in %u KV blocks take %.1f MiB of the device's memory, "
-        "%.1f of them weights; %.1f MiB are free for them: %s",
-        asked.n_slots, asked.n_context, asked.n_blocks, MIB(needed), MIB(weights), MIB(room), fits);
+        "%.1f of them weights%s; %.1f MiB are free for them: %s",
+        asked.n_slots, asked.n_context, asked.n_blocks, MIB(needed), MIB(weights), of_states, MIB(room),
+        fits);
 }
 
 /* What there is for this process: its part of the device, less a reserve, as far as it is free. */
@@ -162,6 +183,7 @@ static bool slots_fit(const struct backend *backend, uint32_t n_slots, size_t ro
 {
     struct sizes sizes = backend->sizes;
     sizes.n_slots = n_slots;
+    sizes.n_snapshots = snapshots_for(backend, n_slots, room);
     struct pools_shape shape = shape_of_pools(backend, &sizes);
     shape.n_context = shape.n_context < SLOT_TOKENS ? shape.n_context : SLOT_TOKENS;
     const uint64_t wanted = pools_wanted(backend->config.model, &shape);
@@ -191,6 +213,7 @@ int parts_choose_sizes(struct backend *backend, struct error *err)
         return error_set(err, r, "not enough memory for the layers");
     const size_t left = counted.bytes < room ? room - counted.bytes : 0;
     choose_slots(backend, left);
+    sizes->n_snapshots = snapshots_for(backend, sizes->n_slots, left);
     if (sizes->n_blocks == 0) {
         const struct pools_shape shape = shape_of_pools(backend, sizes);
         const uint64_t wanted = pools_wanted(backend->config.model, &shape);

@@ -6,6 +6,7 @@
 
 #include "cuda/host/memory/copies.h"
 #include "cuda/host/memory/pools.h"
+#include "cuda/host/memory/states.h"
 #include "cuda/host/step.h"
 #include "engine/backend/backend.h"
 
@@ -13,6 +14,7 @@
 struct sizes {
     uint32_t n_slots, n_context, max_rows;
     uint32_t n_blocks;     /* of the first group */
+    uint32_t n_snapshots;  /* of states; 0: the model has none */
     uint32_t library_rows; /* rows from which products are the library's; 0: it makes none */
     enum stream_k_rule shares;
 };
@@ -22,6 +24,7 @@ struct backend {
     struct sizes sizes;
     struct device *device;
     struct pools pools;
+    struct device_states states;
     struct device_weights weights;
     struct workspace workspace;
     struct device_slots slots;
@@ -32,8 +35,9 @@ struct backend {
     size_t memory_bytes;
 };
 
-/* Decides how many slots and KV blocks there are: as many as were asked for, or as fit. The device is open,
- * and the other sizes are set. 0; -ENOMEM, and err says what is needed and what would fit. */
+/* Decides how many slots, snapshots of states and KV blocks there are: as many as were asked for, or as fit.
+ * The device is open, and the other sizes are set. 0; -ENOMEM, and err says what is needed and what would
+ * fit. */
 int parts_choose_sizes(struct backend *backend, struct error *err);
 
 /* Allocates everything: weights, KV blocks, workspace, slots, steps. 0, -ENOMEM, or a fault of the device. */

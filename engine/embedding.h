@@ -2,14 +2,14 @@
 #ifndef ENGINE_EMBEDDING_H
 #define ENGINE_EMBEDDING_H
 
-/* The last step of an embedding: from the sums of a backend to the vector that the client gets. */
+/* The last step of an embedding: from a backend's sums to the client's vector. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The vector of length one (Euclidean norm) in the direction of the sums, and so of their mean: how many rows
- * were summed makes no difference to it. In double, in the order of the numbers; rounded to float once. False
- * where there is no direction: all zero, or something that is not finite. */
+/* The vector of length one (Euclidean norm) in the direction of the sums, which is also that of their mean,
+ * so the number of summed rows makes no difference. Computed in double, in the order of the numbers; rounded
+ * to float once. False if there is no direction: all are zero, or one is not finite. */
 bool embedding_of_sums(const double *sums, uint32_t n, float *ret_embedding);
 
 #endif

@@ -23,12 +23,13 @@ struct model;
 struct engine_config {
     const struct model *model; /* outlives the engine; has a tokenizer */
     const struct backend_ops *backend;
-    struct backend_config backend_config; /* model is filled in from above; 0 fields get defaults */
-    uint32_t max_waiting; /* requests queued inside the engine; beyond: ENGINE_E_FULL, but for resumed ones */
-    uint32_t most_cached; /* KV blocks that the prefix cache keeps; 0: none; UINT32_MAX: all there are */
-    uint32_t step_ms;     /* budget of a step while sequences decode; 0: as the backend says */
-    /* Drafts: proposes up to `most` ids that may follow the `n` of a sequence, and returns how many. They are
-     * verified in one step, and several ids may come of it; which ids come does not change. NULL: none. */
+    struct backend_config backend_config; /* model is set from above; fields that are 0 get defaults */
+    uint32_t
+        max_waiting; /* requests queued inside the engine; beyond: ENGINE_E_FULL, except for resumed ones */
+    uint32_t most_cached; /* KV blocks that the prefix cache keeps; 0: none; UINT32_MAX: no limit */
+    uint32_t step_ms;     /* budget of a step while sequences decode; 0: the backend's */
+    /* Drafts: proposes up to `most` ids that may follow the `n` ids of a sequence, and returns how many. They
+     * are verified in one step, which may then yield several ids; the output does not change. NULL: none. */
     uint32_t (*draft)(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft);
     void *draft_arg;
     uint32_t most_draft; /* ids of one draft */
@@ -37,39 +38,40 @@ struct engine_config {
 #define ENGINE_MOST_SPELLED      32
 #define ENGINE_SHARED_SALT_BYTES 176 /* prefixes of a longer salt are not shared between workers */
 
-/* A request. Everything is copied in engine_submit.
+/* A request. engine_submit copies everything.
  *
- * One that was begun elsewhere is resumed: `output` has the ids that are published of it, text_offset the
- * bytes of its text. It goes on with the id and the byte after them, as if nothing had happened; events bring
- * what is new, and the text that the outputs make beyond the offset. */
+ * A request that was begun elsewhere is resumed: `output` has its published ids, text_offset the bytes of its
+ * published text. It continues with the next id and byte, as if it had never stopped; events contain new
+ * output, and the text of `output` beyond the offset. */
 struct engine_request {
     uint64_t tag;          /* the owner's name for it, unique among those alive */
     const int32_t *prompt; /* [n_prompt] ids, n_prompt ≥ 1 */
     uint32_t n_prompt;
-    const int32_t *output; /* [n_output] ids made before; n_output ≤ max_tokens */
+    const int32_t *output; /* [n_output] ids generated before; n_output ≤ max_tokens */
     uint32_t n_output;
     uint64_t text_offset;
-    uint32_t max_tokens; /* ≥ 1, those made before included; 0 with embed */
-    uint32_t credit; /* outputs, those made before included, that it may make until engine_credit; 0: all */
+    uint32_t max_tokens; /* ≥ 1, including `output`; 0 with embed */
+    uint32_t credit;     /* ids, including `output`, that it may generate until engine_credit; 0: unlimited */
     struct sampling sampling;
     const struct bytes *stop; /* [n_stop] stop strings, not empty */
     uint32_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] beside the model's own end ids */
     uint32_t n_stop_ids;
+    uint32_t min_tokens;    /* no stop ends the answer before this many outputs; not with a grammar */
     const int32_t *spelled; /* [n_spelled ≤ ENGINE_MOST_SPELLED] control tokens whose names are text */
     uint32_t n_spelled;
     uint32_t n_logprobs;  /* as backend_slot.n_logprobs */
     int32_t priority;     /* higher first */
     uint64_t deadline_ns; /* on clock_ns; 0 = none */
-    /* Requests the embedding of the prompt instead of tokens; its only event has it, with the end, a STOP:
-     * the mean of the final states of its ids, of length one. max_tokens is 0, and there are no outputs,
-     * stops, log probabilities nor grammar. It is `uncached`: every id is computed. */
+    /* Requests the embedding of the prompt instead of tokens. Its only event, a STOP, has it: the mean of the
+     * final states of its ids, of length one. max_tokens is 0, and outputs, stops, log probabilities and
+     * grammar must be absent. It is `uncached`: every id is computed. */
     bool embed;
-    struct bytes cache_salt; /* prefixes are shared with requests of the same salt only */
-    bool uncached;           /* none is: nothing is looked up for it, and nothing of it kept */
-    bool watched;            /* events tell how much of its prompt is computed, until the first id */
-    /* What the output has to be, or NULL: anything. A reference is taken. A grammar is one engine's, whose
-     * thread for masks works in it. */
+    struct bytes cache_salt; /* prefixes are shared only with requests of the same salt */
+    bool uncached;           /* the prefix cache is neither searched nor filled */
+    bool watched;            /* events report how much of its prompt is computed, until the first id */
+    /* The grammar that the output must match; NULL: none. A reference is taken. A grammar belongs to one
+     * engine, whose thread for masks uses it. */
     struct grammar *grammar;
 };
 
@@ -80,50 +82,50 @@ enum engine_end {
     ENGINE_END_CANCELLED,
     ENGINE_END_DEADLINE,
     ENGINE_END_FAULT,
-    ENGINE_END_INVALID /* what was asked for cannot be done: its grammar is too complex */
+    ENGINE_END_INVALID /* the request is impossible: its grammar is too complex */
 };
 
 /* Of a whole request. */
 struct engine_totals {
-    uint32_t n_prompt, n_output;    /* the outputs before included */
-    uint32_t n_cached;              /* of the prompt and the outputs before, not computed but found */
+    uint32_t n_prompt, n_output;    /* including earlier outputs */
+    uint32_t n_cached;              /* ids of prompt and earlier outputs found in the cache */
     uint64_t prefill_ns, decode_ns; /* submit → first token; first → last token */
     uint64_t wait_ns, lookup_ns; /* parts of prefill_ns: submit → its turn → a slot, its prefix found */
 };
 
-/* How far a watched request is in its prompt. */
+/* How much of its prompt a watched request has processed. */
 struct engine_reading {
-    uint32_t n_prompt, n_cached, n_read; /* ids; n_read includes those that were found */
+    uint32_t n_prompt, n_cached, n_read; /* ids; n_read includes the cached ones */
 };
 
-/* What a request made since its last event. Text is whole UTF-8 sequences, and holds back what may begin a
- * stop string. Ids and text of one event need not cover each other: text may lag. The last event has `end`
- * set, may carry the withheld tail, and is the last: the tag is free again. Each request gets exactly one. */
+/* A request's output since its last event. Text is whole UTF-8 sequences; text that may begin a stop string
+ * is withheld, so text may lag behind the ids. The last event has `end` set and may contain the withheld
+ * tail; the tag is then free again. Each request gets exactly one. */
 struct engine_event {
     uint64_t tag;
-    const int32_t *ids; /* [n_ids]; the stop id itself is among them */
+    const int32_t *ids; /* [n_ids], including the stop id itself */
     uint32_t n_ids;
     struct bytes text;
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
     uint32_t n_logprobs;
     enum engine_end end;
-    struct bytes stop;      /* ENGINE_END_STOP by a stop string: that one; else "" */
-    const float *embedding; /* [n_embedding], at the end of a request that asked for it; else NULL */
+    struct bytes stop;      /* ENGINE_END_STOP: the stop string that ended it; "": none */
+    const float *embedding; /* [n_embedding], at the end of a request with `embed`; else NULL */
     uint32_t n_embedding;
-    const struct engine_reading *reading; /* else NULL; then there is nothing else in the event */
+    const struct engine_reading *reading; /* if set, the event has nothing else */
     const char *fault;                    /* ENGINE_END_FAULT and _INVALID: why */
     const struct engine_totals *totals;   /* at the end, else NULL */
 };
 
-/* Takes an event; its pointers live during the call. Called inside engine_step only. */
+/* Takes an event; its pointers are valid during the call. Called only inside engine_step. */
 typedef void engine_sink(void *arg, const struct engine_event *event);
 
 struct engine_stats {
-    uint32_t active, waiting, slots;           /* waiting: those that wait for credit included */
-    uint32_t held;                             /* of the waiting: those */
-    uint32_t blocks_free, blocks_total;        /* of the group whose rows see most */
+    uint32_t active, waiting, slots;           /* waiting: including those that wait for credit */
+    uint32_t held;                             /* of the waiting ones, those that wait for credit */
+    uint32_t blocks_free, blocks_total;        /* of the group with the widest window */
     uint32_t blocks_held[BACKEND_MOST_GROUPS]; /* of each group, by sequences */
-    uint32_t blocks_cached;                    /* by the prefix cache, those in use included */
+    uint32_t blocks_cached;                    /* by the prefix cache, including those in use */
     uint64_t steps, tokens, prefill_tokens, preemptions, cache_hits;
     uint64_t evictions;      /* of blocks, by the prefix cache */
     uint64_t restores;       /* of blocks, from the prefix store */
@@ -135,8 +137,8 @@ int engine_new(const struct engine_config *config, engine_sink *sink, void *sink
                struct engine **ret_engine, struct error *err);
 struct engine *engine_free(struct engine *engine);
 
-/* Shares what the prefix cache keeps through the segment behind `fd` (prefix_store.h), which stays the
- * caller's. Before the first request. 0 or -errno with a reason: then the engine is as it was. */
+/* Shares the prefix cache's blocks through the segment behind `fd` (prefix_store.h); the caller keeps the
+ * descriptor. Call it before the first request. 0; or -errno with a reason, and the engine is unchanged. */
 int engine_share_prefixes(struct engine *engine, int fd, struct error *err);
 
 /* Positive codes of engine_submit. */
@@ -150,30 +152,30 @@ enum {
 int engine_submit(struct engine *engine, const struct engine_request *request, struct error *err);
 
 /* Ends a request within one step, in every phase; its event with ENGINE_END_CANCELLED comes from the next
- * engine_step. False when the tag is not alive. May be called from the backend's progress hook. */
+ * engine_step. False: the tag is not alive. May be called from the backend's progress hook. */
 bool engine_cancel(struct engine *engine, uint64_t tag);
 
-/* The request may make `credit` outputs in all; less than it has already changes nothing. One that has used
- * up its credit gives up its slot, and its blocks to the prefix cache, until it gets more. False when the tag
- * is not alive. May be called from the backend's progress hook. */
+/* The request may generate `credit` ids in all; fewer than it has changes nothing. A request that has used up
+ * its credit releases its slot, and its blocks to the prefix cache, until it gets more. False: the tag is not
+ * alive. May be called from the backend's progress hook. */
 bool engine_credit(struct engine *engine, uint64_t tag, uint32_t credit);
 
 /* Whether a step would do nothing, until one of the calls above: there is no request, or each waits for
  * credit. */
 bool engine_is_idle(const struct engine *engine);
 
-/* True when no one waits for the running step because each of its sequences is cancelled or past its
- * deadline. A progress hook returns it to abandon the step. */
+/* True if nobody needs the running step, because each of its sequences is cancelled or past its deadline. A
+ * progress hook returns this to abandon the step. */
 bool engine_step_is_moot(const struct engine *engine);
 
-/* One step: admit, build, submit, take results, call the sink. 1 when work is left, 0 when idle, -errno when
- * the backend failed: then every request has got its event with ENGINE_END_FAULT. */
+/* One step: admit, build, submit, take results, call the sink. 1: work is left; 0: idle; -errno: the backend
+ * has failed, and every request has got its event with ENGINE_END_FAULT. */
 int engine_step(struct engine *engine, struct error *err);
 
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
 
 uint32_t engine_context(const struct engine *engine);             /* most positions of a sequence */
-uint32_t engine_max_tokens_in_cache(const struct engine *engine); /* the same, by the KV blocks there are */
+uint32_t engine_max_tokens_in_cache(const struct engine *engine); /* the same, by the number of KV blocks */
 const struct backend_info *engine_backend_info(const struct engine *engine);
 
 #endif

@@ -31,9 +31,9 @@ static int check_stops(const struct engine_request *request, const struct model 
 /* Whether nothing is asked for besides the embedding. */
 static bool is_plain(const struct engine_request *request)
 {
-    return request->max_tokens == 0 && request->n_output == 0 && request->text_offset == 0 &&
-           request->n_stop == 0 && request->n_stop_ids == 0 && request->n_logprobs == 0 &&
-           !request->grammar && request->uncached;
+    return request->max_tokens == 0 && request->min_tokens == 0 && request->n_output == 0 &&
+           request->text_offset == 0 && request->n_stop == 0 && request->n_stop_ids == 0 &&
+           request->n_logprobs == 0 && !request->grammar && request->uncached;
 }
 
 int engine_check_request(const struct engine_request *request, const struct model *model,
@@ -64,6 +64,8 @@ int engine_check_request(const struct engine_request *request, const struct mode
         return error_set(err, ENGINE_E_TOO_LONG,
                          "prompt (%u) + max_tokens (%u) = %llu tokens; the KV cache holds %u",
                          request->n_prompt, request->max_tokens, (unsigned long long)total, n_cache);
+    if (request->min_tokens > 0 && request->grammar)
+        return error_set(err, ENGINE_E_INVALID, "min_tokens: not supported together with a grammar");
     if (sampling_check(&request->sampling, model->params.n_vocab, err) < 0)
         return ENGINE_E_INVALID;
     int r = check_ids("prompt", request->prompt, request->n_prompt, model->params.n_vocab, err);

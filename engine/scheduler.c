@@ -365,6 +365,7 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
                                         .n_logprobs = sequence->n_logprobs,
                                         .stop_ids = sequence->stop_ids.data,
                                         .n_stop_ids = (uint32_t)sequence->stop_ids.len,
+                                        .stops_from = sequence->stops_from,
                                         .end_position = sequence->end_position,
                                         .position = n_filled * BACKEND_BLOCK_TOKENS,
                                         .snapshot = snapshot,

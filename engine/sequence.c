@@ -69,6 +69,7 @@ int sequence_new(const struct engine_request *request, struct ids_view end_ids, 
         sequence->spelled[sequence->n_spelled] = request->spelled[sequence->n_spelled];
     sequence->n_prompt = request->n_prompt;
     sequence->end_position = request->n_prompt + request->max_tokens;
+    sequence->stops_from = request->min_tokens > 0 ? request->n_prompt + request->min_tokens : 0;
     sequence_set_credit(sequence, request->credit);
     sequence->priority = request->priority;
     sequence->deadline_ns = request->deadline_ns;
@@ -263,6 +264,7 @@ static int accept_one(struct sequence *sequence, const struct tokenizer *tokeniz
                       enum backend_end verdict, struct buffer *out, enum engine_end *ret_end)
 {
     int r = ids_push(&sequence->ids, id);
+    sequence->text.passes = sequence->ids.len <= sequence->stops_from;
     if (r == 0 && verdict != BACKEND_END_STOP) /* the text of a stop id is not part of the answer */
         r = text_push(&sequence->text, piece_of(sequence, tokenizer, id), out);
     if (r == TEXT_STOPPED) {

@@ -74,6 +74,7 @@ struct sequence {
     uint32_t n_followed;   /* and blocks of it that both are known to have in common */
     uint32_t n_wanted;     /* while it waits: blocks up to the snapshot that the store has; 0: not known */
     uint32_t end_position; /* n_prompt + max_tokens */
+    uint32_t stops_from;   /* n_prompt + min_tokens: until it has so many ids, no stop ends it */
     uint32_t credit_end;   /* n_prompt + credit: ids that it may have for now; end_position: all */
     uint64_t tag;
 

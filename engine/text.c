@@ -15,7 +15,8 @@ struct text_stop {
     uint8_t *bytes;
     uint32_t *fall; /* [len]: the state to fall back to when the byte after n matched ones does not match */
     uint32_t len;
-    uint32_t state; /* bytes matched */
+    uint32_t border; /* the state to fall back to from a whole match that ended nothing */
+    uint32_t state;  /* bytes matched */
 };
 
 static int stop_init(struct text_stop *stop, struct bytes string)
@@ -34,6 +35,7 @@ static int stop_init(struct text_stop *stop, struct bytes string)
         if (stop->bytes[k] == stop->bytes[i])
             k++;
     }
+    stop->border = k;
     return 0;
 }
 
@@ -137,7 +139,9 @@ static bool feed(struct text *text, uint8_t byte, uint32_t *ret_len)
     bool complete = false;
     uint32_t longest = 0;
     for (uint32_t i = 0; i < text->n_stops; i++)
-        if (stop_feed(&text->stops[i], byte)) {
+        if (stop_feed(&text->stops[i], byte) && text->passes) {
+            text->stops[i].state = text->stops[i].border;
+        } else if (text->stops[i].state == text->stops[i].len) {
             complete = true;
             if (text->stops[i].len > longest)
                 text->stop = (struct bytes){text->stops[i].bytes, text->stops[i].len};

@@ -2,14 +2,15 @@
 #ifndef ENGINE_TIER_H
 #define ENGINE_TIER_H
 
-/* The second tier of the prefix cache: what the cache keeps is copied to the prefix store, and what it lacks
- * is looked for there.
+/* The second tier of the prefix cache: cached blocks are copied to the prefix store, and missing ones are
+ * searched there.
  *
- * Copies out are queued and made a few in each step, beside the steps where the device can; a block that is
- * given up before its turn is not copied. So the store has what the cache has even if the process is killed,
- * and giving up a block costs nothing. Copies in are made before a sequence starts, a few in each step too,
- * while others run. A place of the store has the blocks of all groups, one after the other; a node that
- * lacks one is not stored. */
+ * Copies out are queued, and a few are made in each step, in parallel to it if the device can; a block that
+ * is evicted before its turn is not copied. So the store has the cache's blocks even if the process is
+ * killed, and evicting a block costs nothing. Copies in are made before a sequence starts, also a few in each
+ * step, while others run. An entry of the store has the blocks of all groups, one after the other; a node
+ * that lacks one is not stored.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,45 +22,45 @@
 
 struct tier;
 
-/* For the blocks of a backend, and their cache; all of it outlives the tier, and the store, whose blocks are
- * one of each group together, is the tier's from now on. 0 or -ENOMEM. */
+/* A tier for the blocks of a backend and their cache, which must outlive it. The tier owns the store from now
+ * on; an entry of the store holds one block of each group. 0 or -ENOMEM. */
 int tier_new(const struct backend_ops *ops, struct backend *backend, struct prefix *prefix,
              struct prefix_store *store, struct tier **ret_tier);
 struct tier *tier_free(struct tier *tier);
 
-/* These blocks of a group were just allotted: what was in them is not in them any more. */
+/* These blocks of a group were just allotted: their former contents are gone. */
 void tier_fresh(struct tier *tier, uint32_t group, const uint32_t *ids, uint32_t n);
 
-/* The cache keeps the n-th blocks of the sequence from now on, behind the place `before`. */
+/* The cache now keeps the n-th blocks of the sequence, after the place `before`. */
 void tier_offer(struct tier *tier, struct sequence *sequence, uint32_t n, uint64_t before);
 
-/* The node at a place, with so many before it, has a snapshot that is to be kept too. */
+/* The node at a place, with `depth` nodes before it, has a snapshot to be stored too. */
 void tier_offer_snapshot(struct tier *tier, uint64_t place, uint32_t depth);
 
-/* Of models with states: of a waiting sequence n nodes were found that end with a snapshot, and `reach`
- * without one. Brings what the store has for it of blocks, and of a snapshot further on, below `most`. How
- * many blocks and snapshots came: if any did, the look-up is to be made again, and this asked again.
- * *ret_more: there may be more, in another step. */
+/* For models with states. For a waiting sequence n nodes were found that end with a snapshot, and `reach`
+ * without one. Fetches blocks from the store, and a later snapshot, below `most`. Returns how many blocks and
+ * snapshots were fetched: if any, repeat the look-up and this call. *ret_more: there may be more, in another
+ * step. */
 uint32_t tier_restore_snapshot(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t reach,
                                uint32_t most, bool *ret_more);
 
-/* Brings blocks of a waiting sequence, from the n-th on and below `most`, into the cache: those before were
- * just found there, and its tables and its place name them, as they do those brought. How many; *ret_more:
- * there may be others, to be asked for in another step. */
+/* Fetches blocks of a waiting sequence, from the n-th on and below `most`, into the cache. The blocks before
+ * were just found there; the sequence's tables and place name them, and afterwards the fetched ones. Returns
+ * how many were fetched; *ret_more: there may be more, in another step. */
 uint32_t tier_restore(struct tier *tier, struct sequence *sequence, uint32_t n, uint32_t most,
                       bool *ret_more);
 
-/* Once a step: reads copies that are done and starts others. -errno: the device has failed. */
+/* Call it once per step: finishes completed copies and starts others. 0 or -errno: the device has failed. */
 int tier_work(struct tier *tier, struct error *err);
 
-/* Waits up to timeout_ms for a copy that is under way, when nothing else is to be done. -errno: the device
- * has failed. */
+/* Waits up to timeout_ms for a copy under way, if there is nothing else to do. 0 or -errno: the device has
+ * failed. */
 int tier_wait(struct tier *tier, int timeout_ms, struct error *err);
 
 /* Whether tier_work has something left to do. */
 bool tier_has_work(const struct tier *tier);
 
-/* Blocks that were brought so far. */
+/* The number of blocks fetched so far. */
 uint64_t tier_restores(const struct tier *tier);
 
 #endif

@@ -4,10 +4,10 @@
 
 /* Snapshots of states in the prefix store, for the tier.
  *
- * The store has blocks of one size. A snapshot is cut into pieces of that size, which stand behind the node
- * whose state it is. In place of ids, piece i has −1 − i, which is no id of a vocabulary. The pieces are
- * useful only together, and each may be replaced alone: the store has a snapshot if it has all of them. One
- * snapshot at a time is on its way out, and one in. */
+ * The store has blocks of one size. A snapshot is cut into pieces of that size, stored as successors of its
+ * node. In place of ids, piece i has −1 − i, which is no id of a vocabulary. The pieces are useful only
+ * together, and each may be replaced alone: the store has a snapshot if it has all of them. At a time, one
+ * snapshot is copied out, and one in. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,38 +18,38 @@
 
 struct tier_snapshots;
 
-/* What is known of nodes. */
+/* The tier's knowledge about nodes. */
 struct tier_nodes {
-    uint64_t (*number)(const void *arg, uint32_t node); /* in the store; 0: not there, or not known to be */
+    uint64_t (*number)(const void *arg, uint32_t node); /* in the store; 0: not there, or unknown */
     const void *arg;
-    bool on_the_way; /* some are owed, or being copied out */
+    bool on_the_way; /* some are queued, or being copied out */
 };
 
-/* For a backend with states, whose blocks, one of each group together, have `piece_bytes`. All outlive it.
- * 0 or -ENOMEM. */
+/* For a backend with states; one block of each group together has `piece_bytes`. All arguments must outlive
+ * it. 0 or -ENOMEM. */
 int tier_snapshots_new(const struct backend_ops *ops, struct backend *backend, struct prefix *prefix,
                        struct prefix_store *store, size_t piece_bytes, struct tier_snapshots **ret_snapshots);
 struct tier_snapshots *tier_snapshots_free(struct tier_snapshots *snapshots);
 
-/* The node at a place, with so many before it, has a snapshot that is to be copied out, once the node itself
- * is in the store. Of more than there is room for, the last are not; nor are those of short prefixes, which
- * take more room than their blocks and save little. */
+/* The node at a place, with `depth` nodes before it, has a snapshot to be copied out once the node itself is
+ * in the store. If the queue is full, new ones are dropped; so are those of short prefixes, which take more
+ * room than their blocks and save little. */
 void tier_snapshots_offer(struct tier_snapshots *snapshots, uint64_t place, uint32_t depth);
 
-/* Does the store have all pieces of the snapshot of the node of that number, with so many before it? They are
- * used now, as prefix_store_use says. */
+/* Whether the store has all pieces of the snapshot of the node with this number and `depth`. They count as
+ * used by `use` (prefix_store_use). */
 bool tier_snapshots_has(const struct tier_snapshots *snapshots, uint64_t number, uint32_t depth,
                         uint64_t use);
 
-/* Brings it to the node at a place. 1: the node has one now; 0: it cannot be brought; -EAGAIN: not now, one
- * is on its way in. */
+/* Fetches it for the node at a place. 1: the node has one now; 0: impossible; -EAGAIN: not now, because one
+ * is being copied in. */
 int tier_snapshots_bring(struct tier_snapshots *snapshots, uint64_t place, uint64_t number, uint32_t depth);
 
 /* Waits up to timeout_ms for a copy under way. 1: there was one; 0: there is none; -errno: the device has
  * failed. */
 int tier_snapshots_wait(struct tier_snapshots *snapshots, int timeout_ms, struct error *err);
 
-/* Once a step. -errno: the device has failed. */
+/* Call it once per step. 0 or -errno: the device has failed. */
 int tier_snapshots_work(struct tier_snapshots *snapshots, const struct tier_nodes *nodes, struct error *err);
 
 bool tier_snapshots_has_work(const struct tier_snapshots *snapshots);

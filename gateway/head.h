@@ -11,7 +11,7 @@
 #include "gateway/core/gateway.h"
 #include "gateway/http/origin.h"
 
-/* For MHD_OPTION_STRICT_FOR_CLIENT: 1 where libmicrohttpd is strict then. */
+/* The value for MHD_OPTION_STRICT_FOR_CLIENT: 1 if it makes this version of libmicrohttpd strict. */
 int head_strictness(void);
 
 /* For MHD_OPTION_URI_LOG_CALLBACK: checks the target before it is decoded. Returns NULL. */

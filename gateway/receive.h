@@ -2,7 +2,7 @@
 #ifndef GATEWAY_RECEIVE_H
 #define GATEWAY_RECEIVE_H
 
-/* What libmicrohttpd calls while a request comes in and when its answer has gone out. */
+/* libmicrohttpd's callbacks while a request arrives and after its answer was sent. */
 
 #include <microhttpd.h>
 
@@ -14,7 +14,8 @@ struct receiver {
     struct gateway *gateway;
     struct connections connections;
     struct origin_rules origins;
-    bool closing; /* nothing is begun any more: what is suspended when libmicrohttpd stops would end us */
+    bool closing; /* no request is begun any more: libmicrohttpd aborts if it stops with suspended connections
+                   */
 };
 
 /* MHD_AcceptPolicyCallback, MHD_AccessHandlerCallback, MHD_RequestCompletedCallback and

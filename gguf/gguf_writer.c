@@ -175,6 +175,13 @@ static int put_array(struct gguf_writer *writer, const char *key, enum gguf_type
     return end_pair(writer, before, r);
 }
 
+_Static_assert(sizeof(bool) == 1, "as files have them");
+
+int gguf_writer_bools(struct gguf_writer *writer, const char *key, const bool *items, size_t n)
+{
+    return put_array(writer, key, GGUF_BOOL, items, n);
+}
+
 int gguf_writer_i32s(struct gguf_writer *writer, const char *key, const int32_t *items, size_t n)
 {
     return put_array(writer, key, GGUF_I32, items, n);

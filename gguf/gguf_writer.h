@@ -21,6 +21,7 @@ int gguf_writer_string(struct gguf_writer *writer, const char *key, const char *
 /* Adds a pair of another file, except general.alignment, which each file sets for itself. */
 int gguf_writer_pair(struct gguf_writer *writer, const struct gguf_pair *pair);
 int gguf_writer_strings(struct gguf_writer *writer, const char *key, const struct bytes *items, size_t n);
+int gguf_writer_bools(struct gguf_writer *writer, const char *key, const bool *items, size_t n);
 int gguf_writer_i32s(struct gguf_writer *writer, const char *key, const int32_t *items, size_t n);
 int gguf_writer_f32s(struct gguf_writer *writer, const char *key, const float *items, size_t n);
 

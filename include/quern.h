@@ -2,7 +2,7 @@
 #ifndef QUERN_H
 #define QUERN_H
 
-/* libquern: talk to a pool of Quern from C.
+/* libquern: the C client of a Quern pool.
  *
  *     struct quern *client;
  *     struct quern_error err;
@@ -18,13 +18,13 @@
  *
  * A client is one session with one pool. Any number of requests run at once on it; outputs come to each
  * request's callback inside quern_dispatch, in order, without gap or repetition, and then exactly one end.
- * The library re-requests what the stream loses; when the broker restarts, it reopens the session and resumes
- * its requests. Nothing here blocks except for the timeouts given. A client belongs to one thread at a time;
- * several clients may live in several threads.
+ * The library requests frames that the stream lost again; when the broker restarts, it reopens the session
+ * and resumes its requests. No function blocks longer than its timeout. A client belongs to one thread at a
+ * time; several clients may live in several threads.
  *
- * Return values: 0 is success; a negative -errno is a failure of the client or the connection. Where a
- * `struct quern_error` is given it holds one line that says what is wrong; NULL is accepted. Outputs named
- * ret_… are untouched on failure. */
+ * Return values: 0 is success; a negative -errno is a failure of the client or the connection. On failure a
+ * `struct quern_error`, which may be NULL, gets one line that says what is wrong. Outputs named ret_… are
+ * unchanged on failure. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,9 +48,9 @@ struct quern_id {
 
 /* Connects and opens a session. `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory (also
  * relative, or a symbolic link to it), or NULL for the default one: $XDG_RUNTIME_DIR/quern or /tmp/quern-UID.
- * -ENOENT when no pool runs there, -EPERM when the run directory belongs to another user or others may enter
- * it, -ETIMEDOUT when the pool does not answer within timeout_ms, -EPROTO when it shares no protocol version
- * with this library, -EAGAIN when it accepts no further session now. */
+ * -ENOENT: no pool runs there; -EPERM: the run directory belongs to another user, or others may enter it;
+ * -ETIMEDOUT: the pool does not answer within timeout_ms; -EPROTO: it shares no protocol version with this
+ * library; -EAGAIN: it accepts no further session now. */
 int quern_connect(const char *endpoint, int timeout_ms, struct quern **ret_client, struct quern_error *err);
 
 /* The same over TCP to a broker that encrypts with CURVE. `server_key` is its public key: 40 characters of
@@ -63,18 +63,17 @@ int quern_connect_curve(const char *endpoint, const char *server_key, const char
                         struct quern **ret_client, struct quern_error *err);
 
 /* The same without waiting: the session opens inside quern_dispatch, and quern_is_open says when. Requests
- * that are made before are sent then. Both keys may be NULL. -ENOENT, -EPERM and -EINVAL as above; what would
- * be -ETIMEDOUT, -EACCES, -EPROTO or -EAGAIN comes from quern_dispatch. */
+ * made before are sent then. Both keys may be NULL. -ENOENT, -EPERM and -EINVAL as above; quern_dispatch
+ * returns -ETIMEDOUT, -EACCES, -EPROTO and -EAGAIN. */
 int quern_connect_begin(const char *endpoint, const char *server_key, const char *client_key,
                         struct quern **ret_client, struct quern_error *err);
 
-/* Whether the session is open now: false while it opens, and when the broker has been silent for three
- * seconds.
+/* Whether the session is open now: false while it opens, and if the broker has been silent for three seconds.
  */
 bool quern_is_open(const struct quern *client);
 
-/* Says goodbye and frees the client; requests that still run are ended by the pool as their `keep_s` says,
- * and get no further callback. Takes NULL; returns NULL. Not from inside a callback. */
+/* Closes the session and frees the client. The pool ends running requests after their `keep_s`; they get no
+ * further callback. Takes NULL; returns NULL. Not from inside a callback. */
 struct quern *quern_free(struct quern *client);
 
 /* How long to wait for a broker that does not answer; then every request ends with the error "worker_lost"
@@ -85,16 +84,17 @@ struct quern_model {
     const char *name;
     uint8_t digest[16];
     uint32_t context;   /* tokens */
-    uint32_t workers;   /* that were ready when the session opened */
+    uint32_t workers;   /* ready ones when the session opened */
     bool chat;          /* has a chat template */
     uint32_t embedding; /* numbers of an embedding (quern_embed_wait); 0: embeddings are not available */
 };
 
-/* The models that the pool serves, [*ret_n]. They live until the session is reopened, which quern_dispatch
- * may do. */
+/* The models that the pool serves, [*ret_n]. Valid until the session is reopened, which quern_dispatch may
+ * do. */
 const struct quern_model *quern_models(const struct quern *client, size_t *ret_n);
 
-/* This session's identity, for quern_attach from another client. Keep it secret: it is the right to read. */
+/* This session's identity, for quern_attach from another client. Keep it secret: it grants access to the
+ * outputs. */
 struct quern_id quern_session(const struct quern *client);
 
 /* ---- requests ---- */
@@ -102,10 +102,10 @@ struct quern_id quern_session(const struct quern *client);
 struct quern_message {
     const char *role; /* "system", "user", "assistant", "tool" */
     const char *content;
-    const char *name;         /* of the speaker, or of the tool whose result it is; NULL: none */
-    const char *tool_calls;   /* that the assistant made: JSON, as OpenAI's clients write them; NULL: none */
-    const char *tool_call_id; /* of the call whose result it is; NULL: none */
-    const char *thought;      /* what the assistant thought before it answered; NULL: nothing */
+    const char *name;         /* of the speaker, or of the tool that returned the result; NULL: none */
+    const char *tool_calls;   /* of the assistant: JSON, as OpenAI's clients write them; NULL: none */
+    const char *tool_call_id; /* of the call that returned the result; NULL: none */
+    const char *thought;      /* the assistant's reasoning before the answer; NULL: none */
 };
 
 struct quern_logit_bias {
@@ -126,7 +126,7 @@ enum quern_grammar {
     QUERN_REGEX   /* a regular expression that the whole output matches */
 };
 
-/* Parameters of sampling that a request does not set: NaN, and the smallest number. */
+/* Values of sampling parameters that a request does not set: NaN, and the smallest number. */
 #define QUERN_LEFT       ((double)__builtin_nanf(""))
 #define QUERN_LEFT_COUNT INT32_MIN
 
@@ -140,9 +140,10 @@ struct quern_request {
     size_t n_messages;
     /* With messages: the last one is the assistant's, and the output continues it. */
     bool continue_turn;
-    /* With text, which may be "" then: the output fills the gap between it and this text; NULL: it follows
-     * it. A model without tokens for that refuses. `files`: JSON, an array of other files as context, each an
-     * object with `filename` and `text`; NULL: none. If not all fit, the first ones are left out. */
+    /* With text, which may then be "": the output fills the gap between the text and this one; NULL: it
+     * follows the text. Rejected if the model has no tokens for that. `files`: JSON, an array of other files
+     * as context, each an object with `filename` and `text`; NULL: none. If not all fit, the first ones are
+     * left out. */
     const char *suffix, *files;
     /* With messages: the tools that the model may call, JSON in OpenAI's form; NULL: none. Calls appear in
      * the output text, in the model's own dialect (struct quern_worker). */
@@ -160,7 +161,7 @@ struct quern_request {
 
     const char *model;   /* NULL: any */
     uint32_t max_tokens; /* 0: as many as the context has room for */
-    bool fit_context;    /* max_tokens is reduced to what the prompt leaves */
+    bool fit_context;    /* reduce max_tokens to what the prompt leaves */
     /* Parameters left as quern_request_init sets them (QUERN_LEFT, QUERN_LEFT_COUNT) get the pool's value,
      * else the model's, else 1 for the temperature and off for the others. */
     double temperature;                        /* 0 = greedy */
@@ -177,7 +178,7 @@ struct quern_request {
     size_t n_logit_bias_text;
     const char *const *bad_words; /* [n_bad_words] texts that the output never completes */
     size_t n_bad_words;
-    int32_t repeat_last_n;    /* ids that the penalties look at; −1: all, 0 = off */
+    int32_t repeat_last_n;    /* last ids that the penalties count; −1: all, 0 = off */
     double top_n_sigma;       /* standard deviations below the largest logit; 0 = off */
     double typical_p;         /* 1 = off */
     double xtc_probability;   /* 0 = off */
@@ -196,11 +197,12 @@ struct quern_request {
     size_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
-    bool ignore_eos;                 /* the model's own end ids are not made; not with a grammar */
-    const char *grammar;             /* what the output must match; NULL: anything */
+    bool ignore_eos;                 /* never generate the model's own end ids; not with a grammar */
+    uint32_t min_tokens;             /* no stop ends the output before this many; not with a grammar */
+    const char *grammar;             /* that the output must match; NULL: none */
     enum quern_grammar grammar_kind; /* how it is written */
-    uint32_t logprobs;               /* 0 = none; n: of the id made and of the n − 1 most likely */
-    bool pieces;                     /* with logprobs: outputs also carry the bytes of those ids */
+    uint32_t logprobs;               /* 0 = none; n: of the sampled id and of the n − 1 most likely ones */
+    bool pieces;                     /* with logprobs: outputs also contain the bytes of those ids */
     int32_t priority;                /* −8 … 8, higher first */
     uint64_t deadline_ms;            /* 0 = none */
     uint32_t keep_s;                 /* 0: ends with the session; else lives this many seconds without it */
@@ -208,19 +210,20 @@ struct quern_request {
      * a key of its own shares them with nobody else (SECURITY.md). */
     const char *cache_salt;
     bool cache_prompt; /* true; false: neither look up nor keep the prompt in the prefix cache */
-    /* For a program that serves several users: the name of the one it asks for, at most 128 bytes. The pool
-     * divides turns and shares among tenants. NULL: the request counts for the session. */
+    /* For a program that serves several users: the name of the user, at most 128 bytes. The pool divides
+     * turns and shares among tenants. NULL: the request counts for the session. */
     const char *tenant;
-    /* Limits of that tenant, counted by the pool over all that name it: requests and tokens, of prompts and
-     * answers, a minute and a day; 0: none. Needs a client in the run directory, or one with a key of its
-     * own. Beyond them a request is "overloaded". Outputs of one quern_encoded count as one request. */
+    /* Limits of that tenant: requests, and tokens of prompts and answers, per minute and per day; 0: none.
+     * The pool counts them over all clients that name the tenant. Needs a client in the run directory, or one
+     * with a key of its own. Beyond them a request is "overloaded". Outputs of one quern_encoded count as one
+     * request. */
     uint64_t rpm, tpm, rpd, tpd;
     bool part; /* with limits: it belongs to a request that was counted, and only its tokens count */
-    /* What people call it, in logs and quern_requests: printable ASCII without blanks, at most 128 bytes;
-     * NULL: nothing. It need not be unique. */
+    /* A name for logs and quern_requests: printable ASCII without blanks, at most 128 bytes; NULL: none. It
+     * need not be unique. */
     const char *request_id;
-    bool progress;      /* outputs also tell how much of the prompt is read (struct quern_progress) */
-    bool tell_admitted; /* an output also says when the pool has accepted it (struct quern_admitted) */
+    bool progress;      /* outputs also report how much of the prompt is processed (struct quern_progress) */
+    bool tell_admitted; /* an output also reports that the pool has accepted it (struct quern_admitted) */
 };
 
 /* Sets the defaults given above. */
@@ -235,11 +238,11 @@ struct quern_parameter {
     bool of_model;      /* the pool's or the model's value comes before `initial` */
 };
 
-/* The i-th of them; false beyond the last. */
+/* The i-th parameter; false beyond the last. */
 bool quern_parameter(size_t i, struct quern_parameter *ret_parameter);
 
-/* Sets one by name, from text. -ENOENT: unknown name; -EINVAL: not a number or out of range; the text gives
- * the range. */
+/* Sets a parameter by name, from text. -ENOENT: unknown name; -EINVAL: not a number, or out of range; the
+ * text names the range. */
 int quern_request_set(struct quern_request *request, const char *name, const char *value,
                       struct quern_error *err);
 
@@ -247,10 +250,10 @@ int quern_request_set(struct quern_request *request, const char *name, const cha
 enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };
 const char *quern_reason_name(enum quern_reason reason); /* "stop", … */
 
-/* What is left of a limit: of the minute's or the day's, whichever leaves less. */
+/* What remains of a limit: of the minute's or the day's, whichever leaves less. */
 struct quern_quota {
     uint64_t limit, remaining; /* limit 0: there is none */
-    uint64_t reset_ms;         /* until all of it is there again */
+    uint64_t reset_ms;         /* until all of it is available again */
 };
 
 struct quern_end {
@@ -258,14 +261,13 @@ struct quern_end {
     const char *error;       /* QUERN_ERROR: its name in the protocol ("overloaded"); else "" */
     const char *text;        /* a text for people; else "" */
     const char *stop;        /* QUERN_STOP: the stop string that ended it; else "" */
-    const char *limit;       /* QUERN_LENGTH: which one it was: max_tokens, context or pool; else "" */
+    const char *limit;       /* QUERN_LENGTH: the limit: "max_tokens", "context" or "pool"; else "" */
     uint32_t retry_after_ms; /* of "overloaded" */
     uint64_t seed;
     uint32_t prompt_tokens, cached_tokens, output_tokens;
     double queue_ms, prefill_ms, decode_ms; /* arrival → a worker → first token → last token */
-    double prepare_ms, wait_ms,
-        lookup_ms;                       /* parts of prefill_ms: its ids known, its turn, its prefix found */
-    struct quern_quota requests, tokens; /* of "overloaded", where the request has limits for its tenant */
+    double prepare_ms, wait_ms, lookup_ms;  /* parts of prefill_ms: until ids, turn and prefix are found */
+    struct quern_quota requests, tokens;    /* of "overloaded", if the request has limits for its tenant */
 };
 
 struct quern_logprob {
@@ -283,15 +285,15 @@ struct quern_piece {
 /* The pool has accepted the request: its end will come. */
 struct quern_admitted {
     uint64_t seed;
-    struct quern_quota requests, tokens; /* of its tenant, where the request has limits for it */
+    struct quern_quota requests, tokens; /* of its tenant, if the request has limits for it */
 };
 
-/* How far a worker is in the prompt. */
+/* How much of the prompt a worker has processed. */
 struct quern_progress {
-    uint32_t total, cached, read; /* ids; `read` includes those that were cached */
+    uint32_t total, cached, read; /* ids; `read` includes the cached ones */
 };
 
-/* A piece of a request's output. The pointers live during the callback. */
+/* A piece of a request's output. The pointers are valid during the callback. */
 struct quern_output {
     struct quern_id id;
     uint64_t index;     /* of the first id in the output */
@@ -301,12 +303,12 @@ struct quern_output {
     size_t text_len;
     const struct quern_logprob *logprobs; /* [n_ids][n_logprobs]: the id's own first; or NULL */
     size_t n_logprobs;
-    const struct quern_piece *pieces; /* [n_ids][n_logprobs], where the request asked for them; or NULL */
+    const struct quern_piece *pieces; /* [n_ids][n_logprobs], if the request asked for them; or NULL */
     const float *embedding; /* [n_embedding], of length one: with the end of a request with `embed` */
     size_t n_embedding;
-    const struct quern_admitted *admitted; /* in one without ids, usually the first, where it was asked for */
-    /* In some outputs without ids, before the first id. After a move to another worker it starts again. Some
-     * may be missing. */
+    const struct quern_admitted *admitted; /* if requested: in an output without ids, usually the first */
+    /* If requested: in some outputs without ids, before the first id. After a move to another worker it
+     * starts again. Some may be missing. */
     const struct quern_progress *progress;
     const struct quern_end *end; /* in the last output, else NULL */
 };
@@ -315,13 +317,13 @@ struct quern_output {
  * their other forms that do not wait, nothing else: functions that wait return -EBUSY here. */
 typedef void quern_output_fn(void *arg, const struct quern_output *output);
 
-/* Sends a request; everything is copied. 0, and outputs will come until an end; a refusal by the pool is also
- * an end, with the reason QUERN_ERROR. -EINVAL: a value is out of range; the text names it; -EMSGSIZE: larger
- * than the pool accepts, which is 8 bytes for each token of its largest context, and 4 MiB at least: what is
- * longer than a message may be goes in parts. Of large requests only a few MiB are sent at a time; the others
- * wait in the client until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of
- * this tenant are waiting. A single tenant may have 32 MiB, each of n tenants 1/(n + 1) of 64 MiB;
- * quern_dispatch returns when there is room again. */
+/* Sends a request; everything is copied. 0: outputs will come until an end; a rejection by the pool is also
+ * an end, with the reason QUERN_ERROR. -EINVAL: a value is out of range; the text names it. -EMSGSIZE: larger
+ * than the pool accepts, which is 8 bytes for each token of its largest context, and at least 4 MiB; requests
+ * above 4 MiB are sent in parts. Only a few MiB of large requests are sent at a time; the others wait in the
+ * client until the pool has accepted some, and tenants take turns. -EAGAIN: too many bytes of this tenant are
+ * waiting. A single tenant may have 32 MiB, each of n tenants 1/(n + 1) of 64 MiB; quern_dispatch returns
+ * when there is room again. */
 int quern_generate(struct quern *client, const struct quern_request *request, quern_output_fn *fn, void *arg,
                    struct quern_id *ret_id, struct quern_error *err);
 
@@ -350,7 +352,7 @@ int quern_generate_wait(struct quern *client, const struct quern_request *reques
 int quern_embed_wait(struct quern *client, const struct quern_request *request, const float **ret_embedding,
                      size_t *ret_n, struct quern_end *ret_end, struct quern_error *err);
 
-/* Cancels a request; its end comes through its callback. -ENOENT when it has ended already. */
+/* Cancels a request; its end comes through its callback. -ENOENT: it has ended already. */
 int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *err);
 
 /* Takes over a request of another session (keep_s), from its first output. Outputs and the end arrive as
@@ -358,15 +360,15 @@ int quern_cancel(struct quern *client, struct quern_id id, struct quern_error *e
 int quern_attach(struct quern *client, struct quern_id session, struct quern_id id, quern_output_fn *fn,
                  void *arg, struct quern_error *err);
 
-/* Requests that have not ended. */
+/* The number of unfinished requests. */
 size_t quern_active(const struct quern *client);
 
 /* Receives messages, calls callbacks and keeps the session alive. Waits at most timeout_ms (0: not at all;
  * -1: without limit) for messages. Call it at least once a second, or the pool considers the client gone.
- * Returns the number of callbacks made, which is also 0 when a signal cut the wait short, or when there is
- * room again after quern_generate returned -EAGAIN; or a negative code, which every later call returns too:
- * -ETIMEDOUT when the broker did not answer within the patience, or did not reopen a lost session; -EPROTO
- * when it shares no protocol version with this library. Every request has had its end by then. */
+ * Returns the number of callbacks made, which may be 0 if a signal interrupted the wait, or if there is room
+ * again after quern_generate returned -EAGAIN. Or a negative code, which every later call returns too, after
+ * every request has had its end: -ETIMEDOUT: the broker did not answer within the patience, or did not reopen
+ * a lost session; -EPROTO: it shares no protocol version with this library. */
 int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err);
 
 /* From now on quern_dispatch also returns when this descriptor can be read: an epoll(7) with the program's
@@ -378,12 +380,10 @@ void quern_watch(struct quern *client, int fd);
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
-    const char
-        *tools;  /* how its model writes calls of tools: "object", "named" or "members"; "": it calls none */
-    bool thinks; /* the model thinks before it answers, as far as its chat template shows it */
-    const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": not told */
-    /* What requests that do not say get, and who says so (pool, model or default): "temperature=0.6:model …"
-     */
+    const char *tools; /* how its model writes tool calls: "object", "named" or "members"; "": it has none */
+    bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
+    const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": unknown */
+    /* Its sampling defaults, each with its source (pool, model or default): "temperature=0.6:model …" */
     const char *sampling;
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
@@ -396,19 +396,19 @@ struct quern_worker {
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;
     uint32_t kv_cached;
-    double hit_rate;    /* of the tokens of prompts, how many were in the prefix cache: 0 … 1 */
+    double hit_rate;    /* share of prompt tokens found in the prefix cache: 0 … 1 */
     const char *reason; /* why it failed, or "" */
 };
 
-/* A request that has not ended. */
+/* An unfinished request. */
 struct quern_request_status {
     const char *id;         /* hexadecimal */
-    const char *request_id; /* as its client calls it; "": nothing */
+    const char *request_id; /* its client's name for it; "": none */
     const char *state;      /* "queued", "running", "waiting" for the journal, "cancelling" */
     const char *worker;     /* that has it; "": none */
     const char *model;      /* that it asks for; "": any */
-    uint64_t age_ms;        /* since it came */
-    uint64_t tokens;        /* made so far */
+    uint64_t age_ms;        /* since its arrival */
+    uint64_t tokens;        /* generated so far */
     uint32_t moves;         /* to another worker */
 };
 
@@ -422,69 +422,68 @@ struct quern_status {
     uint64_t tokens, journal_bytes;
     uint64_t journal_limit;   /* bytes that the journal may have */
     uint32_t journal_waiting; /* running requests that wait for room in it */
-    uint32_t max_tokens;      /* most of an answer; 0: the pool sets no limit */
+    uint32_t max_tokens;      /* limit of an answer; 0: none */
     uint32_t supervisor_pid, broker_pid;
-    uint32_t gateway_pid; /* of the one that the pool started; 0: no HTTP, or none running now */
+    uint32_t gateway_pid; /* of the pool's own gateway; 0: no HTTP, or not running now */
     const struct quern_worker *workers;
     size_t n_workers;
-    const struct quern_request_status *requests; /* of quern_requests; else there are none */
+    const struct quern_request_status *requests; /* only from quern_requests */
     size_t n_requests;
 };
 
-/* These wait for the answer at most timeout_ms, and dispatch meanwhile.
+/* These functions wait for the answer at most timeout_ms, and dispatch meanwhile.
  *
- * The pool's status. It lives until the next call with this client. */
+ * The pool's status, valid until the next call with this client. */
 int quern_status(struct quern *client, int timeout_ms, const struct quern_status **ret_status,
                  struct quern_error *err);
 
-/* The same with at most `most` (1 to 1024) of the requests that have not ended, the oldest first: in the run
- * directory those of everybody, else the client's own. `request_id`: only those that their clients call that;
- * NULL: all. */
+/* The same with at most `most` (1 to 1024) unfinished requests, the oldest first: in the run directory
+ * everybody's, else the client's own. `request_id`: only those with this name; NULL: all. */
 int quern_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                    const struct quern_status **ret_status, struct quern_error *err);
 
-/* A text to be made ids. */
+/* A text to tokenize. */
 struct quern_text {
-    const char *model; /* whose tokenizer; NULL: any */
+    const char *model; /* whose tokenizer to use; NULL: any */
     const char *text;  /* [len], UTF-8 */
     size_t len;
     bool special; /* parse control tokens in the text */
     bool bare;    /* without BOS and EOS, which the model may want around a text */
-    bool pieces;  /* the answer has what each id stands for */
+    bool pieces;  /* the answer includes the bytes of each id */
 };
 
-/* The ids of a text; they live until the next call with this client. */
+/* The ids of a text, valid until the next call with this client. */
 int quern_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                    const int32_t **ret_ids, size_t *ret_n, struct quern_error *err);
 
-/* Ids to be made text. */
+/* Ids to detokenize. */
 struct quern_ids {
-    const char *model;  /* whose tokenizer; NULL: any */
+    const char *model;  /* whose tokenizer to use; NULL: any */
     const int32_t *ids; /* [n] */
     size_t n;
     bool special; /* include control tokens by their names; else leave them out */
 };
 
-/* The text of ids, UTF-8, zero-terminated, *ret_len bytes; invalid bytes become U+FFFD. It lives until the
- * next call with this client. */
+/* The text of ids, UTF-8, zero-terminated, *ret_len bytes; invalid bytes become U+FFFD. Valid until the next
+ * call with this client. */
 int quern_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms, const char **ret_text,
                      size_t *ret_len, struct quern_error *err);
 
-/* These do not wait: the answer comes to a callback inside quern_dispatch, which may do what that of an
- * output may. Any number of questions may be open. */
+/* These functions do not wait: the answer comes to a callback inside quern_dispatch, with the same rules as
+ * quern_output_fn. Any number of questions may be open. */
 struct quern_answer {
-    int code;         /* 0; -EREMOTEIO: the pool refused; -ETIMEDOUT; or what broke the session */
-    const char *text; /* why it is not 0; else "" */
+    int code;         /* 0; -EREMOTEIO: the pool rejected it; -ETIMEDOUT; or the code of a broken session */
+    const char *text; /* the reason if it is not 0; else "" */
     const struct quern_status *status;
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
-    const struct quern_piece *pieces; /* [n_ids] of a tokenize that asked for them; else NULL */
+    const struct quern_piece *pieces; /* [n_ids] if the tokenize asked for them; else NULL */
     const char *content; /* of a detokenize, or of a prompt: zero-terminated, content_len bytes; else NULL */
     size_t content_len;
 };
 typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
 
-/* 0, and one answer will come within timeout_ms or so; -EMSGSIZE, -ENOMEM, or what broke the session. */
+/* 0: one answer will come within about timeout_ms; -EMSGSIZE, -ENOMEM, or the code of a broken session. */
 int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, void *arg,
                      struct quern_error *err);
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
@@ -492,9 +491,9 @@ int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int 
 int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,
                          quern_answer_fn *fn, void *arg, struct quern_error *err);
 
-/* The prompt that a conversation becomes: the answer has its ids, its text as `content`, and with the
- * request's `pieces` what each id stands for. Of the request count model, messages, tools, template_kwargs
- * and continue_turn. -EINVAL: it has no messages. */
+/* The rendered prompt of a conversation: the answer has its ids, its text as `content`, and with the
+ * request's `pieces` the bytes of each id. Only model, messages, tools, template_kwargs and continue_turn of
+ * the request are used. -EINVAL: it has no messages. */
 int quern_ask_prompt(struct quern *client, const struct quern_request *request, int timeout_ms,
                      quern_answer_fn *fn, void *arg, struct quern_error *err);
 

@@ -36,12 +36,14 @@ struct architecture {
     tensor_set optional_biases; /* of these there may be one */
     tensor_set fused;           /* tensors that several roles share, and that its files have */
     tensor_set may_fuse;        /* that its files may have instead of one for each role */
+    tensor_set may_lack;        /* that its files may leave out (architecture_settle) */
     bool positions;             /* learned, added to the embedding */
     bool logits_divided;        /* by logit_scale, which its files must say */
     bool query_growth;   /* its files may say how queries grow, and what share YaRN's magnitude lacks */
     bool rope_switch;    /* rope.scaling.finetuned false: nothing turns */
     bool always_experts; /* its files must say how many there are */
     bool delta_nets;     /* its files say which layers are recurrent, and how large */
+    bool layers_differ;  /* its files say which layers have a window, and the sizes of both kinds */
 
     /* Completes the hyperparameters; NULL when there is nothing to complete. */
     void (*complete)(struct model_params *params);
@@ -62,7 +64,7 @@ struct architecture {
 
 extern const struct architecture architecture_llama;
 extern const struct architecture architecture_qwen2, architecture_qwen3, architecture_qwen3moe;
-extern const struct architecture architecture_gemma2, architecture_gemma3;
+extern const struct architecture architecture_gemma2, architecture_gemma3, architecture_gemma4;
 extern const struct architecture architecture_phi2, architecture_phi3;
 extern const struct architecture architecture_gpt2;
 extern const struct architecture architecture_gpt_oss;
@@ -82,6 +84,10 @@ const struct architecture *architecture_by_name(struct bytes name);
 /* The traits of layer i. */
 struct layer_traits architecture_layer(const struct architecture *architecture,
                                        const struct model_params *params, uint32_t i);
+
+/* What becomes of a layer's traits by whether a file has a tensor for `role`, which is one of may_lack:
+ * without values, keys are values. */
+void architecture_settle(struct layer_traits *layer, enum tensor_role role, bool there);
 
 /* The roles that a layer of these traits fills, each with a tensor of its own or with part of a fused one. */
 tensor_set architecture_layer_roles(const struct layer_traits *layer);

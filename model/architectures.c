@@ -7,11 +7,13 @@
 
 /* architecture.h says how to add one. The first is what synth makes when it is not told. */
 const struct architecture *const architectures[] = {
-    &architecture_llama,   &architecture_qwen2,      &architecture_qwen3,     &architecture_qwen3moe,
-    &architecture_gemma2,  &architecture_gemma3,     &architecture_phi2,      &architecture_phi3,
-    &architecture_gpt2,    &architecture_gpt_oss,    &architecture_mistral3,  &architecture_smollm3,
-    &architecture_granite, &architecture_granitemoe, &architecture_olmo2,     &architecture_seed_oss,
-    &architecture_qwen35,  &architecture_qwen35moe,  &architecture_qwen3next, NULL,
+    &architecture_llama,     &architecture_qwen2,     &architecture_qwen3,
+    &architecture_qwen3moe,  &architecture_gemma2,    &architecture_gemma3,
+    &architecture_gemma4,    &architecture_phi2,      &architecture_phi3,
+    &architecture_gpt2,      &architecture_gpt_oss,   &architecture_mistral3,
+    &architecture_smollm3,   &architecture_granite,   &architecture_granitemoe,
+    &architecture_olmo2,     &architecture_seed_oss,  &architecture_qwen35,
+    &architecture_qwen35moe, &architecture_qwen3next, NULL,
 };
 
 const struct architecture *architecture_by_name(struct bytes name)
@@ -38,7 +40,10 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
     struct layer_traits layer = architecture->layer;
     layer.norm.epsilon = params->norm_epsilon;
     layer.residual_scale = params->residual_scale;
-    layer.heads = (struct head_shape){params->n_heads, params->n_kv_heads, params->head_dim};
+    layer.heads = (struct head_shape){
+        params->n_heads, params->kv_heads_listed ? params->listed_kv_heads[i] : params->n_kv_heads,
+        params->head_dim};
+    layer.n_ff = params->ff_listed ? params->listed_ff[i] : params->n_ff;
     if (params->rope_off)
         layer.rotary.kind = ROTARY_NONE;
     if (layer.rotary.kind != ROTARY_NONE) {
@@ -51,6 +56,7 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
         layer.rotary.trained_context = model_params_trained_context(params);
         layer.rotary.fast_turns = params->rope_fast_turns;
         layer.rotary.slow_turns = params->rope_slow_turns;
+        layer.rotary.exact_ramp = params->rope_exact_ramp;
         layer.rotary.magnitude = magnitude(params);
     }
     layer.attention_scale =
@@ -64,26 +70,55 @@ struct layer_traits architecture_layer(const struct architecture *architecture,
     if (params->query_growth > 0)
         layer.query_growth =
             (struct query_growth){params->query_growth, model_params_trained_context(params)};
+    layer.n_layer_embd = params->n_layer_embd;
     if (architecture->describe)
         architecture->describe(params, i, &layer);
     return layer;
 }
 
+void architecture_settle(struct layer_traits *layer, enum tensor_role role, bool there)
+{
+    if (role == TENSOR_V)
+        layer->values_are_keys = !there && !layer->borrows_kv;
+    if (role == TENSOR_EXPERT_SCALES)
+        layer->experts.scaled = there && layer->experts.n > 0;
+    if (role == TENSOR_STREAM_SCALE)
+        layer->stream_scale = there;
+}
+
 static tensor_set mixer_roles(const struct layer_traits *layer)
 {
-    tensor_set roles = TENSOR_BIT(TENSOR_Q) | TENSOR_BIT(TENSOR_K) | TENSOR_BIT(TENSOR_V);
+    const tensor_set own = TENSOR_BIT(TENSOR_K) | (layer->values_are_keys ? 0 : TENSOR_BIT(TENSOR_V));
+    const tensor_set roles = TENSOR_BIT(TENSOR_Q) | (layer->borrows_kv ? 0 : own);
+    const tensor_set k_norm = layer->borrows_kv ? 0 : TENSOR_BIT(TENSOR_K_NORM);
     switch (layer->mixer) {
     case MIXER_ATTENTION:
         return roles | TENSOR_BIT(TENSOR_ATTENTION_OUTPUT) |
                (layer->output_gate ? TENSOR_BIT(TENSOR_OUTPUT_GATE) : 0) |
                (layer->sinks ? TENSOR_BIT(TENSOR_SINKS) : 0) |
-               (layer->qk_norm != QK_NORM_NONE ? TENSOR_BIT(TENSOR_Q_NORM) | TENSOR_BIT(TENSOR_K_NORM) : 0);
+               (layer->qk_norm != QK_NORM_NONE ? TENSOR_BIT(TENSOR_Q_NORM) | k_norm : 0);
     case MIXER_DELTA:
         return roles | TENSOR_BIT(TENSOR_OUTPUT_GATE) | TENSOR_BIT(TENSOR_TAPS) | TENSOR_BIT(TENSOR_BETA) |
                TENSOR_BIT(TENSOR_ALPHA) | TENSOR_BIT(TENSOR_STEP_BIAS) | TENSOR_BIT(TENSOR_DECAY) |
                TENSOR_BIT(TENSOR_DELTA_NORM) | TENSOR_BIT(TENSOR_DELTA_OUTPUT);
     }
     return roles;
+}
+
+static tensor_set expert_roles(const struct layer_traits *layer)
+{
+    tensor_set roles =
+        TENSOR_BIT(TENSOR_ROUTER) | TENSOR_BIT(TENSOR_EXPERT_UPS) | TENSOR_BIT(TENSOR_EXPERT_DOWNS);
+    roles |= layer->gated ? TENSOR_BIT(TENSOR_EXPERT_GATES) : 0;
+    if (layer->experts.n_shared_ff > 0)
+        roles |= TENSOR_BIT(TENSOR_SHARED_UP) | TENSOR_BIT(TENSOR_SHARED_DOWN) |
+                 (layer->gated ? TENSOR_BIT(TENSOR_SHARED_GATE) : 0) |
+                 (layer->experts.shared_gate ? TENSOR_BIT(TENSOR_SHARED_ROUTER) : 0);
+    if (layer->experts.beside)
+        roles |= TENSOR_BIT(TENSOR_PLAIN_POST_NORM) | TENSOR_BIT(TENSOR_EXPERT_NORM) |
+                 TENSOR_BIT(TENSOR_EXPERT_POST_NORM);
+    return roles | (layer->experts.router_norm ? TENSOR_BIT(TENSOR_ROUTER_NORM) : 0) |
+           (layer->experts.scaled ? TENSOR_BIT(TENSOR_EXPERT_SCALES) : 0);
 }
 
 tensor_set architecture_layer_roles(const struct layer_traits *layer)
@@ -93,18 +128,15 @@ tensor_set architecture_layer_roles(const struct layer_traits *layer)
         roles |= TENSOR_BIT(TENSOR_ATTENTION_NORM) | (layer->parallel ? 0 : TENSOR_BIT(TENSOR_FFN_NORM));
     if (layer->norm_place & NORM_AFTER)
         roles |= TENSOR_BIT(TENSOR_ATTENTION_POST_NORM) | TENSOR_BIT(TENSOR_FFN_POST_NORM);
-    if (layer->experts.n == 0) {
+    roles |= layer->stream_scale ? TENSOR_BIT(TENSOR_STREAM_SCALE) : 0;
+    if (layer->n_layer_embd > 0)
+        roles |= TENSOR_BIT(TENSOR_INPUT_GATE) | TENSOR_BIT(TENSOR_INPUT_PROJECTION) |
+                 TENSOR_BIT(TENSOR_INPUT_POST_NORM);
+    if (layer->experts.n == 0 || layer->experts.beside) {
         roles |= TENSOR_BIT(TENSOR_UP) | TENSOR_BIT(TENSOR_DOWN);
         roles |= layer->gated ? TENSOR_BIT(TENSOR_GATE) : 0;
-        return roles;
     }
-    roles |= TENSOR_BIT(TENSOR_ROUTER) | TENSOR_BIT(TENSOR_EXPERT_UPS) | TENSOR_BIT(TENSOR_EXPERT_DOWNS);
-    roles |= layer->gated ? TENSOR_BIT(TENSOR_EXPERT_GATES) : 0;
-    if (layer->experts.n_shared_ff > 0)
-        roles |= TENSOR_BIT(TENSOR_SHARED_UP) | TENSOR_BIT(TENSOR_SHARED_DOWN) |
-                 (layer->gated ? TENSOR_BIT(TENSOR_SHARED_GATE) : 0) |
-                 (layer->experts.shared_gate ? TENSOR_BIT(TENSOR_SHARED_ROUTER) : 0);
-    return roles;
+    return layer->experts.n > 0 ? roles | expert_roles(layer) : roles;
 }
 
 tensor_set architecture_fuse(tensor_set tensors, const struct layer_traits *layer, tensor_set wholes)

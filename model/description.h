@@ -5,15 +5,20 @@
 /* What a model computes, in words that every backend understands: hyperparameters of the whole, and of each
  * layer the traits in which transformers differ. Backends execute this and ask for no architecture's name.
  *
- *   rows of the embedding · embedding_scale (+ rows of the position embedding)
+ *   rows of the embedding · embedding_scale (+ rows of the position embedding) = x
  *   → layers → output norm → output matrix → · logit_scale, logit_cap → logits
+ *
+ * Where layers get something of each token by themselves, it is, n_layer_embd numbers p to a layer:
+ *
+ *   p = (norm(projection x / √n_embd) + √n_layer_embd · row of the layers' embedding) / √2
  *
  * and of a layer, with `norm_place` saying which of its norms there are:
  *
  *   stream += residual_scale · post_norm(mixer(norm(stream)))
  *   stream += residual_scale · post_norm(feed_forward(norm(stream)))
  *
- * or, when it is `parallel`, both halves read the same norm(stream). A mixer attends to keys and values of
+ * or, when it is `parallel`, both halves read the same norm(stream). Last, where the layer has a number for
+ * that, the stream is multiplied by it. A mixer attends to keys and values of
  * all positions, or it is a recurrence whose state has one size, however long the sequence. */
 
 #include <stdbool.h>
@@ -66,6 +71,13 @@ struct model_params {
     uint32_t n_kv_heads; /* divides n_heads */
     uint32_t head_dim;   /* of queries, keys and values alike */
     uint32_t n_ff;
+    /* Where layers differ: of those with a window, and layer by layer where the file lists them; the numbers
+     * above are then the largest. */
+    uint32_t window_head_dim, window_rope_dims; /* 0: as of the others */
+    bool kv_heads_listed, ff_listed;
+    uint32_t n_borrowing_layers; /* the last ones: they attend to keys and values of earlier ones */
+    uint32_t n_layer_embd;       /* width of what each layer gets of each token by itself; 0: nothing */
+    uint32_t listed_kv_heads[MODEL_LISTED_LAYERS], listed_ff[MODEL_LISTED_LAYERS];
     float embedding_scale; /* 1: none */
     float logit_scale;     /* as the file gives it; 1: none */
     float logit_factor;    /* what logits are multiplied by: logit_scale, or 1 / logit_scale */
@@ -93,6 +105,7 @@ struct model_params {
     float rope_base, rope_factor;
     float rope_window_base; /* of layers with a window; 0: rope_base */
     float rope_attention_factor, rope_fast_turns, rope_slow_turns;
+    bool rope_exact_ramp;      /* struct rotary */
     float rope_log_multiplier; /* YaRN's magnitude is that of the factor over that of this share of it; 0: of
                                   1 */
     uint32_t rope_trained_context; /* 0: n_context */
@@ -130,17 +143,24 @@ struct rotary {
     /* YaRN: within that length, pairs that turn more often than the first are left alone, those that turn
      * less often than the second are slowed by the whole factor. */
     float fast_turns, slow_turns;
+    bool exact_ramp; /* YaRN's ramp begins and ends between pairs, not at whole ones */
     float magnitude; /* of what turns, after it turned: scores grow by its square; 1 where nothing is said */
+    bool unfactored; /* the model's rotary factors do not count here */
 };
 
 /* A row goes to the n_used experts that the router scores best; what they give is summed, weighted by the
  * softmax of those scores. A shared expert gets every row, and what it gives is added. */
 struct experts {
-    uint32_t n; /* 0: a plain feed-forward half */
+    uint32_t n; /* 0: a plain feed-forward block */
     uint32_t n_used;
     uint32_t n_ff;        /* width of one */
     uint32_t n_shared_ff; /* width of the shared one; 0: there is none */
     bool shared_gate;     /* what the shared one gives is multiplied by σ(w · row) */
+    /* The layer has its plain half as well. Experts read rows of a norm of their own; what they give and what
+     * the plain half gives are each normed, and added. */
+    bool beside;
+    bool router_norm; /* the router reads the stream by a norm of its own, divided by √n_embd */
+    bool scaled;      /* what an expert gives is multiplied by a number of its own */
 };
 
 /* Which vectors of queries and keys are normed before they turn. */
@@ -208,24 +228,42 @@ struct layer_traits {
 
     /* Of MIXER_ATTENTION, down to `window`. */
     struct head_shape heads;
-    bool output_gate; /* attention's output is multiplied by σ of a gate of its own, number by number */
+    bool values_are_keys; /* values are what keys are before their norm and their turn */
+    bool value_norm;      /* each head of values is normed, without weights */
+    bool output_gate;     /* attention's output is multiplied by σ of a gate of its own, number by number */
     struct rotary rotary;
     enum qk_norm qk_norm;
     struct query_growth query_growth;
     bool sinks; /* each head has a score that belongs to no position and takes its part of the softmax */
     float attention_scale;
     float attention_cap; /* c: scores become c · tanh(score / c); 0: none */
-    uint32_t window;     /* positions that a token sees, its own included; 0: all before it */
+    bool borrows_kv;     /* it has no keys and values, and attends to those of kv_layer, which comes before */
+    uint32_t kv_layer;
+    uint32_t window; /* positions that a token sees, its own included; 0: all before it */
 
     enum activation activation;
     bool gated; /* activation(gate) · up; else activation(up) */
+    uint32_t n_ff;
     struct experts experts;
+
+    /* A third part behind the halves, of what the layer gets of each token by itself, p:
+     *
+     *   stream += post_norm(projection (activation(gate · stream) · p)) */
+    uint32_t n_layer_embd; /* numbers of p; 0: there is no such part */
+
+    bool stream_scale; /* the stream is multiplied by a number of the layer's when its parts are done */
 };
 
 /* Does the layer keep keys and values? */
 static inline bool layer_has_kv(const struct layer_traits *layer)
 {
-    return layer->mixer == MIXER_ATTENTION;
+    return layer->mixer == MIXER_ATTENTION && !layer->borrows_kv;
+}
+
+/* Of layer l that attends: whose keys and values it attends to. */
+static inline uint32_t layer_kv_of(const struct layer_traits *layer, uint32_t l)
+{
+    return layer->borrows_kv ? layer->kv_layer : l;
 }
 
 /* Numbers that a layer keeps of a sequence, however long it is; each is an F32. */

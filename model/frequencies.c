@@ -3,7 +3,8 @@
  *
  * YaRN (https://arxiv.org/abs/2309.00071) leaves pairs that turn fast alone, divides the frequencies of slow
  * ones by the whole factor, and those between by a part of it that grows evenly from pair to pair. As its
- * authors' code does, and the engines after it, the ends of that ramp are whole pairs. */
+ * authors' code does, and the engines after it, the ends of that ramp are whole pairs, unless a model was
+ * trained otherwise (gpt-oss). */
 
 #include "model/frequencies.h"
 
@@ -40,12 +41,14 @@ void rotary_frequencies(const struct rotary *rotary, const float *factors, doubl
 {
     double first = 0, last = 0;
     if (rotary->scaling == ROTARY_YARN) {
-        first = fmax(0, floor(pair_that_turns(rotary, (double)rotary->fast_turns)));
-        last = fmin(rotary->dims - 1, ceil(pair_that_turns(rotary, (double)rotary->slow_turns)));
+        first = pair_that_turns(rotary, (double)rotary->fast_turns);
+        last = pair_that_turns(rotary, (double)rotary->slow_turns);
+        first = fmax(0, rotary->exact_ramp ? first : floor(first));
+        last = fmin(rotary->dims - 1, rotary->exact_ramp ? last : ceil(last));
     }
     for (uint32_t i = 0; i < rotary->dims / 2; i++) {
         double frequency = pow(rotary->base, -2.0 * i / rotary->dims);
-        if (factors)
+        if (factors && !rotary->unfactored)
             frequency /= factors[i];
         double share = share_slowed(rotary, first, last, i);
         if (share > 0)
@@ -66,5 +69,6 @@ bool rotary_is_alike(const struct rotary *a, const struct rotary *b)
 {
     return a->kind == b->kind && a->dims == b->dims && a->base == b->base && a->scaling == b->scaling &&
            a->factor == b->factor && a->trained_context == b->trained_context &&
-           a->fast_turns == b->fast_turns && a->slow_turns == b->slow_turns && a->magnitude == b->magnitude;
+           a->fast_turns == b->fast_turns && a->slow_turns == b->slow_turns &&
+           a->exact_ramp == b->exact_ramp && a->magnitude == b->magnitude && a->unfactored == b->unfactored;
 }

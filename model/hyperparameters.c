@@ -18,18 +18,22 @@
 #include "common/utf8.h"
 #include "gguf/gguf_values.h"
 #include "gguf/gguf_writer.h"
+#include "model/hyperparameters_layers.h"
 
 #define LIMIT HYPERPARAMETERS_LIMIT
 
 enum kind {
     COUNT,        /* 1 … LIMIT */
     COUNT_OR_OFF, /* 0 counts as left out */
+    LISTED,       /* a COUNT, or a list of one for each layer, which is read apart */
     REAL,         /* finite, above 0 */
     REAL_OR_OFF,
     EPSILON_RMS, /* a REAL of models with that kind of norm */
     EPSILON_LAYER,
-    GROWTH,    /* a REAL_OR_OFF of architectures whose queries may grow; of others it must be 0 */
-    DELTA,     /* a COUNT of architectures with delta nets */
+    GROWTH, /* a REAL_OR_OFF of architectures whose queries may grow; of others it must be 0 */
+    DELTA,  /* a COUNT of architectures with delta nets */
+    APART,  /* a COUNT of architectures whose layers with a window differ from the others */
+    APART_OR_OFF,
     FOR_OTHERS /* a count, written for other programs and not read */
 };
 
@@ -54,11 +58,13 @@ static const struct key {
     KEY("embedding_length", n_embd, COUNT, REQUIRED),
     KEY("block_count", n_layers, COUNT, REQUIRED),
     KEY("nextn_predict_layers", n_draft_layers, COUNT_OR_OFF, OPTIONAL),
-    KEY("feed_forward_length", n_ff, COUNT, UNLESS_EXPERTS),
+    KEY("feed_forward_length", n_ff, LISTED, UNLESS_EXPERTS),
     KEY("attention.head_count", n_heads, COUNT, REQUIRED),
-    KEY("attention.head_count_kv", n_kv_heads, COUNT, OPTIONAL),
+    KEY("attention.head_count_kv", n_kv_heads, LISTED, OPTIONAL),
     KEY("attention.key_length", head_dim, COUNT, OPTIONAL),
     KEY("attention.value_length", head_dim, FOR_OTHERS, OPTIONAL), /* read apart: it must be the same */
+    KEY("attention.key_length_swa", window_head_dim, APART, OPTIONAL),
+    KEY("attention.value_length_swa", window_head_dim, FOR_OTHERS, OPTIONAL),
     KEY("attention.sliding_window", window, COUNT_OR_OFF, OPTIONAL),
     KEY("attention.scale", attention_scale, REAL_OR_OFF, OPTIONAL),
     KEY("attn_logit_softcapping", attention_cap, REAL_OR_OFF, OPTIONAL),
@@ -66,6 +72,9 @@ static const struct key {
     KEY("attention.layer_norm_rms_epsilon", norm_epsilon, EPSILON_RMS, REQUIRED),
     KEY("attention.layer_norm_epsilon", norm_epsilon, EPSILON_LAYER, REQUIRED),
     KEY("rope.dimension_count", rope_dims, COUNT, OPTIONAL),
+    KEY("attention.shared_kv_layers", n_borrowing_layers, APART_OR_OFF, OPTIONAL),
+    KEY("embedding_length_per_layer_input", n_layer_embd, APART_OR_OFF, OPTIONAL),
+    KEY("rope.dimension_count_swa", window_rope_dims, APART, OPTIONAL),
     KEY("rope.freq_base", rope_base, REAL, OPTIONAL),
     KEY("rope.freq_base_swa", rope_window_base, REAL, OPTIONAL),
     KEY("rope.scaling.original_context_length", rope_trained_context, COUNT_OR_OFF, OPTIONAL),
@@ -124,7 +133,8 @@ static bool is_real(enum kind kind)
 /* Does this architecture have the key at all? */
 static bool applies(const struct key *key, const struct architecture *architecture)
 {
-    if (key->kind == DELTA && !architecture->delta_nets)
+    const bool apart = key->kind == APART || key->kind == APART_OR_OFF;
+    if ((key->kind == DELTA && !architecture->delta_nets) || (apart && !architecture->layers_differ))
         return false;
     switch (architecture->layer.norm.kind) {
     case NORM_RMS:
@@ -168,14 +178,23 @@ static int read_real(const struct source *source, const char *name, bool may_be_
     return 0;
 }
 
+static bool is_list(const struct source *source, const struct key *key,
+                    const struct architecture *architecture)
+{
+    char name[96];
+    const struct gguf_value *value = gguf_find(source->gguf, full_key(source->architecture, key->name, name));
+    return key->kind == LISTED && architecture->layers_differ && value && value->type == GGUF_ARRAY;
+}
+
 static int read_keys(const struct source *source, const struct architecture *architecture,
                      struct model_params *params)
 {
     for (size_t i = 0; i < N_KEYS; i++) {
         const struct key *key = &keys[i];
-        if (key->kind == FOR_OTHERS || !applies(key, architecture))
+        if (key->kind == FOR_OTHERS || !applies(key, architecture) || is_list(source, key, architecture))
             continue;
-        bool may_be_off = key->kind == COUNT_OR_OFF || key->kind == REAL_OR_OFF || key->kind == GROWTH;
+        bool may_be_off = key->kind == COUNT_OR_OFF || key->kind == REAL_OR_OFF ||
+                          key->kind == APART_OR_OFF || key->kind == GROWTH;
         int r = is_real(key->kind) ? read_real(source, key->name, may_be_off, field_of(params, key))
                                    : read_count(source, key->name, may_be_off, field_of(params, key));
         if (r == GGUF_E_MISSING && is_needed(key, architecture))
@@ -287,46 +306,20 @@ static int check_pooling(const struct source *source, const struct model_params 
         source->architecture, (unsigned)params->pooling);
 }
 
-/* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training. */
-static int read_rope_halves(const struct source *source, struct model_params *params)
+/* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training, and
+ * YaRN's ramp is not made of whole pairs. */
+static int read_rope_flags(const struct source *source, struct model_params *params)
 {
     char key[96];
-    int r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_HALVES, key),
-                      &params->rope_halves, source->err);
+    bool whole_pairs = true;
+    int r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_TRUNCATE, key),
+                      &whole_pairs, source->err);
+    params->rope_exact_ramp = !whole_pairs;
+    if (r < 0)
+        return r;
+    r = gguf_bool(source->gguf, full_key(source->architecture, HYPERPARAMETERS_ROPE_HALVES, key),
+                  &params->rope_halves, source->err);
     return r < 0 ? r : 0;
-}
-
-/* A list of bools, one for each layer of the file, as bits. */
-static int read_listed_layers(const struct source *source, const struct model_params *params, const char *key,
-                              const struct gguf_value *list, uint64_t layers[MODEL_LISTED_LAYERS / 64])
-{
-    const uint32_t n_layers = params->n_layers + params->n_draft_layers;
-    if (list->type != GGUF_ARRAY || list->array.type != GGUF_BOOL || list->array.n != n_layers)
-        return error_set(source->err, -EINVAL,
-                         "hyperparameter %s: a bool for each of %" PRIu32 " layers is needed", key, n_layers);
-    if (list->array.n > MODEL_LISTED_LAYERS)
-        return error_out_of_range(source->err, -EINVAL, "number of layers", (int64_t)list->array.n, 1,
-                                  MODEL_LISTED_LAYERS);
-    for (uint32_t i = 0; i < n_layers; i++)
-        if (gguf_array_int(list, i))
-            layers[i / 64] |= 1ull << (i % 64);
-    return 0;
-}
-
-/* Which layers see a window only: a list, or a period. */
-static int read_windows(const struct source *source, struct model_params *params)
-{
-    char key[96];
-    full_key(source->architecture, "attention.sliding_window_pattern", key);
-    const struct gguf_value *list = gguf_find(source->gguf, key);
-    if (!list)
-        return 0;
-    if (list->type != GGUF_ARRAY) {
-        int r = gguf_u32(source->gguf, key, &params->window_period, source->err);
-        return r < 0 ? r : 0;
-    }
-    params->windows_listed = true;
-    return read_listed_layers(source, params, key, list, params->window_layers);
 }
 
 /* Layers that guess tokens ahead stand behind the others and are counted with them. */
@@ -338,19 +331,6 @@ static int split_off_drafts(const struct source *source, struct model_params *pa
                          source->architecture, params->n_draft_layers, params->n_layers);
     params->n_layers -= params->n_draft_layers;
     return 0;
-}
-
-/* Which layers are recurrent, where the file lists them. */
-static int read_recurrent_layers(const struct source *source, const struct architecture *architecture,
-                                 struct model_params *params)
-{
-    char key[96];
-    full_key(source->architecture, "attention.recurrent_layers", key);
-    const struct gguf_value *list = architecture->delta_nets ? gguf_find(source->gguf, key) : NULL;
-    if (!list)
-        return 0;
-    params->recurrent_listed = true;
-    return read_listed_layers(source, params, key, list, params->recurrent_layers);
 }
 
 /* Of three kinds of positions, pairs take turns; in text all three are the same number, so pairs turn as
@@ -395,16 +375,17 @@ static int read_rope_switch(const struct source *source, const struct architectu
 }
 
 /* Values as long as keys, or none. */
-static int check_value_length(const struct source *source, const struct model_params *params)
+static int check_value_length(const struct source *source, const char *name, uint32_t head_dim)
 {
-    uint32_t length = params->head_dim;
-    int r = read_count(source, "attention.value_length", false, &length);
+    uint32_t length = head_dim;
+    int r = read_count(source, name, false, &length);
     if (r < 0)
         return r;
-    if (length != params->head_dim)
+    if (length != head_dim)
         return error_set(source->err, -EINVAL,
-                         "keys of length %" PRIu32 " with values of length %" PRIu32 " are not supported",
-                         params->head_dim, length);
+                         "hyperparameter %s.%s: keys of length %" PRIu32 " with values of length %" PRIu32
+                         " are not supported",
+                         source->architecture, name, head_dim, length);
     return 0;
 }
 
@@ -462,19 +443,19 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     if (r == 0)
         r = read_rope_scaling(&source, &params);
     if (r == 0)
-        r = read_rope_halves(&source, &params);
+        r = read_rope_flags(&source, &params);
     if (r == 0)
         r = read_rope_switch(&source, architecture, &params);
     if (r == 0)
-        r = read_windows(&source, &params);
-    if (r == 0)
-        r = read_recurrent_layers(&source, architecture, &params);
+        r = hyperparameters_read_layers(gguf, architecture, &params, err);
     if (r == 0)
         r = refuse_other_gates(&source);
     if (r == 0)
         r = hyperparameters_complete(architecture, &params, err);
     if (r == 0)
-        r = check_value_length(&source, &params);
+        r = check_value_length(&source, "attention.value_length", params.head_dim);
+    if (r == 0 && architecture->layers_differ)
+        r = check_value_length(&source, "attention.value_length_swa", params.window_head_dim);
     if (r == 0)
         r = check_sections(&source, &params);
     if (r < 0)
@@ -482,6 +463,12 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     *ret_architecture = architecture;
     *ret_params = params;
     return 0;
+}
+
+static bool is_listed(const struct model_params *params, const struct key *key)
+{
+    return key->kind == LISTED &&
+           (key->offset == offsetof(struct model_params, n_ff) ? params->ff_listed : params->kv_heads_listed);
 }
 
 int hyperparameters_write(const struct model_params *params, const struct architecture *architecture,
@@ -501,9 +488,9 @@ int hyperparameters_write(const struct model_params *params, const struct archit
         if (is_real(keys[i].kind))
             r = *real != 0 ? gguf_writer_f32(writer, key, *real) : 0;
         else
-            r = *count != 0 ? gguf_writer_u32(writer, key, *count) : 0;
+            r = *count != 0 && !is_listed(params, &keys[i]) ? gguf_writer_u32(writer, key, *count) : 0;
     }
-    return r;
+    return r < 0 ? r : hyperparameters_write_layers(params, architecture, writer);
 }
 
 static const char *own_key(const struct gguf *gguf, const char *name, char ret_key[96])

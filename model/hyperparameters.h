@@ -16,6 +16,10 @@
 /* Behind ARCHITECTURE and a dot: a bool that GGUF files have no need of (model/huggingface/folder.h). */
 #define HYPERPARAMETERS_ROPE_HALVES "rope.halves"
 
+/* The same, and kept in files that are made of it, where other programs ignore it: false, where the ends of
+ * YaRN's ramp are not rounded to whole pairs. */
+#define HYPERPARAMETERS_ROPE_TRUNCATE "rope.scaling.truncate"
+
 /* Reads and checks everything but n_vocab, which the embedding's rows decide. `path` gives the name where the
  * file has none. -EINVAL names the architecture that is not known, or the key that is missing or makes no
  * sense, alone or with others. */

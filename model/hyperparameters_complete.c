@@ -19,13 +19,25 @@ static int check_width(const char *what, uint64_t n, uint64_t of, struct error *
     return 0;
 }
 
+static int check_sharing(uint32_t n_heads, uint32_t n_kv_heads, struct error *err)
+{
+    return n_heads % n_kv_heads == 0
+               ? 0
+               : error_set(err, -EINVAL, "%" PRIu32 " heads cannot share %" PRIu32 " key/value heads evenly",
+                           n_heads, n_kv_heads);
+}
+
 static int complete_heads(struct model_params *params, struct error *err)
 {
     if (params->n_kv_heads == 0)
         params->n_kv_heads = params->n_heads;
-    if (params->n_heads % params->n_kv_heads != 0)
-        return error_set(err, -EINVAL, "%" PRIu32 " heads cannot share %" PRIu32 " key/value heads evenly",
-                         params->n_heads, params->n_kv_heads);
+    int r = check_sharing(params->n_heads, params->n_kv_heads, err);
+    for (uint32_t i = 0; i < params->n_layers && params->kv_heads_listed && r == 0; i++)
+        r = check_sharing(params->n_heads, params->listed_kv_heads[i], err);
+    if (r < 0 && params->kv_heads_listed)
+        return error_prefix(err, r, "hyperparameter %s.attention.head_count_kv", params->architecture);
+    if (r < 0)
+        return r;
     if (params->head_dim == 0) {
         if (params->n_embd % params->n_heads != 0)
             return error_set(err, -EINVAL,
@@ -33,12 +45,67 @@ static int complete_heads(struct model_params *params, struct error *err)
                              params->n_embd, params->n_heads);
         params->head_dim = params->n_embd / params->n_heads;
     }
-    int r = check_width("heads", params->n_heads, params->head_dim, err);
+    const uint32_t dim =
+        params->window_head_dim > params->head_dim ? params->window_head_dim : params->head_dim;
+    r = check_width("heads", params->n_heads, dim, err);
     if (r < 0)
         return r;
     if (params->n_heads > MOST_HEADS)
         return error_out_of_range(err, -EINVAL, "number of heads", params->n_heads, 1, MOST_HEADS);
-    return check_width("rows of queries, keys and values", 3, params->n_heads * params->head_dim, err);
+    return check_width("rows of queries, keys and values", 3, params->n_heads * dim, err);
+}
+
+static int check_rotary_dims(uint32_t dims, uint32_t head_dim, struct error *err)
+{
+    return dims % 2 == 0 && dims <= head_dim ? 0
+                                             : error_set(err, -EINVAL,
+                                                         "%" PRIu32 " rotary dimensions in heads of %" PRIu32
+                                                         ": an even number up to that is required",
+                                                         dims, head_dim);
+}
+
+static bool has_window(const struct model_params *params, uint32_t i)
+{
+    return params->window_layers[i / 64] >> (i % 64) & 1;
+}
+
+/* A layer borrows from an earlier one that has a window as it has one, or none as it has none. */
+static int check_borrowing(const struct architecture *architecture, const struct model_params *params,
+                           struct error *err)
+{
+    const uint32_t n = params->n_borrowing_layers, first = n < params->n_layers ? params->n_layers - n : 0;
+    for (uint32_t i = first; i < params->n_layers && n > 0; i++) {
+        uint32_t from = 0;
+        while (from < first && has_window(params, from) != has_window(params, i))
+            from++;
+        if (from == first)
+            return error_set(
+                err, -EINVAL,
+                "hyperparameter %s.attention.shared_kv_layers is %" PRIu32 " of %" PRIu32
+                ": no layer %s a window comes before layer %" PRIu32 " with keys and values to share",
+                architecture->name, n, params->n_layers, has_window(params, i) ? "with" : "without", i);
+    }
+    return 0;
+}
+
+/* Of layers with a window, where they differ from the others. */
+static int complete_windows(const struct architecture *architecture, struct model_params *params,
+                            struct error *err)
+{
+    if (!architecture->layers_differ)
+        return 0;
+    if (params->window == 0)
+        return error_set(err, -EINVAL, "hyperparameter %s.attention.sliding_window is missing or 0",
+                         architecture->name);
+    if (params->window_head_dim == 0)
+        params->window_head_dim = params->head_dim;
+    if (params->window_rope_dims == 0)
+        params->window_rope_dims = params->window_head_dim;
+    int r = check_rotary_dims(params->window_rope_dims, params->window_head_dim, err);
+    if (r < 0)
+        return error_prefix(err, r, "hyperparameter %s.rope.dimension_count_swa", architecture->name);
+    r = check_width("numbers of each layer", params->n_layers, params->n_layer_embd, err);
+    return r < 0 ? r : check_borrowing(architecture, params, err);
 }
 
 static int complete_rope(const struct architecture *architecture, struct model_params *params,
@@ -48,11 +115,9 @@ static int complete_rope(const struct architecture *architecture, struct model_p
         params->rope_dims = 0;
     else if (params->rope_dims == 0)
         params->rope_dims = params->head_dim;
-    if (params->rope_dims % 2 != 0 || params->rope_dims > params->head_dim)
-        return error_set(err, -EINVAL,
-                         "%" PRIu32 " rotary dimensions in heads of %" PRIu32
-                         ": an even number up to that is required",
-                         params->rope_dims, params->head_dim);
+    int r = check_rotary_dims(params->rope_dims, params->head_dim, err);
+    if (r < 0)
+        return r;
     if (params->rope_base == 0)
         params->rope_base = 10000;
     if (params->rope_factor == 0)
@@ -155,6 +220,8 @@ int hyperparameters_complete(const struct architecture *architecture, struct mod
         params->logit_scale = 1;
     params->logit_factor = architecture->logits_divided ? 1 / params->logit_scale : params->logit_scale;
     int r = complete_heads(params, err);
+    if (r == 0)
+        r = complete_windows(architecture, params, err);
     if (r == 0)
         r = complete_rope(architecture, params, err);
     if (r == 0)

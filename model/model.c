@@ -170,9 +170,39 @@ static tensor_set tensors_of(const struct finder *finder, uint32_t i, const stru
     return architecture_fuse(architecture_layer_roles(traits), traits, wholes);
 }
 
+/* Has the file such a tensor, or one that it is a part of? */
+static bool is_found(const struct finder *finder, enum tensor_role role, uint32_t i,
+                     const struct layer_traits *traits)
+{
+    const tensor_set wholes = finder->architecture->fused | finder->architecture->may_fuse;
+    for (enum tensor_role whole = TENSOR_LAYER_ROLES; whole < TENSOR_ROLES; whole++)
+        if (wholes & TENSOR_BIT(whole) && tensor_part_set(traits, whole) & TENSOR_BIT(role) &&
+            is_there(finder, whole, i))
+            return true;
+    return is_there(finder, role, i);
+}
+
+/* Files may carry keys and values of a layer that borrows others: nothing reads them. */
+static void pass_over_unused(struct finder *finder, uint32_t i, const struct layer_traits *traits)
+{
+    static const enum tensor_role unused[] = {TENSOR_K, TENSOR_K_NORM, TENSOR_V};
+    char name[TENSOR_NAME_SIZE];
+    for (size_t t = 0; t < sizeof unused / sizeof *unused && traits->borrows_kv; t++)
+        take(finder, tensor_name(unused[t], i, false, name));
+}
+
+static void settle(const struct finder *finder, uint32_t i, struct layer_traits *traits)
+{
+    for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
+        if (finder->architecture->may_lack & TENSOR_BIT(role))
+            architecture_settle(traits, role, is_found(finder, role, i, traits));
+}
+
 static int find_layer(struct finder *finder, uint32_t i, struct model_layer *layer)
 {
     layer->traits = architecture_layer(finder->architecture, finder->params, i);
+    settle(finder, i, &layer->traits);
+    pass_over_unused(finder, i, &layer->traits);
     const tensor_set tensors = tensors_of(finder, i, &layer->traits);
     int r = 0;
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
@@ -233,13 +263,19 @@ static int count_vocabulary(const struct finder *finder, struct model_params *pa
 static int find_outer_tensors(struct finder *finder, struct model *model)
 {
     const struct architecture *architecture = finder->architecture;
-    bool turns = architecture->layer.rotary.kind != ROTARY_NONE;
+    bool turns = architecture->layer.rotary.kind != ROTARY_NONE, layers_get = model->params.n_layer_embd > 0;
     const struct {
         enum tensor_role role;
         bool wanted, optional;
-    } all[] = {{TENSOR_EMBEDDING, true, false},      {TENSOR_POSITIONS, architecture->positions, false},
-               {TENSOR_ROTARY_FACTORS, turns, true}, {TENSOR_ROTARY_SHORT, turns, true},
-               {TENSOR_ROTARY_LONG, turns, true},    {TENSOR_OUTPUT_NORM, true, false},
+    } all[] = {{TENSOR_EMBEDDING, true, false},
+               {TENSOR_POSITIONS, architecture->positions, false},
+               {TENSOR_ROTARY_FACTORS, turns, true},
+               {TENSOR_ROTARY_SHORT, turns, true},
+               {TENSOR_ROTARY_LONG, turns, true},
+               {TENSOR_LAYER_EMBEDDING, layers_get, false},
+               {TENSOR_LAYER_PROJECTION, layers_get, false},
+               {TENSOR_LAYER_PROJECTION_NORM, layers_get, false},
+               {TENSOR_OUTPUT_NORM, true, false},
                {TENSOR_OUTPUT, true, true}};
     char name[TENSOR_NAME_SIZE];
     int r = count_vocabulary(finder, &model->params);
@@ -280,7 +316,8 @@ static int fewest_tensors(const struct architecture *architecture, const struct 
 {
     const struct layer_traits layer = architecture_layer(architecture, params, i);
     const tensor_set wholes = architecture->fused | architecture->may_fuse;
-    return __builtin_popcountll(architecture_fuse(architecture_layer_roles(&layer), &layer, wholes));
+    const tensor_set roles = architecture_layer_roles(&layer) & ~architecture->may_lack;
+    return __builtin_popcountll(architecture_fuse(roles, &layer, wholes));
 }
 
 /* Before memory is taken for as many layers as the file says. */
@@ -305,12 +342,12 @@ static int find_tensors(struct model *model, const struct architecture *architec
     uint32_t n_layers = model->params.n_layers;
     struct finder finder = {
         .gguf = model->gguf, .architecture = architecture, .params = &model->params, .err = err};
-    int r = check_layer_count(&finder, n_tensors);
-    if (r < 0)
-        return r;
     finder.used = calloc(n_tensors, sizeof(bool));
-    model->layers = calloc(n_layers, sizeof *model->layers);
-    r = finder.used && model->layers ? find_outer_tensors(&finder, model) : -ENOMEM;
+    int r = finder.used ? find_outer_tensors(&finder, model) : -ENOMEM;
+    if (r == 0)
+        r = check_layer_count(&finder, n_tensors);
+    if (r == 0 && !(model->layers = calloc(n_layers, sizeof *model->layers)))
+        r = -ENOMEM;
     for (uint32_t i = 0; i < n_layers && r == 0; i++)
         r = find_layer(&finder, i, &model->layers[i]);
     if (r == 0)
@@ -376,6 +413,12 @@ int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err
 {
     return huggingface_is_folder(path) ? huggingface_open(path, ret_gguf, err)
                                        : gguf_open(path, ret_gguf, err);
+}
+
+struct bytes model_files_note(const struct gguf *gguf)
+{
+    struct bytes note = {0};
+    return gguf_string(gguf, HUGGINGFACE_NOTE, &note, NULL) == 0 ? note : (struct bytes){0};
 }
 
 int model_open(const char *path, bool with_tokenizer, struct model **ret_model, struct error *err)

@@ -41,6 +41,9 @@ struct model {
  * (model/huggingface/folder.h). */
 int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err);
 
+/* What was left out or became another format when the files were opened, in one line; empty if nothing. */
+struct bytes model_files_note(const struct gguf *gguf);
+
 /* Opens PATH and checks it all. `with_tokenizer` false skips the vocabulary (benchmarks, logits of files
  * without one). -errno with a reason: an unknown architecture, format or rope scaling, a missing
  * hyperparameter or tensor, a shape that does not fit. Whether a backend executes what the model computes is

@@ -89,7 +89,8 @@ static int set_key(const struct target *target, const char *text)
     }
     const struct gguf_value *old = gguf_find(target->gguf, key);
     if (strncmp(key, "split.", 6) == 0)
-        return error_set(target->err, -EINVAL, "--override-kv: %s says how the file is cut", key);
+        return error_set(target->err, -EINVAL,
+                         "--override-kv: %s describes how the file is split and cannot be overridden", key);
     if (!old && !may_be_added(target, key))
         return error_set(
             target->err, -EINVAL,
@@ -195,7 +196,7 @@ static int set_contexts(const struct target *target, const struct rope *rope, bo
         gguf_f32(target->gguf, full_key(target, "rope.scaling.factor", key), &factor, NULL) != 0)
         return strcmp(rope->type, "none") == 0 || strcmp(rope->type, "longrope") == 0
                    ? 0
-                   : error_set(target->err, -EINVAL, "--rope-scaling %s: --rope-scale says by how much",
+                   : error_set(target->err, -EINVAL, "--rope-scaling %s: --rope-scale is missing",
                                rope->type);
     if (strcmp(rope->type, "none") == 0 || trained == 0)
         return 0;
@@ -258,7 +259,7 @@ int overrides_apply(struct gguf *gguf, const char *text, struct error *err)
     int r = rest.len > 0 ? find_architecture(&target) : 0;
     while (r == 0 && overrides_next(&rest, &option, value)) {
         if (!option)
-            return error_set(err, -EINVAL, "an override that is none of this version");
+            return error_set(err, -EINVAL, "unknown kind of override");
         if (option->kind != OVERRIDE_KEY) {
             note_rope(&rope, option, value);
             continue;

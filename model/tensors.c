@@ -16,6 +16,7 @@
 /* What a dimension counts. */
 enum extent {
     NONE, /* of rows: a vector */
+    ONE,
     EMBD,
     VOCAB,
     CONTEXT,
@@ -40,7 +41,9 @@ enum extent {
     EXPERTS,
     EXPERT_FF,
     TWO_EXPERT_FF,
-    SHARED_FF
+    SHARED_FF,
+    LAYER_EMBD,
+    LAYER_EMBDS /* of all layers */
 };
 
 static const struct role {
@@ -54,6 +57,9 @@ static const struct role {
     [TENSOR_ROTARY_FACTORS] = {"rope_freqs", NONE, ROTARIES, false},
     [TENSOR_ROTARY_SHORT] = {"rope_factors_short", NONE, ROTARIES, false},
     [TENSOR_ROTARY_LONG] = {"rope_factors_long", NONE, ROTARIES, false},
+    [TENSOR_LAYER_EMBEDDING] = {"per_layer_token_embd", VOCAB, LAYER_EMBDS, false},
+    [TENSOR_LAYER_PROJECTION] = {"per_layer_model_proj", LAYER_EMBDS, EMBD, false},
+    [TENSOR_LAYER_PROJECTION_NORM] = {"per_layer_proj_norm", NONE, LAYER_EMBD, false},
     [TENSOR_OUTPUT_NORM] = {"output_norm", NONE, EMBD, false},
     [TENSOR_OUTPUT] = {"output", VOCAB, EMBD, false},
     [TENSOR_ATTENTION_NORM] = {"attn_norm", NONE, EMBD, false},
@@ -83,6 +89,14 @@ static const struct role {
     [TENSOR_GATE] = {"ffn_gate", FF, EMBD, false},
     [TENSOR_UP] = {"ffn_up", FF, EMBD, false},
     [TENSOR_DOWN] = {"ffn_down", EMBD, FF, false},
+    [TENSOR_PLAIN_POST_NORM] = {"post_ffw_norm_1", NONE, EMBD, false},
+    [TENSOR_ROUTER_NORM] = {"ffn_gate_inp.scale", NONE, EMBD, false, .bare = true},
+    [TENSOR_EXPERT_NORM] = {"pre_ffw_norm_2", NONE, EMBD, false},
+    [TENSOR_EXPERT_SCALES] = {"ffn_down_exps.scale", NONE, EXPERTS, false, .bare = true},
+    [TENSOR_EXPERT_POST_NORM] = {"post_ffw_norm_2", NONE, EMBD, false},
+    [TENSOR_INPUT_GATE] = {"inp_gate", LAYER_EMBD, EMBD, false},
+    [TENSOR_INPUT_PROJECTION] = {"proj", EMBD, LAYER_EMBD, false},
+    [TENSOR_INPUT_POST_NORM] = {"post_norm", NONE, EMBD, false},
     [TENSOR_ROUTER] = {"ffn_gate_inp", EXPERTS, EMBD, false},
     [TENSOR_EXPERT_GATE_UPS] = {"ffn_gate_up_exps", TWO_EXPERT_FF, EMBD, true},
     [TENSOR_EXPERT_GATES] = {"ffn_gate_exps", EXPERT_FF, EMBD, true},
@@ -93,6 +107,7 @@ static const struct role {
     [TENSOR_SHARED_UP] = {"ffn_up_shexp", SHARED_FF, EMBD, false},
     [TENSOR_SHARED_DOWN] = {"ffn_down_shexp", EMBD, SHARED_FF, false},
     [TENSOR_FFN_POST_NORM] = {"post_ffw_norm", NONE, EMBD, false},
+    [TENSOR_STREAM_SCALE] = {"layer_output_scale", NONE, ONE, false},
 };
 
 _Static_assert(TENSOR_ROLES <= 8 * sizeof(tensor_set), "a set has a bit for each role");
@@ -128,6 +143,7 @@ static uint32_t extent_of(const struct model_params *params, const struct layer_
     const uint32_t outputs = t->mixer == MIXER_ATTENTION ? w.queries : w.values;
     const uint32_t extents[] = {
         [NONE] = 0,
+        [ONE] = 1,
         [EMBD] = params->n_embd,
         [VOCAB] = params->n_vocab,
         [CONTEXT] = params->n_context,
@@ -147,12 +163,14 @@ static uint32_t extent_of(const struct model_params *params, const struct layer_
         [QUERY_NORM] = whole ? w.queries : t->heads.dim,
         [KEY_NORM] = whole ? w.keys : t->heads.dim,
         [ROTARIES] = params->rope_dims / 2,
-        [FF] = params->n_ff,
-        [TWO_FF] = 2 * params->n_ff,
+        [FF] = t->n_ff,
+        [TWO_FF] = 2 * t->n_ff,
         [EXPERTS] = t->experts.n,
         [EXPERT_FF] = t->experts.n_ff,
         [TWO_EXPERT_FF] = 2 * t->experts.n_ff,
         [SHARED_FF] = t->experts.n_shared_ff,
+        [LAYER_EMBD] = params->n_layer_embd,
+        [LAYER_EMBDS] = params->n_layer_embd * params->n_layers,
     };
     return extents[extent];
 }

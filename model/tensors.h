@@ -14,9 +14,12 @@ enum tensor_role {
     /* of the model */
     TENSOR_EMBEDDING,
     TENSOR_POSITIONS,
-    TENSOR_ROTARY_FACTORS, /* each rotary frequency is divided by its own */
-    TENSOR_ROTARY_SHORT,   /* the same, for contexts up to the length of training */
-    TENSOR_ROTARY_LONG,    /* and beyond it */
+    TENSOR_ROTARY_FACTORS,  /* each rotary frequency is divided by its own */
+    TENSOR_ROTARY_SHORT,    /* the same, for contexts up to the length of training */
+    TENSOR_ROTARY_LONG,     /* and beyond it */
+    TENSOR_LAYER_EMBEDDING, /* rows of what each layer gets, one after the other */
+    TENSOR_LAYER_PROJECTION,
+    TENSOR_LAYER_PROJECTION_NORM,
     TENSOR_OUTPUT_NORM,
     TENSOR_OUTPUT,
     /* of a layer */
@@ -47,16 +50,25 @@ enum tensor_role {
     TENSOR_GATE,
     TENSOR_UP,
     TENSOR_DOWN,
+    TENSOR_PLAIN_POST_NORM, /* of the plain half beside experts */
+    TENSOR_ROUTER_NORM,
     TENSOR_ROUTER,
+    TENSOR_EXPERT_NORM,
     TENSOR_EXPERT_GATE_UPS, /* of each expert gate, then up */
     TENSOR_EXPERT_GATES,
     TENSOR_EXPERT_UPS,
     TENSOR_EXPERT_DOWNS,
+    TENSOR_EXPERT_SCALES,
+    TENSOR_EXPERT_POST_NORM,
     TENSOR_SHARED_ROUTER, /* one row: how much the shared expert counts */
     TENSOR_SHARED_GATE,
     TENSOR_SHARED_UP,
     TENSOR_SHARED_DOWN,
     TENSOR_FFN_POST_NORM,
+    TENSOR_INPUT_GATE, /* of what a layer gets of each token by itself */
+    TENSOR_INPUT_PROJECTION,
+    TENSOR_INPUT_POST_NORM,
+    TENSOR_STREAM_SCALE, /* one number */
     TENSOR_ROLES,
     TENSOR_LAYER_ROLES = TENSOR_ATTENTION_NORM /* from here on one a layer */
 };

@@ -62,7 +62,8 @@ static trait_set traits_of_attention(const struct model_params *params, const st
            when(t->qk_norm == QK_NORM_HEADS, TRAIT_QK_NORM) |
            when(t->qk_norm == QK_NORM_ALL, TRAIT_QK_NORM_ALL) |
            when(t->query_growth.factor != 0, TRAIT_QUERY_GROWTH) | when(t->sinks, TRAIT_SINKS) |
-           when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW);
+           when(t->attention_cap > 0, TRAIT_ATTENTION_CAP) | when(t->window > 0, TRAIT_WINDOW) |
+           when(t->values_are_keys, TRAIT_VALUES_ARE_KEYS) | when(t->value_norm, TRAIT_VALUE_NORM);
 }
 
 static trait_set traits_of_layer(const struct model_params *params, const struct model_layer *layer)
@@ -71,10 +72,12 @@ static trait_set traits_of_layer(const struct model_params *params, const struct
     return traits_of_norm(&t->norm) | traits_of_tensors(layer->tensors, TENSOR_ROLES) |
            TRAIT_BIT(mixers[t->mixer]) | (t->mixer == MIXER_ATTENTION ? traits_of_attention(params, t) : 0) |
            when(t->norm_place & NORM_AFTER, TRAIT_NORM_AFTER) | when(t->parallel, TRAIT_PARALLEL) |
-           when(t->residual_scale != 1, TRAIT_SCALES) | TRAIT_BIT(activations[t->activation]) |
-           when(!t->gated, TRAIT_UNGATED) | when(t->experts.n > 0, TRAIT_EXPERTS) |
-           when(t->experts.n_shared_ff > 0, TRAIT_SHARED_EXPERTS) |
-           when(t->experts.shared_gate, TRAIT_SHARED_GATE);
+           when(t->residual_scale != 1, TRAIT_SCALES) | when(t->stream_scale, TRAIT_STREAM_SCALE) |
+           TRAIT_BIT(activations[t->activation]) | when(!t->gated, TRAIT_UNGATED) |
+           when(t->experts.n > 0, TRAIT_EXPERTS) | when(t->experts.n_shared_ff > 0, TRAIT_SHARED_EXPERTS) |
+           when(t->experts.shared_gate, TRAIT_SHARED_GATE) | when(t->experts.beside, TRAIT_EXPERTS_BESIDE) |
+           when(t->experts.router_norm, TRAIT_ROUTER_NORM) | when(t->experts.scaled, TRAIT_EXPERT_SCALES) |
+           when(t->borrows_kv, TRAIT_BORROWED_KV) | when(t->n_layer_embd > 0, TRAIT_LAYER_EMBEDDINGS);
 }
 
 trait_set model_traits(const struct model *model)

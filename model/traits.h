@@ -30,6 +30,14 @@
     ROW(SHARED_GATE, "gates of shared experts")                                                              \
     ROW(OUTPUT_GATE, "gates of attention's output")                                                          \
     ROW(HEADS_DIFFER, "layers whose heads differ")                                                           \
+    ROW(VALUES_ARE_KEYS, "keys that are values as well")                                                     \
+    ROW(VALUE_NORM, "norms of values")                                                                       \
+    ROW(STREAM_SCALE, "layers that scale the residual stream")                                               \
+    ROW(EXPERTS_BESIDE, "experts beside a plain feed-forward half")                                          \
+    ROW(ROUTER_NORM, "routers with a norm of their own")                                                     \
+    ROW(EXPERT_SCALES, "scales of experts")                                                                  \
+    ROW(BORROWED_KV, "layers that attend to the keys and values of others")                                  \
+    ROW(LAYER_EMBEDDINGS, "embeddings of each layer")                                                        \
     ROW(INTERLEAVED, "tensors whose rows several roles have in turn")
 
 #define PLAIN(name, words)           TRAIT_##name,

@@ -7,10 +7,10 @@
 
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
 #define PROTO_MAX_TAKEN         4096       /* ids of one ping */
-/* Ids of a prompt: as many as the largest context of the pool has room for, and in small pools so many, which
- * a worker then judges by its own context. The largest context that can be filled is the most that there may
- * be. A whole generate, in one message or in parts, has PROTO_PROMPT_ID_BYTES for each of these: an id takes
- * five bytes at most, and a text has four or so for a token. See proto_limits. */
+/* Ids of a prompt: as many as the pool's largest context holds, between these two bounds; a worker then
+ * checks the prompt against its own context. A whole generate, in one message or in parts, has
+ * PROTO_PROMPT_ID_BYTES for each id: an id takes at most five bytes, and a token of text about four. See
+ * proto_limits. */
 #define PROTO_LEAST_PROMPT_IDS   (1u << 19)
 #define PROTO_MAX_PROMPT_IDS     (1u << 22)
 #define PROTO_PROMPT_ID_BYTES    8
@@ -32,11 +32,11 @@
 #define PROTO_MAX_DRY_BREAKERS  32
 #define PROTO_MAX_WORD_BYTES    128 /* of a bad word, a breaker, a text with a bias */
 #define PROTO_MAX_GRAMMAR_BYTES 262144
-#define PROTO_MAX_LOGPROBS      20    /* alternatives a token */
-#define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token that a frame tells; of a longer one, so many */
+#define PROTO_MAX_LOGPROBS      20    /* alternatives per token */
+#define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token in a frame; longer ones are cut */
 #define PROTO_MAX_FEATURES      32    /* of hello, register, require */
 #define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt, tenant */
-#define PROTO_MAX_SPACE_BYTES   40    /* whose requests share prefixes; made by the broker */
+#define PROTO_MAX_SPACE_BYTES   40    /* names the requests that share prefixes; set by the broker */
 #define PROTO_MAX_ALIASES       8     /* other names of a model */
 #define PROTO_MAX_DIALECT_BYTES 8192  /* how a model calls tools and thinks */
 #define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
@@ -45,7 +45,7 @@
 #define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
 #define PROTO_MAX_CREDITS       1024  /* requests of one credit */
-#define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens, a minute or a day */
+#define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens per minute or day */
 #define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 
 #endif

@@ -47,11 +47,18 @@ int field_table_check_generation(const void *value, struct error *err)
         return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
     if (generation->ignore_eos && !grammar_text_is_none(&generation->grammar))
         return error_set(err, MESSAGE_E_MALFORMED,
-                         "ignore_eos: not supported together with a grammar, whose end ends the output");
-    const bool told[] = {generation->max_tokens > 0, generation->logprobs > 0,
+                         "ignore_eos: not supported together with a grammar, which ends the output");
+    if (generation->min_tokens > 0 && !grammar_text_is_none(&generation->grammar))
+        return error_set(err, MESSAGE_E_MALFORMED,
+                         "min_tokens: not supported together with a grammar, which ends the output");
+    if (generation->max_tokens > 0 && generation->min_tokens > generation->max_tokens)
+        return error_set(err, MESSAGE_E_MALFORMED, "min_tokens: %u is above max_tokens (%u)",
+                         generation->min_tokens, generation->max_tokens);
+    const bool told[] = {generation->max_tokens > 0, generation->min_tokens > 0, generation->logprobs > 0,
                          generation->stop.n + generation->stop_ids.n > 0,
                          !grammar_text_is_none(&generation->grammar)};
-    static const char *const names[] = {"max_tokens", "logprobs", "stop and stop_ids", "grammar"};
+    static const char *const names[] = {"max_tokens", "min_tokens", "logprobs", "stop and stop_ids",
+                                        "grammar"};
     for (size_t i = 0; generation->embed && i < sizeof told / sizeof *told; i++)
         if (told[i])
             return error_set(err, MESSAGE_E_MALFORMED, "%s: expected without embed, which makes no tokens",

@@ -27,7 +27,7 @@ const char *proto_error_name(enum proto_error error); /* "ok" for PROTO_OK */
 /* Why a request ended. */
 enum end_reason {
     END_STOP,   /* a stop id, a stop string or the model's own end */
-    END_LENGTH, /* it has as many tokens as it may have; the limit says why no more */
+    END_LENGTH, /* it reached the limit that enum end_limit names */
     END_CANCELLED,
     END_DEADLINE,
     END_ERROR, /* error and text say which */
@@ -37,10 +37,10 @@ const char *end_reason_name(enum end_reason reason);
 
 /* What set the limit of an answer that ended with END_LENGTH. */
 enum end_limit {
-    LIMIT_NONE, /* not said */
+    LIMIT_NONE, /* unknown */
     LIMIT_MAX_TOKENS,
-    LIMIT_CONTEXT, /* the model's, or what the KV cache holds of it */
-    LIMIT_POOL,    /* the most that the pool lets an answer have */
+    LIMIT_CONTEXT, /* the model's context, or the part of it that fits the KV cache */
+    LIMIT_POOL,    /* the pool's limit for an answer */
     END_LIMIT_COUNT
 };
 const char *end_limit_name(enum end_limit limit); /* "none" for LIMIT_NONE */

@@ -2,8 +2,8 @@
 #ifndef PROTO_MESSAGE_H
 #define PROTO_MESSAGE_H
 
-/* Every message of Quern: its kind and its fields; bounds.h has the bounds. PROTOCOL.md beside this file says
- * the same on the wire.
+/* Every message of Quern: its kind and its fields; bounds.h has the bounds. PROTOCOL.md describes the same
+ * messages as they are on the wire.
  *
  * A message is one msgpack map with short string keys; "k" holds the kind's name. Decoding is strict: missing
  * or mistyped keys are errors that name the key, trailing bytes are an error, every length is bounded;
@@ -25,26 +25,28 @@
 #define PROTO_VERSION_MIN 1
 #define PROTO_VERSION_MAX 1
 
-/* What a request may `require`: that `embed`, `continue_turn`, `suffix`, all samplers and bad words, or
- * `ignore_eos` are known. */
+/* Features that a request may `require`: `embed`, `continue_turn`, `suffix`, all samplers and bad words,
+ * `ignore_eos`, `min_tokens`. */
 #define PROTO_FEATURE_EMBED    "embed"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"
 #define PROTO_FEATURE_SAMPLERS "samplers"
 #define PROTO_FEATURE_ENDLESS  "ignore_eos"
+#define PROTO_FEATURE_LEAST    "min_tokens"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
     uint8_t bytes[16];
 };
 
-/* Which attempt at a request a frame belongs to: grows when the broker restarts and when a request moves. */
+/* The attempt at a request that a frame belongs to. It grows when the broker restarts and when the request
+ * moves. */
 struct epoch {
     uint64_t boot; /* the broker's persisted boot number */
     uint32_t move; /* moves of this request to another worker */
 };
 
-/* <0, 0, >0 as a is older than, equal to, newer than b. */
+/* Negative, 0 or positive if a is older than, equal to or newer than b. */
 int epoch_compare(struct epoch a, struct epoch b);
 
 /* Topic of a frame on the streams: session ‖ request id. */
@@ -54,13 +56,13 @@ enum message_kind {
     MESSAGE_NONE,
     /* client → broker */
     MESSAGE_HELLO,         /* opens a session */
-    MESSAGE_JOIN,          /* asks for a welcome on the stream; repeated until it came */
+    MESSAGE_JOIN,          /* asks for a welcome on the stream; repeated until it comes */
     MESSAGE_GENERATE,      /* a request */
-    MESSAGE_GENERATE_PART, /* some bytes of one that is larger than a message may be */
+    MESSAGE_GENERATE_PART, /* a part of a request that is too large for one message */
     MESSAGE_CANCEL,        /* ends a request; also broker → worker */
     MESSAGE_REPLAY,        /* asks for frames again */
     MESSAGE_ATTACH,        /* binds a running request to this session */
-    MESSAGE_STATUS,        /* asks how the pool is */
+    MESSAGE_STATUS,        /* asks for the pool's status */
     MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
     MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
     MESSAGE_PING,          /* renews the lease; also worker liveness probe */
@@ -69,8 +71,8 @@ enum message_kind {
     MESSAGE_HELLO_OK,
     MESSAGE_WELCOME,   /* on the stream, topic = session */
     MESSAGE_ACCEPTED,  /* a generate was admitted */
-    MESSAGE_ERROR,     /* a request or message was refused */
-    MESSAGE_CANCEL_OK, /* a cancel was taken; end follows */
+    MESSAGE_ERROR,     /* a request or message was rejected */
+    MESSAGE_CANCEL_OK, /* a cancel was accepted; end follows */
     MESSAGE_REPLAY_OK, /* a page of frames */
     MESSAGE_ATTACH_OK,
     MESSAGE_STATUS_OK,
@@ -78,10 +80,10 @@ enum message_kind {
     MESSAGE_DETOKENIZE_OK, /* also worker → broker */
     MESSAGE_PONG,          /* answers ping, and a worker's heartbeat */
     MESSAGE_BYE_OK,
-    MESSAGE_END, /* a request ended, with its count; the stream says it too */
+    MESSAGE_END, /* a request ended, with its count; also on the stream */
     /* both, on the streams */
     MESSAGE_FRAME,
-    MESSAGE_PROGRESS, /* how much of a prompt is read */
+    MESSAGE_PROGRESS, /* how much of a prompt has been processed */
     /* worker → broker */
     MESSAGE_REGISTER,
     MESSAGE_READY, /* the worker saw the broker's subscription */
@@ -90,10 +92,10 @@ enum message_kind {
     /* broker → worker */
     MESSAGE_REGISTER_OK,
     MESSAGE_ASSIGN,
-    MESSAGE_CREDIT, /* these requests may make so many ids */
-    MESSAGE_ACK,    /* frames up to wseq are safe */
-    MESSAGE_RESEND, /* frames from wseq are missing */
-    MESSAGE_DRAIN,  /* finish what runs, or give it back, then exit 0 */
+    MESSAGE_CREDIT, /* how many ids some requests may generate */
+    MESSAGE_ACK,    /* frames up to wseq are in the journal */
+    MESSAGE_RESEND, /* frames from wseq on are missing */
+    MESSAGE_DRAIN,  /* finish running requests, or give them back, then exit 0 */
     MESSAGE_KIND_COUNT
 };
 
@@ -106,13 +108,13 @@ struct version_range {
     uint32_t min, max;
 };
 
-struct chat_message { /* one turn; all UTF-8, "" = not there but for the first two */
+struct chat_message { /* one turn; all UTF-8; except for the first two, "" = absent */
     struct bytes role;
     struct bytes content;
-    struct bytes name;         /* of the speaker; of the tool whose result it is */
+    struct bytes name;         /* of the speaker, or of the tool that returned the result */
     struct bytes tool_calls;   /* JSON: an array of calls, as OpenAI's clients write them */
-    struct bytes tool_call_id; /* of the call whose result it is */
-    struct bytes thought;      /* what the assistant thought before it answered */
+    struct bytes tool_call_id; /* of the call that returned the result */
+    struct bytes thought;      /* the assistant's reasoning before the answer */
 };
 
 enum prompt_form { PROMPT_TEXT, PROMPT_IDS, PROMPT_CHAT };
@@ -121,11 +123,11 @@ struct prompt {
     enum prompt_form form;
     struct bytes text; /* PROMPT_TEXT: UTF-8 */
     bool special;      /* PROMPT_TEXT: parse control tokens in the text */
-    bool has_suffix;   /* PROMPT_TEXT, which may be empty then: what is made stands between it and */
+    bool has_suffix;   /* PROMPT_TEXT: the output goes between the text, which may be empty, and: */
     struct bytes suffix;
     struct bytes files;           /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
-    bool continue_turn;           /* PROMPT_CHAT: the last message is the assistant's, and goes on */
-    struct bytes template_kwargs; /* PROMPT_CHAT: JSON, an object of variables of the template; "" = none */
+    bool continue_turn;           /* PROMPT_CHAT: continue the last message, which is the assistant's */
+    struct bytes template_kwargs; /* PROMPT_CHAT: JSON, an object of template variables; "" = none */
     struct id_list ids;           /* PROMPT_IDS */
     struct {                      /* PROMPT_CHAT */
         const struct chat_message *items;
@@ -155,7 +157,7 @@ static inline bool grammar_text_is_none(const struct grammar_text *grammar)
     return grammar->kind == GRAMMAR_TEXT_GBNF && grammar->text.len == 0;
 }
 
-/* How many requests and tokens a tenant may have, a minute and a day; 0: no bound. */
+/* Limits of a tenant: requests and tokens per minute and per day; 0: unlimited. */
 struct rates {
     uint64_t rpm, tpm, rpd, tpd;
 };
@@ -165,17 +167,17 @@ static inline bool rates_any(const struct rates *rates)
     return rates->rpm || rates->tpm || rates->rpd || rates->tpd;
 }
 
-/* What is left of them: of the minute or the day, whichever has less left. */
+/* What remains of them: of the minute or the day, whichever has less left. */
 struct quota {
-    uint64_t limit, remaining; /* limit 0: there is none */
-    uint64_t reset_ms;         /* until all of it is there again */
+    uint64_t limit, remaining; /* limit 0: unlimited */
+    uint64_t reset_ms;         /* until all of it is available again */
 };
 
 struct quotas {
     struct quota requests, tokens;
 };
 
-/* What is added to the logits of the ids of a text. */
+/* A bias added to the logits of the ids of a text. */
 struct text_bias {
     struct bytes text;
     double bias;
@@ -185,45 +187,46 @@ struct text_bias_list {
     size_t n;
 };
 
-/* What a client asks for. Bounds of its fields, and the defaults that optional ones decode to when a client
- * leaves them out, stand in fields.c (those of sampling in common/sampling.h). The broker fixes the seed at
- * admission, so that a move changes nothing. */
+/* A client's request. fields.c has the bounds of its fields and the defaults of omitted ones
+ * (common/sampling.h those of sampling parameters). The broker fixes the seed at admission, so that a move
+ * changes nothing. */
 struct generation {
     struct prompt prompt;
-    bool embed;          /* the answer is the prompt's embedding, and no token */
+    bool embed;          /* the answer is the prompt's embedding, without tokens */
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
     bool marks;          /* control tokens of the model's dialect are written out in the text */
     struct bytes model;  /* "" = any */
-    uint32_t max_tokens; /* 0: not said, as many as there is room for */
-    bool fit_context;    /* max_tokens is reduced to what the prompt leaves; else refused */
+    uint32_t max_tokens; /* 0: as many as there is room for */
+    bool fit_context;    /* reduce max_tokens to what the prompt leaves, instead of rejecting the request */
     struct sampling sampling; /* its biases point into the decoder's memory; it has no other list */
     bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_bias_list logit_bias_text;
-    struct text_list bad_words;    /* none of them is completed */
+    struct text_list bad_words;    /* never generated */
     struct text_list dry_breakers; /* where repeats end for DRY; */
     bool has_dry_breakers;         /* false: the usual ones */
     struct text_list stop;
     struct id_list stop_ids;
-    bool ignore_eos; /* the model's own end ids are not made */
+    bool ignore_eos;     /* never generate the model's own end ids */
+    uint32_t min_tokens; /* no stop ends the output before this many */
     struct grammar_text grammar;
-    uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the chosen one and n − 1 alternatives */
-    bool pieces;       /* with logprobs: frames tell the bytes of each of those ids too */
+    uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the sampled id and n − 1 alternatives */
+    bool pieces;       /* with logprobs: frames also contain the bytes of each of those ids */
     int32_t priority;  /* higher first */
     uint64_t deadline_ms; /* 0 = none; counts from arrival */
     enum disconnect_policy on_disconnect;
     uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
     struct bytes cache_salt;  /* separates prefix caches; "" = shared, or the tenant's */
-    struct bytes cache_space; /* in an assign: for whose requests that salt is; "" = everybody's */
+    struct bytes cache_space; /* in an assign: the requests that the salt applies to; "" = all */
     bool cache_prompt;        /* false: no prefix cache is used for it */
-    struct bytes tenant;      /* on whose behalf the client asks; "" = its own */
+    struct bytes tenant;      /* the user on whose behalf the client asks; "" = its own */
     struct rates rates;       /* of that tenant */
-    bool part;                /* it goes with an earlier one, which was counted */
+    bool part;                /* it belongs to an earlier request, which was counted */
     struct bytes request_id;  /* for people: in logs and the status; "" = none */
-    bool progress;            /* it is told how much of the prompt is read */
+    bool progress;            /* send progress messages while the prompt is processed */
     struct text_list require; /* features without which the request makes no sense */
 };
 
-/* Writes those defaults; everything else is zero. */
+/* Sets the defaults; everything else is zero. */
 void generation_defaults(struct generation *ret_generation);
 
 struct usage {
@@ -232,21 +235,21 @@ struct usage {
     uint32_t output_tokens;
 };
 
-struct timing {        /* milliseconds; one process's clock each */
+struct timing {        /* milliseconds; each measured by the clock of one process */
     double queue_ms;   /* arrival at the broker → assign */
     double prefill_ms; /* assign → first token */
     double decode_ms;  /* first → last token */
     /* Of prefill_ms, in this order; the rest is computing. */
-    double prepare_ms; /* → its ids are known, and not too many */
+    double prepare_ms; /* → its ids are known and within the limits */
     double wait_ms;    /* → its turn at the worker */
-    double lookup_ms;  /* → what is cached of it is found, or brought, and it has a slot */
+    double lookup_ms;  /* → its cached blocks are found or fetched, and it has a slot */
 };
 
 struct ending {
     enum end_reason reason;
     enum proto_error error; /* PROTO_OK unless reason is END_ERROR */
     struct bytes text;      /* of the error; UTF-8 */
-    struct bytes stop;      /* END_STOP: the stop string that ended it; "" = none did */
+    struct bytes stop;      /* END_STOP: the stop string that ended it; "" = none */
     enum end_limit limit;   /* END_LENGTH: which limit that was */
     struct usage usage;
     struct timing timing;
@@ -257,8 +260,8 @@ struct token_logprob {
     float logprob; /* natural logarithm */
 };
 
-/* Log probabilities of the ids of one frame: per id `width` entries, the sampled id first, then the most
- * likely. */
+/* Log probabilities of the ids of one frame: `width` entries per id, the sampled id first, then the most
+ * likely ones. */
 struct frame_logprobs {
     uint32_t width;                    /* 0: none */
     const struct token_logprob *items; /* [n_ids][width] */
@@ -274,10 +277,9 @@ struct frame {
     struct frame_logprobs logprobs;
     struct {
         const struct bytes *items; /* as many as there are logprobs, in their order */
-        size_t n;                  /* 0: not told */
+        size_t n;                  /* 0: not requested */
     } pieces;
-    /* With an end that is END_STOP, of a request with `embed`: [n / 4] float 32, little-endian; else empty.
-     */
+    /* At the END_STOP of a request with `embed`: [n / 4] float 32, little-endian; else empty. */
     struct bytes embedding;
     uint64_t wseq; /* the worker's own count of its frames, from 1; clients ignore it */
     bool has_end;
@@ -286,10 +288,10 @@ struct frame {
 
 struct limits {
     uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias, grammar_bytes;
-    uint32_t max_tokens;     /* of an answer; 0: the pool sets none */
-    uint32_t generate_bytes; /* of a whole generate; 0: the pool takes none in parts */
+    uint32_t max_tokens;     /* of an answer; 0: no limit */
+    uint32_t generate_bytes; /* of a whole generate; 0: the pool accepts none in parts */
 };
-/* Those of this version, for the largest context that there may be. */
+/* The limits of this version, for the largest possible context. */
 #define PROTO_LIMITS                                                                                         \
     ((struct limits){.request_bytes = PROTO_MAX_REQUEST_BYTES,                                               \
                      .prompt_ids = PROTO_MAX_PROMPT_IDS,                                                     \
@@ -301,7 +303,7 @@ struct limits {
                      .logit_bias = SAMPLING_MAX_BIASES,                                                      \
                      .grammar_bytes = PROTO_MAX_GRAMMAR_BYTES})
 
-/* Those of a pool whose largest context is this; 0: it is not known yet, and any may come. */
+/* The limits of a pool with this largest context; 0: not known yet, so any is possible. */
 struct limits proto_limits(uint32_t context);
 
 struct model_info {
@@ -310,7 +312,7 @@ struct model_info {
     uint32_t context;    /* tokens */
     uint32_t workers;    /* ready now */
     bool chat;           /* has a chat template */
-    uint32_t embedding;  /* numbers of an embedding that its workers make; 0: they make none */
+    uint32_t embedding;  /* numbers of an embedding; 0: its workers do not support embeddings */
 };
 
 /* ---- messages ---- */
@@ -332,9 +334,9 @@ struct message {
         } generate;
         struct {
             struct id128 id;    /* of the generate */
-            uint32_t total, at; /* bytes of all of it, and of those that came before */
+            uint32_t total, at; /* bytes of the whole generate; offset of this part */
             struct bytes data;
-            struct bytes tenant; /* that of the generate */
+            struct bytes tenant; /* of the generate */
         } generate_part;
         struct {
             struct id128 session, id;
@@ -353,32 +355,32 @@ struct message {
         } pong;
         struct {
             uint64_t ref;
-            uint32_t requests;       /* so many of those that have not ended, the oldest first; 0: none */
-            struct bytes request_id; /* only those of that name; "": all */
+            uint32_t requests;       /* how many unfinished requests to list, the oldest first; 0: none */
+            struct bytes request_id; /* only those with this name; "": all */
         } status;
         struct {
             uint64_t ref;
             struct {
                 const struct bytes *items; /* 16 bytes each */
                 size_t n;
-            } taken; /* requests of which the client has the last frame */
+            } taken; /* requests whose last frame the client has */
         } ping;
         struct {
             uint64_t ref;
             struct bytes model, text;
-            bool has_text;        /* else it is about `prompt`, a conversation */
+            bool has_text;        /* tokenize `text`; else `prompt`, a conversation */
             struct prompt prompt; /* chat, continue_turn, template_kwargs */
             struct bytes tools;   /* of the conversation, as in a generation */
-            bool special;         /* control tokens written out in the text become their ids */
+            bool special;         /* parse control tokens in the text */
             bool bare;            /* without BOS and EOS */
-            bool pieces;          /* the answer tells what each id stands for */
-            bool written;         /* and the text of the prompt that the conversation becomes */
+            bool pieces;          /* the answer contains the bytes of each id */
+            bool written;         /* the answer contains the text of the rendered conversation */
         } tokenize;
-        struct { /* begins as tokenize does: who only carries questions looks at no more of them */
+        struct { /* begins like tokenize: code that only passes on questions reads no more of either */
             uint64_t ref;
             struct bytes model;
             struct id_list ids;
-            bool special; /* control tokens are written out by their names */
+            bool special; /* write control tokens by their names */
         } detokenize;
         struct {
             struct version_range proto;
@@ -398,7 +400,7 @@ struct message {
             uint64_t seed;
             bool again;
             struct quotas quotas;
-        } accepted; /* again: it was known already; quotas: of a request with rates */
+        } accepted; /* again: it was already known; quotas: of a request with rates */
         struct {
             bool has_id;
             struct id128 id;
@@ -406,7 +408,7 @@ struct message {
             enum proto_error error;
             struct bytes text;
             uint32_t retry_after_ms;
-            enum message_kind of; /* what it answers; MESSAGE_NONE: not said */
+            enum message_kind of; /* the kind that it answers; MESSAGE_NONE: unknown */
             struct quotas quotas; /* of a generate with rates */
         } error;
         struct {
@@ -416,7 +418,7 @@ struct message {
             struct id128 id;
             struct epoch epoch;
             uint64_t from, next;
-            bool done; /* done: nothing follows but live frames */
+            bool done; /* only live frames follow */
             struct {
                 const struct bytes *items;
                 size_t n;
@@ -426,7 +428,7 @@ struct message {
             struct id128 id;
             struct epoch epoch;
             uint64_t next;
-        } attach_ok; /* next: ids made so far */
+        } attach_ok; /* next: number of ids so far */
         struct {
             uint64_t ref;
             POOL_STATUS_FIELDS(STATUS_MEMBER)
@@ -446,23 +448,23 @@ struct message {
                 const struct bytes *items; /* as many as there are ids */
                 size_t n;                  /* 0: not asked for */
             } pieces;
-            struct bytes text; /* of the prompt, if it was asked for */
+            struct bytes text; /* of the rendered prompt, if it was requested */
         } tokenize_ok;
         struct {
             uint64_t ref;
-            struct bytes text; /* bytes of the tokens that are no UTF-8 are U+FFFD */
+            struct bytes text; /* invalid UTF-8 in tokens becomes U+FFFD */
         } detokenize_ok;
         struct {
             struct id128 id;
             struct epoch epoch;
             uint64_t count;
             struct ending end;
-        } end; /* count: ids in all */
+        } end; /* count: number of ids in all */
         struct frame frame;
         struct {
             struct id128 id;
             struct epoch epoch;
-            uint32_t total, cached, read; /* ids of the prompt; `read` includes what was cached */
+            uint32_t total, cached, read; /* ids of the prompt; `read` includes the cached ones */
         } progress;
         struct {
             struct version_range proto;
@@ -474,15 +476,15 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
-            struct bytes tools;   /* the form in which its model calls tools; "" = it has none */
+            struct bytes tools;   /* the format of its model's tool calls; "" = it has none */
             bool thinks;          /* its model thinks before it answers */
-            struct bytes dialect; /* how it does both: JSON (text/dialect/dialect.h); "" = not told */
+            struct bytes dialect; /* how it does both: JSON (text/dialect/dialect.h); "" = unknown */
             struct bytes
-                sampling; /* what requests that do not say get: text of sampling_defaults.h; "" = not told */
-            uint32_t kv_blocks, max_prompt; /* told, and not needed: it is the worker that judges prompts */
+                sampling; /* its sampling defaults, as text of common/sampling_defaults.h; "" = unknown */
+            uint32_t kv_blocks, max_prompt; /* unused: the worker checks prompts itself */
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
             struct bytes device;
-            uint64_t wseq, acked; /* last frame made so far, last one acknowledged */
+            uint64_t wseq, acked; /* its last frame so far, the last acknowledged one */
         } register_;
         struct {
             uint32_t incarnation;
@@ -491,7 +493,7 @@ struct message {
             uint64_t ref;
             uint32_t active, waiting, kv_free;
             uint64_t wseq, waiting_tokens;
-            bool draining; /* it was told to end, and takes nothing new */
+            bool draining; /* it was told to end and takes no new requests */
         } heartbeat;
         struct {
             struct id128 session, id;
@@ -499,7 +501,7 @@ struct message {
             uint64_t count;
             uint64_t wseq;
             struct ending end;
-        } finished; /* wseq: of its last frame */
+        } finished; /* wseq: of the request's last frame */
         struct {
             uint64_t boot;
             struct id128 subscription;
@@ -514,22 +516,22 @@ struct message {
             struct id_list output;
             uint64_t off;
             uint64_t credit, most;
-        } assign; /* deadline_left_ms: 0 = none; queue_us: time it has waited; output, off: the ids and bytes
-                   * of text that earlier attempts have published; credit: ids that it may make, those
-                   * included, until a credit says more, 0 = any number; most: ids that the pool lets an
-                   * answer have, 0 = any number */
+        } assign; /* deadline_left_ms: 0 = none; queue_us: time in the queue; output, off: the ids and bytes
+                   * of text that earlier attempts have published; credit: number of ids, those included,
+                   * that it may generate until a credit allows more, 0 = unlimited; most: the pool's limit
+                   * of ids for an answer, 0 = unlimited */
         struct {
             struct {
                 const struct bytes *items; /* PROTO_TOPIC_BYTES each */
                 size_t n;
             } topics;
-            struct id_list counts; /* as many: ids in all */
+            struct id_list counts; /* one per topic: number of ids in all */
         } credit;
         struct {
             uint64_t wseq;
         } ack, resend;
         struct {
-            bool hand_over; /* what runs is given back as it is, for another worker to go on with */
+            bool hand_over; /* give back running requests, so that another worker can continue them */
         } drain;
     };
 };
@@ -557,7 +559,7 @@ int message_decode(struct message_decoder *decoder, const void *data, size_t len
  * request. */
 bool message_decoder_failed_id(const struct message_decoder *decoder, struct id128 *ret_id);
 
-/* Its kind; MESSAGE_NONE when that could not be read. */
+/* The kind of the message that failed last; MESSAGE_NONE if it could not be read. */
 enum message_kind message_decoder_failed_kind(const struct message_decoder *decoder);
 
 /* The encoded value of a key in an encoded message; false when there is none. */

@@ -2,7 +2,7 @@
 #ifndef PROTO_STATUS_H
 #define PROTO_STATUS_H
 
-/* What a status tells of a pool, its workers and its requests. */
+/* The status of a pool, its workers and its requests. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,10 +12,10 @@
 #include "proto/gauges.h"
 #include "proto/lists.h"
 
-/* What status tells, once. The structs here, their tables (fields.c), libquern's copy into its public structs
+/* One list of fields each. The structs here, their tables (fields.c), libquern's copy into its public structs
  * (quern.h must have a member of the same name, or it does not compile) and the JSON of `quern status` come
- * from these lists; broker/core/status.c says where each value is from. A row: its type in fields.c, its
- * name; more in those of WORKER_GAUGES (gauges.h). */
+ * from these lists; broker/core/status.c sets the values. A row has the type in fields.c and the name; rows
+ * of WORKER_GAUGES have more (gauges.h). */
 /* clang-format off */
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
@@ -43,7 +43,7 @@
     ROW(U32_OR_0, journal_waiting)                 /* running requests that wait for room in it */            \
     ROW(U32_OR_0, max_tokens)                      /* of an answer; 0: the pool sets none */                  \
     ROW(U32_OR_0, supervisor_pid) ROW(U32_OR_0, broker_pid) ROW(U32_OR_0, gateway_pid) /* 0: it has none */
-/* Of a request that has not ended, where the question asks for those. */
+/* Of an unfinished request, if the question asks for them. */
 #define REQUEST_STATUS_FIELDS(ROW)                                                                            \
     ROW(NAME, id)                                  /* hexadecimal */                                          \
     ROW(NAME_OR_0, request_id)                     /* as its client calls it */                               \

@@ -4,7 +4,7 @@
 
 #include "supervisor/supervisor.h"
 
-/* Takes what peers ask for, which is begun or refused with a reason, and carries on the change under way. */
+/* Receives requests of peers, begins each or rejects it with a reason, and continues the change under way. */
 void changes_turn(struct supervision *self);
 
 #endif

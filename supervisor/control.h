@@ -16,20 +16,20 @@
 
 struct control_peer {
     int fd;                 /* -1: none */
-    uint64_t order;         /* of coming */
-    bool follows;           /* it asked, and is told what happens */
-    enum control_kind kind; /* what it asked for */
+    uint64_t order;         /* of its connection */
+    bool follows;           /* its request was taken, and it gets reports */
+    enum control_kind kind; /* of its request */
     uint32_t number;
 };
 
 struct control {
-    int fd;    /* where they connect; -1: not open */
+    int fd;    /* the listener; -1: not open */
     bool deaf; /* out of descriptors: connections are checked at the next turn instead of polled */
     uint64_t came;
     struct control_peer peers[CONTROL_PEERS];
 };
 
-/* Listens in the run directory, which is locked; an existing socket is left by a killed pool. 0 or -errno
+/* Listens in the run directory, which is locked, so an existing socket belongs to a killed pool. 0 or -errno
  * with the reason. */
 int control_open(struct control *control, const char *rundir, struct error *err);
 
@@ -46,7 +46,7 @@ bool control_take(struct control *control, struct control_peer **ret_peer);
 void control_follow(struct control_peer *peer);
 void control_refuse(struct control_peer *peer, const char *text);
 
-/* Tells all who follow; a last report ends their connections. */
+/* Sends a report to all followers; a final one closes their connections. */
 void control_report(struct control *control, enum control_result result, const char *text);
 
 #endif

@@ -18,12 +18,12 @@
 
 struct notify_state {
     bool ready;    /* a request would be answered */
-    bool stopping; /* the pool was told to end */
+    bool stopping; /* the pool is ending */
     uint32_t workers_ready, workers;
 };
 
 struct notify {
-    int fd; /* -1: nobody wants to be told */
+    int fd; /* -1: no service manager */
     struct sockaddr_un address;
     socklen_t address_size;
     struct notify_state told;

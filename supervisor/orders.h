@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_ORDERS_H
 #define SUPERVISOR_ORDERS_H
 
-/* What the broker orders (proto/supervision.h). */
+/* The broker's orders (proto/supervision.h). */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_PLACES_H
 #define SUPERVISOR_PLACES_H
 
-/* The places of the pool. Each keeps a worker process running, which has a slot of the board. */
+/* The places of the pool. Each keeps one worker process running, with a slot of the board. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -19,16 +19,16 @@
 const char *place_state_name(enum place_state state);
 
 struct place {
-    struct place_record record; /* as the broker is told */
+    struct place_record record; /* as sent to the broker */
     struct board_slot *slot;
     int slot_fd;
-    bool changed; /* and has not been told yet */
+    bool changed; /* the record has not been sent since its last change */
     struct restart restart;
     struct stall stall;
     struct life life;    /* of a process on trial */
-    uint32_t stalled_ms; /* killed by us, for so long without progress; 0: it was not */
+    uint32_t stalled_ms; /* how long it made no progress before we killed it; 0: we did not */
     uint64_t replace_by; /* clock_ns when a process that was told to leave is killed; 0: it was not told */
-    bool drained;        /* somebody took it out: no process is started there */
+    bool drained;        /* by the owner's order: no process is started there */
     bool on_trial;       /* the first process of a program installed since the last one started */
     struct worker_log log;
 };
@@ -36,8 +36,8 @@ struct place {
 struct places {
     const struct options *options;
     char program[PATH_MAX];
-    int proven_fd;   /* a program that workers became ready with; -1: none could be kept */
-    bool use_proven; /* what stands at its path did not become ready: that one is started */
+    int proven_fd;   /* the last program whose workers became ready; -1: none could be kept */
+    bool use_proven; /* the program at the path did not become ready: start the proven one */
     uint64_t boot;   /* in the names of their doors */
     int rundir_fd;
     int store_fd; /* the prefix store; -1: there is none */
@@ -65,17 +65,17 @@ void places_start(struct places *places, struct place *place, uint64_t now);
 /* When the next start is due; UINT64_MAX when none is. */
 uint64_t places_next(const struct places *places);
 
-/* Takes the ends of dead processes. */
+/* Collects dead processes. */
 void places_reap(struct places *places, uint64_t now);
 
-/* Takes what workers wrote to stderr, and passes it on. */
+/* Reads the stderr of workers and passes it on. */
 void places_read_logs(struct places *places, uint64_t now);
 
 /* This incarnation is ready, or is to be killed; ignored for other incarnations. */
 void places_ready(struct places *places, uint32_t index, uint32_t incarnation, uint64_t now);
 void places_kill(struct places *places, uint32_t index, uint32_t incarnation);
 
-/* From now on the program at the path is used again, whatever it did before. */
+/* From now on the program at the path is used again, even if it failed before. */
 void places_try_anew(struct places *places);
 
 /* Replaces the process of this place by one of the program now at the path: tells it to end, and starts the
@@ -88,7 +88,7 @@ void places_replace(struct places *places, uint32_t index, uint64_t patience_ns,
 void places_take_out(struct places *places, uint32_t index, uint64_t patience_ns, uint64_t now);
 void places_put_back(struct places *places, uint32_t index, uint64_t now);
 
-/* Whether a worker serves there, and is to go on. */
+/* Whether a worker serves there and was not told to leave. */
 bool places_serves(const struct places *places, uint32_t index);
 
 /* Sets the number of places, 1 … SUPERVISION_PLACES_MAX. New ones wait to be started; removed ones have no
@@ -108,10 +108,10 @@ void places_watch(struct places *places, uint64_t now);
 /* Restarts the clocks of missing progress, because this process itself was stopped. */
 void places_stood_still(struct places *places, uint64_t now);
 
-/* Sends the signal to all that live; from then on nothing is started. */
+/* Sends the signal to all live processes; from then on none is started. */
 void places_stop(struct places *places, int signal);
 
-/* Waits for all that live, then frees slots and pipes. */
+/* Waits for all live processes, then frees slots and pipes. */
 void places_deinit(struct places *places);
 
 #endif

@@ -2,16 +2,15 @@
 #ifndef SUPERVISOR_SUPERVISE_H
 #define SUPERVISOR_SUPERVISE_H
 
-/* The supervising process: the parent of all others of a pool. */
+/* The supervisor: the parent of all other processes of a pool. */
 
 #include "broker/settings/options.h"
 #include "common/error.h"
 
-/* Runs a pool from its first process to its last: locks the run directory, keeps a broker and the workers
- * running, and ends them on a signal (SIGTERM, SIGINT, SIGHUP; at once on a second one) or when the broker
- * ends by itself. Returns 0 or a positive exit status: the broker's, which has said why, with an empty text;
- * or PROGRAM_EXIT_PERMANENT with a reason if the model cannot be read; or -errno with a reason. Without a
- * number of workers there is one for each device. */
+/* Runs a pool: locks the run directory, keeps a broker and the workers running, and ends them on a signal
+ * (SIGTERM, SIGINT, SIGHUP; at once on a second one) or when the broker ends by itself. By default there is
+ * one worker for each device. Returns 0; the broker's exit status, with an empty text because it has said
+ * why; PROGRAM_EXIT_PERMANENT with a reason if the model cannot be read; or -errno with a reason. */
 int supervise(struct options *options, int argc, char **argv, struct error *err);
 
 #endif

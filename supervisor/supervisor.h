@@ -2,8 +2,8 @@
 #ifndef SUPERVISOR_SUPERVISOR_H
 #define SUPERVISOR_SUPERVISOR_H
 
-/* The state of the supervising process, for its parts: the loop (supervise.c), the broker (broker_child.c)
- * and what peers ask for (changes.c). */
+/* The supervisor's state, shared by its parts: the loop (supervise.c), the broker (broker_child.c) and the
+ * requests of peers (changes.c). */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -20,53 +20,53 @@
 
 enum broker_change {
     BROKER_KEPT,
-    BROKER_LEAVING, /* it is told to, for the next one */
-    BROKER_ON_TRIAL /* the next one, until it serves */
+    BROKER_LEAVING, /* it was told to leave, so that the next one can take over */
+    BROKER_ON_TRIAL /* the next one has started and does not serve yet */
 };
 
 struct supervision {
     struct options *options;
     char program[PATH_MAX]; /* quern-broker */
     int signal_fd, lock_fd;
-    int vault_fd; /* what a broker leaves to the next */
-    int turns_fd; /* the broker's slot of the board: */
+    int vault_fd; /* the shared memory that each broker leaves to the next */
+    int turns_fd; /* the broker's slot of the board, mapped at: */
     struct board_slot *turns;
     uint64_t now;
     struct places places;
     struct gateway_child gateway;
-    bool serving; /* some broker could be reached: workers may be started */
+    bool serving; /* a broker has served: workers may be started */
 
     pid_t broker;      /* 0: none */
     int link;          /* to the broker; -1: none */
-    bool welcomed;     /* it was told who we are */
+    bool welcomed;     /* NEWS_WELCOME was sent */
     uint64_t start_at; /* clock_ns, while there is none */
     struct restart restart;
     struct stall stall;
-    bool stalled; /* killed by us, for that */
+    bool stalled; /* we killed it because its loop had stopped */
     enum broker_change change;
     bool leave_told;
-    pid_t gateway_told; /* to the broker; 0 is what it takes for granted */
-    uint64_t change_by; /* BROKER_LEAVING: when it is killed instead */
-    bool use_own;       /* the program at the path does not start: this process's own is used as the broker */
+    pid_t gateway_told; /* the gateway's process as sent to the broker, which assumes 0 at first */
+    uint64_t change_by; /* BROKER_LEAVING: when it is killed */
+    bool use_own;       /* the program at the path does not start: use this process's own program */
 
     struct control control;
     struct reload reload;
-    int argc; /* our own line, which is read again for other settings */
+    int argc; /* our command line, which is read again for new settings */
     char **argv;
-    uint32_t most_journal; /* what the shared memory for requests has room for */
-    bool changes;          /* the reload under way is to other settings: */
-    struct options before; /* those that are put back if it fails */
+    uint32_t most_journal; /* MiB of journal that the vault has room for */
+    bool changes;          /* the reload under way changes settings */
+    struct options before; /* the settings to restore if it fails */
     struct notify notify;  /* the service manager, if one started us */
     struct notify_state manager_told;
 
-    uint32_t signals; /* that asked us to end */
+    uint32_t signals; /* how many told us to end */
     bool signals_told;
-    uint64_t leave_at; /* when a broker that was told to end at once is killed; 0: it was not */
-    bool failed;       /* and it was told so for want of a gateway, not by a signal */
+    uint64_t leave_at; /* when a broker that was told to end at once is killed; 0: it was not told */
+    bool failed;       /* it was told so because the gateway failed, not by a signal */
     struct boot boot;
-    bool boot_is_new; /* no broker was told of it */
+    bool boot_is_new; /* no broker has got it yet */
     uint64_t next_tick;
-    bool ended; /* the pool has: */
+    bool ended; /* the pool has ended with: */
     int status; /* exit status, or -errno */
 };
 

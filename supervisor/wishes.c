@@ -27,7 +27,7 @@ int wishes_check_scale(const struct places *places, uint32_t n, struct error *er
 int wishes_check_worker(const struct places *places, uint32_t index, bool drain, struct error *err)
 {
     if (index >= places->n)
-        return error_set(err, -EINVAL, "there is no worker-%u: the pool has %u, from worker-0 on", index,
+        return error_set(err, -EINVAL, "unknown worker-%u: the pool has %u, from worker-0 on", index,
                          places->n);
     if (places->places[index].drained == drain)
         return error_set(err, -EINVAL, "worker-%u is %s", index, drain ? "drained already" : "not drained");

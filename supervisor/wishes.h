@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_WISHES_H
 #define SUPERVISOR_WISHES_H
 
-/* Checks of what a pool's owner asks for, before anything is changed. */
+/* Checks the requests of a pool's owner before anything is changed. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,18 +11,18 @@
 #include "common/error.h"
 #include "supervisor/places.h"
 
-/* Whether the pool may have `n` workers: 0, or -EINVAL with a reason. One of the remaining ones has to
- * serve. */
+/* Whether the pool may have `n` workers: 0, or -EINVAL with a reason. One of those that remain must serve. */
 int wishes_check_scale(const struct places *places, uint32_t n, struct error *err);
 
-/* Whether this worker may be drained or undrained: the same. Another one has to serve meanwhile. */
+/* Whether this worker may be drained or undrained: 0, or -EINVAL with a reason. Another one must serve
+ * meanwhile. */
 int wishes_check_worker(const struct places *places, uint32_t index, bool drain, struct error *err);
 
-/* How the pool was started, which is said again for other settings. */
+/* How the pool was started: read again for new settings. */
 struct wishes_line {
     int argc;
     char **argv;
-    uint32_t most_journal; /* MiB: what its memory has room for */
+    uint32_t most_journal; /* MiB that its shared memory has room for */
 };
 
 /* Rereads the pool's configuration file. *ret_options: all new settings. 0, or -errno with a reason that

@@ -344,6 +344,7 @@ static struct engine_request engine_request_of(const struct generation *generati
                                    .n_stop = (uint32_t)generation->stop.n,
                                    .stop_ids = generation->stop_ids.items,
                                    .n_stop_ids = (uint32_t)generation->stop_ids.n,
+                                   .min_tokens = generation->min_tokens,
                                    .n_logprobs = generation->logprobs,
                                    .priority = generation->priority,
                                    .embed = generation->embed,

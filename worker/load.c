@@ -260,6 +260,14 @@ static void log_shortfalls(const struct load *load)
                  engine_context(load->engine));
 }
 
+static void log_note(const struct gguf *gguf)
+{
+    char line[300];
+    const struct bytes note = model_files_note(gguf);
+    if (note.len > 0)
+        log_info("%s", utf8_printable(note, sizeof line, line));
+}
+
 /* The model, its weights made smaller if that is asked for. */
 static int open_model(struct load *load, struct error *err)
 {
@@ -272,6 +280,7 @@ static int open_model(struct load *load, struct error *err)
         r = model_open_files(options->model, &gguf, err);
     if (r < 0)
         return r;
+    log_note(gguf);
     load->quantizable = load_bytes_of_tensors(gguf);
     r = overrides_apply(gguf, options->overrides, err);
     if (r == 0 && mixture)

@@ -165,7 +165,7 @@ static int read_key(struct client_keys *keys, const char *name, mode_t mode)
     if (snprintf(path, sizeof path, "%s/%s", keys->folder, name) >= PATH_MAX)
         r = error_set(&err, -ENAMETOOLONG, "%.80s…/%.80s is too long a name", keys->folder, name);
     else if (!S_ISREG(mode)) /* a pipe would be waited for */
-        r = error_set(&err, -EINVAL, "%s is no file", path);
+        r = error_set(&err, -EINVAL, "%s is not a file", path);
     if (r == 0)
         r = certificate_read(path, &certificate, &err);
     if (r == 0 && !zmq_z85_decode(bytes, certificate.public_key))

@@ -2,15 +2,15 @@
 #ifndef BROKER_BOOKS_RATES_H
 #define BROKER_BOOKS_RATES_H
 
-/* How many requests and tokens each tenant has had, where its client names limits for it (struct rates).
+/* Counts the requests and tokens of each tenant that has limits (struct rates).
  *
- * Each limit is a bucket that holds a minute's or a day's worth, is full at first and fills evenly. A request
- * takes one from the buckets of requests, and its tokens from those of tokens: of the prompt an estimate when
- * it is admitted, which its end corrects, and each token that is made. So buckets of tokens may be overdrawn
- * by what runs; the next request waits until they are filled again.
+ * Each limit is a token bucket that holds a minute's or a day's worth, starts full and fills evenly. A
+ * request takes one from the buckets of requests. From those of tokens it takes an estimate of its prompt at
+ * admission, corrected at its end, and each generated token. So running requests may overdraw them; the next
+ * request waits until they are filled again.
  *
- * The counts are in the vault, so a broker that takes over goes on counting. Where the vault has no room they
- * are in this process, and end with it. */
+ * The counts are in the vault, so the next broker continues them. If the vault has no room, they are on the
+ * heap and end with the process. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,13 +23,13 @@
 #include "proto/message.h"
 
 #define RATES_MOST           16384 /* tenants with limits */
-#define RATES_MOST_OF_CLIENT 4096  /* of them, those of one client with a key */
+#define RATES_MOST_OF_CLIENT 4096  /* of those, tenants of one client with a key */
 
 struct rate_counts; /* of one tenant, in the vault */
 struct rate_page;
 
 struct rate_key {
-    struct id128 client; /* whose tenant it is: its key; zeros: of those in the run directory */
+    struct id128 client; /* the key of its client; zeros: a client in the run directory */
     struct id128 tenant; /* a hash of its name */
 };
 
@@ -40,32 +40,33 @@ struct rate {
     UT_hash_handle hh;
 };
 
-struct rate_book {       /* zeroed but for the seed: empty */
+struct rate_book {       /* zeroed except for the seed: empty */
     uint64_t seed;       /* of the hash */
-    struct vault *vault; /* NULL: counts are in this process */
+    struct vault *vault; /* NULL: counts are on the heap */
     struct rate *by_key;
     struct rate_page **pages; /* [n_pages] */
     size_t n_pages;
 };
 
-/* Whose limits are counted for the tenant of this name, which is not empty. `client`: its key; NULL: none. */
+/* The key under which the tenant with this name, which is not empty, is counted. `client`: the key of its
+ * client; NULL: it has none. */
 struct rate_key rate_key_of(struct bytes tenant, const struct id128 *client);
 
-/* Takes over an earlier broker's counts: 1 if the vault's block holds some, else 0; -ENOMEM. */
+/* Restores an earlier broker's counts: 1 if the block of the vault holds some, else 0; -ENOMEM. */
 int rates_restore(struct rate_book *book, void *block, size_t size, uint64_t now);
 
-/* Frees the book; what is in the vault stays. */
+/* Frees the book; counts in the vault stay. */
 void rates_deinit(struct rate_book *book);
 
-/* Whether the tenant may have another request now: PROTO_OK, or PROTO_OVERLOADED with the limit that it has
- * reached and when to come back. `part`: it only goes with one that was counted. *ret_quotas, what is left,
- * is set in both cases. */
+/* Whether the tenant may have another request now: PROTO_OK, or PROTO_OVERLOADED with the limit reached and
+ * the time to retry. `part`: the request belongs to one that was counted. *ret_quotas, what remains, is set
+ * in both cases. */
 enum proto_error rates_check(struct rate_book *book, const struct rate_key *key, const struct rates *limits,
                              bool part, uint64_t now, struct quotas *ret_quotas, uint32_t *ret_retry_ms,
                              struct error *reason);
 
-/* A request of about so many tokens is admitted: counts it, unless it is a part. NULL when out of memory.
- * rate_leave follows when the request has ended. */
+/* A request of about `tokens` tokens is admitted: counts it, unless it is a part. NULL: out of memory. Call
+ * rate_leave when the request has ended. */
 struct rate *rates_enter(struct rate_book *book, const struct rate_key *key, const struct rates *limits,
                          bool part, uint64_t tokens, uint64_t now);
 
@@ -73,10 +74,10 @@ struct rate *rates_enter(struct rate_book *book, const struct rate_key *key, con
 struct rate *rates_enter_again(struct rate_book *book, const struct rate_key *key);
 void rate_leave(struct rate *rate);
 
-/* Takes or gives back tokens. NULL has no limits. */
+/* Takes tokens, or gives them back if negative. A NULL rate has no limits. */
 void rate_charge(struct rate *rate, int64_t tokens, uint64_t now);
 
-/* What is left. */
+/* What remains of the limits. */
 struct quotas rate_quotas(struct rate *rate, uint64_t now);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef BROKER_BOOKS_RESUME_H
 #define BROKER_BOOKS_RESUME_H
 
-/* What another worker needs to continue a request: the ids made so far, read back from the journal. */
+/* The ids generated so far, read back from the journal: another worker needs them to continue a request. */
 
 #include "broker/books/journal.h"
 #include "common/bytes.h"

@@ -16,20 +16,20 @@
 
 #define SESSION_LEASE_MS 5000 /* silence after which a session is closed */
 /* How long its requests then wait for a client that is silent but still connected to the stream: a stopped
- * process, or a machine that sleeps. */
+ * process, or a suspended machine. */
 #define SESSION_GRACE_MS 25000
 #define SESSION_MAX      16384
-#define SESSION_MAX_OWED 8192 /* pages of replays that a session may be owed, of as many requests */
+#define SESSION_MAX_OWED 8192 /* replay pages that a session may be owed, each of another request */
 
 #define SESSION_ABANDONED_LISTS 1024
 
 struct assembly;
 struct request;
 
-struct owed_page { /* of a request's output, from an id on */
+struct owed_page { /* of a request's output */
     struct owed_page *prev, *next;
     struct id128 id;
-    uint64_t next_id; /* number of the first id that the client lacks */
+    uint64_t next_id; /* index of the first id that the client lacks */
     UT_hash_handle hh;
 };
 
@@ -38,46 +38,46 @@ struct session {
     struct peer peer;
     struct outbox outbox;
     uint64_t lease_until; /* clock_ns */
-    uint64_t deaf_since;  /* its last subscription ended then, and none came since; 0: not so */
+    uint64_t deaf_since;  /* when its last subscription ended; 0: it has one, or never had */
     bool doomed;          /* to be closed at the end of this turn of the loop */
-    bool unreachable;     /* its connection is gone, which may have been cut, or memory was short for it */
-    bool tells;           /* its client says what it has taken */
-    bool near;            /* it came by a socket in the run directory, which is the pool's user's own */
-    struct id128 client;  /* with a key: its first half, for which requests count */
-    uint32_t key;         /* number of the key that it was opened with last; 0: none, on the run directory */
-    struct assembly *assembly; /* the request that comes in parts; NULL: none does */
-    struct request *requests;  /* those that have not ended; list by session_prev/next */
+    bool unreachable;     /* its connection is gone, perhaps only cut, or memory for it was short */
+    bool tells;           /* its client reports what it has taken */
+    bool near;            /* it came through a socket in the run directory, so from the pool's own user */
+    struct id128 client;  /* with a key: the first half of the key, for which requests count */
+    uint32_t key;         /* number of the key that it was last opened with; 0: none, in the run directory */
+    struct assembly *assembly; /* a request that arrives in parts; NULL: none */
+    struct request *requests;  /* unfinished ones; list by session_prev/next */
     struct owed_page *owed;    /* list, first asked first */
     struct owed_page *owed_by_id;
     size_t n_owed;
-    bool pending; /* something waits for it in its outbox, or is owed to it: it is in the list of these */
+    bool pending; /* messages wait in its outbox, or pages are owed: it is in the list of pending sessions */
     struct session *pending_prev, *pending_next;
     UT_hash_handle by_id, by_peer;
 };
 
-struct sessions {                /* zeroed but for the seed and the credit: empty */
+struct sessions {                /* zeroed except for the seed and the credit: empty */
     uint64_t seed;               /* of the hashes */
-    struct credit_total *credit; /* of all that is under way to them; NULL: it is not counted */
+    struct credit_total *credit; /* for everything under way to them; NULL: not counted */
     struct session *by_id, *by_peer;
     size_t n;
     struct session *pending; /* list by pending_prev/next */
     bool any_doomed;
-    /* Unfinished requests whose session is closed: lists by session_prev/next, each of some sessions, so that
-     * opening a session searches only a few. */
+    /* Unfinished requests whose session is closed: lists by session_prev/next. Each holds those of some
+     * sessions, so that opening a session searches only one list. */
     struct request *abandoned[SESSION_ABANDONED_LISTS];
 };
 
 /* Opens a session for a peer, or gives an open one to a new peer (its client reconnected); either way the
- * lease is renewed. A peer that had another session leaves that one. NULL when there are SESSION_MAX or
+ * lease is renewed. A peer that had another session leaves that one. NULL: there are SESSION_MAX already, or
  * out of memory. */
 struct session *session_open(struct sessions *sessions, struct id128 id, const struct peer *peer,
                              uint64_t now);
 
-/* Why it opened none for this id. */
+/* Sets the reason why session_open returned NULL for this id. */
 void session_say_why_none(const struct sessions *sessions, const struct id128 *id, struct error *err);
 
-/* Whom the session's requests count for: its key, shared by all sessions of the key; without a key, itself.
- */
+/* The id that the session's requests count for: its key's, shared by all sessions of that key; without a key,
+ * its own. */
 static inline const struct id128 *session_client(const struct session *session)
 {
     return session->key ? &session->client : &session->id;
@@ -93,30 +93,31 @@ void session_renew(struct session *session, uint64_t now);
  * and abandoned requests get that much more time. */
 void sessions_stood_still(struct sessions *sessions, uint64_t late, uint64_t now);
 
-/* A request that has not ended is bound to an open session, or abandoned until a time (UINT64_MAX: for good).
- * Each of the first two takes it from where it was; the last one takes it off both lists. */
+/* An unfinished request is bound to an open session, or abandoned until a time (UINT64_MAX: forever). The
+ * first two functions move it from either list to the other; the last one removes it from both. */
 void session_bind(struct sessions *sessions, struct session *session, struct request *request);
 void session_abandon(struct sessions *sessions, struct request *request, uint64_t until);
 void session_unbind(struct sessions *sessions, struct request *request);
 
-/* The list in which what this session left running stands, if it is abandoned; others may stand there too. */
+/* The list of abandoned requests that has this session's; it may have those of other sessions too. */
 struct request *session_abandoned(const struct sessions *sessions, const struct id128 *id);
 
-/* Remembers that the client is owed a page, one for each request (the newest question counts); the session is
- * pending then. Beyond SESSION_MAX_OWED, or out of memory, it is forgotten, and the client asks again. */
+/* Remembers that the client is owed a page; of several questions about one request the newest counts. The
+ * session becomes pending. Beyond SESSION_MAX_OWED, or out of memory, the question is dropped, and the client
+ * asks again. */
 void session_owe(struct sessions *sessions, struct session *session, struct id128 id, uint64_t next_id);
 
-/* Takes out what has been owed longest; false when nothing is. */
+/* Removes the page owed longest; false if none is owed. */
 bool session_pay(struct session *session, struct id128 *ret_id, uint64_t *ret_next_id);
 
-/* Puts it into the list of pending ones, at its end; takes it off when nothing waits for it any more. */
+/* Appends it to the list of pending sessions; removes it from there once nothing waits for it. */
 void session_pend(struct sessions *sessions, struct session *session);
 void session_unpend(struct sessions *sessions, struct session *session);
 
 /* Marks it to be closed once no pointer to it is held. */
 void session_doom(struct sessions *sessions, struct session *session);
 
-/* Forgets it; the caller has taken its requests away. */
+/* Frees the session; its requests must have been unbound. */
 void session_close(struct sessions *sessions, struct session *session);
 
 #endif

@@ -2,14 +2,14 @@
 #ifndef BROKER_CHOOSE_ADMISSION_H
 #define BROKER_CHOOSE_ADMISSION_H
 
-/* Decides whether a request may enter, and when to try again if not.
+/* Decides whether a request may enter, and if not, when to try again.
  *
- * The queue is bounded in requests, in bytes of what was asked, and in bytes that waiting requests have of
- * the journal, which is an eighth of it; of each a session has a share of its own (share.h), and so it has of
- * the journal while its requests grow (growth.h). A client's tenants divide its share. A tenant that stands
- * alone (struct party) has a share like a session's, but all tenants of one session together leave an eighth
- * to others. Beyond, a client is told `overloaded` with what is full, and a time to wait that is estimated
- * from how fast requests end. */
+ * The queue is bounded in requests, in bytes of their messages, and in bytes of the journal reserved for
+ * waiting requests (an eighth of it). A session has its own share of each (share.h), and of the journal while
+ * its requests grow (growth.h). A client's tenants divide its share. A tenant that stands alone (struct
+ * party) has a share like a session's, but all tenants of one session together leave an eighth to others.
+ * Beyond its share a client gets `overloaded`, with the limit reached and a retry time estimated from how
+ * fast requests end. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,38 +24,38 @@
 
 #define ADMISSION_JOURNAL_PART 8 /* of the journal: for requests that have not started */
 
-struct admission { /* zeroed but for the limits, the secret and the shares' seed: idle */
+struct admission { /* zeroed except for the limits, the secret and the shares' seed: idle */
     size_t max_queued, max_queued_bytes;
-    size_t max_client_requests; /* of one client, that have not ended; 0: no bound */
+    size_t max_client_requests; /* unfinished ones of one client; 0: no limit */
     struct shares shares;
-    uint64_t secret; /* from which seeds are drawn */
+    uint64_t secret; /* for drawing seeds */
     uint64_t draws;
     size_t queued, queued_bytes;
-    uint64_t waiting_bytes; /* of the journal: what queued requests have there that have not started */
+    uint64_t waiting_bytes; /* of the journal, reserved for queued requests that have not started */
     double ended_per_s;     /* over the last few seconds */
     uint64_t window_ns;     /* start of the second being counted */
     uint32_t window_ended;
 };
 
-/* Whether the party may queue a message of `bytes`: PROTO_OK, or PROTO_OVERLOADED with what is full. */
+/* Whether the party may queue a message of `bytes`: PROTO_OK, or PROTO_OVERLOADED with the limit reached. */
 enum proto_error admission_check_queue(const struct admission *admission, const struct party *party,
                                        size_t bytes, struct error *reason);
 
-/* The same of the journal, of which it takes `bytes` at first; PROTO_TOO_LONG when its ids could take `most`
- * bytes in the end, and no request may have as many. */
+/* The same for the journal, of which the request takes `bytes` at first. PROTO_TOO_LONG: its ids could take
+ * up to `most` bytes, more than any request may have. */
 enum proto_error admission_check_journal(const struct admission *admission, const struct party *party,
                                          uint64_t bytes, uint64_t most, const struct journal *journal,
                                          struct error *reason);
 
-/* Whether a running request may have `bytes` more of the journal, of which so many are `free`, by the share
- * of its client and its tenant. */
+/* Whether the shares of its client and its tenant allow a running request `bytes` more of the journal, which
+ * has `free` bytes left. */
 bool admission_may_grow(const struct admission *admission, const struct request *request, uint64_t bytes,
                         uint64_t free);
 
-/* The room that is reserved for it changes by so many bytes. Before it does. */
+/* The request's reservation is about to change by this many bytes. */
 void admission_grows(struct request *request, int64_t bytes);
 
-/* Counts the request, whose room in the journal is reserved, for its client and tenant: until
+/* Counts a request, whose room in the journal is already reserved, for its client and tenant: until
  * admission_ended, or admission_withdrawn if it was never queued. 0 or -ENOMEM. */
 int admission_entered(struct admission *admission, struct request *request);
 void admission_withdrawn(struct admission *admission, struct request *request);
@@ -64,8 +64,8 @@ void admission_withdrawn(struct admission *admission, struct request *request);
 void admission_queued(struct admission *admission, struct request *request);
 void admission_dequeued(struct admission *admission, struct request *request);
 
-/* Bytes of a message of which not all have come: they count as queued, for the party, until they are let go.
- * The caller has checked that there is room. 0 or -ENOMEM. _let_go takes one that holds nothing. */
+/* Bytes of a message that arrives in parts: they count as queued, for the party, until admission_let_go. The
+ * caller has checked that there is room. 0 or -ENOMEM. admission_let_go takes a zeroed hold. */
 struct admission_hold {
     size_t bytes;
     struct share *share, *tenant_share; /* the second: NULL without a tenant */
@@ -74,18 +74,18 @@ int admission_hold(struct admission *admission, const struct party *party, size_
                    struct admission_hold *ret_hold);
 void admission_let_go(struct admission *admission, struct admission_hold *hold);
 
-/* It ended, and its log is not settled yet; feeds the estimate. */
+/* The request ended, and its log is not settled yet. Updates the estimate of the retry time. */
 void admission_ended(struct admission *admission, struct request *request, uint64_t now);
 
-/* When to try again: the time in which an eighth of the queue drains, 100 ms to 10 s; a second while nothing
- * has ended. */
+/* The retry time: that in which an eighth of the queue drains, 100 ms to 10 s; a second while nothing has
+ * ended. */
 uint32_t admission_retry_ms(const struct admission *admission, uint64_t now);
 
 /* A seed for requests without one; never the same twice. */
 uint64_t admission_draw_seed(struct admission *admission);
 
-/* The fixed part of a request: fills in from what was asked all that the broker itself needs (seed, limits,
- * deadline, policy, cost), on the clock of its arrival. `seed` is taken when the client chose none. */
+/* Sets the fields of a request that the broker needs itself (seed, limits, deadline, policy, cost). `now` is
+ * the time of its arrival; `seed` is used if the client chose none. */
 void admission_fix(struct request *request, const struct generation *generation, uint64_t seed, uint64_t now);
 
 #endif

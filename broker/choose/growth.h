@@ -2,15 +2,15 @@
 #ifndef BROKER_CHOOSE_GROWTH_H
 #define BROKER_CHOOSE_GROWTH_H
 
-/* Reserves room in the journal as tokens are made.
+/* Reserves room in the journal as tokens are generated.
  *
  * A queued request has a few kilobytes of the journal. When it starts, and again while it runs, it gets
- * *credit*: the number of ids it may make in all, for which room is reserved. Its worker pauses it there,
+ * *credit*: the number of ids it may generate in all, for which room is reserved. Its worker pauses it there,
  * with all frames safe, until it gets more. No answer is cut short.
  *
- * When the journal is full, the youngest requests wait. Whatever the others get, there is always room for all
- * that the oldest may still make, and once that has ended, for all that any other may. So one can always
- * finish, and then frees its room. All but the oldest also keep to their session's share.
+ * When the journal is full, the youngest requests wait. There is always room for everything the oldest
+ * request may still generate, and after that for everything any other one may. So one request can always
+ * finish, and then frees its room. All but the oldest are also limited by their session's share.
  *
  * An eighth of the journal is for queued requests, and no request may need more than three quarters of it. */
 
@@ -24,63 +24,63 @@
 #include "broker/choose/worker.h"
 #include "common/heap.h"
 
-/* Ids ahead for which credit is given, as far as a part of the free room pays for them. */
+/* How many ids ahead credit is given, as far as a part of the free room allows. */
 #define GROWTH_LEAST_IDS 64
 #define GROWTH_MOST_IDS  8192
 
 enum {
-    GROWTH_E_FULL = 1, /* there is no room */
-    GROWTH_E_SHARE     /* its client, or tenant, has its share */
+    GROWTH_E_FULL = 1, /* the journal is full */
+    GROWTH_E_SHARE     /* its client or tenant has used its share */
 };
 
 struct growth {
     struct journal *journal;
     struct ledger *ledger;
     struct admission *admission;
-    uint64_t order;          /* requests started so far; a broker that takes over counts them as admitted */
-    struct heap started;     /* all that have started and not ended, the oldest first */
-    struct heap needs;       /* the same, the one that may still need most bytes first */
-    struct request *waiting; /* of those, the ones that got no credit: utlist, the oldest first */
+    uint64_t order;          /* requests started so far; after a recovery, in order of admission */
+    struct heap started;     /* running requests, the oldest first */
+    struct heap needs;       /* the same, the one that may still need the most bytes first */
+    struct request *waiting; /* those that wait for credit: utlist, the oldest first */
     uint32_t n_waiting;      /* their number */
-    uint32_t n_full;         /* of these, those for which there was no room */
+    uint32_t n_full;         /* of these, how many wait because the journal is full */
 };
 
 void growth_init(struct growth *growth, struct journal *journal, struct ledger *ledger,
                  struct admission *admission);
 void growth_deinit(struct growth *growth);
 
-/* Sets the journal's limit where none was asked for: what the slots of these workers take when each answer
- * goes to the end of its context, at least JOURNAL_LIMIT_BYTES, at most `room`. It never falls. */
+/* Sets the journal's limit if no option does: enough for an answer to the end of the context in every slot of
+ * these workers, at least JOURNAL_LIMIT_BYTES, at most `room`. It never falls. */
 void growth_follow(struct growth *growth, const struct worker *workers, uint32_t n, uint64_t room);
 
-/* What a request may need: so many ids, each so many bytes. Before it starts; at most what growth_most_ids
- * says. */
+/* Sets how many ids a request may generate, and the bytes of each. Call it before the request starts; `most`
+ * is at most growth_most_ids. */
 void growth_plan(struct request *request, uint64_t most, uint32_t token_bytes);
 
 /* Most ids of `token_bytes` each that any request may make in this journal. */
 uint64_t growth_most_ids(const struct journal *journal, uint32_t token_bytes);
 
-/* Gives a request that leaves the queue its first credit; one that started before keeps what it has. 0; a
- * code above: it stays in the queue, perhaps because others already wait for room; -ENOMEM. */
+/* Gives a request that leaves the queue its first credit; one that started before keeps its credit. 0;
+ * -ENOMEM; a code above: it must stay in the queue, perhaps because others already wait for room. */
 int growth_start(struct growth *growth, struct request *request);
 
-/* Takes it back: the request stays in the queue after all. */
+/* Takes the first credit back: the request stays in the queue after all. */
 void growth_withdraw(struct growth *growth, struct request *request);
 
 /* Restores the credit of a request that an earlier broker had started; growth_plan comes first. 0 or -ENOMEM.
  */
 int growth_restore(struct growth *growth, struct request *request, uint64_t credit);
 
-/* Whether a started request has made so much that it needs to ask for credit. */
+/* Whether a running request has used so much of its credit that it has to ask for more. */
 static inline bool growth_is_due(const struct request *request)
 {
     return request->log.count >= request->growth.ask_at;
 }
 
-/* Asks for more: true if its credit rose. Else it has enough still, or waits for growth_retry. */
+/* Asks for more: true if its credit rose. Otherwise it still has enough, or waits for growth_retry. */
 bool growth_ask(struct growth *growth, struct request *request);
 
-/* Asks again for those that wait, the oldest first, and calls back for each whose credit rose. */
+/* Asks again for the waiting requests, the oldest first, and calls back for each whose credit rose. */
 void growth_retry(struct growth *growth, void (*credited)(void *arg, struct request *request), void *arg);
 
 /* The request ends; its log must not be settled yet. Does nothing if it has not started. */

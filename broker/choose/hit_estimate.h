@@ -2,20 +2,20 @@
 #ifndef BROKER_CHOOSE_HIT_ESTIMATE_H
 #define BROKER_CHOOSE_HIT_ESTIMATE_H
 
-/* How likely a cache still has what it should have, learned from how often it did. */
+/* Estimates how likely a cache still has the blocks it should have, from how often it did before. */
 
 #include <stdint.h>
 
-/* Of prompts that ended, in tokens. Zeroed: nothing is known, and all is believed. */
+/* Sums over finished prompts, in tokens. Zeroed: nothing is known, and all of it is expected. */
 struct hit_estimate {
     uint64_t believed; /* to be there */
     uint64_t came_true;
 };
 
-/* Of a prompt so many tokens were expected there, and so many were found. */
+/* Of a prompt `believed` tokens were expected in the cache, and `found` were there. */
 void hit_estimate_learn(struct hit_estimate *estimate, uint64_t believed, uint64_t found);
 
-/* How many of the tokens that should be there are likely to be. */
+/* How many of these tokens, which should be in the cache, are likely to be. */
 uint64_t hit_estimate_expects(const struct hit_estimate *estimate, uint64_t tokens);
 
 #endif

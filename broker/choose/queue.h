@@ -2,25 +2,24 @@
 #ifndef BROKER_CHOOSE_QUEUE_H
 #define BROKER_CHOOSE_QUEUE_H
 
-/* The queue of admitted requests: who is next. It borrows the requests.
+/* The queue of admitted requests: which one is next. It borrows the requests.
  *
- * Within a priority class sessions share in turn: in one turn each session that waits there gives one
- * request, its most pressing. "Session" here also means a client with a key, which is one for all of its
- * sessions, and a tenant that stands alone. Within a client, its other tenants take turns (struct party,
- * tenants.h). A request presses the more the sooner it is due: 30 s after it came, or at its deadline if that
- * is sooner. Within a turn the most pressing goes first, and so it does between classes, each class higher
- * being worth 30 s. So every moment is passed by what comes later, and nobody waits for ever, whatever others
- * ask for.
+ * Within a priority class sessions take turns: in one turn each waiting session gives one request, its most
+ * pressing. "Session" here also means a client with a key, which is one for all of its sessions, and a tenant
+ * that stands alone. Within a client, its other tenants take turns (struct party, tenants.h). A request is
+ * the more pressing the sooner it is due: 30 s after it came, or at its deadline if that is sooner. Within a
+ * turn the most pressing goes first. The same holds between classes, where each step of priority is worth 30
+ * s. So every request is due before later ones at some point, and none waits forever, whatever others send.
  *
  * Requests that had begun and lost their worker go first: their clients are reading. There are never more of
  * them than workers had running, and sessions take turns there too.
  *
- * Each request has a target, what it needs of a worker (targets.h). The first request of some targets can be
- * asked for while no worker has room for the others. Those keep their turn and come first once there is room;
- * meanwhile their sessions give requests of other targets. So a request that waits for one worker does not
- * hold up requests for another. A request given in a turn that its session had kept counts like any other:
- * every request is eventually served, whatever else its session sends, and more targets buy a session no more
- * turns. */
+ * Each request has a target, what it needs from a worker (targets.h). While no worker has room for some
+ * targets, the first request of the others can be taken. The former keep their turn and come first once there
+ * is room; meanwhile their sessions give requests of other targets. So a request that waits for one worker
+ * does not delay requests for another. A request given in a turn that its session had kept counts like any
+ * other: every request is eventually served, whatever else its session sends, and a session with more targets
+ * gets no more turns. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,34 +33,34 @@
 
 #define QUEUE_PRIORITY_MIN (-8)
 #define QUEUE_PRIORITY_MAX 8
-#define QUEUE_BEGUN        (QUEUE_PRIORITY_MAX - QUEUE_PRIORITY_MIN + 1) /* the class of what was begun */
+#define QUEUE_BEGUN        (QUEUE_PRIORITY_MAX - QUEUE_PRIORITY_MIN + 1) /* the class of begun requests */
 #define QUEUE_CLASSES      (QUEUE_BEGUN + 1)
 
 struct queue_lane_key {
-    struct id128 party; /* whose turns they are */
+    struct id128 party; /* the id of party_in_turn */
     int32_t class;
 };
 
-struct queue_group { /* of what one session has waiting in one class: the requests of one target */
+struct queue_group { /* a session's waiting requests of one class and one target */
     struct queue_lane *lane;
     struct queue_group *next; /* of the lane */
     uint32_t target;
     struct tenants requests;
     struct heap_node node;
-    uint64_t turn; /* of its first one: its lane's, or an earlier one, in which it was passed over */
+    uint64_t turn; /* of its first request: the lane's, or an earlier one in which it was passed over */
 };
 
-struct queue_lane { /* what one session has waiting in one class; there while that is something */
+struct queue_lane { /* a session's waiting requests of one class; exists while there are any */
     struct queue_lane_key key;
     struct queue_group *groups; /* none is empty */
-    uint64_t turn;              /* in which it gives the next one */
+    uint64_t turn;              /* in which it gives the next request */
     UT_hash_handle hh;
 };
 
 struct queue_class {
-    struct heap groups[TARGETS_MAX]; /* by target, the group whose turn it is first */
+    struct heap groups[TARGETS_MAX]; /* by target, the group with the earliest turn first */
     size_t n;                        /* requests */
-    uint64_t turn;                   /* the last of which a request was taken */
+    uint64_t turn;                   /* the latest turn in which a request was taken */
 };
 
 struct queue {
@@ -70,7 +69,7 @@ struct queue {
     struct targets targets;
     struct queue_lane *by_key;
     struct tenant_lines lines; /* of all groups */
-    struct heap deadlines;     /* requests that have one */
+    struct heap deadlines;     /* requests with a deadline */
     size_t n;
     uint64_t order;
 };
@@ -83,25 +82,25 @@ void queue_deinit(struct queue *queue);
  * must not change while it waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
-/* A worker announced this model. Requests that wait for it under the shared number of unknown models get a
- * target of their own, if one is free, and keep their turn. When memory is short some stay where they are. */
+/* A worker announced this model. Waiting requests for it that share the target of unknown models get a target
+ * of their own, if one is free, and keep their turn. If memory is short, some stay where they are. */
 void queue_know(struct queue *queue, struct bytes model);
 
 /* A set of targets, by their numbers. */
 #define QUEUE_TARGET(target) (UINT64_C(1) << (target))
 #define QUEUE_ALL            UINT64_MAX
 
-/* The next request among those of these targets, not removed; NULL when there is none. */
+/* The next request of one of these targets, not removed; NULL: there is none. */
 struct request *queue_first(const struct queue *queue, uint64_t targets);
 
-/* A request whose deadline is at or before `now`; NULL when none is. */
+/* A request whose deadline is at or before `now`; NULL: there is none. */
 struct request *queue_expired(const struct queue *queue, uint64_t now);
 
-/* The earliest deadline of all, UINT64_MAX when there is none. */
+/* The earliest deadline; UINT64_MAX: there is none. */
 uint64_t queue_next_deadline(const struct queue *queue);
 
-/* Removes a queued request. take: it is the first of these targets, for which there was room, and its lane
- * has used its turn. remove: no turn is used. */
+/* Removes a queued request. queue_take: it is the first of these targets, for which there was room, and its
+ * lane has used its turn. queue_remove: no turn is used. */
 void queue_take(struct queue *queue, struct request *request, uint64_t targets);
 void queue_remove(struct queue *queue, struct request *request);
 

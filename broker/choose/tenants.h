@@ -2,9 +2,9 @@
 #ifndef BROKER_CHOOSE_TENANTS_H
 #define BROKER_CHOOSE_TENANTS_H
 
-/* The waiting requests of one client that want the same of a worker; its tenants take turns. In each turn
- * every waiting tenant gives one request, its most pressing one. Requests without a tenant count as one more
- * tenant. A new tenant enters in the next turn. Requests are borrowed. */
+/* The waiting requests of one client and one target; its tenants take turns. In each turn every waiting
+ * tenant gives one request, its most pressing one. Requests without a tenant count as one more tenant. A new
+ * tenant enters in the next turn. Requests are borrowed. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,25 +16,25 @@
 
 struct tenants;
 
-struct tenant_line { /* what one tenant has waiting there */
+struct tenant_line { /* the waiting requests of one tenant */
     struct tenant_key {
         struct tenants *tenants;
         struct id128 id;
     } key;
     struct heap requests; /* the most pressing first */
     struct heap_node node;
-    uint64_t turn; /* in which it gives the next one */
+    uint64_t turn; /* in which it gives the next request */
     UT_hash_handle hh;
 };
 _Static_assert(sizeof(struct tenant_key) == sizeof(void *) + sizeof(struct id128), "no padding");
 
 struct tenants {
-    struct heap lines; /* those that are not empty, ordered by turn */
+    struct heap lines; /* non-empty ones, ordered by turn */
     uint64_t turn;     /* the latest in which a request was given */
     size_t n;          /* requests */
 };
 
-struct tenant_lines { /* every line of every struct tenants; zeroed but for the seed: none */
+struct tenant_lines { /* every line of every struct tenants; zeroed except for the seed: none */
     uint64_t seed;
     struct tenant_line *by_key;
 };
@@ -45,19 +45,19 @@ void tenant_lines_deinit(struct tenant_lines *lines);
 void tenants_init(struct tenants *tenants);
 void tenants_deinit(struct tenants *tenants);
 
-/* The next request; NULL when none waits. */
+/* The next request; NULL: none waits. */
 struct request *tenants_first(const struct tenants *tenants);
 
-/* Adds. 0, or -ENOMEM with nothing changed. */
+/* Adds a request. 0, or -ENOMEM with nothing changed. */
 int tenants_push(struct tenants *tenants, struct tenant_lines *lines, struct request *request);
 
-/* Takes out a request. An empty line is kept until tenant_line_tidy, so that tenants_push_again can put the
+/* Removes a request. An empty line is kept until tenant_line_tidy, so that tenants_push_again can put the
  * request back without allocating. */
 void tenants_leave(struct tenants *tenants, struct request *request);
 void tenants_push_again(struct tenants *tenants, struct request *request);
 void tenant_line_tidy(struct tenant_lines *lines, struct tenant_line *line);
 
-/* The request is given in its tenant's turn: the tenant moves on to its next one. tenants_leave follows. */
+/* The request uses its tenant's turn: the tenant moves on to its next one. Call tenants_leave next. */
 void tenants_give(struct tenants *tenants, const struct request *request);
 
 #endif

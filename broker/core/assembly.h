@@ -2,29 +2,29 @@
 #ifndef BROKER_CORE_ASSEMBLY_H
 #define BROKER_CORE_ASSEMBLY_H
 
-/* A generate that comes in parts, until it is whole. A session has one at a time.
+/* A generate that arrives in parts, until it is complete. A session has one at a time.
  *
  *     first part ──▶ OPEN ──the last one──▶ whole: admitted like any other, from the block where it lies
  *        │            └──a part that does not fit, a cancel, too late──▶ REFUSED
- *        ├──the ledger has the request──▶ KNOWN ──the last one──▶ it is told again
+ *        ├──the ledger has the request──▶ KNOWN ──the last one──▶ accepted again
  *        │                                  └──a part that differs──▶ REFUSED
- *        └──no room──▶ REFUSED: told once; what still comes of it is passed over
+ *        └──no room──▶ REFUSED: one error is sent, and further parts are ignored
  *
- * An open one lies in the vault, where the body of its request will be, without being kept: the next broker
- * finds nothing of it, and its client begins anew. Its bytes count in the queue for its session and tenant
- * from the first part on, so what is never finished takes from nobody but them. */
+ * Its bytes are in the vault, where the request's body will be, but not kept: the next broker does not find
+ * them, and the client sends everything again. They count in the queue for its session and tenant from the
+ * first part on, so unfinished ones take room from nobody else. */
 
 #include "broker/core/broker.h"
 
-/* Most time from the first part to the last. */
+/* Most time from the first part to the last: this, and a second more for each ASSEMBLY_BYTES_A_S bytes. */
 #define ASSEMBLY_NS        (30 * CLOCK_NS_PER_S)
-#define ASSEMBLY_BYTES_A_S (64u << 10) /* and a second more for so many bytes */
+#define ASSEMBLY_BYTES_A_S (64u << 10)
 
 enum assembly_what {
-    ASSEMBLY_MORE,    /* there is nothing to say yet, or any more */
+    ASSEMBLY_MORE,    /* send nothing: parts are missing, or the error was sent before */
     ASSEMBLY_WHOLE,   /* all bytes are there */
-    ASSEMBLY_AGAIN,   /* of a request that is known */
-    ASSEMBLY_REFUSES, /* with an error, which is told */
+    ASSEMBLY_AGAIN,   /* complete, and the request is already known */
+    ASSEMBLY_REFUSES, /* rejected: send the error */
 };
 
 struct assembly_verdict {
@@ -40,23 +40,23 @@ struct assembly_verdict {
 void assembly_take(struct broker *broker, struct session *session, const struct message *message,
                    struct assembly_verdict *ret_verdict);
 
-/* What is whole counts no longer for its session and tenant. Returns the block where it lies, for
+/* The complete generate no longer counts for its session and tenant here. Returns its block, for
  * struct arrival. */
 struct record_room *assembly_release(struct broker *broker, struct session *session);
 
-/* Whether that tenancy is the one which its parts told. */
+/* Whether its parts named this tenancy. */
 bool assembly_is_of(const struct session *session, const struct tenancy *tenancy);
 
-/* The request of this id is not to come: gives its parts back. */
+/* The request with this id was cancelled: frees its parts. */
 void assembly_cancel(struct broker *broker, struct session *session, const struct id128 *id);
 
-/* Gives back what the session has, if anything; it has none then. */
+/* Frees the session's parts, if any. */
 void assembly_drop(struct broker *broker, struct session *session);
 
-/* Refuses those that take too long. Now and then. */
+/* Rejects those that take too long. Call it now and then. */
 void assembly_expire(struct broker *broker);
 
-/* The broker stood still for so many nanoseconds, in which nothing could come. */
+/* The broker stood still for `late` nanoseconds, in which no part could arrive: extends the time limits. */
 void assembly_stood_still(struct broker *broker, uint64_t late);
 
 #endif

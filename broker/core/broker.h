@@ -2,18 +2,18 @@
 #ifndef BROKER_CORE_BROKER_H
 #define BROKER_CORE_BROKER_H
 
-/* The broker: everything it holds. One thread runs all of it (loop.h).
+/* The broker's whole state. One thread runs everything (loop.h).
  *
- *     from_clients      from_workers      frames      processes     what comes in: decoded, checked
+ *     from_clients      from_workers      frames      processes     input: decode and check
  *           └───────────────┬───────────────┴─────────────┘
- *                 lifecycle · tokenize · replay                     what follows: states change here alone
+ *                 lifecycle · tokenize · replay                     the only place where states change
  *           ┌───────────────┼───────────────┐
- *      client_link     worker_link        stream                    what goes out, without ever waiting
+ *      client_link     worker_link        stream                    output, which never waits
  *           └───────────────┼───────────────┘
  *     journal · ledger · queue · admission · sessions · workers     the books: no socket, no message
  *
  * Arrows point down only: a file includes nothing of the lines above its own (scripts/check/includes). Books
- * and links are given what they need; what lies above them takes the whole broker. status reads the books. */
+ * and links get only what they need; the lines above them take the whole broker. status reads the books. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,8 +39,8 @@
 #include "broker/links/zap.h"
 #include "proto/message.h"
 
-/* Most messages taken from one socket before the loop looks at the others, and most bytes from clients: large
- * prompts take time to decode. */
+/* Most messages taken from one socket before the loop turns to the others, and most bytes of clients'
+ * messages: large prompts take time to decode. */
 #define BROKER_BATCH       1024
 #define BROKER_BATCH_BYTES ((size_t)8 << 20)
 
@@ -52,17 +52,17 @@ struct broker_counters {
 
 struct broker_endpoints {
     char frontend[BROKER_ENDPOINT_MAX];
-    char streams[2][BROKER_ENDPOINT_MAX]; /* [n_streams], told in hello_ok */
+    char streams[2][BROKER_ENDPOINT_MAX]; /* [n_streams], sent in hello_ok */
     size_t n_streams;
 };
 
 struct broker {
     struct options options;
-    uint64_t secret; /* seeds hashes and drawn seeds */
+    uint64_t secret; /* the seed of hashes and of drawn seeds */
     uint64_t now;    /* clock_ns of this turn of the loop */
     bool draining;
-    bool any_ready;              /* some worker became ready */
-    uint32_t most_connections;   /* beyond, clients are turned away */
+    bool any_ready;              /* some worker has become ready */
+    uint32_t most_connections;   /* further clients are turned away */
     uint64_t stranger_logged_ns; /* when a stranger on the worker link was last logged */
 
     void *context;
@@ -70,13 +70,13 @@ struct broker {
     struct client_link client_link;
     struct worker_link worker_link;
     struct stream stream;
-    struct client_keys client_keys; /* of TCP */
+    struct client_keys client_keys; /* for TCP */
     struct zap zap;
 
-    struct message_decoder *decoder;         /* of what clients and workers send */
+    struct message_decoder *decoder;         /* of messages from clients and workers */
     struct message_decoder *request_decoder; /* of bodies, while another message is in use */
     struct message_decoder *frame_decoder;   /* of frames */
-    struct buffer scratch;                   /* a frame or welcome being made for the stream */
+    struct buffer scratch;                   /* a frame or welcome being encoded for the stream */
     struct journal_page page;                /* the replay being answered */
     size_t paged_bytes;                      /* of pages sent in this turn of the loop */
 
@@ -88,7 +88,7 @@ struct broker {
     struct allowance allowance;
     struct rate_book rates;
     struct sessions sessions;
-    struct assembly *assemblies; /* requests of which not all parts have come; list */
+    struct assembly *assemblies; /* requests that arrive in parts; list */
     struct tokenize_table tokenize;
     struct worker workers[WORKER_MAX];
     uint32_t n_workers;
@@ -97,7 +97,7 @@ struct broker {
     struct broker_counters counters;
 };
 
-/* Requests that have not ended. */
+/* The number of unfinished requests. */
 static inline size_t broker_n_alive(const struct broker *broker)
 {
     size_t alive = broker->queue.n;
@@ -106,7 +106,7 @@ static inline size_t broker_n_alive(const struct broker *broker)
     return alive;
 }
 
-/* The tenancy of what a session sends under this name. */
+/* The tenancy of a session's requests with this tenant name. */
 static inline struct tenancy broker_tenancy(const struct broker *broker, const struct session *session,
                                             struct bytes tenant)
 {

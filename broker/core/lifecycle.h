@@ -3,26 +3,26 @@
 #define BROKER_CORE_LIFECYCLE_H
 
 /* The life of a request, from admission until it is forgotten. Every change of a request's state is made
- * here, wherever it was first noticed. */
+ * here, wherever its cause was noticed. */
 
 #include "broker/core/broker.h"
 #include "common/error.h"
 
-/* Why a request with `embed` is refused where workers make tokens alone. */
+/* Why a request with `embed` is rejected if no worker supports embeddings. */
 #define LIFECYCLE_NO_EMBEDDINGS                                                                              \
     "embed: no worker of this pool can compute embeddings: the device cannot, or the model only ranks"
 
 /* Assigns queued requests to workers while there are both. */
 void lifecycle_dispatch(struct broker *broker);
 
-/* A running request has used its credit up to where it asks for more. */
+/* A running request has used so much of its credit that it asks for more. */
 void lifecycle_grow(struct broker *broker, struct request *request);
 
 /* Asks again for requests that wait for room in the journal. Call it every turn. */
 void lifecycle_grow_waiting(struct broker *broker);
 
-/* A request that is back in the queue: one that has made nothing gives its credit back, and waits as it did
- * before it started. */
+/* A request is back in the queue: if it has generated nothing, it gives its credit back and waits like one
+ * that has not started. */
 void lifecycle_stay(struct broker *broker, struct request *request);
 
 /* Ends a request that has not ended: at once while it is queued, otherwise through its worker. */
@@ -31,22 +31,22 @@ void lifecycle_cancel(struct broker *broker, struct request *request);
 /* The frame that holds the end of the request is in the journal. */
 void lifecycle_end(struct broker *broker, struct request *request, const struct ending *ending);
 
-/* Tokens were made for the request, or read: they count for its client's key, if it has one. */
+/* Tokens were generated or processed for the request: charges them to its client's key, if it has one. */
 void lifecycle_charge(struct broker *broker, const struct request *request, uint64_t tokens);
 
-/* The request had ended before this broker began, at its ended_ns, and its client said to have it or not. */
+/* The request ended under an earlier broker, at its ended_ns; `taken`: its client has confirmed it. */
 void lifecycle_had_ended(struct broker *broker, struct request *request, const struct ending *ending,
                          bool taken);
 
 /* A worker of an earlier broker reports: assigns its requests to it again. */
 void lifecycle_adopted(struct broker *broker, struct worker *worker);
 
-/* Ends a request here, with a last frame that the broker makes: after what the journal has. */
+/* Ends a request without its worker: the broker makes the last frame, which follows those in the journal. */
 void lifecycle_end_here(struct broker *broker, struct request *request, const struct ending *ending);
 void lifecycle_fail(struct broker *broker, struct request *request, enum proto_error error,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* The worker said that a request is finished: ends it if its frames are all here, or remembers. */
+/* The worker reports that a request is finished: ends it if all its frames have arrived, or remembers it. */
 void lifecycle_finished(struct broker *broker, struct worker *worker, const struct message *message,
                         struct bytes raw);
 
@@ -57,23 +57,22 @@ void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
  * ends if it was cancelled. This never counts as a loss. */
 void lifecycle_returned(struct broker *broker, struct request *request);
 
-/* The worker's process is gone: its requests wait for another worker, which continues them; one that lost two
- * workers before ends with worker_lost. If it `left` (it was told to end), requests it had not begun do not
- * count it as lost. */
+/* The worker's process is gone: its requests wait for another worker, which continues them. A request that
+ * has lost two workers before ends with worker_lost. If the worker `left` (it was told to end), requests that
+ * it had not begun do not count this as a loss. */
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
 
 /* Makes ending workers give back their requests once another can continue them, or when their time is up.
  * Call it now and then. */
 void lifecycle_relieve(struct broker *broker);
 
-/* Ends what has waited in the queue beyond its deadline. Every turn. */
+/* Ends queued requests whose deadline has passed. Call it every turn. */
 void lifecycle_expire(struct broker *broker);
 
-/* Ends what a worker should have ended and has not: after a cancel, or after the deadline. Call it now and
- * then. */
+/* Ends requests that their worker has not ended after a cancel or a deadline. Call it now and then. */
 void lifecycle_end_overdue(struct broker *broker);
 
-/* Ends all that has not ended, with `draining` and the reason: the broker leaves. */
+/* Ends all unfinished requests with `draining` and the reason: the broker leaves. */
 void lifecycle_end_all(struct broker *broker, const char *reason);
 
 /* The client has the last frame of this request of its session. */
@@ -82,7 +81,7 @@ void lifecycle_taken(struct broker *broker, const struct session *session, struc
 /* Whether a connected client has not yet confirmed all of its ended requests. */
 bool lifecycle_is_awaited(const struct broker *broker);
 
-/* Forgets what ended long ago. Now and then. */
+/* Forgets requests that ended long ago. Call it now and then. */
 void lifecycle_forget(struct broker *broker);
 
 #endif

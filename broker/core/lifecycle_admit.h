@@ -2,7 +2,7 @@
 #ifndef BROKER_CORE_LIFECYCLE_ADMIT_H
 #define BROKER_CORE_LIFECYCLE_ADMIT_H
 
-/* The beginning of a request's life: it is admitted, known already, or refused. */
+/* The beginning of a request's life: it is admitted, already known, or rejected. */
 
 #include "broker/books/record.h"
 #include "broker/core/broker.h"
@@ -13,19 +13,19 @@ struct arrival { /* a generate as it came */
     struct id128 id;
     const struct generation *generation; /* borrows from the body */
     struct bytes body;                   /* the whole message */
-    struct record_room *room;            /* where it lies if it came in parts, and stays then; else NULL */
+    struct record_room *room;            /* the body's block if it came in parts, which it keeps; else NULL */
 };
 
 struct verdict {
     enum proto_error error;
     struct request *request; /* PROTO_OK: the new or the known one */
     bool again;              /* PROTO_OK: it was known */
-    uint32_t retry_ms;       /* PROTO_OVERLOADED: when to come back */
-    struct quotas quotas;    /* of its tenant, where the request has limits for it */
+    uint32_t retry_ms;       /* PROTO_OVERLOADED: when to retry */
+    struct quotas quotas;    /* of its tenant, if the request has limits for it */
     struct error reason;     /* of an error */
 };
 
-/* Plans how far the request may grow: at admission, and in a broker that takes it over. */
+/* Plans how far the request may grow: at admission, and after a recovery. */
 void lifecycle_plan(const struct broker *broker, struct request *request,
                     const struct generation *generation);
 

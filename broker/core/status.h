@@ -2,7 +2,7 @@
 #ifndef BROKER_CORE_STATUS_H
 #define BROKER_CORE_STATUS_H
 
-/* How the pool is: read from the books, changing nothing. */
+/* The pool's status, read from the books without changing them. */
 
 #include "broker/core/broker.h"
 
@@ -10,9 +10,9 @@
 void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
                  struct message *ret_message);
 
-/* The requests that have not ended, at most `most`, the oldest first, for the status of this session: in the
- * run directory of everybody, else its client's own. With a name only those that their client calls that.
- * 0, or -ENOMEM; freed by status_requests_free, after the message was sent. */
+/* Lists unfinished requests for the status of this session, at most `most`, the oldest first: for a session
+ * in the run directory everybody's, else its client's own. With a name, only those with that request_id. 0 or
+ * -ENOMEM. Call status_requests_free after sending the message. */
 struct status_requests {
     struct request_status *items; /* [n] */
     size_t n;
@@ -22,7 +22,7 @@ int status_requests(const struct broker *broker, const struct session *asker, ui
                     struct bytes name, struct status_requests *ret_requests);
 void status_requests_free(struct status_requests *requests);
 
-/* The models that the pool serves; their number. They borrow from the broker. */
+/* Lists the models that the pool serves and returns their number. They borrow from the broker. */
 size_t status_models(const struct broker *broker, struct model_info models[WORKER_MAX]);
 
 #endif

@@ -2,16 +2,16 @@
 #ifndef BROKER_CORE_TOKENIZE_H
 #define BROKER_CORE_TOKENIZE_H
 
-/* Questions for a tokenizer (tokenize, detokenize): passed to a worker under our ref, answered to the client
- * under its own. If the client has left meanwhile, the answer is dropped. */
+/* Questions for a tokenizer (tokenize, detokenize): passed to a worker with our ref, answered to the client
+ * with its own. If the client has left meanwhile, the answer is dropped. */
 
 #include "broker/core/broker.h"
 
-/* A client asks, with the message `raw`; a refusal is sent at once. */
+/* A client asks, with the message `raw`; a rejection is sent at once. */
 void tokenize_ask(struct broker *broker, struct session *session, const struct message *message,
                   struct bytes raw);
 
-/* Puts large questions that wait to workers that have time for them. Every turn. */
+/* Sends waiting large questions to workers that are free for them. Call it every turn. */
 void tokenize_dispatch(struct broker *broker);
 
 /* The worker answered, with ids, a text, or an error. */
@@ -19,10 +19,10 @@ void tokenize_answered(struct broker *broker, const struct worker *worker, const
 void tokenize_refused(struct broker *broker, const struct worker *worker, uint64_t ref,
                       enum proto_error error, const char *text);
 
-/* The worker's process is gone: so are the answers to what it was asked. */
+/* The worker's process is gone: ends the questions that it was asked. */
 void tokenize_worker_lost(struct broker *broker, const struct worker *worker);
 
-/* Ends what was not answered in time. Now and then. */
+/* Ends questions that were not answered in time. Call it now and then. */
 void tokenize_expire(struct broker *broker);
 
 #endif

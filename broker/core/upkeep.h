@@ -4,8 +4,8 @@
 
 #include "broker/core/broker.h"
 
-/* What is done now and then: sessions that listen no more or were silent for too long, requests whose parts
- * do not come, or that should have ended, workers that are ending, what ended long ago. */
+/* Periodic work: sessions without a subscription or silent for too long, requests whose parts are overdue or
+ * that should have ended, workers that are ending, requests that ended long ago. */
 void broker_upkeep(struct broker *broker);
 
 #endif

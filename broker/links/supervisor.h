@@ -2,8 +2,8 @@
 #ifndef BROKER_LINKS_SUPERVISOR_H
 #define BROKER_LINKS_SUPERVISOR_H
 
-/* The supervisor as the broker sees it: the parent process, which starts workers, reports their ends, and
- * kills them on request. Nothing here waits. */
+/* The supervisor as the broker sees it: the parent process that starts workers, reports their ends, and kills
+ * them on request. Nothing here waits. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,53 +14,52 @@
 #include "proto/supervision.h"
 
 struct supervisor_place {
-    struct place_record record; /* as it was told last */
-    bool expected;              /* it is what an earlier broker knew */
-    bool ready_due, kill_due;   /* orders that could not be given yet, for this incarnation */
+    struct place_record record; /* as received last */
+    bool expected;              /* the record is what an earlier broker knew */
+    bool ready_due, kill_due;   /* orders for this incarnation that could not be sent yet */
 };
 
 struct supervisor {
     int fd;           /* readable when there is news */
     bool gone;        /* it has ended, and so must we */
-    uint32_t signals; /* that asked the pool to end */
-    bool leave;       /* another broker is to take over from us */
+    uint32_t signals; /* how many told the pool to end */
+    bool leave;       /* another broker takes over from us */
     uint64_t boot;    /* of this broker */
     int rundir_fd;    /* the run directory, locked */
-    int vault_fd;     /* what outlives the broker (vault.h) */
+    int vault_fd;     /* the memory that outlives the broker (vault.h) */
     /* The board: our own slot, and those of the workers. */
     struct board_slot *turns;
     const struct board_slot *slots[WORKER_MAX];
-    /* 0: there is none. */
-    uint32_t gateway_pid;
+    uint32_t gateway_pid; /* 0: there is none */
     uint32_t n;
     struct supervisor_place places[WORKER_MAX];
-    bool serving_due, stop_due; /* orders that could not be given yet */
+    bool serving_due, stop_due; /* orders that could not be sent yet */
 };
 
-/* Takes the connection, and the welcome that waits there. `n`: how many places the broker expects. 0 or
- * -errno with the reason. */
+/* Takes the connection, and reads the welcome that waits there. `n`: the number of places that the broker
+ * expects. 0 or -errno with the reason. */
 int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct error *err);
 
-/* An earlier broker knew of this process: if another has its place by now, it has died. */
+/* An earlier broker knew this process: if the place has another one by now, it has died. */
 void supervisor_expect(struct supervisor *supervisor, uint32_t index, uint32_t incarnation);
 
-/* What has become of a place; first a death, if there was one, and then a birth. */
+/* A change of a place: the death of its process, if there was one, and then the start of another. */
 struct supervisor_change {
     uint32_t index;
     bool died; /* the record says why, and what comes next */
-    bool born; /* a process is being made, or was */
+    bool born; /* a process was or is being created */
 };
 
-/* Takes the next change. False when there is none. */
+/* Takes the next change. False: there is none. */
 bool supervisor_take(struct supervisor *supervisor, struct supervisor_change *ret_change);
 
 /* The broker can be reached: workers may be started. */
 void supervisor_serving(struct supervisor *supervisor);
 
-/* The worker on this place is ready. */
+/* The worker in this place is ready. */
 void supervisor_ready(struct supervisor *supervisor, uint32_t index);
 
-/* Kills the worker on this place, whose death is then told like any other. */
+/* Kills the worker in this place; its death is reported like any other. */
 void supervisor_kill(struct supervisor *supervisor, uint32_t index);
 
 /* Tells all workers to end; from then on none is started. */
@@ -69,23 +68,23 @@ void supervisor_stop(struct supervisor *supervisor);
 /* Shows the supervisor that the loop turns, or that the take-over makes progress. Call it every turn. */
 void supervisor_turn(struct supervisor *supervisor);
 
-/* Gives the orders that could not be given before. Every turn. */
+/* Sends orders that could not be sent before. Call it every turn. */
 void supervisor_flush(struct supervisor *supervisor);
 
-/* Processes that live. */
+/* The number of live workers' processes. */
 uint32_t supervisor_alive(const struct supervisor *supervisor);
 
-/* True when every place failed for good. */
+/* True if every place has failed for good. */
 bool supervisor_all_failed(const struct supervisor *supervisor);
 
-/* True when every place failed because the pool's settings name what there is not. */
+/* True if every place has failed because its worker rejected the pool's settings. */
 bool supervisor_all_unfit(const struct supervisor *supervisor);
 
-/* A consistent copy of a place's slot of the board; zeros when it cannot be read. */
+/* A consistent copy of a place's slot of the board; zeros if it cannot be read. */
 void supervisor_snapshot(const struct supervisor *supervisor, uint32_t index,
                          struct board_snapshot *ret_snapshot, uint64_t *ret_steps);
 
-/* The connection stays, and says by its end that we have ended. */
+/* Frees everything except the connection: its end tells the supervisor that we have ended. */
 void supervisor_deinit(struct supervisor *supervisor);
 
 #endif

@@ -12,18 +12,17 @@
 
 #define CONFIG_FILE_MAX_BYTES ((size_t)256 << 10)
 
-/* Is given each setting, in the order of the file, as often as it stands there, with its line (the first is
- * 1); the value may be "". What is not 0 ends the reading, and its reason gets file and line put before it.
- */
+/* Called for each setting in the order of the file, repeated ones included, with its line (from 1 on); the
+ * value may be "". A result other than 0 ends the reading; file and line are put before its reason. */
 typedef int config_file_take(void *arg, unsigned line, const char *name, const char *value,
                              struct error *err);
 
-/* Reads what a file holds; `path` is for the reasons. 0, -EINVAL if it is not such a file, -ENOMEM, or what
- * `take` returned. */
+/* Parses the contents of a file; `path` is for error texts. 0; -EINVAL: a syntax error; -ENOMEM; or the
+ * result of `take`. */
 int config_file_parse(const void *data, size_t len, const char *path, config_file_take *take, void *arg,
                       struct error *err);
 
-/* The same of the file; it may be a pipe, which is read to its end. Or -errno. */
+/* The same for a file; a pipe is read to its end. Also -errno if it cannot be read. */
 int config_file_read(const char *path, config_file_take *take, void *arg, struct error *err);
 
 #endif

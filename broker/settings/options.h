@@ -2,7 +2,7 @@
 #ifndef BROKER_SETTINGS_OPTIONS_H
 #define BROKER_SETTINGS_OPTIONS_H
 
-/* What the broker was asked to serve: its command line, and a file that may say the same. */
+/* The pool's options: the command line, and the configuration file. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -18,76 +18,77 @@
 #define OPTIONS_TEXT_MAX        255
 #define OPTIONS_SYSTEM_MAX      4095
 #define OPTIONS_JOURNAL_MAX_MIB 4096
-#define OPTIONS_HTTP_AUTO       "auto" /* 127.0.0.1:8080, or a free port where that is taken */
+#define OPTIONS_HTTP_AUTO       "auto" /* 127.0.0.1:8080, or a free port if that is taken */
 
 struct options {
     char model[PATH_MAX];
-    bool model_is_default;                                     /* none was named */
-    char aliases[PROTO_MAX_ALIASES][PROTO_MAX_NAME_BYTES + 1]; /* [n_aliases] other names of it */
+    bool model_is_default;                                     /* the options name none */
+    char aliases[PROTO_MAX_ALIASES][PROTO_MAX_NAME_BYTES + 1]; /* [n_aliases] other names of the model */
     uint32_t n_aliases;
     uint32_t workers;                    /* 0 = not given: one for each device */
-    char device[OPTIONS_TEXT_MAX + 1];   /* handed to the workers */
+    char device[OPTIONS_TEXT_MAX + 1];   /* passed to the workers */
     char kv_type[OPTIONS_TEXT_MAX + 1];  /* the same; "" = not given */
     char cublas[OPTIONS_TEXT_MAX + 1];   /* the same */
     char quantize[OPTIONS_TEXT_MAX + 1]; /* the same */
     char chat_template[PATH_MAX];        /* the same */
     char system[OPTIONS_SYSTEM_MAX + 1]; /* the same */
-    char overrides[OVERRIDES_TEXT];      /* the same: of the model's metadata */
-    double sampling[SAMPLING_N];         /* where a request does not say; NaN = not given */
+    char overrides[OVERRIDES_TEXT];      /* the same: overrides of the model's metadata */
+    double sampling[SAMPLING_N];         /* defaults of sampling parameters; NaN = not given */
     char tcp[OPTIONS_TEXT_MAX + 1];      /* HOST:PORT of the frontend; "" = ipc only; the stream: PORT + 1 */
-    char public_host[OPTIONS_TEXT_MAX + 1]; /* under which clients reach tcp; "" = as it is bound */
+    char public_host[OPTIONS_TEXT_MAX + 1]; /* host by which clients reach tcp; "" = the bound one */
     char http[OPTIONS_TEXT_MAX +
-              1];             /* HOST:PORT where a gateway serves HTTP, or OPTIONS_HTTP_AUTO; "" = nowhere */
-    char http_keys[PATH_MAX]; /* file of its keys; "" = none */
-    char http_hosts[OPTIONS_TEXT_MAX + 1]; /* further names of it, as browsers have them; "" = none */
-    char http_tls_cert[PATH_MAX];          /* files with which it serves HTTPS; "" = HTTP */
+              1];             /* HOST:PORT where the gateway serves HTTP, or OPTIONS_HTTP_AUTO; "" = none */
+    char http_keys[PATH_MAX]; /* the gateway's file of keys; "" = none */
+    char http_hosts[OPTIONS_TEXT_MAX + 1]; /* its other names, as in Host headers of browsers; "" = none */
+    char http_tls_cert[PATH_MAX];          /* certificate and key for HTTPS; "" = HTTP */
     char http_tls_key[PATH_MAX];
-    char http_log[PATH_MAX];                /* file of its request log; "" = none */
+    char http_log[PATH_MAX];                /* its request log; "" = none */
     char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */
     uint32_t http_open;                     /* 1: it serves other machines without keys */
-    uint32_t http_max_tokens, http_body_kb; /* handed to it; 0 = not given */
-    bool has_http_sse_ping;                 /* the same: */
+    uint32_t http_max_tokens, http_body_kb; /* passed to it; 0 = not given */
+    bool has_http_sse_ping;                 /* passed to it: */
     uint32_t http_sse_ping;                 /* seconds; 0 = never */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
-    char client_keys[PATH_MAX];             /* folder of the public keys of clients; "" = none */
+    char client_keys[PATH_MAX];             /* folder of clients' public keys; "" = none */
     uint32_t any_client;                    /* 1: tcp accepts any client that knows the server's key */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
-    /* Handed to the workers; 0 = not given. */
+    /* Passed to the workers; 0 = not given. */
     uint32_t context, slots, kv_blocks, snapshots, threads;
     bool has_cached_blocks;
     uint32_t cached_blocks;
     bool has_frame_us;
     uint32_t frame_us;
-    uint32_t invariant;       /* 1: handed to the workers */
-    uint32_t prefix_store;    /* MiB that they share; 0 = none */
-    uint32_t share_prefixes;  /* 1: what one key or tenant has asked is found in the cache for all */
-    uint32_t no_sandbox;      /* 1: handed to the workers */
-    uint32_t client_requests; /* of a client that have not ended; 0: no bound of its own */
-    uint32_t client_sessions, client_tokens; /* of a key: open ones; a minute; 0: no bound */
+    uint32_t invariant;                      /* 1: passed to the workers */
+    uint32_t prefix_store;                   /* MiB of the workers' prefix store; 0 = none */
+    uint32_t share_prefixes;                 /* 1: all keys and tenants share the prefix cache */
+    uint32_t no_sandbox;                     /* 1: passed to the workers */
+    uint32_t client_requests;                /* unfinished ones of a client; 0: no limit of its own */
+    uint32_t client_sessions, client_tokens; /* of a key: open sessions, tokens per minute; 0: no limit */
     uint32_t client_subscriptions;           /* of a key */
-    uint32_t journal;                        /* MiB; 0 = not given: as the slots need */
+    uint32_t journal;                        /* MiB; 0 = not given: follows slots and contexts */
     uint32_t max_tokens;                     /* of an answer; 0 = to the end of the context */
     uint32_t retention;                      /* seconds that an answer is kept after its end */
-    uint32_t drain_seconds;                  /* from the first signal until what has not ended is ended */
+    uint32_t drain_seconds;                  /* from the first signal until unfinished requests are ended */
     uint32_t owner;          /* process that made the run directory and removes it; 0 = none */
     uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
-    char said_by[OPTIONS_TEXT_MAX + 1]; /* the same: in whose name the broker speaks; else empty */
+    char said_by[OPTIONS_TEXT_MAX +
+                 1]; /* set by the supervisor: the name in the broker's log lines; else "" */
 };
 
-/* Fills in defaults, then the file named by --config, then the command line, which wins. Exits through argp
- * for --help and --usage, with status 2 for a wrong command line. -errno with the reason when the file is bad
- * or a value is out of range. */
+/* Sets defaults, then the settings of the file named by --config, then those of the command line, which wins.
+ * Exits through argp for --help and --usage, with status 2 for a wrong command line. -errno with the reason
+ * if the file is invalid or a value is out of range. */
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
 
-/* Reads the same line and the file that it names once more, for a pool that runs as `running` says. -errno
- * with the reason, as options_parse, also for a setting that cannot change while it runs; nothing exits. What
- * was found out at the start (how many workers, its address) stays where nothing is said. */
+/* Reads the command line and its file again, for a pool that runs with the options `running`. -errno with the
+ * reason, as options_parse, also for a setting that cannot change while the pool runs; never exits. Values
+ * determined at the start (number of workers, address) stay unless they are given. */
 int options_parse_again(int argc, char **argv, const struct options *running, struct options *ret_options,
                         struct error *err);
 
-/* Adds what options_parse would read the same from, but for what concerns one process only: `owner`,
- * `supervision_fd` and `said_by`. */
+/* Appends a command line that options_parse reads as these options, without those that concern one process
+ * only: `owner`, `supervision_fd` and `said_by`. */
 void options_write(const struct options *options, struct command_line *line);
 
 #endif

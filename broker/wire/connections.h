@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* Raises the limit of open files as far as it makes sense. Returns the most connections there can be. */
+/* Raises the limit of open files as far as useful. Returns the most connections that are then possible. */
 uint32_t connections_raise_limit(void);
 
-/* The loop has done its part for all connections that were made or ended: more may be made. Call it in every
- * turn in which that is so. */
+/* The loop has handled all new and ended connections: more may be accepted. Call it in every turn in which
+ * that is so. */
 void connections_caught_up(void);
 
 #endif

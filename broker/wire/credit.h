@@ -4,10 +4,10 @@
 
 /* Credit bounds the bytes under way to a client, whether it reads or not.
  *
- * What is handed to libzmq stays in our memory until the kernel takes it, which is never for a client that
- * does not read. libzmq counts messages only by number, whether 20 bytes or 3 MB; here their bytes are
- * counted too, for each connection and in total, from the hand-over until libzmq frees them. A descriptor
- * tells a refused sender when there is room again. */
+ * Messages handed to libzmq stay in our memory until the kernel takes them, which never happens for a client
+ * that does not read. libzmq limits their number only, whether they have 20 bytes or 3 MB; here their bytes
+ * are counted too, for each connection and in total, until libzmq frees them. A descriptor becomes readable
+ * when a refused sender may try again. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,42 +17,42 @@
 
 #include "common/error.h"
 
-/* Under way to one client before the next message waits. That may be the largest there is, so a client that
- * reads nothing holds CREDIT_BYTES and one message. */
+/* Under way to one client before the next message waits. A message of any size may start below these bounds,
+ * so a client that reads nothing holds at most CREDIT_BYTES and one message. */
 #define CREDIT_MESSAGES 64
 #define CREDIT_BYTES    ((size_t)128 << 10)
 
-/* Under way to all clients before each may have no more than a few. A client that reads has fewer under
- * way. */
+/* When this much is under way to all clients, each may only have a few messages and bytes. A client that
+ * reads has fewer. */
 #define CREDIT_TOTAL_BYTES  ((size_t)64 << 20)
 #define CREDIT_FEW_MESSAGES 4
 #define CREDIT_FEW_BYTES    ((size_t)4 << 10)
 
 struct credit_total {    /* of all clients */
     atomic_size_t bytes; /* under way */
-    size_t waiting;      /* bytes that wait for room; of the loop's thread alone */
+    size_t waiting;      /* bytes that wait for room; only the loop's thread uses it */
     int wake_fd;         /* readable when there may be room for a refused client */
 };
 
-/* -errno. The total outlives all its credits, and the sockets that their messages were given to. */
+/* 0 or -errno. The total must outlive all its credits, and the sockets that their messages were given to. */
 int credit_total_init(struct credit_total *total, struct error *err);
 void credit_total_deinit(struct credit_total *total);
 
-/* Takes what made the descriptor readable; true when it was. */
+/* Clears wake_fd; true if it was readable. */
 bool credit_total_woken(const struct credit_total *total);
 
 struct credit; /* of one connection */
 
-/* NULL when out of memory. */
+/* NULL: out of memory. */
 struct credit *credit_new(struct credit_total *total);
 
-/* Takes NULL. What is under way goes on being counted in the total. Returns NULL. */
+/* Takes NULL and returns NULL. Messages under way still count in the total. */
 struct credit *credit_free(struct credit *credit);
 
-/* Whether a message may be handed over; if not, wake_fd will tell. */
+/* Whether a message may be handed over now; if not, wake_fd becomes readable when it may. */
 bool credit_ask(struct credit *credit);
 
-/* Counts bytes that begin or cease to wait for room. */
+/* Counts bytes that start to wait for room, and bytes that no longer do. */
 void credit_wait(struct credit *credit, size_t len);
 void credit_wait_no_more(struct credit *credit, size_t len);
 

@@ -2,21 +2,21 @@
 #ifndef BROKER_WIRE_HANDSHAKE_H
 #define BROKER_WIRE_HANDSHAKE_H
 
-/* Tells from what libzmq sends whether it let a CURVE client in: a greeting, WELCOME, and then READY or ERROR
- * (rfc.zeromq.org, 26). Until then the client may send only its part of the handshake. */
+/* Finds out whether libzmq accepted a CURVE client from the bytes that it sends: a greeting, WELCOME, and
+ * then READY or ERROR (rfc.zeromq.org, 26). Until then the client may send only its part of the handshake. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* All that a client says before READY: a greeting apart, HELLO of 200 bytes, and INITIATE with its metadata,
- * of 300 where ZeroMQ's libraries write it. */
+/* Most bytes that a client may send before READY, its greeting aside: HELLO has 200 bytes, and INITIATE with
+ * its metadata 300 as ZeroMQ's libraries write it. */
 #define HANDSHAKE_MAX_BYTES 4096
 
 /* Zeroed: nothing was sent yet. */
 struct handshake {
-    uint8_t sent; /* bytes, up to where the verdict is known */
-    bool refused; /* what stands there is no READY */
+    uint8_t sent; /* bytes, counted until the verdict is known */
+    bool refused; /* the command was not READY */
     bool let_in;
 };
 

@@ -13,109 +13,109 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of all clients: messages that are under way or not yet taken. */
+/* For all clients: messages under way or not yet taken. */
 #define INTAKE_MAX_BYTES ((size_t)256 << 20)
-/* Of one connection: what libzmq reads ahead, and the message under way. */
+/* For one connection: what libzmq reads ahead, and the message under way. */
 #define INTAKE_MAX_AHEAD            8  /* messages; the socket's receive high-water mark */
 #define INTAKE_MAX_PARTS            16 /* of a message; requests have one */
 #define INTAKE_MAX_CONNECTION_BYTES ((size_t)48 << 20)
 
 /* A connection to the stream subscribes once. libzmq's memory for a subscription is up to two hundred times
- * its bytes, and adding and removing it takes the loop's time. So each connection may send what one
- * subscription takes, handshake included, and beyond that shares a common allowance. */
+ * its bytes, and adding and removing it takes the loop's time. So each connection may send the bytes of one
+ * subscription, handshake included; anything beyond comes out of a common allowance. */
 #define INTAKE_SUBSCRIBER_BYTES       136 /* of 119 to 132 in the clear */
 #define INTAKE_SUBSCRIBER_CURVE_BYTES 640 /* of 612 to 625 encrypted */
 #define INTAKE_MAX_SUBSCRIBER_BYTES   ((size_t)16 << 10)
 #define INTAKE_MAX_SUBSCRIPTION_BYTES ((size_t)256 << 10) /* held */
-#define INTAKE_SUBSCRIPTION_BURST     ((size_t)64 << 10)  /* at once, and then */
+#define INTAKE_SUBSCRIPTION_BURST     ((size_t)64 << 10)  /* at once; then, per second: */
 #define INTAKE_SUBSCRIPTION_BYTES_A_S ((uint64_t)4 << 10)
 
-/* Of that allowance, what the connections of one client key may use together, so that opening more of them
- * gains nothing. */
+/* The part of that allowance that all connections of one client key may use together, so that opening more of
+ * them gains nothing. */
 #define INTAKE_MAX_KEY_BYTES ((size_t)64 << 10) /* held */
-#define INTAKE_KEY_BURST     ((size_t)16 << 10) /* at once, and then */
+#define INTAKE_KEY_BURST     ((size_t)16 << 10) /* at once; then, per second: */
 #define INTAKE_KEY_BYTES_A_S ((uint64_t)1 << 10)
 
-/* A descriptor from here on is not counted, so nothing that counts may be accepted there. */
+/* Descriptors from here on are not counted, so counted connections must be below. */
 #define INTAKE_MAX_FILES 65536
 
 enum intake_kind {
     INTAKE_ANYTHING, /* not counted */
     INTAKE_MESSAGES,
-    INTAKE_MESSAGES_CURVE, /* the same, of clients that have to be let in */
+    INTAKE_MESSAGES_CURVE, /* the same, from clients that authenticate first */
     INTAKE_SUBSCRIPTIONS,
     INTAKE_SUBSCRIPTIONS_CURVE,
-    INTAKE_SUBSCRIPTIONS_KEYS, /* the same, of clients with keys */
+    INTAKE_SUBSCRIPTIONS_KEYS, /* the same, from clients with keys of their own */
 };
 
-/* What is sent on connections to the listeners that are made from now on. */
+/* The kind of connections to the listeners created from now on. */
 void intake_listen_for(enum intake_kind kind);
 
-/* Another descriptor of the listener that was made last, for one more socket that takes connections from it:
- * `shard` 1 … INTAKE_MAX_SHARDS − 1, the first is 0. The caller's to close. -errno. */
+/* Another descriptor of the last created listener, for one more socket that accepts its connections. `shard`
+ * is 1 … INTAKE_MAX_SHARDS − 1; the listener's own is 0. Returns the descriptor, which the caller closes, or
+ * -errno. */
 #define INTAKE_MAX_SHARDS 32
 int intake_share_listener(unsigned shard);
 
-/* Whether a connection that waits is this listener's: of those who share it, the one whose shard has the
- * fewest subscribers takes it. */
+/* Whether this listener should accept a waiting connection: of several that share it, the one whose shard has
+ * the fewest subscribers does. */
 bool intake_is_next(int listener);
 
 /* A connection was accepted. */
 void intake_accepted(int fd, int listener);
 
-/* The broker took a message of so many bytes, and has it no longer. `fd`: the connection's, which libzmq
- * gives with the message; -1 where it gives none. */
+/* The broker has taken and freed a message of this many bytes. `fd`: that of its connection, which libzmq
+ * gives with the message; -1: it gives none. */
 void intake_taken(int fd, size_t bytes);
 
-/* The broker took all messages that were there. */
+/* The broker has taken all available messages. */
 void intake_emptied(void);
 
-/* Subscribers whose connections ended are let go so many at once, the others when the loop has caught up with
- * those. For each that goes libzmq looks through the subscriptions of its shard, and for those that go
- * together in a single call: 0.5 s of the loop for 500 of one shard, 2.1 s for 1,000, 8.3 s for 2,000. */
+/* Of subscribers whose connections ended, libzmq sees this many at once, and further ones when the loop has
+ * caught up. For each, libzmq goes through the subscriptions of its shard, and for those that end together in
+ * a single call: 0.5 s of the loop for 500 of one shard, 2.1 s for 1,000, 8.3 s for 2,000. */
 #define INTAKE_ENDS_AT_ONCE 16
 void intake_caught_up(void);
 
-/* Whether the connection that a subscription came from, as libzmq gives it with the message, still stands. */
+/* Whether the connection of a subscription, as libzmq gives it with the message, is still open. */
 bool intake_stands(int fd);
 
-/* The connection is that of a client with this key, as a message of it said, and counts for that from now on.
- */
+/* A message showed that the connection belongs to a client with this key, for which it counts from now on. */
 void intake_owned(int fd, uint32_t key);
 
-/* The same of a key that was taken away: closes the connection, if it is known to be that client's. */
+/* The same for a removed key: closes the connection if it is known to be that client's. */
 void intake_unwanted(int fd, uint32_t key);
 
-/* The loop took a subscription of this connection, or the end of one, which counts for its key. With the
- * connection all of its subscriptions end. */
+/* The loop took a subscription of this connection, or the end of one; it counts for the connection's key.
+ * When the connection ends, all its subscriptions do. */
 void intake_subscribed(int fd, bool begins);
 
 /* How many subscriptions the connections of this key have. */
 uint32_t intake_subscriptions_of(uint32_t key);
 
-/* Closes the connection, which its client then opens anew and says again what it had said. */
+/* Closes the connection; its client opens it again and repeats its subscriptions. */
 void intake_again(int fd);
 
-/* Closes the connections whose keys `stays` denies, and those of which several are said: one descriptor may
- * have been two connections by the time their messages are read. */
+/* Closes connections whose key `stays` rejects, and those with messages of several keys: by the time messages
+ * are read, a descriptor may have belonged to two connections. */
 void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void *arg);
 
-/* An unused connection holds a descriptor that others need: one to the frontend by which no session has said
- * anything for so long, one to the stream that has not subscribed by then. A client with a session sends
- * something every second. */
+/* Unused connections hold descriptors that others need. After this time a connection to the frontend is
+ * unused if no session sent a message on it (clients with a session send one every second), and one to the
+ * stream if it has not subscribed. */
 #define INTAKE_UNUSED_S 60
 
-/* A session said something by this connection. */
+/* A session's message came on this connection. */
 void intake_used(int fd, uint64_t now);
 
-/* Closes those that were not used. Not before INTAKE_UNUSED_S after the broker stood still: from now on. Now
- * and then. */
+/* Closes unused connections; call it now and then. intake_stood_still: the broker stood still until now, so
+ * the time starts again. */
 void intake_close_unused(uint64_t now);
 void intake_stood_still(uint64_t now);
 
-/* For what a connection was closed. */
+/* Why a connection was closed. */
 enum intake_reason {
-    INTAKE_OTHER, /* nothing that it sent, or did not */
+    INTAKE_OTHER, /* for another reason than its messages */
     INTAKE_NO_ZMTP,
     INTAKE_PARTS,
     INTAKE_CONNECTION_BYTES,
@@ -129,7 +129,7 @@ enum intake_reason {
     INTAKE_REASONS
 };
 
-/* How many connections were closed so far, for each reason. */
+/* The number of connections closed so far, for each reason. */
 void intake_closed(uint64_t ret_closed[INTAKE_REASONS]);
 
 #endif

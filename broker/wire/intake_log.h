@@ -2,17 +2,17 @@
 #ifndef BROKER_WIRE_INTAKE_LOG_H
 #define BROKER_WIRE_INTAKE_LOG_H
 
-/* Logs how many connections were closed, and which bound they exceeded. Their clients cannot be told: nothing
+/* Logs how many connections were closed, and which bound they exceeded. Their clients get no message: nothing
  * can be sent to them any more. */
 
 #include "broker/wire/intake.h"
 
-struct intake_log { /* zeroed: nothing was said */
+struct intake_log { /* zeroed: nothing logged yet */
     uint64_t said[INTAKE_REASONS];
     uint64_t said_ns;
 };
 
-/* Logs what was closed since the last line, at most once a second. Call it now and then. */
+/* Logs connections closed since the last line, at most once a second. Call it now and then. */
 void intake_log_turn(struct intake_log *log, uint64_t now);
 
 #endif

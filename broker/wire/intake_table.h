@@ -2,9 +2,9 @@
 #ifndef BROKER_WIRE_INTAKE_TABLE_H
 #define BROKER_WIRE_INTAKE_TABLE_H
 
-/* The connections that intake.h counts, and what they hold together. For its two halves only: intake.c, by
- * which their bytes pass, and intake_owners.c, where the loop says whose they are. Everything is under the
- * lock, except where a function says otherwise. */
+/* The connections that intake.h counts, and their totals. Private to intake.c, through which their bytes
+ * pass, and intake_owners.c, where the loop reports their owners. The lock guards everything, except where a
+ * function says otherwise. */
 
 #include <pthread.h>
 
@@ -17,20 +17,20 @@
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
-    enum intake_reason why;      /* it is to be closed */
+    enum intake_reason why;      /* why it is to be closed */
     bool heard;                  /* the loop took a subscription of it */
-    bool ends;                   /* it was seen to be over, and counted */
+    bool ends;                   /* its end was noticed and counted */
     uint8_t shard;               /* of the stream */
-    struct zmtp zmtp;            /* what is sent on it */
-    struct handshake handshake;  /* what we sent, where clients come by CURVE */
-    struct ping ping;            /* in that, of a subscriber */
-    uint8_t n_parts;             /* of a message, but the last */
+    struct zmtp zmtp;            /* its incoming bytes */
+    struct handshake handshake;  /* our outgoing bytes, with CURVE */
+    struct ping ping;            /* heartbeats among its bytes, of a subscriber */
+    uint8_t n_parts;             /* of the current message, without the last */
     size_t under_way, not_taken; /* bytes of messages */
-    uint64_t held_ns;            /* since when, or since a message was taken */
+    uint64_t held_ns;            /* since when it holds bytes, or when a message was last taken */
     struct subscriber subscriber;
-    uint64_t used_ns; /* when it was accepted, or a session last said something by it */
-    uint32_t owner;   /* number of its client's key; 0: not known */
-    int next_parted;  /* a descriptor and one; 0: none */
+    uint64_t used_ns; /* when it was accepted, or a session's message last came on it */
+    uint32_t owner;   /* number of its client's key; 0: unknown */
+    int next_parted;  /* a descriptor plus one; 0: none */
 };
 
 struct intake {
@@ -39,40 +39,41 @@ struct intake {
     int last_listener;
     uint32_t shards[INTAKE_MAX_SHARDS]; /* [n_shards], subscribers of each */
     unsigned n_shards;
-    int parted, parted_before; /* subscribers' descriptors that are to be closed, see next_parted: since the
-                                  loop had caught up, and before */
-    int end;                   /* beyond the highest that was accepted */
-    size_t held;               /* of all connections, orphans included */
-    size_t behind;             /* complete since the loop last saw the end, not taken */
-    size_t orphaned, orphaned_before; /* since the loop last saw the end, and before */
+    int parted, parted_before; /* lists (next_parted) of subscribers' descriptors to close: since the loop
+                                  last caught up, and before */
+    int end;                   /* one more than the highest accepted descriptor */
+    size_t held;               /* bytes of all connections, orphans included */
+    size_t behind;             /* of messages complete since the loop last emptied its sockets, not taken */
+    size_t orphaned, orphaned_before; /* of closed connections: since then, and before */
     struct subscribers subscribers;
-    uint64_t stood_still_ns; /* until then nobody could say anything */
+    uint64_t stood_still_ns; /* when the broker last stood still */
     uint64_t n_closed[INTAKE_REASONS];
 };
 
-/* By descriptor. Apart from what is not zero at the start, or the program's file would have all of it. */
+/* By descriptor. Separate from struct intake, which is not zero at the start: otherwise the whole table would
+ * be stored in the program's file. */
 extern struct connection intake_table[INTAKE_MAX_FILES];
 extern struct intake intake;
 
-/* NULL: not counted. Without the lock it is for the thread that reads the connection, or who made a listener.
- */
+/* The connection or listener; NULL: not counted. Without the lock only the thread that reads the connection,
+ * or created the listener, may use it. */
 struct connection *intake_counted(int fd);
 
-/* The same, and takes the lock. NULL: it has ended before the lock was ours, which it is then too. */
+/* The same, and takes the lock, even if it returns NULL: the connection ended before we had the lock. */
 struct connection *intake_lock(int fd);
 
 bool intake_is_subscriber(const struct connection *connection);
 
-/* Bytes of its messages. */
+/* Bytes of messages that the connection holds. */
 static inline size_t intake_held(const struct connection *connection)
 {
     return connection->under_way + connection->not_taken;
 }
 
-/* Notes what it is to be closed for. False. */
+/* Notes why the connection is to be closed. Returns false. */
 bool intake_refuse(struct connection *connection, enum intake_reason why);
 
-/* What it holds is held no more, and nothing more is taken from it. Who reads it closes the descriptor. */
+/* Uncounts the connection; nothing more is read from it. The reading thread closes the descriptor. */
 void intake_close(struct connection *connection);
 
 #endif

@@ -4,8 +4,8 @@
 
 /* Messages to one peer of a ROUTER, sent without ever waiting.
  *
- * What the socket does not take at once waits here, in order and bounded. A peer whose outbox is full, or
- * that is gone, is reported to the caller, which closes it. */
+ * Messages that the socket does not take at once wait here, in order and bounded. If the outbox is full or
+ * the peer is gone, the caller is told and closes it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct peer { /* a routing id, as the ROUTER made it or as the peer chose it */
 struct outbox_item;
 
 struct outbox {            /* zeroed: empty */
-    struct credit *credit; /* bounds what is handed to the socket; NULL: only its high-water mark does */
+    struct credit *credit; /* bounds the bytes handed to the socket; NULL: only its high-water mark does */
     struct outbox_item *first;
     size_t n, bytes;
 };
@@ -41,17 +41,17 @@ enum {
 /* Sends one message of one part, or keeps a copy of it. 0, a code above, or -errno of the socket. */
 int outbox_send(struct outbox *outbox, void *router, const struct peer *peer, const void *data, size_t len);
 
-/* Sends what the socket takes now. Same results. */
+/* Sends as many waiting messages as the socket takes now. Results as outbox_send. */
 int outbox_flush(struct outbox *outbox, void *router, const struct peer *peer);
 
-/* Drops what waits, and the credit: from now on the outbox is that of another connection. */
+/* Drops waiting messages and the credit: the outbox can then be used for another connection. */
 void outbox_deinit(struct outbox *outbox);
 
-/* Sends to a peer without an outbox: what is not taken at once is dropped. */
+/* Sends to a peer without an outbox: a message that is not taken at once is dropped. */
 void outbox_try(void *router, const struct peer *peer, const void *data, size_t len);
 
-/* Takes the next message, without waiting: its sender, and its one part. A message with more or fewer parts
- * is returned as an empty part. False when there is none. */
+/* Takes the next message, without waiting: its sender, and its one part. A message with another number of
+ * parts is returned as an empty part. False: there is none. */
 bool router_receive(void *router, struct peer *ret_peer, zmq_msg_t *part);
 
 #endif

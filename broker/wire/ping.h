@@ -2,25 +2,25 @@
 #ifndef BROKER_WIRE_PING_H
 #define BROKER_WIRE_PING_H
 
-/* Finds ZMTP heartbeats in what a subscriber sends unencrypted.
+/* Finds ZMTP heartbeats in the bytes that a subscriber sends unencrypted.
  *
- * libzmq closes a connection when the time that its PING named is over, any number of them at once and
- * without reading; so a PING with a time is refused. One without is a heartbeat. */
+ * libzmq closes a connection when the timeout in its PING has passed, any number of connections at once and
+ * without reading; so a PING with a timeout is rejected. One without is a heartbeat. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "broker/wire/zmtp.h"
 
-struct ping {            /* zeroed: nothing came */
-    uint8_t left;        /* bytes of a command to look at, which may be a PING */
-    uint64_t allowed_ns; /* when the last one came that does not count */
+struct ping {            /* zeroed: no bytes yet */
+    uint8_t left;        /* bytes of a command still to check, which may be a PING */
+    uint64_t allowed_ns; /* when the last heartbeat came whose bytes were not counted */
 };
 
 enum ping_verdict { PING_FINE, PING_NO_ZMTP, PING_TIMED };
 
-/* Looks at the next bytes of the connection, which `zmtp` follows. *ret_free: bytes of those, or of some
- * before, that do not count as sent: of a heartbeat a second. */
+/* Checks the next bytes of the connection, which `zmtp` follows. *ret_free: how many of those, or of earlier
+ * ones, are not to be counted: those of one heartbeat a second. */
 enum ping_verdict ping_look(struct ping *ping, struct zmtp *zmtp, const uint8_t *bytes, size_t n,
                             size_t *ret_free);
 

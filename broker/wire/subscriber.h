@@ -2,15 +2,16 @@
 #ifndef BROKER_WIRE_SUBSCRIBER_H
 #define BROKER_WIRE_SUBSCRIBER_H
 
-/* Counts the bytes that connections to the stream send to subscribe. Each has a share of its own, for one
- * subscription. What it sends beyond comes out of a stock of all connections and, where clients have keys,
- * out of one for each key. A stock bounds the bytes held and how fast they grow. The caller holds the lock.
+/* Counts the bytes of subscriptions that connections to the stream send. Each connection has a share of its
+ * own, for one subscription. Anything beyond comes out of a stock common to all connections and, if clients
+ * have keys, out of one for each key. A stock bounds the bytes held and how fast they grow. The caller holds
+ * the lock.
  *
- * A connection's first subscription tells its key. Until then it may send twice its share, so nobody can use
- * up another's stock by staying anonymous. If it has sent that, its key is known once the loop has looked, so
- * the reading thread waits a little. It reads nobody else meanwhile, and anybody can make it wait, so it
- * waits at most a tenth of the time, for all such connections at once. The others are closed, and connect
- * again. */
+ * A connection's first subscription shows its key. Until then it may send twice its share, so nobody can use
+ * up another client's stock by staying anonymous. Once it has sent that much, its key becomes known when the
+ * loop reads its messages, so the reading thread waits a little. Meanwhile it reads no other connection, and
+ * any client can make it wait, so it waits at most a tenth of the time, for all such connections at once. The
+ * others are closed, and connect again. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,14 +21,14 @@
 
 struct stock_bounds {
     size_t most;       /* held */
-    size_t burst;      /* at once, and then */
-    uint64_t a_second; /* so many */
+    size_t burst;      /* at once; then */
+    uint64_t a_second; /* bytes per second */
 };
 
-struct stock { /* zeroed: nothing was taken out of it */
+struct stock { /* zeroed: full */
     size_t held;
-    size_t spare;      /* of the rate */
-    uint64_t spare_ns; /* when that was; clock_ns */
+    size_t spare;      /* left of the rate */
+    uint64_t spare_ns; /* clock_ns when that was computed */
 };
 
 struct key_stock {
@@ -42,55 +43,55 @@ struct subscriber_bounds {
     struct stock_bounds all, key;
 };
 
-struct subscribers { /* zeroed but for the bounds: nobody */
+struct subscribers { /* zeroed except for the bounds: none */
     const struct subscriber_bounds *bounds;
     struct stock all;
     struct key_stock *by_key;
-    uint64_t wait_ns; /* when some were last waited for, from the beginning on; 0: never */
+    uint64_t wait_ns; /* when the last wait began; 0: never */
 };
 
 struct subscriber { /* a connection */
     size_t share, received;
-    uint32_t subscriptions;  /* that it has, as the loop took them; counted with a key */
-    bool unknown;            /* it has a key, which was not told yet */
+    uint32_t subscriptions;  /* taken by the loop; counted if it has a key */
+    bool unknown;            /* it has a key, which is not known yet */
     struct key_stock *stock; /* of its key; NULL: unknown, or it has none */
 };
 
-/* Why nothing more may come: the bound of all or of the connection, that of its key, or that its key is to be
- * known first. */
+/* Why a connection may send no more: the bound for all or for the connection, that for its key, or its key
+ * must become known first. */
 enum subscriber_bound { SUBSCRIBER_OF_ALL, SUBSCRIBER_OF_KEY, SUBSCRIBER_UNKNOWN };
 
-/* For so long connections of SUBSCRIBER_UNKNOWN are waited for, and that again once in so long. */
+/* How long to wait for connections of SUBSCRIBER_UNKNOWN, and how often. */
 #define SUBSCRIBER_WAIT_MS       50
 #define SUBSCRIBER_WAIT_EVERY_MS 500
 
-/* A connection that was made, and one that has ended, with all of its subscriptions. */
+/* A connection was accepted; a connection has ended, with all of its subscriptions. */
 void subscriber_enter(struct subscriber *subscriber, size_t share, bool has_key);
 void subscriber_leave(struct subscribers *all, struct subscriber *subscriber);
 
-/* How many bytes may be read from it now; *ret_bound where that is 0. */
+/* How many bytes may be read from it now; if 0, *ret_bound says why. */
 size_t subscriber_may_send(struct subscribers *all, struct subscriber *subscriber, uint64_t now,
                            enum subscriber_bound *ret_bound);
 
-/* Whether one of SUBSCRIBER_UNKNOWN is waited for now, which it may begin; else it is to be closed. */
+/* Whether to wait for a connection of SUBSCRIBER_UNKNOWN now, which may start a wait; if not, close it. */
 bool subscriber_is_awaited(struct subscribers *all, uint64_t now);
 
-/* So many came, and so many of those, or of what came before, count for nothing. */
+/* It sent `bytes`, of which, or of earlier ones, `free_bytes` are not counted. */
 void subscriber_sent(struct subscribers *all, struct subscriber *subscriber, size_t bytes, size_t free_bytes);
 
-/* It is of this key, for which it counts from now on; what is said of it later changes nothing. 0; -ENOMEM;
- * it is to be closed, and counts no longer for what it has beyond, as what it sent beyond its share is more
- * than its key may have now (-EDQUOT), or than there is for all (-ENOSPC). */
+/* The connection belongs to this key, for which it counts from now on; later calls change nothing. 0;
+ * -ENOMEM; or, if its bytes beyond its share are more than its key (-EDQUOT) or all together (-ENOSPC) may
+ * have now: it must be closed, and those bytes no longer count. */
 int subscriber_own(struct subscribers *all, struct subscriber *subscriber, uint32_t key, uint64_t now);
 
-/* It subscribed, or ended a subscription. */
+/* The connection subscribed, or ended a subscription. */
 void subscriber_count(struct subscriber *subscriber, bool subscribes);
 
-/* The subscriptions of all connections of this key. */
+/* The number of subscriptions of all connections of this key. */
 uint32_t subscribers_of(const struct subscribers *all, uint32_t key);
 
-/* Forgets keys without a connection once their rate allowance is full again, so that reconnecting gains
- * nothing. Called periodically. */
+/* Forgets keys without a connection once their stock is full again, so that reconnecting gains nothing. Call
+ * it periodically. */
 void subscribers_sweep(struct subscribers *all, uint64_t now);
 
 #endif

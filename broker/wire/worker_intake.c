@@ -128,7 +128,7 @@ const char *worker_intake_describe(enum worker_intake_verdict verdict)
         [WORKER_INTAKE_BYTES] = "more than 64 MiB not yet taken",
         [WORKER_INTAKE_LINK_PARTS] = "a message of more than 1 part",
         [WORKER_INTAKE_STREAM_PARTS] = "a message of more than 2 parts",
-        [WORKER_INTAKE_NO_ZMTP] = "what is not ZMTP 3",
+        [WORKER_INTAKE_NO_ZMTP] = "data that is not ZMTP 3",
     };
     _Static_assert(WORKER_INTAKE_MAX == (size_t)64 << 20, "as the text says");
     return texts[verdict];

@@ -4,10 +4,10 @@
 
 #include "client/lib/core/state.h"
 
-/* Reads and handles messages of both sockets, up to a bound, without waiting. */
+/* Reads and handles messages from both sockets, up to a bound, without waiting. */
 void incoming_take(struct quern *client);
 
-/* The effect of one message of the DEALER. */
+/* Handles one message from the DEALER. */
 void incoming_message(struct quern *client, const struct message *message);
 
 #endif

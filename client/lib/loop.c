@@ -56,7 +56,7 @@ int loop_refuse_inside(const struct quern *client, struct quern_error *ret_err)
     struct error err = {0};
     if (!client->dispatching)
         return 0;
-    error_set(&err, 0, "a call that waits was made from inside a callback");
+    error_set(&err, 0, "functions that wait cannot be called inside a callback");
     return state_say(ret_err, -EBUSY, &err);
 }
 

@@ -8,7 +8,7 @@
  * broken session. */
 int loop_round(struct quern *client, int64_t wait_ms);
 
-/* -EBUSY with a reason inside a callback, where nothing may wait; else 0. */
+/* -EBUSY with a reason inside a callback, which must not wait; otherwise 0. */
 int loop_refuse_inside(const struct quern *client, struct quern_error *ret_err);
 
 #endif

@@ -4,22 +4,22 @@
 
 #include "client/lib/core/state.h"
 
-/* Asks: a status, tokenize or detokenize, whose ref is set here. One answer will come to `fn`. -EINVAL,
- * -EMSGSIZE, -ENOMEM, or what broke the session. */
+/* Sends a question: a status, tokenize or detokenize, whose ref is set here. `fn` gets one answer. 0;
+ * -EINVAL, -EMSGSIZE, -ENOMEM, or the code of a broken session. */
 int question_ask(struct quern *client, struct message *message, int timeout_ms, quern_answer_fn *fn,
                  void *arg, struct error *err);
 
-/* Takes status_ok, tokenize_ok, detokenize_ok, or an error about a question. What answers nothing that waits
- * is passed over. */
+/* Handles status_ok, tokenize_ok, detokenize_ok, or an error about a question. Ignores answers to unknown
+ * questions. */
 void question_answer(struct quern *client, const struct message *message);
 
-/* Asks again, and gives up what waited for too long. */
+/* Repeats questions, and gives up those that waited too long. */
 void questions_timers(struct quern *client);
 
-/* Each is answered with the code. */
+/* Answers all with this code. */
 void questions_fail_all(struct quern *client, int code, const char *text);
 
-/* Forgets them without a call. */
+/* Frees all without a callback. */
 void questions_drop_all(struct quern *client);
 
 #endif

@@ -2,21 +2,21 @@
 #ifndef CLIENT_LIB_SESSION_H
 #define CLIENT_LIB_SESSION_H
 
-/* The states of the session, which tell its requests when they may speak. */
+/* The states of the session, which determine when requests may be sent. */
 
 #include "client/lib/core/state.h"
 
-/* Says hello. */
+/* Sends hello. */
 void session_start(struct quern *client);
 
-/* From the broker. */
+/* Messages from the broker. */
 void session_hello_ok(struct quern *client, const struct message *message);
 void session_welcome(struct quern *client, uint64_t nonce); /* on the stream */
-void session_lost(struct quern *client);                    /* it knows no session of ours */
+void session_lost(struct quern *client);                    /* it does not know our session */
 void session_refused(struct quern *client,
-                     const struct message *message); /* an error that is about nothing else */
+                     const struct message *message); /* an error about neither a request nor a question */
 
-/* From the clock: says hello, join and ping again when it is time; gives up when patience is at its end. */
+/* The clock: repeats hello, join and ping when due; gives up after the patience. */
 void session_timers(struct quern *client);
 
 void session_forget_models(struct quern *client);

@@ -59,7 +59,7 @@ int quern_ask_prompt(struct quern *client, const struct quern_request *request, 
     struct chat_message *messages = request_messages(request);
     int r = messages ? 0 : error_set(&err, -ENOMEM, "out of memory");
     if (r == 0 && request->n_messages == 0)
-        r = error_set(&err, -EINVAL, "the prompt of a conversation is asked for, and there are no messages");
+        r = error_set(&err, -EINVAL, "the request has no messages");
     message.tokenize.model = bytes_of_string(request->model ? request->model : "");
     message.tokenize.prompt.chat.items = messages;
     message.tokenize.prompt.chat.n = request->n_messages;

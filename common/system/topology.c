@@ -268,6 +268,6 @@ const char *topology_describe(const struct topology *topology, char *text, size_
     if (topology->quota.thousandths > 0)
         append(text, size, &used, "; %s allows %.4g", topology->quota.by, topology->quota.thousandths / 1e3);
     if (!topology->is_real)
-        append(text, size, &used, "; as hwloc was told");
+        append(text, size, &used, "; as configured for hwloc");
     return text;
 }

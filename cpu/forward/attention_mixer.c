@@ -7,6 +7,7 @@
 #include "cpu/forward/attention_mixer.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cpu/forward/phases.h"
 
@@ -26,6 +27,21 @@ static void norm_heads(const struct forward *forward, enum qk_norm kind, const s
     }
 }
 
+/* A row's values: those of their own product, or keys before anything is done to them; each head normed by
+ * itself, without weights, where the layer does that. */
+static const float *finish_values(const struct forward *forward, const struct layer_traits *traits,
+                                  uint32_t row, const float *keys)
+{
+    const struct vector ones = {.weight = forward->ones};
+    const struct head_shape *heads = &traits->heads;
+    float *values = forward->v + (size_t)row * forward->v_stride;
+    if (traits->values_are_keys)
+        memcpy(values, keys, (size_t)heads->n_kv * heads->dim * sizeof *values);
+    if (traits->value_norm)
+        norm_heads(forward, QK_NORM_HEADS, &traits->norm, &ones, values, heads->n_kv, heads->dim);
+    return values;
+}
+
 /* What queries at a position are multiplied by. In double: the logarithm is small. */
 static float query_scale(const struct layer_traits *traits, uint32_t position)
 {
@@ -36,24 +52,31 @@ static float query_scale(const struct layer_traits *traits, uint32_t position)
                    (1 + (double)growth->factor * log(1 + (double)(position / growth->span))));
 }
 
-static void store_row(const struct forward *forward, uint32_t row, uint32_t l)
+static void finish_queries(const struct forward *forward, uint32_t row, uint32_t l)
 {
     const struct layer_traits *traits = &forward->model->layers[l].traits;
-    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct rotation *rotation = &forward->rotations[forward->rotation_of[l]];
+    const struct head_shape *heads = &traits->heads;
+    float *q = forward->q + (size_t)row * forward->q_stride;
+    norm_heads(forward, traits->qk_norm, &traits->norm, &forward->weights->layers[l].vectors[TENSOR_Q_NORM],
+               q, heads->n, heads->dim);
+    rotary_turn(&rotation->rotary, q, heads->n, heads->dim,
+                rotation->cos_sin + (size_t)row * rotation->rotary.dims);
+    phases_scale(q, heads->n * heads->dim, query_scale(traits, forward->pass->rows[row].position));
+}
+
+static void store_keys(const struct forward *forward, uint32_t row, uint32_t l)
+{
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
     const struct rotation *rotation = &forward->rotations[forward->rotation_of[l]];
     const struct forward_row *r = &forward->pass->rows[row];
     const struct head_shape *heads = &traits->heads;
-    const float *cos_sin = rotation->cos_sin + (size_t)row * rotation->rotary.dims;
-    float *q = forward->q + (size_t)row * forward->q_stride;
     float *k = forward->k + (size_t)row * forward->k_stride;
-    const float *v = forward->v + (size_t)row * forward->v_stride;
-    norm_heads(forward, traits->qk_norm, &traits->norm, &layer->vectors[TENSOR_Q_NORM], q, heads->n,
-               heads->dim);
-    norm_heads(forward, traits->qk_norm, &traits->norm, &layer->vectors[TENSOR_K_NORM], k, heads->n_kv,
-               heads->dim);
-    rotary_turn(&rotation->rotary, q, heads->n, heads->dim, cos_sin);
-    rotary_turn(&rotation->rotary, k, heads->n_kv, heads->dim, cos_sin);
-    phases_scale(q, heads->n * heads->dim, query_scale(traits, r->position));
+    const float *v = finish_values(forward, traits, row, k);
+    norm_heads(forward, traits->qk_norm, &traits->norm, &forward->weights->layers[l].vectors[TENSOR_K_NORM],
+               k, heads->n_kv, heads->dim);
+    rotary_turn(&rotation->rotary, k, heads->n_kv, heads->dim,
+                rotation->cos_sin + (size_t)row * rotation->rotary.dims);
     const uint32_t *table = r->tables[forward->kv->layers[l].group];
     kv_store(forward->kv, forward->kernels, table[r->position / KERNELS_TOKENS], l,
              r->position % KERNELS_TOKENS, k, v);
@@ -67,7 +90,7 @@ static void end_attention(struct forward *forward, uint32_t index, uint32_t l)
     for (uint32_t i = 0; kernel && i < forward->n_tasks; i++) {
         const struct attention_task *task = &forward->tasks[i];
         const uint32_t end = task->position + task->n_rows, seen = window && window < end ? window : end;
-        kernel->bytes += seen * (uint64_t)forward->kv->layers[l].bytes / KERNELS_TOKENS;
+        kernel->bytes += seen * (uint64_t)forward->kv->layers[layer_kv_of(traits, l)].bytes / KERNELS_TOKENS;
         kernel->macs += 2ull * task->n_rows * seen * columns;
     }
 }
@@ -90,7 +113,7 @@ static void attend(struct forward *forward, uint32_t l, uint32_t index)
     const uint32_t group = traits->heads.n / traits->heads.n_kv, n_kv_heads = traits->heads.n_kv;
     const struct attention attention = {.kv = forward->kv,
                                         .kernels = forward->kernels,
-                                        .layer = l,
+                                        .layer = layer_kv_of(traits, l),
                                         .group = group,
                                         .window = traits->window,
                                         .cap = traits->attention_cap,
@@ -107,29 +130,47 @@ static void attend(struct forward *forward, uint32_t l, uint32_t index)
     end_attention(forward, index, l);
 }
 
+/* What is multiplied with the normed rows. */
+static uint32_t list_inputs(const struct forward *forward, uint32_t l, struct product ret_inputs[4])
+{
+    const struct matrix *matrices = forward->weights->layers[l].matrices;
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t rows = forward->pass->n_rows;
+    uint32_t n = 0;
+    ret_inputs[n++] = (struct product){&matrices[TENSOR_Q], forward->q, forward->q_stride, rows, 0, 0};
+    if (!traits->borrows_kv)
+        ret_inputs[n++] = (struct product){&matrices[TENSOR_K], forward->k, forward->k_stride, rows, 0, 0};
+    if (!traits->borrows_kv && !traits->values_are_keys)
+        ret_inputs[n++] = (struct product){&matrices[TENSOR_V], forward->v, forward->v_stride, rows, 0, 0};
+    if (traits->output_gate)
+        ret_inputs[n++] = (struct product){
+            &matrices[TENSOR_OUTPUT_GATE], forward->output_gate, forward->output_gate_stride, rows, 0, 0};
+    return n;
+}
+
 void attention_mixer(struct forward *forward, uint32_t l, uint32_t index)
 {
     const struct weights_layer *layer = &forward->weights->layers[l];
     const struct layer_traits *traits = &forward->model->layers[l].traits;
-    const uint32_t n = forward->pass->n_rows, n_inputs = traits->output_gate ? 4 : 3;
+    const uint32_t n = forward->pass->n_rows;
     uint32_t i, end;
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (l > 0)
-            phases_add_delta(forward, l - 1, TENSOR_FFN_POST_NORM, i);
+            phases_end_layer(forward, l - 1, i);
         phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ATTENTION_NORM], i);
     }
     phases_end(forward, index, "norm");
 
-    const struct product inputs[] = {
-        {&layer->matrices[TENSOR_Q], forward->q, forward->q_stride, n, 0, 0},
-        {&layer->matrices[TENSOR_K], forward->k, forward->k_stride, n, 0, 0},
-        {&layer->matrices[TENSOR_V], forward->v, forward->v_stride, n, 0, 0},
-        {&layer->matrices[TENSOR_OUTPUT_GATE], forward->output_gate, forward->output_gate_stride, n, 0, 0}};
+    struct product inputs[4];
+    const uint32_t n_inputs = list_inputs(forward, l, inputs);
     multiplier_share(&forward->multiplier, inputs, n_inputs, &forward->normed, index);
     phases_end_products(forward, index, "q k v", inputs, n_inputs);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end))
-        store_row(forward, i, l);
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        finish_queries(forward, i, l);
+        if (!traits->borrows_kv)
+            store_keys(forward, i, l);
+    }
     phases_end(forward, index, "heads");
     attend(forward, l, index);
 

@@ -242,7 +242,7 @@ void delta_mixer(struct forward *forward, uint32_t l, uint32_t index)
     uint32_t i, end;
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (l > 0)
-            phases_add_delta(forward, l - 1, TENSOR_FFN_POST_NORM, i);
+            phases_end_layer(forward, l - 1, i);
         phases_norm_row(forward, i, &traits->norm, &layer.weights->vectors[TENSOR_ATTENTION_NORM], i);
     }
     phases_end(forward, index, "norm");

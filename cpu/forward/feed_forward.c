@@ -10,16 +10,6 @@
 
 #include "cpu/forward/phases.h"
 
-/* Row `row` of gate and up becomes that of x. */
-static void activate_row(const struct forward *forward, const struct layer_traits *traits, const float *gate,
-                         const float *up, const struct activations *x, uint32_t row)
-{
-    const size_t at = (size_t)row * x->stride;
-    forward->kernels->activate[traits->activation]((traits->gated ? gate : up) + at,
-                                                   traits->gated ? up + at : NULL, x->stride, x->values + at);
-    phases_round_row(forward, x, row);
-}
-
 /* The feed-forward behind its norm, of a layer without experts. */
 static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
 {
@@ -36,7 +26,8 @@ static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t ind
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (traits->parallel)
             phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i);
+        phases_activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i,
+                            traits->n_ff);
     }
     phases_end(forward, index, "activation");
 
@@ -54,7 +45,8 @@ static void shared_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (traits->parallel)
             phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i);
+        phases_activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i,
+                            traits->experts.n_shared_ff);
     }
     phases_end(forward, index, "activation");
 
@@ -79,13 +71,55 @@ static float shared_share(const struct forward *forward, const struct weights_la
     return (float)(1 / (1 + exp(-score)));
 }
 
-/* Every row to the experts that the router chooses, every expert's rows together. */
+/* Of row i: the experts that its scores choose, and what each counts. */
+static void choose(const struct forward *forward, uint32_t l, uint32_t i)
+{
+    const struct experts_workspace *work = &forward->experts;
+    const struct experts *experts = &forward->model->layers[l].traits.experts;
+    const float *scales = forward->weights->layers[l].vectors[TENSOR_EXPERT_SCALES].weight;
+    float *scores = work->scores + (size_t)i * work->scores_stride;
+    uint32_t *chosen = work->experts + (size_t)i * experts->n_used;
+    float *weights = work->weights + (size_t)i * experts->n_used;
+    if (experts->router_norm)
+        phases_scale(scores, experts->n, 1 / sqrtf((float)forward->model->params.n_embd));
+    experts_choose(experts, scores, chosen, weights);
+    for (uint32_t k = 0; k < experts->n_used && experts->scaled; k++)
+        weights[k] *= scales[chosen[k]];
+}
+
+/* Every row to the experts that were chosen for it, every expert's rows together, up to what they give. */
+static void run_experts(struct forward *forward, uint32_t l, uint32_t index)
+{
+    struct experts_workspace *work = &forward->experts;
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows, n_used = traits->experts.n_used;
+    uint32_t i, end;
+    if (index == 0)
+        experts_group(work, traits, &forward->weights->layers[l], n);
+    phases_end(forward, index, "group");
+
+    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
+        experts_gather(work, &forward->normed, work->assignments[i] / n_used, i);
+    phases_end(forward, index, "gather");
+
+    multiplier_share(&forward->multiplier, work->inputs, work->n_inputs, &work->x, index);
+    phases_end_products(forward, index, "experts up", work->inputs, work->n_inputs);
+
+    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
+        phases_activate_row(forward, traits, work->gate, work->up, &work->activated, i, traits->experts.n_ff);
+    phases_end(forward, index, "activation");
+
+    multiplier_share(&forward->multiplier, work->outputs, work->n_outputs, &work->activated, index);
+    phases_end_products(forward, index, "experts down", work->outputs, work->n_outputs);
+}
+
+/* Experts, and the shared one. */
 static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t index)
 {
     struct experts_workspace *work = &forward->experts;
     const struct weights_layer *layer = &forward->weights->layers[l];
     const struct layer_traits *traits = &forward->model->layers[l].traits;
-    const uint32_t n = forward->pass->n_rows, n_used = traits->experts.n_used;
+    const uint32_t n = forward->pass->n_rows;
     const bool shared = traits->experts.n_shared_ff > 0;
     uint32_t i, end;
     const struct product inputs[] = {
@@ -99,27 +133,9 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
         shared_feed_forward(forward, l, index);
 
     while (threads_claim(forward->threads, n, 1, &i, &end))
-        experts_choose(&traits->experts, work->scores + (size_t)i * work->scores_stride,
-                       work->experts + (size_t)i * n_used, work->weights + (size_t)i * n_used);
+        choose(forward, l, i);
     phases_end(forward, index, "choose");
-
-    if (index == 0)
-        experts_group(work, traits, layer, n);
-    phases_end(forward, index, "group");
-
-    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
-        experts_gather(work, &forward->normed, work->assignments[i] / n_used, i);
-    phases_end(forward, index, "gather");
-
-    multiplier_share(&forward->multiplier, work->inputs, work->n_inputs, &work->x, index);
-    phases_end_products(forward, index, "experts up", work->inputs, work->n_inputs);
-
-    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
-        activate_row(forward, traits, work->gate, work->up, &work->activated, i);
-    phases_end(forward, index, "activation");
-
-    multiplier_share(&forward->multiplier, work->outputs, work->n_outputs, &work->activated, index);
-    phases_end_products(forward, index, "experts down", work->outputs, work->n_outputs);
+    run_experts(forward, l, index);
 
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (traits->parallel && !shared)
@@ -127,7 +143,57 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
         float *delta = forward->delta + (size_t)i * forward->embd_stride;
         if (traits->experts.shared_gate)
             phases_scale(delta, forward->model->params.n_embd, shared_share(forward, layer, i));
-        experts_combine(work, n_used, i, forward->model->params.n_embd, shared, delta);
+        experts_combine(work, traits->experts.n_used, i, forward->model->params.n_embd, shared, delta);
+    }
+}
+
+/* Row i of what a half has given, normed, into `out`. */
+static void norm_given(const struct forward *forward, uint32_t l, enum tensor_role norm, uint32_t i,
+                       float *out)
+{
+    const size_t at = (size_t)i * forward->embd_stride;
+    phases_normalize(forward->kernels, &forward->model->layers[l].traits.norm,
+                     &forward->weights->layers[l].vectors[norm], forward->delta + at,
+                     forward->model->params.n_embd, out + at);
+}
+
+/* The plain half, and experts beside it; each reads the stream by norms of its own. */
+static void feed_forward_beside(struct forward *forward, uint32_t l, uint32_t index)
+{
+    struct experts_workspace *work = &forward->experts;
+    const struct weights_layer *layer = &forward->weights->layers[l];
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const uint32_t n = forward->pass->n_rows, n_embd = forward->model->params.n_embd;
+    uint32_t i, end;
+    plain_feed_forward(forward, l, index);
+    const struct product down = {&layer->matrices[TENSOR_DOWN], NULL, 0, n, 0, 0};
+    phases_end_products(forward, index, "down", &down, 1);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        norm_given(forward, l, TENSOR_PLAIN_POST_NORM, i, forward->beside);
+        if (traits->experts.router_norm)
+            phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ROUTER_NORM], i);
+    }
+    phases_end(forward, index, "norm");
+
+    const struct product router = {
+        &layer->matrices[TENSOR_ROUTER], work->scores, work->scores_stride, n, 0, 0};
+    multiplier_share(&forward->multiplier, &router, 1, &forward->normed, index);
+    phases_end_products(forward, index, "router", &router, 1);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        choose(forward, l, i);
+        phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_EXPERT_NORM], i);
+    }
+    phases_end(forward, index, "choose");
+    run_experts(forward, l, index);
+
+    while (threads_claim(forward->threads, n, 1, &i, &end)) {
+        float *delta = forward->delta + (size_t)i * forward->embd_stride;
+        experts_combine(work, traits->experts.n_used, i, n_embd, false, delta);
+        norm_given(forward, l, TENSOR_EXPERT_POST_NORM, i, forward->delta);
+        forward->kernels->add(delta, forward->beside + (size_t)i * forward->embd_stride,
+                              forward->embd_stride);
     }
 }
 
@@ -143,7 +209,9 @@ void feed_forward(struct forward *forward, uint32_t l, uint32_t index)
         }
         phases_end(forward, index, "norm");
     }
-    if (traits->experts.n > 0)
+    if (traits->experts.beside)
+        feed_forward_beside(forward, l, index);
+    else if (traits->experts.n > 0)
         expert_feed_forward(forward, l, index);
     else
         plain_feed_forward(forward, l, index);

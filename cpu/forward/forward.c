@@ -24,6 +24,7 @@
 #include "cpu/forward/attention_mixer.h"
 #include "cpu/forward/delta_mixer.h"
 #include "cpu/forward/feed_forward.h"
+#include "cpu/forward/layer_inputs.h"
 #include "cpu/forward/phases.h"
 #include "model/traits.h"
 
@@ -36,7 +37,7 @@
 
 /* What this pass does not execute: of all traits that there are. */
 #define MISSING 0
-TRAITS_ARE_KNOWN(24);
+TRAITS_ARE_KNOWN(32);
 
 int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -90,7 +91,7 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
         while (row >= pass->segments[s].n_rows)
             row -= pass->segments[s++].n_rows;
         row += pass->segments[s].first_row;
-        phases_add_delta(forward, forward->model->params.n_layers - 1, TENSOR_FFN_POST_NORM, row);
+        phases_end_layer(forward, forward->model->params.n_layers - 1, row);
         phases_norm_row(forward, row, &forward->model->output_norm, &forward->weights->output_norm, i);
     }
     phases_end(forward, index, "norm");
@@ -133,7 +134,7 @@ static void sum(struct forward *forward, uint32_t index)
         while (row >= pass->sums[s].n_rows)
             row -= pass->sums[s++].n_rows;
         row += pass->sums[s].first_row;
-        phases_add_delta(forward, forward->model->params.n_layers - 1, TENSOR_FFN_POST_NORM, row);
+        phases_end_layer(forward, forward->model->params.n_layers - 1, row);
         phases_normalize(forward->kernels, &forward->model->output_norm, &forward->weights->output_norm,
                          forward->stream + (size_t)row * forward->embd_stride, n_embd,
                          states->values + (size_t)row * states->stride);
@@ -163,6 +164,26 @@ static void mixer(struct forward *forward, uint32_t l, uint32_t index)
     }
 }
 
+/* The last phase of a layer's feed-forward, or of what it gets behind that. */
+static void end_part(struct forward *forward, uint32_t l, enum tensor_role last, uint32_t index)
+{
+    const struct layer_traits *traits = &forward->model->layers[l].traits;
+    const bool gets = last == TENSOR_INPUT_PROJECTION && traits->n_layer_embd > 0;
+    const bool experts = !gets && traits->experts.n > 0;
+    const struct product product = {
+        &forward->weights->layers[l].matrices[gets ? TENSOR_INPUT_PROJECTION : TENSOR_DOWN],
+        NULL,
+        0,
+        forward->pass->n_rows,
+        0,
+        0};
+    phases_end_products(forward, index,
+                        gets      ? "input projection"
+                        : experts ? "combine"
+                                  : "down",
+                        &product, experts ? 0 : 1);
+}
+
 static void run(void *arg, uint32_t index)
 {
     struct forward *forward = arg;
@@ -171,16 +192,19 @@ static void run(void *arg, uint32_t index)
     while (threads_claim(forward->threads, pass->n_rows, 1, &i, &end))
         embed_row(forward, i);
     phases_end(forward, index, "embed");
+    if (forward->model->params.n_layer_embd > 0)
+        layer_inputs_make(forward, index);
 
     for (uint32_t l = 0; l < forward->model->params.n_layers; l++) {
         mixer(forward, l, index);
         feed_forward(forward, l, index);
+        if (forward->model->layers[l].traits.n_layer_embd > 0) {
+            end_part(forward, l, TENSOR_DOWN, index);
+            layer_inputs_add(forward, l, index);
+        }
         if (index == 0 && pass->progress && pass->progress(pass->progress_arg))
             atomic_store(&forward->abandoned, true);
-        const bool experts = forward->model->layers[l].traits.experts.n > 0;
-        const struct product down = {
-            &forward->weights->layers[l].matrices[TENSOR_DOWN], NULL, 0, pass->n_rows, 0, 0};
-        phases_end_products(forward, index, experts ? "combine" : "down", &down, experts ? 0 : 1);
+        end_part(forward, l, TENSOR_INPUT_PROJECTION, index);
         if (atomic_load(&forward->abandoned))
             return;
     }

@@ -100,12 +100,16 @@ struct forward {
     float *stream; /* the residual stream, n_embd */
     float *delta;  /* what a layer's mixer or feed-forward adds to it */
     float *q, *k, *v, *gate, *up;
-    float *output_gate; /* of what a mixer makes, before its σ or SiLU */
+    float *output_gate;  /* of what a mixer makes, before its σ or SiLU */
+    float *beside;       /* what the plain half beside experts gives, n_embd; NULL: no layer has both */
+    float *layer_inputs; /* what each layer gets of the token by itself; NULL: none gets anything */
+    float *ones;         /* weights of norms that have none, [the largest head]; NULL: no layer has such */
     struct activations normed, attended, activated;
     struct delta_workspace delta_work;
     struct experts_workspace experts;
     float *logits;             /* [FORWARD_LOGITS][vocab padded] */
     float **attention_scratch; /* [threads] */
+    uint32_t layer_inputs_stride;
     uint32_t embd_stride, q_stride, k_stride, v_stride, output_gate_stride, ff_stride, vocab_stride;
 
     struct profile *profile; /* time of each phase; NULL: not measured */

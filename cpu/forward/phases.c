@@ -58,6 +58,34 @@ void phases_add_delta(const struct forward *forward, uint32_t l, enum tensor_rol
     forward->kernels->add(forward->stream + at, delta, forward->embd_stride);
 }
 
+void phases_end_layer(const struct forward *forward, uint32_t l, uint32_t row)
+{
+    const float *scale = forward->weights->layers[l].vectors[TENSOR_STREAM_SCALE].weight;
+    const bool gets = forward->model->layers[l].traits.n_layer_embd > 0;
+    phases_add_delta(forward, l, gets ? TENSOR_INPUT_POST_NORM : TENSOR_FFN_POST_NORM, row);
+    if (scale)
+        phases_scale(forward->stream + (size_t)row * forward->embd_stride, forward->embd_stride, *scale);
+}
+
+void phases_copy_row(const struct forward *forward, uint32_t row)
+{
+    const struct activations *x = &forward->normed;
+    memcpy(x->values + (size_t)row * x->stride, forward->stream + (size_t)row * forward->embd_stride,
+           x->stride * sizeof *x->values);
+    phases_round_row(forward, x, row);
+}
+
+void phases_activate_row(const struct forward *forward, const struct layer_traits *traits, const float *gate,
+                         const float *up, const struct activations *x, uint32_t row, uint32_t n)
+{
+    const size_t at = (size_t)row * x->stride;
+    const uint32_t padded = (n + KERNELS_BLOCK - 1) / KERNELS_BLOCK * KERNELS_BLOCK;
+    forward->kernels->activate[traits->activation]((traits->gated ? gate : up) + at,
+                                                   traits->gated ? up + at : NULL, padded, x->values + at);
+    memset(x->values + at + n, 0, (x->stride - n) * sizeof *x->values);
+    phases_round_row(forward, x, row);
+}
+
 void phases_finish_attended(const struct forward *forward, uint32_t row, uint32_t n)
 {
     const struct activations *x = &forward->attended;

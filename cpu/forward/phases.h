@@ -25,6 +25,18 @@ void phases_norm_row(const struct forward *forward, uint32_t row, const struct n
  * `post_norm`. */
 void phases_add_delta(const struct forward *forward, uint32_t l, enum tensor_role post_norm, uint32_t row);
 
+/* The last of them in layer l, and what becomes of the stream behind it. */
+void phases_end_layer(const struct forward *forward, uint32_t l, uint32_t row);
+
+/* A row of the stream as it is becomes what the next products read. */
+void phases_copy_row(const struct forward *forward, uint32_t row);
+
+/* Row `row` of gate and up, n numbers each, becomes that of x; the rest is zeroed, for layers differ in
+ * width.
+ */
+void phases_activate_row(const struct forward *forward, const struct layer_traits *traits, const float *gate,
+                         const float *up, const struct activations *x, uint32_t row, uint32_t n);
+
 /* Row `row` of what a mixer has made, n columns: the rest is zeroed, for layers differ in width, and the row
  * is rounded. */
 void phases_finish_attended(const struct forward *forward, uint32_t row, uint32_t n);

@@ -75,11 +75,14 @@ static int take_scratch(struct forward *forward, struct memory *memory, bool flo
     size_t floats = 0;
     for (uint32_t l = 0; l < forward->model->params.n_layers; l++) {
         const struct layer_traits *traits = &forward->model->layers[l].traits;
-        const size_t needs = layer_has_kv(traits) ? attention_scratch(&forward->kv->layers[l],
-                                                                      traits->heads.n / traits->heads.n_kv)
-                                                  : 0;
+        const struct kv_layer *kv = &forward->kv->layers[layer_kv_of(traits, l)];
+        const size_t needs = traits->mixer == MIXER_ATTENTION
+                                 ? attention_scratch(kv, traits->heads.n / traits->heads.n_kv)
+                                 : 0;
         floats = needs > floats ? needs : floats;
     }
+    if (floats < forward->layer_inputs_stride)
+        floats = forward->layer_inputs_stride;
     for (uint32_t i = 0; i < n && r == 0; i++) {
         r = take_floats(memory, 1, floats, &forward->attention_scratch[i]);
         if (r == 0)
@@ -96,6 +99,7 @@ struct widths {
     uint32_t state_row;                      /* before its convolution */
     uint32_t n_ff; /* of layers without experts and of shared ones; 0: there are none */
     uint32_t n_experts, n_used, n_expert_ff; /* 0: no layer has experts */
+    bool beside;                             /* some layer has a plain half beside experts */
 };
 
 static uint32_t larger(uint32_t a, uint32_t b)
@@ -138,11 +142,13 @@ static struct widths widths_of(const struct model *model)
             widen_for_delta_net(&widths, &traits->delta);
             break;
         }
-        const struct experts *experts = &model->layers[l].traits.experts;
-        if (experts->n == 0) {
-            widths.n_ff = larger(widths.n_ff, model->params.n_ff);
+        const struct experts *experts = &traits->experts;
+        widths.n_ff = larger(widths.n_ff, traits->n_layer_embd);
+        if (experts->n == 0 || experts->beside)
+            widths.n_ff = larger(widths.n_ff, traits->n_ff);
+        if (experts->n == 0)
             continue;
-        }
+        widths.beside |= experts->beside;
         widths.n_ff = larger(widths.n_ff, experts->n_shared_ff);
         widths.n_experts = larger(widths.n_experts, experts->n);
         widths.n_used = larger(widths.n_used, experts->n_used);
@@ -263,6 +269,7 @@ static int take_workspace(struct forward *forward, struct memory *memory)
     forward->output_gate_stride = padded(has_output_gates(forward->model) ? widths.outputs : 0);
     forward->ff_stride = padded(widths.n_ff);
     forward->vocab_stride = padded(params->n_vocab);
+    forward->layer_inputs_stride = padded(params->n_layer_embd * params->n_layers);
     const struct {
         float **floats;
         uint32_t rows, stride;
@@ -273,6 +280,8 @@ static int take_workspace(struct forward *forward, struct memory *memory)
         {&forward->k, rows, forward->k_stride},
         {&forward->v, rows, forward->v_stride},
         {&forward->output_gate, rows, forward->output_gate_stride},
+        {&forward->beside, widths.beside ? rows : 0, forward->embd_stride},
+        {&forward->layer_inputs, rows, forward->layer_inputs_stride},
         {&forward->gate, rows, forward->ff_stride},
         {&forward->up, rows, forward->ff_stride},
         {&forward->logits, rows < FORWARD_LOGITS ? rows : FORWARD_LOGITS, forward->vocab_stride},
@@ -289,6 +298,20 @@ static int take_workspace(struct forward *forward, struct memory *memory)
     if (r == 0)
         r = take_activations(memory, rows, forward->ff_stride, tiles, &forward->activated);
     return r < 0 ? r : take_experts(&forward->experts, memory, &widths, rows, forward->embd_stride);
+}
+
+/* Ones, as long as the largest head. */
+static int take_ones(struct forward *forward, struct memory *memory)
+{
+    const struct model *model = forward->model;
+    uint32_t most = 0;
+    for (uint32_t l = 0; l < model->params.n_layers; l++)
+        if (model->layers[l].traits.value_norm)
+            most = larger(most, model->layers[l].traits.heads.dim);
+    int r = most > 0 ? take_floats(memory, 1, padded(most), &forward->ones) : 0;
+    for (uint32_t i = 0; i < most && r == 0; i++)
+        forward->ones[i] = 1;
+    return r;
 }
 
 /* The rotation of a layer: an earlier layer's, or a new one. */
@@ -340,6 +363,8 @@ int forward_init(struct forward *forward, struct memory *memory, bool float_acti
         r = take_scratch(forward, memory, float_activations);
     if (r == 0)
         r = take_rotations(forward, memory);
+    if (r == 0)
+        r = take_ones(forward, memory);
     if (r == 0)
         r = memory_take(memory, forward->max_rows * sizeof *forward->tasks, &tasks);
     if (r < 0)

@@ -45,6 +45,9 @@ static int describe_all(struct weights *weights, const struct model *model, stru
         }
     if (r == 0)
         r = describe(&weights->output, weights, &model->tensors[TENSOR_OUTPUT], 1, err);
+    if (r == 0 && model->tensors[TENSOR_LAYER_PROJECTION].weight)
+        r = describe(&weights->layer_projection, weights, &model->tensors[TENSOR_LAYER_PROJECTION], 1, err);
+    weights->layer_embedding.tensor = model->tensors[TENSOR_LAYER_EMBEDDING].weight;
     weights->embedding.tensor = model->tensors[TENSOR_EMBEDDING].weight;
     weights->embedding.packed = model_head_is_tied(model) ? &weights->output : NULL;
     weights->positions.tensor = model->tensors[TENSOR_POSITIONS].weight;
@@ -64,7 +67,8 @@ static bool is_norm(enum tensor_role role)
 {
     const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_STEP_BIAS) |
                               TENSOR_BIT(TENSOR_DECAY) | TENSOR_BIT(TENSOR_SHARED_ROUTER) |
-                              TENSOR_BIT(TENSOR_DELTA_NORM);
+                              TENSOR_BIT(TENSOR_DELTA_NORM) | TENSOR_BIT(TENSOR_EXPERT_SCALES) |
+                              TENSOR_BIT(TENSOR_STREAM_SCALE);
     return !(others & TENSOR_BIT(role));
 }
 
@@ -110,6 +114,12 @@ static void place_all(struct weights *weights, const struct model *model, struct
     matrix_place(&weights->output, &model->tensors[TENSOR_OUTPUT], placement);
     place_table(&weights->embedding, placement);
     place_table(&weights->positions, placement);
+    place_table(&weights->layer_embedding, placement);
+    if (model->tensors[TENSOR_LAYER_PROJECTION].weight) {
+        matrix_place(&weights->layer_projection, &model->tensors[TENSOR_LAYER_PROJECTION], placement);
+        place_vector(&weights->layer_projection_norm, &model->tensors[TENSOR_LAYER_PROJECTION_NORM],
+                     model->output_norm.offset, placement);
+    }
     place_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset,
                  placement);
 }
@@ -178,13 +188,19 @@ static void pack_all(void *arg, uint32_t index)
     pack_share(job, &job->weights->output, index);
     copy_share(job, &job->weights->embedding, index);
     copy_share(job, &job->weights->positions, index);
+    copy_share(job, &job->weights->layer_embedding, index);
+    if (job->weights->layer_projection.n_rows > 0)
+        pack_share(job, &job->weights->layer_projection, index);
 }
 
 /* What the threads have to do, in bytes of the file. */
 static uint64_t count_all(const struct weights *weights, uint32_t n_layers)
 {
-    const struct table *const tables[] = {&weights->embedding, &weights->positions};
+    const struct table *const tables[] = {&weights->embedding, &weights->positions,
+                                          &weights->layer_embedding};
     uint64_t bytes = bytes_in_file(&weights->output);
+    if (weights->layer_projection.n_rows > 0)
+        bytes += bytes_in_file(&weights->layer_projection);
     for (uint32_t l = 0; l < n_layers; l++)
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++)
             if (weights->layers[l].matrices[role].n_rows > 0)
@@ -239,6 +255,9 @@ static void convert_all(struct weights *weights, const struct model *model)
                 matrix_copy_bias(&weights->layers[l].matrices[role], tensor);
         }
     matrix_copy_bias(&weights->output, &model->tensors[TENSOR_OUTPUT]);
+    if (model->tensors[TENSOR_LAYER_PROJECTION].weight)
+        convert_vector(&weights->layer_projection_norm, &model->tensors[TENSOR_LAYER_PROJECTION_NORM],
+                       model->output_norm.offset);
     convert_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset);
 }
 

@@ -40,6 +40,10 @@ struct weights {
     struct vector output_norm;
     struct matrix output;
     struct table embedding, positions;
+    /* Of what layers get of each token by themselves; no rows, NULL where they get nothing. */
+    struct table layer_embedding;
+    struct matrix layer_projection;
+    struct vector layer_projection_norm;
     uint32_t max_columns; /* of any matrix */
     size_t bytes;         /* of all packed matrices that one token reads */
     uint64_t layout;      /* what lies where in the arena */

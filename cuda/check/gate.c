@@ -137,6 +137,8 @@ static int check_recorded(struct gate *gate, const struct sampling *sampling, ui
     tell(gate, &set, told, n_blocks);
     int r = device_slots_trim(gate->steps->slots, 0, position);
     if (r == 0)
+        r = device_states_restore(gate->pass->states, device_stream(gate->steps->device), 0, 0);
+    if (r == 0)
         r = run(gate, &set, 1, &results);
     if (r == 0)
         r = bring_logits(gate, 0, gate->others);
@@ -157,13 +159,21 @@ static const struct sampling sampling = {.temperature = 0.8,
                                          .frequency_penalty = 0.1,
                                          .seed = 1};
 
+/* To snapshot 0, behind the last block that a set from a border on completes, if there are states. */
+static void take_snapshot(const struct gate *gate, struct backend_row_set *set)
+{
+    if (gate->pass->states->pool.n > 0)
+        set->snapshot_rows = set->n_ids / BACKEND_BLOCK_TOKENS * BACKEND_BLOCK_TOKENS;
+}
+
 /* The slot stays open; *ret_id is what was sampled. */
 static int check_prompt(struct gate *gate, const int32_t *prompt, uint32_t n, int32_t *ret_id)
 {
     const struct backend_result *results = NULL;
     struct backend_row_set set = {.ids = prompt, .n_ids = n, .output = BACKEND_SAMPLE_LAST};
+    take_snapshot(gate, &set);
     tell(gate, &set, 0, backend_blocks_for(n + 1));
-    inspection_begin(&gate->look, 0, prompt, n);
+    inspection_begin(&gate->look, 0, prompt, n, set.snapshot_rows);
     int r = open_sequence(gate, &sampling, prompt, n);
     if (r == 0)
         r = run_watched(gate, &set, &results);
@@ -200,8 +210,10 @@ static int check_sequence(struct gate *gate, const int32_t *prompt, uint32_t n)
     struct backend_row_set set =
         (struct backend_row_set){.position = n, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
     tell(gate, &set, backend_blocks_for(n + 1), backend_blocks_for(n + 1));
-    inspection_begin(&gate->look, n, &id, 1);
-    r = run_watched(gate, &set, &results);
+    inspection_begin(&gate->look, n, &id, 1, 0);
+    r = device_states_keep(gate->pass->states, device_stream(gate->steps->device), 0, 0);
+    if (r == 0)
+        r = run_watched(gate, &set, &results);
     if (r < 0 || gate->look.broken)
         return r;
     memcpy(gate->logits, gate->look.logits, gate->pass->model->params.n_vocab * sizeof *gate->logits);
@@ -313,21 +325,24 @@ static int run_far(struct gate *gate, const int32_t *ids, uint32_t first, uint32
 {
     const struct backend_result *results = NULL;
     struct backend_row_set set = {.position = first, .ids = ids, .n_ids = n, .output = BACKEND_OUTPUT_NONE};
+    take_snapshot(gate, &set);
     tell(gate, &set, n_told, backend_blocks_for(first + n));
-    inspection_begin(&gate->look, first, ids, n);
+    inspection_begin(&gate->look, first, ids, n, set.snapshot_rows);
     return run_watched(gate, &set, &results);
 }
 
-/* Rows behind a context that nobody has computed, and one behind those. */
+/* Rows behind a context, and a state, that nobody has computed, and one behind those. */
 static int run_behind(struct gate *gate, uint32_t first, uint32_t n)
 {
     const struct backend_slot slot = {
         .position = first, .sampling = SAMPLING_GREEDY, .end_position = UINT32_MAX};
     int32_t ids[FAR_ROWS + 1];
     int r = 0;
-    make_ids(gate, ids, n + 1);
+    make_ids(gate, ids, n + 1); /* the slot begins with snapshot 0, where it has a state */
     for (uint32_t l = 0; l < gate->pass->model->params.n_layers && r == 0; l++)
-        r = inspection_invent_kv(&gate->look, l, backend_blocks_for(first));
+        r = layer_has_kv(&gate->pass->model->layers[l].traits)
+                ? inspection_invent_kv(&gate->look, l, backend_blocks_for(first))
+                : inspection_invent_state(&gate->look, l);
     if (r == 0)
         r = device_slots_open(gate->steps->slots, 0, &slot);
     if (r == 0)

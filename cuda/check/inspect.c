@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The pass part by part: the stream here, what is inside a layer in inspect_attention.c,
- * inspect_kv.c and inspect_feed_forward.c. */
+/* The pass part by part: the stream here, what is inside a layer in inspect_attention.c, inspect_kv.c,
+ * inspect_delta.c and inspect_feed_forward.c. */
 
 #include "cuda/check/inspect.h"
 
@@ -73,9 +73,13 @@ static void add_delta(struct inspection *look, uint32_t i, uint32_t layer, enum 
     for (uint32_t k = 0; k < n; k++)
         look->more[k] = (double)look->delta[(size_t)i * stride + k];
     reference_norm(&from->traits.norm, &from->tensors[post_norm], look->more, n, look->weights, look->more);
+    const bool scales = post_norm == TENSOR_FFN_POST_NORM && from->traits.stream_scale;
+    if (scales)
+        reference_row_of(&from->tensors[TENSOR_STREAM_SCALE], 0, look->weights);
     for (uint32_t k = 0; k < n; k++)
-        look->expected[k] = (double)look->stream[(size_t)i * stride + k] +
-                            (double)from->traits.residual_scale * look->more[k];
+        look->expected[k] = ((double)look->stream[(size_t)i * stride + k] +
+                             (double)from->traits.residual_scale * look->more[k]) *
+                            (scales ? (double)look->weights[0] : 1);
 }
 
 /* A half's end: its last product, what that makes of the stream, and the norm of what comes next; `next`
@@ -120,8 +124,10 @@ static int check_attention_output(struct inspection *look, uint32_t layer)
 {
     static const struct model_tensor none;
     const struct model_layer *from = &look->model->layers[layer];
-    return check_half(look, layer, TENSOR_ATTENTION_OUTPUT, &look->attended, TENSOR_ATTENTION_POST_NORM,
-                      &from->traits.norm, from->traits.parallel ? &none : &from->tensors[TENSOR_FFN_NORM]);
+    const enum tensor_role output =
+        from->traits.mixer == MIXER_DELTA ? TENSOR_DELTA_OUTPUT : TENSOR_ATTENTION_OUTPUT;
+    return check_half(look, layer, output, &look->attended, TENSOR_ATTENTION_POST_NORM, &from->traits.norm,
+                      from->traits.parallel ? &none : &from->tensors[TENSOR_FFN_NORM]);
 }
 
 /* ---- the end of a pass ---- */
@@ -151,10 +157,17 @@ static int check_logits(struct inspection *look)
                                    look->logits, w->vocab_stride);
 }
 
+static int check_attention_products(struct inspection *look, uint32_t layer)
+{
+    int r = inspect_qkv(look, layer);
+    return r == 0 && look->model->layers[layer].traits.output_gate ? inspect_output_gate(look, layer) : r;
+}
+
 int inspect_part(void *arg, enum pass_part part, uint32_t layer)
 {
     struct inspection *look = arg;
     const struct model_layer *first = &look->model->layers[0];
+    const bool delta = look->model->layers[layer].traits.mixer == MIXER_DELTA;
     if (look->broken)
         return 0;
     switch (part) {
@@ -165,11 +178,15 @@ int inspect_part(void *arg, enum pass_part part, uint32_t layer)
     case PASS_BEGIN:
         return check_norm(look, "norm", 0, &first->traits.norm, &first->tensors[TENSOR_ATTENTION_NORM]);
     case PASS_QKV:
-        return inspect_qkv(look, layer);
+        return delta ? inspect_delta_products(look, layer) : check_attention_products(look, layer);
     case PASS_HEADS:
         return inspect_heads(look, layer);
+    case PASS_DELTA_ROWS:
+        return inspect_delta_rows(look, layer);
+    case PASS_DELTA_RULE:
+        return inspect_delta_rule(look, layer);
     case PASS_ATTENTION:
-        return inspect_attention(look, layer);
+        return delta ? inspect_delta_gate(look, layer) : inspect_attention(look, layer);
     case PASS_ATTENTION_OUTPUT:
         return check_attention_output(look, layer);
     case PASS_ACTIVATE:
@@ -205,18 +222,53 @@ static void take_held(struct inspection *look, uint32_t stride, struct held *ret
                               .stride = stride};
 }
 
+static float *take_rows(struct inspection *look, uint32_t stride)
+{
+    return take(look, (size_t)INSPECTION_ROWS * stride, sizeof(float));
+}
+
+static void take_delta(struct inspection *look, struct held_delta *held)
+{
+    const struct workspace *w = look->pass->workspace;
+    size_t most = 0;
+    for (uint32_t l = 0; l < look->model->params.n_layers; l++) {
+        const struct layer_traits *traits = &look->model->layers[l].traits;
+        const size_t n = traits->mixer == MIXER_DELTA ? kernels_delta_numbers(&traits->delta) : 0;
+        most = n > most ? n : most;
+    }
+    held->q = take_rows(look, w->q_stride);
+    held->k = take_rows(look, w->kv_stride);
+    held->v = take_rows(look, w->kv_stride);
+    held->queries = take_rows(look, w->deltas.key_stride);
+    held->keys = take_rows(look, w->deltas.key_stride);
+    held->values = take_rows(look, w->deltas.value_stride);
+    held->betas = take_rows(look, w->deltas.gate_stride);
+    held->decays = take_rows(look, w->deltas.gate_stride);
+    held->given = take_rows(look, w->deltas.value_stride);
+    held->before = take(look, most, sizeof(float));
+    held->after = take(look, most, sizeof(float));
+    held->snapshot = take(look, most, sizeof(float));
+}
+
 int inspection_init(struct inspection *look, struct steps *steps, const struct pass *pass, struct error *err)
 {
     const struct workspace *w = pass->workspace;
-    const struct model_params *params = &pass->model->params;
-    const size_t pool =
-        (size_t)INSPECTION_BLOCKS * BACKEND_BLOCK_TOKENS * params->n_kv_heads * params->head_dim;
+    const size_t pool = (size_t)INSPECTION_BLOCKS * BACKEND_BLOCK_TOKENS * w->kv_stride;
+    size_t layer_bytes = 0;
+    uint32_t dim = 0;
+    for (uint32_t i = 0; i < w->n_shapes; i++) {
+        const struct device_kv *kv = &w->attention[i].kv;
+        layer_bytes = kv->layer_bytes > layer_bytes ? kv->layer_bytes : layer_bytes;
+        dim = kv->dim > dim ? kv->dim : dim;
+    }
     uint32_t most = w->embd_stride > w->q_stride ? w->embd_stride : w->q_stride;
+    most = w->attended.stride > most ? w->attended.stride : most;
+    most = w->deltas.gate_stride > most ? w->deltas.gate_stride : most;
     most = w->ff_stride > most ? w->ff_stride : most;
     most = w->experts.ff_stride > most ? w->experts.ff_stride : most;
     *look = (struct inspection){.steps = steps, .pass = pass, .model = pass->model, .err = err};
     take_held(look, w->embd_stride, &look->normed);
-    take_held(look, w->q_stride, &look->attended);
+    take_held(look, w->attended.stride, &look->attended);
     take_held(look, w->ff_stride, &look->activated);
     look->stream = take(look, (size_t)INSPECTION_PICKED * w->embd_stride, sizeof(float));
     look->delta = take(look, (size_t)INSPECTION_PICKED * w->embd_stride, sizeof(float));
@@ -232,14 +284,20 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
     look->expert_out = take(look, w->embd_stride, sizeof(float));
     take_held(look, w->experts.ff_stride, &look->expert_activated);
     look->shared = take(look, (size_t)INSPECTION_PICKED * w->embd_stride, sizeof(float));
+    look->share = take(look, INSPECTION_PICKED, sizeof(float));
+    look->output_gate = take(look, (size_t)INSPECTION_PICKED * w->attended.stride, sizeof(float));
+    look->betas = take(look, (size_t)INSPECTION_PICKED * w->deltas.gate_stride, sizeof(float));
+    look->decays = take(look, (size_t)INSPECTION_PICKED * w->deltas.gate_stride, sizeof(float));
+    if (pass->states->pool.n > 0)
+        take_delta(look, &look->delta_net);
     look->keys = take(look, pool, sizeof(float));
     look->values = take(look, pool, sizeof(float));
     look->logits = take(look, w->vocab_stride, sizeof(float));
     look->weights = take(look, most, sizeof(float));
     look->expected = take(look, most, sizeof(double));
     look->more = take(look, most, sizeof(double));
-    look->frequencies = take(look, params->head_dim, sizeof(double));
-    look->block = take(look, look->pass->pools->kv[0].layer_bytes, 1);
+    look->frequencies = take(look, dim, sizeof(double));
+    look->block = take(look, layer_bytes, 1);
     return look->lacking ? -ENOMEM : 0;
 }
 
@@ -256,8 +314,10 @@ void inspection_turn_to(struct inspection *look, const struct pass *pass, const 
     look->names = names;
 }
 
-void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n)
+void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n,
+                      uint32_t snapshot_rows)
 {
+    look->snapshot_rows = snapshot_rows;
     look->first = first;
     look->ids = ids;
     look->n_rows = n;

@@ -2,15 +2,15 @@
 #ifndef CUDA_CHECK_INSPECT_H
 #define CUDA_CHECK_INSPECT_H
 
-/* A pass through the model, inspected part by part (pass.h). After each part a few rows of its results are
- * brought to the host, compared with those of plain C (reference.h) on the same inputs, and kept as inputs
- * of later parts. So an error is found in the kernel that makes it, before it grows.
+/* Inspects a pass through the model part by part (pass.h). After each part a few rows of its results are
+ * copied to the host, compared with plain C (reference.h) on the same inputs, and kept as inputs of later
+ * parts. So an error is found in the kernel that causes it, before it grows.
  *
  * Of ids, embeddings, norms, heads, keys and values, attention, activations and the residual stream, all
  * columns of the picked rows are compared; of each matrix, a few outputs.
  *
- * If the reference itself computes something that is not a number, the model is broken, and nothing can be
- * said about the device: that is left to the model's users. */
+ * If the reference itself computes a NaN, the model is broken; the inspection then says nothing about the
+ * device. */
 
 #include "cuda/host/step.h"
 
@@ -18,7 +18,7 @@
 #define INSPECTION_PICKED    4
 #define INSPECTION_POSITIONS 521 /* of the sequence at most */
 #define INSPECTION_BLOCKS    ((INSPECTION_POSITIONS + BACKEND_BLOCK_TOKENS - 1) / BACKEND_BLOCK_TOKENS)
-#define INSPECTION_TAKEN     40
+#define INSPECTION_TAKEN     64
 
 /* Rows of activations, [INSPECTION_PICKED][stride]. */
 struct held {
@@ -28,15 +28,27 @@ struct held {
     uint32_t stride;
 };
 
+/* All rows of a pass through a delta net, [INSPECTION_ROWS][the workspace's stride], and the sequence's
+ * state. */
+struct held_delta {
+    float *q, *k, *v;               /* before the convolution */
+    float *queries, *keys, *values; /* behind it */
+    float *betas, *decays;
+    float *given;                     /* by the recurrence */
+    float *before, *after, *snapshot; /* [numbers of the layer that has most]: of the state, and behind
+                                         snapshot_rows */
+};
+
 struct inspection {
-    struct steps *steps; /* nothing is in flight but what is looked at */
+    struct steps *steps; /* only the inspected pass is in flight */
     const struct pass *pass;
     const struct model *model;
     struct error *err;
-    bool broken;           /* the model: nothing more is compared */
-    const uint32_t *names; /* what verdicts call the model's layers; NULL: by their numbers */
+    bool broken;           /* the model is: nothing more is compared */
+    const uint32_t *names; /* numbers of the pass's layers for verdicts; NULL: their own */
 
     uint32_t n_rows, first; /* of the pass, and the first one's position */
+    uint32_t snapshot_rows; /* behind so many of them the state goes to snapshot 0; 0: it does not */
     const int32_t *ids;     /* [n_rows] */
     uint32_t picked[INSPECTION_PICKED], n_picked;
 
@@ -45,7 +57,11 @@ struct inspection {
     /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one assignment */
     float *scores, *expert_gate, *expert_up, *expert_out;
     struct held expert_activated;
-    float *shared;        /* what the shared expert gave the picked rows, [INSPECTION_PICKED][stride] */
+    float *shared;         /* the shared expert's output for the picked rows, [INSPECTION_PICKED][stride] */
+    float *share;          /* how much of it counts, [INSPECTION_PICKED] */
+    float *output_gate;    /* [INSPECTION_PICKED][stride of attended] */
+    float *betas, *decays; /* as the products made them, [INSPECTION_PICKED][stride] */
+    struct held_delta delta_net;
     float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
     float *logits;        /* of the last row */
     float *weights;       /* the reference's scratch, as the next three */
@@ -61,26 +77,31 @@ struct inspection {
 int inspection_init(struct inspection *look, struct steps *steps, const struct pass *pass, struct error *err);
 void inspection_deinit(struct inspection *look);
 
-/* The next pass has the ids of one sequence from position `first` on, 1 ≤ n ≤ INSPECTION_ROWS, in blocks 0, 1
- * and so on; the last row of one that has logits is its last. */
-void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n);
+/* The next pass has n ids of one sequence from position `first` on, 1 ≤ n ≤ INSPECTION_ROWS, in blocks 0, 1,
+ * …; if it has logits, they are those of its last row. If there are states, the state after its first
+ * snapshot_rows rows goes to snapshot 0. */
+void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n,
+                      uint32_t snapshot_rows);
 
-/* To be the pass's watch, of `look`. 0; -ENODEV: the device computes wrongly, with the kernel, tensor,
+/* The pass's watch; `look` is its argument. 0; -ENODEV: the device computes wrongly, with the kernel, tensor,
  * format, shape and the two numbers in err; or a fault of the device. */
 int inspect_part(void *look, enum pass_part part, uint32_t layer);
 
-/* From here on another pass is looked at, over the same workspace and with layers of the same sizes. */
+/* From here on another pass is inspected, over the same workspace and with layers of the same sizes. */
 void inspection_turn_to(struct inspection *look, const struct pass *pass, const uint32_t *names);
 
-/* Keys and values that nobody has computed, other ones in each position, into a layer's part of the first
- * n_blocks blocks. 0 or a fault. */
+/* Writes made-up keys and values, different in each position, to a layer's part of the first n_blocks blocks.
+ * 0 or a fault. */
 int inspection_invent_kv(struct inspection *look, uint32_t layer, uint32_t n_blocks);
 
-/* Memory of the device as it is when everything queued is done. 0 or a fault. */
+/* The same of a recurrent layer's state, into its part of snapshot 0. */
+int inspection_invent_state(struct inspection *look, uint32_t layer);
+
+/* Copies device memory to the host once everything queued is done. 0 or a fault. */
 int inspection_bring(struct inspection *look, const void *from, size_t bytes, void *to);
 int inspection_send(struct inspection *look, const void *from, size_t bytes, void *to); /* to the device */
 
-/* How every verdict begins: "DEVICE computes wrongly: …". Returns -ENODEV. */
+/* Sets a verdict: "DEVICE computes wrongly: …". Returns -ENODEV. */
 int inspection_refuse(struct inspection *look, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -67,7 +67,8 @@ static int check_choice(struct inspection *look, uint32_t layer, uint32_t i, con
 static struct model_tensor expert_of(const struct model_tensor *tensor, uint32_t expert)
 {
     struct model_tensor one = *tensor;
-    one.first_row += expert * tensor->rows;
+    one.first_row = (uint32_t)model_tensor_row(tensor, (uint64_t)expert * tensor->rows);
+    one.run = one.apart = 0; /* a turn is all rows of an expert */
     one.count = 1;
     return one;
 }
@@ -122,6 +123,31 @@ static int check_assignment(struct inspection *look, uint32_t layer, uint32_t ex
                                        &look->expert_activated, from->traits.experts.n_ff);
 }
 
+/* How much of the picked rows the shared expert's part counts, into look->share. */
+static int check_shares(struct inspection *look, uint32_t layer)
+{
+    const struct model_layer *from = &look->model->layers[layer];
+    int r = 0;
+    for (uint32_t i = 0; i < look->n_picked; i++)
+        look->share[i] = 1;
+    if (!from->traits.experts.shared_gate)
+        return 0;
+    r = inspect_bring_rows(look, look->pass->workspace->experts.shares, sizeof *look->share, look->share);
+    reference_row_of(&from->tensors[TENSOR_SHARED_ROUTER], 0, look->weights);
+    for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
+        const struct inspect_site site = {"share", &from->tensors[TENSOR_SHARED_ROUTER], layer,
+                                          look->picked[i], OFF_ROW};
+        const float *x = look->normed.values + (size_t)i * look->normed.stride;
+        double score = 0;
+        for (uint32_t c = 0; c < look->model->params.n_embd; c++)
+            score += (double)look->weights[c] * (double)x[c];
+        const double expected = 1 / (1 + exp(-score));
+        if (!inspect_agree((double)look->share[i], expected, 1, site.off))
+            r = inspect_differ(look, &site, 0, (double)look->share[i], expected);
+    }
+    return r;
+}
+
 int inspect_experts(struct inspection *look, uint32_t layer)
 {
     const struct expert_workspace *w = &look->pass->workspace->experts;
@@ -133,6 +159,8 @@ int inspect_experts(struct inspection *look, uint32_t layer)
                             w->scores_stride);
     if (r == 0 && !look->broken && from->traits.experts.n_shared_ff > 0)
         r = inspect_shared(look, layer);
+    if (r == 0 && !look->broken)
+        r = check_shares(look, layer);
     for (uint32_t i = 0; i < look->n_picked && r == 0 && !look->broken; i++) {
         const struct held x = held_row(&look->normed, i);
         struct choice choice;
@@ -189,7 +217,7 @@ int inspect_mixture(struct inspection *look, uint32_t layer)
         struct choice choice;
         r = bring_choice(look, layer, i, &choice);
         for (uint32_t c = 0; c < n; c++)
-            look->expected[c] = (double)look->shared[(size_t)i * stride + c];
+            look->expected[c] = (double)look->share[i] * (double)look->shared[(size_t)i * stride + c];
         for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
             const struct picked_before before = pick_assignment(look, n_used, i, k);
             r = check_got(look, layer, choice.experts[k], (double)choice.weights[k]);

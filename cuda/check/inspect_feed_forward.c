@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The feed-forward half: gate, up, and their activation. Its last product is looked at as attention's is. */
+/* The feed-forward block: gate, up, and their activation. Its last product is inspected like attention's. */
 
 #include "cuda/check/inspect_parts.h"
 

@@ -39,9 +39,8 @@ static float read_q8(const uint8_t *part, uint32_t padded, size_t place, uint32_
 }
 
 /* A layer's part of a block, from look->block, into keys and values of its positions. */
-static void read_block(struct inspection *look, uint32_t block)
+static void read_block(struct inspection *look, const struct device_kv *kv, uint32_t block)
 {
-    const struct device_kv *kv = &look->pass->pools->kv[0]; /* heads are as large in all */
     const bool q8 = kv->type == BACKEND_KV_Q8;
     const uint32_t dim = kv->dim, unit = q8 ? 16 : 8, padded = (dim + unit - 1) / unit * unit;
     const uint32_t stride = kv->n_heads * dim;
@@ -62,15 +61,14 @@ static void read_block(struct inspection *look, uint32_t block)
 /* The sequence has blocks 0, 1 … of each group, and so those are where its positions are. */
 int inspect_bring_kv(struct inspection *look, uint32_t layer)
 {
-    const struct pools_layer *at = &look->pass->pools->layers[layer];
-    const struct device_kv *kv = &look->pass->pools->kv[at->group];
+    const struct device_kv *kv = &look->pass->pools->layers[layer].kv;
     const uint32_t n = backend_blocks_for(look->first + look->n_rows);
     int r = 0;
     for (uint32_t block = 0; block < n && r == 0; block++) {
-        r = inspection_bring(look, kv->pool + block * kv->block_bytes + at->place * kv->layer_bytes,
-                             kv->layer_bytes, look->block);
+        r = inspection_bring(look, kv->pool + block * kv->block_bytes + kv->offset, kv->layer_bytes,
+                             look->block);
         if (r == 0)
-            read_block(look, block);
+            read_block(look, kv, block);
     }
     return r;
 }
@@ -94,9 +92,8 @@ static void write_number(uint8_t *part, size_t place, bool q8, int number)
 }
 
 /* As read_block reads it; dims that are padding are zero. */
-static void write_block(struct inspection *look, uint32_t block)
+static void write_block(struct inspection *look, const struct device_kv *kv, uint32_t block)
 {
-    const struct device_kv *kv = &look->pass->pools->kv[0];
     const bool q8 = kv->type == BACKEND_KV_Q8;
     const uint32_t dim = kv->dim, unit = q8 ? 16 : 8, padded = (dim + unit - 1) / unit * unit;
     const uint32_t n_scales = q8 ? (dim + SCALED - 1) / SCALED * 32 : 0;
@@ -116,13 +113,12 @@ static void write_block(struct inspection *look, uint32_t block)
 
 int inspection_invent_kv(struct inspection *look, uint32_t layer, uint32_t n_blocks)
 {
-    const struct pools_layer *at = &look->pass->pools->layers[layer];
-    const struct device_kv *kv = &look->pass->pools->kv[at->group];
+    const struct device_kv *kv = &look->pass->pools->layers[layer].kv;
     int r = 0;
     for (uint32_t block = 0; block < n_blocks && r == 0; block++) {
-        write_block(look, block);
+        write_block(look, kv, block);
         r = inspection_send(look, look->block, kv->layer_bytes,
-                            kv->pool + block * kv->block_bytes + at->place * kv->layer_bytes);
+                            kv->pool + block * kv->block_bytes + kv->offset);
     }
     return r;
 }
@@ -155,7 +151,7 @@ static int compare_scaled(struct inspection *look, const struct inspect_site *si
 
 int inspect_stored(struct inspection *look, const struct inspect_site *site, const float *found)
 {
-    const struct device_kv *kv = &look->pass->pools->kv[0]; /* heads are as large in all */
+    const struct device_kv *kv = &look->pass->pools->layers[site->layer].kv;
     struct inspect_site stored = *site;
     for (uint32_t d = 0; d < kv->dim; d++) {
         const double x = look->expected[d];

@@ -14,7 +14,7 @@ void reference_row_of(const struct model_tensor *table, uint32_t row, float *ret
     const size_t row_bytes = format_bytes(weight->format, table->columns);
     const uint8_t *rows = weight->data;
     format_traits(weight->format)
-        ->to_float(rows + ((size_t)table->first_row + row) * row_bytes, ret_row, table->columns);
+        ->to_float(rows + model_tensor_row(table, row) * row_bytes, ret_row, table->columns);
 }
 
 static float rounded(const struct reference_row *x, float value)

@@ -2,9 +2,8 @@
 #ifndef CUDA_CHECK_REFERENCE_H
 #define CUDA_CHECK_REFERENCE_H
 
-/* What kernels compute, a number or a row at a time, in plain C from the file's own weights: the standard
- * that the gate holds a device to. Sums are in double, so any difference is the kernel's rounding or its
- * fault. */
+/* The reference for kernels, a number or a row at a time, in plain C from the file's own weights: the gate
+ * compares a device with it. Sums are in double, so any difference is the kernel's rounding or error. */
 
 #include "model/model.h"
 
@@ -13,15 +12,15 @@ struct reference_row {
     const float *values;
     const int8_t *quants;
     const float *scales;
-    bool bfloat16; /* the product is one of values, and takes them and weights rounded so */
+    bool bfloat16; /* the product uses values, which are rounded to bfloat16 like the weights */
 };
 
-/* Output `output` of a matrix, with its bias. *ret_size: the sum of its terms' magnitudes, which is what
- * rounding is measured by. `scratch`: a float for each column. */
+/* Output `output` of a matrix, with its bias. *ret_size: the sum of its terms' magnitudes, to which the
+ * tolerance is relative. `scratch`: a float for each column. */
 double reference_product(const struct model_tensor *matrix, uint32_t output, const struct reference_row *x,
                          float *scratch, double *ret_size);
 
-/* n columns of a norm into ret_y; of a vector that the model has not, x as it is. y may be x. */
+/* n columns of a norm to ret_y; copies x if the model lacks the vector. ret_y may be x. */
 void reference_norm(const struct norm *norm, const struct model_tensor *vector, const double *x, uint32_t n,
                     float *scratch, double *ret_y);
 
@@ -29,18 +28,18 @@ void reference_norm(const struct norm *norm, const struct model_tensor *vector, 
 void reference_row_of(const struct model_tensor *table, uint32_t row, float *ret_row);
 
 double reference_activation(enum activation activation, double x);
-/* What the activation of a gate is multiplied by. */
+/* The factor of a gate's activation. */
 double reference_factor(enum activation activation, double up);
 
-/* Turns a head, [dim], at a position; frequencies as rotary_frequencies makes them. */
+/* Rotates a head, [dim], at a position; `frequencies` are those of rotary_frequencies. */
 void reference_turn(const struct rotary *rotary, const double *frequencies, uint32_t position, double *head);
 
-/* What the queries of a layer are multiplied by at a position. */
+/* The scale of a layer's queries at a position. */
 double reference_query_scale(const struct layer_traits *traits, uint32_t position);
 
 /* Attention of one query over keys and values of positions 0 … position, each [dim], `stride` floats apart.
- * The query is turned and scaled; `sink` is its head's, NULL: none. Returns the largest magnitude of the
- * values that it sees. */
+ * The query is rotated and scaled; `sink` is that of its head, NULL: none. Returns the largest magnitude of
+ * the values that it sees. */
 struct reference_attention {
     const float *keys, *values;
     uint32_t dim, stride, position, window;

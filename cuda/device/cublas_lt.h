@@ -4,11 +4,11 @@
 
 /* The calls of NVIDIA's cuBLASLt that large products need (library_products.h), as a table.
  *
- * The library is looked for when a backend wants it. It is no dependency: builds do not need it, and a
- * plugin runs without it. There are two builds of cublas_lt_find: cublas_lt.c loads the library,
- * emu/cublas_lt.cc is one for the emulated device. So the calls are declared here again, by their binary
- * form; if the toolkit is installed, cublas_lt_check.c compares each declaration with NVIDIA's header. The
- * "cuBLASLt API" chapter of NVIDIA's cuBLAS documentation describes the calls. */
+ * The library is searched when a backend wants it. It is no dependency: builds do not need it, and a plugin
+ * runs without it. cublas_lt_find has two implementations: cublas_lt.c loads the library, emu/cublas_lt.cc is
+ * one for the emulated device. So the calls are declared here with their binary interface; if the toolkit is
+ * installed, cublas_lt_check.c compares each declaration with NVIDIA's header. The "cuBLASLt API" chapter of
+ * NVIDIA's cuBLAS documentation describes the calls. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ enum { CUBLAS_LT_PREF_MAX_WORKSPACE_BYTES = 1 }; /* CUBLASLT_MATMUL_PREF_… */
 /* CUBLASLT_ALGO_CONFIG_… */
 enum { CUBLAS_LT_ALGO_ID = 0, CUBLAS_LT_ALGO_TILE_ID = 1, CUBLAS_LT_ALGO_SPLITK_NUM = 2 };
 
-/* ---- what is handed over ---- */
+/* ---- arguments ---- */
 
 typedef void *cublas_lt_handle; /* cublasLtHandle_t, and so on */
 typedef void *cublas_lt_desc;
@@ -103,12 +103,12 @@ struct cublas_lt {
     ROW(algorithm_get, cublasLtMatmulAlgoConfigGetAttribute)                                                 \
     ROW(matmul, cublasLtMatmul)
 
-/* Versions that have these calls, and a library each. */
+/* Major versions that have these calls, each in a library of its own. */
 #define CUBLAS_LT_NEWEST 13u
 #define CUBLAS_LT_OLDEST 12u
 
-/* Fills in the table with that version's. 0; -ENOENT: there is no such library, or it lacks a call, with the
- * reason. Once loaded it stays: its kernels may run until the process ends. */
+/* Fills the table from this major version. 0; -ENOENT with the reason: there is no such library, or it lacks
+ * a call. A loaded library stays loaded: its kernels may run until the process ends. */
 int cublas_lt_find(uint32_t version, struct cublas_lt *ret_calls, struct error *err);
 
 #ifdef __cplusplus

@@ -2,12 +2,12 @@
 #ifndef CUDA_DEVICE_DEVICE_CUDA_PARTS_H
 #define CUDA_DEVICE_DEVICE_CUDA_PARTS_H
 
-/* The inside of a device, only for the files that implement device.h over the CUDA runtime. */
+/* The internals of a device; private to the files that implement device.h over the CUDA runtime. */
 
 #include "cuda/device/device_cuda.h"
 #include "engine/backend/profile.h"
 
-#define MOST_KERNELS 256 /* different ones that are remembered */
+#define MOST_KERNELS 256 /* in the table of loaded kernels */
 
 struct allocation {
     void *memory;
@@ -26,14 +26,14 @@ struct device_stream {
     cudaStream_t stream;
     cudaEvent_t marks[DEVICE_MARKS];
     bool recording;
-    bool follows;               /* the last that was queued, here or in the recording, is a launch of ours */
+    bool follows;               /* the last queued or recorded operation is a launch of ours */
     cudaStreamCaptureMode mode; /* of this thread, while a library queues */
     uint32_t n_recorded;        /* launches */
 };
 
 struct loaded_kernel { /* its code is on the device */
     const void *kernel;
-    size_t shared_bytes; /* that it may have */
+    size_t shared_bytes; /* its limit of dynamic shared memory */
 };
 
 struct device {
@@ -45,15 +45,15 @@ struct device {
     uint32_t n_kernels;
     char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
     bool synchronous;
-    bool overlaps;         /* launches may */
-    cudaEvent_t timers[2]; /* around a launch; NULL: nothing is profiled */
-    size_t expected;       /* of the next launch */
+    bool overlaps;         /* launches may overlap */
+    cudaEvent_t timers[2]; /* around a launch; NULL: not profiling */
+    size_t expected;       /* bytes that the next launch has to read */
     struct profile profile;
     int fault; /* -EIO, -ENODEV; 0: none */
     struct error reason;
 };
 
-/* 0; the fault that this or an earlier call met; -EINVAL, of a recording: it cannot be recorded. */
+/* 0; the fault of this or an earlier call; while recording also -EINVAL: it cannot be recorded. */
 int device_cuda_check(struct device *device, const char *call, cudaError_t e);
 
 /* For calls that may run out of memory, which is not a fault: -ENOMEM. */

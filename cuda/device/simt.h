@@ -2,7 +2,7 @@
 #ifndef CUDA_DEVICE_SIMT_H
 #define CUDA_DEVICE_SIMT_H
 
-/* All that kernels are written with. Under nvcc it is CUDA, under the host's C++ compiler an emulator (emu/),
+/* The only header that kernels use. Under nvcc it is CUDA, under the host's C++ compiler an emulator (emu/),
  * so every kernel runs in the ordinary tests.
  *
  * Kernels are C with templates: no exceptions, no library, no global state. They use
@@ -41,9 +41,9 @@
  *   b[i]    column g, from row t p + 4 p i on
  *   d[i]    row g + 8 (i / 2), column 2 t + i % 2
  *
- * PTX and launches stand here only. No block waits for another. Every lane of a warp, and every thread of a
- * block, meets every warp operation and barrier: a thread that has nothing to do takes part with a neutral
- * value, and leaves a kernel early only together with its whole block. */
+ * Only this header has PTX and launches. No block waits for another. Every lane of a warp, and every thread
+ * of a block, reaches every warp operation and barrier: a thread without work takes part with a neutral
+ * value, and may leave a kernel early only together with its whole block. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,10 +51,10 @@
 /* Queues kernel<<<grid, block, shared_bytes>>>(arguments). 0, or a fault of the device (device.h); faults and
  * timings are reported under `name`.
  *
- * OVERLAP. Right behind another launch, a launch's blocks may be placed while those before still run
- * (programmatic dependent launch, from Hopper on), so the time between two kernels is short. simt_start alone
- * keeps the order; therefore each kernel calls it. A launch that waits has waited for all before it, for they
- * waited too.
+ * OVERLAP. A launch's blocks may be placed while those of the previous launch still run (programmatic
+ * dependent launch, from Hopper on), so the time between two kernels is short. Only simt_start keeps the
+ * order; therefore each kernel calls it. Since every launch waits for the one before it, it waits for all
+ * earlier ones.
  *
  *     simt_launch(stream, "norm", norm_rows<256>, {n_rows, 1, 1}, {256, 1, 1}, sizeof(struct norm_shared),
  *                 args);

@@ -6,24 +6,25 @@
 
 #include "cuda/device/device.h"
 
-/* Who uses which of the stream's marks. A mark is set again only after it was reached. */
+/* The users of the stream's marks. A mark is set again only after it was reached. */
 enum {
     MARK_STEPS = 0,    /* + number % MAILBOXES */
     MARK_IMAGES = 8,   /* + image of a slot's opening */
-    MARK_COPIES = 24,  /* + staging of a block copy */
-    MARK_LOGITS = 32,  /* the staging of logits */
-    MARK_WEIGHTS = 40, /* + staging of weights */
+    MARK_COPIES = 24,  /* + staging buffer of a block copy */
+    MARK_LOGITS = 32,  /* the staging buffer of logits */
+    MARK_WEIGHTS = 40, /* + staging buffer of weights */
 };
 
-/* Waits up to timeout_ms (0: one look) until the mark is reached or, where a flag is given, *flag is `value`
- * or more: a kernel's word comes sooner than the mark behind it. 0, -EAGAIN, or the device's fault. */
+/* Waits up to timeout_ms (0: checks once) until the mark is reached or, if `flag` is not NULL, *flag is at
+ * least `value`: a kernel's store is visible sooner than the mark after it. 0, -EAGAIN, or the device's
+ * fault. */
 int device_wait(struct device *device, uint32_t mark, const uint64_t *flag, uint64_t value,
                 uint32_t timeout_ms);
 
-/* Is that longer than any work takes? */
+/* Whether this is longer than any work takes. */
 bool device_stands_still(const struct device *device, uint64_t waited_ns);
 
-/* Waits for a mark that is due: 0, a fault, or -ETIMEDOUT when the device stands still. */
+/* Waits for a mark that will be reached soon: 0, a fault, or -ETIMEDOUT if the device makes no progress. */
 int device_wait_due(struct device *device, uint32_t mark);
 
 #endif

@@ -2,14 +2,14 @@
 #ifndef CUDA_EMU_EMU_H
 #define CUDA_EMU_EMU_H
 
-/* The emulator's parts: fibers.cc runs one launch on stacks.cc, matrix.cc computes the matrix products of
- * warps, memory.cc knows which memory is the device's and which is pinned, profile.cc counts, and device.cc
- * is the device around them.
+/* The emulator's parts: fibers.cc runs one launch on the stacks of stacks.cc, matrix.cc computes matrix
+ * products of warps, memory.cc tracks device and pinned memory, profile.cc counts, and device.cc is the
+ * device around them.
  *
- * What a GPU does not promise, the emulator does differently on request:
+ * Behaviour that a GPU does not guarantee can be varied:
  *     QUERN_EMU_FILL=N        the byte that fills fresh memory (165)
  *     QUERN_EMU_SHUFFLE=SEED  threads run in random orders, and the queue in pieces of random length
- *     QUERN_EMU_PROFILE=1     print what each kernel did when the device is closed
+ *     QUERN_EMU_PROFILE=1     print the counts of each kernel when the device is closed
  *
  * Under AddressSanitizer device memory is poisoned while no work runs, so a host access is reported. Under
  * ThreadSanitizer each thread of a block is a thread, so a missing barrier is reported as a race. Blocks and
@@ -45,8 +45,7 @@ uint64_t emu_number(const char *name, uint64_t otherwise);
 #define EMU_MOST_THREADS 1024
 #define EMU_STACK_BYTES  (128 * 1024)
 
-/* The stack of thread `number`, from its lowest byte; below it, at most a page further down, lies a guard
- * page. */
+/* The lowest byte of the stack of thread `number`; a guard page is below it, at most a page away. */
 uint8_t *emu_stack(uint32_t number);
 
 /* ---- memory.cc ---- */
@@ -58,10 +57,10 @@ struct emu_memory {
 };
 void *emu_memory_take(struct emu_memory **list, size_t bytes); /* NULL: none; aligned to 256 */
 size_t emu_memory_release(struct emu_memory **list,
-                          void *memory); /* its bytes; dies when it is not in the list */
+                          void *memory); /* its bytes; ends the process if it is not in the list */
 void emu_memory_release_all(struct emu_memory **list);
 bool emu_memory_holds(const struct emu_memory *list, const void *from, size_t bytes);
-/* Where AddressSanitizer is there: nobody may touch the bytes; those of all that is in the list. */
+/* Under AddressSanitizer: forbids access to the bytes, or to all memory in the list. */
 void emu_memory_poison(void *from, size_t bytes, bool poisoned);
 void emu_memory_lock(const struct emu_memory *list, bool locked);
 
@@ -69,17 +68,17 @@ void emu_memory_lock(const struct emu_memory *list, bool locked);
 
 struct backend_kernel;
 void emu_profile_launch(const struct emu_launch *launch);
-struct backend_kernel *emu_profile_current(void);                     /* the row of the launch that runs */
+struct backend_kernel *emu_profile_current(void);                     /* the row of the running launch */
 uint32_t emu_profile_take(const struct backend_kernel **ret_kernels); /* as device_kernels */
-void emu_profile_print(void);                                         /* when it is asked for */
+void emu_profile_print(void);                                         /* if requested */
 
 /* ---- accesses.cc, or accesses_none.cc, which counts nothing ---- */
 
-/* Around a launch: only what lies in one of `allocations` is counted as the device's memory. */
+/* Call these around a launch: only memory in `allocations` counts as the device's. */
 void emu_accesses_begin(const struct emu_memory *allocations);
 void emu_accesses_end(void);
 
-/* The lanes of a warp are where they wait for one another, or have ended. */
+/* All lanes of a warp wait for one another, or have ended. */
 void emu_accesses_meet(uint32_t warp);
 
 #endif

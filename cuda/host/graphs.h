@@ -4,7 +4,7 @@
 
 /* Decoding as recorded graphs: one for each bucket of rows, recorded once and launched for every step of
  * single sampled rows. Positions, ids and tables are on the device, so one recording serves every position
- * and every request. Rows of the bucket that a step does not have are dead. */
+ * and every request. Surplus rows of a bucket are dead (state.h). */
 
 #include "cuda/host/pass.h"
 
@@ -13,10 +13,10 @@
 
 struct graphs {
     struct device_graph *graphs[GRAPHS_BUCKETS]; /* NULL: not recorded */
-    bool eager;                                  /* none is: the same work is queued piece by piece */
+    bool eager; /* none is recorded: the same work is queued kernel by kernel */
 };
 
-/* Rows of the smallest bucket with so many, 1 ≤ n ≤ GRAPHS_MOST. */
+/* Rows of the smallest bucket that holds n rows, 1 ≤ n ≤ GRAPHS_MOST. */
 uint32_t graphs_bucket(uint32_t n);
 
 /* Records the buckets that steps of up to n_slots sets use; with `eager` none. Tries all other sizes of a

@@ -11,14 +11,25 @@ static bool are_alike(const struct model_tensor *a, const struct model_tensor *b
            a->count == b->count && (a->bias == NULL) == (b->bias == NULL);
 }
 
+static bool mix_alike(const struct layer_traits *a, const struct layer_traits *b)
+{
+    const struct delta_net *x = &a->delta, *y = &b->delta;
+    return a->mixer == b->mixer && a->output_gate == b->output_gate && x->n_key_heads == y->n_key_heads &&
+           x->n_value_heads == y->n_value_heads && x->key_dim == y->key_dim && x->value_dim == y->value_dim &&
+           x->n_taps == y->n_taps && x->neighbours == y->neighbours;
+}
+
 static bool compute_alike(const struct layer_traits *a, const struct layer_traits *b)
 {
     return a->norm.kind == b->norm.kind && a->parallel == b->parallel && a->rotary.kind == b->rotary.kind &&
            a->rotary.dims == b->rotary.dims && a->window == b->window &&
            (a->attention_cap > 0) == (b->attention_cap > 0) && a->qk_norm == b->qk_norm &&
            (a->query_growth.factor == 0) == (b->query_growth.factor == 0) && a->sinks == b->sinks &&
-           a->activation == b->activation && a->gated == b->gated && a->experts.n == b->experts.n &&
-           a->experts.n_used == b->experts.n_used;
+           a->heads.n == b->heads.n && a->heads.n_kv == b->heads.n_kv && a->heads.dim == b->heads.dim &&
+           a->values_are_keys == b->values_are_keys && a->value_norm == b->value_norm &&
+           a->stream_scale == b->stream_scale && a->activation == b->activation && a->gated == b->gated &&
+           a->experts.n == b->experts.n && a->experts.n_used == b->experts.n_used &&
+           a->experts.shared_gate == b->experts.shared_gate && mix_alike(a, b);
 }
 
 static bool is_of_kind(const struct model_layer *a, const struct model_layer *b)
@@ -46,6 +57,7 @@ void kinds_init(struct kinds *kinds, const struct pass *pass)
         kinds->layers[kinds->n] = l;
         kinds->model_layers[kinds->n] = pass->model->layers[l];
         kinds->device_layers[kinds->n] = pass->weights->layers[l];
+        kinds->offsets[kinds->n] = pass->states->pool.n > 0 ? pass->states->offsets[l] : 0;
         kinds->pools_layers[kinds->n++] = pass->pools->layers[l];
     }
     kinds->model = *pass->model;
@@ -55,9 +67,11 @@ void kinds_init(struct kinds *kinds, const struct pass *pass)
     kinds->weights.layers = kinds->device_layers;
     kinds->pools = *pass->pools;
     kinds->pools.layers = kinds->pools_layers;
+    kinds->states = (struct device_states){pass->states->pool, kinds->offsets};
     kinds->pass = *pass;
     kinds->pass.model = &kinds->model;
     kinds->pass.weights = &kinds->weights;
     kinds->pass.pools = &kinds->pools;
+    kinds->pass.states = &kinds->states;
     kinds->pass.large_from = UINT32_MAX;
 }

@@ -19,8 +19,8 @@
 #define SCRATCH_BYTES ((size_t)32 << 20) /* what the library's guide names for Hopper */
 
 static const enum tensor_role roles[] = {
-    TENSOR_Q,  TENSOR_K,    TENSOR_V,           TENSOR_ATTENTION_OUTPUT, TENSOR_GATE,
-    TENSOR_UP, TENSOR_DOWN, TENSOR_SHARED_GATE, TENSOR_SHARED_UP,        TENSOR_SHARED_DOWN};
+    TENSOR_Q,    TENSOR_K,  TENSOR_V,    TENSOR_OUTPUT_GATE, TENSOR_DELTA_OUTPUT, TENSOR_ATTENTION_OUTPUT,
+    TENSOR_GATE, TENSOR_UP, TENSOR_DOWN, TENSOR_SHARED_GATE, TENSOR_SHARED_UP,    TENSOR_SHARED_DOWN};
 #define N_ROLES (sizeof roles / sizeof *roles)
 
 /* What is planned at the moment. */
@@ -398,6 +398,8 @@ int library_products_plan(struct library_products *large, struct device *device,
         } products[] = {{{&m[TENSOR_Q], w->q, w->q_stride}, &w->normed},
                         {{&m[TENSOR_K], w->k, w->kv_stride}, &w->normed},
                         {{&m[TENSOR_V], w->v, w->kv_stride}, &w->normed},
+                        {{&m[TENSOR_OUTPUT_GATE], w->output_gate, w->attended.stride}, &w->normed},
+                        {{&m[TENSOR_DELTA_OUTPUT], w->delta, w->embd_stride}, &w->attended},
                         {{&m[TENSOR_ATTENTION_OUTPUT], w->delta, w->embd_stride}, &w->attended},
                         {{&m[TENSOR_GATE], w->gate, w->ff_stride}, &w->normed},
                         {{&m[TENSOR_UP], w->up, w->ff_stride}, &w->normed},

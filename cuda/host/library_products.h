@@ -2,19 +2,24 @@
 #ifndef CUDA_HOST_LIBRARY_PRODUCTS_H
 #define CUDA_HOST_LIBRARY_PRODUCTS_H
 
-/* Large products by NVIDIA's cuBLASLt: those of a layer's matrices with many rows, some of them a prompt's,
- * if requested (backend_cuda_config.library_rows).
+/* Large products by NVIDIA's cuBLASLt, if requested (backend_cuda_config.library_rows): those of a layer's
+ * matrices in steps with many rows, some of them a prompt's.
  *
- * Each matrix in turn is unpacked to bfloat16 in one fixed piece of memory, or read in place if the file has
- * bfloat16; rows become bfloat16 in another; the library sums in float. Our own products take weights as
- * they are, and rows in 8 bits (as floats where weights are floats). So a row has other bits here. F32
- * matrices keep our own products, because a file that spends 32 bits on a weight does not mean 8; so do
- * experts, their router, and the head.
+ * Each matrix in turn is unpacked to bfloat16 in one shared panel, or read in place if the file has bfloat16;
+ * rows become bfloat16 in another panel; the library sums in float. Our own products read packed weights, and
+ * rows in 8 bits (in float if the weights are floats), so a row gets different bits here. F32 matrices keep
+ * our own products, because a file with 32 bits per weight asks for more precision than bfloat16 has; so do
+ * routed experts, their router, and the head.
  *
- * Rows are counted in *buckets*: a product has the rows of the smallest bucket that holds it, with zeros at
- * the end. When the backend opens, the library's heuristics are asked once for each shape and bucket, and
- * their choice runs once, so its code is on the device. Nothing is allocated afterwards, and a product takes
- * the same algorithm every time. */
+ * For quantized files the library is closer to the exact product, for 16-bit files further away. NMSE of the
+ * worst of 100 rows on a tiny model, ours and the library's: Q8_0 6.3e-4 and 2.3e-4, Q4_K_M 7.4e-4 and
+ * 1.9e-4, F16 1.6e-7 and 1.7e-4, BF16 1.3e-7 and 6.8e-5. Our products of five rows or more give the same bits
+ * for any number of rows; the library's depend on the bucket, and so on the size of the step.
+ *
+ * Rows are padded with zeros to the smallest *bucket* that holds them, a multiple of 128. When the backend
+ * opens, the library's heuristics choose an algorithm once for each shape and bucket; the choice is logged
+ * and run once, so its code is on the device. Nothing is allocated afterwards: the panels and the library's
+ * 32 MiB are part of the workspace. */
 
 #include "cuda/device/cublas_lt.h"
 #include "cuda/host/weights.h"
@@ -22,18 +27,18 @@
 
 #define LIBRARY_PRODUCTS_SHAPES 16
 
-/* Products of so many rows at most. */
+/* Products of up to a fixed number of rows. */
 struct library_bucket {
     cublas_lt_layout x, out;
     struct cublas_lt_choice choice;
 };
 
-/* A shape of products: a matrix's, and how far apart rows of what it reads and makes are. */
+/* A shape of products: that of a matrix, and the distances between rows of its input and output. */
 struct library_shape {
     uint32_t n_outputs, n_columns; /* columns padded to 256 */
     uint32_t x_stride, out_stride;
     bool has_bias;
-    bool refused; /* the library has nothing for it: our own kernels */
+    bool refused; /* the library has no algorithm for it: our own kernels */
     cublas_lt_desc desc;
     cublas_lt_layout weights;
     struct library_bucket *buckets; /* [n_buckets] */
@@ -57,7 +62,7 @@ struct library_products {
 int library_products_open(struct library_products *large, struct error *err);
 void library_products_close(struct library_products *large); /* nothing is queued any more */
 
-/* Has the model a matrix that the library may multiply? All others do without. */
+/* Whether the model has a matrix that the library may multiply; if not, the library is not opened. */
 bool library_products_wants(const struct model *model);
 
 /* Takes or counts its memory, for steps of up to most_rows rows that come here from least_rows on. */

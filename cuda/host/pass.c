@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The pass: embedding, layers, head, as the model's description says (model/description.h).
  *
- * What a half of a layer adds to the stream is its last product, delta, and the norm of what comes next adds
- * it there. So a layer is, with one row, six launches (with two to four eight, for norms have their own, with
- * more nine, for the activation has too):
+ * A mixer or feed-forward block adds its last product, delta, to the stream, and the next norm does the
+ * addition. So a layer has six launches with one row, eight with two to four (norms have their own), and nine
+ * with more (so has the activation):
  *
  *   resolve, embed, plan of attention, norm
  *   → q k v → heads (norm, turn, store) → attention → output = delta and norm (stream += delta)
@@ -15,8 +15,11 @@
  *
  *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
  *
- * A shared expert is a feed-forward half of its own beside them: gate, up and activation behind the choice,
- * down before the experts', and what it gives is the sum's first term.
+ * A shared expert is a separate feed-forward block beside them: gate, up and activation after the choice,
+ * down before the experts' own, and its output, times σ of its gate if it has one, is the sum's first term.
+ *
+ * A layer with a gated delta net has pass_delta.c's launches instead of q k v, heads and attention. A gate of
+ * attention's output is a product after q k v, and a launch after attention.
  *
  * Of steps with many rows the layers' products may be a library's (library_products.h); norms and activations
  * are launches of their own then.
@@ -28,14 +31,14 @@
 
 #include <errno.h>
 
-#include "cuda/kernels/layout.h"
+#include "cuda/host/pass_parts.h"
 #include "model/traits.h"
 
 /* What this pass does not execute: of all traits that there are. */
 #define MISSING                                                                                              \
-    (TRAIT_BIT(TRAIT_MIXER_DELTA) | TRAIT_BIT(TRAIT_SHARED_GATE) | TRAIT_BIT(TRAIT_OUTPUT_GATE) |            \
-     TRAIT_BIT(TRAIT_HEADS_DIFFER) | TRAIT_BIT(TRAIT_INTERLEAVED))
-TRAITS_ARE_KNOWN(24);
+    (TRAIT_BIT(TRAIT_EXPERTS_BESIDE) | TRAIT_BIT(TRAIT_ROUTER_NORM) | TRAIT_BIT(TRAIT_EXPERT_SCALES) |       \
+     TRAIT_BIT(TRAIT_BORROWED_KV) | TRAIT_BIT(TRAIT_LAYER_EMBEDDINGS))
+TRAITS_ARE_KNOWN(32);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {
@@ -43,6 +46,11 @@ int pass_check(const struct model *model, uint32_t n_context, struct error *err)
         return error_set(err, -EINVAL,
                          "the CUDA backend normalizes rows of up to %u; this %s model's have %u",
                          KERNELS_NORM_COLUMNS, model->params.architecture, model->params.n_embd);
+    if (workspace_shapes(model) > WORKSPACE_SHAPES)
+        return error_set(err, -EINVAL,
+                         "the CUDA backend computes layers with up to %u shapes of heads; this %s model has "
+                         "%u",
+                         WORKSPACE_SHAPES, model->params.architecture, workspace_shapes(model));
     if (workspace_experts_used(model) > KERNELS_MOST_USED)
         return error_set(err, -EINVAL,
                          "the CUDA backend sends a row to up to %u experts; this %s model has %u",
@@ -50,28 +58,18 @@ int pass_check(const struct model *model, uint32_t n_context, struct error *err)
     if (model->tensors[TENSOR_POSITIONS].weight && n_context > model->params.n_context)
         return error_set(err, -EINVAL, "a context of %u exceeds the model's %u learned positions", n_context,
                          model->params.n_context);
+    for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        const struct layer_traits *traits = &model->layers[l].traits;
+        if (traits->mixer == MIXER_DELTA && traits->delta.key_dim > KERNELS_DELTA_KEYS)
+            return error_set(err, -EINVAL,
+                             "the CUDA backend computes delta nets with keys of up to %u; this %s model's "
+                             "have %u",
+                             KERNELS_DELTA_KEYS, model->params.architecture, traits->delta.key_dim);
+    }
     return model_check_traits(model, MISSING, "the CUDA backend", err);
 }
 
-/* After a part was queued with the result r. */
-static int seen(const struct pass *pass, int r, enum pass_part part, uint32_t layer)
-{
-    return r < 0 || !pass->watch ? r : pass->watch->see(pass->watch->arg, part, layer);
-}
-
 /* ---- what a launch has to read (device_expect) ---- */
-
-/* n matrices, of so many experts each; else 1. */
-static void expect_weights(struct device_stream *queue, const struct device_matrix *const *matrices,
-                           uint32_t n, uint32_t n_experts)
-{
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct layout *layout = layout_of(matrices[i]->format);
-        bytes += layout ? layout_bytes(layout, matrices[i]->n_rows, matrices[i]->n_columns) : 0;
-    }
-    device_expect(queue, bytes * n_experts);
-}
 
 /* As if assignments went to as many experts as they can. */
 static uint32_t experts_read(const struct device_assignments *assignments, uint32_t n_rows)
@@ -81,7 +79,8 @@ static uint32_t experts_read(const struct device_assignments *assignments, uint3
 }
 
 /* A layer's keys and values of every sequence, once. */
-static void expect_kv(const struct pass *pass, struct device_stream *queue, uint32_t window)
+static void expect_kv(const struct pass *pass, struct device_stream *queue, const struct device_kv *kv,
+                      uint32_t window)
 {
     const struct backend_step *step = pass->step ? *pass->step : NULL;
     uint64_t positions = 0;
@@ -89,7 +88,7 @@ static void expect_kv(const struct pass *pass, struct device_stream *queue, uint
         const uint32_t first = step->sets[i].position, end = first + step->sets[i].n_ids;
         positions += window > 0 && first + 1 > window ? end - (first + 1 - window) : end;
     }
-    device_expect(queue, positions * (pass->pools->kv[0].layer_bytes / BACKEND_BLOCK_TOKENS));
+    device_expect(queue, positions * (kv->layer_bytes / BACKEND_BLOCK_TOKENS));
 }
 
 /* ---- layers ---- */
@@ -120,24 +119,11 @@ static struct norm_step norm_between(const struct pass *pass, const struct betwe
         step.post_norm = traits->norm;
         step.post_vector = pass->weights->layers[between->before].vectors[between->post_norm];
         step.residual_scale = traits->residual_scale;
+        if (between->post_norm == TENSOR_FFN_POST_NORM) /* the layer's last */
+            step.stream_scale = pass->weights->layers[between->before].vectors[TENSOR_STREAM_SCALE].weight;
     }
     step.norm.offset = step.post_norm.offset = 0; /* the vectors have it */
     return step;
-}
-
-static struct multiply_step products_of(const struct pass *pass, uint32_t n_rows)
-{
-    return (struct multiply_step){n_rows, pass->invariant, &pass->workspace->multiply};
-}
-
-/* Of a layer's matrices. */
-static int multiply(const struct pass *pass, struct device_stream *queue,
-                    const struct device_product *products, uint32_t n, const struct device_activations *x,
-                    uint32_t n_rows)
-{
-    const struct multiply_step step = products_of(pass, n_rows);
-    return pass_is_large(pass, n_rows) ? library_products_multiply(pass->large, queue, products, n, x, &step)
-                                       : kernels_multiply(queue, products, n, x, &step);
 }
 
 /* A half's last product, and the norm of what comes next. */
@@ -147,19 +133,47 @@ static int end_half(const struct pass *pass, struct device_stream *queue, const 
     const struct workspace *w = pass->workspace;
     const struct device_product product = {matrix, w->delta, w->embd_stride};
     const struct norm_step norm = norm_between(pass, next);
-    const struct multiply_step step = products_of(pass, n_rows);
-    expect_weights(queue, &matrix, 1, 1);
+    const struct multiply_step step = pass_products(pass, n_rows);
+    pass_expect_weights(queue, &matrix, 1, 1);
     if (pass_is_large(pass, n_rows)) {
-        int r = multiply(pass, queue, &product, 1, x, n_rows);
+        int r = pass_multiply(pass, queue, &product, 1, x, n_rows);
         return r < 0 ? r : kernels_norm(queue, &norm, n_rows);
     }
     return kernels_multiply_norm(queue, &product, x, &step, &norm, w->tickets);
 }
 
+/* The gate of what attention gives, which reads the same rows as q, k and v. */
+static int multiply_gate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct device_product gate = {&pass->weights->layers[l].matrices[TENSOR_OUTPUT_GATE],
+                                        w->output_gate, w->attended.stride};
+    pass_expect_weights(queue, &gate.matrix, 1, 1);
+    return pass_multiply(pass, queue, &gate, 1, &w->normed, n_rows);
+}
+
+static int gate_output(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    const struct workspace *w = pass->workspace;
+    const struct head_shape *heads = &pass->model->layers[l].traits.heads;
+    const struct gate_step gate = {w->output_gate, w->attended.stride, heads->n * heads->dim, w->attended};
+    return kernels_gate(queue, &gate, n_rows);
+}
+
+/* What a gate is still to come to is not rounded yet. */
+static struct device_activations attended_by(const struct pass *pass, const struct layer_traits *traits)
+{
+    struct device_activations out = pass->workspace->attended;
+    if (traits->output_gate) {
+        out.quants = NULL;
+        out.scales = out.sums = NULL;
+    }
+    return out;
+}
+
 static int attend(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const struct workspace *w = pass->workspace;
-    const struct model_params *params = &pass->model->params;
     const struct layer_traits *traits = &pass->model->layers[l].traits;
     const struct device_layer *layer = &pass->weights->layers[l];
     const struct pools_layer *at = &pass->pools->layers[l];
@@ -169,42 +183,57 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                             {&layer->matrices[TENSOR_V], w->v, w->kv_stride}};
     const struct heads_step heads = {.q = w->q,
                                      .k = w->k,
-                                     .v = w->v,
+                                     .v = traits->values_are_keys ? w->k : w->v,
                                      .q_stride = w->q_stride,
                                      .kv_stride = w->kv_stride,
-                                     .n_heads = params->n_heads,
-                                     .layer = at->place,
+                                     .n_heads = traits->heads.n,
                                      .norm = {.kind = traits->norm.kind, .epsilon = traits->norm.epsilon},
                                      .q_norm = layer->vectors[TENSOR_Q_NORM],
                                      .k_norm = layer->vectors[TENSOR_K_NORM],
                                      .norms_row = traits->qk_norm == QK_NORM_ALL,
+                                     .norms_values = traits->value_norm,
                                      .rotary = traits->rotary,
                                      .growth = traits->query_growth,
                                      .frequencies = layer->frequencies,
                                      .attention_scale = traits->attention_scale,
-                                     .kv = pass->pools->kv[at->group]};
+                                     .kv = at->kv};
     const struct attention_step attention = {.q = w->q,
                                              .q_stride = w->q_stride,
-                                             .layer = at->place,
                                              .window = traits->window,
                                              .cap = traits->attention_cap,
                                              .sinks = layer->vectors[TENSOR_SINKS].weight,
-                                             .kv = pass->pools->kv[at->group],
-                                             .out = w->attended,
-                                             .scratch = w->attention};
+                                             .kv = at->kv,
+                                             .out = attended_by(pass, traits),
+                                             .scratch = *workspace_attention(w, &traits->heads)};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
-    expect_weights(queue, matrices, 3, 1);
-    int r = seen(pass, multiply(pass, queue, inputs, 3, &w->normed, n_rows), PASS_QKV, l);
+    const uint32_t n_inputs = traits->values_are_keys ? 2 : 3;
+    pass_expect_weights(queue, matrices, n_inputs, 1);
+    int r = pass_multiply(pass, queue, inputs, n_inputs, &w->normed, n_rows);
+    if (r == 0 && traits->output_gate)
+        r = multiply_gate(pass, queue, l, n_rows);
+    r = pass_seen(pass, r, PASS_QKV, l);
     if (r == 0)
-        r = seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
-    expect_kv(pass, queue, traits->window);
+        r = pass_seen(pass, kernels_heads(queue, &heads, &slots, pass->memory.rows, n_rows), PASS_HEADS, l);
+    expect_kv(pass, queue, &at->kv, traits->window);
     if (r == 0)
-        r = seen(pass, kernels_attention(queue, &attention, &slots, pass->memory.rows, n_rows),
-                 PASS_ATTENTION, l);
-    return r;
+        r = kernels_attention(queue, &attention, &slots, pass->memory.rows, n_rows);
+    if (r == 0 && traits->output_gate)
+        r = gate_output(pass, queue, l, n_rows);
+    return pass_seen(pass, r, PASS_ATTENTION, l);
 }
 
-static int end_attention(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+static int mix(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
+{
+    switch (pass->model->layers[l].traits.mixer) {
+    case MIXER_ATTENTION:
+        return attend(pass, queue, l, n_rows);
+    case MIXER_DELTA:
+        return pass_delta_net(pass, queue, l, n_rows);
+    }
+    return -EINVAL;
+}
+
+static int end_mixer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     static const struct device_vector none = {NULL, NULL};
     const struct layer_traits *traits = &pass->model->layers[l].traits;
@@ -213,9 +242,10 @@ static int end_attention(const struct pass *pass, struct device_stream *queue, u
                                  .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
                                  .before = (int)l,
                                  .post_norm = TENSOR_ATTENTION_POST_NORM};
-    int r = end_half(pass, queue, &layer->matrices[TENSOR_ATTENTION_OUTPUT], &pass->workspace->attended,
-                     &next, n_rows);
-    return seen(pass, r, PASS_ATTENTION_OUTPUT, l);
+    const enum tensor_role output =
+        traits->mixer == MIXER_DELTA ? TENSOR_DELTA_OUTPUT : TENSOR_ATTENTION_OUTPUT;
+    int r = end_half(pass, queue, &layer->matrices[output], &pass->workspace->attended, &next, n_rows);
+    return pass_seen(pass, r, PASS_ATTENTION_OUTPUT, l);
 }
 
 static int multiply_activate(const struct pass *pass, struct device_stream *queue,
@@ -227,12 +257,12 @@ static int multiply_activate(const struct pass *pass, struct device_stream *queu
     const struct activate_step activate = {
         traits->activation, traits->gated ? gate->out : NULL, up->out, up->out_stride, up->matrix->n_rows,
         w->activated};
-    const struct multiply_step step = products_of(pass, n_rows);
+    const struct multiply_step step = pass_products(pass, n_rows);
     const struct device_matrix *const matrices[] = {up->matrix, gate->matrix};
-    expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
+    pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
     if (!pass_is_large(pass, n_rows))
         return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
-    int r = multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
+    int r = pass_multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
     return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
 }
 
@@ -275,21 +305,24 @@ static int activate_experts(const struct pass *pass, struct device_stream *queue
                                            experts->up,          experts->ff_stride,
                                            traits->experts.n_ff, experts->activated};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
-    const struct multiply_step step = products_of(pass, n_rows);
-    expect_weights(queue, &router.matrix, 1, 1);
+    const struct multiply_step step = pass_products(pass, n_rows);
+    pass_expect_weights(queue, &router.matrix, 1, 1);
     int r = kernels_multiply(queue, &router, 1, &w->normed, &step);
     if (r == 0)
         r = kernels_choose(queue, &assignments, experts->scores, experts->scores_stride, pass->memory.rows,
                            n_rows, pass->invariant);
     if (r == 0 && traits->experts.n_shared_ff > 0)
         r = activate_shared(pass, queue, l, n_rows);
-    expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
+    if (r == 0 && traits->experts.shared_gate)
+        r = kernels_share(queue, &w->normed, layer->vectors[TENSOR_SHARED_ROUTER].weight,
+                          pass->model->params.n_embd, experts->shares, n_rows);
+    pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
     if (r == 0)
         r = kernels_multiply_experts(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &assignments,
                                      &step);
     if (r == 0)
         r = kernels_activate(queue, &activate, n_rows * assignments.n_used);
-    return seen(pass, r, PASS_ACTIVATE, l);
+    return pass_seen(pass, r, PASS_ACTIVATE, l);
 }
 
 /* What a row got from its experts, and from the shared one: delta. */
@@ -302,19 +335,22 @@ static int sum_experts(const struct pass *pass, struct device_stream *queue, uin
                                         w->embd_stride};
     const struct device_product shared = {&layer->matrices[TENSOR_SHARED_DOWN], w->experts.shared,
                                           w->embd_stride};
-    const bool any_shared = pass->model->layers[l].traits.experts.n_shared_ff > 0;
-    const struct multiply_step step = products_of(pass, n_rows);
+    const struct experts *experts = &pass->model->layers[l].traits.experts;
+    const bool any_shared = experts->n_shared_ff > 0;
+    const struct shared_part part = {any_shared ? w->experts.shared : NULL,
+                                     experts->shared_gate ? w->experts.shares : NULL};
+    const struct multiply_step step = pass_products(pass, n_rows);
     int r = 0;
     if (any_shared) {
-        expect_weights(queue, &shared.matrix, 1, 1);
-        r = multiply(pass, queue, &shared, 1, &w->activated, n_rows);
+        pass_expect_weights(queue, &shared.matrix, 1, 1);
+        r = pass_multiply(pass, queue, &shared, 1, &w->activated, n_rows);
     }
-    expect_weights(queue, &down.matrix, 1, experts_read(&assignments, n_rows));
+    pass_expect_weights(queue, &down.matrix, 1, experts_read(&assignments, n_rows));
     if (r == 0)
         r = kernels_multiply_experts(queue, &down, 1, &w->experts.activated, false, &assignments, &step);
     return r < 0 ? r
-                 : kernels_combine(queue, &assignments, w->experts.out, any_shared ? w->experts.shared : NULL,
-                                   w->embd_stride, pass->model->params.n_embd, w->delta, n_rows);
+                 : kernels_combine(queue, &assignments, w->experts.out, &part, w->embd_stride,
+                                   pass->model->params.n_embd, w->delta, n_rows);
 }
 
 /* ---- feed-forward ---- */
@@ -328,7 +364,7 @@ static int activate(const struct pass *pass, struct device_stream *queue, uint32
         return activate_experts(pass, queue, l, n_rows);
     const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
     const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
-    return seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
+    return pass_seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
 }
 
 /* The last layer's delta is left to the norm of outputs. */
@@ -351,22 +387,22 @@ static int end_feed_forward(const struct pass *pass, struct device_stream *queue
         if (r == 0 && !is_last)
             r = kernels_norm(queue, &norm, n_rows);
     } else if (is_last) {
-        expect_weights(queue, &down.matrix, 1, 1);
-        r = multiply(pass, queue, &down, 1, &w->activated, n_rows);
+        pass_expect_weights(queue, &down.matrix, 1, 1);
+        r = pass_multiply(pass, queue, &down, 1, &w->activated, n_rows);
     } else {
         r = end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
     }
-    return seen(pass, r, PASS_DOWN, l);
+    return pass_seen(pass, r, PASS_DOWN, l);
 }
 
 static int layer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
 {
     const bool parallel = pass->model->layers[l].traits.parallel;
-    int r = attend(pass, queue, l, n_rows);
+    int r = mix(pass, queue, l, n_rows);
     if (r == 0 && parallel)
         r = activate(pass, queue, l, n_rows);
     if (r == 0)
-        r = end_attention(pass, queue, l, n_rows);
+        r = end_mixer(pass, queue, l, n_rows);
     if (r == 0 && !parallel)
         r = activate(pass, queue, l, n_rows);
     return r < 0 ? r : end_feed_forward(pass, queue, l, n_rows);
@@ -379,7 +415,7 @@ static int begin(const struct pass *pass, struct device_stream *queue, uint32_t 
                                   .vector = &pass->weights->layers[0].vectors[TENSOR_ATTENTION_NORM],
                                   .before = -1};
     const struct norm_step step = norm_between(pass, &first);
-    return seen(pass, kernels_norm(queue, &step, n_rows), PASS_BEGIN, 0);
+    return pass_seen(pass, kernels_norm(queue, &step, n_rows), PASS_BEGIN, 0);
 }
 
 int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
@@ -389,12 +425,13 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
     const struct device_matrix *positions = &pass->weights->positions;
     const struct embed_step embed = {&pass->weights->embedding, positions->n_rows ? positions : NULL,
                                      params->embedding_scale, w->stream, w->embd_stride};
-    int r = seen(pass, kernels_resolve(queue, pass->slots, &pass->memory, n_rows), PASS_RESOLVE, 0);
+    int r = pass_seen(pass, kernels_resolve(queue, pass->slots, &pass->memory, n_rows), PASS_RESOLVE, 0);
     if (r == 0)
         r = kernels_embed(queue, &embed, pass->memory.rows, n_rows);
-    r = seen(pass, r, PASS_EMBED, 0);
-    if (r == 0)
-        r = kernels_attention_plan(queue, &pass->pools->kv[0], &w->attention, pass->memory.rows, n_rows);
+    r = pass_seen(pass, r, PASS_EMBED, 0);
+    for (uint32_t i = 0; i < w->n_shapes && r == 0; i++)
+        r = kernels_attention_plan(queue, &w->attention[i].kv, &w->attention[i].scratch, pass->memory.rows,
+                                   n_rows);
     if (r == 0)
         r = begin(pass, queue, n_rows);
     for (uint32_t l = 0; l < params->n_layers && r == 0; l++)
@@ -413,15 +450,15 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
                                    .post_norm = TENSOR_FFN_POST_NORM,
                                    .outputs = pass->memory.outputs + first};
     const struct norm_step norm = norm_between(pass, &before);
-    const struct multiply_step step = products_of(pass, n);
-    int r = seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
-    expect_weights(queue, &head.matrix, 1, 1);
+    const struct multiply_step step = pass_products(pass, n);
+    int r = pass_seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
+    pass_expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)
         r = kernels_multiply(queue, &head, 1, &w->normed, &step);
     if (r == 0 && (params->logit_factor != 1 || params->logit_cap > 0))
         r = kernels_logits(queue, w->logits, w->vocab_stride, params->n_vocab, params->logit_factor,
                            params->logit_cap, n);
-    return seen(pass, r, PASS_LOGITS, 0);
+    return pass_seen(pass, r, PASS_LOGITS, 0);
 }
 
 int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs)

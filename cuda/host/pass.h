@@ -9,20 +9,24 @@
 
 #include "cuda/host/library_products.h"
 #include "cuda/host/memory/pools.h"
+#include "cuda/host/memory/states.h"
 #include "cuda/host/weights.h"
 #include "cuda/host/memory/workspace.h"
 
 /* Parts of a pass, each a launch or two, in their order. What a part has made is still there when it is seen,
  * and so is what it read, but where it is said otherwise. */
 enum pass_part {
-    PASS_RESOLVE,          /* memory.rows and outputs */
-    PASS_EMBED,            /* stream */
-    PASS_BEGIN,            /* normed, of the first layer */
-    PASS_QKV,              /* q, k, v */
-    PASS_HEADS,            /* q in its place, keys and values in the pool */
-    PASS_ATTENTION,        /* attended */
+    PASS_RESOLVE,    /* memory.rows and outputs */
+    PASS_EMBED,      /* stream */
+    PASS_BEGIN,      /* normed, of the first layer */
+    PASS_QKV,        /* q, k, v; output_gate; of delta nets betas and decays, as the products made them */
+    PASS_HEADS,      /* q in its place, keys and values in the pool */
+    PASS_DELTA_ROWS, /* queries, keys, values, betas, decays, behind the convolution */
+    PASS_DELTA_RULE, /* values in their place; the slots' states, and snapshots */
+    PASS_ATTENTION,  /* attended, by any mixer, with its gate */
     PASS_ATTENTION_OUTPUT, /* delta; then the stream in its place, and normed */
-    PASS_ACTIVATE,         /* gate, up, activated; of experts scores, assignments, and these by assignment */
+    PASS_ACTIVATE,         /* gate, up, activated; of experts scores, assignments, shares, and these by
+                              assignment */
     PASS_DOWN, /* what experts gave, by assignment; delta; but for the last layer then the stream in its
                   place, and normed */
     PASS_OUTPUT_NORM, /* normed, of outputs */
@@ -42,10 +46,12 @@ struct pass {
     const struct workspace *workspace;
     const struct slots *slots;
     const struct pools *pools;
+    const struct device_states *states;
     struct step_memory memory;
     struct sample_step sample;
     const struct pass_watch *watch;         /* NULL: nobody */
     const struct backend_step *const *step; /* that is being queued, NULL: unknown; for profiles alone */
+    uint32_t most_sets;                     /* of the steps that it is for; 0: as many as rows */
     bool invariant;                         /* a row's bits do not depend on how many there are */
     const struct library_products *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX:
                                   never, as where all rows only decode (step.c) */

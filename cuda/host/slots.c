@@ -172,6 +172,20 @@ static uint32_t write_biases(struct slot_bias *biases, uint32_t n_vocab, const s
     return n;
 }
 
+/* Each id once: several threads of a kernel look at them, and none writes where another does. */
+static uint32_t write_stop_ids(int32_t *stop_ids, const struct backend_slot *params)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < params->n_stop_ids; i++) {
+        uint32_t at = 0;
+        while (at < n && stop_ids[at] != params->stop_ids[i])
+            at++;
+        stop_ids[at] = params->stop_ids[i];
+        n += at == n;
+    }
+    return n;
+}
+
 /* Ids that the last n of a parameter means. */
 static uint32_t last_n(int32_t n)
 {
@@ -188,7 +202,7 @@ static void write_image(struct slot_image *image, const struct backend_slot *par
                             .last_id = -1,
                             .end = BACKEND_RUNNING,
                             .end_position = params->end_position,
-                            .n_stop_ids = params->n_stop_ids,
+                            .n_stop_ids = write_stop_ids(image->stop_ids, params),
                             .n_biases = write_biases(image->biases, n_vocab, &sampling->logit_bias),
                             .n_logprobs = params->n_logprobs,
                             .keeps_uses = sampling_needs_uses(sampling) || by_history,
@@ -214,9 +228,8 @@ static void write_image(struct slot_image *image, const struct backend_slot *par
                             .dry_last = dry_is_on(sampling) ? last_n(sampling->dry_penalty_last_n) : 0,
                             .window = penalizes && by_history ? last_n(sampling->repeat_last_n) : UINT32_MAX,
                             .n_prompt = params->n_prompt,
-                            .has_bad_words = sampling->bad_words.n > 0};
-    for (uint32_t i = 0; i < params->n_stop_ids; i++)
-        image->stop_ids[i] = params->stop_ids[i];
+                            .has_bad_words = sampling->bad_words.n > 0,
+                            .stops_from = params->stops_from};
     if (image->state->keeps_uses)
         write_uses(image->uses, n_vocab, params, image->state->window);
     if (by_history)
@@ -272,6 +285,10 @@ int device_slots_open(struct device_slots *slots, uint32_t slot, const struct ba
     if (r == 0 && image->state->keeps_history)
         r = queue_history(slots, image, slot, params->n_history);
     if (r == 0)
+        r = params->position > 0
+                ? device_states_restore(slots->states, device_stream(slots->device), slot, params->snapshot)
+                : device_states_clear(slots->states, device_stream(slots->device), slot);
+    if (r == 0)
         r = close_image(slots, image);
     if (r < 0)
         return r;
@@ -310,6 +327,8 @@ int device_slots_trim(struct device_slots *slots, uint32_t at, uint32_t position
                     offsetof(struct slot_state, end_position));
     if (r == 0)
         r = close_image(slots, image);
+    if (r == 0 && position == 0)
+        r = device_states_clear(slots->states, device_stream(slots->device), at);
     if (r < 0)
         return r;
     uint32_t keep = backend_blocks_for(position);

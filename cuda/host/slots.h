@@ -6,10 +6,12 @@
  *
  * The device advances a slot. The host follows when it reads results; until then it knows only bounds.
  * Opening or trimming a slot writes an image in a small ring of pinned memory, which is copied in stream
- * order: earlier steps see the slot as it was, later ones as it is. */
+ * order: earlier steps see the slot as it was, later ones as it is. So is a snapshot to its recurrent
+ * state. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"
+#include "cuda/host/memory/states.h"
 #include "engine/backend/backend.h"
 
 #define SLOTS_MOST_LOGPROBS 32 /* of one sampled id */
@@ -44,6 +46,7 @@ struct slot_image {
 
 struct device_slots {
     struct device *device;
+    const struct device_states *states;
     struct slots on_device;
     struct device_slot *slots; /* [n_slots] */
     struct slot_image images[SLOTS_IMAGES];
@@ -63,7 +66,8 @@ void device_slots_deinit(struct device_slots *slots);
 /* Copies the ids that may ever be sampled, [⌈n_vocab / 32⌉], to the device. 0 or a fault. */
 int device_slots_set_mask(struct device_slots *slots, const uint32_t *mask);
 
-/* As backend_ops.slot_open, slot_close and trim; open and trim may give a fault of the device too. */
+/* As backend_ops.slot_open, slot_close and trim; open and trim may give a fault of the device too. A trim to
+ * another position than 0 leaves a recurrent state as it is. */
 int device_slots_open(struct device_slots *slots, uint32_t slot, const struct backend_slot *params);
 void device_slots_close(struct device_slots *slots, uint32_t slot);
 int device_slots_trim(struct device_slots *slots, uint32_t slot, uint32_t position);

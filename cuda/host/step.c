@@ -206,6 +206,12 @@ static int check_place(const struct steps *steps, const struct device_slot *slot
     return 0;
 }
 
+static bool may_snapshot(const struct state_pool *states, const struct backend_row_set *set)
+{
+    return set->snapshot_rows <= set->n_ids && set->snapshot < states->n_snapshots &&
+           (set->position + set->snapshot_rows) % BACKEND_BLOCK_TOKENS == 0;
+}
+
 static int check_set(struct steps *steps, const struct backend_row_set *set)
 {
     if (set->slot >= steps->slots->on_device.n_slots || set->n_ids == 0)
@@ -216,7 +222,10 @@ static int check_set(struct steps *steps, const struct backend_row_set *set)
     slot->checked = steps->checks;
     if (!samples(set->output) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
         return -EINVAL;
-    if (slot->by_history && set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1)
+    if ((slot->by_history || steps->pass->states->pool.n > 0) && set->output == BACKEND_SAMPLE_ALL &&
+        set->n_ids > 1)
+        return -EINVAL;
+    if (set->snapshot_rows > 0 && !may_snapshot(&steps->pass->states->pool, set))
         return -EINVAL;
     int r = check_blocks(steps, slot, set);
     return r < 0 ? r : check_place(steps, slot, set);
@@ -286,7 +295,9 @@ static void write_set(struct writing *writing, const struct backend_row_set *set
                             .n_rows = set->n_ids,
                             .from_slot = set->ids == NULL,
                             .output = set->output,
-                            .first_logprob = writing->n_logprobs};
+                            .first_logprob = writing->n_logprobs,
+                            .snapshot_rows = set->snapshot_rows,
+                            .snapshot = set->snapshot};
     if (set->ids)
         memcpy(writing->to.ids + writing->n_rows, set->ids, set->n_ids * sizeof *set->ids);
     writing->any_ids |= set->ids != NULL;
@@ -441,10 +452,11 @@ static int bring_logits(struct steps *steps, const struct backend_step *step, ui
 
 /* Layers of a step that is not recorded. However many rows only decode, a library does not unpack all weights
  * for them (library_products.h). */
-static int queue_layers(const struct steps *steps, struct device_stream *stream,
+static int queue_layers(const struct steps *steps, struct device_stream *stream, uint32_t n_sets,
                         const struct described *described)
 {
     struct pass pass = *steps->pass;
+    pass.most_sets = n_sets;
     if (!described->reads)
         pass.large_from = UINT32_MAX;
     return pass_layers(&pass, stream, described->n_rows);
@@ -465,7 +477,7 @@ static int queue_step(struct steps *steps, const struct backend_step *step, stru
     if (described->decodes) {
         r = graphs_decode(&steps->graphs, steps->pass, stream, step->n_sets);
     } else {
-        r = queue_layers(steps, stream, described);
+        r = queue_layers(steps, stream, step->n_sets, described);
         if (r == 0)
             r = bring_logits(steps, step, described->n_sampled, described->n_outputs);
         if (r == 0 && described->n_sampled > 0)

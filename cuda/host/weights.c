@@ -46,6 +46,12 @@ static size_t row_bytes(const struct model_tensor *from)
     return format_bytes(from->weight->format, from->columns);
 }
 
+/* What is used number by number as it is, in floats: vectors, and taps. */
+static uint32_t numbers_of(const struct model_tensor *from)
+{
+    return from->rows * from->columns;
+}
+
 static void take_floats(struct device_memory *memory, uint32_t n, const float **ret_floats)
 {
     *ret_floats = device_memory_take_zeroed(memory, workspace_padded(n) * sizeof **ret_floats);
@@ -55,7 +61,7 @@ static void take_vector(struct device_memory *memory, const struct model_tensor 
                         struct device_vector *ret_vector)
 {
     if (from->weight)
-        take_floats(memory, from->columns, &ret_vector->weight);
+        take_floats(memory, numbers_of(from), &ret_vector->weight);
     if (from->weight && from->bias)
         take_floats(memory, from->columns, &ret_vector->bias);
 }
@@ -121,7 +127,7 @@ static void take_layer(struct device_weights *weights, struct device_memory *mem
     const uint32_t alike = first_alike(model, l);
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
         const struct model_tensor *tensor = &from->tensors[role];
-        if (tensor_is_vector(role))
+        if (tensor_is_plain(role))
             take_vector(memory, tensor, &layer->vectors[role]);
         else if (tensor->weight)
             take_matrix(weights, memory, tensor, tensor->count > 1 ? from->traits.experts.n_used : 1,
@@ -174,7 +180,7 @@ int device_weights_check(const struct model *model, struct error *err)
         r = check_format(&model->tensors[of_model[i]], err);
     for (uint32_t l = 0; l < model->params.n_layers && r == 0; l++)
         for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
-            if (!tensor_is_vector(role))
+            if (!tensor_is_plain(role))
                 r = check_format(&model->layers[l].tensors[role], err);
     return r;
 }
@@ -243,13 +249,30 @@ static size_t aligned(size_t bytes)
     return (bytes + PLANE_ALIGN - 1) / PLANE_ALIGN * PLANE_ALIGN;
 }
 
+/* Packs n rows from `first` on, wherever they stand in the file. */
+static void pack_rows(const struct model_tensor *from, uint32_t first, uint32_t n, uint8_t *const *planes)
+{
+    const enum format format = from->weight->format;
+    const struct layout *layout = layout_of(format);
+    for (uint32_t done = 0; done < n;) {
+        const uint32_t row = first + done, left = n - done;
+        const uint32_t together = from->run ? from->run - row % from->run : left;
+        const uint32_t n_now = together < left ? together : left;
+        uint8_t *to[LAYOUT_PLANES] = {NULL};
+        for (uint32_t p = 0; p < layout->n_planes; p++)
+            to[p] = planes[p] + done * layout_row_bytes(layout, p, from->columns);
+        layout_pack(format,
+                    (const uint8_t *)from->weight->data + model_tensor_row(from, row) * row_bytes(from),
+                    n_now, from->columns, to);
+        done += n_now;
+    }
+}
+
 /* Packs n rows from `first` on into a staging, plane after plane, and queues a copy of each. */
 static int load_packed_rows(struct loader *loader, const struct model_tensor *from,
                             const struct device_matrix *to, uint32_t first, uint32_t n)
 {
     const struct layout *layout = layout_of(to->format);
-    const uint8_t *rows =
-        (const uint8_t *)from->weight->data + ((size_t)from->first_row + first) * row_bytes(from);
     uint8_t *planes[LAYOUT_PLANES] = {NULL}, *staging = NULL;
     size_t offsets[LAYOUT_PLANES], size = 0;
     bool made;
@@ -263,7 +286,7 @@ static int load_packed_rows(struct loader *loader, const struct model_tensor *fr
     for (uint32_t p = 0; p < layout->n_planes; p++)
         planes[p] = staging + offsets[p];
     if (!made)
-        layout_pack(to->format, rows, n, to->n_columns, planes);
+        pack_rows(from, first, n, planes);
     keep_piece(loader, size);
     for (uint32_t p = 0; p < layout->n_planes && r == 0; p++) {
         const size_t bytes = layout_row_bytes(layout, p, to->n_columns);
@@ -297,12 +320,17 @@ static int load_bytes(struct loader *loader, const void *to, const void *from, s
     return r;
 }
 
+/* Of a tensor whose roles take turns, with the last of them. */
 static void give_back(const struct loader *loader, const struct model_tensor *from)
 {
     if (!loader->device)
         return;
-    const uint8_t *rows = (const uint8_t *)from->weight->data + from->first_row * row_bytes(from);
-    gguf_give_back(loader->config->model->gguf, rows, all_rows(from) * row_bytes(from));
+    const bool in_turns = from->run > 0, last = !in_turns || from->first_row + from->run == from->apart;
+    const uint8_t *data = from->weight->data;
+    const size_t bytes = row_bytes(from), first = in_turns ? 0 : from->first_row;
+    const size_t n = in_turns ? (size_t)all_rows(from) / from->run * from->apart : all_rows(from);
+    if (last)
+        gguf_give_back(loader->config->model->gguf, data + first * bytes, n * bytes);
     progress(loader);
 }
 
@@ -346,9 +374,9 @@ static bool makes_pieces(const struct loader *loader)
 }
 
 /* Floats of any format, `offset` added. */
-static int load_floats(struct loader *loader, const struct gguf_tensor *from, float offset, const float *to)
+static int load_floats(struct loader *loader, const struct gguf_tensor *from, size_t n, float offset,
+                       const float *to)
 {
-    const size_t n = from->dims[0];
     if (!makes_pieces(loader))
         return load_bytes(loader, to, NULL, n * sizeof(float));
     float *floats = malloc(n * sizeof *floats);
@@ -362,17 +390,27 @@ static int load_floats(struct loader *loader, const struct gguf_tensor *from, fl
     return r;
 }
 
+static bool is_norm(enum tensor_role role)
+{
+    const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_TAPS) |
+                              TENSOR_BIT(TENSOR_STEP_BIAS) | TENSOR_BIT(TENSOR_DECAY) |
+                              TENSOR_BIT(TENSOR_SHARED_ROUTER) | TENSOR_BIT(TENSOR_DELTA_NORM) |
+                              TENSOR_BIT(TENSOR_STREAM_SCALE);
+    return !(others & TENSOR_BIT(role));
+}
+
 /* What is added to a layer's vector: norms may have an offset. */
 static float offset_of(enum tensor_role role, const struct norm *norm)
 {
-    return role == TENSOR_SINKS ? 0 : norm->offset;
+    return is_norm(role) ? norm->offset : 0;
 }
 
 static int load_vector(struct loader *loader, const struct model_tensor *from, float offset,
                        const struct device_vector *to)
 {
-    int r = from->weight ? load_floats(loader, from->weight, offset, to->weight) : 0;
-    return r == 0 && from->weight && from->bias ? load_floats(loader, from->bias, 0, to->bias) : r;
+    int r = from->weight ? load_floats(loader, from->weight, numbers_of(from), offset, to->weight) : 0;
+    return r == 0 && from->weight && from->bias ? load_floats(loader, from->bias, from->columns, 0, to->bias)
+                                                : r;
 }
 
 static int load_frequencies(struct loader *loader, const struct rotary *rotary, const double *to)
@@ -397,7 +435,7 @@ static int load_layer(struct loader *loader, const struct device_weights *weight
     const struct device_layer *to = &weights->layers[l];
     int r = first_alike(model, l) == l ? load_frequencies(loader, &from->traits.rotary, to->frequencies) : 0;
     for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++) {
-        if (tensor_is_vector(role))
+        if (tensor_is_plain(role))
             r = load_vector(loader, &from->tensors[role], offset_of(role, &from->traits.norm),
                             &to->vectors[role]);
         else if (from->tensors[role].weight)

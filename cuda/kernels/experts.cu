@@ -156,21 +156,63 @@ int kernels_choose(struct device_stream *queue, const struct device_assignments 
                        sizeof(struct group_shared), *assignments, n_rows * assignments->n_used, tile_rows);
 }
 
+/* ---- the shared expert's part ---- */
+
+#define SHARE_WARPS 4
+
+/* A warp for each row. */
+static __global__ void share_rows(const float *x, uint32_t stride, const float *weight, uint32_t n_columns,
+                                  float *shares, uint32_t n_rows)
+{
+    simt_start();
+    const uint32_t row = blockIdx.x * SHARE_WARPS + threadIdx.x / SIMT_LANES;
+    const uint32_t lane = threadIdx.x % SIMT_LANES;
+    if (row < n_rows) {
+        float sum = 0;
+        for (uint32_t column = lane * 4; column < n_columns; column += SIMT_LANES * 4) {
+            const struct float_four four = read_columns(x + (size_t)row * stride, column, n_columns);
+            const struct float_four factor = read_columns(weight, column, n_columns);
+            SIMT_UNROLL
+            for (uint32_t i = 0; i < 4; i++)
+                sum = fmaf(four.v[i], factor.v[i], sum);
+        }
+        sum = simt_warp_sum(sum);
+        if (lane == 0)
+            shares[row] = 1.0f / (1.0f + expf(-sum));
+    }
+}
+
+int kernels_share(struct device_stream *queue, const struct device_activations *x, const float *weight,
+                  uint32_t n_columns, float *shares, uint32_t n_rows)
+{
+    if (x->stride % LAYOUT_COLUMNS != 0 || x->stride < n_columns)
+        return -EINVAL;
+    return simt_launch(queue, "share", share_rows, {(n_rows + SHARE_WARPS - 1) / SHARE_WARPS, 1, 1},
+                       {SHARE_WARPS * SIMT_LANES, 1, 1}, 0, x->values, x->stride, weight, n_columns, shares,
+                       n_rows);
+}
+
 /* ---- the sum ---- */
 
 #define COMBINE_THREADS 128
 
 /* Four columns to a thread; blockIdx.y is the row. */
 static __global__ void combine_experts(struct device_assignments assignments, const float *got,
-                                       const float *shared, uint32_t stride, uint32_t n_columns, float *out)
+                                       struct shared_part shared, uint32_t stride, uint32_t n_columns,
+                                       float *out)
 {
     simt_start();
     const uint32_t column = (blockIdx.x * COMBINE_THREADS + threadIdx.x) * 4, row = blockIdx.y;
     struct float_four sum = {};
     if (column >= stride)
         return;
-    if (shared)
-        sum = read_columns(shared + (size_t)row * stride, column, n_columns);
+    if (shared.got) {
+        const float share = shared.shares ? shared.shares[row] : 1;
+        sum = read_columns(shared.got + (size_t)row * stride, column, n_columns);
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            sum.v[i] *= share;
+    }
     for (uint32_t k = 0; k < assignments.n_used; k++) {
         const size_t assignment = (size_t)row * assignments.n_used + k;
         const float weight = assignments.weights[assignment];
@@ -186,12 +228,12 @@ static __global__ void combine_experts(struct device_assignments assignments, co
 }
 
 int kernels_combine(struct device_stream *queue, const struct device_assignments *assignments,
-                    const float *got, const float *shared, uint32_t stride, uint32_t n_columns, float *out,
-                    uint32_t n_rows)
+                    const float *got, const struct shared_part *shared, uint32_t stride, uint32_t n_columns,
+                    float *out, uint32_t n_rows)
 {
     if (stride % LAYOUT_COLUMNS != 0 || stride < n_columns)
         return -EINVAL;
     return simt_launch(queue, "combine_experts", combine_experts,
                        {(stride / 4 + COMBINE_THREADS - 1) / COMBINE_THREADS, n_rows, 1},
-                       {COMBINE_THREADS, 1, 1}, 0, *assignments, got, shared, stride, n_columns, out);
+                       {COMBINE_THREADS, 1, 1}, 0, *assignments, got, *shared, stride, n_columns, out);
 }

@@ -68,7 +68,7 @@ int kernels_embed(struct device_stream *queue, const struct embed_step *embed, c
 
 /* What a layer's half does to the stream, and what the next products read, in one kernel:
  *
- *   stream += residual_scale · post_norm(delta)      where delta is given
+ *   stream += residual_scale · post_norm(delta)      where delta is given; then times *stream_scale, if any
  *   out = norm(stream), as floats and quantized
  *
  * With `outputs`, row i of out is made from row outputs[i] of stream and delta, and the stream stays as it
@@ -82,6 +82,7 @@ struct norm_step {
     struct norm norm, post_norm;
     struct device_vector vector, post_vector;
     float residual_scale;
+    const float *stream_scale;     /* or NULL */
     const uint32_t *outputs;       /* [n_rows], or NULL: row i */
     struct device_activations out; /* of the same stride */
 };
@@ -129,6 +130,14 @@ struct activate_step {
     struct device_activations out;
 };
 int kernels_activate(struct device_stream *queue, const struct activate_step *activate, uint32_t n_rows);
+
+/* out.values = out.values · σ(gate), and quantized. -EINVAL as kernels_activate. */
+struct gate_step {
+    const float *gate; /* [rows][stride] */
+    uint32_t stride, n_columns;
+    struct device_activations out;
+};
+int kernels_gate(struct device_stream *queue, const struct gate_step *gate, uint32_t n_rows);
 
 /* Products, and the activation that takes them: a few rows in one launch, more in two. `products` are the
  * gate's, where there is activate->gate, and up's, whose outputs are activate's. `tickets`:
@@ -198,11 +207,21 @@ int kernels_multiply_experts(struct device_stream *queue, const struct device_pr
                              uint32_t n_products, const struct device_activations *x, bool by_row,
                              const struct device_assignments *assignments, const struct multiply_step *step);
 
-/* out[row] = shared[row] + Σ weight · got[assignment], best expert first; shared NULL: the sum alone.
- * [assignments][stride], others [n_rows][stride] */
+/* How much of a row the shared expert's part counts: shares[row] = σ(weight · x[row]), of x.values. */
+int kernels_share(struct device_stream *queue, const struct device_activations *x, const float *weight,
+                  uint32_t n_columns, float *shares, uint32_t n_rows);
+
+/* What the shared expert gave, [n_rows][stride]; NULL: there is none. `shares`: its part of each row; NULL: 1
+ * of all. */
+struct shared_part {
+    const float *got, *shares;
+};
+
+/* out[row] = share · shared[row] + Σ weight · got[assignment], best expert first.
+ * [assignments][stride], out [n_rows][stride] */
 int kernels_combine(struct device_stream *queue, const struct device_assignments *assignments,
-                    const float *got, const float *shared, uint32_t stride, uint32_t n_columns, float *out,
-                    uint32_t n_rows);
+                    const float *got, const struct shared_part *shared, uint32_t stride, uint32_t n_columns,
+                    float *out, uint32_t n_rows);
 
 /* logits = cap · tanh(scale · logits / cap), cap 0: scale · logits. [n_rows][stride], n_vocab of each */
 int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, uint32_t n_vocab, float scale,
@@ -210,31 +229,36 @@ int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, 
 
 /* ---- attention ---- */
 
-/* The KV pool. What a block looks like inside is kv.h's matter: BACKEND_BLOCK_TOKENS positions of one layer's
- * keys and values take layer_bytes, layers stand one after the other in a block. Dead rows write nothing. */
+/* Layers of one shape in a KV pool. What a block looks like inside is kv.h's matter: BACKEND_BLOCK_TOKENS
+ * positions of one layer's keys and values take layer_bytes, these layers stand one after the other from
+ * `offset` on; what else is in a block is others'. Dead rows write nothing. */
 struct device_kv {
-    uint8_t *pool;             /* [n_blocks][n_layers][layer_bytes] */
+    uint8_t *pool;             /* [n_blocks][block_bytes] */
     enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
     uint32_t n_blocks, n_layers, n_heads, dim;
     uint32_t padded;   /* dims that there is room for */
     size_t part_bytes; /* keys of one head in one block, or its values: a multiple of 16 */
     size_t layer_bytes, block_bytes;
+    size_t offset;
 };
 
-/* Fills in what follows of type, n_layers, n_heads and dim: padded and the sizes. */
+/* Fills in what follows of type, n_layers, n_heads and dim: padded and the sizes, of blocks without others.
+ */
 void kernels_kv_lay_out(struct device_kv *kv);
 
 /* Between the q k v products and attention, in one kernel: heads of q and k normed where q_norm and k_norm
  * have a weight, each by itself or all heads of a row together; turned as `rotary` says; q scaled, and grown
- * with its position; k and v stored in the pool, as what its type rounds them to. */
+ * with its position; heads of v normed without weights where norms_values says so; k and v stored in the
+ * pool, as what its type rounds them to. */
 struct heads_step {
-    float *q, *k;   /* [rows][q_stride], [rows][kv_stride] */
-    const float *v; /* [rows][kv_stride] */
+    float *q, *k; /* [rows][q_stride], [rows][kv_stride] */
+    float *v;     /* [rows][kv_stride]; may be k, whose heads are then read as they are before all this */
     uint32_t q_stride, kv_stride;
     uint32_t n_heads, layer;
     struct norm norm;
     struct device_vector q_norm, k_norm; /* [dim], the same for each head; with norms_row [heads][dim] */
     bool norms_row;                      /* norms are over all heads of q, and over all of k */
+    bool norms_values;
     struct rotary rotary;
     struct query_growth growth;
     const double *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */
@@ -245,10 +269,11 @@ int kernels_heads(struct device_stream *queue, const struct heads_step *heads, c
                   const struct step_row *rows, uint32_t n_rows);
 
 /* Memory of attention: the work list of a step, and partial results of sequences that several blocks of
- * threads share. The same for all launches of a backend. */
+ * threads share. The same for all launches of a backend whose layers have heads of one shape. */
 struct attention_scratch {
     uint8_t *memory; /* kernels_attention_scratch bytes */
     uint32_t max_rows, n_context, n_heads;
+    uint32_t n_blocks; /* of the largest pool */
 };
 size_t kernels_attention_scratch(const struct device_kv *kv, const struct attention_scratch *scratch);
 
@@ -274,6 +299,76 @@ struct attention_step {
 };
 int kernels_attention(struct device_stream *queue, const struct attention_step *attention,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows);
+
+/* ---- gated delta nets ---- */
+
+/* What recurrent layers keep of sequences, in float. A state is the parts of its layers, one after the other,
+ * and of a delta net
+ *
+ *   tail    [n_taps − 1][channels]             rows before the convolution, the oldest first: q, k, v
+ *   heads   [value heads][value_dim][key_dim]  S
+ *
+ * with channels and key_dim rounded up to KERNELS_STATE_UNIT, and zeros where that adds something. */
+#define KERNELS_STATE_UNIT 4
+struct state_pool {
+    float *slots;     /* [n_slots][n] */
+    float *snapshots; /* [n_snapshots][n] */
+    size_t n;         /* numbers of one state; 0: there are none */
+    uint32_t n_slots, n_snapshots;
+};
+
+static inline uint32_t kernels_state_padded(uint32_t n)
+{
+    return (n + KERNELS_STATE_UNIT - 1) / KERNELS_STATE_UNIT * KERNELS_STATE_UNIT;
+}
+
+/* Where the heads begin in a delta net's part of a state, and how long that is. */
+static inline size_t kernels_delta_tail(const struct delta_net *net)
+{
+    return (size_t)(net->n_taps - 1) * kernels_state_padded(delta_net_channels(net));
+}
+static inline size_t kernels_delta_numbers(const struct delta_net *net)
+{
+    return kernels_delta_tail(net) +
+           (size_t)net->n_value_heads * net->value_dim * kernels_state_padded(net->key_dim);
+}
+
+/* What happens to rows in a delta net between its products. Rows of a set follow one another, behind the
+ * state of its slot; the bits of a row depend on its sequence alone, not on how it was cut into sets. */
+#define KERNELS_DELTA_KEYS 256 /* key_dim at most */
+struct delta_step {
+    struct delta_net net;
+    const float *q, *k, *v;         /* [rows][q_stride], [rows][kv_stride]: what the convolution sees */
+    const float *taps;              /* [channels][n_taps] */
+    const float *step_bias, *rates; /* [value heads] */
+    float *betas, *decays;          /* [rows][gate_stride]: beta h and alpha h, which become β and α */
+    float *queries, *keys;          /* [rows][key_stride]: unit vectors, queries ÷ √key_dim */
+    float *values;                  /* [rows][value_stride]: in the place of values comes S q */
+    uint32_t q_stride, kv_stride, gate_stride, key_stride, value_stride;
+    struct state_pool states;
+    size_t offset; /* of the layer's part in a state */
+};
+
+/* Convolution, unit vectors, β and α. States are read. */
+int kernels_delta_prepare(struct device_stream *queue, const struct delta_step *step,
+                          const struct step_memory *memory, uint32_t n_rows);
+
+/* Then the recurrence of each set, at most n_sets: values, the slot's state, and the snapshot where the set
+ * asks for one. -EINVAL: keys longer than KERNELS_DELTA_KEYS. */
+int kernels_delta_rule(struct device_stream *queue, const struct delta_step *step,
+                       const struct step_memory *memory, uint32_t n_sets);
+
+/* out = rms_norm(head) · weight · silu(gate), each head by itself; as floats and quantized. -EINVAL as
+ * kernels_activate. */
+struct delta_gate_step {
+    const float *heads; /* [rows][stride]: n_heads, each of dim */
+    const float *gate;  /* [rows][gate_stride] */
+    uint32_t stride, gate_stride, n_heads, dim;
+    const float *weight; /* [dim] */
+    float epsilon;
+    struct device_activations out;
+};
+int kernels_delta_gate(struct device_stream *queue, const struct delta_gate_step *step, uint32_t n_rows);
 
 /* ---- the ends of a step ---- */
 

@@ -76,11 +76,12 @@ static __global__ void __launch_bounds__(EACH == 4 ? 768 : MOST_THREADS) norm_ro
                 column_of(e) < step.stride ? read_columns(delta, column_of(e), step.n_columns) : float_four{};
         if (step.post_vector.weight)
             normalize<EACH>(d, step.post_norm, step.post_vector, step.n_columns, &sums);
+        const float scale = step.stream_scale ? *step.stream_scale : 1;
         SIMT_UNROLL
         for (uint32_t e = 0; e < EACH; e++) {
             SIMT_UNROLL
             for (uint32_t i = 0; i < 4; i++)
-                x[e].v[i] = fmaf(d[e].v[i], step.residual_scale, x[e].v[i]);
+                x[e].v[i] = fmaf(d[e].v[i], step.residual_scale, x[e].v[i]) * scale;
             if (!step.outputs && column_of(e) < step.stride)
                 *(struct float_four *)(stream + column_of(e)) = x[e];
         }

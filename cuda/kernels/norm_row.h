@@ -31,6 +31,7 @@ static __device__ SIMT_APART void norm_first_row(const struct norm_step &step, s
     struct row_norm post = {0, 1}, norm = {0, 1};
     if (step.post_vector.weight)
         post = measure_row(step.delta, step.n_columns, step.post_norm, sums);
+    const float scale = step.stream_scale ? *step.stream_scale : 1;
     SIMT_UNROLL_BY(1)
     for (uint32_t column = threadIdx.x * 4; column < step.stride; column += blockDim.x * 4) {
         struct float_four x = read_columns(step.stream, column, step.n_columns);
@@ -38,7 +39,7 @@ static __device__ SIMT_APART void norm_first_row(const struct norm_step &step, s
         apply_norm(&delta, post, step.post_norm, step.post_vector, column, step.n_columns);
         SIMT_UNROLL
         for (uint32_t i = 0; i < 4; i++)
-            x.v[i] = fmaf(delta.v[i], step.residual_scale, x.v[i]);
+            x.v[i] = fmaf(delta.v[i], step.residual_scale, x.v[i]) * scale;
         *(struct float_four *)(step.stream + column) = x;
     }
     /* From here on each thread reads what it has written itself. */

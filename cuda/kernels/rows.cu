@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to rows between products, element by element: rounding, activations, the logits' scale and
- * cap. Four columns to a thread; blockIdx.y is the row. */
+/* What happens to rows between products, element by element: rounding, activations, gates, the logits' scale
+ * and cap. Four columns to a thread; blockIdx.y is the row. */
 
 #include "cuda/kernels/activations.h"
 
@@ -71,6 +71,32 @@ int kernels_activate(struct device_stream *queue, const struct activate_step *ac
         return -EINVAL;
     return simt_launch(queue, "activate", activate_rows, grid_of(activate->out.stride, n_rows),
                        {THREADS, 1, 1}, 0, *activate);
+}
+
+/* ---- gates ---- */
+
+static __global__ void gate_rows(struct gate_step step)
+{
+    simt_start();
+    const uint32_t column = first_column(), row = blockIdx.y;
+    if (column >= step.out.stride)
+        return;
+    const struct float_four gate =
+        read_columns(step.gate + (size_t)row * step.stride, column, step.n_columns);
+    struct float_four x =
+        read_columns(step.out.values + (size_t)row * step.out.stride, column, step.n_columns);
+    SIMT_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        x.v[i] = x.v[i] / (1.0f + expf(-gate.v[i]));
+    write_activations(x, &step.out, row, column);
+}
+
+int kernels_gate(struct device_stream *queue, const struct gate_step *gate, uint32_t n_rows)
+{
+    if (gate->out.stride % LAYOUT_COLUMNS != 0 || gate->stride % 4 != 0)
+        return -EINVAL;
+    return simt_launch(queue, "gate", gate_rows, grid_of(gate->out.stride, n_rows), {THREADS, 1, 1}, 0,
+                       *gate);
 }
 
 /* ---- logits ---- */

@@ -39,7 +39,8 @@ struct slot_state {
     uint32_t dry_allowed, dry_last; /* ids that DRY looks at; 0: it is off; UINT32_MAX: all */
     uint32_t window;                /* ids that penalties look at; UINT32_MAX: all */
     uint32_t n_prompt;              /* ids of the history that are the prompt's */
-    uint32_t has_bad_words, pad;
+    uint32_t has_bad_words;
+    uint32_t stops_from; /* no stop id is sampled at an index before this */
 };
 
 /* Bad words of a slot, and then breakers of several ids: of each its length and its ids, from items[start].
@@ -86,6 +87,8 @@ struct step_set {
     uint32_t first_block, n_blocks; /* in step.blocks, [n_groups][n_blocks]: to append to the tables */
     uint32_t first_mask;    /* in masks, [all sets' sampled rows][⌈n_vocab / 32⌉]; UINT32_MAX: none */
     uint32_t first_logprob; /* of its log probabilities in the mailbox */
+    /* Behind so many rows of it the slot's recurrent state goes to a snapshot; 0: it does not. */
+    uint32_t snapshot_rows, snapshot;
 };
 
 /* A row: one token at one position. Made by the resolving kernel from the sets and the slots. */

@@ -2,16 +2,16 @@
 #ifndef ENGINE_BACKEND_KV_TYPE_H
 #define ENGINE_BACKEND_KV_TYPE_H
 
-/* The types that keys and values are stored in, by name. */
+/* Types of stored keys and values, by name. */
 
 #include "common/error.h"
 #include "engine/backend/backend.h"
 
-/* f16, bf16 or q8_0; whether a backend has it, is the backend's to say. -EINVAL names those that backends
- * have. */
+/* f16, bf16 or q8_0; whether a backend supports it is checked when it opens. 0, or -EINVAL with the supported
+ * names. */
 int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct error *err);
 
-/* "none" of BACKEND_KV_DEFAULT, which a backend has that keeps nothing. */
+/* "none" for BACKEND_KV_DEFAULT, the type of a backend without keys and values. */
 const char *kv_type_name(enum backend_kv_type type);
 
 #endif

@@ -2,17 +2,17 @@
 #ifndef ENGINE_BACKEND_LIBRARY_ROWS_H
 #define ENGINE_BACKEND_LIBRARY_ROWS_H
 
-/* The number of rows from which cuBLASLt computes a step's products (backend_cuda_config), as options name
- * it. */
+/* The number of rows from which cuBLASLt computes a step's products (backend_cuda_config), as an option. */
 
 #include "common/error.h"
 #include "engine/backend/backend.h"
 
-/* What "auto" is. It comes from a calculation for an H200 (docs/architecture/cuda.md) and is not measured
- * yet. */
+/* The value of "auto". It comes from a calculation for an H200 (docs/ROOFLINE.md) and has not been measured.
+ */
 #define LIBRARY_ROWS_AUTO 512
 
-/* "off" (0), "auto" or a number of at least BACKEND_LEAST_LIBRARY_ROWS. -EINVAL says what there is. */
+/* "off" (0), "auto" or a number of at least BACKEND_LEAST_LIBRARY_ROWS. 0, or -EINVAL with the valid values.
+ */
 int library_rows_by_name(const char *name, uint32_t *ret_rows, struct error *err);
 
 #endif

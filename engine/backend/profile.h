@@ -2,7 +2,7 @@
 #ifndef ENGINE_BACKEND_PROFILE_H
 #define ENGINE_BACKEND_PROFILE_H
 
-/* What a backend that can be profiled gathers: the kernels that ran, by name. */
+/* The measurements of a profiled backend: the kernels that ran, by name. */
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct profile {
     struct backend_kernel taken[PROFILE_MOST];
 };
 
-/* The row of that name, made when there is none. The last one is all those beyond PROFILE_MOST. */
+/* The row with that name, created if there is none. The last row is for all names beyond PROFILE_MOST. */
 static inline struct backend_kernel *profile_kernel(struct profile *profile, const char *name)
 {
     for (uint32_t i = 0; i < profile->n; i++)
@@ -32,7 +32,7 @@ static inline struct backend_kernel *profile_kernel(struct profile *profile, con
     return kernel;
 }
 
-/* All rows, which begin anew; they live until the next call. */
+/* All rows, valid until the next call; measuring starts again. */
 static inline uint32_t profile_take(struct profile *profile, const struct backend_kernel **ret_kernels)
 {
     const uint32_t n = profile->n;

@@ -2,10 +2,10 @@
 #ifndef ENGINE_CACHE_BLOCKS_H
 #define ENGINE_CACHE_BLOCKS_H
 
-/* Who holds which KV block. Only numbers: the contents of a block belong to the backend.
+/* Reference counts of KV blocks, by number: the contents of a block belong to the backend.
  *
  * A block is free or has one or more holders. Misuse (a reference to a free block, an unref too many) is a
- * programming error and aborts, because the alternative is two sequences that write into one block. */
+ * programming error and aborts, because otherwise two sequences could write into one block. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ struct blocks;
 int blocks_new(uint32_t n, struct blocks **ret_blocks);
 struct blocks *blocks_free(struct blocks *blocks);
 
-/* Takes `n` free blocks with one holder each, or none at all: false when there are not so many. */
+/* Takes `n` free blocks with one holder each, or none: false if there are fewer. */
 bool blocks_alloc(struct blocks *blocks, uint32_t n, uint32_t *ret_ids);
 
 /* Adds or removes one holder of each of the `n` blocks; a block without holders is free. */

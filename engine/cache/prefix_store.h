@@ -2,18 +2,17 @@
 #ifndef ENGINE_CACHE_PREFIX_STORE_H
 #define ENGINE_CACHE_PREFIX_STORE_H
 
-/* The prefix store: KV blocks in memory that the workers of a pool share. What one worker has computed the
- * others need not compute, nor one that is started in its place.
+/* The prefix store: KV blocks in memory that the workers of a pool share. Other workers, and replacements of
+ * a dead one, need not compute the blocks of one worker again.
  *
- * A block is found by its place: its own 32 ids, which are compared, and the block before it, named by a
- * number that is used only once. A first block has instead what its bytes mean (model, layout) and whose
- * requests may use it (salt). So nothing relies on a hash, and blocks behind a replaced block are no longer
- * found.
+ * A block is found by its key: its own 32 ids, which are compared, and the block before it, identified by a
+ * number that is never reused. A first block has a model, a layout and a salt instead. So nothing relies on a
+ * hash alone, and the successors of a replaced block are no longer found.
  *
- * There is no lock: nobody waits, and a process may be killed at any moment. A writer claims a place with a
- * word that also holds the time, so a dead process's claim expires. A reader copies the block and believes
- * it if the word shows that nobody wrote meanwhile and the checksum is right. Places are in sets of eight,
- * so a write touches one place and nothing else. */
+ * There is no lock: nobody waits, and a process may be killed at any moment. A writer claims an entry with a
+ * word that also holds the time, so a dead process's claim expires. A reader copies the block and accepts the
+ * copy if the word shows that nobody wrote meanwhile and the checksum is right. Entries are in sets of eight,
+ * so a write touches one entry and nothing else. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,43 +25,43 @@
 
 struct prefix_store;
 
-/* What the bytes of a block mean: blocks of one kind can be exchanged. */
+/* The meaning of a block's bytes: blocks of one kind can be exchanged. */
 struct prefix_store_kind {
     uint8_t model[16]; /* digest */
     uint64_t layout;   /* backend_info.kv_layout, not 0 */
     size_t block_bytes;
 };
 
-/* Maps the segment behind `fd`, of any size, which was zeroes once; the descriptor stays the caller's. The
- * first that opens it settles the size of blocks: another one is -ENOTSUP, and so is a segment with room for
- * few blocks. -errno with a reason. */
+/* Maps the segment behind `fd`, of any size, which was zero at first; the caller keeps the descriptor. The
+ * first process that opens it fixes the size of blocks. 0 or -errno with a reason; -ENOTSUP: blocks have
+ * another size, or the segment has room for too few. */
 int prefix_store_open(int fd, const struct prefix_store_kind *kind, struct prefix_store **ret_store,
                       struct error *err);
 struct prefix_store *prefix_store_close(struct prefix_store *store);
 
-/* Where a block stands in a prompt. */
+/* A block's place in a prompt: its key. */
 struct prefix_place {
     uint64_t before;    /* number of the block before; 0: it is the first */
     struct bytes salt;  /* of a first block; at most PREFIX_STORE_MAX_SALT bytes */
     const int32_t *ids; /* [32] */
-    uint32_t depth;     /* blocks before */
-    uint64_t use;       /* of prefix_store_use: of equal age the deepest is replaced first */
+    uint32_t depth;     /* number of blocks before */
+    uint64_t use;       /* from prefix_store_use; of equally old blocks the deepest is replaced first */
 };
 
-/* A number for what one prompt uses: later ones are replaced later. */
+/* A number for the blocks that one prompt uses: blocks with higher numbers are replaced later. */
 uint64_t prefix_store_use(struct prefix_store *store);
 
-/* The number of the block at a place, which is used now; 0: it is not there. */
+/* The number of the block at a place, which counts as used now; 0: not found. */
 uint64_t prefix_store_find(struct prefix_store *store, const struct prefix_place *place);
 
-/* The same with its bytes; what ret_bytes has after a 0 means nothing. */
+/* The same, and copies its bytes; if the result is 0, ret_bytes is undefined. */
 uint64_t prefix_store_get(struct prefix_store *store, const struct prefix_place *place, void *ret_bytes);
 
-/* Keeps a block, in the place of one that was not used for long, unless it is there already. Its number; 0:
- * it is not kept, all that it could replace being written just now. */
+/* Stores a block in place of a least recently used one, unless it is there already. Returns its number; 0:
+ * not stored, because all entries that it could replace are being written. */
 uint64_t prefix_store_put(struct prefix_store *store, const struct prefix_place *place, const void *bytes);
 
-/* Blocks that there is room for. */
+/* The number of blocks that the store has room for. */
 uint32_t prefix_store_room(const struct prefix_store *store);
 
 #endif

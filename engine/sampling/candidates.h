@@ -2,7 +2,7 @@
 #ifndef ENGINE_SAMPLING_CANDIDATES_H
 #define ENGINE_SAMPLING_CANDIDATES_H
 
-/* Ids that may be sampled, in the order of the contract.
+/* Ids that may be sampled, in the order that sampling.h specifies.
  *
  * A candidate is one 64-bit key: the logit's bits, made monotonic, above the complement of the id. So
  * descending keys put likely ids first and the lower id first among equals, and no two keys are equal.
@@ -31,11 +31,11 @@ struct candidates {
     uint64_t sums[CANDIDATES_DIGITS];
 };
 
-int candidates_init(struct candidates *all, uint32_t capacity); /* 0 or -ENOMEM; deinit is due either way */
+int candidates_init(struct candidates *all, uint32_t capacity); /* 0 or -ENOMEM; call deinit in either case */
 void candidates_deinit(struct candidates *all);
 
-/* The smallest key that is kept when the first n are taken by descending keys until their amounts (mass, or 1
- * each) reach `target`; 0 keeps all. */
+/* The smallest key that is kept if the first n candidates are taken by descending key until their amounts
+ * (mass, or 1 each) reach `target`; 0 keeps all. */
 uint64_t candidates_threshold(struct candidates *all, uint32_t n, bool by_mass, uint64_t target);
 
 /* Drop those whose key, or mass, is below; return how many are left. */

@@ -2,8 +2,8 @@
 #ifndef ENGINE_SAMPLING_FILTERS_H
 #define ENGINE_SAMPLING_FILTERS_H
 
-/* What drops candidates, and what sets the temperature by them, in the order of sampling.h. Each function
- * takes the first n candidates and returns how many are left, at least one.
+/* Filters that drop candidates, and the dynamic temperature, in the order of sampling.h. Each filter takes
+ * the first n candidates and returns how many are left, at least one.
  *
  * Sums are of whole numbers, so they have no order: distances from the largest logit in units of 2⁻³⁰, their
  * squares in units of 2⁻²⁰ (distances above FILTERS_FARTHEST count as that), and a probability times its
@@ -12,16 +12,16 @@
 #include "common/sampling.h"
 #include "engine/sampling/candidates.h"
 
-/* What a logit becomes: (logit − best) / temperature. */
+/* Scales a logit: (logit − best) / temperature. */
 struct scale {
     float best, temperature;
 };
 
-/* Whether one of those is on that look at all candidates, or at the temperature. */
+/* Whether a filter is on that needs all candidates, or the dynamic temperature. */
 bool filters_are_rare(const struct sampling *sampling);
 
-/* Nσ: logits of at least best − top_n_sigma · σ, σ the standard deviation of the candidates' logits (Tang et
- * al. 2024, arXiv:2411.07641). */
+/* Top-nσ: keeps logits of at least best − top_n_sigma · σ, where σ is the standard deviation of the
+ * candidates' logits (Tang et al. 2024, arXiv:2411.07641). */
 uint32_t filters_top_n_sigma(struct candidates *all, uint32_t n, const struct sampling *sampling, float best);
 
 uint32_t filters_top_k(struct candidates *all, uint32_t n, const struct sampling *sampling);
@@ -35,7 +35,7 @@ float filters_temperature(const struct candidates *all, uint32_t n, const struct
 uint32_t filters_apply(struct candidates *all, uint32_t n, const struct sampling *sampling,
                        struct scale scale, uint64_t position);
 
-/* The mass that top-p takes of `total`, and the least that min-p leaves beside the most likely's. */
+/* The mass that top-p takes of `total`; the least mass that min-p keeps beside the most likely id's. */
 uint64_t filters_top_p_target(uint64_t total, const struct sampling *sampling);
 uint64_t filters_min_p_mass(uint64_t most, const struct sampling *sampling);
 

@@ -9,19 +9,20 @@
 
 #include <stdint.h>
 
-#define LOGITS_PIECE 1024 /* ids of one piece of a contest: whole blocks of the generator */
+#define LOGITS_PIECE 1024 /* ids in one piece of a contest: whole blocks of the generator */
 
-/* The largest; −∞ when there is none. */
+/* The largest; −∞ if there is none. */
 float logits_best(const float *logits, uint32_t n);
 
-/* The lowest index of one that equals `value`; n when there is none. */
+/* The lowest index of one that equals `value`; n if there is none. */
 uint32_t logits_find(const float *logits, uint32_t n, float value);
 
-/* Σ e^(logit − best), `best` being the largest: to about 10⁻⁷ of it. */
+/* Σ e^(logit − best), where `best` is the largest logit, with a relative error of about 10⁻⁷. */
 double logits_sum_exp(const float *logits, uint32_t n, float best);
 
-/* ret_masses[i], whole numbers up to 2⁴⁰ as floats: ⌊expf((logits[i] − best) / temperature) · 2⁴⁰⌋, what
- * libc's expf makes of it. Returns their sum, which has no order. `best` is the largest logit, n ≤ 2²³. */
+/* ret_masses[i], whole numbers up to 2⁴⁰ as floats: ⌊expf((logits[i] − best) / temperature) · 2⁴⁰⌋ with
+ * libc's expf. Returns their sum, which does not depend on the order. `best` is the largest logit, n ≤ 2²³.
+ */
 uint64_t logits_masses(const float *logits, uint32_t n, float best, float temperature, float *ret_masses);
 
 /* The logits that are `least` or more. */
@@ -35,17 +36,17 @@ struct logits_part logits_from(const float *logits, const float *masses, uint32_
 /* Writes the indices of logits from `least` to below `below`, rising; returns how many. */
 uint32_t logits_between(const float *logits, uint32_t n, float least, float below, uint32_t *ret_indices);
 
-/* Whose noise is drawn: words of Philox4x32-10(seed, (position, id / 4)), as in sampling.h. */
+/* The parameters of the noise: words of Philox4x32-10(seed, (position, id / 4)), as in sampling.h. */
 struct contest {
     uint64_t seed, position;
     float best, temperature;
-    float least; /* logits below do not take part; −FLT_MAX: all do */
+    float least; /* lower logits do not take part; −FLT_MAX: all do */
     double odds; /* e^(−the highest score so far) */
 };
 
 /* ret_may[i], for the ids first + i < first + n (n ≤ LOGITS_PIECE, first a multiple of 4): whether the id's
- * score, (logit − best) / temperature + its noise, may be above the highest so far. Nearly all that say so
- * are; none that is says no. `logits` begin with that of `first`; ret_may[n …] are 0. */
+ * score, (logit − best) / temperature + its noise, may exceed the highest so far. A 0 is certain, and nearly
+ * all others do exceed it. `logits` begin with that of `first`; ret_may[n …] are 0. */
 void logits_contenders(const float *logits, uint32_t first, uint32_t n, const struct contest *contest,
                        uint8_t ret_may[LOGITS_PIECE]);
 

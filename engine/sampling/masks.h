@@ -2,12 +2,12 @@
 #ifndef ENGINE_SAMPLING_MASKS_H
 #define ENGINE_SAMPLING_MASKS_H
 
-/* The masks of sequences that follow a grammar, made on a separate thread while a step runs.
+/* The masks of sequences that follow a grammar, computed on a separate thread while a step runs.
  *
- *     mask_new, mask_take ──▶ on its way ──the thread──▶ there ──▶ read by the backend, once a step
+ *     mask_new, mask_take ──▶ pending ──the thread──▶ ready ──▶ read by the backend, once per step
  *
- * A mask is requested as soon as the ids before it are known, and waited for where it is read: just before
- * an id is sampled. The engine's own thread makes every call but mask_await. */
+ * A mask is requested as soon as the ids before it are known, and waited for when it is read: just before an
+ * id is sampled. The engine's own thread makes every call except mask_await. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,39 +19,40 @@
 struct masks; /* the thread, and the vocabulary as it needs it */
 struct mask;  /* of one sequence */
 
-/* Starts the thread, which runs wherever the caller may run and takes no signals. The tokenizer outlives it.
- * 0 or -errno. */
+/* Starts the thread, with the caller's affinity and all signals blocked. The tokenizer must outlive it. 0 or
+ * -errno.
+ */
 int masks_new(const struct tokenizer *tokenizer, uint32_t n_vocab, struct masks **ret_masks);
-/* Every mask was freed. NULL is fine. */
+/* Every mask must have been freed. Takes NULL. */
 struct masks *masks_free(struct masks *masks);
 
-/* Waits up to `ms` for any mask that is on its way; at once when none is. */
+/* Waits up to `ms` for any pending mask; returns at once if there is none. */
 void masks_wait(struct masks *masks, uint32_t ms);
 
-/* The mask of a sequence that has these ids of output, on its way at once. `end_ids` are allowed where the
- * grammar may end, and nowhere else; `spelled` are control tokens whose names are text, and are allowed where
- * that is. Takes a reference to the grammar, copies the ids. 0 or -ENOMEM. */
+/* Requests the mask of a sequence with this output. `end_ids` are allowed only if the grammar may end;
+ * `spelled` are control tokens whose names count as text, and are allowed if that text is. Takes a reference
+ * to the grammar, copies the ids. 0 or -ENOMEM. */
 int mask_new(struct masks *masks, struct grammar *grammar, struct ids_view end_ids, struct ids_view spelled,
              struct ids_view output, struct mask **ret_mask);
-/* Nobody reads it any more; it may be on its way. NULL is fine. Returns NULL. */
+/* Nobody may read it any more; it may be pending. Takes NULL and returns NULL. */
 struct mask *mask_free(struct mask *mask);
 
-/* The sequence has one id more, sampled with the mask that was there: the next one is on its way. */
+/* The sequence has one more id, sampled with this mask, which must be ready: requests the next one. */
 void mask_take(struct mask *mask, int32_t id);
 
-/* Whether it is there, or so quick that a step may count on it. */
+/* Whether it is ready, or will be so soon that a step may rely on it. */
 bool mask_is_near(const struct mask *mask);
 
-/* Where its bits are [(n_vocab + 31) / 32], or will be. */
+/* The address of its bits [(n_vocab + 31) / 32], ready or not. */
 const uint32_t *mask_bits(const struct mask *mask);
-/* Waits until they are. `arg` is the mask; from any thread: backend_row_set.await. */
+/* Waits until they are ready. `arg` is the mask; any thread may call it: backend_row_set.await. */
 void mask_await(void *arg);
 
-/* Of a mask that is there and has no id. True: the grammar has ended and there is no id to say so. False,
- * with the reason: the grammar was too much, or no token goes on. */
+/* For a ready mask without any id. True: the grammar has ended, and no id can express that. False, with the
+ * reason: the grammar was too complex, or no token continues the text. */
 bool mask_has_ended(const struct mask *mask, struct error *ret_reason);
 
-/* Of the same: whether the grammar was too much, so that the request cannot be done as it is. */
+/* For the same: whether the grammar was too complex, so that the request is impossible. */
 bool mask_was_too_much(const struct mask *mask);
 
 #endif

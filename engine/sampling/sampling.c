@@ -479,6 +479,14 @@ static bool bar_words(struct sampler *sampler, const struct id_sequences *words,
     return any;
 }
 
+/* Bars the ids that may not be sampled here, or clears what was barred. */
+static void bar_ids(struct sampler *sampler, const struct sampler_row *from, bool add)
+{
+    for (uint32_t i = 0; i < from->n_barred; i++)
+        if ((uint32_t)from->barred[i] < sampler->n_vocab)
+            sampler->biases[from->barred[i]] = add ? -INFINITY : 0;
+}
+
 /* The uses of the last repeat_last_n ids, in the table of the vocabulary, or zeros in their place. */
 static void count_window(struct sampler *sampler, const struct sampling *sampling,
                          const struct sampler_row *from, bool add)
@@ -513,7 +521,8 @@ int32_t sampler_sample(struct sampler *sampler, const struct sampling *sampling,
                       .presence = (float)sampling->presence_penalty,
                       .frequency = (float)sampling->frequency_penalty};
     spread_biases(sampler, &sampling->logit_bias, true);
-    if (bar_words(sampler, &sampling->bad_words, from, true) || sampling->logit_bias.n > 0)
+    bar_ids(sampler, from, true);
+    if (bar_words(sampler, &sampling->bad_words, from, true) || sampling->logit_bias.n + from->n_barred > 0)
         row.biases = sampler->biases;
     if (windowed)
         count_window(sampler, sampling, from, true);
@@ -525,6 +534,7 @@ int32_t sampler_sample(struct sampler *sampler, const struct sampling *sampling,
     if (windowed)
         count_window(sampler, sampling, from, false);
     bar_words(sampler, &sampling->bad_words, from, false);
+    bar_ids(sampler, from, false);
     spread_biases(sampler, &sampling->logit_bias, false);
     return id;
 }

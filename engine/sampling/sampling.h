@@ -8,34 +8,34 @@
  *  1. Ids outside the masks and logits that are not finite are dropped.
  *  2. repetition_penalty, for ids in prompt or output: a positive logit is divided by it, a negative one
  *     multiplied (Keskar et al. 2019, arXiv:1909.05858). It comes first because it scales, and is defined on
- *     the model's own score.
+ * the model's own score.
  *  3. presence_penalty is subtracted from the logits of ids in the output, and frequency_penalty once for
- *     each time they are there. The prompt does not count. With repeat_last_n only so many last ids of prompt
- *     and output count, for 2 and 3.
- *  4. DRY is subtracted for ids that would continue a repeat (dry.h).
- *  5. logit_bias is added: last, so a ban or a choice holds whatever the penalties say. Ids that would
- *     complete a bad word are dropped.
- *  6. The result is cut to the range of float: no legal value makes an infinity that drops an id.
- *  7. top-nσ; top-k; temperature, by the entropy of what is left where it is dynamic; typical-p; top-p and
- *     then min-p over what is left, min-p relative to the most likely; XTC, if a number from the generator
- *     says so: word 0 of Philox4x32-10(seed, (position, block 0 of another counter)). Ties keep the lower id
- *     (filters.h has the sources). At least one id is left.
+ * each occurrence. The prompt does not count. With repeat_last_n, only that many last ids of prompt and
+ * output count, for 2 and 3.
+ *  4. DRY is subtracted for ids that would continue a repetition (dry.h).
+ *  5. logit_bias is added last, so it can ban or force an id whatever the penalties are. Ids that would
+ * complete a bad word are dropped, and so are barred ids: those that may not end the output yet.
+ *  6. The result is cut to the range of float: no legal value gives an infinity that drops an id.
+ *  7. top-nσ; top-k; temperature, if dynamic by the entropy of the remaining ids; typical-p; top-p and then
+ * min-p over the remaining ids, min-p relative to the most likely one; XTC, with a probability that the
+ * generator decides: word 0 of Philox4x32-10(seed, (position, block 0 of another counter)). Ties keep the
+ * lower id (filters.h has the sources). At least one id is left.
  *  8. The argmax of logit + Gumbel noise. The noise is a function of Philox4x32-10(seed, position, id)
  *     (Salmon et al. 2011), so nothing depends on the batch, the step or the device. Greedy, the argmax after
  *     6, if and only if temperature as a float is 0 or top_k is 1.
  *
- * Arithmetic on logits is in float. This is the plain C that every backend is compared with. */
+ * Arithmetic on logits is in float. This plain C code is the reference for every backend. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/sampling.h"
 
-/* How often an id was used: what penalties look at. */
+/* How often an id was used, for penalties. */
 struct token_use {
     uint32_t in_prompt : 1;
-    uint32_t in_output : 20; /* times, up to TOKEN_USE_MOST */
-    uint32_t repeat : 11;    /* of a device: the repeat that it would continue, for DRY; 0 elsewhere */
+    uint32_t in_output : 20; /* number of times, up to TOKEN_USE_MOST */
+    uint32_t repeat : 11;    /* on a device: the repetition that it would continue, for DRY; 0 elsewhere */
 };
 #define TOKEN_USE_MOST ((1u << 20) - 1)
 
@@ -44,11 +44,11 @@ static inline void token_use_count(struct token_use *use)
     use->in_output += use->in_output < TOKEN_USE_MOST;
 }
 
-/* Whether sampling looks at the uses of all ids: the backend then keeps them, [n_vocab] for each sequence. */
+/* Whether sampling needs the uses of all ids: the backend then keeps them, [n_vocab] for each sequence. */
 bool sampling_needs_uses(const struct sampling *sampling);
 
-/* Whether it looks at the ids themselves, in their order. Such a sequence is sampled one id a step: no draft
- * of it is verified. */
+/* Whether it needs the ids themselves, in order. Such a sequence is sampled one id per step: its drafts are
+ * not verified. */
 bool sampling_needs_history(const struct sampling *sampling);
 
 struct logprob {
@@ -61,18 +61,20 @@ struct sampler;
 int sampler_new(uint32_t n_vocab, struct sampler **ret_sampler); /* -ENOMEM */
 struct sampler *sampler_free(struct sampler *sampler);
 
-/* What one id is sampled from. */
+/* The input for one sampled id. */
 struct sampler_row {
     const float *logits;          /* [n_vocab], unchanged */
-    uint64_t position;            /* the index in the sequence that the new id will have */
-    const struct token_use *uses; /* [n_vocab], or NULL when sampling_needs_uses says no */
-    const int32_t *history; /* [n_history] prompt and output; NULL when sampling_needs_history says no */
+    uint64_t position;            /* the new id's index in the sequence */
+    const struct token_use *uses; /* [n_vocab]; NULL if sampling_needs_uses is false */
+    const int32_t *history;       /* [n_history] prompt and output; NULL if sampling_needs_history is false */
     uint32_t n_history, n_prompt; /* the first n_prompt are the prompt's */
     const uint32_t *mask;         /* [(n_vocab + 31) / 32]: set bits may be sampled; NULL: all */
     const uint32_t *allowed;      /* the same, of a grammar */
+    const int32_t *barred;        /* [n_barred] ids that may not be sampled */
+    uint32_t n_barred;
 };
 
-/* Samples one id; -1 when nothing may be sampled or no logit is finite. */
+/* Samples one id; -1: nothing may be sampled, or no logit is finite. */
 int32_t sampler_sample(struct sampler *sampler, const struct sampling *sampling,
                        const struct sampler_row *row);
 

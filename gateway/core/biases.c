@@ -71,7 +71,7 @@ static int take_pair(struct parameters *parameters, struct bias_lists *lists, co
     json_t *of = json_array_get(pair, 0);
     if (!json_is_array(pair) || json_array_size(pair) != 2 ||
         !(json_is_string(of) || (json_is_integer(of) && json_integer_value(of) >= 0)))
-        return refuse_value(refusal, path, "%s is no pair of a token id or a text and a number", path);
+        return refuse_value(refusal, path, "%s: expected a pair of a token id or a text and a number", path);
     if (json_is_integer(of)) {
         char id[32];
         snprintf(id, sizeof id, "%lld", (long long)json_integer_value(of));

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_CORE_COUNTERS_H
 #define GATEWAY_CORE_COUNTERS_H
 
-/* What the gateway counts, for /metrics. Only ever grows. */
+/* The gateway's counters for /metrics. They never decrease. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #define HISTOGRAM_BOUNDS 14
 
 struct histogram {
-    uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* of each bucket alone; the last is without a bound */
+    uint64_t counts[HISTOGRAM_BOUNDS + 1]; /* of each bucket, not cumulative; the last one is unbounded */
     uint64_t n;
     double sum; /* seconds */
 };
@@ -20,13 +20,13 @@ extern const double histogram_bounds[HISTOGRAM_BOUNDS];
 
 void histogram_add(struct histogram *histogram, double seconds);
 
-#define COUNTERS_CODES 600 /* statuses of HTTP are below */
+#define COUNTERS_CODES 600 /* HTTP statuses are smaller */
 
 struct counters {
     uint64_t answers[COUNTERS_CODES]; /* by status */
     uint64_t prompt_tokens, cached_tokens, output_tokens;
-    uint64_t abandoned;                              /* generations whose clients went away */
-    uint64_t connections_ended, connections_refused; /* for new ones; as their address had enough */
+    uint64_t abandoned;                              /* generations whose clients left */
+    uint64_t connections_ended, connections_refused; /* to make room; because their address had too many */
     struct histogram first_token, between_tokens, queue, generation;
 };
 

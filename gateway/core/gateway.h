@@ -2,7 +2,7 @@
 #ifndef GATEWAY_CORE_GATEWAY_H
 #define GATEWAY_CORE_GATEWAY_H
 
-/* What handlers know of the gateway as a whole. */
+/* The gateway's state, as handlers see it. */
 
 #include "gateway/core/counters.h"
 #include "gateway/http/exchange.h"
@@ -19,19 +19,19 @@ struct gateway {
     struct pool pool;
     struct counters counters;
     struct stream_limits streams;
-    struct pulses pulses; /* of streams that say nothing */
-    struct budget bodies; /* of requests: as they come, and what was read of them and is still needed */
-    size_t body_bytes;    /* most of one of them */
+    struct pulses pulses; /* of silent streams */
+    struct budget bodies; /* of requests: incoming bytes, and parsed parameters still in use */
+    size_t body_bytes;    /* limit of one body */
     struct body_reader *body_reader;
-    struct question *questions; /* for a tokenizer, not answered yet (forms/questions/question.h) */
+    struct question *questions; /* unanswered ones for a tokenizer (forms/questions/question.h) */
     struct request_log request_log;
     int64_t started;  /* seconds since 1970 */
-    bool draining;    /* no new work is taken */
+    bool draining;    /* no new work is accepted */
     bool retired;     /* another gateway takes new connections; those here end one by one */
     uint32_t working; /* exchanges between their request and the end of their answer */
 };
 
-/* Where the body of an exchange counts. */
+/* The budget in which the body of an exchange counts. */
 static inline struct budget *exchange_bodies(const struct exchange *exchange)
 {
     return exchange->key ? &exchange->key->bodies : &exchange->gateway->bodies;
@@ -56,9 +56,9 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
     return found ? found->name : model ? model : "";
 }
 
-/* Most tokens of each of n answers if the request does not say: to the end of the model's context, or the
- * option's value or the pool's if that is less, and in total no more than the key's limit. Only the worker
- * knows how much room the prompt leaves, so such a request has fit_context. */
+/* Most tokens of each of n answers without max_tokens: to the end of the model's context, but no more than
+ * the option's value and the pool's, and in total no more than the key's limit. Only the worker knows how
+ * much room the prompt leaves, so such a request has fit_context. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
                                           const struct key *key, uint32_t n)
 {

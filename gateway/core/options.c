@@ -43,7 +43,7 @@ static const struct argp_option known[] = {
      "The pool: ipc://PATH, tcp://HOST:PORT or a run directory (default: "
      "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
      0},
-    {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or the file that holds it (CURVE)", 0},
+    {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or its file (CURVE)", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
     {"keys", KEY_KEYS, "FILE", 0,
@@ -51,7 +51,7 @@ static const struct argp_option known[] = {
      "[group=NAME]",
      0},
     {"share-prefixes", KEY_SHARE_PREFIXES, NULL, 0,
-     "Let keys find each other's prompts in the prefix cache (default: each only its own)", 0},
+     "Share the prefix cache between all keys (default: each has its own part)", 0},
     {"cors", KEY_CORS, "ORIGIN", 0, "Allow web pages of ORIGIN: https://HOST, or * for all", 0},
     {"hosts", KEY_HOSTS, "NAME,...", 0,
      "Without keys: further host names that browsers may use, or * for any", 0},
@@ -73,7 +73,7 @@ static const struct argp_option known[] = {
      "Cut off a client with this much of its stream unread (default 1024)", 0},
     {"streams-mb", KEY_STREAMS_MB, "N", 0, "Memory for all unread answers (default 96)", 0},
     {"sse-ping", KEY_SSE_PING, "N", 0,
-     "Send a ping on a stream of events that was silent for N seconds (default 15; 0: never)", 0},
+     "Send a ping on an event stream after N seconds of silence (default 15; 0: never)", 0},
     {"max-tokens", KEY_MAX_TOKENS, "N", 0,
      "Max tokens of an answer if the request sets none (default: to the end of the context)", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does; it passes signals on", 0},
@@ -81,7 +81,7 @@ static const struct argp_option known[] = {
      "Serve on the listening socket inherited as descriptor N, instead of --listen", 0},
     {"report-fd", KEY_REPORT_FD, "N", 0, "Report to the parent on descriptor N when serving, or why not", 0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
-     "When told to end, end unfinished requests after this many seconds (default 60)", 0},
+     "On shutdown, end unfinished requests after this many seconds (default 60)", 0},
     {0}};
 
 static const struct argument arguments[] = {
@@ -137,10 +137,10 @@ void options_parse(int argc, char **argv, struct options *ret_options)
         known,
         take_option,
         NULL,
-        "Serves a pool by HTTP: the interfaces of OpenAI, Anthropic and Ollama, and a page.\v"
-        "SIGTERM or Ctrl-C refuses new requests and finishes those under way; after --drain-seconds, or at a "
+        "Serves a pool over HTTP: the interfaces of OpenAI, Anthropic and Ollama, and a page.\v"
+        "SIGTERM or Ctrl-C rejects new requests and finishes running ones; after --drain-seconds, or at a "
         "second signal, unfinished requests end. SIGUSR1 leaves new connections to another gateway on the "
-        "same socket, and ends it with the last of its own.",
+        "same socket, and the gateway ends with its last connection.",
         NULL,
         NULL,
         NULL};

@@ -2,27 +2,26 @@
 #ifndef GATEWAY_CORE_RECLAIM_H
 #define GATEWAY_CORE_RECLAIM_H
 
-/* When free memory is returned to the system. The allocator keeps what a burst took, whoever held it: bodies,
- * answers, or libquern's requests. So the process itself is watched: while it holds much more than it did at
- * its smallest, the allocator is asked once a second to return what is free, and less often where that gains
- * nothing. */
+/* Decides when to return free memory to the system. After a burst the allocator keeps its memory, whether it
+ * was used for bodies, answers, or libquern's requests. So the process's memory is watched: while it is much
+ * larger than its minimum so far, the allocator is told once a second to return free memory, and less often
+ * if that gains nothing. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct reclaim {
-    size_t least;    /* bytes held at the smallest; 0 before the first look */
-    size_t before;   /* bytes held when the allocator was last asked; 0: not since it held little */
-    uint64_t due_ns; /* when it may be asked again */
+    size_t least;    /* the minimum so far in bytes; 0 before the first check */
+    size_t before;   /* bytes held when the allocator was last told; 0: not since memory was small */
+    uint64_t due_ns; /* when it may be told again */
     uint64_t wait_ns;
 };
 
-/* Bytes of memory that are this process's alone: resident, without mapped files and what it shares. Returns 0
- * where the system does not tell. */
+/* Bytes of private memory of this process: resident, without mapped files and shared memory. 0: unknown. */
 size_t reclaim_held(void);
 
-/* Whether the allocator is to be asked now; `held` is what the process holds. The caller then asks it. */
+/* Whether the caller should tell the allocator now; `held`: bytes that the process holds. */
 bool reclaim_is_due(struct reclaim *reclaim, size_t held, uint64_t now_ns);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_ANSWER_H
 #define GATEWAY_FORMS_ANSWER_H
 
-/* The text of a choice on its way into the answer: streamed as it comes, or kept for the body; calls of tools
- * and thoughts are taken out. */
+/* The text of a choice on its way into the answer: streamed as it comes, or kept for the body. Tool calls and
+ * thoughts are taken out of it. */
 
 #include "gateway/forms/choice.h"
 

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_FORMS_BODY_READER_H
 #define GATEWAY_FORMS_BODY_READER_H
 
-/* The bodies of requests, from JSON to parameters, without holding up the gateway's loop.
+/* Parses bodies of requests into parameters without delaying the gateway's loop.
  *
  *   body_read ──small, and little was read in this turn──▶ read at once ─────────────┐
  *       └──────any other──▶ queue ──the reader's thread──▶ body_reader_deliver ──▶ then, on the loop
@@ -23,15 +23,15 @@ struct body_reader;
 /* One body in progress. A handler embeds it in its request, and sets the first part. */
 struct body_reading {
     const struct json_row *rows;
-    struct parameters *into; /* initialized; may be the first member of what the rows take into */
+    struct parameters *into; /* initialized; may be the first member of a larger struct for the rows */
     /* Called after the rows have been read; may be NULL. Runs on the reader's thread, so it uses only the
      * reading. 0 or REFUSED. */
     int (*finish)(struct body_reading *reading, struct refusal *refusal);
-    /* Called once, on the loop. `exchange` is NULL if there is nobody to answer: the client has gone, or the
-     * body was rejected and the error sent. Frees, or continues. */
+    /* Called once, on the loop. `exchange` is NULL if no answer is needed: the client has left, or the body
+     * was rejected and the error sent. Frees the reading, or continues. */
     void (*then)(struct body_reading *reading);
 
-    struct exchange *exchange; /* set by body_read, like all that follows */
+    struct exchange *exchange; /* set by body_read, like all members below */
     struct buffer body;
     size_t counted; /* bytes of `body` in the gateway's budget of bodies */
     int result;
@@ -39,14 +39,14 @@ struct body_reading {
     struct body_reading *next, *prev;
 };
 
-/* Starts the thread. A body's tree may take `tree_bytes`. -errno with a reason. */
+/* Starts the thread. A body's tree may take `tree_bytes`. 0 or -errno with a reason. */
 int body_reader_start(size_t tree_bytes, struct body_reader **ret_reader, struct error *err);
 
-/* From now on a tree may take so many bytes, if that is more; without the address space it stays as it is. */
+/* Raises the bytes that a tree may take, if `tree_bytes` is more and there is address space for it. */
 void body_reader_allow(struct body_reader *reader, size_t tree_bytes);
 
-/* Waits for the body being read, delivers everything submitted (with nobody to answer) and ends the thread.
- * Takes NULL. */
+/* Waits for the body being read, delivers all submitted ones without an exchange, and ends the thread. Takes
+ * NULL. */
 struct body_reader *body_reader_stop(struct body_reader *reader);
 
 /* Takes and reads the body of the exchange. The memory of the parameters counts among the gateway's bodies
@@ -61,7 +61,7 @@ void body_reader_deliver(struct body_reader *reader);
  * long on the loop. */
 void body_reader_tidy(struct body_reader *reader);
 
-/* Readable when there is something to hand over. */
+/* Readable when there is a body to deliver. */
 int body_reader_fd(const struct body_reader *reader);
 
 #endif

@@ -3,8 +3,8 @@
 #define GATEWAY_FORMS_EMBEDDINGS_H
 
 /* Answers a request for embeddings: one request to the pool for each input, a few at a time, and one answer
- * when all have ended. The first failure is the answer, and cancels the others; so does a client that goes
- * away.
+ * when all have ended. The first failure is the answer, and cancels the others; a client that leaves cancels
+ * all.
  *
  * Inputs are kept as texts and arrays of ids, and count among the gateway's bodies until the last has ended.
  * The answer is written as it is read. Until then its numbers count as unread bytes, and the key's place is
@@ -16,7 +16,7 @@
 
 struct embeddings;
 
-/* How a family of clients has it: what stands around the vectors. */
+/* The form of an API's answer: the JSON around the vectors. */
 struct embeddings_form {
     void (*begin)(const struct embeddings *embeddings, struct json_out *out);
     void (*open)(const struct embeddings *embeddings, size_t i, struct json_out *out); /* before the i-th */
@@ -24,9 +24,9 @@ struct embeddings_form {
     void (*end)(const struct embeddings *embeddings, struct json_out *out);
 };
 
-/* What has been computed, for the writer of the answer. */
+/* The state of such a request, for the writer of the answer. */
 struct embeddings {
-    struct exchange *exchange; /* NULL: gone, or answered: then it owns this */
+    struct exchange *exchange; /* NULL: the client has left, or it is answered and owns this */
     struct gateway *gateway;
     struct quern *client;
     struct key *key;
@@ -39,10 +39,10 @@ struct embeddings {
     struct embeddings_item *items; /* [in.n] */
     size_t sent, running;
     bool failed;          /* no more are sent */
-    float *numbers;       /* [in.n][n_embedding]; NULL until the first is here */
+    float *numbers;       /* [in.n][n_embedding]; NULL until the first has arrived */
     uint32_t n_embedding; /* numbers of one */
-    size_t row;           /* the next that is written: vectors before it are whole */
-    uint32_t column;      /* of it */
+    size_t row;           /* the vector being written */
+    uint32_t column;      /* the next number of it */
     uint64_t prompt_tokens;
     double queue_ms, prefill_ms; /* the longest */
 };
@@ -55,7 +55,7 @@ void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
 /* POST /v1/embeddings. */
 exchange_handler embeddings_handle;
 
-/* What its body may have; read into a struct embeddings_in. */
+/* The fields of its body, read into a struct embeddings_in. */
 extern const struct json_row embeddings_rows[];
 
 #endif

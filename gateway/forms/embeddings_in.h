@@ -15,11 +15,11 @@ struct embeddings_input { /* one of the two, in the parameters' memory */
 };
 
 struct embeddings_in {
-    struct parameters parameters;    /* first: its own takers take it for theirs */
+    struct parameters parameters;    /* first, so that takers for a struct parameters work too */
     struct embeddings_input *inputs; /* [n] */
-    size_t n;                        /* 0: none were said */
+    size_t n;                        /* 0: not given */
     bool base64;
-    uint32_t dimensions; /* that were asked for; 0: it was not said */
+    uint32_t dimensions; /* requested ones; 0: not given */
 };
 
 /* Changes the parameter that an error of the pool names: "prompt" becomes "input[3]". */

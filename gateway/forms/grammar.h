@@ -2,7 +2,7 @@
 #ifndef GATEWAY_FORMS_GRAMMAR_H
 #define GATEWAY_FORMS_GRAMMAR_H
 
-/* Constraints on answers, in the terms of each API. The pool validates grammars and schemas. */
+/* Constraints on answers, as each API expresses them. The pool validates grammars and schemas. */
 
 #include "gateway/core/parameters.h"
 
@@ -26,8 +26,8 @@ json_row_take grammar_regex, grammar_gbnf; /* a text */
     {"structured_outputs", grammar_structured_outputs, NULL, 0}
 /* clang-format on */
 
-/* A schema that is read as closed, where nothing else reads it (tools do), becomes a GBNF with that schema as
- * its root: its members come in order and no others, unless it says so. 0 or REFUSED. */
+/* Turns a schema that is read as closed into a GBNF with that schema as its root, unless tools do: its
+ * members come in order, and no others unless it allows them. 0 or REFUSED. */
 int grammar_close(struct parameters *parameters, struct refusal *refusal);
 
 #endif

@@ -2,9 +2,8 @@
 #ifndef GATEWAY_FORMS_LOGPROBS_H
 #define GATEWAY_FORMS_LOGPROBS_H
 
-/* Log probabilities of the tokens of a choice, between the pool and an answer, as OpenAI's clients expect
- * them. Natural logarithms, as theirs. They are written as JSON as they come, which spreads the work of a
- * long answer over its duration. */
+/* Log probabilities of the tokens of a choice, in the form that OpenAI's clients expect: natural logarithms.
+ * They are written as JSON as they come, which spreads the work of a long answer over its duration. */
 
 #include <quern.h>
 
@@ -12,19 +11,19 @@
 
 enum logprobs_form {
     LOGPROBS_CHAT,       /* of /v1/chat/completions: a list with an object for each token */
-    LOGPROBS_COMPLETION, /* of /v1/completions: lists beside one another */
+    LOGPROBS_COMPLETION, /* of /v1/completions: parallel lists */
 };
 
 #define LOGPROBS_LISTS 4
 
 struct logprobs { /* zeroed but for its form: empty */
     enum logprobs_form form;
-    bool likely;                           /* tokens have the most likely ones beside them */
+    bool likely;                           /* tokens come with their most likely alternatives */
     struct json_out lists[LOGPROBS_LISTS]; /* without brackets; chat uses the first */
     uint64_t characters;                   /* of all pieces so far, in UTF-8 */
 };
 
-/* Adds what an output brings. 0 or -ENOMEM. */
+/* Adds those of an output. 0 or -ENOMEM. */
 int logprobs_add(struct logprobs *logprobs, const struct quern_output *output);
 
 static inline bool logprobs_any(const struct logprobs *logprobs)
@@ -32,7 +31,7 @@ static inline bool logprobs_any(const struct logprobs *logprobs)
     return logprobs->lists[0].buffer.len > 0;
 }
 
-/* Bytes that are held. */
+/* Bytes held. */
 static inline size_t logprobs_bytes(const struct logprobs *logprobs)
 {
     size_t bytes = 0;
@@ -41,8 +40,8 @@ static inline size_t logprobs_bytes(const struct logprobs *logprobs)
     return bytes;
 }
 
-/* Writes the value of "logprobs" in a choice: what was added since the last call, which is then freed, or
- * "null" for nothing. */
+/* Writes the value of "logprobs" in a choice: those added since the last call, which are then freed, or
+ * "null" if there are none. */
 void logprobs_write(struct logprobs *logprobs, struct json_out *out);
 
 void logprobs_deinit(struct logprobs *logprobs);

@@ -9,8 +9,8 @@
 typedef void model_writer(const struct gateway *gateway, const struct pool_model *model,
                           struct json_out *out);
 
-/* Answers with `begin`, what `write` writes of each model, with commas between them, and `end`; or with an
- * error when there is no pool. */
+/* Answers with `begin`, the output of `write` for each model, separated by commas, and `end`; or with an
+ * error if there is no pool. */
 void models_list(struct exchange *exchange, const char *begin, model_writer *write, const char *end);
 
 #endif

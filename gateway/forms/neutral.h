@@ -18,7 +18,7 @@ json_row_take neutral_bool;
  * accepted only if the request sets no penalty, which parameters_finish checks. */
 json_row_take neutral_penalties;
 
-/* top_k, where -1 means off, as 0 does. */
+/* top_k, which both -1 and 0 turn off. */
 json_row_take neutral_top_k;
 
 /* ---- tables of rows ---- */
@@ -30,7 +30,6 @@ json_row_take neutral_top_k;
     {"use_beam_search", neutral_only, "false", 0},                                                           \
     {"length_penalty", neutral_only, "1", 0},                                                                \
     {"early_stopping", neutral_only, "false", 0},                                                            \
-    {"min_tokens", neutral_only, "0", 0},                                                                    \
     {"skip_special_tokens", neutral_only, "true", 0},                                                        \
     {"spaces_between_special_tokens", neutral_bool, NULL, 0},                                                \
     {"include_stop_str_in_output", neutral_only, "false", 0},                                                \

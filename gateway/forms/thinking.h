@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_THINKING_H
 #define GATEWAY_FORMS_THINKING_H
 
-/* Thinking before the answer: what a request asks for, and what that is for the model's chat template, which
- * has the switches (text/dialect/dialect.h). */
+/* Thinking before the answer: reads what a request asks for, and sets the model's switches for it, variables
+ * of its chat template (text/dialect/dialect.h). */
 
 #include "gateway/core/parameters.h"
 #include "text/dialect/dialect.h"

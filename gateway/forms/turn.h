@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_TURN_H
 #define GATEWAY_FORMS_TURN_H
 
-/* An answer that is a turn of a conversation: what the dialect of its model makes of the request, and what is
- * looked for in its text. */
+/* An answer that is a turn of a conversation: applies the dialect of its model to the request and to the
+ * answer's text. */
 
 #include "gateway/forms/choice.h"
 

@@ -2,8 +2,8 @@
 #ifndef GATEWAY_HTTP_ADDRESSES_H
 #define GATEWAY_HTTP_ADDRESSES_H
 
-/* The number of connections of each client address: an IPv4 address, or an IPv6 /64, which is what one
- * customer gets; for link-local ones, which share one /64, the whole address. Loopback is not counted: its
+/* The number of connections per client address: an IPv4 address, or an IPv6 /64, which providers assign to
+ * one customer; for link-local ones, which share one /64, the whole address. Loopback is not counted: its
  * clients are users of this machine, or a proxy with everyone's connections. */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct addresses { /* zeroed except for `seed` and `most`: no connections */
     unsigned most; /* connections of one; 0: no limit */
 };
 
-/* Whether one more may come from there. */
+/* Whether this address may have one more. */
 bool addresses_have_room(const struct addresses *addresses, const struct sockaddr *from);
 
 /* Counts one. NULL: not counted, because it comes from loopback or memory ran out. */

@@ -2,18 +2,18 @@
 #ifndef GATEWAY_HTTP_BUDGET_H
 #define GATEWAY_HTTP_BUDGET_H
 
-/* Bytes that are held for clients, against the most that may be. A budget can be a part of another one: what
- * is taken from it is taken from both. */
+/* A bound on bytes held for clients. A budget can be a part of another one: bytes taken from it are taken
+ * from both. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct budget {
     size_t used, most;
-    struct budget *parent; /* of which it is a part; NULL: of none */
+    struct budget *parent; /* that it is a part of; NULL: none */
 };
 
-/* Takes room that is needed whether there is some or not. */
+/* Takes room even if there is none. */
 static inline void budget_force(struct budget *budget, size_t bytes)
 {
     for (; budget; budget = budget->parent)

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_HTTP_FRAMING_H
 #define GATEWAY_HTTP_FRAMING_H
 
-/* Whether the head of a request says in exactly one way where the request ends.
+/* Checks that the head of a request states unambiguously where the request ends.
  *
  *     framing_begin(&framing, …);
  *     for each field in the order of the wire: framing_field(&framing, name, value, refusal);
@@ -17,7 +17,7 @@
 #include "common/bytes.h"
 #include "gateway/json/refusal.h"
 
-/* Fields that a request has once at most. */
+/* Fields that a request has at most once. */
 enum framing_single {
     FRAMING_HOST,
     FRAMING_LENGTH,
@@ -30,23 +30,23 @@ enum framing_single {
 };
 
 struct framing {
-    const char *at;  /* where the next field begins, in the bytes of the head; NULL: not looked at */
+    const char *at;  /* the next field in the bytes of the head; NULL: they are not checked */
     const char *end; /* of these bytes */
     bool old;        /* HTTP/1.0 */
-    bool seen[FRAMING_SINGLES]; /* of these fields */
+    bool seen[FRAMING_SINGLES];
 };
 
 /* The request line as libmicrohttpd has it. */
 struct framing_line {
-    const char *method, *target, *version; /* the target as it came, or decoded where it lay */
-    size_t target_len;                     /* before it was decoded */
+    const char *method, *target, *version; /* the target as received, or decoded in place */
+    size_t target_len;                     /* before decoding */
 };
 
-/* Why a target, as it came, is refused, in a few words for "the request target …"; NULL: it is a path. */
+/* Why a target, as received, is rejected, in a few words for "the request target …"; NULL: it is a path. */
 const char *framing_target_fault(const char *target);
 
-/* Begins with the request line. `head_size`: of the bytes that begin with line->method and are the head as
- * libmicrohttpd 0.9 leaves it, in which they are looked at (see framing.c); 0: they are not. */
+/* Begins with the request line. `head_size`: bytes of the head from line->method on, which are checked as
+ * libmicrohttpd 0.9 leaves them (see framing.c); 0: they are not checked. */
 int framing_begin(struct framing *framing, const struct framing_line *line, size_t head_size,
                   struct refusal *refusal);
 int framing_field(struct framing *framing, struct bytes name, struct bytes value, struct refusal *refusal);

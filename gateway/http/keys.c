@@ -60,7 +60,7 @@ static int take_word(struct key *key, const char *word, struct error *err)
     if (value && len == 5 && memcmp(word, "group", len) == 0)
         return take_group(key, value + 1, err);
     return error_set(err, -EINVAL,
-                     "\"%.40s\" is none of requests=N, tokens=N, rpm=N, tpm=N, rpd=N, tpd=N and group=NAME",
+                     "\"%.40s\": expected requests=N, tokens=N, rpm=N, tpm=N, rpd=N, tpd=N or group=NAME",
                      word);
 }
 

@@ -224,11 +224,11 @@ static int check_page(const struct origin_rules *rules, const struct origin_clai
         return refuse_origin(
             refusal, "Origin",
             "Origin: null: pages without an origin may not use this gateway, which has no keys "
-            "(--cors '*' lets in every page)");
+            "(--cors '*' accepts every page)");
     return refuse_origin(
         refusal, "Origin",
-        "Origin: pages of %.*s may not use this gateway, which has no keys (--cors lets in an "
-        "origin; --hosts names the gateway's own behind a proxy)",
+        "Origin: pages of %.*s may not use this gateway, which has no keys (--cors accepts an "
+        "origin; --hosts names the gateway behind a proxy)",
         (int)(origin.len < 200 ? origin.len : 200), (const char *)origin.data);
 }
 

@@ -2,9 +2,9 @@
 #ifndef GATEWAY_HTTP_QUOTAS_H
 #define GATEWAY_HTTP_QUOTAS_H
 
-/* What is left of a key's requests and tokens, as headers: OpenAI's `x-ratelimit-limit-requests`,
- * `-remaining-requests`, `-reset-requests` ("1m30s", "250ms") and the same of tokens, and for clients of
- * Anthropic `anthropic-ratelimit-requests-limit`, `-remaining`, `-reset` (a time of RFC 3339). */
+/* Headers for what remains of a key's requests and tokens: OpenAI's `x-ratelimit-limit-requests`,
+ * `-remaining-requests`, `-reset-requests` ("1m30s", "250ms") and the same for tokens, and for Anthropic's
+ * clients `anthropic-ratelimit-requests-limit`, `-remaining`, `-reset` (an RFC 3339 time). */
 
 #include <microhttpd.h>
 #include <quern.h>

@@ -2,9 +2,9 @@
 #ifndef GATEWAY_HTTP_REQUEST_ID_H
 #define GATEWAY_HTTP_REQUEST_ID_H
 
-/* The header `x-request-id`: by what a request is found in the answer's headers, in the request log, in the
+/* The header `x-request-id`, which identifies a request in the answer's headers, in the request log, in the
  * pool's log and in `quern status --requests`. The client's own is kept if it is 1 to 128 bytes of printable
- * ASCII without blanks; for any other, and for none, one is made: "req_" and 32 hexadecimal digits. */
+ * ASCII without blanks; otherwise a new one is made: "req_" and 32 hexadecimal digits. */
 
 #define REQUEST_ID_BYTES 129 /* zero-terminated */
 

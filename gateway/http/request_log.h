@@ -2,12 +2,12 @@
 #ifndef GATEWAY_HTTP_REQUEST_LOG_H
 #define GATEWAY_HTTP_REQUEST_LOG_H
 
-/* A JSON line for each request, in a file: who asked what kind of thing when, how it ended, and how long each
- * phase took. Nothing of what was asked or answered is in it, except what an error quotes: the name of a
- * parameter or model, or a short piece of a bad value.
+/* A file with a JSON line for each request: its client, endpoint and time, how it ended, and how long each
+ * phase took. It contains nothing of requests and answers except what an error quotes: the name of a
+ * parameter or model, or a short piece of an invalid value.
  *
- * A line is one write to the end of the file. One that cannot be written is counted, and said in the log when
- * that begins and when it ends; requests go on. */
+ * A line is one write to the end of the file. Lines that cannot be written are counted, and the log says when
+ * that starts and when it stops; requests continue. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ struct request_log {
     struct json_out line;   /* reused */
 };
 
-/* What is known of the work of one request; zeroed: none was done. */
+/* The work done for one request; zeroed: none. */
 struct request_record {
     const char *model; /* lives as long as its text in `model_text` */
     char model_text[132];
@@ -32,7 +32,7 @@ struct request_record {
     bool stream;
     uint32_t choices, prompt_tokens, cached_tokens, output_tokens;
     double queue_ms, prefill_ms, prepare_ms, wait_ms, lookup_ms, decode_ms;
-    double first_token_ms; /* from the request's beginning here; 0: none */
+    double first_token_ms; /* from the request's arrival here; 0: no token */
     /* Why it failed; message "": it did not. */
     const char *code; /* a constant; NULL: none */
     char param[64], message[200];
@@ -42,19 +42,20 @@ struct request_record {
 void request_record_error(struct request_record *record, const char *code, const char *param,
                           const char *message);
 
-/* What is known of the request itself. */
+/* The request itself. */
 struct request_line {
     const char *method, *path, *peer;
-    const char *key; /* the name of whose key it had; NULL: none */
+    const char *key; /* the name of its key; NULL: none */
     const char *request_id;
     const char *traceparent; /* "": none */
-    unsigned status;         /* 0: the client was gone before there was one */
-    bool gone;               /* it went before the end */
+    unsigned status;         /* 0: the client left before there was one */
+    bool gone;               /* the client left before the end */
     double seconds;
     const struct request_record *record;
 };
 
-/* Opens the file, which is made for its owner and group if it is not there. -errno with a reason. */
+/* Opens the file, and creates it, readable by owner and group, if it does not exist. 0 or -errno with a
+ * reason. */
 int request_log_open(struct request_log *log, const char *path, struct error *err);
 
 /* Reopens it after log rotation has moved it. If that fails, writing continues to the old one, and the log

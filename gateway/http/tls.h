@@ -2,7 +2,7 @@
 #ifndef GATEWAY_HTTP_TLS_H
 #define GATEWAY_HTTP_TLS_H
 
-/* The certificate and the key of a server, as their files have them. */
+/* A server's certificate and key: the contents of their files. */
 
 #include "common/error.h"
 #include "common/files/secret_file.h"
@@ -13,8 +13,8 @@ struct tls {                             /* zeroed: none */
     struct secret_file certificate, key; /* PEM */
 };
 
-/* Reads both files. A key that others can read is refused (-EPERM). -errno with a reason that names the file;
- * whether the two match is found out when they are used. */
+/* Reads both files. 0 or -errno with a reason that names the file; -EPERM: others can read the key. Whether
+ * the two match is checked when they are used. */
 int tls_read(const char *certificate, const char *key, struct tls *ret_tls, struct error *err);
 
 /* Overwrites the key. */

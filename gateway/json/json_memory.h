@@ -2,14 +2,14 @@
 #ifndef GATEWAY_JSON_JSON_MEMORY_H
 #define GATEWAY_JSON_JSON_MEMORY_H
 
-/* Where jansson makes the tree of one body: a region of a fixed size that is given back all at once.
+/* The memory for jansson's tree of one body: a region of a fixed size that is freed all at once.
  *
  *     json_memory_begin(&memory);
- *     … json_in_parse, json_in_take: all that jansson allocates on this thread lies in the region …
+ *     … json_in_parse, json_in_take: everything that jansson allocates on this thread is in the region …
  *     json_memory_end(&memory);         nothing of it may be used from here on
  *
- * A tree can be a hundred times as large as its text ("[{},{},…]"), so its bytes are bounded, not those of
- * the text alone. Outside of such a pair, and on other threads, jansson uses malloc. */
+ * A tree can be a hundred times as large as its text ("[{},{},…]"), so its bytes are bounded, not only those
+ * of the text. Outside such a pair, and on other threads, jansson uses malloc. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 struct json_memory {
     char *base;   /* [size], mapped; NULL: not set up */
     size_t size;  /* bytes that a tree may have */
-    size_t used;  /* of them, now */
-    bool limited; /* a tree was larger, since json_memory_begin */
+    size_t used;  /* bytes in use */
+    bool limited; /* a tree was too large since json_memory_begin */
 };
 
 /* Maps the region, whose pages cost nothing before they are used. 0, or -ENOMEM. */
@@ -28,10 +28,11 @@ void json_memory_deinit(struct json_memory *memory);
 /* From here on this thread's jansson uses the region, which is empty. Does not nest. */
 void json_memory_begin(struct json_memory *memory);
 
-/* Ends that, and gives the pages back to the system, but for a few. */
+/* Ends that, and returns the pages to the system, except for a few. */
 void json_memory_end(struct json_memory *memory);
 
-/* Whether the region in use on this thread was too small for the tree that failed; false where none is. */
+/* Whether the region in use on this thread was too small for the tree that failed; false if none is in use.
+ */
 bool json_memory_limited(void);
 
 #endif

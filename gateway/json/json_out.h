@@ -2,13 +2,13 @@
 #ifndef GATEWAY_JSON_JSON_OUT_H
 #define GATEWAY_JSON_JSON_OUT_H
 
-/* JSON written straight into bytes: answers are made for every token, and have a fixed shape.
+/* Writes JSON directly into bytes: answers are written for every token, and have a fixed shape.
  *
  *     json_out_text(&out, "{\"object\":\"model\",\"id\":");
  *     json_out_string(&out, id);
  *     json_out_text(&out, "}");
  *
- * If memory runs out nothing is reported until the end: `failed`. A zeroed one is empty and ready. */
+ * If memory runs out, only `failed` at the end shows it. A zeroed one is empty and ready. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ struct json_out {
     bool failed;
 };
 
-/* As it is: the fixed parts. */
+/* Unchanged, for the fixed parts. */
 void json_out_text(struct json_out *out, const char *text);
 void json_out_bytes(struct json_out *out, const void *data, size_t len);
 
@@ -34,8 +34,8 @@ static inline void json_out_name(struct json_out *out, const char *text)
 void json_out_number(struct json_out *out, int64_t number);
 void json_out_bool(struct json_out *out, bool value);
 
-/* With enough digits to be read back as the same float; what JSON has no number for becomes −9999, as the
- * field does with the logarithm of 0. */
+/* With enough digits to be read back as the same float. Values without a JSON number become −9999, the usual
+ * value for the logarithm of 0. */
 void json_out_real(struct json_out *out, double real);
 
 /* Empties it and keeps the memory. */
@@ -45,8 +45,8 @@ static inline void json_out_reset(struct json_out *out)
     out->failed = false;
 }
 
-/* Bytes in base64 with padding (RFC 4648), without quotes; of several parts all but the last are whole groups
- * of 3. */
+/* Bytes in base64 with padding (RFC 4648), without quotes. Of data in several parts, all but the last must be
+ * multiples of 3 bytes. */
 void json_out_base64(struct json_out *out, struct bytes bytes);
 
 void json_out_deinit(struct json_out *out);

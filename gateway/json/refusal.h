@@ -2,7 +2,7 @@
 #ifndef GATEWAY_JSON_REFUSAL_H
 #define GATEWAY_JSON_REFUSAL_H
 
-/* Why an exchange is not answered with what was asked for, and how each family of clients is told. */
+/* The error that answers an exchange, in the form of each family of clients. */
 
 #include <quern.h>
 #include <stdint.h>
@@ -11,26 +11,26 @@
 
 struct refusal {
     unsigned status;        /* of HTTP: 400 … 599 */
-    const char *code;       /* OpenAI's word for it: "model_not_found"; NULL: none */
-    char param[128];        /* the parameter that is wrong: "messages[2].role"; "": none in particular */
+    const char *code;       /* OpenAI's code: "model_not_found"; NULL: none */
+    char param[128];        /* the wrong parameter: "messages[2].role"; "": none in particular */
     char text[512];         /* one line for a person */
-    uint32_t retry_after_s; /* 0: not said */
+    uint32_t retry_after_s; /* 0: unknown */
 };
 
-/* What a function that may refuse returns when it did; 0 when it did not. */
+/* The result of a function that has set a refusal; 0 if it has not. */
 #define REFUSED 1
 
-/* Fills it in (the text is cut to fit) and returns REFUSED. `code` and `param` may be NULL. */
+/* Sets the refusal (the text is cut to fit) and returns REFUSED. `code` and `param` may be NULL. */
 int refuse(struct refusal *refusal, unsigned status, const char *code, const char *param, const char *format,
            ...) __attribute__((format(printf, 5, 6)));
 
-/* A value that is wrong: 400, naming the parameter. */
+/* An invalid value: 400, naming the parameter. */
 #define refuse_value(refusal, param, ...) refuse(refusal, 400, NULL, param, __VA_ARGS__)
 
-/* What the end of a request means, when it is none of those that an answer may have. */
+/* The error for the end of a request that did not end normally. */
 void refusal_of_end(const struct quern_end *end, struct refusal *ret_refusal);
 
-/* What quern_generate or a question failed with. */
+/* The error for a failure of quern_generate or of a question. */
 void refusal_of_code(int code, const char *text, struct refusal *ret_refusal);
 
 /* The families of clients. */

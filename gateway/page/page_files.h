@@ -2,7 +2,7 @@
 #ifndef GATEWAY_PAGE_PAGE_FILES_H
 #define GATEWAY_PAGE_PAGE_FILES_H
 
-/* The files of the page as the build found them: gateway/page/embed writes the array. */
+/* The files of the page, embedded at build time: gateway/page/embed writes the array. */
 
 #include "common/bytes.h"
 

@@ -19,7 +19,7 @@ const share = (part, whole) => (whole > 0 ? part / whole : 0);
 function doing(worker) {
   if (worker.state === "ready" || worker.state === "draining") {
     const work = worker.active ? `answering ${number(worker.active)}` : "idle";
-    const waiting = worker.waiting ? `, ${worker.waiting} wait` : "";
+    const waiting = worker.waiting ? `, ${worker.waiting} waiting` : "";
     return `${worker.state === "draining" ? "draining, " : ""}${work}${waiting}`;
   }
   return { loading: "loading the model", absent: "gone", starting: "starting", failed: "failed" }[worker.state] ?? worker.state;
@@ -43,8 +43,8 @@ class WorkerRow {
     this.rate = element("span", { class: "rate" });
     this.about = element("p", { class: "fine" });
     this.kv = meter("KV cache in use");
-    this.prefixes = meter("prefixes kept");
-    this.hits = meter("prompt tokens found");
+    this.prefixes = meter("cached prefixes");
+    this.hits = meter("prompt tokens from cache");
     this.reason = element("p", { class: "notice", hidden: true });
     this.node = element("li", {},
       element("p", { class: "head" }, element("span", { class: "dot", "aria-hidden": "true" }), this.name, this.doing, this.rate),
@@ -58,7 +58,7 @@ class WorkerRow {
     setText(this.doing, doing(worker));
     setText(this.rate, rate(tokensPerSecond));
     setText(this.about, [worker.device, worker.slots && `${number(worker.slots)} at once`, worker.pid && `process ${worker.pid}`,
-      worker.restarts && `started again ${worker.restarts === 1 ? "once" : count(worker.restarts, "time")}`].filter(Boolean).join(" · "));
+      worker.restarts && `restarted ${worker.restarts === 1 ? "once" : count(worker.restarts, "time")}`].filter(Boolean).join(" · "));
     const size = (blocks) => bytes(blocks * worker.kv_block_bytes);
     this.kv.set(share(kvUsed(worker), worker.kv_total), `${size(kvUsed(worker))} of ${size(worker.kv_total)}`);
     this.prefixes.set(share(worker.kv_cached, worker.kv_total), size(worker.kv_cached));

@@ -66,7 +66,7 @@ export class TokenView {
     this.entries = [];
     this.parts = []; // of each: {text, first} where it spells a character with others, else undefined
     this.list = element("div", {
-      class: "tokens", role: "listbox", "aria-label": "Tokens; arrow keys go from one to the next",
+      class: "tokens", role: "listbox", "aria-label": "Tokens; use the arrow keys to move between them",
       onclick: (event) => this.choose(event.target),
       onmouseover: (event) => this.tell(event.target),
       onfocusin: (event) => this.choose(event.target),

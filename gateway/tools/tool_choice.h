@@ -2,7 +2,7 @@
 #ifndef GATEWAY_TOOLS_TOOL_CHOICE_H
 #define GATEWAY_TOOLS_TOOL_CHOICE_H
 
-/* Whether tools are to be called, which of them, and how many at once. */
+/* Whether the model should call tools, which of them, and how many at once. */
 
 #include "gateway/core/parameters.h"
 
@@ -11,8 +11,7 @@ json_row_take tool_choice_openai;    /* "none", "auto", "required", a function, 
 json_row_take tool_choice_anthropic; /* {type: "none", "auto", "any", "tool", disable_parallel_tool_use} */
 json_row_take tool_choice_parallel;  /* false: one call at most */
 
-/* Once all is read: finds the tools that the choice names, and marks the others as not to be called. 0 or
- * REFUSED. */
+/* Call it when all is read: finds the tools that the choice names, and bars the others. 0 or REFUSED. */
 int tool_choice_finish(struct parameters *parameters, struct refusal *refusal);
 
 #endif

@@ -2,28 +2,28 @@
 #ifndef GATEWAY_TOOLS_TOOL_GRAMMAR_H
 #define GATEWAY_TOOLS_TOOL_GRAMMAR_H
 
-/* What an answer has to be where calls are forced, or held to something: a grammar for the pool (GBNF, with
- * the schemas of arguments in it), in the dialect of the model. */
+/* The grammar of an answer whose tool calls are forced or constrained (GBNF with the schemas of arguments),
+ * in the dialect of the model. */
 
 #include "gateway/core/parameters.h"
 #include "text/dialect/dialect.h"
 
-/* Sets the grammar of the request, where one is needed:
+/* Sets the grammar of the request, if it needs one:
  *
- * - required, or one tool by its name: calls of tools that may be called, arguments by their schemas;
- * - strict tools, some that are barred, or one call at most: any text, and calls behind it if the model wants
- *   (one where at most one is allowed), arguments of strict tools by their schemas;
- * - JSON is asked for (response_format): that, or calls; calls alone where they are required.
+ * - calls are required, or one tool is named: calls of allowed tools, with arguments by their schemas;
+ * - some tools are strict or barred, or at most one call is allowed: any text, optionally followed by calls
+ * (or one call), with arguments of strict tools by their schemas;
+ * - JSON is requested (response_format): that, or calls; only calls if they are required.
  *
- * A thought may come first, and does where the prompt leaves the model in one. 0 or REFUSED: a schema is not
- * one of an object, or asks for what the dialect cannot hold a model to, or there is a grammar of another
- * kind already. Whether the pool supports a schema, it says itself. */
+ * A thought may come first, and does if the prompt leaves the model in one. 0 or REFUSED: a schema is not
+ * that of an object, or cannot be enforced in this dialect, or there is already a grammar of another kind.
+ * The pool checks whether it supports a schema. */
 int tool_grammar_set(struct parameters *parameters, const struct model_dialect *dialect,
                      struct refusal *refusal);
 
-/* JSON that the client asked for, where the prompt leaves the model inside a thought: the thought's end comes
- * before it. A grammar of another kind holds the answer from its first token on: then there is no thought. 0
- * or REFUSED. */
+/* For requested JSON, if the prompt leaves the model inside a thought: the thought's end comes first. A
+ * grammar of another kind constrains the answer from its first token on, so then there is no thought. 0 or
+ * REFUSED. */
 int tool_grammar_after_thought(struct parameters *parameters, const struct model_dialect *dialect,
                                struct refusal *refusal);
 

@@ -2,8 +2,8 @@
 #ifndef GATEWAY_TOOLS_TOOLS_H
 #define GATEWAY_TOOLS_TOOLS_H
 
-/* The tools that a client offers, and calls that were made before, as chat templates expect them: JSON in
- * OpenAI's form, whatever the client's is. */
+/* The tools that a client offers, and calls of earlier messages, as chat templates expect them: JSON in
+ * OpenAI's form, whatever the client's form is. */
 
 #include "gateway/core/parameters.h"
 

@@ -4,8 +4,7 @@
 
 #include "gateway/http/exchange.h"
 
-/* GET /metrics: what the gateway has counted and what the pool said last, in the text format of Prometheus.
- */
+/* GET /metrics: the gateway's counters and the pool's last status, in the text format of Prometheus. */
 exchange_handler metrics_handle;
 
 #endif

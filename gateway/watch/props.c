@@ -33,7 +33,7 @@ void props_handle(struct exchange *exchange)
     int r = pool_status(&exchange->gateway->pool, &status, &refusal);
     const struct quern_worker *worker = r == 0 ? first_that_serves(status) : NULL;
     if (r == 0 && !worker)
-        r = refuse(&refusal, 503, "loading", NULL, "no worker has said yet which model it serves");
+        r = refuse(&refusal, 503, "loading", NULL, "no worker has reported its model yet");
     if (r != 0) {
         exchange_refuse(exchange, &refusal);
         return;

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_WATCH_PROPS_H
 #define GATEWAY_WATCH_PROPS_H
 
-/* GET /props: how the pool generates where a request does not say, in llama-server's form. */
+/* GET /props: the pool's generation defaults, in llama-server's form. */
 
 #include "gateway/http/exchange.h"
 

@@ -157,7 +157,7 @@ static int copy_metadata(const struct gguf *gguf, const struct mixture *mixture,
         const struct gguf_pair *pair = gguf_pair_at(gguf, i);
         if (begins_with(pair->key, "split.") || bytes_equal(pair->key, BYTES_LITERAL("general.file_type")) ||
             bytes_equal(pair->key, BYTES_LITERAL("general.quantization_version")) ||
-            ends_with(pair->key, "." HYPERPARAMETERS_ROPE_HALVES))
+            begins_with(pair->key, "quern.") || ends_with(pair->key, "." HYPERPARAMETERS_ROPE_HALVES))
             continue;
         r = gguf_writer_pair(writer, pair);
     }

@@ -40,6 +40,74 @@ const struct synth_shape synth_shapes[] = {
      .window = 4096, .cap = 50, .logit_cap = 30},
     {"gemma-3-1b", "gemma3", 262144, 32768, 1152, 26, 4, 1, 256, 6912, 1e-6f, 1000000, 0, .tied = true,
      .window = 512},
+    {"gemma-4-12b", "gemma4", 262144, 262144, 3840, 48, 16, 8, 512, 15360, 1e-6f, 1000000, 0, .tied = true,
+     .window = 1024, .logit_cap = 30, .window_head_dim = 256, .full_kv_heads = 1, .turning_share = 4},
+    {"gemma-4-31b", "gemma4", 262144, 262144, 5376, 60, 32, 16, 512, 21504, 1e-6f, 1000000, 0, .tied = true,
+     .window = 1024, .logit_cap = 30, .window_head_dim = 256, .full_kv_heads = 4, .turning_share = 4},
+    {"gemma-4-26b-a4b",
+     "gemma4",
+     262144,
+     262144,
+     2816,
+     30,
+     16,
+     8,
+     512,
+     2112,
+     1e-6f,
+     1000000,
+     0,
+     .tied = true,
+     .window = 1024,
+     .logit_cap = 30,
+     .n_experts = 128,
+     .n_experts_used = 8,
+     .n_expert_ff = 704,
+     .window_head_dim = 256,
+     .full_kv_heads = 2,
+     .turning_share = 4},
+    {"gemma-4-e2b",
+     "gemma4",
+     262144,
+     131072,
+     1536,
+     35,
+     8,
+     1,
+     512,
+     6144,
+     1e-6f,
+     1000000,
+     0,
+     .tied = true,
+     .window = 512,
+     .logit_cap = 30,
+     .window_period = 5,
+     .window_head_dim = 256,
+     .n_borrowing_layers = 20,
+     .n_layer_embd = 256,
+     .borrowing_ff = 12288,
+     .turning_share = 4},
+    {"gemma-4-e4b",
+     "gemma4",
+     262144,
+     131072,
+     2560,
+     42,
+     8,
+     2,
+     512,
+     10240,
+     1e-6f,
+     1000000,
+     0,
+     .tied = true,
+     .window = 512,
+     .logit_cap = 30,
+     .window_head_dim = 256,
+     .n_borrowing_layers = 18,
+     .n_layer_embd = 256,
+     .turning_share = 4},
     {"phi-2", "phi2", 51200, 2048, 2560, 32, 32, 32, 80, 10240, 1e-5f, 10000, 0, .rope_dims = 32},
     {"phi-3-mini", "phi3", 32064, 4096, 3072, 32, 32, 32, 96, 8192, 1e-5f, 10000, 0, .window = 2047},
     {"gpt2", "gpt2", 50257, 1024, 768, 12, 12, 12, 64, 3072, 1e-5f, 0, 0, .tied = true},
@@ -104,10 +172,13 @@ const struct synth_shape *synth_shape_by_name(const char *name)
     return NULL;
 }
 
-/* Llama 3's rule: waves that turn often within the 8,192 positions of the first training keep their
- * frequency, slow ones are stretched by the factor, and the change is gradual between one and four turns. */
+/* All or nothing, or Llama 3's rule: waves that turn often within the 8,192 positions of the first training
+ * keep their frequency, slow ones are stretched by the factor, and the change is gradual between one and four
+ * turns. */
 static float rope_factor(const struct synth_shape *shape, uint32_t i)
 {
+    if (shape->turning_share > 0)
+        return i < shape->head_dim / 2 / shape->turning_share ? 1 : 1e30f;
     double exponent = 2.0 * i / shape->head_dim;
     double turns = 8192 / (2 * M_PI * pow((double)shape->rope_base, exponent));
     double fast = fmin(fmax((turns - 1) / 3, 0), 1);
@@ -208,8 +279,13 @@ static int announce_tensors(struct synth *synth)
     int r = announce_outer(synth, TENSOR_EMBEDDING);
     if (r == 0 && synth->architecture->positions)
         r = announce_outer(synth, TENSOR_POSITIONS);
-    if (r == 0 && synth->shape->rope_factor > 0 && synth->params.rope_dims > 0)
+    const bool factors = synth->shape->rope_factor > 0 || synth->shape->turning_share > 0;
+    if (r == 0 && factors && synth->params.rope_dims > 0)
         r = announce_outer(synth, TENSOR_ROTARY_FACTORS);
+    const enum tensor_role of_layers[] = {TENSOR_LAYER_EMBEDDING, TENSOR_LAYER_PROJECTION,
+                                          TENSOR_LAYER_PROJECTION_NORM};
+    for (size_t i = 0; i < 3 && r == 0 && synth->params.n_layer_embd > 0; i++)
+        r = announce_outer(synth, of_layers[i]);
     for (uint32_t i = 0; i < synth->params.n_layers && r == 0; i++)
         r = announce_layer(synth, i);
     if (r == 0)
@@ -249,6 +325,27 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
     return params;
 }
 
+/* Which layers have a window, and the key/value heads of each. */
+static void list_layers(struct model_params *params, const struct synth_shape *shape)
+{
+    const uint32_t period = shape->window_period ? shape->window_period : 6;
+    params->window_head_dim = shape->window_head_dim;
+    params->n_borrowing_layers = shape->n_borrowing_layers;
+    params->n_layer_embd = shape->n_layer_embd;
+    params->windows_listed = true;
+    params->ff_listed = shape->borrowing_ff > 0;
+    params->kv_heads_listed = shape->full_kv_heads > 0;
+    for (uint32_t i = 0; i < params->n_layers; i++) {
+        const bool full = (i + 1) % period == 0;
+        params->listed_kv_heads[i] = full && shape->full_kv_heads ? shape->full_kv_heads : shape->n_kv_heads;
+        params->listed_ff[i] = shape->n_ff;
+        if (i + shape->n_borrowing_layers >= params->n_layers && shape->borrowing_ff > 0)
+            params->listed_ff[i] = shape->borrowing_ff;
+        if (!full)
+            params->window_layers[i / 64] |= 1ull << (i % 64);
+    }
+}
+
 static int add_metadata(struct synth *synth)
 {
     struct gguf_writer *w = synth->writer;
@@ -276,6 +373,10 @@ int synth_write(const struct synth_shape *shape, const struct mixture *mixture, 
         synth.architecture = architecture_by_name(bytes_of_string(shape->architecture));
     if (!synth.architecture)
         return error_set(err, -EINVAL, "unknown architecture \"%s\"", shape->architecture);
+    if (synth.architecture->layers_differ && shape->n_layers > MODEL_LISTED_LAYERS)
+        return error_out_of_range(err, -EINVAL, "number of layers", shape->n_layers, 1, MODEL_LISTED_LAYERS);
+    if (synth.architecture->layers_differ)
+        list_layers(&synth.params, shape);
     if (synth.architecture->logits_divided)
         synth.params.logit_scale = LOGIT_DIVISOR;
     int r = gguf_writer_new(&synth.writer);

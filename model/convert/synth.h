@@ -41,6 +41,13 @@ struct synth_shape {
     uint32_t n_shared_ff;        /* width of the shared expert; 0: none */
     struct delta_net delta;      /* of recurrent layers, where the architecture has them */
     uint32_t attention_interval; /* of those every such layer attends instead; 0: every fourth */
+    /* Where the architecture lets layers differ: */
+    uint32_t window_period;   /* every such layer has no window; 0: every sixth */
+    uint32_t window_head_dim; /* of layers with one; 0: head_dim */
+    uint32_t full_kv_heads;   /* of layers without one; 0: n_kv_heads */
+    uint32_t n_borrowing_layers, n_layer_embd;
+    uint32_t borrowing_ff;  /* width of layers that borrow keys and values; 0: n_ff */
+    uint32_t turning_share; /* rotary factors let the first of so many pairs turn only; 0: all turn */
 };
 
 /* The shapes that `quern synth` knows, ended by a NULL name. */

@@ -1,229 +1,368 @@
 /* SPDX-License-Identifier: MIT */
 /* Hyperparameters as Hugging Face's transformers name them. What a file leaves out has the default that the
- * class of its kind has there. */
+ * class of its model type has there. Values that change the computation in a way that GGUF's metadata cannot
+ * say are refused: each family lists the keys and what they must be. */
 
 #include "model/huggingface/config.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/utf8.h"
+#include "model/huggingface/config_settings.h"
 #include "model/huggingface/json_values.h"
-#include "gguf/gguf_writer.h"
 
 #define MOST_TEXT ((size_t)1 << 20)
 
 /* No product of two of these overflows, nor of a shape made of them. */
 #define MOST_COUNT (1u << 24)
 
-static const struct kind {
-    const char *model_type, *architecture;
-} kinds[] = {{"llama", "llama"}, {"mistral", "llama"}, {"qwen2", "qwen2"}, {"qwen3", "qwen3"}};
+/* ---- the family ---- */
 
-static int read_kind(const json_t *json, struct config *config, struct error *err)
+static int refuse_type(const char *type, struct error *err)
+{
+    char shown[64], known[512] = "";
+    size_t n = 0;
+    for (unsigned i = 0; family_at(i) && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? " " : "", family_at(i)->model_type);
+    return error_set(err, -EINVAL, "model_type \"%s\" is not supported (these are: %s; others as GGUF)",
+                     utf8_printable(bytes_of_string(type), sizeof shown, shown), known);
+}
+
+/* The family of the text's numbers, and the object that has them. */
+static int find_family(json_t *json, struct config *config, json_t **ret_text, struct error *err)
 {
     const char *type = NULL;
-    char shown[64];
     int r = json_read_text(json, "model_type", &type, err);
     if (r != 0)
         return r < 0 ? r : error_set(err, -EINVAL, "model_type is missing");
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kinds[i].model_type, type) == 0) {
-            config->architecture = kinds[i].architecture;
-            return 0;
-        }
-    return error_set(
-        err, -EINVAL,
-        "model_type \"%s\" is not supported (llama, mistral, qwen2 and qwen3 are; others as GGUF)",
-        utf8_printable(bytes_of_string(type), sizeof shown, shown));
+    const struct family *family = family_by_type(type);
+    if (!family)
+        return refuse_type(type, err);
+    *ret_text = json;
+    if (!family->architecture) {
+        *ret_text = json_object_get(json, "text_config");
+        if (!json_is_object(*ret_text))
+            return error_set(err, -EINVAL, "text_config is not an object");
+        type = family->text_type;
+        r = json_read_text(*ret_text, "model_type", &type, err);
+        family = r < 0 ? NULL : family_by_type(type);
+        if (r >= 0 && (!family || !family->architecture))
+            r = refuse_type(type, err);
+        if (r < 0)
+            return error_prefix(err, r, "text_config");
+        config->wrapped = true;
+    }
+    config->family = family;
+    config->architecture = family->architecture;
+    return 0;
 }
 
-/* 1 to MOST_COUNT; `otherwise` 0: it must be there. */
-static int read_count(const json_t *json, const char *key, uint32_t otherwise, uint32_t *ret_count,
+/* ---- values that are not supported ---- */
+
+static bool is_equal(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+static bool is_allowed(const json_t *value, const json_t *allowed)
+{
+    for (size_t i = 0; i < json_array_size(allowed); i++)
+        if (is_equal(value, json_array_get(allowed, i)))
+            return true;
+    return !json_is_array(allowed) && is_equal(value, allowed);
+}
+
+static int refuse_value(const char *key, const json_t *value, const json_t *allowed, struct error *err)
+{
+    char found[64] = "?", known[64] = "?";
+    char *texts[2] = {json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT),
+                      json_dumps(json_is_array(allowed) ? json_array_get(allowed, 0) : allowed,
+                                 JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9))};
+    if (texts[0] && texts[1]) {
+        utf8_printable(bytes_of_string(texts[0]), sizeof found, found);
+        utf8_printable(bytes_of_string(texts[1]), sizeof known, known);
+    }
+    free(texts[0]);
+    free(texts[1]);
+    return error_set(err, -EINVAL, "%s is %s, which is not supported (%s is)", key, found, known);
+}
+
+static int check_fixed(const json_t *text, const struct family *family, struct error *err)
+{
+    json_t *fixed = json_loads(family->fixed, 0, NULL), *allowed;
+    const char *key;
+    int r = fixed ? 0 : -ENOMEM;
+    json_object_foreach(fixed, key, allowed)
+    {
+        const json_t *value = json_object_get(text, key);
+        if (r == 0 && value && !json_is_null(value) && !is_allowed(value, allowed))
+            r = refuse_value(key, value, allowed, err);
+    }
+    json_decref(fixed);
+    return r;
+}
+
+/* What the class fills in, where the file has not even null. */
+static int fill_in(json_t *text, const struct family *family)
+{
+    json_t *defaults = json_loads(family->defaults, 0, NULL);
+    if (json_object_get(text, "rope_scaling") || json_object_get(text, "rope_theta"))
+        json_object_del(defaults, "rope_parameters");
+    int r = defaults && json_object_update_missing(text, defaults) == 0 ? 0 : -ENOMEM;
+    json_decref(defaults);
+    return r;
+}
+
+/* ---- numbers ---- */
+
+static bool is_said(const json_t *json, const char *key)
+{
+    const json_t *value = key ? json_object_get(json, key) : NULL;
+    return value && !json_is_null(value);
+}
+
+/* 1 to MOST_COUNT. */
+static int read_count(const json_t *json, const char *key, bool may_be_none, uint32_t *ret_count,
                       struct error *err)
 {
-    uint32_t count = otherwise;
+    uint32_t count = 0;
     int r = json_read_u32(json, key, &count, err);
     if (r < 0)
         return r;
-    if (r == JSON_E_MISSING && otherwise == 0)
+    if (r == JSON_E_MISSING && !may_be_none)
         return error_set(err, -EINVAL, "%s is missing", key);
-    if (count == 0 || count > MOST_COUNT)
+    if (r == 0 && (count == 0 || count > MOST_COUNT))
         return error_out_of_range(err, -EINVAL, key, count, 1, MOST_COUNT);
     *ret_count = count;
     return 0;
 }
 
-static int read_positive(const json_t *json, const char *key, float otherwise, float *ret_value,
-                         struct error *err)
+static int read_setting(const json_t *json, const struct config_setting *setting, struct config *config,
+                        struct error *err)
 {
-    float value = otherwise;
-    int r = json_read_real(json, key, &value, err);
-    if (r < 0)
-        return r;
-    if (r == 0 && !(value > 0))
-        return error_set(err, -EINVAL, "%s is %g; a number above 0 is required", key, (double)value);
-    *ret_value = value;
+    const char *key = !is_said(json, setting->theirs) && is_said(json, setting->instead) ? setting->instead
+                                                                                         : setting->theirs;
+    void *field = (char *)config + setting->offset;
+    if (setting->kind == POSITIVE_OR_NONE)
+        return json_read_positive(json, key, 0, field, err);
+    /* Granite's files say 0 for no shared expert. */
+    if (setting->uses == USES_EXPERTS && setting->kind == COUNT_OR_NONE &&
+        json_integer_value(json_object_get(json, key)) == 0 && json_is_integer(json_object_get(json, key)))
+        return 0;
+    return read_count(json, key, setting->kind == COUNT_OR_NONE, field, err);
+}
+
+static int complete_heads(struct config *config, struct error *err)
+{
+    if (config->n_kv_heads == 0)
+        config->n_kv_heads = config->n_heads;
+    if (config->head_dim == 0) {
+        if (config->n_embd % config->n_heads != 0)
+            return error_set(err, -EINVAL, "hidden_size %u is not a multiple of num_attention_heads %u",
+                             config->n_embd, config->n_heads);
+        config->head_dim = config->n_embd / config->n_heads;
+    }
+    if ((uint64_t)config->n_heads * config->head_dim > MOST_COUNT)
+        return error_set(err, -EINVAL, "num_attention_heads %u times head_dim %u is too large",
+                         config->n_heads, config->head_dim);
+    if (config->n_kv_heads > config->n_heads)
+        return error_set(err, -EINVAL, "num_key_value_heads %u does not fit num_attention_heads %u",
+                         config->n_kv_heads, config->n_heads);
     return 0;
 }
 
-static int read_counts(const json_t *json, struct config *config, struct error *err)
+static int complete_delta_nets(const struct config *config, struct error *err)
 {
-    int r = read_count(json, "vocab_size", 0, &config->n_vocab, err);
-    if (r == 0)
-        r = read_count(json, "hidden_size", 0, &config->n_embd, err);
-    if (r == 0)
-        r = read_count(json, "intermediate_size", 0, &config->n_ff, err);
-    if (r == 0)
-        r = read_count(json, "num_hidden_layers", 0, &config->n_layers, err);
-    if (r == 0)
-        r = read_count(json, "num_attention_heads", 0, &config->n_heads, err);
-    if (r == 0)
-        r = read_count(json, "num_key_value_heads", config->n_heads, &config->n_kv_heads, err);
-    if (r == 0)
-        r = read_count(json, "max_position_embeddings", 0, &config->n_context, err);
-    if (r < 0)
-        return r;
-    /* Qwen 3's heads have a size of their own, Qwen 2's and Llama's a share of the width if nothing is said.
-     */
-    uint32_t share = config->n_embd / config->n_heads, said = 0;
-    if (strcmp(config->architecture, "qwen3") == 0)
-        share = 128;
-    else if (config->n_embd % config->n_heads != 0 && json_read_u32(json, "head_dim", &said, err) != 0)
-        return error_set(err, -EINVAL, "hidden_size %u is not a multiple of num_attention_heads %u",
-                         config->n_embd, config->n_heads);
-    r = read_count(json, "head_dim", share ? share : 1, &config->head_dim, err);
-    if (r == 0 && (uint64_t)config->n_heads * config->head_dim > MOST_COUNT)
-        r = error_set(err, -EINVAL, "num_attention_heads %u times head_dim %u is too large", config->n_heads,
-                      config->head_dim);
-    if (r == 0 && config->n_kv_heads > config->n_heads)
-        r = error_set(err, -EINVAL, "num_key_value_heads %u does not fit num_attention_heads %u",
-                      config->n_kv_heads, config->n_heads);
-    return r;
+    if ((uint64_t)config->n_key_heads * config->key_dim > MOST_COUNT ||
+        (uint64_t)config->n_value_heads * config->value_dim > MOST_COUNT)
+        return error_set(err, -EINVAL, "linear_num_value_heads times linear_value_head_dim is too large");
+    if (config->n_key_heads > 0 && config->n_value_heads % config->n_key_heads != 0)
+        return error_set(err, -EINVAL,
+                         "linear_num_value_heads %u is not a multiple of linear_num_key_heads %u",
+                         config->n_value_heads, config->n_key_heads);
+    return 0;
 }
 
-/* What changes the computation in a way that GGUF's metadata cannot say. */
-static int refuse_others(const json_t *json, struct error *err)
+/* GPT-2's is four times the width if it is not said, that of experts as wide as the dense one, and the other
+ * way round. */
+static int complete_widths(struct config *config, struct error *err)
 {
-    const char *activation = "silu";
-    bool sliding = false;
-    float partial = 1;
+    if (config->family->uses & USES_EXPERTS && config->expert_ff == 0)
+        config->expert_ff = config->n_ff;
+    if (config->n_ff == 0)
+        config->n_ff = config->expert_ff;
+    if (config->n_ff == 0 && strcmp(config->family->model_type, "gpt2") == 0)
+        config->n_ff = 4 * config->n_embd;
+    return config->n_ff > 0 && config->n_ff <= MOST_COUNT
+               ? 0
+               : error_set(err, -EINVAL, "intermediate_size is missing");
+}
+
+static int read_numbers(const json_t *json, struct config *config, struct error *err)
+{
+    int r = 0;
+    for (unsigned i = 0; config_setting_at(i) && r == 0; i++)
+        if (config_has_setting(config, config_setting_at(i)))
+            r = read_setting(json, config_setting_at(i), config, err);
+    if (r == 0)
+        r = complete_heads(config, err);
+    if (r == 0)
+        r = complete_delta_nets(config, err);
+    if (r == 0)
+        r = complete_widths(config, err);
+    if (r < 0)
+        return r;
+    const bool layer_norm = config->family->uses & USES_LAYER_NORM;
+    const char *key = !layer_norm                       ? "rms_norm_eps"
+                      : is_said(json, "layer_norm_eps") ? "layer_norm_eps"
+                                                        : "layer_norm_epsilon";
+    return json_read_positive(json, key, layer_norm ? 1e-5f : 1e-6f, &config->norm_epsilon, err);
+}
+
+static int read_flag(const json_t *json, const char *key, enum config_flag *ret_flag, struct error *err)
+{
+    bool flag = false;
+    int r = json_read_flag(json, key, &flag, err);
+    if (r == 0)
+        *ret_flag = flag ? CONFIG_YES : CONFIG_NO;
+    return r < 0 ? r : 0;
+}
+
+static int read_flags(const json_t *json, struct config *config, struct error *err)
+{
+    int r = json_read_flag(json, "tie_word_embeddings", &config->tied, err);
+    if (r >= 0 && config->family->uses & USES_BIASES)
+        r = read_flag(json, "attention_bias", &config->attention_bias, err);
+    if (r >= 0 && config->family->uses & USES_BIASES)
+        r = read_flag(json, "mlp_bias", &config->mlp_bias, err);
+    return r < 0 ? r : 0;
+}
+
+/* ---- kinds of layers ---- */
+
+/* Does layer_types say what a period says? */
+static bool is_periodic(const struct config *config, uint32_t period)
+{
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        if ((config->special[i / 64] >> (i % 64) & 1) != ((i + 1) % period != 0))
+            return false;
+    return true;
+}
+
+static int read_layer_type(const struct config *config, const json_t *types, uint32_t i, bool *ret_special,
+                           struct error *err)
+{
+    const struct family *family = config->family;
+    const char *type = json_string_value(json_array_get(types, i)), *special = family->special;
     char shown[64];
-    int r = json_read_text(json, "hidden_act", &activation, err);
-    if (r >= 0 && strcmp(activation, "silu") != 0)
-        return error_set(err, -EINVAL, "hidden_act \"%s\" is not supported (silu is)",
-                         utf8_printable(bytes_of_string(activation), sizeof shown, shown));
-    if (r >= 0)
-        r = json_read_flag(json, "use_sliding_window", &sliding, err);
-    if (r >= 0 && sliding)
-        return error_set(err, -EINVAL, "use_sliding_window is true, which is not supported");
-    if (r >= 0)
-        r = json_read_real(json, "partial_rotary_factor", &partial, err);
-    if (r >= 0 && partial != 1)
-        return error_set(err, -EINVAL, "partial_rotary_factor is %g; only 1 is supported", (double)partial);
+    /* Without a pattern, a window is every layer's. */
+    if (!special)
+        special = config->window > 0 ? "sliding_attention" : "full_attention";
+    *ret_special = type && strcmp(type, special) == 0;
+    if (*ret_special || (type && family->special && strcmp(type, "full_attention") == 0))
+        return 0;
+    return error_set(err, -EINVAL, "layer_types: layer %u is \"%s\", which is not supported (%s%s)", i,
+                     type ? utf8_printable(bytes_of_string(type), sizeof shown, shown) : "?", special,
+                     family->special ? " and full_attention are" : " is");
+}
+
+static int read_layer_types(const json_t *json, struct config *config, struct error *err)
+{
+    const json_t *types = json_object_get(json, "layer_types");
+    const struct family *family = config->family;
+    config->period = family->period;
+    int r = 0;
+    if (r == 0 && family->uses & USES_DELTA)
+        r = read_count(json, "full_attention_interval", true, &config->period, err);
+    if (r == 0 && config->period == 0)
+        config->period = family->period;
+    if (r < 0 || !types || json_is_null(types))
+        return r;
+    if (json_array_size(types) != config->n_layers || config->n_layers > CONFIG_MOST_LAYERS)
+        return error_set(err, -EINVAL, "layer_types is not a list of %u layers (at most %d are read)",
+                         config->n_layers, CONFIG_MOST_LAYERS);
+    for (uint32_t i = 0; i < config->n_layers && r == 0; i++) {
+        bool special = false;
+        r = read_layer_type(config, types, i, &special, err);
+        config->special[i / 64] |= (uint64_t)special << (i % 64);
+    }
+    if (r < 0 || family->period == 0 || is_periodic(config, config->period))
+        return r;
+    config->period = 0;
+    if (family->uses & USES_LIST)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "layer_types: only a pattern in which every %u. layer is full_attention is supported",
+                     family->period);
+}
+
+/* A window counts only in families that have one. One as long as the context is none, where all layers are
+ * alike. */
+static void settle_window(struct config *config)
+{
+    if (config->family->period == 0 && config->window >= config->n_context)
+        config->window = 0;
+}
+
+/* SmolLM 3: which layers turn, as the pattern says. */
+static int check_turning_layers(const json_t *json, const struct config *config, struct error *err)
+{
+    const json_t *list = json_object_get(json, "no_rope_layers");
+    if (strcmp(config->architecture, "smollm3") != 0 || !list || json_is_null(list))
+        return 0;
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        const json_t *turns = json_array_get(list, i);
+        if (!json_is_integer(turns) || json_integer_value(turns) != (i % 4 != 3))
+            return error_set(err, -EINVAL,
+                             "no_rope_layers: layer %u is not as in every fourth layer 0, else 1: other "
+                             "patterns are not supported",
+                             i);
+    }
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int read_text(json_t *json, struct config *config, struct error *err)
+{
+    int r = fill_in(json, config->family);
+    if (r == 0)
+        r = read_numbers(json, config, err);
+    if (r == 0)
+        r = check_fixed(json, config->family, err);
+    if (r == 0)
+        r = read_layer_types(json, config, err);
+    if (r < 0)
+        return r;
+    settle_window(config);
+    r = check_turning_layers(json, config, err);
+    if (r == 0)
+        r = config_read_rope(json, config, err);
+    return r < 0 ? r : read_flags(json, config, err);
+}
+
+static int read_all(json_t *json, struct config *config, struct error *err)
+{
+    json_t *text = NULL;
+    int r = find_family(json, config, &text, err);
+    if (r < 0)
+        return r;
+    r = read_text(text, config, err);
+    if (r < 0)
+        return text != json ? error_prefix(err, r, "text_config") : r;
+    bool tied = false;
+    r = json_read_flag(json, "tie_word_embeddings", &tied, err);
+    config->tied |= tied;
     const json_t *quantized = json_object_get(json, "quantization_config");
-    if (r >= 0 && quantized && !json_is_null(quantized))
-        return error_set(err, -EINVAL,
-                         "quantization_config: quantized weights are not supported; use the original weights "
-                         "or a GGUF file");
-    return r < 0 ? r : 0;
-}
-
-/* A window counts in Mistral's models alone: Qwen's say that they do not use theirs. */
-static int read_window(const json_t *json, struct config *config, struct error *err)
-{
-    uint32_t window = 0;
-    int r = json_read_u32(json, "sliding_window", &window, err);
-    if (r < 0)
-        return r;
-    if (strcmp(json_string_value(json_object_get(json, "model_type")), "mistral") == 0)
-        config->window = window < config->n_context ? window : 0;
-    return 0;
-}
-
-static int read_scaling_numbers(const json_t *scaling, struct config *config, struct error *err)
-{
-    int r = read_positive(scaling, "factor", 0, &config->factor, err);
-    if (r == 0 && config->factor == 0)
-        return error_set(err, -EINVAL, "factor is missing");
-    if (r == 0)
-        r = read_positive(scaling, "low_freq_factor", 0, &config->low, err);
-    if (r == 0)
-        r = read_positive(scaling, "high_freq_factor", 0, &config->high, err);
-    if (r == 0)
-        r = read_positive(scaling, "beta_fast", 0, &config->fast_turns, err);
-    if (r == 0)
-        r = read_positive(scaling, "beta_slow", 0, &config->slow_turns, err);
-    if (r == 0)
-        r = read_positive(scaling, "attention_factor", 0, &config->attention_factor, err);
-    if (r == 0)
-        r = json_read_u32(scaling, "original_max_position_embeddings", &config->trained_context, err);
-    if (r < 0)
-        return r;
-    if (config->scaling == CONFIG_LLAMA3 &&
-        (config->trained_context == 0 || config->low == 0 || config->high <= config->low))
-        return error_set(err, -EINVAL,
-                         "llama3 needs original_max_position_embeddings, low_freq_factor and a larger "
-                         "high_freq_factor");
-    for (const char *const *key = (const char *const[]){"mscale", "mscale_all_dim", NULL}; *key; key++)
-        if (json_object_get(scaling, *key))
-            return error_set(err, -EINVAL, "%s is not supported", *key);
-    return 0;
-}
-
-/* `rope_scaling`, or what newer files have in `rope_parameters` together with the base. */
-static int read_rope(const json_t *json, struct config *config, struct error *err)
-{
-    static const char *const names[] = {[CONFIG_UNSCALED] = "default",
-                                        [CONFIG_LINEAR] = "linear",
-                                        [CONFIG_YARN] = "yarn",
-                                        [CONFIG_LLAMA3] = "llama3"};
-    const json_t *together = json_object_get(json, "rope_parameters");
-    const char *key = json_is_object(together) ? "rope_parameters" : "rope_scaling", *type = NULL;
-    const json_t *scaling = json_object_get(json, key);
-    char shown[64];
-    int r = read_positive(json, "rope_theta", 10000, &config->rope_base, err);
-    if (r == 0 && json_is_object(together))
-        r = read_positive(together, "rope_theta", config->rope_base, &config->rope_base, err);
-    if (r < 0 || !scaling || json_is_null(scaling))
-        return r;
-    if (!json_is_object(scaling))
-        return error_set(err, -EINVAL, "%s is not an object", key);
-    r = json_read_text(scaling, "rope_type", &type, err);
-    if (r == JSON_E_MISSING)
-        r = json_read_text(scaling, "type", &type, err);
-    if (r != 0)
-        return error_prefix(err, r < 0 ? r : error_set(err, -EINVAL, "rope_type is missing"), "%s", key);
-    int which = CONFIG_UNSCALED;
-    while (which <= CONFIG_LLAMA3 && strcmp(names[which], type) != 0)
-        which++;
-    if (which > CONFIG_LLAMA3)
-        return error_set(err, -EINVAL,
-                         "%s: rope_type \"%s\" is not supported (default, linear, yarn and llama3 are)", key,
-                         utf8_printable(bytes_of_string(type), sizeof shown, shown));
-    config->scaling = (enum config_scaling)which;
-    r = which == CONFIG_UNSCALED ? 0 : read_scaling_numbers(scaling, config, err);
-    return r < 0 ? error_prefix(err, r, "%s", key) : 0;
-}
-
-static int read_all(const json_t *json, struct config *config, struct error *err)
-{
-    int r = read_kind(json, config, err);
-    if (r == 0)
-        r = read_counts(json, config, err);
-    if (r == 0)
-        r = refuse_others(json, err);
-    if (r == 0)
-        r = read_positive(json, "rms_norm_eps", 1e-6f, &config->norm_epsilon, err);
-    if (r == 0)
-        r = read_window(json, config, err);
-    if (r == 0)
-        r = read_rope(json, config, err);
-    if (r == 0)
-        r = json_read_flag(json, "tie_word_embeddings", &config->tied, err);
-    return r < 0 ? r : 0;
+    if (!quantized)
+        quantized = json_object_get(text, "quantization_config");
+    return r < 0 ? r : quantization_read(quantized, &config->quantization, err);
 }
 
 int config_parse(struct bytes text, struct config *ret_config, struct error *err)
@@ -237,96 +376,4 @@ int config_parse(struct bytes text, struct config *ret_config, struct error *err
     if (r == 0)
         *ret_config = config;
     return r;
-}
-
-struct output { /* remembers the first failure */
-    struct gguf_writer *writer;
-    const char *architecture;
-    int r;
-};
-
-static const char *key_of(const struct output *output, const char *name, char key[96])
-{
-    snprintf(key, 96, "%s.%s", output->architecture, name);
-    return key;
-}
-
-static void put_count(struct output *output, const char *name, uint32_t value)
-{
-    char key[96];
-    if (output->r == 0 && value > 0)
-        output->r = gguf_writer_u32(output->writer, key_of(output, name, key), value);
-}
-
-static void put_real(struct output *output, const char *name, float value)
-{
-    char key[96];
-    if (output->r == 0 && value > 0)
-        output->r = gguf_writer_f32(output->writer, key_of(output, name, key), value);
-}
-
-static void put_text(struct output *output, const char *name, const char *value)
-{
-    char key[96];
-    if (output->r == 0)
-        output->r = gguf_writer_string(output->writer, key_of(output, name, key), value);
-}
-
-static void put_scaling(struct output *output, const struct config *config)
-{
-    put_text(output, "rope.scaling.type", config->scaling == CONFIG_YARN ? "yarn" : "linear");
-    put_real(output, "rope.scaling.factor", config->factor);
-    if (config->scaling == CONFIG_LINEAR)
-        return;
-    /* GGUF's factor is beside what YaRN's formula gives, this one in its place. */
-    float formula = config->factor > 1 ? 1 + 0.1f * logf(config->factor) : 1;
-    put_real(output, "rope.scaling.attn_factor", config->attention_factor / formula);
-    put_count(output, "rope.scaling.original_context_length", config->trained_context);
-    put_real(output, "rope.scaling.yarn_beta_fast", config->fast_turns);
-    put_real(output, "rope.scaling.yarn_beta_slow", config->slow_turns);
-}
-
-int config_write(const struct config *config, const char *name, struct gguf_writer *writer)
-{
-    struct output output = {.writer = writer, .architecture = config->architecture};
-    char key[96];
-    output.r = gguf_writer_string(writer, "general.architecture", config->architecture);
-    if (output.r == 0)
-        output.r = gguf_writer_string(writer, "general.name", name);
-    put_count(&output, "vocab_size", config->n_vocab);
-    put_count(&output, "context_length", config->n_context);
-    put_count(&output, "embedding_length", config->n_embd);
-    put_count(&output, "block_count", config->n_layers);
-    put_count(&output, "feed_forward_length", config->n_ff);
-    put_count(&output, "attention.head_count", config->n_heads);
-    put_count(&output, "attention.head_count_kv", config->n_kv_heads);
-    put_count(&output, "attention.key_length", config->head_dim);
-    put_count(&output, "attention.value_length", config->head_dim);
-    put_count(&output, "attention.sliding_window", config->window);
-    put_real(&output, "attention.layer_norm_rms_epsilon", config->norm_epsilon);
-    put_count(&output, "rope.dimension_count", config->head_dim);
-    put_real(&output, "rope.freq_base", config->rope_base);
-    if (config->scaling == CONFIG_LINEAR || config->scaling == CONFIG_YARN)
-        put_scaling(&output, config);
-    /* GGUF's llama files have the rows of queries and keys in another order. */
-    if (output.r == 0 && strcmp(config->architecture, "llama") == 0)
-        output.r = gguf_writer_bool(writer, key_of(&output, "rope.halves", key), true);
-    return output.r;
-}
-
-uint32_t config_n_factors(const struct config *config)
-{
-    return config->scaling == CONFIG_LLAMA3 ? config->head_dim / 2 : 0;
-}
-
-/* Fast pairs are left alone, slow ones slowed by the whole factor, with a ramp between. */
-void config_factors(const struct config *config, float *ret_factors)
-{
-    for (uint32_t i = 0; i < config_n_factors(config); i++) {
-        double frequency = pow((double)config->rope_base, -2.0 * i / config->head_dim);
-        double turns = config->trained_context * frequency / (2 * M_PI);
-        double low = (double)config->low, high = (double)config->high;
-        double fast = fmin(1, fmax(0, (turns - low) / (high - low)));
-        ret_factors[i] = (float)(1 / ((1 - fast) / (double)config->factor + fast));
-    }
 }

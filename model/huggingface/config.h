@@ -2,37 +2,78 @@
 #ifndef MODEL_HUGGINGFACE_CONFIG_H
 #define MODEL_HUGGINGFACE_CONFIG_H
 
-/* config.json of a model of the kinds llama, mistral, qwen2 and qwen3: read, and written as GGUF's metadata.
- */
+/* config.json of a model of a known family (families.h): read, checked, and written as GGUF's metadata. Of a
+ * wrapper, whose text_config has the numbers, the text part is taken. */
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "gguf/gguf_writer.h"
+#include "model/huggingface/families.h"
+#include "model/huggingface/quantization.h"
 
-enum config_scaling { CONFIG_UNSCALED, CONFIG_LINEAR, CONFIG_YARN, CONFIG_LLAMA3 };
+#define CONFIG_MOST_LAYERS  512 /* whose kinds are listed */
+#define CONFIG_MOST_FACTORS 512 /* of long-rope: pairs that turn */
+
+enum config_scaling { CONFIG_UNSCALED, CONFIG_LINEAR, CONFIG_YARN, CONFIG_LLAMA3, CONFIG_LONG };
+
+enum config_flag { CONFIG_UNSAID, CONFIG_NO, CONFIG_YES };
 
 struct config {
+    const struct family *family;
     const char *architecture; /* as GGUF names it: "llama", "qwen2", "qwen3" */
+    bool wrapped;             /* names may begin with language_model. */
     uint32_t n_vocab, n_embd, n_ff, n_layers, n_heads, n_kv_heads, head_dim, n_context, window;
-    float norm_epsilon, rope_base;
+    float norm_epsilon;
     bool tied;
+    enum config_flag attention_bias, mlp_bias;
+    uint32_t n_experts, n_used, expert_ff, shared_ff;
+    float score_cap, logit_cap, query_scalar;
+    float embedding_factor, residual_factor, score_factor, logit_divisor;
+    uint32_t n_taps, n_key_heads, n_value_heads, key_dim, value_dim; /* of delta nets */
+
+    /* Layers that see a window only, or are recurrent: bits, of the first CONFIG_MOST_LAYERS. */
+    uint64_t special[CONFIG_MOST_LAYERS / 64];
+    uint32_t period; /* what layer_types says is as with this one; 0: only the bits say it */
+
+    uint32_t rope_dims;
+    float rope_base, window_base; /* the latter 0: not said */
     enum config_scaling scaling;
     float factor, low, high, fast_turns, slow_turns, attention_factor; /* 0: not said */
-    uint32_t trained_context;                                          /* 0: not said */
+    bool exact_ramp;                                                   /* truncate is false */
+    float magnitude, magnitude_all; /* mscale and mscale_all_dim; 0: not said */
+    float query_growth;
+    uint32_t trained_context; /* 0: not said */
+    uint32_t n_long;          /* factors in each list */
+    float short_factors[CONFIG_MOST_FACTORS], long_factors[CONFIG_MOST_FACTORS];
+    uint32_t sections[4];
+
+    bool fused_experts; /* set by who has seen the tensors (names_note) */
+    struct quantization quantization;
 };
 
 /* -EINVAL with a reason that names the key: unsupported, missing, invalid, or changing the computation in an
  * unknown way. */
 int config_parse(struct bytes text, struct config *ret_config, struct error *err);
 
+/* Reads positions' rotation: config_rope.c. `json` is the object with the numbers. */
+int config_read_rope(const json_t *json, struct config *config, struct error *err);
+
 /* Writes it under the keys that model/hyperparameters.c reads. 0 or -ENOMEM. */
 int config_write(const struct config *config, const char *name, struct gguf_writer *writer);
 
-/* Number of factors by which Llama 3's scaling divides frequencies; 0: none. */
-uint32_t config_n_factors(const struct config *config);
-void config_factors(const struct config *config, float *ret_factors);
+/* Lists of factors that rotary frequencies are divided by, each a tensor of its own. */
+enum config_factors { CONFIG_FACTORS, CONFIG_SHORT_FACTORS, CONFIG_LONG_FACTORS, CONFIG_FACTOR_LISTS };
+const char *config_factors_name(enum config_factors list);
+
+/* How many there are; 0: no such tensor. */
+uint32_t config_n_factors(const struct config *config, enum config_factors list);
+void config_factors(const struct config *config, enum config_factors list, float *ret_factors);
+
+/* Does layer i see a window only, or is it recurrent? */
+bool config_is_special(const struct config *config, uint32_t i);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A folder → tensors and metadata.
  *
- * All files are mapped and stay so; the texts among them are read once. Tensors are taken as they lie, but
- * for vectors that are not F32, which become so, and for those whose place is not aligned to their elements,
- * which are copied: both go to one piece of memory, whose size is known when every tensor has its place. */
+ * All files are mapped and stay so; the texts among them are read once. A published tensor has one place or
+ * two, and of experts many have one. Pieces, one for each published tensor and place, are sorted by the
+ * place's name; those of one name make a tensor. Tensors are used as they lie where they are one piece in the
+ * right form; all others go to one piece of memory, whose size is known when every tensor has its place. */
 
 #include "model/huggingface/folder.h"
 
@@ -15,27 +16,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/amount.h"
 #include "common/utf8.h"
 #include "model/huggingface/config.h"
 #include "model/huggingface/json_values.h"
 #include "model/huggingface/names.h"
 #include "model/huggingface/pooling.h"
-#include "model/huggingface/safetensors.h"
+#include "model/huggingface/recipes.h"
+#include "model/huggingface/shards.h"
 #include "model/huggingface/tokens.h"
 #include "gguf/gguf_assemble.h"
 #include "gguf/gguf_writer.h"
 
-#define INDEX      "model.safetensors.index.json"
-#define SINGLE     "model.safetensors"
-#define MOST_INDEX ((size_t)64 << 20)
-#define MOST_FILES 1024
-#define ALIGNMENT  32
+#define ALIGNMENT 32
 
-struct source { /* of a tensor of the model */
-    const void *data;
-    enum format format, wanted;
-    size_t elements;
-    bool copied;
+struct piece {
+    struct place place;
+    struct recipe recipe; /* of `place` */
+    const char *file;
+};
+
+struct target {      /* a tensor of the model */
+    size_t first, n; /* pieces; n 0: factors */
+    enum config_factors factors;
+    enum format format;
+    size_t bytes;
+    bool made; /* not used as it lies */
 };
 
 struct folder {
@@ -43,11 +49,11 @@ struct folder {
     struct gguf *gguf;
     struct gguf_writer *writer;
     struct config config;
-    char **shards; /* [n_shards] names of files */
-    size_t n_shards;
-    struct safetensors *files; /* [n_shards] */
-    struct source *sources;    /* [n_sources], in the order of announcement */
-    size_t n_sources, cap;
+    struct shards shards;
+    struct piece *pieces; /* [n_pieces] sorted by name and index */
+    size_t n_pieces;
+    struct target *targets; /* [n_targets], in the order of announcement */
+    size_t n_targets, n_fp8;
     struct error *err;
 };
 
@@ -58,8 +64,9 @@ bool huggingface_is_folder(const char *path)
 }
 
 /* Maps a file of the folder. -ENOENT, without a reason, when it is not there. */
-static int map(struct folder *folder, const char *name, struct bytes *ret_bytes)
+static int map(void *arg, const char *name, struct bytes *ret_bytes)
 {
+    struct folder *folder = arg;
     char path[4096];
     struct stat st;
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder->path, name) >= sizeof path)
@@ -131,265 +138,306 @@ static int read_tokens(struct folder *folder)
     return r < 0 ? r : tokens_write(&files, folder->writer, folder->err);
 }
 
-/* ---- shards ---- */
+/* ---- pieces ---- */
 
-static int add_shard(struct folder *folder, const char *name)
+static int check_shape(const struct piece *piece, struct error *err)
 {
-    for (size_t i = 0; i < folder->n_shards; i++)
-        if (strcmp(folder->shards[i], name) == 0)
-            return 0;
-    char shown[96];
-    if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
-        return error_set(folder->err, -EINVAL, INDEX ": weight_map: \"%s\" is not a file of the folder",
-                         utf8_printable(bytes_of_string(name), sizeof shown, shown));
-    if (folder->n_shards == MOST_FILES)
-        return error_set(folder->err, -EINVAL, INDEX ": weight_map: more than %d files", MOST_FILES);
-    char **shards = reallocarray(folder->shards, folder->n_shards + 1, sizeof *shards);
-    if (!shards)
-        return -ENOMEM;
-    folder->shards = shards;
-    shards[folder->n_shards] = strdup(name);
-    return shards[folder->n_shards++] ? 0 : -ENOMEM;
-}
-
-static int list_indexed(struct folder *folder, json_t *index)
-{
-    json_t *map = json_object_get(index, "weight_map"), *value;
-    const char *tensor;
-    if (!json_is_object(map) || json_object_size(map) == 0)
-        return error_set(folder->err, -EINVAL, INDEX ": weight_map is missing or empty");
-    json_object_foreach(map, tensor, value)
-    {
-        char shown[96];
-        if (!json_is_string(value))
-            return error_set(folder->err, -EINVAL, INDEX ": weight_map: %s is in no file",
-                             utf8_printable(bytes_of_string(tensor), sizeof shown, shown));
-        int r = add_shard(folder, json_string_value(value));
-        if (r < 0)
-            return r;
-    }
+    static const char *const counted[] = {"columns", "rows", "matrices", "matrices"};
+    const struct safetensor *tensor = piece->recipe.tensor;
+    const struct place *place = &piece->place;
+    if (tensor->n_dims != place->n_dims)
+        return error_set(err, -EINVAL, "tensor %s has %u dimensions, expected %u", tensor->name,
+                         tensor->n_dims, place->n_dims);
+    for (uint32_t i = 0; i < place->n_dims; i++)
+        if (tensor->dims[i] != place->dims[i])
+            return error_set(err, -EINVAL, "tensor %s has %" PRIu64 " %s, %s%u%s%s%s", tensor->name,
+                             tensor->dims[i], counted[place->n_dims - 1 - i],
+                             place->keys[i][0] ? "config.json says " : "expected ", place->dims[i],
+                             place->keys[i][0] ? " (" : "", place->keys[i], place->keys[i][0] ? ")" : "");
     return 0;
 }
 
-/* One file, or those of the index; the index says where each tensor is, but every tensor of every file is
- * taken, so what it says besides is not needed. */
-static int list_shards(struct folder *folder)
+/* The scales of a weight, by any of their names. */
+static int find_scales(const struct folder *folder, const char *name, struct recipe *recipe)
 {
-    char path[4096];
-    struct stat st;
-    struct bytes text;
-    snprintf(path, sizeof path, "%s/" SINGLE, folder->path);
-    if (stat(path, &st) == 0)
-        return add_shard(folder, SINGLE);
-    int r = map(folder, INDEX, &text);
-    if (r < 0)
-        return r == -ENOENT ? error_set(folder->err, r, "neither " SINGLE " nor " INDEX " is there") : r;
-    json_t *index = NULL;
-    r = json_object_parse(text, MOST_INDEX, &index, folder->err);
-    if (r < 0)
-        return error_prefix(folder->err, r, INDEX);
-    r = list_indexed(folder, index);
-    json_decref(index);
-    return r;
+    static const char *const ends[] = {"_scale_inv", "_scale"};
+    char scale[NAMES_SIZE + 16];
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        snprintf(scale, sizeof scale, "%s%s", name, ends[i]);
+        const struct shard_tensor *found = shards_find(&folder->shards, scale);
+        if (found)
+            return quantization_scales(&folder->config.quantization, recipe->tensor, found->tensor,
+                                       &recipe->scales, folder->err);
+    }
+    return error_set(folder->err, -EINVAL, "tensor %s is F8_E4M3, but %s is in none of the %zu files",
+                     recipe->tensor->name, scale, folder->shards.n);
 }
 
-/* ---- tensors ---- */
+static int read_fp8(struct folder *folder, const char *name, struct recipe *recipe)
+{
+    if (folder->config.quantization.kind != QUANTIZATION_FP8)
+        return error_set(folder->err, -EINVAL,
+                         "tensor %s is F8_E4M3, which config.json does not say (quantization_config)",
+                         recipe->tensor->name);
+    recipe->is_fp8 = true;
+    recipe->format = FORMAT_BF16;
+    folder->n_fp8++;
+    return find_scales(folder, name, recipe);
+}
 
-static int format_of(const struct safetensor *tensor, enum format *ret_format, struct error *err)
+/* Blocks of MXFP4, and their exponents, one for each. */
+static int read_blocks(struct folder *folder, const char *name, const struct place *place,
+                       struct recipe *recipe)
+{
+    char exponents[NAMES_SIZE + 16];
+    snprintf(exponents, sizeof exponents, "%.*s_scales", (int)(strlen(name) - strlen("_blocks")), name);
+    const struct shard_tensor *found = shards_find(&folder->shards, exponents);
+    if (place->columns % 32 != 0)
+        return error_set(folder->err, -EINVAL, "tensor %s: %u columns (%s) are not a multiple of 32",
+                         recipe->tensor->name, place->columns, place->keys[2]);
+    if (strcmp(recipe->tensor->dtype, "U8") != 0)
+        return error_set(folder->err, -EINVAL, "tensor %s: dtype %s is not supported (U8 is)",
+                         recipe->tensor->name, recipe->tensor->dtype);
+    if (!found)
+        return error_set(folder->err, -EINVAL, "tensor %s is in none of the %zu files, and %s needs it",
+                         exponents, folder->shards.n, recipe->tensor->name);
+    const struct safetensor *scales = found->tensor;
+    if (strcmp(scales->dtype, "U8") != 0 || scales->n_dims != 3 || scales->dims[0] != place->dims[0] ||
+        scales->dims[1] != place->dims[1] || scales->dims[2] != place->dims[2])
+        return error_set(folder->err, -EINVAL, "tensor %s is not U8 of shape [%u, %u, %u], as %s needs",
+                         scales->name, place->dims[0], place->dims[1], place->dims[2], recipe->tensor->name);
+    recipe->exponents = scales;
+    return 0;
+}
+
+static int read_format(struct folder *folder, const char *name, struct recipe *recipe)
 {
     const struct {
         const char *dtype;
         enum format format;
     } known[] = {{"F32", FORMAT_F32}, {"F16", FORMAT_F16}, {"BF16", FORMAT_BF16}};
+    const char *dtype = recipe->tensor->dtype;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].dtype, tensor->dtype) == 0) {
-            *ret_format = known[i].format;
+        if (strcmp(known[i].dtype, dtype) == 0) {
+            recipe->format = known[i].format;
             return 0;
         }
-    return error_set(err, -EINVAL, "tensor %s: dtype %s is not supported (F32, F16 and BF16 are)",
-                     tensor->name, tensor->dtype);
+    if (strcmp(dtype, "F8_E4M3") == 0)
+        return read_fp8(folder, name, recipe);
+    return error_set(folder->err, -EINVAL, "tensor %s: dtype %s is not supported (F32, F16 and BF16 are)",
+                     recipe->tensor->name, dtype);
 }
 
-static int check_shape(const struct safetensor *tensor, const struct place *place, struct error *err)
+static int add_piece(struct folder *folder, const struct shard_tensor *tensor, const struct place *place)
 {
-    const uint32_t n_dims = place->rows ? 2 : 1;
-    if (tensor->n_dims != n_dims)
-        return error_set(err, -EINVAL, "tensor %s has %u dimensions, expected %u", tensor->name,
-                         tensor->n_dims, n_dims);
-    if (place->rows && tensor->dims[0] != place->rows)
-        return error_set(err, -EINVAL, "tensor %s has %" PRIu64 " rows, config.json says %u (%s)",
-                         tensor->name, tensor->dims[0], place->rows, place->rows_key);
-    if (tensor->dims[n_dims - 1] != place->columns)
-        return error_set(err, -EINVAL, "tensor %s has %" PRIu64 " columns, config.json says %u (%s)",
-                         tensor->name, tensor->dims[n_dims - 1], place->columns, place->columns_key);
+    const struct config *config = &folder->config;
+    struct piece *piece = &folder->pieces[folder->n_pieces];
+    *piece =
+        (struct piece){.place = *place,
+                       .file = tensor->file,
+                       .recipe = {.tensor = tensor->tensor,
+                                  .n_key_heads = config->family->uses & USES_GROUPS ? 1 : config->n_key_heads,
+                                  .n_value_heads = config->n_value_heads,
+                                  .value_dim = config->value_dim}};
+    piece->recipe.place = &piece->place;
+    int r = check_shape(piece, folder->err);
+    if (r == 0 && place->blocks)
+        r = read_blocks(folder, tensor->name, place, &piece->recipe);
+    else if (r == 0)
+        r = read_format(folder, tensor->name, &piece->recipe);
+    folder->n_pieces += r == 0;
+    return r;
+}
+
+/* Scales are used with their weights. */
+static int check_companion(const struct folder *folder, const struct shard_tensor *tensor, const char *weight)
+{
+    const struct shard_tensor *owner = weight[0] ? shards_find(&folder->shards, weight) : NULL;
+    if (!weight[0] || (owner && owner->tensor->element_size == 1))
+        return 0;
+    return error_set(folder->err, -EINVAL, "tensor %s is a scale, but %s is %s", tensor->tensor->name, weight,
+                     owner ? owner->tensor->dtype : "missing");
+}
+
+static int add_tensor(struct folder *folder, const struct shard_tensor *tensor)
+{
+    struct place places[NAMES_MOST_PLACES];
+    char weight[NAMES_SIZE];
+    uint32_t n = 0;
+    int r = 0;
+    if (folder->config.quantization.kind != QUANTIZATION_NONE &&
+        quantization_is_companion(tensor->name, sizeof weight, weight))
+        r = check_companion(folder, tensor, weight);
+    else
+        r = names_places(&folder->config, tensor->name, places, &n, folder->err);
+    for (uint32_t i = 0; r == 0 && i < n; i++)
+        if (places[i].name[0] != '\0')
+            r = add_piece(folder, tensor, &places[i]);
+    return r < 0 ? error_prefix(folder->err, r, "%s", tensor->file) : 0;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    const int order = strcmp(x->place.name, y->place.name);
+    return order ? order : (x->place.index > y->place.index) - (x->place.index < y->place.index);
+}
+
+/* Each that is needed is in one file. */
+static int check_complete(const struct folder *folder)
+{
+    struct names_walk walk = {0};
+    char needed[NAMES_SIZE];
+    while (names_next(&folder->config, &walk, needed))
+        if (!shards_find(&folder->shards, needed))
+            return error_set(folder->err, -EINVAL,
+                             "tensor %s, which config.json requires, is in none of the %zu files", needed,
+                             folder->shards.n);
     return 0;
 }
 
-static int announce(struct folder *folder, const struct place *place, const struct source *source)
+static int read_pieces(struct folder *folder)
 {
-    if (folder->n_sources == folder->cap) {
-        size_t cap = folder->cap ? 2 * folder->cap : 64;
-        struct source *sources = reallocarray(folder->sources, cap, sizeof *sources);
-        if (!sources)
-            return -ENOMEM;
-        folder->sources = sources;
-        folder->cap = cap;
-    }
-    const uint64_t dims[] = {place->columns, place->rows};
-    folder->sources[folder->n_sources++] = *source;
-    return gguf_writer_tensor(folder->writer, place->name, place->rows ? 2 : 1, dims, source->wanted, NULL,
-                              NULL);
-}
-
-static int add_tensor(struct folder *folder, const struct safetensor *tensor)
-{
-    struct place place;
-    struct source source = {.data = tensor->data, .elements = tensor->size / tensor->element_size};
-    int r = names_place(&folder->config, tensor->name, &place, folder->err);
-    if (r < 0 || place.name[0] == '\0')
-        return r;
-    r = format_of(tensor, &source.format, folder->err);
-    if (r == 0)
-        r = check_shape(tensor, &place, folder->err);
+    int r = shards_read(folder->path, &folder->config, map, folder, &folder->shards, folder->err);
     if (r < 0)
         return r;
-    source.wanted = place.rows ? source.format : FORMAT_F32;
-    source.copied = source.wanted != source.format || (uintptr_t)tensor->data % tensor->element_size != 0;
-    return announce(folder, &place, &source);
-}
-
-static int read_shard(struct folder *folder, size_t i)
-{
-    struct bytes bytes;
-    int r = map(folder, folder->shards[i], &bytes);
-    if (r == -ENOENT)
-        return error_set(folder->err, r, "%s is missing, which " INDEX " lists", folder->shards[i]);
-    if (r < 0)
-        return r;
-    r = safetensors_parse(bytes, &folder->files[i], folder->err);
-    for (size_t t = 0; r == 0 && t < folder->files[i].n; t++)
-        r = add_tensor(folder, &folder->files[i].tensors[t]);
-    return r < 0 ? error_prefix(folder->err, r, "%s", folder->shards[i]) : 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Each that is needed is in one file, and in one only. */
-static int check_complete(const struct folder *folder)
-{
-    size_t n = 0, at = 0;
-    for (size_t i = 0; i < folder->n_shards; i++)
-        n += folder->files[i].n;
-    const char **names = calloc(n + 1, sizeof *names);
-    if (!names)
+    folder->pieces = calloc(folder->shards.n_tensors * NAMES_MOST_PLACES + 1, sizeof *folder->pieces);
+    if (!folder->pieces)
         return -ENOMEM;
-    for (size_t i = 0; i < folder->n_shards; i++)
-        for (size_t t = 0; t < folder->files[i].n; t++)
-            names[at++] = folder->files[i].tensors[t].name;
-    qsort(names, n, sizeof *names, compare_names);
-    int r = 0;
-    for (size_t i = 1; i < n && r == 0; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            r = error_set(folder->err, -EINVAL, "tensor %s is in two files", names[i]);
-    char needed[NAMES_SIZE];
-    const char *key = needed;
-    for (uint64_t i = 0; r == 0 && i <= n && names_needed(&folder->config, i, needed); i++)
-        if (!bsearch(&key, names, n, sizeof *names, compare_names))
-            r = error_set(folder->err, -EINVAL,
-                          "tensor %s is in none of the %zu files, and config.json asks for it", needed,
-                          folder->n_shards);
-    free(names);
-    return r;
+    for (size_t i = 0; i < folder->shards.n_tensors && r == 0; i++)
+        r = add_tensor(folder, &folder->shards.tensors[i]);
+    if (r == 0)
+        r = check_complete(folder);
+    if (r < 0)
+        return r;
+    qsort(folder->pieces, folder->n_pieces, sizeof *folder->pieces, compare_pieces);
+    for (size_t i = 0; i < folder->n_pieces; i++) /* they have moved */
+        folder->pieces[i].recipe.place = &folder->pieces[i].place;
+    return 0;
+}
+
+/* ---- tensors ---- */
+
+static int announce(struct folder *folder, const struct target *target, const struct place *place)
+{
+    const uint64_t dims[] = {place->columns, place->rows ? place->rows : place->count, place->count};
+    const uint32_t n_dims = (place->rows ? 2 : 1) + place->of_experts;
+    folder->targets[folder->n_targets++] = *target;
+    return gguf_writer_tensor(folder->writer, place->name, n_dims, dims, target->format, NULL, NULL);
+}
+
+/* The pieces from `first` on that have one name. */
+static int add_target(struct folder *folder, size_t first, size_t n)
+{
+    const struct piece *pieces = &folder->pieces[first];
+    const struct place *place = &pieces->place;
+    const size_t numbers = (size_t)(place->rows ? place->rows : 1) * place->columns * place->count;
+    struct target target = {.first = first, .n = n, .format = recipe_wanted(&pieces->recipe)};
+    target.bytes = format_bytes(target.format, numbers);
+    target.made = (place->of_experts && !place->stacked) || !recipe_is_copy(&pieces->recipe);
+    for (size_t i = 1; i < n; i++)
+        if (recipe_wanted(&pieces[i].recipe) != target.format)
+            return error_set(folder->err, -EINVAL, "%s: tensor %s is not %s as the other experts are",
+                             pieces[i].file, pieces[i].recipe.tensor->name,
+                             format_traits(target.format)->name);
+    return announce(folder, &target, place);
+}
+
+static int add_factors(struct folder *folder, enum config_factors list)
+{
+    struct place place = {.columns = config_n_factors(&folder->config, list), .count = 1};
+    if (place.columns == 0)
+        return 0;
+    snprintf(place.name, sizeof place.name, "%s", config_factors_name(list));
+    const struct target target = {
+        .factors = list, .format = FORMAT_F32, .made = true, .bytes = place.columns * sizeof(float)};
+    return announce(folder, &target, &place);
 }
 
 static int read_tensors(struct folder *folder)
 {
-    int r = list_shards(folder);
+    int r = read_pieces(folder);
     if (r < 0)
         return r;
-    folder->files = calloc(folder->n_shards, sizeof *folder->files);
-    if (!folder->files)
+    folder->targets = calloc(folder->n_pieces + CONFIG_FACTOR_LISTS, sizeof *folder->targets);
+    if (!folder->targets)
         return -ENOMEM;
-    for (size_t i = 0; i < folder->n_shards && r == 0; i++)
-        r = read_shard(folder, i);
-    if (r == 0)
-        r = check_complete(folder);
-    if (r < 0 || config_n_factors(&folder->config) == 0)
-        return r;
-    const struct place factors = {.name = "rope_freqs.weight", .columns = config_n_factors(&folder->config)};
-    return announce(folder, &factors,
-                    &(struct source){.wanted = FORMAT_F32, .elements = factors.columns, .copied = true});
+    for (size_t first = 0, n; first < folder->n_pieces && r == 0; first += n) {
+        const struct piece *pieces = &folder->pieces[first];
+        n = 1;
+        while (first + n < folder->n_pieces && strcmp(pieces[n].place.name, pieces->place.name) == 0)
+            n++;
+        r = add_target(folder, first, n);
+    }
+    for (enum config_factors list = 0; list < CONFIG_FACTOR_LISTS && r == 0; list++)
+        r = add_factors(folder, list);
+    return r;
 }
 
 /* ---- data ---- */
 
-static size_t copied_bytes(const struct source *source)
+static size_t made_bytes(const struct target *target)
 {
-    size_t size = source->copied ? format_bytes(source->wanted, source->elements) : 0;
-    return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return target->made ? (target->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : 0;
 }
 
-/* By way of memory that is aligned, whatever the file is. */
-static void make_floats(const struct source *source, float *out)
+static int make(const struct folder *folder, const struct target *target, uint8_t *out)
 {
-    _Alignas(8) uint8_t aligned[256 * 4];
-    const struct format_traits *traits = format_traits(source->format);
-    const size_t size = format_bytes(source->format, 1);
-    for (size_t at = 0; at < source->elements; at += 256) {
-        const size_t n = source->elements - at < 256 ? source->elements - at : 256;
-        memcpy(aligned, (const uint8_t *)source->data + at * size, n * size);
-        traits->to_float(aligned, out + at, n);
+    int r = 0;
+    if (target->n == 0)
+        config_factors(&folder->config, target->factors, (float *)(void *)out);
+    for (size_t i = 0; i < target->n && r == 0; i++) {
+        const struct piece *piece = &folder->pieces[target->first + i];
+        r = recipe_fill(&piece->recipe, out + piece->place.index * (target->bytes / piece->place.count));
     }
-}
-
-static void fill(const struct folder *folder, const struct source *source, void *out)
-{
-    if (!source->data)
-        config_factors(&folder->config, out);
-    else if (source->wanted == source->format)
-        memcpy(out, source->data, format_bytes(source->format, source->elements));
-    else
-        make_floats(source, out);
+    return r;
 }
 
 static int place_data(struct folder *folder, const void ***ret_data)
 {
     size_t size = 0;
     void *memory;
-    for (size_t i = 0; i < folder->n_sources; i++)
-        size += copied_bytes(&folder->sources[i]);
-    const void **data = calloc(folder->n_sources + 1, sizeof *data);
+    for (size_t i = 0; i < folder->n_targets; i++)
+        size += made_bytes(&folder->targets[i]);
+    const void **data = calloc(folder->n_targets + 1, sizeof *data);
     int r = data ? gguf_add_memory(folder->gguf, size, &memory) : -ENOMEM;
     if (r < 0) {
         free(data);
         return r;
     }
     uint8_t *next = memory;
-    for (size_t i = 0; i < folder->n_sources; i++) {
-        data[i] = folder->sources[i].copied ? next : folder->sources[i].data;
-        if (folder->sources[i].copied)
-            fill(folder, &folder->sources[i], next);
-        next += copied_bytes(&folder->sources[i]);
+    for (size_t i = 0; i < folder->n_targets && r == 0; i++) {
+        const struct target *target = &folder->targets[i];
+        data[i] = target->made ? next : folder->pieces[target->first].recipe.tensor->data;
+        if (target->made)
+            r = make(folder, target, next);
+        next += made_bytes(target);
     }
     *ret_data = data;
-    return 0;
+    return r;
 }
 
 /* ---- the whole ---- */
 
+static int write_note(const struct folder *folder)
+{
+    const struct shards *shards = &folder->shards;
+    char note[256] = "";
+    size_t n = 0;
+    if (shards->n_left_out > 0)
+        n = (size_t)snprintf(note, sizeof note, "only the text part is loaded, without %s of %s",
+                             amount_of(shards->n_left_out, "tensor").text, shards->left_out);
+    if (folder->n_fp8 > 0 && n < sizeof note)
+        snprintf(note + n, sizeof note - n, "%sFP8 (E4M3) became BF16: %s", n ? "; " : "",
+                 amount_of(folder->n_fp8, "weight").text);
+    return note[0] ? gguf_writer_string(folder->writer, HUGGINGFACE_NOTE, note) : 0;
+}
+
 static void let_go(struct folder *folder)
 {
-    for (size_t i = 0; i < folder->n_shards; i++) {
-        if (folder->files)
-            safetensors_deinit(&folder->files[i]);
-        free(folder->shards[i]);
-    }
-    free(folder->files);
-    free(folder->shards);
-    free(folder->sources);
+    shards_deinit(&folder->shards);
+    free(folder->pieces);
+    free(folder->targets);
     gguf_writer_free(folder->writer);
 }
 
@@ -410,6 +458,8 @@ int huggingface_open(const char *path, struct gguf **ret_gguf, struct error *err
         r = read_tokens(&folder);
     if (r == 0)
         r = read_tensors(&folder);
+    if (r == 0)
+        r = write_note(&folder);
     if (r == 0)
         r = place_data(&folder, &data);
     if (r == 0)

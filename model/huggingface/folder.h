@@ -6,12 +6,18 @@
  * that model.safetensors.index.json lists), tokenizer.json and its companions. 1_Pooling/config.json of
  * sentence-transformers, which defines embeddings, is read too.
  *
- * The result is an ordinary struct gguf: its tensors are those of the files, with GGUF's names, in their
- * F32, F16 or BF16; vectors are F32. Only the rows of a llama's queries and keys are in another order than
- * in a GGUF file, which the metadata records (ARCHITECTURE.rope.halves). */
+ * The result is an ordinary struct gguf: its tensors are those of the files, with GGUF's names and shapes, in
+ * their F32, F16 or BF16; vectors are F32, weights in FP8 become BF16, blocks of MXFP4 GGUF's. Tensors that
+ * are not as GGUF has them (experts apart, halves of one, 1 missing in norms, heads in another order) are
+ * made in memory. Only the rows of queries and keys of architectures that turn pairs are in another order
+ * than in a GGUF file, which the metadata records (ARCHITECTURE.rope.halves). */
 
 #include "common/error.h"
 #include "gguf/gguf.h"
+
+/* A text that says in one line what of the files was left out, or became another format while it was read;
+ * missing where nothing was. Not written to other files. */
+#define HUGGINGFACE_NOTE "quern.folder_note"
 
 /* The only file that is read from a folder below. */
 #define HUGGINGFACE_POOLING "1_Pooling/config.json"

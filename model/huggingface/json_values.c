@@ -59,6 +59,19 @@ int json_read_real(const json_t *object, const char *key, float *ret_value, stru
     return 0;
 }
 
+int json_read_positive(const json_t *json, const char *key, float otherwise, float *ret_value,
+                       struct error *err)
+{
+    float value = otherwise;
+    int r = json_read_real(json, key, &value, err);
+    if (r < 0)
+        return r;
+    if (r == 0 && !(value > 0))
+        return error_set(err, -EINVAL, "%s is %g; a number above 0 is required", key, (double)value);
+    *ret_value = value;
+    return 0;
+}
+
 int json_read_flag(const json_t *object, const char *key, bool *ret_value, struct error *err)
 {
     const json_t *value = find(object, key);

@@ -22,6 +22,10 @@ int json_read_real(const json_t *object, const char *key, float *ret_value, stru
 int json_read_flag(const json_t *object, const char *key, bool *ret_value, struct error *err);
 int json_read_text(const json_t *object, const char *key, const char **ret_text, struct error *err);
 
+/* A number above 0, or `otherwise` if it is missing: 0 then. -EINVAL names the key. */
+int json_read_positive(const json_t *object, const char *key, float otherwise, float *ret_value,
+                       struct error *err);
+
 /* The value of "type"; "null" without an object, "" without a type. */
 const char *json_type_name(const json_t *object);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of names: stems before ".weight" and ".bias", of the model and of a layer. */
+/* Names are looked up in the tables of the family: a row's name stands before ".weight" or ".bias", behind a
+ * layer's number if it is one of a layer, and may hold an expert's number. */
 
 #include "model/huggingface/names.h"
 
@@ -10,58 +11,114 @@
 
 #include "common/utf8.h"
 
-#define LAYERS "model.layers."
-
-enum extent { NONE, VOCAB, EMBD, FF, QUERIES, KEYS, HEAD };
-
-enum need { ALWAYS, UNTIED, QWEN3 };
-
-static const struct row {
-    const char *theirs, *ours;
-    enum extent rows, columns;
-    bool of_layer;
-    bool may_have_bias;
-    enum need need;
-} rows[] = {
-    {"model.embed_tokens", "token_embd", VOCAB, EMBD, false, false, ALWAYS},
-    {"model.norm", "output_norm", NONE, EMBD, false, false, ALWAYS},
-    {"lm_head", "output", VOCAB, EMBD, false, false, UNTIED},
-    {"input_layernorm", "attn_norm", NONE, EMBD, true, false, ALWAYS},
-    {"self_attn.q_proj", "attn_q", QUERIES, EMBD, true, true, ALWAYS},
-    {"self_attn.k_proj", "attn_k", KEYS, EMBD, true, true, ALWAYS},
-    {"self_attn.v_proj", "attn_v", KEYS, EMBD, true, true, ALWAYS},
-    {"self_attn.q_norm", "attn_q_norm", NONE, HEAD, true, false, QWEN3},
-    {"self_attn.k_norm", "attn_k_norm", NONE, HEAD, true, false, QWEN3},
-    {"self_attn.o_proj", "attn_output", EMBD, QUERIES, true, true, ALWAYS},
-    {"post_attention_layernorm", "ffn_norm", NONE, EMBD, true, false, ALWAYS},
-    {"mlp.gate_proj", "ffn_gate", FF, EMBD, true, true, ALWAYS},
-    {"mlp.up_proj", "ffn_up", FF, EMBD, true, true, ALWAYS},
-    {"mlp.down_proj", "ffn_down", EMBD, FF, true, true, ALWAYS},
-};
-#define N_ROWS (sizeof rows / sizeof rows[0])
-
 static uint32_t extent_of(const struct config *config, enum extent extent)
 {
-    const uint32_t extents[] = {[NONE] = 0,
-                                [VOCAB] = config->n_vocab,
-                                [EMBD] = config->n_embd,
-                                [FF] = config->n_ff,
-                                [QUERIES] = config->n_heads * config->head_dim,
-                                [KEYS] = config->n_kv_heads * config->head_dim,
-                                [HEAD] = config->head_dim};
+    const uint32_t queries = config->n_heads * config->head_dim, keys = config->n_kv_heads * config->head_dim;
+    const uint32_t delta_keys = config->n_key_heads * config->key_dim,
+                   delta_values = config->n_value_heads * config->value_dim;
+    const uint32_t extents[EXTENTS] = {[NONE] = 0,
+                                       [VOCAB] = config->n_vocab,
+                                       [POSITIONS] = config->n_context,
+                                       [EMBD] = config->n_embd,
+                                       [FF] = config->n_ff,
+                                       [TWO_FF] = 2 * config->n_ff,
+                                       [QUERIES] = queries,
+                                       [QUERIES_AND_GATES] = 2 * queries,
+                                       [KEYS] = keys,
+                                       [ALL_QKV] = queries + 2 * keys,
+                                       [HEAD] = config->head_dim,
+                                       [HEADS] = config->n_heads,
+                                       [EXPERTS] = config->n_experts,
+                                       [EXPERT_FF] = config->expert_ff,
+                                       [TWO_EXPERT_FF] = 2 * config->expert_ff,
+                                       [SHARED_FF] = config->shared_ff,
+                                       [TAPS] = config->n_taps,
+                                       [DELTA_CHANNELS] = 2 * delta_keys + delta_values,
+                                       [DELTA_VALUES] = delta_values,
+                                       [DELTA_ALL] = 2 * delta_keys + 2 * delta_values,
+                                       [DELTA_VALUE] = config->value_dim,
+                                       [DELTA_HEADS] = config->n_value_heads,
+                                       [TWO_DELTA_HEADS] = 2 * config->n_value_heads};
     return extents[extent];
 }
 
 static const char *key_of(enum extent extent)
 {
-    static const char *const keys[] = {[NONE] = "",
-                                       [VOCAB] = "vocab_size",
-                                       [EMBD] = "hidden_size",
-                                       [FF] = "intermediate_size",
-                                       [QUERIES] = "num_attention_heads · head_dim",
-                                       [KEYS] = "num_key_value_heads · head_dim",
-                                       [HEAD] = "head_dim"};
+    static const char *const keys[EXTENTS] = {
+        [NONE] = "",
+        [VOCAB] = "vocab_size",
+        [POSITIONS] = "max_position_embeddings",
+        [EMBD] = "hidden_size",
+        [FF] = "intermediate_size",
+        [TWO_FF] = "intermediate_size",
+        [QUERIES] = "num_attention_heads · head_dim",
+        [QUERIES_AND_GATES] = "num_attention_heads · head_dim · 2",
+        [KEYS] = "num_key_value_heads · head_dim",
+        [ALL_QKV] = "(num_attention_heads + 2 · num_key_value_heads) · head_dim",
+        [HEAD] = "head_dim",
+        [HEADS] = "num_attention_heads",
+        [EXPERTS] = "num_experts or num_local_experts",
+        [EXPERT_FF] = "moe_intermediate_size or intermediate_size",
+        [TWO_EXPERT_FF] = "moe_intermediate_size",
+        [SHARED_FF] = "shared_expert_intermediate_size or shared_intermediate_size",
+        [TAPS] = "linear_conv_kernel_dim",
+        [DELTA_CHANNELS] = "linear heads · dims",
+        [DELTA_VALUES] = "linear_num_value_heads · linear_value_head_dim",
+        [DELTA_ALL] = "linear heads · dims",
+        [DELTA_VALUE] = "linear_value_head_dim",
+        [DELTA_HEADS] = "linear_num_value_heads",
+        [TWO_DELTA_HEADS] = "linear_num_value_heads · 2"};
     return keys[extent];
+}
+
+/* ---- names as they are ---- */
+
+static bool begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Wrappers have the text beside other parts, under either of two names; draft layers stand apart. */
+static const char *const other_parts[] = {"vision_tower.",
+                                          "model.vision_tower.",
+                                          "multi_modal_projector.",
+                                          "model.multi_modal_projector.",
+                                          "model.visual.",
+                                          "visual.",
+                                          "mtp.",
+                                          "model.mtp."};
+
+int names_clean(const struct config *config, const char *name, char ret_name[NAMES_SIZE], bool *ret_is_text,
+                struct error *err)
+{
+    const char *optional = config->family->optional;
+    const char *before = "", *rest = name;
+    char shown[96];
+    *ret_is_text = true;
+    for (size_t i = 0; i < sizeof other_parts / sizeof other_parts[0]; i++)
+        if ((config->wrapped || config->family->uses & USES_DELTA) && begins_with(name, other_parts[i])) {
+            snprintf(ret_name, NAMES_SIZE, "%.*s", (int)strlen(other_parts[i]) - 1, other_parts[i]);
+            *ret_is_text = false;
+            return 0;
+        }
+    if (config->wrapped && begins_with(name, "model.language_model.")) {
+        before = "model.";
+        rest = name + strlen("model.language_model.");
+    } else if (config->wrapped && begins_with(name, "language_model.")) {
+        rest = name + strlen("language_model.");
+    } else if (optional && begins_with(name, optional)) {
+        rest = name + strlen(optional);
+    }
+    if ((size_t)snprintf(ret_name, NAMES_SIZE, "%s%s", before, rest) >= NAMES_SIZE)
+        return error_set(err, -EINVAL, "unexpected tensor %s in a %s model",
+                         utf8_printable(bytes_of_string(name), sizeof shown, shown), config->architecture);
+    return 0;
+}
+
+void names_note(struct config *config, const char *name)
+{
+    if (strstr(name, ".mlp.experts.gate_up_proj"))
+        config->fused_experts = true;
 }
 
 /* Tables that older files carry, and heads beside an embedding that is one. */
@@ -71,83 +128,275 @@ static bool is_needless(const struct config *config, const char *name)
     return (end && strcmp(end, ".inv_freq") == 0) || (config->tied && strcmp(name, "lm_head.weight") == 0);
 }
 
-/* Splits "model.layers.12.STEM". The number is below n_layers, without leading zeros. */
-static bool split_layer(const char *name, uint32_t n_layers, uint32_t *ret_layer, const char **ret_stem)
+/* A number below `limit`, without leading zeros, at the start of a text; *ret_end is what follows. */
+static bool read_number(const char *text, uint32_t limit, uint32_t *ret_number, const char **ret_end)
 {
-    const size_t len = strlen(LAYERS);
     char *end;
-    if (strncmp(name, LAYERS, len) != 0 || name[len] < '0' || name[len] > '9' ||
-        (name[len] == '0' && name[len + 1] != '.'))
+    if (text[0] < '0' || text[0] > '9' || (text[0] == '0' && text[1] != '.'))
         return false;
-    unsigned long layer = strtoul(name + len, &end, 10);
-    if (*end != '.' || layer >= n_layers)
+    const unsigned long number = strtoul(text, &end, 10);
+    if (*end != '.' || number >= limit)
         return false;
-    *ret_layer = (uint32_t)layer;
+    *ret_number = (uint32_t)number;
+    *ret_end = end;
+    return true;
+}
+
+/* Splits "model.layers.12.STEM". */
+static bool split_layer(const struct config *config, const char *name, uint32_t *ret_layer,
+                        const char **ret_stem)
+{
+    const char *end;
+    if (!begins_with(name, config->family->layers) ||
+        !read_number(name + strlen(config->family->layers), config->n_layers, ret_layer, &end))
+        return false;
     *ret_stem = end + 1;
     return true;
 }
 
-static const struct row *find_row(const char *stem, bool of_layer, bool *ret_bias)
+/* Does a stem begin with what a row is called? *ret_end is what stands behind it. */
+static bool matches(const struct config *config, const struct name_row *row, const char *stem,
+                    uint32_t *ret_expert, const char **ret_end)
 {
-    for (size_t i = 0; i < N_ROWS; i++) {
-        const size_t len = strlen(rows[i].theirs);
-        if (rows[i].of_layer != of_layer || strncmp(rows[i].theirs, stem, len) != 0)
-            continue;
-        *ret_bias = strcmp(stem + len, ".bias") == 0;
-        if ((*ret_bias && rows[i].may_have_bias) || strcmp(stem + len, ".weight") == 0)
-            return &rows[i];
-    }
-    return NULL;
+    const char *star = strchr(row->theirs, '*');
+    const size_t len = star ? (size_t)(star - row->theirs) : strlen(row->theirs);
+    *ret_expert = 0;
+    *ret_end = stem + len;
+    if (strncmp(stem, row->theirs, len) != 0)
+        return false;
+    if (!star)
+        return true;
+    const char *rest;
+    if (!read_number(stem + len, config->n_experts, ret_expert, &rest) || !begins_with(rest, star + 1))
+        return false;
+    *ret_end = rest + strlen(star + 1);
+    return true;
 }
 
-int names_place(const struct config *config, const char *name, struct place *ret_place, struct error *err)
+static bool may_have_bias(const struct config *config, const struct name_row *row)
 {
-    uint32_t layer = 0;
-    const char *stem = name;
-    bool bias = false;
-    struct place place = {.rows_key = "", .columns_key = ""};
-    if (!is_needless(config, name)) {
-        const bool of_layer = split_layer(name, config->n_layers, &layer, &stem);
-        const struct row *row = find_row(stem, of_layer, &bias);
-        char shown[96];
-        if (!row)
-            return error_set(err, -EINVAL, "unexpected tensor %s in a %s model of %u layers",
-                             utf8_printable(bytes_of_string(name), sizeof shown, shown), config->architecture,
-                             config->n_layers);
+    const bool says = config->family->uses & USES_BIASES;
+    switch (row->bias) {
+    case BIAS_NONE:
+        return false;
+    case BIAS_OF_ATTENTION:
+        return says && config->attention_bias != CONFIG_NO;
+    case BIAS_OF_MLP:
+        return says && config->mlp_bias != CONFIG_NO;
+    case BIAS_MAY:
+    case BIAS_MUST:
+        break;
+    }
+    return true;
+}
+
+static bool must_have_bias(const struct config *config, const struct name_row *row)
+{
+    return row->bias == BIAS_MUST ||
+           (row->bias == BIAS_OF_ATTENTION && config->attention_bias == CONFIG_YES) ||
+           (row->bias == BIAS_OF_MLP && config->mlp_bias == CONFIG_YES);
+}
+
+static bool is_of_layer(const struct config *config, const struct name_row *row, uint32_t layer)
+{
+    return row->of == OF_LAYER || (row->of == OF_ATTENDING && !(config->family->uses & USES_DELTA)) ||
+           (config->family->uses & USES_DELTA &&
+            config_is_special(config, layer) == (row->of == OF_RECURRENT));
+}
+
+static bool is_needed(const struct config *config, const struct name_row *row)
+{
+    const bool mxfp4 = config->quantization.kind == QUANTIZATION_MXFP4;
+    switch (row->need) {
+    case ALWAYS:
+        return true;
+    case UNTIED:
+        return !config->tied;
+    case FUSED_EXPERTS:
+        return config->fused_experts;
+    case SEPARATE_EXPERTS:
+        return !config->fused_experts;
+    case MXFP4_EXPERTS:
+        return mxfp4;
+    case PLAIN_EXPERTS:
+        return !mxfp4;
+    case SHARED_EXPERT:
+        return config->shared_ff > 0;
+    case NEVER:
+        break;
+    }
+    return false;
+}
+
+/* ---- places ---- */
+
+bool names_is_half(enum how how)
+{
+    return how == FIRST_HALF || how == SECOND_HALF || how == EVEN_ROWS || how == ODD_ROWS;
+}
+
+static void add_dim(struct place *place, uint32_t n, const char *key)
+{
+    place->dims[place->n_dims] = n;
+    place->keys[place->n_dims++] = key;
+}
+
+/* The shape of their tensor: GGUF's, but for how it is stored there. */
+static void set_shape(const struct config *config, const struct name_row *row, struct place *place)
+{
+    const uint32_t rows = place->rows * (names_is_half(row->how) ? 2 : 1);
+    const char *rows_key = key_of(row->rows), *columns_key = key_of(row->columns);
+    if (row->shape == STACKED || row->shape == STACKED_TURNED || row->shape == STACKED_BLOCKS)
+        add_dim(place, config->n_experts, key_of(EXPERTS));
+    if (row->shape == ROW_OF_ONE)
+        add_dim(place, 1, "");
+    if (row->how == TURNED || row->shape == STACKED_TURNED) {
+        add_dim(place, place->columns, columns_key);
+        add_dim(place, rows, rows_key);
+        return;
+    }
+    if (place->rows > 0)
+        add_dim(place, rows, rows_key);
+    if (row->shape == MIDDLE_ONE)
+        add_dim(place, 1, "");
+    if (row->shape == STACKED_BLOCKS) {
+        add_dim(place, place->columns / 32, columns_key);
+        add_dim(place, 16, "");
+        return;
+    }
+    add_dim(place, place->columns * (place->rows == 0 && names_is_half(row->how) ? 2 : 1), columns_key);
+}
+
+/* A bias has an element for each row, one for each expert's. */
+static void set_place(const struct config *config, const struct name_row *row, bool bias, uint32_t expert,
+                      struct place *place)
+{
+    const bool each = strchr(row->theirs, '*');
+    const bool stacked =
+        row->shape == STACKED || row->shape == STACKED_TURNED || row->shape == STACKED_BLOCKS;
+    place->how = bias ? COPIED : row->how;
+    place->rows = bias ? 0 : extent_of(config, row->rows);
+    place->columns = extent_of(config, bias && row->rows != NONE ? row->rows : row->columns);
+    place->of_experts = each || stacked;
+    place->count = place->of_experts ? config->n_experts : 1;
+    place->index = expert;
+    place->stacked = stacked;
+    place->turned = !bias && (row->how == TURNED || row->shape == STACKED_TURNED);
+    place->blocks = row->shape == STACKED_BLOCKS;
+    place->plain = place->rows == 0 || row->shape == MIDDLE_ONE;
+    if (bias)
+        add_dim(place, place->columns, key_of(row->rows != NONE ? row->rows : row->columns));
+    else
+        set_shape(config, row, place);
+}
+
+static bool place_of(const struct config *config, const struct name_row *row, bool of_layer, uint32_t layer,
+                     const char *stem, struct place *ret_place)
+{
+    struct place place = {.count = 1};
+    uint32_t expert;
+    const char *end;
+    if ((row->of != OF_MODEL) != of_layer || (of_layer && !is_of_layer(config, row, layer)) ||
+        !matches(config, row, stem, &expert, &end))
+        return false;
+    const bool bias = strcmp(end, ".bias") == 0;
+    if (row->bare ? *end != '\0' : !(bias && may_have_bias(config, row)) && strcmp(end, ".weight") != 0)
+        return false;
+    if (row->ours) {
+        set_place(config, row, !row->bare && bias, expert, &place);
         if (of_layer)
-            snprintf(place.name, sizeof place.name, "blk.%u.%s.%s", layer, row->ours,
-                     bias ? "bias" : "weight");
+            snprintf(place.name, sizeof place.name, "blk.%u.%s%s", layer, row->ours, row->bare ? "" : end);
         else
-            snprintf(place.name, sizeof place.name, "%s.weight", row->ours);
-        place.rows = bias ? 0 : extent_of(config, row->rows);
-        place.rows_key = bias ? "" : key_of(row->rows);
-        place.columns = extent_of(config, bias ? row->rows : row->columns);
-        place.columns_key = key_of(bias ? row->rows : row->columns);
+            snprintf(place.name, sizeof place.name, "%s%s", row->ours, row->bare ? "" : end);
     }
     *ret_place = place;
+    return true;
+}
+
+int names_places(const struct config *config, const char *name, struct place ret_places[NAMES_MOST_PLACES],
+                 uint32_t *ret_n, struct error *err)
+{
+    uint32_t layer = 0, n = 0;
+    const char *stem = name;
+    struct place places[NAMES_MOST_PLACES] = {{.count = 1}};
+    char shown[96];
+    if (is_needless(config, name)) {
+        ret_places[0] = places[0];
+        *ret_n = 1;
+        return 0;
+    }
+    const bool of_layer = split_layer(config, name, &layer, &stem);
+    for (size_t t = 0; t < FAMILY_MOST_NAMES && config->family->names[t]; t++)
+        for (const struct name_row *row = config->family->names[t]; row->theirs; row++)
+            if (n < NAMES_MOST_PLACES && place_of(config, row, of_layer, layer, stem, &places[n]))
+                n++;
+    if (n == 0)
+        return error_set(err, -EINVAL, "unexpected tensor %s in a %s model of %u layers",
+                         utf8_printable(bytes_of_string(name), sizeof shown, shown), config->architecture,
+                         config->n_layers);
+    for (uint32_t i = 0; i < n; i++)
+        ret_places[i] = places[i];
+    *ret_n = n;
     return 0;
 }
 
-static bool is_needed(const struct config *config, const struct row *row)
+/* ---- what must be there ---- */
+
+static void put_name(const struct config *config, const struct name_row *row, const struct names_walk *walk,
+                     char ret_name[NAMES_SIZE])
 {
-    return row->need == ALWAYS || (row->need == UNTIED && !config->tied) ||
-           (row->need == QWEN3 && strcmp(config->architecture, "qwen3") == 0);
+    const char *star = strchr(row->theirs, '*'), *end = row->bare ? "" : walk->bias ? ".bias" : ".weight";
+    char layer[32] = "", expert[16] = "";
+    if (row->of != OF_MODEL)
+        snprintf(layer, sizeof layer, "%s%u.", config->family->layers, walk->layer);
+    if (star)
+        snprintf(expert, sizeof expert, "%u", walk->expert);
+    snprintf(ret_name, NAMES_SIZE, "%s%.*s%s%s%s", layer,
+             star ? (int)(star - row->theirs) : (int)strlen(row->theirs), row->theirs, expert,
+             star ? star + 1 : "", end);
 }
 
-bool names_needed(const struct config *config, uint64_t i, char ret_name[NAMES_SIZE])
+/* The next of a row: biases behind weights, then experts, then layers. */
+static bool step(const struct config *config, const struct name_row *row, struct names_walk *walk)
 {
-    uint64_t at = 0;
-    for (size_t r = 0; r < N_ROWS; r++) {
-        if (!is_needed(config, &rows[r]))
+    if (!walk->bias && !row->bare && must_have_bias(config, row)) {
+        walk->bias = true;
+        return true;
+    }
+    walk->bias = false;
+    if (strchr(row->theirs, '*') && walk->expert + 1 < config->n_experts) {
+        walk->expert++;
+        return true;
+    }
+    walk->expert = 0;
+    if (row->of != OF_MODEL && walk->layer + 1 < config->n_layers) {
+        walk->layer++;
+        return true;
+    }
+    walk->layer = 0;
+    return false;
+}
+
+bool names_next(const struct config *config, struct names_walk *walk, char ret_name[NAMES_SIZE])
+{
+    while (walk->table < FAMILY_MOST_NAMES && config->family->names[walk->table]) {
+        const struct name_row *row = &config->family->names[walk->table][walk->row];
+        if (!row->theirs) {
+            walk->table++;
+            walk->row = 0;
             continue;
-        const uint64_t n = rows[r].of_layer ? config->n_layers : 1;
-        if (i < at + n && rows[r].of_layer)
-            snprintf(ret_name, NAMES_SIZE, LAYERS "%u.%s.weight", (uint32_t)(i - at), rows[r].theirs);
-        else if (i < at + n)
-            snprintf(ret_name, NAMES_SIZE, "%s.weight", rows[r].theirs);
-        if (i < at + n)
+        }
+        const bool wanted = is_needed(config, row);
+        const bool here = wanted && (row->of == OF_MODEL || is_of_layer(config, row, walk->layer));
+        if (here)
+            put_name(config, row, walk, ret_name);
+        if (!wanted || !step(config, row, walk)) {
+            walk->row++;
+            walk->layer = walk->expert = 0;
+            walk->bias = false;
+        }
+        if (here)
             return true;
-        at += n;
     }
     return false;
 }

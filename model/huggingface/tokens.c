@@ -362,6 +362,8 @@ static int write_kind(const struct sides *sides, struct gguf_writer *writer)
     int r = gguf_writer_string(writer, "tokenizer.ggml.model", kind->pre ? "gpt2" : "llama");
     if (r == 0 && kind->pre)
         r = gguf_writer_string(writer, "tokenizer.ggml.pre", kind->pre);
+    if (r == 0 && kind->says_whole)
+        r = gguf_writer_bool(writer, "tokenizer.whole_words", kind->whole_words);
     if (r == 0 && kind->nfc)
         r = gguf_writer_string(writer, "tokenizer.normalizer", "NFC");
     if (r == 0 && !kind->pre)

@@ -16,13 +16,30 @@
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                                     \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* Expressions as files have them, and the name of what splits by it. */
+#define CAPITALS "\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}"
+#define SMALLS   "\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}"
+#define CASED_WORDS(contraction, digits)                                                                     \
+    "[^\\r\\n\\p{L}\\p{N}]?[" CAPITALS "]*[" SMALLS "]+" contraction "|[^\\r\\n\\p{L}\\p{N}]?[" CAPITALS     \
+    "]+[" SMALLS "]*" contraction "|" digits                                                                 \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+/* Expressions as files have them, and the name of what splits by it. Names in GGUF also say whether words
+ * that are tokens are taken whole; where there is one for either, the other stands behind it. */
 static const struct expression {
     const char *text;
-    const char *pre,
-        *pre_whole; /* the latter where words that are tokens are taken whole; NULL: there is none */
-} expressions[] = {{LLAMA3_WORDS("\\p{N}{1,3}"), "smaug-bpe", "llama-bpe"},
-                   {LLAMA3_WORDS("\\p{N}"), "qwen2", NULL}};
+    const char *pre;
+    bool whole; /* what that name says */
+    const char *other;
+} expressions[] = {{LLAMA3_WORDS("\\p{N}{1,3}"), "smaug-bpe", false, "llama-bpe"},
+                   {LLAMA3_WORDS("\\p{N}"), "qwen2", false, NULL},
+                   {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}"
+                    "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+                    "qwen35", false, NULL},
+                   {CASED_WORDS("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}"), "gpt-4o", false, NULL},
+                   {CASED_WORDS("", "\\p{N}"), "tekken", true, NULL},
+                   {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}"
+                    "| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+                    "seed-coder", false, NULL}};
 
 static int refuse(struct error *err, const char *key, const char *found)
 {
@@ -84,37 +101,42 @@ static bool is_byte_level(const json_t *part, bool splits)
            is_flag(part, "use_regex", true) == splits;
 }
 
-static const char *split_by(const json_t *part, bool whole_words)
+/* Every character is in some match, so that what matches can be kept apart or all else removed. */
+static const struct expression *split_by(const json_t *part)
 {
-    const json_t *expression = json_object_get(json_object_get(part, "pattern"), "Regex");
-    if (strcmp(json_type_name(part), "Split") != 0 || is_flag(part, "invert", false) ||
-        !is_text(json_object_get(part, "behavior"), "Isolated"))
+    const json_t *expression = json_object_get(json_object_get(part, "pattern"), "Regex"),
+                 *behavior = json_object_get(part, "behavior");
+    const bool inverted = is_flag(part, "invert", false);
+    if (strcmp(json_type_name(part), "Split") != 0 || !is_text(behavior, inverted ? "Removed" : "Isolated"))
         return NULL;
     for (size_t i = 0; i < sizeof expressions / sizeof expressions[0]; i++)
         if (is_text(expression, expressions[i].text))
-            return whole_words ? expressions[i].pre_whole : expressions[i].pre;
+            return &expressions[i];
     return NULL;
 }
 
-static int name_pretokenizer(const json_t *tokenizer, const char **ret_pre, struct error *err)
+static void name_expression(const struct expression *expression, struct tokens_kind *kind)
+{
+    const bool other = kind->whole_words != expression->whole;
+    kind->pre = other && expression->other ? expression->other : expression->pre;
+    kind->says_whole = other && !expression->other;
+}
+
+static int name_pretokenizer(const json_t *tokenizer, struct tokens_kind *kind, struct error *err)
 {
     const json_t *pre = json_object_get(tokenizer, "pre_tokenizer");
-    const bool whole_words = is_flag(json_object_get(tokenizer, "model"), "ignore_merges", false);
     const size_t n = count_parts(pre, "pretokenizers");
-    const char *name = NULL;
-    if (n == 1 && is_byte_level(part_at(pre, "pretokenizers", 0), true) && !whole_words)
-        name = "gpt-2";
-    if (n == 2 && is_byte_level(part_at(pre, "pretokenizers", 1), false))
-        name = split_by(part_at(pre, "pretokenizers", 0), whole_words);
-    if (n == 2 && !whole_words && is_byte_level(part_at(pre, "pretokenizers", 1), true)) {
-        const json_t *digits = part_at(pre, "pretokenizers", 0);
-        if (strcmp(json_type_name(digits), "Digits") == 0 && is_flag(digits, "individual_digits", false))
-            name = "smollm";
-    }
-    if (!name)
-        return refuse(err, "pre_tokenizer", "this way of splitting texts");
-    *ret_pre = name;
-    return 0;
+    const json_t *first = part_at(pre, "pretokenizers", 0), *second = part_at(pre, "pretokenizers", 1);
+    kind->whole_words = is_flag(json_object_get(tokenizer, "model"), "ignore_merges", false);
+    kind->says_whole = kind->whole_words;
+    if (n == 1 && is_byte_level(first, true))
+        kind->pre = "gpt-2";
+    if (n == 2 && is_byte_level(second, false) && split_by(first))
+        name_expression(split_by(first), kind);
+    if (n == 2 && is_byte_level(second, true) && strcmp(json_type_name(first), "Digits") == 0 &&
+        is_flag(first, "individual_digits", false))
+        kind->pre = "smollm";
+    return kind->pre ? 0 : refuse(err, "pre_tokenizer", "this way of splitting texts");
 }
 
 static int check_bytes(const json_t *tokenizer, struct tokens_kind *kind, struct error *err)
@@ -126,10 +148,17 @@ static int check_bytes(const json_t *tokenizer, struct tokens_kind *kind, struct
             return refuse(err, "normalizer", type);
         kind->nfc = true;
     }
-    return name_pretokenizer(tokenizer, &kind->pre, err);
+    return name_pretokenizer(tokenizer, kind, err);
 }
 
 /* ---- SentencePiece's ---- */
+
+/* Gemma's: no text has a space when its turn comes. */
+static bool splits_at_spaces(const json_t *pre)
+{
+    return strcmp(json_type_name(pre), "Split") == 0 && !is_flag(pre, "invert", false) &&
+           is_text(json_object_get(json_object_get(pre, "pattern"), "String"), " ");
+}
 
 /* Spaces are written as U+2581, and one is put in front, by the normalizer or by the pre-tokenizer. */
 static int check_characters(const json_t *tokenizer, struct tokens_kind *kind, struct error *err)
@@ -148,7 +177,9 @@ static int check_characters(const json_t *tokenizer, struct tokens_kind *kind, s
         else
             return refuse(err, "normalizer", type);
     }
-    if (count_parts(pre, "pretokenizers") == 0 && replaced)
+    if (is_flag(json_object_get(tokenizer, "model"), "ignore_merges", false))
+        return refuse(err, "model", "ignore_merges of characters");
+    if (replaced && (count_parts(pre, "pretokenizers") == 0 || splits_at_spaces(pre)))
         return 0;
     const json_t *scheme = json_object_get(pre, "prepend_scheme");
     if (strcmp(json_type_name(pre), "Metaspace") != 0 || is_flag(pre, "split", true) ||

@@ -11,6 +11,8 @@
 
 struct tokens_kind {
     const char *pre;    /* tokenizer.ggml.pre of a BPE of bytes; NULL: SentencePiece's, of characters */
+    bool whole_words;   /* of the former: words that are tokens are taken whole, whatever merges say */
+    bool says_whole;    /* that is otherwise than with that name */
     bool space_prefix;  /* of the latter */
     bool nfc;           /* texts are brought into that form */
     const char *before; /* token that the post-processor puts before a text and behind it; NULL: none. They */

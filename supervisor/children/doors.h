@@ -3,9 +3,9 @@
 #define SUPERVISOR_CHILDREN_DOORS_H
 
 /* The two sockets of a worker: its link, for work from the broker, and its stream, on which it publishes.
- * They are bound and listen before the worker starts, which inherits them. So a worker binds nothing,
- * connects to nothing and needs no access to the run directory, and only a broker that the supervisor told
- * of them connects. */
+ * They are bound and listen before the worker starts, and it inherits them. So a worker binds nothing,
+ * connects to nothing and needs no access to the run directory. Only the supervisor's broker learns their
+ * paths. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,10 +25,10 @@ void doors_name(struct place_record *record, const char *rundir, uint64_t boot);
  * there, which is left alone. */
 int doors_open(const struct place_record *record, struct doors *ret_doors, struct error *err);
 
-/* Closes our descriptors. Connections not accepted by the time that no process has them are refused. */
+/* Closes our descriptors. Once no process has them, pending connections are refused. */
 void doors_close(struct doors *doors);
 
-/* Removes their paths, in the run directory, wherever that was moved. */
+/* Removes their paths from the run directory, even if it was moved. */
 void doors_remove(const struct place_record *record, int rundir_fd);
 
 #endif

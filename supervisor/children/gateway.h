@@ -20,19 +20,20 @@
 #include "supervisor/children/restart.h"
 
 #define GATEWAY_RETIRED 8 /* gateways at once that were replaced and still answer */
-#define GATEWAY_POLL    3 /* most descriptors to be waited for */
+#define GATEWAY_POLL    3 /* most descriptors to poll */
 
 struct gateway_process { /* zeroed: none */
     pid_t pid;
-    int report_fd; /* where it says whether it serves, and that it leaves; 0: nothing more is to come */
+    int report_fd; /* on which it reports that it serves, and later that it leaves; 0: nothing more will come
+                    */
     bool serves;   /* it has said so */
 };
 
 enum gateway_trial {
     GATEWAY_TRIAL_NONE,
-    GATEWAY_TRIAL_WAITS, /* for one of those that were replaced before to end */
+    GATEWAY_TRIAL_WAITS, /* for an earlier gateway to end */
     GATEWAY_TRIAL_RUNS,  /* the next one is not ready yet */
-    GATEWAY_TRIAL_YIELD, /* it serves, and the one before still accepts connections too */
+    GATEWAY_TRIAL_YIELD, /* the next one serves, but the old one still accepts connections too */
     GATEWAY_TRIAL_PASSED,
     GATEWAY_TRIAL_FAILED
 };
@@ -41,18 +42,18 @@ struct gateway_child {
     const struct options *options;
     char program[PATH_MAX];
     int listen_fd;                /* -1: HTTP is not wanted */
-    char address[LISTEN_ADDRESS]; /* where that listens in truth */
+    char address[LISTEN_ADDRESS]; /* the address that it is bound to */
     struct gateway_process current, next;
     struct gateway_process
-        leaving; /* was told to, and may still accept connections; it is in `retired` too */
+        leaving; /* was told to leave, and may still accept connections; also in `retired` */
     struct gateway_retired {
         pid_t pid;           /* 0: none */
-        uint64_t give_up_at; /* clock_ns: when it is killed; it ends before by itself */
-        bool served;         /* so it may have something to answer */
+        uint64_t give_up_at; /* clock_ns: when it is killed, unless it has ended by itself */
+        bool served;         /* so it may still have requests to answer */
     } retired[GATEWAY_RETIRED];
-    uint64_t start_at; /* clock_ns, while there is no current one; UINT64_MAX: not at all */
+    uint64_t start_at; /* clock_ns, while there is no current one; UINT64_MAX: never */
     struct restart restart;
-    bool served; /* some gateway did: what it is told can be done, or could */
+    bool served; /* some gateway has served, so the configuration can work */
     enum gateway_trial trial;
     uint64_t trial_by;                    /* clock_ns: when the next one is given up */
     char reason[GATEWAY_REPORT_TEXT_MAX]; /* why the trial failed */
@@ -65,7 +66,7 @@ int gateway_child_init(struct gateway_child *child, const struct options *option
  * gateway of a killed pool still holds. 0 or -errno with a reason that names the address. */
 int gateway_child_listen(struct gateway_child *child, struct error *err);
 
-/* When something is to be started or killed; UINT64_MAX: nothing. */
+/* When the next start or kill is due; UINT64_MAX: none is. */
 uint64_t gateway_child_due(const struct gateway_child *child);
 
 /* Starts and kills what is due. */
@@ -74,8 +75,8 @@ void gateway_child_turn(struct gateway_child *child, uint64_t now);
 /* Adds descriptors to poll, at most GATEWAY_POLL; returns how many. */
 nfds_t gateway_child_poll(const struct gateway_child *child, struct pollfd *ret_items);
 
-/* Takes reports and exits. Restarts one that served or was killed. False if the first one exited by itself,
- * which it does when it cannot serve as configured, having said why. */
+/* Handles reports and exits. Restarts a gateway that served or was killed. False if the first one exited by
+ * itself: it cannot serve as configured, and has said why. */
 bool gateway_child_reap(struct gateway_child *child, uint64_t now);
 
 /* Starts a successor; `trial` reports its progress. The old one is told to leave when the next is ready, and
@@ -86,7 +87,7 @@ void gateway_child_replace(struct gateway_child *child, uint64_t now);
 /* Cancels the successor, if there is one, for this reason. */
 void gateway_child_give_up_next(struct gateway_child *child, const char *reason);
 
-/* Sends all of them the signal and closes the socket; no more are started. */
+/* Sends the signal to all gateways and closes the socket; no more are started. */
 void gateway_child_stop(struct gateway_child *child, int signal);
 
 /* The same with SIGTERM; kills them after a moment for their last answers. */

@@ -14,9 +14,9 @@ struct launch_plan {
     const char *program; /* path of quern-worker */
     const struct options *options;
     const char *name;
-    uint32_t index; /* place in the pool, and by it its share of the cores */
+    uint32_t index; /* place in the pool, which determines its share of the cores */
     uint32_t incarnation;
-    struct doors doors; /* on which it is reached */
+    struct doors doors; /* the sockets that the broker connects to */
     int board_fd;       /* its slot of the board */
     int store_fd;       /* of the prefix store; -1: there is none */
 };

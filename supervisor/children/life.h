@@ -2,19 +2,19 @@
 #ifndef SUPERVISOR_CHILDREN_LIFE_H
 #define SUPERVISOR_CHILDREN_LIFE_H
 
-/* Whether a process is active, according to the kernel: the only evidence for one that loads a model and has
- * not counted progress yet. */
+/* Whether a process is active, according to the kernel: the only evidence while it loads a model and has not
+ * counted progress yet. */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The CPU time that counts as activity: more than a waiting loop takes. */
+/* CPU time that counts as activity: more than an idle loop takes. */
 #define LIFE_MS 100
 
 struct life { /* zeroed: nothing seen */
     uint64_t cpu_ms;
-    uint64_t since; /* clock_ns of when it was last seen to do something */
+    uint64_t since; /* clock_ns when it was last seen active */
 };
 
 /* True if for `most_ms` the process has neither used LIFE_MS of CPU time nor had a thread waiting for a disk

@@ -12,15 +12,15 @@
 #define RESTART_BACKOFF_MAX_MS 10000
 #define RESTART_MAX_DEATHS     5     /* in a row, none of them ready: a crash loop */
 #define STALL_MS               10000 /* of a worker that serves */
-#define STALL_BROKER_MS        5000  /* of a broker that serves, or takes over: it does nothing for long */
+#define STALL_BROKER_MS        5000  /* of a broker that serves or takes over: none of its work takes long */
 #define STALL_LOADING_MS       60000 /* of one that loads: a large matrix may come from a slow disk */
-#define STALL_TRIAL_MS         10000 /* of one that is to, of a program on trial, and does nothing at all */
+#define STALL_TRIAL_MS         10000 /* of one on trial that loads and shows no activity at all */
 
 struct restart {       /* zeroed: never died */
     uint32_t deaths;   /* in a row, without having been ready */
     uint32_t waits;    /* how often the wait was doubled */
     uint64_t wait_ns;  /* the last one */
-    uint64_t ready_ns; /* since when ready; 0 when not */
+    uint64_t ready_ns; /* when it became ready; 0: it is not ready */
 };
 
 /* The worker is ready. */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define WORKER_LOG_LINE_MAX 1024
-#define WORKER_LOG_HOLD_MS  200 /* for which the newest line waits */
+#define WORKER_LOG_HOLD_MS  200 /* how long the newest line waits */
 
 struct worker_log {
     int fd;                            /* read end of the worker's stderr, non-blocking; -1: closed */
@@ -20,7 +20,7 @@ struct worker_log {
     uint64_t held_ns;
 };
 
-/* Takes the read end of a pipe; forgets what an earlier process said. */
+/* Takes the read end of a pipe; discards the lines of an earlier process. */
 void worker_log_open(struct worker_log *log, int fd);
 
 /* Reads what is available. A line is passed on when the next one arrives, or by worker_log_flush. */
@@ -30,7 +30,7 @@ void worker_log_read(struct worker_log *log, uint64_t now);
 void worker_log_flush(struct worker_log *log, uint64_t now);
 
 /* The process ended: reads the rest and closes. With `keep_last` a pending last line is not passed on,
- * because the caller logs it himself. */
+ * because the caller logs it. */
 void worker_log_close(struct worker_log *log, bool keep_last);
 
 /* The last line as a reason, without the log's prefix; "" if it printed nothing, or no error. */

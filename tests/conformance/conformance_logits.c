@@ -300,7 +300,6 @@ static const struct unsupported {
 } unsupported[] = {
     {"bert-", "architecture \"bert\""},
     {"deepseek2-", "architecture \"deepseek2\""},
-    {"gemma4-", "architecture \"gemma4\""},
     {"glm4moe-", "architecture \"glm4moe\""},
     {"jina-bert-v2-", "architecture \"jina-bert-v2\""},
     {"lfm2-", "architecture \"lfm2\""},
@@ -319,8 +318,8 @@ static const struct unsupported {
 
 /* And what the CPU computes and other devices do not. */
 static const struct unsupported unsupported_on_device[] = {
-    {"qwen35", "cannot compute gated delta nets"},
-    {"qwen3next", "cannot compute gated delta nets"},
+    {"gemma4-e-", "cannot compute layers that attend to the keys and values of others"},
+    {"gemma4-moe-", "cannot compute experts beside a plain feed-forward half"},
 };
 
 static const struct unsupported *find_unsupported(const struct unsupported *list, size_t n, const char *name)

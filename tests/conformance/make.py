@@ -8,7 +8,7 @@ is shared with Quern's code, so that agreement means something. NAME.gguf is the
 ids and the margins of their steps in standard deviations of the logits, NAME.logits.f32 the logits after each prompt,
 NAME.embeddings.f32 the means of their final states, or what else the file says to pool, of length one. conformance_logits.c and conformance_embeddings.c
 compare them; their first comments say when a case passes. The folder-… cases are models as Hugging Face publishes them,
-twin-… the same ones as GGUF files (model_files.py).
+twin-… the same ones as GGUF files (model_files.py); folder-CASE is CASE so published (publish.py).
 
 Needs numpy. The same bytes come out on every machine, but for the last bits of logits and embeddings."""
 
@@ -17,8 +17,9 @@ import pathlib
 
 import numpy as np
 
-from model_files import gguf, write_folder
+from model_files import gguf, write_files, write_folder
 from number_formats import FORMATS
+from publish import publish
 from reference_model import VOCAB, Layer, Model
 
 PROMPTS = (1, 9, 40)  # ids; the last goes beyond a block of keys and values
@@ -119,6 +120,29 @@ HYBRIDS = {
 }
 
 
+def gemma4_layer(full, ff=None, values_are_keys=True, **traits):
+    """Layers of two kinds; `full` are those without a window."""
+    common = dict(post_norm=True, activation="gelu", qk_norm=True, value_norm=True, score_scale=1.0, scaled_stream=True)
+    return lambda i: Layer(**common | traits | (
+        dict(dim=16, kv=1, theta=1e6, values_are_keys=values_are_keys) if i in full
+        else dict(dim=8, kv=2, window=12, theta=1e4, factors=False)), ff=ff[i] if ff else None)
+
+
+GEMMA4 = dict(tied=True, scaled=True, window=12, theta=1e6, logit_cap=30.0, dim=16, window_dim=8, window_theta=1e4,
+              rope_factors=[1.0, 1.0] + [1e30] * 6, epsilon=1e-6)
+GEMMA4S = {
+    "gemma4-F16": ("gemma4", dict(GEMMA4, layers=4, windows=(1, 1, 0, 1), layer=gemma4_layer((2,)))),
+    "gemma4-widths-F32": ("gemma4", dict(GEMMA4, form="F32", layers=3, windows=(0, 1, 0), layer=gemma4_layer(
+        (0, 2), ff=(48, 20, 36), values_are_keys=False))),
+    "gemma4-moe-F16": ("gemma4", dict(GEMMA4, layers=3, windows=(1, 0, 1), experts=6, used=2, expert_ff=24, fused_experts=True,
+                                      layer=gemma4_layer((1,), experts=6, beside=True))),
+    "gemma4-e-F16": ("gemma4", dict(GEMMA4, layers=6, windows=(1, 0, 1, 1, 0, 1), borrowing=3, layer_embd=12,
+                                    layer=lambda i: gemma4_layer(
+                                        (1, 4), ff=(48, 48, 48, 64, 64, 64), values_are_keys=False,
+                                        kv_from={3: 2, 4: 1, 5: 2}.get(i))(i))),
+}
+
+
 # ---- the same as Hugging Face's folders ----
 
 
@@ -153,6 +177,15 @@ FOLDERS = {
 }
 
 
+# Cases from above as their authors would have published them (publish.py).
+PUBLISHED = {"mixtral-F16": "mixtral", "qwen3moe-F16": "qwen3_moe", "gemma2-F16": "gemma2", "gemma3-F16": "gemma3",
+             "phi2-F16": "phi", "phi3-F16": "phi3", "phi3-long-F16": "phi3", "gpt2-F16": "gpt2", "gpt-oss-F16": "gpt_oss",
+             "mistral3-F16": "mistral3", "smollm3-F16": "smollm3", "granite-F16": "granite",
+             "granitemoe-F16": "granitemoeshared", "olmo2-F16": "olmo2", "olmo3-F16": "olmo3", "seed_oss-F16": "seed_oss",
+             "qwen35-F16": "qwen3_5_text", "qwen35-listed-F32": "qwen3_5", "qwen35moe-F16": "qwen3_5_moe",
+             "qwen3next-F16": "qwen3_next", "qwen3next-first-F16": "qwen3_next"}
+
+
 def models():
     for seed, (name, (architecture, numbers)) in enumerate(ARCHITECTURES.items()):
         yield name, Model(architecture, 100 + seed, **numbers)
@@ -171,6 +204,8 @@ def models():
         yield name, Model(architecture, 700 + seed, **numbers)
     for seed, (name, (architecture, numbers)) in enumerate(HYBRIDS.items()):
         yield name, Model(architecture, 800 + seed, **numbers)
+    for seed, (name, (architecture, numbers)) in enumerate(GEMMA4S.items()):
+        yield name, Model(architecture, 900 + seed, **numbers)
 
 
 def case_of(name, model):
@@ -204,6 +239,10 @@ def main():
         case, *expected = case_of(name, model)
         (out / (name + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
         write_case(out, name, case, *expected)
+        if name in PUBLISHED:
+            config, tensors, _ = publish(PUBLISHED[name], model.pairs(), model.tensors)
+            write_files(out / ("folder-" + name), config, tensors)
+            write_case(out, "folder-" + name, case | {"model": "folder-" + name, "twin": name + ".gguf"}, *expected)
     for seed, (name, (shards, extra, architecture, numbers)) in enumerate(FOLDERS.items()):
         model = Model(architecture, 500 + seed, **numbers)
         case, *expected = case_of(name, model)
@@ -211,7 +250,8 @@ def main():
         write_folder(out / name, model, shards, extra)
         (out / (twin + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
         for case_name, file in ((name, name), (twin, twin + ".gguf")):
-            write_case(out, case_name, case | {"model": file}, *expected)
+            more = {"twin": twin + ".gguf"} if file == name else {}
+            write_case(out, case_name, case | {"model": file} | more, *expected)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ def pair(key, value):
         return text(key) + struct.pack("<I", 8) + text(value)
     if isinstance(value, list):  # of bools
         return text(key) + struct.pack(f"<IIQ{len(value)}?", 9, 7, len(value), *value)
+    if isinstance(value, np.ndarray):  # of 32-bit integers
+        return text(key) + struct.pack("<IIQ", 9, 5, len(value)) + value.tobytes()
     if isinstance(value, bool):
         return text(key) + struct.pack("<I?", 7, value)
     if isinstance(value, int):
@@ -90,6 +92,14 @@ def folder_tokenizer():
             "post_processor": None, "decoder": {"type": "ByteLevel"},
             "model": {"type": "BPE", "dropout": None, "unk_token": None, "byte_fallback": False,
                       "vocab": {w: i for i, w in enumerate(words)}, "merges": merges}}
+
+
+def write_files(out, config, tensors):
+    """A folder of one shard."""
+    out.mkdir(exist_ok=True)
+    (out / "model.safetensors").write_bytes(safetensors(tensors))
+    for name, content in (("config.json", config), ("tokenizer.json", folder_tokenizer())):
+        (out / name).write_text(json.dumps(content, ensure_ascii=False) + "\n")
 
 
 def write_folder(out, model, shards, extra):

@@ -18,6 +18,9 @@ class Layer:
         self.activation, self.gated, self.experts = "silu", True, 0
         self.pre_norm, self.sinks, self.whole_norm, self.yarn = True, False, False, True
         self.recurrent, self.gated_output = False, False
+        self.dim, self.kv, self.ff, self.factors, self.score_scale = None, None, None, True, 0.0  # None: the model's
+        self.values_are_keys, self.value_norm, self.scaled_stream = False, False, False
+        self.beside, self.kv_from = False, None  # experts beside a plain half; the layer whose keys and values it uses
         self.__dict__.update(traits)
 
 
@@ -47,6 +50,8 @@ class Model:
         self.growth, self.log_multiplier, self.windows, self.shared_ff, self.ffn_norm = 0.0, 0.0, None, 0, "ffn_norm"
         self.state, self.interval, self.recurrent, self.drafts = None, 0, None, 0
         self.first_layout, self.shared_gate, self.fused_experts = False, False, False
+        self.window_dim, self.window_theta = 0, 0.0
+        self.borrowing, self.layer_embd = 0, 0
         self.__dict__.update(numbers)
         self.rope_dims = self.rope_dims or self.dim
         self.trained = self.trained or self.context
@@ -84,7 +89,7 @@ class Model:
             self.vector(name + ".bias", 0.3 * self.random.standard_normal(n))
 
     def make_tensors(self):
-        q, kv, b = self.heads * self.dim, self.kv * self.dim, self.biases
+        b = self.biases
         self.matrix("token_embd", VOCAB, self.embd)
         if self.positions:
             self.matrix("position_embd", self.context, self.embd, form="F32")
@@ -93,6 +98,10 @@ class Model:
         if self.long_short:
             self.vector("rope_factors_long.weight", np.array(self.long_short[0]))
             self.vector("rope_factors_short.weight", np.array(self.long_short[1]))
+        if self.layer_embd:
+            self.matrix("per_layer_token_embd", VOCAB, self.layer_embd * self.layers)
+            self.matrix("per_layer_model_proj", self.layer_embd * self.layers, self.embd)
+            self.norm("per_layer_proj_norm", self.layer_embd, "rms")
         for i in range(self.layers):
             layer, p = self.layer(i), f"blk.{i}."
             if layer.pre_norm:
@@ -100,7 +109,7 @@ class Model:
             if layer.recurrent:
                 reference_delta.make_tensors(self, p)
             else:
-                self.make_attention(p, layer, q, kv)
+                self.make_attention(p, layer)
             if layer.post_norm:
                 self.norm(p + "post_attention_norm", self.embd, layer.norm)
                 self.norm(p + "post_ffw_norm", self.embd, layer.norm)
@@ -123,28 +132,42 @@ class Model:
                     self.matrix(p + "ffn_down_shexp", self.embd, self.shared_ff)
                 if self.shared_gate:
                     self.vector(p + "ffn_gate_inp_shexp.weight", self.random.standard_normal(self.embd) * 0.3)
-                continue
+                if not layer.beside:
+                    continue
+                self.vector(p + "ffn_gate_inp.scale", 3 + self.random.standard_normal(self.embd))
+                self.vector(p + "ffn_down_exps.scale", self.random.uniform(0.3, 2, layer.experts))
+                for name in "pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2":
+                    self.norm(p + name, self.embd, layer.norm)
+            ff = layer.ff or self.ff
             if layer.gated and not self.fused_gate_up:
-                self.matrix(p + "ffn_gate", self.ff, self.embd)
-            self.matrix(p + "ffn_up", self.ff * (2 if self.fused_gate_up else 1), self.embd, bias="all" in b)
-            self.matrix(p + "ffn_down", self.embd, self.ff, bias="all" in b)
+                self.matrix(p + "ffn_gate", ff, self.embd)
+            self.matrix(p + "ffn_up", ff * (2 if self.fused_gate_up else 1), self.embd, bias="all" in b)
+            self.matrix(p + "ffn_down", self.embd, ff, bias="all" in b)
+            if self.layer_embd:
+                self.matrix(p + "inp_gate", self.layer_embd, self.embd)
+                self.matrix(p + "proj", self.embd, self.layer_embd)
+                self.norm(p + "post_norm", self.embd, layer.norm)
         self.norm("output_norm", self.embd, self.layer(0).norm)
         if not self.tied:
             self.matrix("output", VOCAB, self.embd, bias="head" in b)
 
-    def make_attention(self, p, layer, q, kv):
-        b = self.biases
+    def make_attention(self, p, layer):
+        b, dim = self.biases, layer.dim or self.dim
+        q, kv = self.heads * dim, (layer.kv or self.kv) * dim
         if self.fused_qkv:
             self.matrix(p + "attn_qkv", q + 2 * kv, self.embd, bias="qkv" in b)
         else:
             for t, rows in zip("qkv", (2 * q if layer.gated_output else q, kv, kv)):
-                self.matrix(p + "attn_" + t, rows, self.embd, bias="qkv" in b)
+                if t != "v" or not layer.values_are_keys:
+                    self.matrix(p + "attn_" + t, rows, self.embd, bias="qkv" in b)
         if layer.qk_norm:
-            self.norm(p + "attn_q_norm", q if layer.whole_norm else self.dim, layer.norm)
-            self.norm(p + "attn_k_norm", kv if layer.whole_norm else self.dim, layer.norm)
+            self.norm(p + "attn_q_norm", q if layer.whole_norm else dim, layer.norm)
+            self.norm(p + "attn_k_norm", kv if layer.whole_norm else dim, layer.norm)
         if layer.sinks:
             self.vector(p + "attn_sinks.weight", self.random.standard_normal(self.heads))
         self.matrix(p + "attn_output", self.embd, q, bias="all" in b)
+        if layer.scaled_stream:
+            self.vector(p + "layer_output_scale.weight", self.random.uniform(0.5, 1.5, 1))
 
     def pairs(self):
         a = self.arch + "."
@@ -182,6 +205,18 @@ class Model:
             p[a + "residual_scale"] = float(self.residual_scale)
         if self.windows:
             p[a + "attention.sliding_window_pattern"] = [bool(w) for w in self.windows]
+        layers = [self.layer(i) for i in range(self.layers)]
+        if any(layer.kv for layer in layers):
+            p[a + "attention.head_count_kv"] = np.array([layer.kv or self.kv for layer in layers], "<i4")
+        if any(layer.ff for layer in layers):
+            p[a + "feed_forward_length"] = np.array([layer.ff or self.ff for layer in layers], "<i4")
+        if self.window_dim:
+            p |= {a + "attention.key_length_swa": self.window_dim, a + "attention.value_length_swa": self.window_dim,
+                  a + "rope.dimension_count_swa": self.window_dim, a + "rope.freq_base_swa": float(self.window_theta)}
+        if self.borrowing:
+            p[a + "attention.shared_kv_layers"] = self.borrowing
+        if self.layer_embd:
+            p[a + "embedding_length_per_layer_input"] = self.layer_embd
         if self.shared_ff:
             p[a + "expert_shared_feed_forward_length"] = self.shared_ff
         if self.experts:
@@ -206,10 +241,10 @@ class Model:
         """heads: [positions, heads, dim]."""
         if not layer.rotary:
             return heads
-        n = self.rope_dims // 2
+        n = (layer.dim or self.rope_dims) // 2
         speed = layer.theta ** (-np.arange(n) / n)
         magnitude = np.float64(np.float32(self.magnitude))
-        if self.rope_factors:
+        if self.rope_factors and layer.factors:
             speed = speed / self.values["rope_freqs.weight"]
         if self.long_short:  # by what a sequence could grow to
             which = "long" if self.context > self.trained else "short"
@@ -233,29 +268,35 @@ class Model:
         out[..., second] = (x * np.sin(angle) + y * np.cos(angle)) * magnitude
         return out
 
-    def attention(self, p, x, layer):
-        n = len(x)
+    def attention(self, p, x, layer, kept):
+        n, dim = len(x), layer.dim or self.dim
         if self.fused_qkv:
             q, k, v = np.split(self.linear(p + "attn_qkv", x),
                                [self.heads * self.dim, (self.heads + self.kv) * self.dim], 1)
         else:
-            q, k, v = (self.linear(p + "attn_" + t, x) for t in "qkv")
+            q, k, v = (self.linear(p + "attn_" + t, x) for t in ("qkk" if layer.values_are_keys else "qkv"))
         if layer.gated_output:  # a head's queries, then its gates
             q, gate = (t.reshape(n, -1) for t in np.split(q.reshape(n, self.heads, -1), 2, 2))
         if layer.whole_norm:
             q, k = self.normed(p + "attn_q_norm", q, layer.norm), self.normed(p + "attn_k_norm", k, layer.norm)
-        q, k, v = (t.reshape(n, -1, self.dim) for t in (q, k, v))
+        q, k, v = (t.reshape(n, -1, dim) for t in (q, k, v))
+        if layer.value_norm:
+            v = v / np.sqrt((v * v).mean(-1, keepdims=True) + np.float64(np.float32(self.epsilon)))
         if layer.qk_norm and not layer.whole_norm:
             q, k = self.normed(p + "attn_q_norm", q, layer.norm), self.normed(p + "attn_k_norm", k, layer.norm)
         q, k = self.turned(q, layer), self.turned(k, layer)
+        if layer.kv_from is not None:
+            k, v = kept[f"blk.{layer.kv_from}."]
+        kept[p] = k, v
         if self.growth:
             q = q * (1 + np.float64(np.float32(self.growth)) * np.log(1 + np.arange(n) // self.trained))[:, None, None]
         out = np.empty_like(q)
         back = np.arange(n)[:, None] - np.arange(n)
         seen = (back >= 0) & (back < (layer.window or n))
         for h in range(self.heads):
-            g = h * self.kv // self.heads
-            score = q[:, h] @ k[:, g].T * (np.float64(np.float32(self.attention_scale)) or 1 / np.sqrt(self.dim))
+            g = h * k.shape[1] // self.heads
+            scale = layer.score_scale or np.float64(np.float32(self.attention_scale)) or 1 / np.sqrt(dim)
+            score = q[:, h] @ k[:, g].T * scale
             if self.score_cap:
                 score = self.score_cap * np.tanh(score / self.score_cap)
             weight = np.where(seen, np.exp(score - score.max(1, keepdims=True)), 0)
@@ -266,14 +307,15 @@ class Model:
         out = out.reshape(n, -1)
         return self.linear(p + "attn_output", out * reference_delta.SIGMOID(gate) if layer.gated_output else out)
 
-    def feed_forward(self, p, x, layer):
+    def feed_forward(self, p, x, layer, routed=None, experts=True):
         if layer.activation == "swiglu_clamped":
             act, gated = None, clamped_swiglu
         else:
             act = ACTIVATIONS[layer.activation]
             gated = lambda gate, up: act(gate) * up
-        if layer.experts:
-            score = self.linear(p + "ffn_gate_inp", x)
+        if layer.experts and experts:
+            score = self.linear(p + "ffn_gate_inp", x if routed is None else routed)
+            scale = self.values.get(p + "ffn_down_exps.scale", np.ones(layer.experts))
             if self.fused_experts:
                 gates, ups = np.split(self.values[p + "ffn_gate_up_exps.weight"], 2, 1)
             else:
@@ -286,7 +328,7 @@ class Model:
                 share = np.exp(score[i, best] - score[i, best[0]])
                 for e, s in zip(best, share / share.sum()):
                     inner = gated(gates[e] @ row + bias("gate", e), ups[e] @ row + bias("up", e))
-                    y[i] += s * (downs[e] @ inner + bias("down", e))
+                    y[i] += s * scale[e] * (downs[e] @ inner + bias("down", e))
             if self.shared_ff:
                 shared = self.linear(p + "ffn_down_shexp", gated(self.linear(p + "ffn_gate_shexp", x),
                                                                  self.linear(p + "ffn_up_shexp", x)))
@@ -301,6 +343,23 @@ class Model:
             gate = self.linear(p + "ffn_gate", x)
         return self.linear(p + "ffn_down", gated(gate, up) if layer.gated else act(up))
 
+    def both_halves(self, p, x, layer):
+        """A plain half and experts beside it, each with norms of its own; x is the stream."""
+        norm = lambda name, y: self.normed(p + name, y, layer.norm)
+        size = np.sqrt((x * x).mean(-1, keepdims=True) + np.float64(np.float32(self.epsilon)))
+        routed = x / size * self.values[p + "ffn_gate_inp.scale"] / np.sqrt(self.embd)
+        plain = self.feed_forward(p, norm("ffn_norm", x), layer, experts=False)
+        mixed = self.feed_forward(p, norm("pre_ffw_norm_2", x), layer, routed)
+        return norm("post_ffw_norm_1", plain) + norm("post_ffw_norm_2", mixed)
+
+    def layer_inputs(self, ids, x):
+        """What each layer gets of each id by itself, [ids, layers, numbers]."""
+        shape = len(ids), self.layers, self.layer_embd
+        projected = self.normed("per_layer_proj_norm", self.linear("per_layer_model_proj", x).reshape(shape)
+                                / np.sqrt(self.embd), "rms")
+        return (projected + np.sqrt(self.layer_embd) * self.values["per_layer_token_embd.weight"][ids].reshape(shape)) \
+            / np.sqrt(2)
+
     def states(self, ids):
         """What the head reads: the last layer's output after the output norm."""
         x = self.values["token_embd.weight"][ids]
@@ -310,20 +369,26 @@ class Model:
             x = x * np.float64(np.float32(self.embedding_scale))
         if self.positions:
             x = x + self.values["position_embd.weight"][: len(ids)]
+        inputs, kept = self.layer_inputs(ids, x) if self.layer_embd else None, {}
         for i in range(self.layers):
             layer, p = self.layer(i), f"blk.{i}."
             after = (lambda name, y: self.normed(p + name, y, layer.norm)) if layer.post_norm else (lambda name, y: y)
             before = (lambda name, y: self.normed(p + name, y, layer.norm)) if layer.pre_norm else (lambda name, y: y)
             n = before("attn_norm", x)
-            mixed = reference_delta.delta_net(self, p, n) if layer.recurrent else self.attention(p, n, layer)
+            mixed = reference_delta.delta_net(self, p, n) if layer.recurrent else self.attention(p, n, layer, kept)
             y = after("post_attention_norm", mixed)
             if layer.parallel:
                 x = x + y + self.feed_forward(p, n, layer)
                 continue
             residual = np.float64(np.float32(self.residual_scale))
             x = x + residual * y
-            y = self.feed_forward(p, before(self.ffn_norm, x), layer)
+            y = self.both_halves(p, x, layer) if layer.beside else self.feed_forward(p, before(self.ffn_norm, x), layer)
             x = x + residual * after("post_ffw_norm", y)
+            if self.layer_embd:
+                gate = ACTIVATIONS[layer.activation](self.linear(p + "inp_gate", x))
+                x = x + self.normed(p + "post_norm", self.linear(p + "proj", gate * inputs[:, i]), layer.norm)
+            if layer.scaled_stream:
+                x = x * self.values[p + "layer_output_scale.weight"]
         return self.normed("output_norm", x, self.layer(0).norm)
 
     def embedding(self, ids):

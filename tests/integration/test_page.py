@@ -393,7 +393,7 @@ class ThePool(Base):
         at_work = until(lambda: [worker for worker in self.pool.status()["workers"] if worker["active"]], "a worker is at work")
         self.assertEqual(len(at_work), 1)
         os.kill(at_work[0]["pid"], signal.SIGKILL)
-        until(lambda: any("started again once" in row.text for row in page.all("#workers li")), "the picture shows the new worker")
+        until(lambda: any("restarted once" in row.text for row in page.all("#workers li")), "the picture shows the new worker")
         page.shoot("killed")
         self.assertEqual(page.answered(), whole)
         self.assertEqual(page.seen(".notice"), [])

@@ -113,7 +113,7 @@ START_TEST(workers_of_different_nodes_have_weights_of_their_own)
     pid_t pids[4];
     setenv("HWLOC_SYNTHETIC", "node:2(memory=68719476736) core:2 pu:1", 1);
     pool_start(&one, tiny_model(), "--workers", "4", "--device", "cpu", "--ctx", "256", NULL);
-    ck_assert(pool_says(&one, "4 cores, 2 nodes (128 GiB); as hwloc was told: 1 thread", 60));
+    ck_assert(pool_says(&one, "4 cores, 2 nodes (128 GiB); as configured for hwloc: 1 thread", 60));
     ck_assert_int_eq(pool_worker_pids(&one, pids, 4), 4);
     ck_assert_uint_eq(inode_of(pids[0]), inode_of(pids[2]));
     ck_assert_uint_eq(inode_of(pids[1]), inode_of(pids[3]));

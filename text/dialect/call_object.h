@@ -2,12 +2,12 @@
 #ifndef TEXT_DIALECT_CALL_OBJECT_H
 #define TEXT_DIALECT_CALL_OBJECT_H
 
-/* One call as a model writes it, a JSON object, read while it is written:
+/* Reads a call that is a JSON object while the model writes it:
  *
  *     {"name": "rain", "arguments": {"town": "Ulm"}}
  *
- * The name is known before the object ends, and arguments are handed on as they come. Members may stand in
- * any order; those that are neither are passed over. */
+ * The name is known before the object ends, and arguments are reported as they come. Members may come in any
+ * order; other members are ignored. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,25 +16,25 @@
 #include "common/bytes.h"
 
 enum call_object_state {
-    CALL_OBJECT_OPEN, /* goes on */
+    CALL_OBJECT_OPEN, /* incomplete */
     CALL_OBJECT_WHOLE,
-    CALL_OBJECT_BAD /* it is no object, or out of memory */
+    CALL_OBJECT_BAD /* not an object, or out of memory */
 };
 
-struct call_object { /* zeroed but for the keys: before its first byte, which is a brace */
-    const char *name_key, *arguments_key; /* what the two members are called */
+struct call_object { /* zeroed except for the keys: before its first byte, which is a brace */
+    const char *name_key, *arguments_key; /* the names of the two members */
     enum call_object_state state;
-    int place;                /* inside it: call_object.c's */
-    int member;               /* what the value belongs to */
+    int place;                /* inside it: of call_object.c */
+    int member;               /* that the value belongs to */
     uint32_t depth;           /* of containers inside the value */
     bool in_string, escaped;  /* inside the value or the key */
-    struct buffer key, value; /* the last key; a value that is not handed on */
+    struct buffer key, value; /* the last key; a value that is not reported */
     struct buffer name;       /* zero-terminated once it is known */
-    struct buffer arguments;  /* to be passed on; the one that does so empties it */
+    struct buffer arguments;  /* to be reported; the caller empties it */
     bool has_name, has_arguments;
 };
 
-/* Reads bytes up to its end; how many were taken. */
+/* Reads bytes up to the object's end; returns how many it consumed. */
 size_t call_object_push(struct call_object *object, const uint8_t *data, size_t len);
 
 void call_object_deinit(struct call_object *object);

@@ -188,7 +188,7 @@ static int read_texts(struct model_dialect *dialect, const struct text_row *rows
         if (!value)
             continue;
         if (!json_is_string(value))
-            return error_set(err, -EINVAL, "dialect: %s is no text", rows[i].key);
+            return error_set(err, -EINVAL, "dialect: %s is not a string", rows[i].key);
         const char *kept =
             dialect_keep(dialect, (struct bytes){json_string_value(value), json_string_length(value)});
         if (!kept)

@@ -2,11 +2,12 @@
 #ifndef TEXT_DIALECT_DIALECT_H
 #define TEXT_DIALECT_DIALECT_H
 
-/* How a model writes what is not plain text: calls of tools, and thoughts before the answer.
+/* How a model writes tool calls, and thoughts before the answer.
  *
- * A chat template shows both, because it writes earlier turns as the model is to write the next one. derive.h
- * reads a dialect from a template once, when the model is loaded; it travels as JSON to whoever reads answers
- * (answer_parser.h) or holds them to something (call_grammar.h). Nothing here knows a family by its name.
+ * A chat template shows both, because it writes earlier turns in the form that the model should use for the
+ * next one. derive.h derives a dialect from a template once, when the model is loaded. It is sent as JSON to
+ * the programs that parse answers (answer_parser.h) or constrain them (call_grammar.h). Nothing here names a
+ * family of models.
  *
  *     <think>\nIt asks for Ulm.\n</think>\n\n            thoughts: open, close
  *     Let me see.                                        content
@@ -14,7 +15,7 @@
  *     │open         │head          │middle       │arguments     ││between          │close
  *                                                              tail
  *
- * Texts are UTF-8 as the template writes them. Five bytes stand for what differs from call to call: */
+ * Texts are UTF-8 as the template writes them. Five bytes stand for parts that vary from call to call: */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -29,8 +30,8 @@
 #define DIALECT_KEY   '\4' /* the parameter's name once more */
 #define DIALECT_TYPE  '\5' /* the JSON type of the parameter's value */
 
-#define DIALECT_MOST_BYTES  8192 /* of one as JSON */
-#define DIALECT_MOST_PLACES 8    /* for names, ids and numbers, in the texts of a call */
+#define DIALECT_MOST_BYTES  8192 /* of a dialect as JSON */
+#define DIALECT_MOST_PLACES 8    /* of names, ids and numbers in the texts of a call */
 
 /* How the arguments of a call are written. */
 enum dialect_arguments {
@@ -38,33 +39,33 @@ enum dialect_arguments {
     DIALECT_MEMBERS /* parameter by parameter, each within marks of its own */
 };
 
-/* Calls of tools. All texts are "" where there is nothing; `between` is NULL where an answer has one call. */
+/* Tool calls. All texts may be ""; `between` is NULL if an answer has only one call. */
 struct dialect_calls {
-    bool known;          /* else `reason` says why not */
+    bool known;          /* if not, `reason` says why */
     const char *open;    /* before the first call */
     const char *head;    /* a call up to its name, which follows */
     const char *middle;  /* from the name to the arguments */
     const char *tail;    /* from the arguments to the end of the call */
     const char *between; /* two calls */
-    const char *close;   /* behind the last */
+    const char *close;   /* after the last */
     enum dialect_arguments arguments;
-    /* The call is one JSON object, whose members have these names; NULL: it is not. */
+    /* If the call is one JSON object: the names of its members; else NULL. */
     const char *name_key, *arguments_key;
     /* DIALECT_MEMBERS: each is before_key KEY to_text VALUE behind_text, if its value is a string, or
      * before_key KEY to_other VALUE behind_other. */
     const char *before_key, *to_text, *behind_text, *to_other, *behind_other;
     const char *separator; /* between two */
-    bool quoted; /* strings have marks that other values do not have; else the schema tells them apart */
+    bool quoted; /* strings have marks that other values do not have; else the schema distinguishes them */
     bool python; /* True, False, None */
-    bool cdata;  /* strings may stand in <![CDATA[…]]> */
-    bool untold; /* the template does not tell the model which tools there are */
-    bool text_arguments; /* the template wants earlier arguments as the text of an object */
-    const char *reason;  /* why calls are not known; "" */
+    bool cdata;  /* strings may be in <![CDATA[…]]> */
+    bool untold; /* the template does not list the tools for the model */
+    bool text_arguments; /* the template needs earlier arguments as the text of an object */
+    const char *reason;  /* why calls are unknown; "" */
 };
 
 /* Where a prompt leaves the model. */
 enum dialect_start {
-    DIALECT_START_TEXT,   /* at the beginning of its answer; a thought may come first if it opens one */
+    DIALECT_START_TEXT,   /* at the beginning of its answer; it may open a thought first */
     DIALECT_START_THOUGHT /* inside a thought */
 };
 
@@ -76,40 +77,40 @@ struct dialect_thoughts {
                       * "content:TYPE:MEMBER", "blocks:TYPE:MEMBER": a part of that type, in a list that is
                       * the content, or that is in it under "blocks" */
     enum dialect_start usual, on,
-        off; /* where prompts leave the model: by themselves, thinking on, and off */
+        off; /* where prompts leave the model: by default, with thinking on, and off */
     /* Variables of the template that switch thinking, as objects; NULL: there is no such switch. */
     json_t *switch_on, *switch_off;
-    const char *effort_key; /* the variable that takes an effort; "": none */
-    const char *efforts;    /* the words that it knows, parted by spaces */
-    const char *budget_key; /* the variable that takes a number of tokens; "": none */
-    const char *reason;     /* why thoughts are not known; "" */
+    const char *effort_key; /* the variable for an effort; "": none */
+    const char *efforts;    /* its values, separated by spaces */
+    const char *budget_key; /* the variable for a number of tokens; "": none */
+    const char *reason;     /* why thoughts are unknown; "" */
 };
 
 struct model_dialect {
     struct arena arena; /* all texts */
     struct dialect_calls calls;
     struct dialect_thoughts thoughts;
-    /* Around the answer's text: "" where it stands bare. */
+    /* The marks around the answer's text; "": none. */
     const char *content_open, *content_close;
 };
 
-/* Sets everything to "not known", for this reason. */
+/* Sets everything to unknown. */
 void dialect_init(struct model_dialect *dialect);
 void dialect_deinit(struct model_dialect *dialect);
 
-/* A copy of a text in the dialect's arena; NULL without memory. */
+/* A copy of a text in the dialect's arena; NULL: out of memory. */
 const char *dialect_keep(struct model_dialect *dialect, struct bytes text);
 
-/* The dialect as a JSON object, a new reference, or NULL without memory. What is not known has its reason. */
+/* The dialect as a JSON object, a new reference; NULL: out of memory. Unknown parts have their reason. */
 json_t *dialect_write(const struct model_dialect *dialect);
 
-/* Whoever reads answers by a dialect relies on this. 0; -EINVAL with a reason: a thought without an end, a
- * call that is an object and has no brace, more than DIALECT_MOST_PLACES places for names, ids and numbers in
- * a call. */
+/* Checks the conditions that parsers of answers rely on. 0; -EINVAL with a reason: a thought without an end,
+ * a call that is an object but has no brace, more than DIALECT_MOST_PLACES places for names, ids and numbers
+ * in a call. */
 int dialect_check(const struct model_dialect *dialect, struct error *err);
 
-/* Reads what dialect_write made into one that is initialized. 0; -EINVAL with a reason: it is no such object,
- * or fails dialect_check; -ENOMEM. */
+/* Reads the output of dialect_write into an initialized dialect. 0; -EINVAL with a reason: it is no such
+ * object, or fails dialect_check; -ENOMEM. */
 int dialect_read(struct bytes json, struct model_dialect *dialect, struct error *err);
 
 /* Calls `mark` for each text in the dialect that may be a control token: those between angle or square

@@ -2,8 +2,8 @@
 #ifndef TEXT_DIALECT_LITERAL_H
 #define TEXT_DIALECT_LITERAL_H
 
-/* Values of parameters as models write them, into JSON: JSON itself, Python's True, None and 'texts', keys
- * without quotes, and texts between marks of the template's own. */
+/* Converts parameter values as models write them to JSON: JSON itself, Python's True, None and 'texts', keys
+ * without quotes, and texts between marks of the template. */
 
 #include <stdbool.h>
 
@@ -20,12 +20,12 @@ enum {
     KIND_ANY = 63
 };
 
-/* Reads the text, which is one value and nothing else, and appends it as JSON. `quote_open` and `quote_close`
- * stand around texts besides quotes; "": nothing does. The value's kind; 0: it is no value; -ENOMEM. Nested
- * at most 64 deep. */
+/* Reads a text that is exactly one value, and appends it as JSON. `quote_open` and `quote_close` are marks
+ * around texts, in addition to quotes; "": none. Returns the value's kind; 0: it is no value; -ENOMEM. At
+ * most 64 levels of nesting. */
 int literal_read(struct bytes text, const char *quote_open, const char *quote_close, struct buffer *json);
 
-/* Appends a text as a JSON string; what is no UTF-8 in it becomes U+FFFD. 0 or -ENOMEM. */
+/* Appends a text as a JSON string; invalid UTF-8 becomes U+FFFD. 0 or -ENOMEM. */
 int literal_append_text(struct bytes text, struct buffer *json);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef TEXT_GRAMMAR_CHARACTERS_H
 #define TEXT_GRAMMAR_CHARACTERS_H
 
-/* What the readers of GBNF and of regular expressions share: a cursor over the text, characters and escapes,
- * repeats, and growing sets. */
+/* Common parts of the readers of GBNF and regular expressions: a cursor over the text, characters and
+ * escapes, repeats, and growing sets. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ struct repeat {
  * malformed or beyond GRAMMAR_MOST_REPEATS. */
 int cursor_repeat(struct text_cursor *cursor, bool after_blanks, struct repeat *ret_repeat);
 
-/* The code point that a text of valid UTF-8 begins with; its bytes. */
+/* The first code point of valid UTF-8; returns its length in bytes. */
 size_t characters_point(const uint8_t *text, uint32_t *ret_point);
 
 /* Reads one alternative. 0, or a code with a reason. */
@@ -62,12 +62,12 @@ typedef int alternative_reader(void *reader, const struct expression **ret_expre
 int cursor_choice(struct text_cursor *cursor, struct rules *rules, alternative_reader *read, void *reader,
                   const struct expression **ret_expression);
 
-/* Reads the rest of a group, behind its "(": alternatives, and ")". `depth` counts the groups around it. 0,
- * or what `read` returned; *ret_reason says what is wrong with the group itself, NULL: nothing. */
+/* Reads the rest of a group after its "(": alternatives, and ")". `depth` counts the groups around it. 0, or
+ * the result of `read`; *ret_reason: what is wrong with the group itself; NULL: nothing. */
 int cursor_group(struct text_cursor *cursor, uint32_t *depth, struct rules *rules, alternative_reader *read,
                  void *reader, const struct expression **ret_expression, const char **ret_reason);
 
-/* Reads one item with its repeats. *ret_end: there is none, the sequence has ended. 0, or a code with a
+/* Reads one item with its repeats. *ret_end: the sequence has ended, and there is none. 0, or a code with a
  * reason. */
 typedef int item_reader(void *reader, bool *ret_end, const struct expression **ret_item);
 

@@ -56,14 +56,14 @@ struct expression_graph {
     const bool *accepting;               /* [n_states] */
 };
 
-/* A member is its head and then its tail; it counts as there behind the head. */
+/* A member is its head and then its tail; it counts as present after the head. */
 struct expression_member {
     const struct expression *head, *tail;
     bool required;
 };
 
-/* Any sequence of members with `between` from one to the next, in which each of the `named` ones comes once
- * at most, those that are required come, and the others come as often as one likes; least … most in all. */
+/* Any sequence of least … most members with `between` from one to the next, in which each of the `named` ones
+ * comes at most once, the required ones exactly once, and the others any number of times. */
 struct expression_members {
     const struct expression *between;
     const struct expression_member *named, *others; /* [n_named], [n_others] */
@@ -88,7 +88,7 @@ struct rule {
     char name[64];                 /* truncated to fit; for error messages */
     const struct expression *body; /* NULL: referenced, but not defined yet */
     bool apart;                    /* always called with its own frame (program.h) */
-    bool has_members;              /* its body is one EXPRESSION_MEMBERS, which its frame keeps count of */
+    bool has_members;              /* its body is one EXPRESSION_MEMBERS, which its frame keeps track of */
 };
 
 struct rules {
@@ -102,7 +102,8 @@ struct rules {
 void rules_init(struct rules *rules, size_t limit);
 void rules_deinit(struct rules *rules);
 
-/* The rule of that name, created if there is none; UINT32_MAX without memory or beyond GRAMMAR_MOST_RULES. */
+/* The rule with that name, created if there is none; UINT32_MAX: out of memory, or beyond GRAMMAR_MOST_RULES.
+ */
 uint32_t rules_named(struct rules *rules, struct bytes name);
 /* Creates a rule; names need not be unique. UINT32_MAX as above. */
 uint32_t rules_add(struct rules *rules, const char *name);
@@ -133,14 +134,15 @@ const struct expression *expression_rule(struct rules *rules, uint32_t rule);
 /* Marks a part that many others end with, in the same position. */
 const struct expression *expression_shared(struct rules *rules, const struct expression *part);
 
-/* The graph, which is copied and has a state at least; its edges are sorted. */
+/* Copies the graph, which has at least one state, and sorts its edges. */
 const struct expression *expression_graph(struct rules *rules, const struct expression_graph *graph);
 
-/* A rule of these members, which are copied, by its name. NULL too for members that nothing can satisfy. */
+/* A rule with this name for these members, which are copied. Also NULL for members that nothing can satisfy.
+ */
 const struct expression *expression_members(struct rules *rules, const char *name,
                                             const struct expression_members *members);
 
-/* A rule of this body that is always a frame of its own. */
+/* A rule with this body that always gets a frame of its own. */
 const struct expression *expression_apart(struct rules *rules, const char *name,
                                           const struct expression *body);
 

@@ -7,7 +7,7 @@
  *     "text"  [a-z]  [^"\\]  .          literals, sets of characters, any character
  *     a b   a | b   ( a )   a* a+ a?    sequence, choice, group, repeats
  *     a{3}  a{3,}  a{3,5}               as often
- *     %json {…}                         what a JSON Schema describes (json_schema.h)
+ *     %json {…}                         JSON that matches a JSON Schema (json_schema.h)
  *     # …                               a comment
  *
  * Escapes in literals and sets: \n \r \t \\ \" \] \[ \- \^, \xHH, \uHHHH, \UHHHHHHHH. A rule continues over

@@ -2,16 +2,16 @@
 #ifndef TEXT_GRAMMAR_JSON_STRINGS_H
 #define TEXT_GRAMMAR_JSON_STRINGS_H
 
-/* Strings of JSON as expressions, with the ways in which JSON spells a character: as it is; control
- * characters, the quote and the backslash behind a backslash; what is not ASCII also as \uXXXX, which many
- * writers of JSON do. \u0000 and halves of surrogate pairs are in no string, but in literals. */
+/* JSON strings as expressions, with all spellings of a character: itself; control characters, the quote and
+ * the backslash escaped; non-ASCII also as \uXXXX, as many JSON writers do. \u0000 and unpaired surrogates
+ * occur only in literals. */
 
 #include "text/grammar/json_text.h"
 
 const struct expression *json_string_any(struct json_text *json); /* any string, all escapes that there are */
 
-/* One character of any, or of a set (an EXPRESSION_CHARS). The second is for regex.h and automaton.h too:
- * `json` is the struct json_text. */
+/* Any character, or one of a set (an EXPRESSION_CHARS). The second function is also the `spell` of regex.h
+ * and automaton.h; `json` is the struct json_text. */
 const struct expression *json_string_character(struct json_text *json);
 const struct expression *json_string_spelling(void *json, const struct expression *chars);
 

@@ -4,9 +4,9 @@
 
 /* The parts of JSON as expressions: numbers, white space, brackets, any value.
  *
- * They generate a subset of JSON, so that an answer ends and every parser accepts it: white space is a
- * space, or a newline and up to 20 blanks, where people write it; numbers have up to 15 digits before and
- * after the point, integers 18, exponents two. Strings: json_strings.h. */
+ * They generate a subset of JSON, so that an answer ends and every parser accepts it: white space is a space,
+ * or a newline and up to 20 blanks, in the usual places; numbers have up to 15 digits before and after the
+ * point, integers 18, exponents two. Strings: json_strings.h. */
 
 #include "text/grammar/expression.h"
 
@@ -17,7 +17,7 @@ struct json_text {
 };
 void json_text_init(struct json_text *json, struct rules *rules);
 
-/* The rule of that place, which is a frame of its own, made by `body` when it is first wanted. */
+/* The rule at *place, with a frame of its own; `body` builds it on first use. */
 const struct expression *json_text_rule(struct json_text *json, uint32_t *place, const char *name,
                                         const struct expression *(*body)(struct json_text *json));
 

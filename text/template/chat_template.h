@@ -21,7 +21,7 @@
 enum { CHAT_TEMPLATE_E_REFUSED = 1 };
 
 struct chat_turn {
-    struct bytes role;    /* "system", "user", "assistant", or what else the template knows; UTF-8 */
+    struct bytes role;    /* "system", "user", "assistant", or another one that the template knows; UTF-8 */
     struct bytes content; /* UTF-8 */
     /* Further members; "" if there are none. */
     struct bytes name;
@@ -39,20 +39,20 @@ int chat_template_new(struct bytes source, struct bytes bos, struct bytes eos,
                       struct chat_template **ret_template, struct error *err);
 struct chat_template *chat_template_free(struct chat_template *chat_template);
 
-/* From now on it may change lists, as templates do that model hubs refuse and other engines take. */
+/* From now on it may change lists, as some templates do that model hubs reject and other engines accept. */
 void chat_template_permit_changes(struct chat_template *chat_template);
 
 /* Variables of a template beside the messages. */
 struct chat_context {
     bool add_generation_prompt; /* end with the opening of the assistant's turn */
     struct tm date;             /* for templates that write today's date */
-    bool no_date_string; /* render as model hubs do: without that date as the variable date_string, for * lack
-                            of which some templates write a date of their own */
+    bool no_date_string; /* render as model hubs do: without the variable date_string. Some templates then
+                            write a date of their own */
     const json_t *extra; /* an object whose members are variables too ("tools", "documents"), or NULL */
 };
 
-/* Adds to an object of variables what templates of 2024 ask for: `functions`, the text of `tools`, and
- * `datetime`. 0 or -ENOMEM. */
+/* Adds the variables that templates of 2024 need: `functions`, the text of `tools`, and `datetime`. 0 or
+ * -ENOMEM. */
 int chat_template_add_old_names(json_t *variables, const struct tm *date);
 
 /* The text of a rendered conversation. */
@@ -81,13 +81,13 @@ struct chat_conversation {
     bool text_arguments; /* the template takes arguments of calls as texts, not as objects */
 };
 
-/* A conversation to the ids of a prompt that asks for the assistant's next turn, dated today. Arguments of
- * calls reach the template as objects, though clients write them as strings. A turn with calls only has the
- * content null, or an empty string if the template fails on that. Where it fails on thoughts, they are left
- * out. Control tokens are parsed only where the template wrote them. BOS is added if the tokenizer adds it
- * and the template did not. Appends to `ret_ids`, and the prompt's text to `ret_text`, unless NULL. Codes as
- * for chat_template_render, -EINVAL also for tools and calls that are no such JSON; -EILSEQ when a turn is
- * not UTF-8; -E2BIG when the text has more than `most` bytes, before it is split. */
+/* Converts a conversation to the ids of a prompt for the assistant's next turn, dated today. Clients write
+ * arguments of calls as strings; the template gets objects. A turn with calls only has the content null, or
+ * an empty string if the template fails on that. If the template fails on thoughts, they are left out.
+ * Control tokens are parsed only in text that the template wrote. BOS is added if the tokenizer adds it and
+ * the template did not. Appends to `ret_ids`, and the prompt's text to `ret_text`, unless NULL. Codes as for
+ * chat_template_render; -EINVAL also for invalid JSON of tools and calls; -EILSEQ: a turn is not UTF-8;
+ * -E2BIG: the text has more than `most` bytes, checked before it is tokenized. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,
                          struct buffer *ret_text, struct error *err);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The tokenizer: one face for both kinds.
+/* The tokenizer: one face for all kinds.
  *
- * A tokenizer is a vocabulary, the special tokens cut out of a text before anything else, one of the two
+ * A tokenizer is a vocabulary, the special tokens cut out of a text before anything else, one of the three
  * kinds that tokenize what lies between, and the bytes that each id adds to an output. All of it is computed
  * from the file once and never changes, so that threads share it; what an encoding needs besides lives in a
  * scratch structure for the length of the call.
  *
- * Ids that the file does not name: a "llama" vocabulary has <unk> <s> </s> at 0 1 2, if these are control or
- * unknown tokens there; a "gpt2" one has none. */
+ * Ids that the file does not name: a "llama" vocabulary has <unk> <s> </s> at 0 1 2, a "gemma4" one <eos>
+ * <bos> <unk> at 1 2 3, if these are control or unknown tokens there; a "gpt2" one has none. */
 
 #include "text/tokenizer/tokenizer.h"
 
@@ -19,11 +19,10 @@
 #include "text/tokenizer/normalize.h"
 #include "text/tokenizer/special.h"
 #include "text/tokenizer/tokenizer_bpe.h"
+#include "text/tokenizer/tokenizer_characters.h"
 #include "text/tokenizer/tokenizer_spm.h"
 #include "text/tokenizer/vocabulary.h"
 #include "gguf/gguf_values.h"
-
-#define SPACE "\xe2\x96\x81" /* U+2581, the space of a "llama" vocabulary */
 
 /* Spellings of control tokens that end an answer. Some files give them another type by mistake. */
 static const char *const end_names[] = {
@@ -39,14 +38,26 @@ static const char *const end_names[] = {
     "<｜end▁of▁sentence｜>",
 };
 
+/* Of tokens that end an answer and are user-defined: others write them too. */
+static const char *const turn_names[] = {"<turn|>", "<|tool_response>"};
+
 /* Those, and what the file itself names: eos, eot and eom. */
-enum { MAX_END_IDS = 3 + sizeof end_names / sizeof end_names[0] };
+enum { MAX_END_IDS = 3 + (sizeof end_names + sizeof turn_names) / sizeof end_names[0] };
+
+/* As files name them. */
+#define KINDS(ROW)    ROW(LLAMA, "llama") ROW(GPT2, "gpt2") ROW(GEMMA4, "gemma4")
+#define ROW(id, name) KIND_##id,
+enum kind { KINDS(ROW) N_KINDS };
+#undef ROW
 
 struct tokenizer {
     struct vocabulary vocabulary;
     struct specials specials;
-    struct bpe *bpe; /* the kind "gpt2"; NULL: "llama" */
+    enum kind kind;
+    /* That of the kind. */
     struct spm spm;
+    struct bpe *bpe;
+    struct characters characters;
     int32_t bos, eos, unknown, fim[FIM_TOKENS];
     bool adds_bos, adds_eos, space_prefix, normalizes;
     struct buffer pieces;  /* what ids add to the output, one after the other */
@@ -95,19 +106,22 @@ static int read_normalizer(struct tokenizer *t, const struct gguf *gguf, struct 
     return 0;
 }
 
-/* Where a "llama" file does not name a special id, it is the usual one if such a token stands there. */
-static int32_t usual_id(const struct tokenizer *t, uint32_t id)
+/* Where a file does not name a special id, it is the kind's usual one if such a token stands there. */
+static int32_t usual_id(const struct tokenizer *t, int32_t id)
 {
-    bool there = !t->bpe && id < t->vocabulary.size &&
+    bool there = id >= 0 && (uint32_t)id < t->vocabulary.size &&
                  (t->vocabulary.types[id] == TOKEN_CONTROL || t->vocabulary.types[id] == TOKEN_UNKNOWN);
-    return there ? (int32_t)id : TOKENIZER_NONE;
+    return there ? id : TOKENIZER_NONE;
 }
 
 static int read_special_ids(struct tokenizer *t, const struct gguf *gguf, struct error *err)
 {
-    t->unknown = usual_id(t, 0);
-    t->bos = usual_id(t, 1);
-    t->eos = usual_id(t, 2);
+    static const struct {
+        int32_t unknown, bos, eos;
+    } usual[N_KINDS] = {[KIND_LLAMA] = {0, 1, 2}, [KIND_GPT2] = {-1, -1, -1}, [KIND_GEMMA4] = {3, 2, 1}};
+    t->unknown = usual_id(t, usual[t->kind].unknown);
+    t->bos = usual_id(t, usual[t->kind].bos);
+    t->eos = usual_id(t, usual[t->kind].eos);
     int r = read_id(t, gguf, "tokenizer.ggml.unknown_token_id", &t->unknown, err);
     if (r == 0)
         r = read_id(t, gguf, "tokenizer.ggml.bos_token_id", &t->bos, err);
@@ -122,8 +136,8 @@ static int read_special_ids(struct tokenizer *t, const struct gguf *gguf, struct
         r = read_flag(gguf, "tokenizer.ggml.add_space_prefix", true, &t->space_prefix, err);
     if (r < 0)
         return r;
-    t->space_prefix = t->space_prefix && !t->bpe; /* byte-level BPE spells every space */
-    t->adds_bos = t->adds_bos && t->bos != TOKENIZER_NONE;
+    t->space_prefix = t->space_prefix && t->kind == KIND_LLAMA; /* the others spell every space */
+    t->adds_bos = (t->adds_bos || t->kind == KIND_GEMMA4) && t->bos != TOKENIZER_NONE; /* files err */
     t->adds_eos = t->adds_eos && t->eos != TOKENIZER_NONE;
     return 0;
 }
@@ -155,6 +169,10 @@ static int find_end_ids(struct tokenizer *t, const struct gguf *gguf, struct err
             continue;
         t->vocabulary.types[id] = TOKEN_CONTROL;
         add_end_id(t, id);
+    }
+    for (size_t i = 0; i < sizeof turn_names / sizeof turn_names[0]; i++) {
+        int32_t id = vocabulary_find(&t->vocabulary, turn_names[i], strlen(turn_names[i]));
+        add_end_id(t, id < 0 ? TOKENIZER_NONE : id);
     }
     return 0;
 }
@@ -218,29 +236,13 @@ static int find_quirks(struct tokenizer *t, const struct gguf *gguf, struct erro
     return 0;
 }
 
-/* Appends a spelling with U+2581 turned back into spaces. */
-static int append_spaced(struct buffer *out, struct bytes text)
-{
-    const char *at = text.data, *end = at + text.len;
-    int r = 0;
-    while (r == 0 && at < end) {
-        const char *space = memmem(at, (size_t)(end - at), SPACE, 3);
-        size_t len = (size_t)((space ? space : end) - at);
-        r = buffer_append(out, at, len);
-        if (r == 0 && space)
-            r = buffer_append(out, " ", 1);
-        at += len + (space ? 3 : 0);
-    }
-    return r;
-}
-
 static int append_piece(struct tokenizer *t, uint32_t id)
 {
     struct bytes text = vocabulary_text(&t->vocabulary, id);
     switch ((enum token_type)t->vocabulary.types[id]) {
     case TOKEN_BYTE:
-        if (spm_byte_of(text) >= 0) {
-            uint8_t byte = (uint8_t)spm_byte_of(text);
+        if (spelling_byte_of(text) >= 0) {
+            uint8_t byte = (uint8_t)spelling_byte_of(text);
             return buffer_append(&t->pieces, &byte, 1);
         }
         return buffer_append(&t->pieces, text.data, text.len);
@@ -253,7 +255,7 @@ static int append_piece(struct tokenizer *t, uint32_t id)
     case TOKEN_UNUSED:
         return 0;
     }
-    return t->bpe ? bpe_unspell(text, &t->pieces) : append_spaced(&t->pieces, text);
+    return t->bpe ? bpe_unspell(text, &t->pieces) : spelling_unescape(&t->pieces, text);
 }
 
 static int spell_pieces(struct tokenizer *t)
@@ -270,6 +272,10 @@ static int spell_pieces(struct tokenizer *t)
     return 0;
 }
 
+#define ROW(id, name) name,
+static const char *const kinds[] = {KINDS(ROW)};
+#undef ROW
+
 static int init_kind(struct tokenizer *t, const struct gguf *gguf, struct error *err)
 {
     struct bytes kind;
@@ -278,20 +284,25 @@ static int init_kind(struct tokenizer *t, const struct gguf *gguf, struct error 
         return error_set(err, -EINVAL, "tokenizer.ggml.model is missing");
     if (r < 0)
         return r;
-    bool llama = bytes_equal(kind, BYTES_LITERAL("llama"));
-    if (!llama && !bytes_equal(kind, BYTES_LITERAL("gpt2")))
-        return error_set(err, -EINVAL,
-                         "tokenizer.ggml.model: unknown kind \"%.*s\" (\"llama\" and \"gpt2\" are supported)",
-                         (int)(kind.len < 64 ? kind.len : 64), (const char *)kind.data);
+    while (t->kind < N_KINDS && !bytes_equal(kind, bytes_of_string(kinds[t->kind])))
+        t->kind++;
+    if (t->kind == N_KINDS)
+        return error_set(
+            err, -EINVAL,
+            "tokenizer.ggml.model: unknown kind \"%.*s\" (\"llama\", \"gpt2\" and \"gemma4\" are "
+            "supported)",
+            (int)(kind.len < 64 ? kind.len : 64), (const char *)kind.data);
     r = vocabulary_init(&t->vocabulary, gguf, err);
-    if (r == 0 && !llama)
+    if (r == 0 && t->kind == KIND_GPT2)
         r = bpe_new(&t->vocabulary, gguf, &t->bpe, err);
     if (r == 0)
         r = read_special_ids(t, gguf, err);
     if (r == 0)
         r = read_normalizer(t, gguf, err);
-    if (r == 0 && llama)
+    if (r == 0 && t->kind == KIND_LLAMA)
         r = spm_init(&t->spm, &t->vocabulary, t->unknown, err);
+    if (r == 0 && t->kind == KIND_GEMMA4)
+        r = characters_init(&t->characters, &t->vocabulary, gguf, t->unknown, err);
     return r;
 }
 
@@ -326,6 +337,7 @@ struct tokenizer *tokenizer_free(struct tokenizer *tokenizer)
     if (!tokenizer)
         return NULL;
     bpe_free(tokenizer->bpe);
+    characters_deinit(&tokenizer->characters);
     specials_deinit(&tokenizer->specials);
     vocabulary_deinit(&tokenizer->vocabulary);
     buffer_deinit(&tokenizer->pieces);
@@ -346,6 +358,27 @@ int tokenizer_encode(const struct tokenizer *tokenizer, struct bytes text, unsig
     return tokenizer_encode_mixed(tokenizer, text, NULL, flags, ret_ids);
 }
 
+/* Of one encoding. */
+struct scratch {
+    struct spm_scratch spm;
+    struct bpe_scratch bpe;
+    struct characters_scratch characters;
+};
+
+/* Text between special tokens; `spaced`: a space goes before it, where the vocabulary wants one. */
+static int encode_part(const struct tokenizer *t, struct scratch *scratch, struct bytes part, bool spaced,
+                       struct ids *ret_ids)
+{
+    switch (t->kind) {
+    case KIND_GPT2:
+        return bpe_encode(t->bpe, &t->vocabulary, &scratch->bpe, part, ret_ids);
+    case KIND_GEMMA4:
+        return characters_encode(&t->characters, &t->vocabulary, &scratch->characters, part, ret_ids);
+    default:
+        return spm_encode(&t->spm, &t->vocabulary, &scratch->spm, part, t->space_prefix && spaced, ret_ids);
+    }
+}
+
 int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text, const uint8_t *from_user,
                            unsigned flags, struct ids *ret_ids)
 {
@@ -355,8 +388,7 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
         return -EILSEQ;
     size_t n_before = ret_ids->len;
     struct fragments fragments = {0};
-    struct spm_scratch spm = {0};
-    struct bpe_scratch bpe = {0};
+    struct scratch scratch = {0};
     struct normalizer normalizer = {0};
     int r = specials_split(&tokenizer->specials, &tokenizer->vocabulary, text,
                            flags & TOKENIZER_PARSE_SPECIAL, from_user, &fragments);
@@ -371,13 +403,8 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
             r = normalize_nfc(&normalizer, part, &part);
         if (r < 0)
             break;
-        if (f.id >= 0)
-            r = ids_push(ret_ids, f.id);
-        else if (tokenizer->bpe)
-            r = bpe_encode(tokenizer->bpe, &tokenizer->vocabulary, &bpe, part, ret_ids);
-        else
-            r = spm_encode(&tokenizer->spm, &tokenizer->vocabulary, &spm, part,
-                           tokenizer->space_prefix && after_special, ret_ids);
+        r = f.id >= 0 ? ids_push(ret_ids, f.id)
+                      : encode_part(tokenizer, &scratch, part, after_special, ret_ids);
         after_special = f.id >= 0;
     }
     if (r == 0 && flags & TOKENIZER_ADD_SPECIAL && tokenizer->adds_eos &&
@@ -386,8 +413,9 @@ int tokenizer_encode_mixed(const struct tokenizer *tokenizer, struct bytes text,
     if (r < 0)
         ret_ids->len = n_before;
     fragments_deinit(&fragments);
-    spm_scratch_deinit(&spm);
-    bpe_scratch_deinit(&bpe);
+    spm_scratch_deinit(&scratch.spm);
+    bpe_scratch_deinit(&scratch.bpe);
+    characters_scratch_deinit(&scratch.characters);
     normalizer_deinit(&normalizer);
     return r;
 }

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "gguf/gguf.h"
 #include "text/tokenizer/merge.h"
+#include "text/tokenizer/merge_ranks.h"
 #include "text/tokenizer/pretokenizer.h"
 #include "text/tokenizer/vocabulary.h"
 
@@ -20,7 +21,8 @@ struct bpe_scratch { /* zeroed: ready to use; reused for fragment after fragment
     struct buffer spelled;
 };
 
-/* Reads tokenizer.ggml.pre and tokenizer.ggml.merges. -EINVAL with a reason; -ENOMEM. */
+/* Reads tokenizer.ggml.pre and tokenizer.ggml.merges, and tokenizer.whole_words, which says otherwise than
+ * the pre-tokenizer whether words that are tokens are taken whole. -EINVAL with a reason; -ENOMEM. */
 int bpe_new(const struct vocabulary *vocabulary, const struct gguf *gguf, struct bpe **ret_bpe,
             struct error *err);
 struct bpe *bpe_free(struct bpe *bpe);

@@ -18,30 +18,11 @@
 
 #include "text/tokenizer/tokenizer.h"
 
-#define SPACE "\xe2\x96\x81" /* U+2581, the space of a vocabulary */
-
-int spm_byte_of(struct bytes text)
-{
-    const char *s = text.data;
-    if (text.len != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>')
-        return -1;
-    int value = 0;
-    for (int i = 3; i < 5; i++) {
-        int digit = s[i] >= '0' && s[i] <= '9'   ? s[i] - '0'
-                    : s[i] >= 'A' && s[i] <= 'F' ? s[i] - 'A' + 10
-                                                 : -1;
-        if (digit < 0)
-            return -1;
-        value = value * 16 + digit;
-    }
-    return value;
-}
-
 /* Does a word begin at `at`: a space behind something else? */
 static bool begins_word(const char *text, size_t len, size_t at)
 {
-    return at >= 1 && len - at >= 3 && memcmp(text + at, SPACE, 3) == 0 &&
-           (at < 3 || memcmp(text + at - 3, SPACE, 3) != 0);
+    return at >= 1 && len - at >= 3 && memcmp(text + at, SPELLING_SPACE, 3) == 0 &&
+           (at < 3 || memcmp(text + at - 3, SPELLING_SPACE, 3) != 0);
 }
 
 static bool may_stand_in_text(uint8_t type)
@@ -65,44 +46,8 @@ int spm_init(struct spm *spm, const struct vocabulary *vocabulary, int32_t unkno
 {
     if (!vocabulary->scores)
         return error_set(err, -EINVAL, "tokenizer.ggml.scores is missing; a \"llama\" vocabulary needs it");
-    spm->unknown = unknown;
     spm->words_apart = are_words_apart(vocabulary);
-    for (int b = 0; b < 256; b++)
-        spm->byte_ids[b] = -1;
-    for (uint32_t id = 0; id < vocabulary->size; id++) {
-        if (vocabulary->types[id] != TOKEN_BYTE)
-            continue;
-        struct bytes text = vocabulary_text(vocabulary, id);
-        int byte = spm_byte_of(text);
-        if (byte < 0)
-            return error_set(err, -EINVAL, "token %u has type byte but is written \"%.*s\", not <0x00>", id,
-                             (int)(text.len < 64 ? text.len : 64), (const char *)text.data);
-        spm->byte_ids[byte] = (int32_t)id;
-    }
-    for (int b = 0; b < 256 && unknown < 0; b++)
-        if (spm->byte_ids[b] < 0)
-            return error_set(err, -EINVAL,
-                             "the vocabulary has neither a token for byte <0x%02X> nor an unknown "
-                             "token",
-                             b);
-    return 0;
-}
-
-/* Copies the text into the scratch buffer, spaces as U+2581. */
-static int escape(struct buffer *out, struct bytes text, bool prefix)
-{
-    out->len = 0;
-    int r = prefix ? buffer_append(out, SPACE, 3) : 0;
-    const char *at = text.data, *end = at + text.len;
-    while (r == 0 && at < end) {
-        const char *space = memchr(at, ' ', (size_t)(end - at));
-        size_t len = (size_t)((space ? space : end) - at);
-        r = buffer_append(out, at, len);
-        if (r == 0 && space)
-            r = buffer_append(out, SPACE, 3);
-        at += len + (space != NULL);
-    }
-    return r;
+    return byte_tokens_init(&spm->bytes, vocabulary, unknown, err);
 }
 
 /* Scores order like integers once their bits are turned: the higher the score, the smaller the result. */
@@ -159,23 +104,11 @@ static int add_symbols(const struct spm *spm, struct merger *merger, const struc
     return 0;
 }
 
-/* A symbol that is no token: its bytes, or the unknown token once if one of them has no token either. */
-static int push_bytes(const struct spm *spm, const uint8_t *data, size_t len, struct ids *ret_ids)
-{
-    int r = 0;
-    for (size_t i = 0; i < len; i++)
-        if (spm->byte_ids[data[i]] < 0)
-            return ids_push(ret_ids, spm->unknown);
-    for (size_t i = 0; r == 0 && i < len; i++)
-        r = ids_push(ret_ids, spm->byte_ids[data[i]]);
-    return r;
-}
-
 int spm_encode(const struct spm *spm, const struct vocabulary *vocabulary, struct spm_scratch *scratch,
                struct bytes text, bool prefix, struct ids *ret_ids)
 {
     struct merger *merger = &scratch->merger;
-    int r = escape(&scratch->text, text, prefix);
+    int r = spelling_escape(&scratch->text, text, prefix);
     const struct join join = {vocabulary, (const char *)scratch->text.data};
     for (size_t at = 0; r == 0 && at < scratch->text.len;) {
         r = add_symbols(spm, merger, vocabulary, &scratch->text, at, &at);
@@ -183,8 +116,9 @@ int spm_encode(const struct spm *spm, const struct vocabulary *vocabulary, struc
             r = merger_run(merger, find_join, &join);
         for (int32_t i = 0; r == 0 && i >= 0; i = merger->symbols[i].next) {
             const struct merge_symbol *symbol = &merger->symbols[i];
-            r = symbol->id >= 0 ? ids_push(ret_ids, symbol->id)
-                                : push_bytes(spm, scratch->text.data + symbol->start, symbol->len, ret_ids);
+            r = symbol->id >= 0
+                    ? ids_push(ret_ids, symbol->id)
+                    : byte_tokens_push(&spm->bytes, scratch->text.data + symbol->start, symbol->len, ret_ids);
         }
     }
     return r;

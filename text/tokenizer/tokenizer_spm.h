@@ -13,9 +13,8 @@
 #include "text/tokenizer/vocabulary.h"
 
 struct spm {
-    int32_t byte_ids[256]; /* -1: the vocabulary has no token for that byte */
-    int32_t unknown;       /* or -1 */
-    bool words_apart;      /* no token spans two words, so words are tokenized one at a time */
+    struct byte_tokens bytes;
+    bool words_apart; /* no token spans two words, so words are tokenized one at a time */
 };
 
 struct spm_scratch { /* zeroed: ready to use; reused for fragment after fragment */
@@ -31,8 +30,5 @@ int spm_init(struct spm *spm, const struct vocabulary *vocabulary, int32_t unkno
 int spm_encode(const struct spm *spm, const struct vocabulary *vocabulary, struct spm_scratch *scratch,
                struct bytes text, bool prefix, struct ids *ret_ids);
 void spm_scratch_deinit(struct spm_scratch *scratch);
-
-/* Returns the byte that a token spelled <0x00> … <0xFF> encodes, or -1. */
-int spm_byte_of(struct bytes text);
 
 #endif

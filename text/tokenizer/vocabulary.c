@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/hash.h"
 #include "text/tokenizer/tokenizer.h"
@@ -161,4 +162,90 @@ int32_t vocabulary_find(const struct vocabulary *vocabulary, const void *text, s
     if (len > vocabulary->longest)
         return -1;
     return (int32_t)vocabulary->slots[find_slot(vocabulary, text, len)] - 1;
+}
+
+/* ---- spelling ---- */
+
+int spelling_byte_of(struct bytes text)
+{
+    const char *s = text.data;
+    if (text.len != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>')
+        return -1;
+    int value = 0;
+    for (int i = 3; i < 5; i++) {
+        int digit = s[i] >= '0' && s[i] <= '9'   ? s[i] - '0'
+                    : s[i] >= 'A' && s[i] <= 'F' ? s[i] - 'A' + 10
+                                                 : -1;
+        if (digit < 0)
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+int byte_tokens_init(struct byte_tokens *tokens, const struct vocabulary *vocabulary, int32_t unknown,
+                     struct error *err)
+{
+    tokens->unknown = unknown;
+    for (int b = 0; b < 256; b++)
+        tokens->ids[b] = -1;
+    for (uint32_t id = 0; id < vocabulary->size; id++) {
+        if (vocabulary->types[id] != TOKEN_BYTE)
+            continue;
+        struct bytes text = vocabulary_text(vocabulary, id);
+        int byte = spelling_byte_of(text);
+        if (byte < 0)
+            return error_set(err, -EINVAL, "token %u has type byte but is written \"%.*s\", not <0x00>", id,
+                             (int)(text.len < 64 ? text.len : 64), (const char *)text.data);
+        tokens->ids[byte] = (int32_t)id;
+    }
+    for (int b = 0; b < 256 && unknown < 0; b++)
+        if (tokens->ids[b] < 0)
+            return error_set(err, -EINVAL,
+                             "the vocabulary has neither a token for byte <0x%02X> nor an unknown "
+                             "token",
+                             b);
+    return 0;
+}
+
+int byte_tokens_push(const struct byte_tokens *tokens, const uint8_t *data, size_t len, struct ids *ret_ids)
+{
+    int r = 0;
+    for (size_t i = 0; i < len; i++)
+        if (tokens->ids[data[i]] < 0)
+            return ids_push(ret_ids, tokens->unknown);
+    for (size_t i = 0; r == 0 && i < len; i++)
+        r = ids_push(ret_ids, tokens->ids[data[i]]);
+    return r;
+}
+
+int spelling_escape(struct buffer *out, struct bytes text, bool prefix)
+{
+    out->len = 0;
+    int r = prefix ? buffer_append(out, SPELLING_SPACE, 3) : 0;
+    const char *at = text.data, *end = at + text.len;
+    while (r == 0 && at < end) {
+        const char *space = memchr(at, ' ', (size_t)(end - at));
+        size_t len = (size_t)((space ? space : end) - at);
+        r = buffer_append(out, at, len);
+        if (r == 0 && space)
+            r = buffer_append(out, SPELLING_SPACE, 3);
+        at += len + (space != NULL);
+    }
+    return r;
+}
+
+int spelling_unescape(struct buffer *out, struct bytes spelling)
+{
+    const char *at = spelling.data, *end = at + spelling.len;
+    int r = 0;
+    while (r == 0 && at < end) {
+        const char *space = memmem(at, (size_t)(end - at), SPELLING_SPACE, 3);
+        size_t len = (size_t)((space ? space : end) - at);
+        r = buffer_append(out, at, len);
+        if (r == 0 && space)
+            r = buffer_append(out, " ", 1);
+        at += len + (space ? 3 : 0);
+    }
+    return r;
 }

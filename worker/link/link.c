@@ -191,7 +191,7 @@ static void take_error(struct link *link, const struct message *message)
         error_set(&link->refusal, 0, "%.*s", (int)message->error.text.len,
                   (const char *)message->error.text.data);
     } else if (message->error.error != PROTO_HELLO_REQUIRED) {
-        log_warn("the broker says: %.*s", (int)message->error.text.len,
+        log_warn("error from the broker: %.*s", (int)message->error.text.len,
                  (const char *)message->error.text.data);
     } else if (link->registered) {
         begin_registration(link);

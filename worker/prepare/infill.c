@@ -115,7 +115,7 @@ bool infill_encode(const struct prompt_encoder *encoder, const struct prompt *pr
             return refuse(ret_refusal, PROTO_UNSUPPORTED,
                           "suffix: the model cannot fill in: its tokenizer has no %s token", keys[i]);
     if (prompt->text.len > encoder->most_bytes || prompt->suffix.len > encoder->most_bytes)
-        return refuse(ret_refusal, PROTO_TOO_LONG, "the text around what is to be filled in does not fit");
+        return refuse(ret_refusal, PROTO_TOO_LONG, "the text around the gap does not fit the context");
     struct filling *filling = calloc(1, sizeof *filling);
     if (!filling)
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the text");

@@ -11,8 +11,8 @@ int verb_bench(int argc, char **argv)
         {"prefill", "ids per second of a prompt", bench_prefill},
         {"batch", "ids per second of several sequences at once", bench_batch},
         {"pool", "tokens per second and latency of the pool with a null backend", bench_pool},
-        {"gateway", "what HTTP costs: tokens per second, first token, memory", bench_gateway},
-        {"prefix", "what the prefix cache saves", bench_prefix},
+        {"gateway", "the cost of HTTP: tokens per second, first token, memory", bench_gateway},
+        {"prefix", "the savings of the prefix cache", bench_prefix},
         {0},
     };
     static const struct verb_table table = {"quern bench", "benchmark", "NAME", benchmarks};

@@ -130,7 +130,7 @@ int verb_embed(int argc, char **argv)
         .parser = parse,
         .args_doc = "[TEXT]",
         .doc = "Prints the embedding of a text, given as an argument or on stdin: the mean of the model's "
-               "final states, of length one, a number a line."
+               "final states, of length one, one number per line."
                "\vWithout --connect and --model: uses the running pool, or starts a private one with "
                "$QUERN_MODEL or the demo model. A newline at the text's end is part of it."};
     struct embed_options options = {0};

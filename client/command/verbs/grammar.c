@@ -73,7 +73,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         if (options->kind == 0)
             options->kind = kind_of(options->path);
         if (options->kind == 0)
-            argp_error(state, "%s: neither .json, .gbnf nor .regex; say --json-schema, --gbnf or --regex",
+            argp_error(state, "%s: neither .json, .gbnf nor .regex; use --json-schema, --gbnf or --regex",
                        options->path);
         return 0;
     default:
@@ -203,12 +203,12 @@ int verb_grammar(int argc, char **argv)
         .parser = parse,
         .args_doc = "FILE",
         .doc =
-            "Reads the grammar or JSON Schema in FILE as a worker would, and says that it compiles, or what "
-            "is refused and where."
-            "\vWithout an option the name of FILE says what it is: .json, .gbnf or .regex. Each text is "
-            "accepted, a prefix of one that would be, or leaves the grammar at a byte; bytes count from 0. "
-            "A newline at the end of a file may be left out of it. - is stdin. The exit status is 0 if the "
-            "grammar compiles and accepts every text."};
+            "Compiles the grammar or JSON Schema in FILE as a worker would, and prints the error if it does "
+            "not compile."
+            "\vWithout an option, FILE's suffix determines its kind: .json, .gbnf or .regex. Each text is "
+            "accepted, a prefix of an accepted one, or leaves the grammar at a byte; bytes count from 0. A "
+            "newline at the end of a file is optional. - is stdin. The exit status is 0 if the grammar "
+            "compiles and accepts every text."};
     struct options options = {.checks = calloc((size_t)argc, sizeof *options.checks)};
     struct error err = {0};
     if (!options.checks)

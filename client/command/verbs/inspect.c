@@ -51,7 +51,7 @@ static const struct argp_option known[] = {
     {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
     {"sequences", 'n', "N", 0, "Sequences for the memory estimate (1)", 0},
     {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
-    {"digest", 'd', NULL, 0, "Also print the model's digest, which pools use: reads the whole file", 0},
+    {"digest", 'd', NULL, 0, "Also print the model's digest, as pools use it; reads the whole file", 0},
     {NULL, 0, NULL, 0, "As with quern serve:", 1},
     OVERRIDE_OPTIONS(OVERRIDE_ROW){0}};
 
@@ -211,6 +211,20 @@ static json_t *experts_json(const struct model_params *p)
                      (json_int_t)p->n_shared_ff);
 }
 
+/* What layers with a window have that the others have not, those that borrow keys and values, and what each
+ * gets of a token by itself. */
+static void add_kinds(json_t *json, const struct model_params *p)
+{
+    if (p->window_head_dim > 0)
+        json_object_update_new(json,
+                               json_pack("{s:I, s:I}", "window_head_dim", (json_int_t)p->window_head_dim,
+                                         "window_rope_dims", (json_int_t)p->window_rope_dims));
+    if (p->n_borrowing_layers > 0)
+        json_object_set_new(json, "n_borrowing_layers", json_integer(p->n_borrowing_layers));
+    if (p->n_layer_embd > 0)
+        json_object_set_new(json, "n_layer_embd", json_integer(p->n_layer_embd));
+}
+
 /* Of recurrent layers, and of those that guess tokens ahead, which are not used. */
 static void add_layers(json_t *json, const struct model *model)
 {
@@ -286,6 +300,7 @@ static void understand(const struct options *options, struct understood *ret, st
     if (p->n_experts > 0)
         json_object_update_new(json, experts_json(p));
     add_layers(json, model);
+    add_kinds(json, p);
     json_object_set_new(json, "window", json_integer((json_int_t)p->window));
     json_object_set_new(json, "pooling", json_string(pooling_name(p->pooling)));
     json_object_set_new(json, "chat_template", json_boolean(model->chat_template.len > 0));

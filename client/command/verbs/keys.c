@@ -69,7 +69,7 @@ static void say_what_to_do(const struct arguments *arguments, const char *name)
                 "%s/%s_secret is the client's, and stays secret:\n"
                 "    quern run --connect tcp://HOST:PORT --server-key " SERVER
                 ".cert --client-key %s/%s_secret \"PROMPT\"\n"
-                "%s/%s is for the pool; put it into the folder of those it lets in:\n"
+                "%s/%s is for the pool; put it into the folder of accepted clients:\n"
                 "    quern serve MODEL --tcp HOST:PORT --curve-key " SERVER
                 ".cert_secret --client-keys DIR\n",
                 folder, name, folder, name, folder, name);
@@ -79,7 +79,7 @@ static void say_what_to_do(const struct arguments *arguments, const char *name)
                 "    quern serve MODEL --tcp HOST:PORT --curve-key %s/%s_secret --client-keys DIR\n"
                 "%s/%s is for the clients; copy it to where they run:\n"
                 "    quern run --connect tcp://HOST:PORT --server-key %s/%s --client-key FILE \"PROMPT\"\n"
-                "DIR has the keys of clients, which quern keys --client NAME makes.\n",
+                "DIR has the keys of clients, made by quern keys --client NAME.\n",
                 folder, name, folder, name, folder, name, folder, name);
 }
 
@@ -97,11 +97,11 @@ int verb_keys(int argc, char **argv)
             ".cert_secret, which the pool reads (quern serve --curve-key) and nobody else "
             "may, and DIR/" SERVER
             ".cert, which clients need (--server-key). Of a client's keys the secret one "
-            "is its own (--client-key), and the public one goes into the folder of those whom the pool lets "
+            "is its own (--client-key), and the public one goes into the pool's folder of accepted clients "
             "in "
-            "(quern serve --client-keys). DIR is the current folder if none is named, and is made if it is "
-            "missing. Keys that are there are never overwritten. The files are ordinary ZeroMQ certificates: "
-            "czmq and pyzmq read them, and theirs can be used instead."};
+            "(quern serve --client-keys). DIR is the current folder by default, and is created if it is "
+            "missing. Existing keys are never overwritten. The files are ordinary ZeroMQ certificates: czmq "
+            "and pyzmq read them, and theirs can be used instead."};
     struct arguments arguments = {.folder = "."};
     struct certificate certificate = {0};
     struct error err = {0};

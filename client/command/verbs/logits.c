@@ -41,8 +41,8 @@ static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
 }
 
 static const struct argp_option known[] = {
-    {"tokens", 't', "ID,ID,...", 0, "The ids to feed; none are added", 0},
-    {"out", 'o', "FILE", 0, "Where to write little-endian float32; - is stdout", 0},
+    {"tokens", 't', "ID,ID,...", 0, "The input ids; none are added", 0},
+    {"out", 'o', "FILE", 0, "Output file for little-endian float32; - is stdout", 0},
     {"all", 'a', NULL, 0, "The logits after every id, not only after the last", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"float-activations", 'f', NULL, 0, "Do not round activations to 8 bits", 0},

@@ -53,7 +53,7 @@ static void show(void *arg, const struct quantize_step *step)
             step->n, name, step->from->dims[0], step->from->dims[1], format_traits(step->from->format)->name,
             format_traits(step->format)->name, (double)step->size / 1e6);
     if (step->format != step->wanted) {
-        fprintf(stderr, ", not %s: rows of %" PRIu64 " are no multiple of %u",
+        fprintf(stderr, ", not %s: rows of %" PRIu64 " are not a multiple of %u",
                 format_traits(step->wanted)->name, step->from->dims[0],
                 (unsigned)format_traits(step->wanted)->block_elements);
         totals->other++;
@@ -92,8 +92,8 @@ int verb_quantize(int argc, char **argv)
     if (totals.other > 0)
         fprintf(
             stderr,
-            "%s: %zu matrices, %.0f %% of the bytes, are in a larger format than %s asks for, since their "
-            "rows do not fit its blocks\n",
+            "%s: %zu matrices, %.0f %% of the bytes, have a larger format than %s, because their rows do not "
+            "fit its blocks\n",
             options.words[2], totals.other, 100 * (double)totals.other_bytes / (double)totals.to,
             options.mixture->name);
     return EXIT_SUCCESS;

@@ -87,7 +87,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option known_options[] = {
-    {"raw", KEY_RAW, NULL, 0, "Send the prompt as it is, without the model's chat template", 3},
+    {"raw", KEY_RAW, NULL, 0, "Send the prompt without the model's chat template", 3},
     {"no-special", KEY_NO_SPECIAL, NULL, 0,
      "With --raw: control tokens written out in the prompt, as <|im_start|>, are plain text", 3},
     {"ids", KEY_IDS, NULL, 0, "Print token ids instead of text", 3},

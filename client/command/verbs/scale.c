@@ -58,7 +58,7 @@ static int ask(int argc, char **argv, enum control_kind kind, const char *what, 
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
-        {"connect", KEY_CONNECT, "DIR", 0, "The same, as other verbs have it", 0},
+        {"connect", KEY_CONNECT, "DIR", 0, "The same, as in other verbs", 0},
         {0}};
     const struct argp argp = {.options = options, .parser = parse, .args_doc = what, .doc = doc};
     struct wish wish = {.kind = kind, .what = what};
@@ -72,24 +72,23 @@ int verb_scale(int argc, char **argv)
 {
     return ask(
         argc, argv, CONTROL_SCALE, "N",
-        "Gives a running pool N workers. No request is lost: workers that are too many, those with the "
-        "highest numbers, hand over what they run to the others and end.\vThe broker is replaced on the "
-        "way, which no client notices. Workers that stay keep their threads and their memory; a reload "
-        "divides both anew.");
+        "Changes the number of workers of a running pool to N. No request is lost: surplus workers, those "
+        "with the highest numbers, hand over their requests to the others and end.\vThe broker is replaced "
+        "meanwhile, without effect on clients. Workers that stay keep their threads and their memory; a "
+        "reload divides both again.");
 }
 
 int verb_drain(int argc, char **argv)
 {
     return ask(
         argc, argv, CONTROL_DRAIN, "WORKER",
-        "Takes a worker out of a running pool: it hands over what it runs to the others and ends, and none "
-        "is started in its place, so that its GPU, for example, can be worked on.\vWORKER is worker-1, or "
-        "1. The last one that serves cannot be drained.");
+        "Takes a worker out of a running pool: it hands over its requests to the others and ends, and is not "
+        "restarted, for example to service its GPU.\vWORKER is worker-1, or 1. The last serving worker "
+        "cannot be drained.");
 }
 
 int verb_undrain(int argc, char **argv)
 {
-    return ask(
-        argc, argv, CONTROL_UNDRAIN, "WORKER",
-        "Starts a worker that was drained again, and waits until it serves.\vWORKER is worker-1, or 1.");
+    return ask(argc, argv, CONTROL_UNDRAIN, "WORKER",
+               "Starts a drained worker again, and waits until it serves.\vWORKER is worker-1, or 1.");
 }

@@ -85,7 +85,7 @@ int verb_status(int argc, char **argv)
     static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
     static const struct argp_option known[] = {
         {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
-        {"requests", KEY_REQUESTS, NULL, 0, "Also list the requests that have not ended (at most 1024)", 0},
+        {"requests", KEY_REQUESTS, NULL, 0, "Also list unfinished requests (at most 1024)", 0},
         {"request", KEY_REQUEST, "ID", 0, "Also list those with this x-request-id", 0},
         {0}};
     static const struct argp argp = {

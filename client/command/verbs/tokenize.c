@@ -94,11 +94,11 @@ static int tokenize(const struct tokenizer *tokenizer, struct buffer *text, stru
 int verb_tokenize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"add-special", 's', NULL, 0, "Add BOS and EOS as the file says", 0},
+        {"add-special", 's', NULL, 0, "Add BOS and EOS if the model's file asks for them", 0},
         {"special", 0, NULL, OPTION_ALIAS, NULL, 0},
         {"no-parse-special", KEY_NO_PARSE, NULL, 0, "Control tokens written out in the text are plain text",
          0},
-        {"with-pieces", KEY_PIECES, NULL, 0, "A line for each id, with what it stands for", 0},
+        {"with-pieces", KEY_PIECES, NULL, 0, "Print a line for each id, with its text", 0},
         {NULL, 0, NULL, 0, NULL, 0},
     };
     static const struct argp argp = {

@@ -2,20 +2,20 @@
 #ifndef CLIENT_LIB_CORE_STATE_H
 #define CLIENT_LIB_CORE_STATE_H
 
-/* Private to libquern: what a client is, and the plan of client/lib/.
+/* Private to libquern: the state of a client, and the layers of client/lib/.
  *
- * What comes in changes states, and the states say what goes out: to the broker, and to the program that uses
- * the library. Each layer calls those below it and none above, as scripts/check/layers.txt says. From request
- * to delivery they are in requests/, the last two here.
+ * Input changes states, and states determine output: to the broker, and to the program that uses the library.
+ * Each layer calls only those below it (scripts/check/layers.txt). request to delivery are in requests/, the
+ * last two in core/.
  *
  *   client    life: connecting, freeing
  *   waiting   calls that wait: status, tokenize, generate_wait
  *   loop      one round: sockets, then timers
- *   incoming  messages of the DEALER, frames of the stream: whom they concern
+ *   incoming  dispatches messages of the DEALER and frames of the stream
  *   session   the states of the session
  *   question  answers to status, tokenize and detokenize
- *   request   the states of a request; request_encode makes its bytes, parameters its numbers
- *   sending   requests that the pool has not accepted: which go out when
+ *   request   the states of a request; request_encode encodes it, parameters its numbers
+ *   sending   requests that the pool has not accepted: when each is sent
  *   stream    a request's frames: order, gaps, replay
  *   delivery  callbacks, and the end
  *   outgoing  messages to the broker
@@ -35,23 +35,23 @@
 #define HELD_MAX_FRAMES 8192
 #define HELD_MAX_BYTES  (4u << 20)
 
-#define TAKEN_AT_ONCE 256 /* ids of answers taken, told in one ping */
+#define TAKEN_AT_ONCE 256 /* ids of taken answers in one ping */
 
 enum session_state {
-    SESSION_HELLO, /* hello sent, hello_ok awaited */
+    SESSION_HELLO, /* hello sent, waiting for hello_ok */
     SESSION_JOIN,  /* subscribed; joining until the welcome comes on the stream */
     SESSION_OPEN,
-    SESSION_BROKEN /* no common version, or the broker was silent for too long: nothing works any more */
+    SESSION_BROKEN /* no common version, or the broker was silent for too long: final */
 };
 
-/* Bounds on requests that the pool has not accepted: bytes kept of all, and bytes of large messages that are
- * under way. Brief messages are not counted as under way. */
+/* Bounds on requests that the pool has not accepted: bytes of all of them, and bytes of large messages under
+ * way. Brief messages do not count as under way. */
 #define UNACCEPTED_MAX_BYTES ((size_t)64 << 20)
 #define UNDER_WAY_MAX_BYTES  ((size_t)8 << 20)
 #define BRIEF_BYTES          ((size_t)16 << 10)
 
 enum request_state {
-    REQUEST_NEW,       /* waits to be sent, or sent again: the session is not open, or it is not its turn */
+    REQUEST_NEW,       /* to be sent, perhaps again: the session is not open, or it is not its turn */
     REQUEST_SENT,      /* generate sent, no verdict yet */
     REQUEST_ATTACHING, /* attach sent, no answer yet */
     REQUEST_LIVE
@@ -63,17 +63,17 @@ struct held_frame {
     uint8_t data[];
 };
 
-/* An encoded generate without id and seed, which each request that uses it adds. References are counted. */
+/* An encoded generate without id and seed; each request that uses it adds its own. References are counted. */
 struct quern_encoded {
     unsigned refs;
     unsigned pending; /* requests that use it and are not accepted yet */
     struct buffer bytes;
     size_t id_at, seed_at; /* offsets of the id's 16 bytes and the seed's 8; 0: none */
-    size_t part_at;        /* of the byte that says whether it is a part; 0: it has no limits */
-    bool part;             /* so is the first that uses it; the others always are */
+    size_t part_at;        /* offset of the flag `part`; 0: it has no limits */
+    bool part;             /* the flag's value for the first request that uses it; true for the others */
     bool used;
     bool embeds, has_seed, tells_admitted;
-    uint64_t seed; /* for requests that bring none */
+    uint64_t seed; /* for requests without one */
     char tenant[PROTO_MAX_NAME_BYTES + 1];
 };
 
@@ -83,7 +83,7 @@ struct sender {
     char tenant[PROTO_MAX_NAME_BYTES + 1];
     size_t n, bytes;            /* requests, and their bytes; a shared encoding counts once */
     struct request *unsent;     /* those in REQUEST_NEW; list by unsent_prev/next, in order */
-    struct sender *prev, *next; /* list of turns, while `unsent` is not empty */
+    struct sender *prev, *next; /* list of turns, if `unsent` is not empty */
     UT_hash_handle hh;
 };
 
@@ -95,16 +95,16 @@ struct request {
     void *arg;
     uint64_t seed;
     struct quern_encoded *encoded; /* kept to send it again; NULL: attached, or its output has begun */
-    struct sender *sender;         /* while the pool has not accepted it */
-    bool unsent;                   /* it is in its list */
+    struct sender *sender;         /* until the pool has accepted it */
+    bool unsent;                   /* it is in the sender's list */
     bool was_sent;                 /* the pool may know it */
-    size_t parts_sent;             /* bytes of it that are out, of one that goes in parts */
-    bool whole_sent;               /* all of its parts were, once */
-    size_t under_way;              /* bytes of it that are counted in client->under_way */
+    size_t parts_sent;             /* if sent in parts: bytes sent so far */
+    bool whole_sent;               /* all of its parts were sent once */
+    size_t under_way;              /* bytes of it counted in client->under_way */
     struct request *unsent_prev, *unsent_next;
     bool embeds;          /* it asked for an embedding */
     bool part;            /* its encoding was used before */
-    bool tells_admitted;  /* and its caller has not heard of that yet */
+    bool tells_admitted;  /* its caller wants to know of its admission, and does not yet */
     struct id128 session; /* attached: the session that owned it */
     bool attached;
 
@@ -113,21 +113,21 @@ struct request {
     uint64_t off;  /* bytes of text delivered */
     bool over;     /* the end was delivered */
 
-    uint64_t sent_ns;  /* when generate or attach was sent last */
-    uint64_t heard_ns; /* when anything came for it */
+    uint64_t sent_ns;  /* when generate or attach was last sent */
+    uint64_t heard_ns; /* when a message about it last came */
 
     bool replaying;
-    uint64_t replay_ns;    /* when replay was sent last */
-    uint64_t asked_ns;     /* when it was sent first for the page that is missing */
+    uint64_t replay_ns;    /* when replay was last sent */
+    uint64_t asked_ns;     /* when it was first sent for the missing page */
     uint64_t page_wait_ns; /* from replay_ns until it is sent again */
-    uint32_t fruitless;    /* replays in a row that were done and brought nothing, after the end was told */
+    uint32_t fruitless;    /* completed replays in a row without new frames, after the end was known */
     bool cancel_wanted;    /* by the program, and not acknowledged yet */
-    uint64_t cancel_ns;    /* when cancel was sent last */
-    uint32_t cancels;      /* sent and not answered: an unknown_request may be theirs */
+    uint64_t cancel_ns;    /* when cancel was last sent */
+    uint32_t cancels;      /* sent and unanswered: an unknown_request may answer one of them */
     struct held_frame *held, **held_tail;
     size_t held_frames, held_bytes;
 
-    bool end_told; /* the DEALER's end came */
+    bool end_told; /* the DEALER's `end` has come */
     uint64_t end_count;
     struct quern_end end;
     char end_text[PROTO_MAX_TEXT_BYTES + 1];
@@ -136,11 +136,11 @@ struct request {
 
 struct question {
     uint64_t ref;
-    struct buffer wire; /* to ask again */
+    struct buffer wire; /* the message, to ask again */
     quern_answer_fn *fn;
     void *arg;
     uint64_t asked_ns, until_ns;
-    uint64_t sent_ns, wait_ns; /* when it was sent last, and from then to the next time; 0: not yet */
+    uint64_t sent_ns, wait_ns; /* when it was last sent, and how long until the next time; 0: not yet */
     struct question *next, *prev;
 };
 
@@ -161,10 +161,10 @@ struct quern {
     uint64_t nonce, join_ns, join_wait_ns;
     uint64_t now; /* clock_ns when this round of the loop began */
     uint64_t hello_ns, ping_ns, timers_ns;
-    uint64_t heard_ns;  /* anything from the broker */
-    uint64_t closed_ns; /* when the session was lost last */
+    uint64_t heard_ns;  /* the last message from the broker */
+    uint64_t closed_ns; /* when the session was last lost */
     uint64_t patience_ns;
-    uint64_t page_ns; /* from the asking until a page came: the last full one, or a slower one since */
+    uint64_t page_ns; /* from a replay to its page: of the last full page, or of a slower one since */
 
     struct request *requests; /* hash by id */
     struct sender *senders;   /* hash by tenant */
@@ -173,42 +173,41 @@ struct quern {
     size_t under_way;         /* bytes of large messages that were sent and not accepted */
     _Atomic size_t piped;     /* bytes of large messages that libzmq holds; its thread counts down */
     struct request *parting;  /* the request whose parts are being sent; NULL: none */
-    bool room_wanted;         /* a request was refused for lack of room */
-    bool room_made;           /* and the pool has accepted or refused others since */
-    struct buffer taken;      /* ids of those whose last frame was delivered, to be told to the broker */
-    uint64_t taken_ns;        /* when the first of these was */
+    bool room_wanted;         /* a request was rejected for lack of room */
+    bool room_made;           /* and the pool has accepted or rejected others since */
+    struct buffer taken;      /* ids of requests whose last frame was delivered, to be reported */
+    uint64_t taken_ns;        /* when the first of these was delivered */
     bool dispatching;
     int delivered; /* callbacks made in this dispatch */
     int watched;   /* the caller's descriptor; -1: none */
-    bool seen;     /* it can be read */
+    bool seen;     /* it is readable */
 
     struct message_decoder *decoder;       /* of messages */
     struct message_decoder *frame_decoder; /* of frames inside them */
     struct buffer out;
 
-    struct question *questions; /* utlist: those that wait */
+    struct question *questions; /* utlist: unanswered ones */
     uint64_t last_ref;
     struct quern_status status;
     char *status_memory;
     struct ids tokens;
-    struct buffer content;   /* of a detokenize or a prompt */
+    struct buffer content;   /* text of a detokenize or a prompt */
     struct buffer spelled;   /* the bytes of all pieces of a tokenize */
     struct buffer pieces;    /* struct quern_piece of each token */
-    struct buffer embedding; /* of floats: the one told last */
-    struct buffer awaited;   /* the same, of quern_embed_wait */
+    struct buffer embedding; /* floats of the last delivered one */
+    struct buffer awaited;   /* the same, for quern_embed_wait */
 };
 
-/* The request of that id that has not ended, or NULL. */
+/* The unfinished request with this id, or NULL. */
 struct request *state_find_request(struct quern *client, const struct id128 *id);
-/* A new one, in the table; NULL when out of memory. */
+/* Adds a request to the table; NULL: out of memory. */
 struct request *state_add_request(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg);
-/* Out of the table, and freed. */
+/* Removes it from the table and frees it. */
 void state_remove_request(struct quern *client, struct request *request);
 
-/* Bookkeeping of a request that the pool has not accepted. _waits: it is to be sent after the others of its
- * tenant, and becomes REQUEST_NEW; 0 or -ENOMEM. _sent: it becomes REQUEST_SENT. _settled: the pool has
- * answered, or the request ends; it is counted no longer. Parts of one that waits or is settled are no longer
- * sent. */
+/* Bookkeeping of a request that the pool has not accepted. _waits: it becomes REQUEST_NEW, to be sent after
+ * the others of its tenant; 0 or -ENOMEM. _sent: it becomes REQUEST_SENT. _settled: the pool has answered, or
+ * the request ends; it no longer counts. A request that waits or is settled sends no more parts. */
 int state_request_waits(struct quern *client, struct request *request);
 void state_request_sent(struct quern *client, struct request *request);
 void state_request_settled(struct quern *client, struct request *request);
@@ -216,21 +215,21 @@ void state_request_settled(struct quern *client, struct request *request);
 /* Frees the encoding of a request that will not be sent again: its output has begun, or it ends. */
 void state_drop_encoded(struct request *request);
 
-/* The broker is to be told that this request, which it had accepted, needs it no more. */
+/* Notes for the next pings that the client has all of this request, which the broker had accepted. */
 void state_note_taken(struct quern *client, const struct request *request);
 
 /* Keeps a copy of a live frame, unless too many are kept already. */
 void state_hold_frame(struct request *request, const void *data, size_t len);
-/* The frames that were kept, in order; the caller frees each. None are kept afterwards. */
+/* Takes the kept frames, in order; the caller frees each. */
 struct held_frame *state_take_held(struct request *request);
 /* Frees them. */
 void state_drop_held(struct request *request);
 
-/* A fresh random number or identity. */
+/* A random number or identity. */
 uint64_t state_random_u64(void);
 struct id128 state_random_id(void);
 
-/* Copies our error into the caller's; without a text, what the code says. Returns the code. */
+/* Copies our error into the caller's; if it has no text, the text of the code. Returns the code. */
 int state_say(struct quern_error *ret, int code, const struct error *err);
 
 #endif

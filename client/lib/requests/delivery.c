@@ -63,8 +63,7 @@ void delivery_set_end(struct request *request, const struct ending *ending)
 /* It was computed, and did not come. */
 static void fail_without_embedding(struct quern *client, struct request *request)
 {
-    delivery_fail(client, request, "worker_lost",
-                  BYTES_LITERAL("the pool no longer has the embedding that it made"), 0);
+    delivery_fail(client, request, "worker_lost", BYTES_LITERAL("the pool no longer has the embedding"), 0);
 }
 
 void delivery_close(struct quern *client, struct request *request)

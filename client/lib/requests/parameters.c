@@ -41,6 +41,7 @@ static const struct parameter parameters[] = {
     SAMPLING_PARAMETERS(SAMPLING_PARAMETER, SAMPLING_PARAMETER)
     PARAMETER(seed, sampling.seed)
     PARAMETER(ignore_eos, ignore_eos)
+    PARAMETER(min_tokens, min_tokens)
     PARAMETER(logprobs, logprobs)
     PARAMETER(pieces, pieces)
     PARAMETER(priority, priority)
@@ -113,7 +114,7 @@ static int read_value(const struct field *field, const char *text, void *ret_val
             *(int32_t *)ret_value = (int32_t)with_sign;
         return r;
     default:
-        return error_set(err, -EINVAL, "is no number");
+        return error_set(err, -EINVAL, "is not a number");
     }
 }
 

@@ -2,12 +2,12 @@
 #ifndef CLIENT_LIB_REQUESTS_REQUEST_H
 #define CLIENT_LIB_REQUESTS_REQUEST_H
 
-/* The states of requests: what happens to one when the program, the broker, the session or the clock says
- * something. What concerns a request that is not here, or no longer, does nothing. */
+/* The states of requests: how one reacts to the program, the broker, the session and the clock. Messages
+ * about unknown requests are ignored. */
 
 #include "client/lib/core/state.h"
 
-/* From the broker, by message. Those that may deliver an end free the request. */
+/* Messages from the broker. Functions that may deliver an end free the request. */
 void request_accepted(struct quern *client, const struct message *message);
 void request_attached(struct quern *client, const struct message *message);
 void request_cancelled(struct quern *client, const struct message *message);
@@ -15,15 +15,15 @@ void request_refused(struct quern *client, const struct message *message); /* an
 void request_progress(struct quern *client, const struct message *message);
 void request_page(struct quern *client, const struct message *message);
 void request_end_told(struct quern *client, const struct message *message);
-/* `data` is what the frame was decoded from. */
+/* `data` is the encoded frame. */
 void request_frame(struct quern *client, const struct frame *frame, const void *data, size_t len);
 
-/* From the session: it is open, for the first time or again. Requests are sent, or attached again. */
+/* The session is open, for the first time or again: sends requests, or attaches them again. */
 void requests_opened(struct quern *client, bool again);
-/* From the session: it is broken. Every request ends with the error. */
+/* The session is broken: every request ends with the error. */
 void requests_fail_all(struct quern *client, const char *error, const char *text);
 
-/* From the clock: says again what got no answer, asks where it is silent. */
+/* The clock: repeats unanswered messages, and asks for replays of silent requests. */
 void requests_timers(struct quern *client);
 
 #endif

@@ -41,7 +41,7 @@ struct converted {
     struct logit_bias *biases;
     struct text_bias *text_biases;
     struct bytes *bad_words, *breakers;
-    struct bytes needed[3];
+    struct bytes needed[4];
 };
 
 struct chat_message *request_messages(const struct quern_request *request)
@@ -162,7 +162,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
                               continues = {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
                               fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
                               samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
-                              endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1};
+                              endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
+                              least = {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1};
     const struct bytes *needed = from->embed           ? &embeds
                                  : from->continue_turn ? &continues
                                  : from->suffix        ? &fills
@@ -174,6 +175,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         converted->needed[to->require.n++] = samplers;
     if (from->ignore_eos && !from->embed)
         converted->needed[to->require.n++] = endless;
+    if (from->min_tokens > 0 && !from->embed)
+        converted->needed[to->require.n++] = least;
     return 0;
 }
 

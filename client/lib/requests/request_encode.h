@@ -10,13 +10,13 @@
 
 struct quern_encoded;
 
-/* The generate without its id and seed. -EINVAL names what is out of range, -EMSGSIZE what is beyond the
- * pool's limits; -ENOMEM. */
+/* Encodes the generate without its id and seed. 0; -EINVAL names the value out of range, -EMSGSIZE the pool's
+ * limit that it exceeds; -ENOMEM. */
 int request_encode(const struct limits *limits, const struct quern_request *from,
                    struct quern_encoded **ret_encoded, struct error *err);
 
-/* The messages of a request as the protocol has them: [n_messages], freed by the caller, whose texts are the
- * request's; NULL without memory. */
+/* The messages of a request in the protocol's form: [n_messages], which the caller frees; texts are borrowed
+ * from the request. NULL: out of memory. */
 struct chat_message *request_messages(const struct quern_request *request);
 
 #endif

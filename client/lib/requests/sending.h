@@ -7,31 +7,31 @@
 
 #include "client/lib/core/state.h"
 
-/* Whether one more request of this encoding may be made: 0, or -EAGAIN with the reason when too much waits
- * already. A tenant may have, together with the new request, as much as it leaves free. */
+/* Whether one more request with this encoding may be made: 0, or -EAGAIN with the reason if too much waits
+ * already. A tenant may have, including the new request, as much as it leaves free. */
 int sending_check(struct quern *client, const struct quern_encoded *encoded, struct error *err);
 
-/* Sends a request that has just been made, unless it has to wait its turn. 0, or an error of
- * outgoing_generate other than -EAGAIN. */
+/* Sends a new request, unless it has to wait for its turn. 0, or an error of outgoing_generate other than
+ * -EAGAIN. */
 int sending_begin(struct quern *client, struct request *request, struct error *err);
 
-/* Sends the request to a pool that has not answered, or begins to, if it goes in parts: those are sent by
- * sending_go_on, as libzmq passes them on. 0, or as outgoing_generate; -EAGAIN too while another one's parts
+/* Sends the request, perhaps again. If it goes in parts, starts with the first; sending_go_on sends the
+ * others as libzmq passes them on. Results as outgoing_generate; also -EAGAIN while another request's parts
  * are being sent. */
 int sending_send(struct quern *client, struct request *request, struct error *err);
 
-/* Sends what may be sent. Makes callbacks: a request that is too large for the pool, or was cancelled before
- * it was sent, ends here. */
+/* Sends everything that may be sent now. Makes callbacks: a request that is too large for the pool, or was
+ * cancelled before it was sent, ends here. */
 void sending_go_on(struct quern *client);
 
-/* Ends and frees a request that was cancelled before it was ever sent. False: it is not one. */
+/* Ends and frees a request that was cancelled before it was ever sent. False: it was not. */
 bool sending_end_unwanted(struct quern *client, struct request *request);
 
 /* Whether a request that got no answer may be sent again: it is brief, or libzmq has passed on all large
  * messages. */
 bool sending_is_through(const struct quern *client, const struct request *request);
 
-/* True, once, if sending_check found no room and the pool has accepted or refused a request since. */
+/* True, once, if sending_check found no room and the pool has accepted or rejected a request since. */
 bool sending_has_room_again(struct quern *client);
 
 #endif

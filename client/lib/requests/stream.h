@@ -11,10 +11,10 @@
 void stream_frame(struct quern *client, struct request *request, const struct frame *frame, const void *data,
                   size_t len);
 
-/* A page of the replay that was asked for. */
+/* A page of a requested replay. */
 void stream_page(struct quern *client, struct request *request, const struct message *message);
 
-/* Requests a replay from the end of what was delivered; live frames are held until it has arrived. */
+/* Requests a replay from the first undelivered id on; live frames are held until it has arrived. */
 void stream_ask(struct quern *client, struct request *request);
 
 /* Repeats the request if the replay has not arrived within `page_wait_ns`. */

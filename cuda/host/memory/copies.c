@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A block is contiguous in the pool, so a copy of blocks is copies of memory and no kernel. What leaves the
- * pool lies in the staging when the mark behind it is reached, and goes to the host's own memory when its
- * ticket is polled. */
+/* A block is contiguous in the pool, and a snapshot among snapshots, so a copy of them is copies of memory
+ * and no kernel. What leaves the device lies in the staging when the mark behind it is reached, and goes to
+ * the host's own memory when its ticket is polled. */
 
 #include "cuda/host/memory/copies.h"
 
@@ -10,11 +10,35 @@
 
 #include "cuda/device/wait.h"
 
-#define STAGING_BYTES ((size_t)8 << 20) /* or a block, if that is more */
+#define STAGING_BYTES ((size_t)8 << 20) /* or a block or a snapshot, if that is more */
 
-void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools)
+/* What is copied as a whole: blocks of a group, or snapshots. */
+struct copied {
+    uint8_t *pool; /* [n][bytes] */
+    size_t bytes;
+    uint32_t n;
+};
+
+static struct copied snapshots_of(const struct device_states *states)
+{
+    const struct state_pool *pool = &states->pool;
+    return (struct copied){(uint8_t *)pool->snapshots, pool->n * sizeof *pool->snapshots, pool->n_snapshots};
+}
+
+static struct copied group_of(const struct copies *copies, uint32_t group)
+{
+    const struct pools *pools = copies->pools;
+    if (group >= pools->n_groups)
+        return snapshots_of(copies->states);
+    return (struct copied){pools->kv[group].pool, pools->kv[group].block_bytes, pools->kv[group].n_blocks};
+}
+
+void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools,
+                 const struct device_states *states)
 {
     *copies = (struct copies){.staging_bytes = STAGING_BYTES};
+    if (snapshots_of(states).bytes > copies->staging_bytes)
+        copies->staging_bytes = snapshots_of(states).bytes;
     for (uint32_t g = 0; g < pools->n_groups; g++)
         if (pools->kv[g].block_bytes > copies->staging_bytes)
             copies->staging_bytes = pools->kv[g].block_bytes;
@@ -28,14 +52,14 @@ static uint32_t mark_of(const struct copies *copies, const struct copy_flight *f
 }
 
 /* Queues up to a staging of blocks of a pool. */
-static int queue_blocks(struct copies *copies, struct copy_flight *flight, const struct device_kv *kv,
+static int queue_blocks(struct copies *copies, struct copy_flight *flight, const struct copied *what,
                         const uint32_t *blocks, size_t n, bool out)
 {
     struct device_stream *stream = device_stream(copies->device);
-    const size_t bytes = kv->block_bytes;
+    const size_t bytes = what->bytes;
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++) {
-        uint8_t *block = kv->pool + blocks[i] * bytes, *staged = flight->staging + i * bytes;
+        uint8_t *block = what->pool + blocks[i] * bytes, *staged = flight->staging + i * bytes;
         r = out ? device_copy(stream, staged, block, bytes) : device_copy(stream, block, staged, bytes);
     }
     return r < 0 ? r : device_mark(stream, mark_of(copies, flight));
@@ -51,12 +75,12 @@ static void deliver(struct copy_flight *flight)
 int copies_begin(struct copies *copies, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
 {
     struct copy_flight *flight = copies->flights;
-    if (copy->group >= copies->pools->n_groups)
+    const struct copied what = group_of(copies, copy->group);
+    if (copy->group > copies->pools->n_groups || what.bytes == 0)
         return -EINVAL;
-    const struct device_kv *kv = &copies->pools->kv[copy->group];
-    const size_t most = copies->staging_bytes / kv->block_bytes;
+    const size_t most = copies->staging_bytes / what.bytes;
     for (uint32_t i = 0; i < copy->n; i++)
-        if (copy->blocks[i] >= kv->n_blocks)
+        if (copy->blocks[i] >= what.n)
             return -EINVAL;
     while (flight < copies->flights + COPIES_AT_ONCE && flight->ticket)
         flight++;
@@ -68,14 +92,14 @@ int copies_begin(struct copies *copies, const struct backend_copy *copy, bool ou
     do {
         const size_t left = copy->n - done;
         const size_t n = left < most ? left : most;
-        const size_t bytes = n * kv->block_bytes;
+        const size_t bytes = n * what.bytes;
         int r = done > 0 ? device_wait_due(copies->device, mark_of(copies, flight)) : 0;
         if (r == 0)
             deliver(flight);
         if (r == 0 && !out && bytes > 0)
             memcpy(flight->staging, host, bytes);
         if (r == 0)
-            r = queue_blocks(copies, flight, kv, copy->blocks + done, n, out);
+            r = queue_blocks(copies, flight, &what, copy->blocks + done, n, out);
         if (r < 0)
             return r;
         flight->host = host;

@@ -2,11 +2,13 @@
 #ifndef CUDA_HOST_MEMORY_COPIES_H
 #define CUDA_HOST_MEMORY_COPIES_H
 
-/* KV blocks to the host and back, in the order of the stream, through pinned staging. */
+/* KV blocks and snapshots of states to the host and back, in the order of the stream, through pinned staging.
+ */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"
 #include "cuda/host/memory/pools.h"
+#include "cuda/host/memory/states.h"
 #include "engine/backend/backend.h"
 
 #define COPIES_AT_ONCE 2
@@ -23,13 +25,16 @@ struct copy_flight {
 struct copies {
     struct device *device;
     const struct pools *pools;
+    const struct device_states *states;
     struct copy_flight flights[COPIES_AT_ONCE];
     size_t staging_bytes;
     uint64_t begun;
 };
 
-/* Takes the staging; the device and the pools are filled in by the caller before the first copy. */
-void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools);
+/* Takes the staging; the device, the pools and the states are filled in by the caller before the first copy.
+ */
+void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools,
+                 const struct device_states *states);
 
 /* As backend_ops.copy_out, copy_in and poll of their tickets. A copy of more blocks than a staging holds is
  * waited for inside the call, but for its last part. */

@@ -5,12 +5,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/hash.h"
 #include "engine/backend/kv_groups.h"
 #include "model/model.h"
 
-#define KV_LAYOUT_VERSION 3 /* raised with any change of the order or the type of what a block holds */
+#define KV_LAYOUT_VERSION 4 /* raised with any change of the order or the type of what a block holds */
 
 static uint64_t wants(const struct backend_group *group, const struct pools_shape *shape)
 {
@@ -36,40 +37,61 @@ static uint32_t blocks_beside(const struct backend_group *groups, uint32_t g, co
     return (uint32_t)(n < all ? n : all);
 }
 
-/* Which group each layer is of, and where in its blocks. */
-static int place_layers(struct pools *pools, const struct model *model, uint32_t n_context)
+/* A layer's part of its group's blocks, behind the `*used` bytes of those before. */
+static struct device_kv lay_out_layer(const struct device_kv *group, const struct head_shape *heads,
+                                      size_t *used)
 {
-    uint32_t n[BACKEND_MOST_GROUPS] = {0};
-    pools->layers = calloc(model->params.n_layers, sizeof *pools->layers);
-    if (!pools->layers)
-        return -ENOMEM;
+    struct device_kv kv = {.type = group->type, .n_layers = 1, .n_heads = heads->n_kv, .dim = heads->dim};
+    kernels_kv_lay_out(&kv);
+    kv.pool = group->pool;
+    kv.n_blocks = group->n_blocks;
+    kv.block_bytes = group->block_bytes;
+    kv.offset = *used;
+    *used += kv.layer_bytes;
+    return kv;
+}
+
+/* Layers of groups whose pools are known, into `layers` or nowhere; the bytes of each group's blocks. */
+static void lay_out_layers(const struct pools *pools, const struct model *model, uint32_t n_context,
+                           struct pools_layer *layers, size_t ret_bytes[BACKEND_MOST_GROUPS])
+{
+    memset(ret_bytes, 0, BACKEND_MOST_GROUPS * sizeof *ret_bytes);
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
+        if (!layer_has_kv(&model->layers[l].traits))
+            continue;
         const uint32_t g = kv_group_of(pools->groups, pools->n_groups, model, l, n_context);
-        pools->layers[l] = (struct pools_layer){g, n[g]++};
+        const struct device_kv kv =
+            lay_out_layer(&pools->kv[g], &model->layers[l].traits.heads, &ret_bytes[g]);
+        if (layers)
+            layers[l] = (struct pools_layer){g, kv};
     }
-    return 0;
 }
 
 int pools_init(struct pools *pools, struct device_memory *memory, const struct model *model,
                const struct pools_shape *shape)
 {
-    const struct model_params *params = &model->params;
+    size_t bytes[BACKEND_MOST_GROUPS];
     *pools = (struct pools){0};
     pools->n_groups = kv_groups_of(model, shape->n_context, pools->groups);
+    for (uint32_t g = 0; g < pools->n_groups; g++)
+        pools->kv[g] = (struct device_kv){.type = shape->type,
+                                          .n_layers = pools->groups[g].n_layers,
+                                          .n_blocks = blocks_beside(pools->groups, g, shape)};
+    lay_out_layers(pools, model, shape->n_context, NULL, bytes);
     for (uint32_t g = 0; g < pools->n_groups; g++) {
-        struct backend_group *group = &pools->groups[g];
         struct device_kv *kv = &pools->kv[g];
-        *kv = (struct device_kv){.type = shape->type,
-                                 .n_blocks = blocks_beside(pools->groups, g, shape),
-                                 .n_layers = group->n_layers,
-                                 .n_heads = params->n_kv_heads,
-                                 .dim = params->head_dim};
-        kernels_kv_lay_out(kv);
-        group->n_blocks = kv->n_blocks;
-        group->block_bytes = kv->block_bytes;
+        kv->block_bytes = bytes[g];
+        pools->groups[g].n_blocks = kv->n_blocks;
+        pools->groups[g].block_bytes = kv->block_bytes;
         kv->pool = device_memory_take(memory, kv->n_blocks * kv->block_bytes);
     }
-    return memory->device ? place_layers(pools, model, shape->n_context) : 0;
+    if (!memory->device)
+        return 0;
+    pools->layers = calloc(model->params.n_layers, sizeof *pools->layers);
+    if (!pools->layers)
+        return -ENOMEM;
+    lay_out_layers(pools, model, shape->n_context, pools->layers, bytes);
+    return 0;
 }
 
 void pools_deinit(struct pools *pools)
@@ -87,11 +109,13 @@ struct slots pools_slots(const struct slots *slots, uint32_t group)
 
 uint64_t pools_layout(const struct pools *pools, uint32_t n_layers)
 {
-    const struct device_kv *kv = &pools->kv[0];
-    const uint64_t geometry[] = {n_layers,        kv->n_heads,          kv->dim,
-                                 kv->layer_bytes, BACKEND_BLOCK_TOKENS, kv->type};
+    const uint64_t geometry[] = {n_layers, BACKEND_BLOCK_TOKENS, pools->kv[0].type};
     uint64_t hash = hash64(geometry, sizeof geometry, KV_LAYOUT_VERSION << 8 | 'G');
-    for (uint32_t l = 0; l < n_layers; l++)
-        hash = hash64(&pools->layers[l].group, sizeof pools->layers[l].group, hash);
+    for (uint32_t l = 0; l < n_layers; l++) {
+        const struct pools_layer *layer = &pools->layers[l];
+        const uint64_t place[] = {layer->group, layer->kv.n_heads, layer->kv.dim, layer->kv.layer_bytes,
+                                  layer->kv.offset};
+        hash = hash64(place, sizeof place, hash);
+    }
     return hash;
 }

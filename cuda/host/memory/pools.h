@@ -5,8 +5,8 @@
 /* The KV pools of a backend, one for each group of layers (engine/backend/kv_groups.h), and which layer uses
  * which.
  *
- * A kernel works on one layer: it gets the pool of the layer's group, the layer's place in that group's
- * blocks, and the slots with the group's tables. */
+ * A kernel works on one layer: it gets the layer's keys and values in the pool of its group, and the slots
+ * with the group's tables. Layers may differ in their heads, so each has its own place in a block. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"
@@ -23,10 +23,11 @@ struct pools_shape {
 struct pools {
     uint32_t n_groups;
     struct backend_group groups[BACKEND_MOST_GROUPS];
-    struct device_kv kv[BACKEND_MOST_GROUPS];
+    struct device_kv kv[BACKEND_MOST_GROUPS]; /* type, pool, n_blocks and block_bytes */
     struct pools_layer {
-        uint32_t group, place;
-    } * layers; /* [n_layers] */
+        uint32_t group;
+        struct device_kv kv; /* of this layer alone */
+    } * layers;              /* [n_layers]; of those that keep keys and values */
 };
 
 /* Blocks of the first group that so many slots want. */

@@ -65,10 +65,16 @@ __device__ static inline void write_rounded(const struct attention_work<QUERIES>
     }
 }
 
+/* The last heads' item writes the zeros beyond them: layers may differ in their heads. */
 template <uint32_t QUERIES>
 __device__ static inline void write_floats(const struct attention_work<QUERIES> *w)
 {
-    const uint32_t dim = w->step->kv.dim;
+    const uint32_t dim = w->step->kv.dim, end = (w->first_head + w->n_heads) * dim;
+    const bool ends = w->first_head + w->n_heads == w->step->scratch.n_heads;
+    const uint32_t rest = ends ? w->step->out.stride - end : 0;
+    for (uint32_t i = threadIdx.x; i < w->item.n_rows * rest; i += THREADS)
+        w->step->out.values[(size_t)(w->item.first_row + i / rest) * w->step->out.stride + end + i % rest] =
+            0;
     for (uint32_t i = threadIdx.x; i < w->n_queries * dim; i += THREADS) {
         const uint32_t q = i / dim, d = i % dim;
         const size_t row = w->item.first_row + q / w->n_heads, head = w->first_head + q % w->n_heads;

@@ -75,12 +75,12 @@ static inline void cut_group(struct attention_geometry *g, const struct device_k
 
 /* Pieces that can be under way at once: those of every row, those that fill the pool and a rest for each row
  * (what sequences share is counted once, and short of it only speed is lost), or what PARTIAL_MOST holds. */
-static inline uint32_t count_partials(const struct attention_geometry *g, const struct device_kv *kv,
+static inline uint32_t count_partials(const struct attention_geometry *g,
                                       const struct attention_scratch *scratch)
 {
     uint64_t pieces = (scratch->n_context + ATTENTION_PIECE - 1) / ATTENTION_PIECE;
     uint64_t every = pieces * scratch->max_rows,
-             pool = kv->n_blocks / PIECE_BLOCKS + scratch->max_rows + 1ull;
+             pool = scratch->n_blocks / PIECE_BLOCKS + scratch->max_rows + 1ull;
     uint64_t fit = PARTIAL_MOST / (g->n_units * partial_floats(g) * sizeof(float));
     uint64_t n = every < pool ? every : pool;
     return (uint32_t)(n < fit ? n : fit);
@@ -96,7 +96,7 @@ static inline size_t lay_out(struct attention_geometry *g, const struct device_k
                              const struct attention_scratch *scratch, uint32_t n_queries)
 {
     cut_group(g, kv, scratch->n_heads, n_queries);
-    g->n_partials = count_partials(g, kv, scratch);
+    g->n_partials = count_partials(g, scratch);
     size_t items = 16;
     size_t arrived = align_16(items + (scratch->max_rows + g->n_partials) * sizeof(struct attention_item));
     size_t partials = align_16(arrived + (size_t)scratch->max_rows * g->n_units * sizeof(uint32_t));

@@ -12,6 +12,7 @@ template <class KV> static void lay_out(struct device_kv *kv, size_t number_byte
     kv->part_bytes = (kv->padded * number_bytes + scale_bytes) * BACKEND_BLOCK_TOKENS;
     kv->layer_bytes = kv->n_heads * 2 * kv->part_bytes;
     kv->block_bytes = kv->n_layers * kv->layer_bytes;
+    kv->offset = 0;
 }
 
 void kernels_kv_lay_out(struct device_kv *kv)

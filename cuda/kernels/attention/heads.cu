@@ -88,6 +88,15 @@ __device__ static inline float *heads_of(const struct heads_step *step, bool que
                  : step->k + (size_t)blockIdx.x * step->kv_stride;
 }
 
+/* A head of values by its own measure, in place; all lanes. */
+__device__ static inline void norm_values(const struct heads_step *step, float *v)
+{
+    const struct row_norm norm = measure_head(&step->norm, v, step->kv.dim);
+    for (uint32_t i = threadIdx.x % SIMT_LANES; i < step->kv.dim; i += SIMT_LANES)
+        v[i] = (v[i] - norm.mean) * norm.factor;
+    simt_warp_barrier();
+}
+
 /* One head by one warp, in the warp's own `x`, [dim]; of_row: what the norm of all heads measured, NULL: the
  * head is measured by itself, if it is normed at all. */
 template <class KV>
@@ -114,9 +123,11 @@ __device__ static inline void finish_head(const struct heads_step *step, const s
     } else {
         uint32_t block =
             slots->tables[(size_t)row.slot * slots->table_size + row.position / BACKEND_BLOCK_TOKENS];
+        float *v = step->v + (size_t)blockIdx.x * step->kv_stride + (size_t)nth * dim;
+        if (step->norms_values)
+            norm_values(step, v);
         KV::store(&step->kv, kv_keys(&step->kv, block, step->layer, nth),
-                  kv_values(&step->kv, block, step->layer, nth), row.position % BACKEND_BLOCK_TOKENS, x,
-                  step->v + (size_t)blockIdx.x * step->kv_stride + (size_t)nth * dim);
+                  kv_values(&step->kv, block, step->layer, nth), row.position % BACKEND_BLOCK_TOKENS, x, v);
     }
 }
 

@@ -46,7 +46,8 @@ __device__ static inline float kv_cut(float x)
 __device__ static inline uint8_t *kv_keys(const struct device_kv *kv, uint32_t block, uint32_t layer,
                                           uint32_t head)
 {
-    return kv->pool + block * kv->block_bytes + layer * kv->layer_bytes + head * 2 * kv->part_bytes;
+    return kv->pool + block * kv->block_bytes + kv->offset + layer * kv->layer_bytes +
+           head * 2 * kv->part_bytes;
 }
 
 __device__ static inline uint8_t *kv_values(const struct device_kv *kv, uint32_t block, uint32_t layer,

@@ -26,7 +26,9 @@ struct sampled_row {
     const struct token_use *uses;   /* NULL: no penalty */
     const struct slot_bias *biases; /* [n_biases] */
     uint32_t n_biases;
-    const int32_t *drafts; /* [n_drafts] ids of the set that count as sampled before this row */
+    const int32_t *stop_ids; /* [slot->n_stop_ids], distinct */
+    bool too_early;          /* for those: they may not be sampled here */
+    const int32_t *drafts;   /* [n_drafts] ids of the set that count as sampled before this row */
     uint32_t n_drafts;
     uint32_t n_vocab;
     const uint32_t *mask; /* NULL: all */
@@ -70,6 +72,8 @@ __device__ static inline bool find_sampled_row(struct sampled_row *row, const st
     row->uses = row->slot->keeps_uses ? slots->uses + (size_t)set->slot * slots->n_vocab : NULL;
     row->biases = slots->biases + (size_t)set->slot * STATE_MOST_BIASES;
     row->n_biases = row->slot->n_biases;
+    row->stop_ids = slots->stop_ids + (size_t)set->slot * STATE_MOST_STOP_IDS;
+    row->too_early = row->position < row->slot->stops_from;
     row->history = slots->history + (size_t)set->slot * slots->n_history;
     row->sequences = row->slot->has_bad_words ? &slots->sequences[set->slot] : NULL;
     row->drafts = memory->ids + set->first_row + 1;
@@ -206,6 +210,14 @@ __device__ static inline uint32_t take_chunk(const struct sampled_row *row, uint
             const struct slot_bias bias = row->biases[i];
             if ((uint32_t)bias.id >= base && (uint32_t)bias.id - base < n)
                 chunk[(uint32_t)bias.id - base] += bias.bias;
+        }
+        simt_barrier();
+    }
+    if (row->too_early) {
+        for (uint32_t i = threadIdx.x; i < row->slot->n_stop_ids; i += CANDIDATES_THREADS) {
+            const uint32_t id = (uint32_t)row->stop_ids[i];
+            if (id >= base && id - base < n)
+                chunk[id - base] = NAN;
         }
         simt_barrier();
     }

@@ -96,6 +96,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     row.mask = row.allowed = NULL;
     row.uses = NULL;
     row.n_biases = 0;
+    row.too_early = false;
     row.sequences = NULL;
     const int32_t id = sampled_at(sampled, blockIdx.x)->id;
     uint64_t best_key = 0;

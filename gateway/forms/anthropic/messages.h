@@ -8,7 +8,7 @@
 /* POST /v1/messages, as Anthropic has it. */
 exchange_handler messages_handle;
 
-/* What its body may have; read into a struct parameters. */
+/* The fields of its body, read into a struct parameters. */
 extern const struct json_row messages_rows[];
 
 #endif

@@ -2,8 +2,7 @@
 #ifndef GATEWAY_FORMS_ANTHROPIC_MESSAGES_IN_H
 #define GATEWAY_FORMS_ANTHROPIC_MESSAGES_IN_H
 
-/* Anthropic's messages: calls and their results are blocks of their content, and become messages of their
- * own. */
+/* Anthropic's messages: tool calls and results are blocks of their content, and become separate messages. */
 
 #include "gateway/core/parameters.h"
 

@@ -104,8 +104,8 @@ static int take_samplers(void *into, const struct json_row *row, const char *pat
         char spaced[40];
         snprintf(spaced, sizeof spaced, " %.30s ", name ? name : "?");
         if (!strstr(known, spaced))
-            return refuse(refusal, 400, "unsupported_parameter", path,
-                          "%s[%zu]: there is no sampler \"%.30s\"", path, i, name ? name : "");
+            return refuse(refusal, 400, "unsupported_parameter", path, "%s[%zu]: unknown sampler \"%.30s\"",
+                          path, i, name ? name : "");
         len += strlen(name) + 1;
     }
     char *list = parameters_memory(parameters, len, 1);
@@ -135,6 +135,7 @@ const struct json_row infill_rows[] = {
     {"stop", parameters_stop, NULL, 0},
     {"stop_token_ids", parameters_stop_ids, NULL, 0},
     {"ignore_eos", json_in_bool, NULL, offsetof(struct parameters, request.ignore_eos)},
+    {"min_tokens", parameters_number, "min_tokens", 0},
     {"logit_bias", parameters_logit_bias, NULL, 0},
     {"bad_words", parameters_bad_words, NULL, 0},
     {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},

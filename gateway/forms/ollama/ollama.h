@@ -10,7 +10,7 @@
 exchange_handler ollama_handle_chat, ollama_handle_generate, ollama_handle_embed, ollama_handle_embeddings,
     ollama_handle_tags, ollama_handle_version;
 
-/* The name of a model, without the ":latest" that its clients put behind it. */
+/* The name of a model, without the ":latest" that Ollama's clients append. */
 json_row_take ollama_take_model;
 
 /* Fields of the bodies, read into a struct parameters, or for embed into a struct embeddings_in. */

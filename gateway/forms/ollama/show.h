@@ -2,7 +2,7 @@
 #ifndef GATEWAY_FORMS_OLLAMA_SHOW_H
 #define GATEWAY_FORMS_OLLAMA_SHOW_H
 
-/* Ollama's questions about models: /api/show of one, /api/ps of those that are loaded. */
+/* Ollama's questions about models: /api/show about one, /api/ps about the loaded ones. */
 
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"

@@ -8,7 +8,7 @@
 /* POST /v1/chat/completions. */
 exchange_handler chat_handle;
 
-/* What its body may have; read into a struct parameters. */
+/* The fields of its body, read into a struct parameters. */
 extern const struct json_row chat_rows[];
 
 #endif

@@ -2,8 +2,9 @@
 #ifndef GATEWAY_FORMS_OPENAI_OPENAI_H
 #define GATEWAY_FORMS_OPENAI_OPENAI_H
 
-/* What the answers of /v1/chat/completions and /v1/completions have in common; events and errors are also
- * those of /infill. */
+/* The common parts of answers of /v1/chat/completions and /v1/completions; /infill uses events and errors
+ * too.
+ */
 
 #include "common/sampling.h"
 #include "gateway/forms/generation.h"
@@ -54,6 +55,7 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"stop", parameters_stop, NULL, 0},                                                                      \
     {"stop_token_ids", parameters_stop_ids, NULL, 0},                                                        \
     {"ignore_eos", json_in_bool, NULL, offsetof(struct parameters, request.ignore_eos)},                     \
+    {"min_tokens", parameters_number, "min_tokens", 0},                                                      \
     {"logit_bias", parameters_logit_bias, NULL, 0},                                                          \
     {"bad_words", parameters_bad_words, NULL, 0},                                                            \
     {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},                                             \

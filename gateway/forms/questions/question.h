@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_QUESTIONS_QUESTION_H
 #define GATEWAY_FORMS_QUESTIONS_QUESTION_H
 
-/* What a client asks of a tokenizer: the ids of a text, the text of ids, or the prompt that a conversation
- * becomes. A worker answers; no slot is taken and no token made. */
+/* Questions for a tokenizer: the ids of a text, the text of ids, or the prompt of a conversation. A worker
+ * answers without taking a slot or generating a token. */
 
 #include "gateway/core/parameters.h"
 #include "gateway/http/exchange.h"

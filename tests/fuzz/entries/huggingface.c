@@ -64,27 +64,41 @@ static void assemble(struct gguf_writer *writer)
     gguf_free(gguf);
 }
 
+static void try_factors(const struct config *config, enum config_factors list)
+{
+    const uint32_t n = config_n_factors(config, list);
+    float *factors = calloc(n + 1, sizeof *factors);
+    if (!factors)
+        return;
+    config_factors(config, list, factors);
+    for (uint32_t i = 0; i < n; i++)
+        if (!(factors[i] >= 0))
+            abort();
+    free(factors);
+}
+
 static void try_config(struct bytes bytes, struct gguf_writer *writer)
 {
     struct config config;
-    struct place place;
+    struct place places[NAMES_MOST_PLACES];
+    struct names_walk walk = {0};
     struct error err = {0};
     char name[NAMES_SIZE];
+    uint32_t n = 0;
     int r = config_parse(bytes, &config, &err);
     if (r != 0) {
         check_refusal(r, &err);
         return;
     }
-    for (uint64_t i = 0; i < 40 && names_needed(&config, i, name); i++)
-        if (names_place(&config, name, &place, &err) != 0 || place.name[0] == '\0' || place.columns == 0)
+    for (uint64_t i = 0; i < 40 && names_next(&config, &walk, name); i++) {
+        if (names_places(&config, name, places, &n, &err) != 0 || n == 0)
             abort(); /* what is needed has a place */
-    float *factors = calloc(config_n_factors(&config) + 1, sizeof *factors);
-    if (factors)
-        config_factors(&config, factors);
-    for (uint32_t i = 0; factors && i < config_n_factors(&config); i++)
-        if (!(factors[i] >= 0))
-            abort();
-    free(factors);
+        for (uint32_t p = 0; p < n; p++)
+            if (places[p].name[0] == '\0')
+                abort();
+    }
+    for (enum config_factors list = 0; list < CONFIG_FACTOR_LISTS; list++)
+        try_factors(&config, list);
     if (config_write(&config, "fuzz", writer) == 0)
         assemble(writer);
 }

@@ -31,7 +31,7 @@ static void add_model(const char *path, const char *type, struct synth_shape sha
     shape.name = "seed";
     shape.n_vocab = 360;
     shape.n_context = 32;
-    shape.n_layers = shape.attention_interval ? 2 : 1;
+    shape.n_layers = shape.attention_interval || shape.n_borrowing_layers ? 2 : 1;
     shape.norm_epsilon = 1e-5f;
     shape.rope_base = 10000;
     if (synth_write(&shape, mixture_by_name(type), 1, path, &err) < 0)
@@ -125,6 +125,11 @@ void fuzz_seeds(void)
             shape.n_shared_ff = shape.n_experts ? 32 : 0;
             shape.delta = (struct delta_net){1, 2, 8, 16, 2, false};
             shape.attention_interval = 2;
+        }
+        if (architectures[i]->layers_differ) { /* experts, borrowed keys and values, embeddings of layers */
+            shape.full_kv_heads = shape.n_borrowing_layers = 1;
+            shape.n_layer_embd = shape.borrowing_ff = 32;
+            shape.window_head_dim = 8;
         }
         add_model(path, "Q8_0", shape);
     }

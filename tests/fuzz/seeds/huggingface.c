@@ -15,6 +15,24 @@ static const char *const texts[] = {
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-6,"
     "\"max_position_embeddings\":64,\"tie_word_embeddings\":true,\"rope_parameters\":{\"rope_theta\":1e6,"
     "\"rope_type\":\"yarn\",\"factor\":4.0,\"attention_factor\":1.1}}",
+    "1{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"hidden_size\":32,"
+    "\"num_hidden_layers\":2,\"intermediate_size\":32,\"vocab_size\":8,\"layer_types\":[\"sliding_"
+    "attention\","
+    "\"sliding_attention\"],\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8},"
+    "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":10000}}}}",
+    "1{\"model_type\":\"gpt_oss\",\"vocab_size\":8,\"hidden_size\":32,\"intermediate_size\":32,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_local_experts\":3,\"experts_per_token\":2,"
+    "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32,\"truncate\":false,\"beta_fast\":32},"
+    "\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
+    "1{\"model_type\":\"qwen3_5_moe\",\"text_config\":{\"model_type\":\"qwen3_5_moe_text\",\"vocab_size\":8,"
+    "\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,\"max_position_embeddings\":64,"
+    "\"num_experts\":3,\"num_experts_per_tok\":2,\"full_attention_interval\":2,\"rope_parameters\":{"
+    "\"rope_type\":\"default\",\"mrope_section\":[11,11,10]}},\"quantization_config\":{\"quant_method\":"
+    "\"compressed-tensors\",\"format\":\"float-quantized\"}}",
+    "1{\"model_type\":\"phi3\",\"vocab_size\":8,\"hidden_size\":16,\"intermediate_size\":32,"
+    "\"num_hidden_layers\":1,\"num_attention_heads\":4,\"max_position_embeddings\":64,"
+    "\"original_max_position_embeddings\":16,\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,2],"
+    "\"long_factor\":[1.5,3]}}",
     "1{\"word_embedding_dimension\":32,\"pooling_mode_cls_token\":false,\"pooling_mode_lasttoken\":true}",
     "1{\"pooling_mode\":\"mean\"}",
     "2{\"added_tokens\":[{\"id\":6,\"content\":\"<|end|>\",\"special\":true}],\"normalizer\":null,"

@@ -78,6 +78,35 @@ class Hints(Base):
             self.assertEqual(status, 400, answer)
             self.assertIn(what, answer["error"]["message"])
 
+    def test_an_answer_may_not_end_before_its_time(self):
+        body = {"messages": [{"role": "user", "content": "What is Quern?"}], "temperature": 0, "max_tokens": 200}
+        plain = self.gateway.post("/v1/chat/completions", **body)[2]
+        text, made = plain["choices"][0]["message"]["content"], plain["usage"]["completion_tokens"]
+        self.assertEqual(plain["choices"][0]["finish_reason"], "stop")
+        for least in (made - 1, made, made + 20):
+            answer = self.gateway.post("/v1/chat/completions", **body, min_tokens=least)[2]
+            longer = answer["choices"][0]["message"]["content"]
+            self.assertTrue(longer.startswith(text), longer)
+            self.assertEqual(longer == text, least < made)  # the end itself is a token
+            self.assertGreaterEqual(answer["usage"]["completion_tokens"], least)
+            again = self.gateway.post("/v1/chat/completions", **body, min_tokens=least)[2]
+            self.assertEqual(again["choices"][0]["message"], answer["choices"][0]["message"])
+        first = text.split()[1]
+        short = self.gateway.post("/v1/chat/completions", **body, stop=[first])[2]
+        self.assertLess(len(short["choices"][0]["message"]["content"]), len(text) // 2)
+        whole = self.gateway.post("/v1/chat/completions", **body, stop=[first], min_tokens=made - 1)[2]
+        self.assertEqual(whole["choices"][0]["message"]["content"], text)
+        completed = self.gateway.post("/v1/completions", prompt="Once", max_tokens=9, min_tokens=9, temperature=0)[2]
+        self.assertEqual(completed["usage"]["completion_tokens"], 9)
+        for wrong, what in (({"min_tokens": "5"}, "not a number"), ({"min_tokens": 201}, "201 is above max_tokens (200)"),
+                            ({"min_tokens": 3, "regex": "a+"}, "not supported together with a grammar")):
+            status, _, answer = self.gateway.post("/v1/chat/completions", **{**body, **wrong})
+            self.assertEqual(status, 400, answer)
+            self.assertIn(what, answer["error"]["message"])
+        said = subprocess.run([str(BUILD / "quern"), "run", "--connect", self.rundir, "--temp", "0", "-n", "200", "--min-tokens", str(made + 20),
+                               "What is Quern?"], capture_output=True, timeout=WAIT, check=True, stdin=subprocess.DEVNULL).stdout.decode()
+        self.assertGreater(len(said.strip()), len(text))
+
     def test_the_command_asks_the_pool(self):
         said = {subprocess.run([str(BUILD / "quern"), "run", "--connect", self.rundir, "--raw", "-n", "12", "--seed", str(seed),
                                 "Once upon"], capture_output=True, timeout=WAIT, check=True, stdin=subprocess.DEVNULL).stdout
@@ -88,7 +117,7 @@ class Hints(Base):
 class Wrong(Base):
     def test_a_pool_with_a_value_out_of_range_does_not_start(self):
         for options, reason in ((("--top-p", "2"), "top-p: 2 is out of range 0..1"),
-                                (("--temp", "hot"), "temperature"), (("--top-k", "1.5"), "top-k: 1.5 is no whole number")):
+                                (("--temp", "hot"), "temperature"), (("--top-k", "1.5"), "top-k: 1.5 is not a whole number")):
             said = subprocess.run([str(BUILD / "quern"), "serve", MODEL, "--rundir", self.rundir + "-2", *options],
                                   capture_output=True, timeout=WAIT, text=True)
             self.assertNotEqual(said.returncode, 0)

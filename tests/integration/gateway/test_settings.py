@@ -159,7 +159,7 @@ class Settings(unittest.TestCase):
             self.refused("quern scale: N: ", "scale", wrong, status=2)
         self.refused("unexpected argument", "scale", "2", "3", status=2)
         self.refused("no N given", "scale", status=2)
-        self.refused("there is no worker-2: the pool has 2", "drain", "worker-2")
+        self.refused("unknown worker-2: the pool has 2", "drain", "worker-2")
         self.refused("worker-0 is not drained", "undrain", "0")
         self.refused("WORKER", "drain", "worker-", status=2)
         self.refused("WORKER", "drain", "worker--1", status=2)

@@ -449,6 +449,11 @@ static void open_model(const struct options *options)
         shape.delta = (struct delta_net){1, 2, 16, 16, 4, false};
         shape.attention_interval = 2;
     }
+    if (options->architecture && !strcmp(options->architecture, "gemma4")) {
+        shape.n_layers = 4;
+        shape.window_period = shape.n_borrowing_layers = 2;
+        shape.n_layer_embd = 16;
+    }
     if (synth_write(&shape, mixture_by_name("Q8_0"), 5, path, &err) < 0 ||
         model_open(path, true, &model, &err) < 0)
         fail("%s", err.text);

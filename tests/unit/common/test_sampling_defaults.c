@@ -49,9 +49,9 @@ END_TEST
 START_TEST(a_pool_is_told_what_is_wrong)
 {
     static const char *const wrong[][2] = {{"top_p=2", "top_p: 2 is out of range 0..1"},
-                                           {"top_k=1.5", "top_k: 1.5 is no whole number"},
-                                           {"warmth=1", "\"warmth=1\" is no NAME=VALUE"},
-                                           {"temperature", "is no NAME=VALUE"},
+                                           {"top_k=1.5", "top_k: 1.5 is not a whole number"},
+                                           {"warmth=1", "\"warmth=1\" is not NAME=VALUE"},
+                                           {"temperature", "is not NAME=VALUE"},
                                            {"temperature=hot", "temperature: \"hot\" is not a number"},
                                            {"temperature=1x", "is not a number"},
                                            {"temperature=nan", "temperature: nan"}};

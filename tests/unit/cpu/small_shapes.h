@@ -73,6 +73,49 @@ static const struct synth_shape odd_hybrid_shape = {.name = "odd hybrid",
                                                     .delta = {3, 6, 11, 13, 3},
                                                     .attention_interval = 2};
 
+/* Layers of two kinds, with smaller heads where there is a window. */
+static const struct synth_shape differing_shape = {.name = "differing",
+                                                   .architecture = "gemma4",
+                                                   .n_vocab = 405,
+                                                   .n_context = 1024,
+                                                   .n_embd = 256,
+                                                   .n_layers = 2,
+                                                   .n_heads = 4,
+                                                   .n_kv_heads = 2,
+                                                   .head_dim = 64,
+                                                   .n_ff = 512,
+                                                   .norm_epsilon = 1e-6f,
+                                                   .rope_base = 1000000,
+                                                   .tied = true,
+                                                   .window = 50,
+                                                   .logit_cap = 30,
+                                                   .window_period = 2,
+                                                   .window_head_dim = 32,
+                                                   .full_kv_heads = 1,
+                                                   .turning_share = 4};
+
+/* The last layers borrow keys and values, are wider, and each gets something of a token by itself; nothing is
+ * a multiple of eight. */
+static const struct synth_shape borrowing_shape = {.name = "borrowing",
+                                                   .architecture = "gemma4",
+                                                   .n_vocab = 363,
+                                                   .n_context = 1024,
+                                                   .n_embd = 33,
+                                                   .n_layers = 4,
+                                                   .n_heads = 3,
+                                                   .n_kv_heads = 1,
+                                                   .head_dim = 14,
+                                                   .n_ff = 51,
+                                                   .norm_epsilon = 1e-6f,
+                                                   .rope_base = 1000000,
+                                                   .tied = true,
+                                                   .window = 40,
+                                                   .window_period = 2,
+                                                   .window_head_dim = 10,
+                                                   .n_borrowing_layers = 2,
+                                                   .n_layer_embd = 13,
+                                                   .borrowing_ff = 70};
+
 /* As little as there can be to compute, for tests that compute it often. */
 static const struct synth_shape thin_shape = {.name = "thin",
                                               .n_vocab = 360,

@@ -18,6 +18,7 @@ struct rig {
     const struct model *model;
     uint32_t order[N_BLOCKS], next; /* blocks in the order they are handed out */
     uint32_t held[N_SLOTS];         /* blocks of each slot */
+    uint32_t n_groups;
 };
 
 struct variant {
@@ -47,6 +48,9 @@ static struct rig open_rig(const struct model *model, struct variant variant, ui
     struct rig rig = {.model = model};
     struct error err = {0};
     ck_assert_msg(backend_cpu.open(&config, &rig.backend, &err) == 0, "%s", err.text);
+    struct backend_info info;
+    backend_cpu.info(rig.backend, &info);
+    rig.n_groups = info.n_groups;
     for (uint32_t i = 0; i < N_BLOCKS; i++)
         rig.order[i] = i * 27 % N_BLOCKS; /* 27 and 64 share no factor: each block once, none in order */
     for (uint32_t i = 0; i < N_SLOTS; i++)
@@ -73,6 +77,8 @@ static struct backend_row_set rows_of(struct rig *rig, uint32_t slot, uint32_t p
                                   .blocks = {{rig->order + rig->next, need - have, have}},
                                   .output = BACKEND_LOGITS_ALL,
                                   .logits = logits + (size_t)position * rig->model->params.n_vocab};
+    for (uint32_t g = 1; g < rig->n_groups; g++) /* of each as many */
+        set.blocks[g] = set.blocks[0];
     rig->next += need - have;
     rig->held[slot] = need;
     ck_assert_uint_le(rig->next, N_BLOCKS);
@@ -233,6 +239,18 @@ START_TEST(recurrent_layers_are_no_exception)
 }
 END_TEST
 
+START_TEST(layers_that_differ_are_no_exception)
+{
+    struct synth_shape shape = _i == 2 ? borrowing_shape : differing_shape;
+    if (_i == 1) {
+        shape.n_experts = 7;
+        shape.n_experts_used = 3;
+        shape.n_expert_ff = 64;
+    }
+    check(&shape, _i == 2 ? "F16" : "Q4_K_M", false);
+}
+END_TEST
+
 START_TEST(odd_shapes_are_no_exception)
 {
     static const char *const types[] = {"F32", "F16", "BF16"};
@@ -251,6 +269,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, experts_are_no_exception, 0, 2);
     tcase_add_loop_test(tests, logits_are_the_same_bytes_whatever_goes_on_beside_them, 0, 5);
     tcase_add_loop_test(tests, recurrent_layers_are_no_exception, 0, 3);
+    tcase_add_loop_test(tests, layers_that_differ_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, odd_shapes_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, keys_and_values_in_8_bits_are_no_exception, 0, 2);
 }

@@ -228,6 +228,42 @@ START_TEST(a_shared_expert_is_held_to_it_too)
 }
 END_TEST
 
+/* Recurrent layers, attention with a gate, and a shared expert with one. */
+static struct synth_shape hybrid_of(const char *architecture)
+{
+    struct synth_shape shape = hybrid_shape;
+    shape.architecture = architecture;
+    if (strcmp(architecture, "qwen35") == 0)
+        return shape;
+    shape.n_experts = 4;
+    shape.n_experts_used = 3;
+    shape.n_expert_ff = 96;
+    shape.n_shared_ff = 200;
+    return shape;
+}
+
+/* A head has four blocks of 16 rows of S; the last three blocks of a launch have the tail. */
+static const struct {
+    const char *kernel, *named;
+} hybrid_kernels[] = {
+    {"delta_prepare", "kernel delta_prepare (layer 0), with 40 rows: column 0 of row 39"},
+    {"delta_rule", "kernel delta_rule, the tail (layer 0), with 40 rows: column "},
+    {"delta_rule:0", "kernel delta_rule (layer 0), with 40 rows: column "},
+    {"delta_rule:9", "kernel delta_rule (layer 0), with 40 rows: column "},
+    {"delta_gate", "kernel delta_gate (layer 0), with 40 rows"},
+    {"gate", "kernel attention and gate (layer 1), with 40 rows"},
+    {"share", "kernel share (blk.0.ffn_gate_inp_shexp.weight, F32, 1 × 256), with 40 rows"},
+};
+
+START_TEST(recurrent_layers_and_gates_are_held_to_it_too)
+{
+    const struct synth_shape shape = hybrid_of("qwen35moe");
+    model = make_model(&shape, "Q8_0");
+    check_refused(hybrid_kernels[_i].kernel, hybrid_kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(norms_over_all_heads_are_held_to_it_too)
 {
     struct synth_shape shape = small_shape;
@@ -259,6 +295,46 @@ START_TEST(sinks_and_biases_of_experts_that_arrive_changed_are_named)
                   changed_copies[_i].copy, err.text);
     ck_assert_msg(strstr(err.text, changed_copies[_i].named) != NULL, "copy %s: %s", changed_copies[_i].copy,
                   err.text);
+    model_free(model);
+}
+END_TEST
+
+static void norm_values(struct model *changed)
+{
+    changed->layers[0].traits.value_norm = true;
+}
+
+static void share_values(struct model *changed)
+{
+    changed->layers[0].traits.values_are_keys = true;
+}
+
+static void change_nothing(struct model *changed)
+{
+    (void)changed;
+}
+
+/* Each alone; the last copies of a layer's tensors are those of its last norm and its scale. */
+static const struct {
+    const char *architecture;
+    void (*change)(struct model *changed);
+    const char *variable, *value, *named;
+} few[] = {
+    {NULL, norm_values, "QUERN_EMU_SKIP", "heads", "kernel heads (layer 0), with 40 rows"},
+    {NULL, share_values, "QUERN_EMU_SKIP", "heads", "kernel heads (layer 0), with 40 rows"},
+    {NULL, norm_values, "QUERN_EMU_SKIP", "", NULL},
+    {NULL, share_values, "QUERN_EMU_SKIP", "", NULL},
+    {"gemma4", change_nothing, "QUERN_EMU_FLIP", "15", "kernel norm (layer 0), with 40 rows"},
+};
+
+START_TEST(what_few_layers_have_is_held_to_it_too)
+{
+    struct error err;
+    model = make_model(few[_i].architecture ? &differing_shape : &small_shape, "F32");
+    few[_i].change(model);
+    const int r = open_with(few[_i].variable, few[_i].value, 2, 96, &err);
+    ck_assert_msg(r == (few[_i].named ? -ENODEV : 0), "%s", err.text);
+    ck_assert_msg(!few[_i].named || strstr(err.text, few[_i].named), "%s", err.text);
     model_free(model);
 }
 END_TEST
@@ -369,15 +445,30 @@ static struct model *make_of(const char *architecture)
     return make_model(&shape, "F32");
 }
 
+/* Heads of two shapes, of which no size is a multiple of eight, and layers that differ in width. */
+static struct model *make_differing(void)
+{
+    struct synth_shape shape = borrowing_shape;
+    shape.n_borrowing_layers = shape.n_layer_embd = 0;
+    shape.full_kv_heads = 3;
+    struct model *differing = make_model(&shape, "F32");
+    differing->layers[3].traits.window = 70;
+    return differing;
+}
+
 /* What only some families have: near and far, kept in either type, and invariant. */
 START_TEST(a_sound_device_passes_with_models_of_every_family)
 {
-    const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300)};
+    const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300),
+                                         hybrid_of("qwen35"), hybrid_of("qwen35moe"), odd_hybrid_shape};
     struct error err;
     model = _i == 0   ? make_model(&shapes[0], "Q8_0")
             : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
             : _i == 2 ? make_growing()
-                      : make_of(_i == 3 ? "olmo2" : "smollm3");
+            : _i == 8 ? make_model(&differing_shape, "Q4_K_M")
+            : _i == 9 ? make_differing()
+            : _i < 5  ? make_of(_i == 3 ? "olmo2" : "smollm3")
+                      : make_model(&shapes[_i - 3], _i == 7 ? "F32" : "Q4_K_M");
     model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
     for (int invariant = 0; invariant < 2; invariant++) {
         const struct backend_config sizes = {
@@ -533,6 +624,8 @@ static void add(TCase *tests)
                         sizeof expert_kernels / sizeof *expert_kernels);
     tcase_add_loop_test(tests, a_shared_expert_is_held_to_it_too, 0,
                         sizeof shared_kernels / sizeof *shared_kernels);
+    tcase_add_loop_test(tests, recurrent_layers_and_gates_are_held_to_it_too, 0,
+                        sizeof hybrid_kernels / sizeof *hybrid_kernels);
     tcase_add_test(tests, norms_over_all_heads_are_held_to_it_too);
     tcase_add_loop_test(tests, sinks_and_biases_of_experts_that_arrive_changed_are_named, 0,
                         sizeof changed_copies / sizeof *changed_copies);
@@ -546,7 +639,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
     tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, 3);
-    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 5);
+    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 10);
+    tcase_add_loop_test(tests, what_few_layers_have_is_held_to_it_too, 0, sizeof few / sizeof *few);
     tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
     tcase_add_test(tests, sinks_that_are_no_numbers_do_not_speak_against_the_device_either);

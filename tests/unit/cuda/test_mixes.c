@@ -454,6 +454,15 @@ static struct synth_shape shape_for(const struct mixture *weights)
     return shape;
 }
 
+/* A recurrent layer and one that attends; a shared expert where there are any. */
+static void make_hybrid(struct synth_shape *shape)
+{
+    shape->delta = (struct delta_net){1, 2, 16, 16, 4, false};
+    shape->attention_interval = 2;
+    shape->rope_dims = 8;
+    shape->n_shared_ff = shape->n_experts > 0 ? 32 : 0;
+}
+
 int main(void)
 {
     char path[] = "/tmp/quern-test-XXXXXX";
@@ -472,6 +481,9 @@ int main(void)
         shape.architecture = "qwen3moe";
     if (getenv("QUERN_ARCHITECTURE"))
         shape.architecture = getenv("QUERN_ARCHITECTURE");
+    if (shape.architecture &&
+        (strncmp(shape.architecture, "qwen35", 6) == 0 || strcmp(shape.architecture, "qwen3next") == 0))
+        make_hybrid(&shape);
     close(mkstemp(path));
     if ((kept_in && kv_type_by_name(kept_in, &kv_type, &err) < 0) ||
         synth_write(&shape, weights, 7, path, &err) < 0 || model_open(path, true, &model, &err) < 0) {

@@ -27,7 +27,7 @@ static const struct synth_shape shape = {.name = "serving",
                                          .rope_base = 10000};
 
 /* What tests of a loop are about. */
-enum variant { PLAIN, MIXTURE, KV_Q8, N_VARIANTS };
+enum variant { PLAIN, MIXTURE, HYBRID, KV_Q8, N_VARIANTS };
 
 static enum backend_kv_type kv_of(enum variant variant)
 {
@@ -42,6 +42,22 @@ static struct synth_shape mixture_shape(void)
     mixture.n_experts_used = 2;
     mixture.n_expert_ff = 32;
     return mixture;
+}
+
+/* The same with a recurrent layer, and a gate in the other. */
+static struct synth_shape hybrid(void)
+{
+    struct synth_shape hybrid = shape;
+    hybrid.architecture = "qwen35";
+    hybrid.delta = (struct delta_net){2, 4, 16, 8, 4, false};
+    hybrid.attention_interval = 2;
+    return hybrid;
+}
+
+static struct model *model_of(enum variant variant, const char *type)
+{
+    const struct synth_shape shapes[N_VARIANTS] = {shape, mixture_shape(), hybrid(), shape};
+    return make_model(&shapes[variant], type);
 }
 
 static struct backend *open_backend(struct model *model, enum backend_kv_type kv_type, bool invariant)
@@ -136,8 +152,7 @@ static void decode(struct backend *backend, struct trace *trace)
 
 START_TEST(recorded_decodes_give_the_bits_of_single_launches)
 {
-    const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "F32");
+    struct model *model = model_of(_i, "F32");
     static struct trace recorded, eager;
     struct backend *backend = open_backend(model, kv_of(_i), false);
     const struct device_counts before = device_counts(backend_device(backend));
@@ -164,8 +179,7 @@ END_TEST
 
 START_TEST(serving_allocates_and_records_nothing)
 {
-    const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "F32");
+    struct model *model = model_of(_i, "F32");
     static struct trace first, again;
     struct backend *backend = open_backend(model, kv_of(_i), false);
     const struct device_counts before = device_counts(backend_device(backend));
@@ -198,12 +212,12 @@ START_TEST(serving_allocates_and_records_nothing)
 }
 END_TEST
 
-/* Kernels that one more layer takes in a recorded decode of one row. */
+/* Kernels that one more layer than the shape has takes in a recorded decode of one row. */
 static uint32_t kernels_of_a_layer(struct synth_shape layers, enum backend_kv_type kv_type, bool invariant)
 {
     uint32_t kernels[2];
     for (uint32_t i = 0; i < 2; i++) {
-        layers.n_layers = 1 + i;
+        layers.n_layers += i;
         struct model *model = make_model(&layers, "Q8_0");
         struct backend *backend = open_backend(model, kv_type, invariant);
         kernels[i] = backend_decode_kernels(backend, 1);
@@ -230,11 +244,20 @@ START_TEST(a_layer_of_a_mixture_is_no_more_than_a_dozen)
 }
 END_TEST
 
+/* A recurrent layer, whose products are two launches and whose mixer is three more. */
+START_TEST(a_recurrent_layer_is_few_kernels)
+{
+    struct synth_shape layers = hybrid();
+    layers.n_layers = layers.attention_interval = 3; /* the fourth is one */
+    ck_assert_uint_le(kernels_of_a_layer(layers, BACKEND_KV_F16, false), 8);
+    ck_assert_uint_le(kernels_of_a_layer(layers, BACKEND_KV_F16, true), 11);
+}
+END_TEST
+
 /* Logits of a sequence's last row, decoded with others or alone. */
 START_TEST(an_invariant_device_gives_a_sequence_the_same_bits_in_any_company)
 {
-    const struct synth_shape mixture = mixture_shape();
-    struct model *model = make_model(_i == MIXTURE ? &mixture : &shape, "Q8_0");
+    struct model *model = model_of(_i, "Q8_0");
     struct backend *backend = open_backend(model, kv_of(_i), true);
     static float logits[2][SLOTS][360];
     for (int alone = 0; alone < 2; alone++) {
@@ -324,6 +347,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, serving_allocates_and_records_nothing, 0, N_VARIANTS);
     tcase_add_test(tests, a_layer_of_a_dense_llama_is_few_kernels);
     tcase_add_test(tests, a_layer_of_a_mixture_is_no_more_than_a_dozen);
+    tcase_add_test(tests, a_recurrent_layer_is_few_kernels);
     tcase_add_loop_test(tests, an_invariant_device_gives_a_sequence_the_same_bits_in_any_company, MIXTURE,
                         N_VARIANTS);
     tcase_add_test(tests, an_invariant_device_says_what_that_costs);

@@ -16,7 +16,8 @@
 
 #define FAKE_VOCAB 258
 #define FAKE_END   256
-#define FAKE_EMBD  4 /* numbers of a final state */
+#define FAKE_EARLY 'a' /* sampled instead of a stop id that may not come yet */
+#define FAKE_EMBD  4   /* numbers of a final state */
 
 extern const struct model fake_model;
 

@@ -49,6 +49,8 @@ static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t
     int32_t before[8192];
     read_ids(b, slot, n, before);
     int32_t id = fake_next(slot->params.sampling.seed, before, n);
+    for (uint32_t i = 0; n < slot->params.stops_from && i < slot->params.n_stop_ids; i++)
+        id = id == slot->stop_ids[i] ? FAKE_EARLY : id;
     for (uint32_t i = 0; allowed && i < FAKE_VOCAB; i++) {
         int32_t other = (id + (int32_t)i) % FAKE_VOCAB;
         if (allowed[other / 32] >> (other % 32) & 1)

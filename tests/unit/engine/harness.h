@@ -186,6 +186,8 @@ static inline uint32_t undisturbed(const struct engine_request *request, int32_t
     uint32_t n = 0;
     while (n < request->max_tokens) {
         int32_t id = fake_next(request->sampling.seed, all, request->n_prompt + n);
+        if (id == FAKE_END && n < request->min_tokens)
+            id = FAKE_EARLY;
         all[request->n_prompt + n] = ret_ids[n] = id;
         n++;
         if (id == FAKE_END) {
@@ -196,7 +198,7 @@ static inline uint32_t undisturbed(const struct engine_request *request, int32_t
         buffer_append(ret_text, &byte, 1);
         for (uint32_t i = 0; i < request->n_stop; i++) {
             size_t len = request->stop[i].len;
-            if (ret_text->len >= len &&
+            if (n > request->min_tokens && ret_text->len >= len &&
                 memcmp(ret_text->data + ret_text->len - len, request->stop[i].data, len) == 0) {
                 ret_text->len -= len;
                 *ret_end = ENGINE_END_STOP;

@@ -105,6 +105,9 @@ START_TEST(counts_have_bounds)
     accepted(WITH(request.priority = -1000));
     refused(WITH(request.priority = 1001), "priority 1001 is out of range -1000..1000");
     refused(WITH(request.priority = -1001), "priority -1001 is out of range -1000..1000");
+    accepted(WITH(request.min_tokens = 4));
+    refused(WITH(request.min_tokens = 1, request.grammar = (struct grammar *)&request),
+            "min_tokens: not supported together with a grammar");
     accepted(WITH(request.n_logprobs = 256));
     refused(WITH(request.n_logprobs = 257), "logprobs 257 is out of range 0..256");
 }
@@ -122,6 +125,7 @@ START_TEST(an_embedding_goes_with_nothing_else)
         request;                                                                                             \
     })
     refused(EMBEDDING(request.max_tokens = 1), says);
+    refused(EMBEDDING(request.min_tokens = 1), says);
     refused(EMBEDDING((request.output = ids, request.n_output = 1)), says);
     refused(EMBEDDING(request.text_offset = 1), says);
     refused(EMBEDDING((request.stop = stop, request.n_stop = 1)), says);

@@ -87,6 +87,32 @@ START_TEST(a_resumed_answer_is_the_undisturbed_one_wherever_it_was_cut)
 }
 END_TEST
 
+START_TEST(a_least_number_of_tokens_holds_wherever_the_answer_was_cut)
+{
+    int later = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct engine_request request = stopping(seed);
+        struct harness *h = start(_i);
+        ck_assert(!run_part(h, &request, 100));
+        const uint32_t plain = (uint32_t)h->outcomes[1].ids.len;
+        harness_free(h);
+        for (request.min_tokens = 1; request.min_tokens <= 50; request.min_tokens += 7) {
+            h = start(_i);
+            const struct outcome *o = &h->outcomes[1];
+            const bool runs = run_part(h, &request, request.min_tokens);
+            if (runs)
+                check_rest(_i, &request, &o->ids, &o->text, (uint32_t)o->ids.len, o->text.len);
+            run_dry(h);
+            check_outcome(h, &request);
+            ck_assert_uint_ge(o->ids.len, request.min_tokens);
+            later += plain < 60 && o->ids.len > plain;
+            harness_free(h);
+        }
+    }
+    ck_assert_int_gt(later, 20);
+}
+END_TEST
+
 START_TEST(an_answer_that_lacks_its_end_only_gets_it_at_once)
 {
     int ends[2] = {0};
@@ -241,6 +267,7 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_resumed_answer_is_the_undisturbed_one_wherever_it_was_cut, 0, 2);
+    tcase_add_loop_test(tests, a_least_number_of_tokens_holds_wherever_the_answer_was_cut, 0, 2);
     tcase_add_loop_test(tests, an_answer_that_lacks_its_end_only_gets_it_at_once, 0, 2);
     tcase_add_loop_test(tests, a_resumed_request_goes_before_newcomers, 0, 2);
     tcase_add_test(tests, outputs_that_contradict_the_request_are_refused_by_name);

@@ -71,6 +71,25 @@ START_TEST(a_character_cut_by_the_end_is_left_out)
 }
 END_TEST
 
+START_TEST(a_stop_string_that_ends_too_early_is_text)
+{
+    struct text text;
+    struct buffer out = {0};
+    const struct bytes stops[] = {BYTES_LITERAL("aa"), BYTES_LITERAL("END")};
+    ck_assert_int_eq(text_init(&text, stops, 2), 0);
+    text.passes = true;
+    ck_assert_int_eq(text_push(&text, BYTES_LITERAL("xENDyaabaa"), &out), 0);
+    text.passes = false;
+    /* What began before may end now: the last a is the first of this one. */
+    ck_assert_int_eq(text_push(&text, BYTES_LITERAL("az"), &out), TEXT_STOPPED);
+    ck_assert_mem_eq(out.data, "xENDyaaba", 9);
+    ck_assert_uint_eq(out.len, 9);
+    ck_assert_mem_eq(text.stop.data, "aa", 2);
+    text_deinit(&text);
+    buffer_deinit(&out);
+}
+END_TEST
+
 START_TEST(a_stop_string_is_found_inside_a_piece_and_across_pieces)
 {
     ck_assert_str_eq(stream(LIST("END"), LIST("abENDcd", "never")), "ab#");
@@ -251,6 +270,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, characters_leave_whole);
     tcase_add_test(tests, what_is_not_utf8_is_replaced);
     tcase_add_test(tests, a_character_cut_by_the_end_is_left_out);
+    tcase_add_test(tests, a_stop_string_that_ends_too_early_is_text);
     tcase_add_test(tests, a_stop_string_is_found_inside_a_piece_and_across_pieces);
     tcase_add_test(tests, what_only_began_a_stop_string_is_delivered);
     tcase_add_test(tests, overlapping_prefixes_are_followed);

@@ -4,14 +4,13 @@
 
 #include "model/model.h"
 #include "tests/unit/run.h"
+#include "tests/unit/model/edited.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/files/rundir.h"
-#include "common/utf8.h"
-#include "gguf/gguf_writer.h"
 #include "model/architecture.h"
 #include "model/convert/synth.h"
 #include "model/traits.h"
@@ -142,61 +141,6 @@ END_TEST
 
 /* ---- edited files ---- */
 
-static int fill_copy(void *arg, void *out, size_t size)
-{
-    memcpy(out, arg, size);
-    return 0;
-}
-
-static int fill_zero(void *arg, void *out, size_t size)
-{
-    memset(out, 0, size);
-    return 0;
-}
-
-static bool is(struct bytes name, const char *other)
-{
-    return other && bytes_equal(name, bytes_of_string(other));
-}
-
-/* The model again, with a key set to numbers, or taken out when there are none, and a tensor added. */
-struct edit {
-    const char *key;
-    int32_t numbers[4];
-    size_t n; /* 1: no list */
-    const char *tensor;
-    const char *says;
-};
-
-static void write_edited(const struct edit *edit)
-{
-    struct gguf *gguf;
-    struct gguf_writer *w;
-    struct error err = {0};
-    const uint64_t dims[] = {48};
-    ck_assert_int_eq(gguf_open(path, &gguf, &err), 0);
-    ck_assert_int_eq(gguf_writer_new(&w), 0);
-    for (size_t i = 0; i < gguf_n_pairs(gguf); i++)
-        if (!is(gguf_pair_at(gguf, i)->key, edit->key))
-            ck_assert_int_eq(gguf_writer_pair(w, gguf_pair_at(gguf, i)), 0);
-    if (edit->n > 1)
-        ck_assert_int_eq(gguf_writer_i32s(w, edit->key, edit->numbers, edit->n), 0);
-    else if (edit->n == 1)
-        ck_assert_int_eq(gguf_writer_u32(w, edit->key, (uint32_t)edit->numbers[0]), 0);
-    for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
-        const struct gguf_tensor *t = gguf_tensor_at(gguf, i);
-        char name[64];
-        ck_assert_int_eq(gguf_writer_tensor(w, utf8_printable(t->name, sizeof name, name), t->n_dims, t->dims,
-                                            t->format, fill_copy, (void *)t->data),
-                         0);
-    }
-    if (edit->tensor)
-        ck_assert_int_eq(gguf_writer_tensor(w, edit->tensor, 1, dims, FORMAT_F32, fill_zero, NULL), 0);
-    ck_assert_msg(gguf_writer_write(w, edited, &err) == 0, "%s", err.text);
-    gguf_writer_free(w);
-    gguf_free(gguf);
-}
-
 START_TEST(what_contradicts_itself_is_refused_by_its_key)
 {
     static const struct edit edits[] = {
@@ -244,7 +188,7 @@ START_TEST(what_contradicts_itself_is_refused_by_its_key)
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         struct model *model = NULL;
         struct error err = {0};
-        write_edited(&edits[i]);
+        write_edited(path, &edits[i], edited);
         ck_assert_msg(model_open(edited, false, &model, &err) == -EINVAL, "\"%s\" expected", edits[i].says);
         ck_assert_msg(strstr(err.text, edits[i].says), "\"%s\" expected: %s", edits[i].says, err.text);
     }
@@ -256,7 +200,7 @@ START_TEST(sections_of_all_pairs_are_taken)
     static const struct edit edit = {
         .key = "qwen35.rope.dimension_sections", .numbers = {2, 1, 1, 0}, .n = 4};
     write_model("qwen35");
-    write_edited(&edit);
+    write_edited(path, &edit, edited);
     model_free(open_path(edited));
 }
 END_TEST
@@ -267,7 +211,7 @@ START_TEST(layers_that_guess_ahead_are_left_alone)
     static const struct edit edit = {
         .key = "qwen35.nextn_predict_layers", .numbers = {4}, .n = 1, .tensor = "blk.7.nextn.enorm.weight"};
     write_model("qwen35");
-    write_edited(&edit);
+    write_edited(path, &edit, edited);
     struct model *model = open_path(edited);
     ck_assert_uint_eq(model->params.n_layers, 4);
     ck_assert_uint_eq(model->params.n_draft_layers, 4);
@@ -286,7 +230,7 @@ START_TEST(what_is_no_layer_that_guesses_ahead_is_refused)
         struct edit edit = {.key = "qwen35.nextn_predict_layers", .numbers = {4}, .n = 1, .tensor = names[i]};
         struct model *model = NULL;
         struct error err = {0};
-        write_edited(&edit);
+        write_edited(path, &edit, edited);
         ck_assert_msg(model_open(edited, false, &model, &err) == -EINVAL, "%s", names[i]);
         ck_assert_msg(strstr(err.text, "unexpected tensor") && strstr(err.text, names[i]), "%s", err.text);
     }

@@ -231,8 +231,8 @@ START_TEST(a_hyperparameter_without_sense_is_named)
         {.key = "general.architecture",
          .text = "sphinx",
          .says = "architecture \"sphinx\" is not supported (these are: llama qwen2 qwen3 qwen3moe gemma2 "
-                 "gemma3 phi2 phi3 gpt2 gpt-oss mistral3 smollm3 granite granitemoe olmo2 seed_oss qwen35 "
-                 "qwen35moe qwen3next)"},
+                 "gemma3 gemma4 phi2 phi3 gpt2 gpt-oss mistral3 smollm3 granite granitemoe olmo2 seed_oss "
+                 "qwen35 qwen35moe qwen3next)"},
         {.key = "llama.attention.head_count",
          .number = 0,
          .says = "llama.attention.head_count 0 is out of range 1..16777216"},

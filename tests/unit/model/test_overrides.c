@@ -166,14 +166,14 @@ START_TEST(what_contradicts_the_file_is_refused)
     check_refused("override-kv", "llama.context_length=int:-5", "negative");
     check_refused("override-kv", "tokenizer.ggml.tokens=str:a", "is a list in the file, not str");
     check_refused("override-kv", "lama.context_length=int:5", "the file has no lama.context_length");
-    check_refused("override-kv", "split.count=int:2", "how the file is cut");
+    check_refused("override-kv", "split.count=int:2", "how the file is split");
     check_refused("override-kv", "general.architecture=str:nothing", "nothing");
     check_refused("override-kv", "llama.context_length", "is not KEY=TYPE:VALUE");
-    check_refused("override-kv", "llama.context_length=long:5", "none of int, float, bool and str");
+    check_refused("override-kv", "llama.context_length=long:5", "expected int, float, bool or str");
     check_refused("override-kv", "llama.context_length=int:5x", "llama.context_length: ");
     check_refused("override-kv", "llama.x=bool:1", "neither true nor false");
-    check_refused("rope-scaling", "ntk", "none of none, linear and yarn");
-    check_refused("rope-scaling", "yarn", "--rope-scale says by how much");
+    check_refused("rope-scaling", "ntk", "expected none, linear or yarn");
+    check_refused("rope-scaling", "yarn", "--rope-scale is missing");
     check_refused("rope-scale", "0.5", "out of range");
     check_refused("rope-scale", "nan", "");
     check_refused("rope-freq-scale", "0", "out of range");

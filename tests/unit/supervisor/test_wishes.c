@@ -55,7 +55,7 @@ START_TEST(one_that_serves_is_always_left)
     EXPECT_SCALE(SUPERVISION_PLACES_MAX + 1, "1 to 64");
     EXPECT_SCALE(1, NULL);
     EXPECT_SCALE(SUPERVISION_PLACES_MAX, NULL);
-    EXPECT_DRAIN(3, "no worker-3: the pool has 3");
+    EXPECT_DRAIN(3, "unknown worker-3: the pool has 3");
     EXPECT_DRAIN(UINT32_MAX, "the pool has 3");
     EXPECT_RETURN(0, "worker-0 is not drained");
     EXPECT_DRAIN(0, NULL);

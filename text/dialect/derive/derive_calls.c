@@ -297,7 +297,7 @@ static void from_call(struct derivation *derivation, struct span text, bool with
     if (!cut_at(derivation, text, PROBE_FIRST, &call)) {
         calls->arguments = DIALECT_MEMBERS;
         if (!cut_at(derivation, text, PROBE_FIRST, &call) || !derive_members(derivation, text, with_result)) {
-            unknown(derivation, "the template writes arguments in no form that can be told from its texts");
+            unknown(derivation, "the form in which the template writes arguments cannot be recognized");
             return;
         }
         skip = written(calls->behind_text);
@@ -348,7 +348,7 @@ void derive_calls(struct derivation *derivation)
     else if (told && !renders)
         unknown(derivation, derivation->probe.last.text);
     else
-        unknown(derivation, told ? "the template does not write calls that were made before"
-                                 : "the template knows no tools");
+        unknown(derivation,
+                told ? "the template does not render earlier calls" : "the template knows no tools");
     derivation->probe.text_arguments = derivation->probe.null_content = false;
 }

@@ -2,9 +2,8 @@
 #ifndef TEXT_DIALECT_DERIVE_MARKS_H
 #define TEXT_DIALECT_DERIVE_MARKS_H
 
-/* Comparing texts of templates without cutting a mark in two: "<|START_THINKING|>" and "<|START_ACTION|>"
- * have nothing in common. A mark is what stands in angle brackets on one line, or capitals in square
- * brackets. */
+/* Compares texts of templates without cutting a mark in two: "<|START_THINKING|>" and "<|START_ACTION|>" have
+ * no common prefix. A mark is a text in angle brackets on one line, or capitals in square brackets. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,22 +31,22 @@ struct span span_trim_right(struct span span);
 bool span_equal(struct span a, struct span b);
 bool span_is_blank(struct span span);
 bool span_ends_with(struct span span, struct span end);
-/* Where it occurs; `span.len` if it does not: the first time, the last. */
+/* The position of its first, or last, occurrence; `span.len`: none. */
 size_t span_find(struct span span, struct span what);
 size_t span_find_last(struct span span, struct span what);
 
-/* How many bytes both begin with, or end with. With `counted`, a digit of `a` equals its successor in `b`:
- * the number of a call. */
+/* The length of the common prefix, or suffix. With `counted`, a digit of `a` equals its successor in `b`: the
+ * number of a call. */
 size_t spans_common_prefix(struct span a, struct span b, bool counted);
 size_t spans_common_suffix(struct span a, struct span b, bool counted);
 
-/* Whether a lies one digit before b and nothing else differs. */
+/* Whether b is a with one digit increased by one. */
 bool spans_equal_counted(struct span a, struct span b);
 
-/* Where the mark begins that ends the text; `len` if none does. */
+/* The position of the mark that ends the text; `len`: it ends with none. */
 size_t span_last_mark(struct span span);
 
-/* A mark begins here: its length, else 0. */
+/* The length of the mark that begins here; 0: none does. */
 size_t span_mark_at(struct span span, size_t at);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef TEXT_DIALECT_DERIVE_PROBE_H
 #define TEXT_DIALECT_DERIVE_PROBE_H
 
-/* Conversations whose every part is known, rendered by a template: what the template adds shows in the text.
+/* Conversations of known parts, rendered by a template: everything else in the text is the template's.
  *
- * The words are ones that no template has. A probe counts its renders and gives up beyond a bound; each
- * render is bounded by the template's interpreter. */
+ * The words do not occur in templates. A probe counts its renders and gives up beyond a bound; the template's
+ * interpreter bounds each render. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 #define PROBE_SECOND  "quernsecond"
 #define PROBE_ONE     "qkone" /* their parameters: texts, and `num`, a number */
 #define PROBE_TWO     "qktwo"
-#define PROBE_NUM     "qkznum" /* sorted, it stands behind the texts */
+#define PROBE_NUM     "qkznum" /* sorts after the texts */
 #define PROBE_FLAG    "qkflag"
 #define PROBE_ID_1    "qid000001"
 #define PROBE_ID_2    "qid000002"
@@ -37,7 +37,7 @@ struct probe {
     struct error last;   /* why the last render failed */
 };
 
-/* 0 or -ENOMEM; deinit is due either way. */
+/* 0 or -ENOMEM; call deinit in either case. */
 int probe_init(struct probe *probe, const struct chat_template *chat_template);
 void probe_deinit(struct probe *probe);
 
@@ -49,21 +49,21 @@ json_t *probe_result(void);
 /* Adds a call with these arguments, an object. */
 void probe_add_call(const struct probe *probe, json_t *message, const char *name, const char *id,
                     json_t *arguments);
-/* A conversation of up to three messages, NULL from the first that is missing. */
+/* A conversation of up to three messages; NULL ends it. */
 json_t *probe_conversation(json_t *first, json_t *second, json_t *third);
 
 /* How a conversation is rendered. */
 struct probe_manner {
     bool tools;         /* with tools */
     bool prompt;        /* up to the assistant's next turn */
-    const json_t *more; /* variables besides; NULL: none */
+    const json_t *more; /* further variables; NULL: none */
 };
 
-/* Renders; takes the messages. 0 with the text, which ends with a zero, and which the caller frees; else why
- * not in probe->last. -EMSGSIZE, -ENOMEM: it makes no sense to go on. */
+/* Renders the messages, and takes them. 0 with the zero-terminated text, which the caller frees; otherwise
+ * probe->last has the reason. -EMSGSIZE, -ENOMEM: further attempts are useless. */
 int probe_render(struct probe *probe, json_t *messages, struct probe_manner manner, char **ret_text);
 
-/* What stands behind the last question. */
+/* The text after the last question. */
 struct span probe_behind(const char *text);
 
 #endif

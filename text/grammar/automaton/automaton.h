@@ -2,11 +2,11 @@
 #ifndef TEXT_GRAMMAR_AUTOMATON_AUTOMATON_H
 #define TEXT_GRAMMAR_AUTOMATON_AUTOMATON_H
 
-/* Deterministic automata over code points: for texts of which several things are said at once, or what they
- * must not be. Code points that no automaton tells apart are of one class.
+/* Deterministic automata over code points: for texts with several conditions at once, or with conditions on
+ * what they must not be. Code points that an automaton does not distinguish form a class.
  *
- * They live in the arena of the rules and never change. A function gives NULL without memory, for an argument
- * that is NULL, or when the work or the states are too many: the flags of automata then say so. */
+ * Automata are in the arena of the rules and immutable. Functions return NULL if out of memory, for a NULL
+ * argument, or if work or states exceed their bounds: see the flags in struct automata. */
 
 #include "text/grammar/expression.h"
 
@@ -14,9 +14,9 @@
 
 struct automata {
     struct rules *rules;
-    uint64_t work, most_work; /* steps taken; no more than so many */
+    uint64_t work, most_work; /* steps so far; their limit */
     bool too_large;
-    bool starved; /* there was no memory */
+    bool starved; /* out of memory */
 };
 
 struct automaton {
@@ -26,19 +26,19 @@ struct automaton {
     const bool *accepting;        /* [n_states] */
 };
 
-/* Texts that an expression of characters is of: no rules, graphs or members in it. */
+/* The texts of an expression of characters, without rules, graphs or members. */
 const struct automaton *automaton_of(struct automata *automata, const struct expression *expression);
 
-/* Texts of any code points; those of least … most code points. */
+/* All texts of least … most code points. */
 const struct automaton *automaton_of_length(struct automata *automata, uint32_t least, uint32_t most);
 
-/* An automaton that is told by a function: states are numbers, `start` the first. */
+/* An automaton given by functions: states are numbers, `start` the first. */
 struct automaton_teller {
     const void *arg;
     uint64_t start;
     uint64_t (*step)(const void *arg, uint64_t state, uint32_t point);
     bool (*accepts)(const void *arg, uint64_t state);
-    const uint32_t *firsts; /* [n_classes], as above; `step` is asked for the first of each class */
+    const uint32_t *firsts; /* [n_classes], as above; `step` is called for the first of each class */
     uint32_t n_classes;
 };
 const struct automaton *automaton_told(struct automata *automata, const struct automaton_teller *teller);
@@ -47,14 +47,14 @@ enum automaton_pair { AUTOMATON_BOTH, AUTOMATON_EITHER, AUTOMATON_WITHOUT /* the
 const struct automaton *automaton_of_pair(struct automata *automata, enum automaton_pair pair,
                                           const struct automaton *a, const struct automaton *b);
 
-/* The same texts with as few states as can be. */
+/* The minimal automaton for the same texts. */
 const struct automaton *automaton_least(struct automata *automata, const struct automaton *automaton);
 
-bool automaton_is_empty(const struct automaton *automaton); /* it is of no text */
+bool automaton_is_empty(const struct automaton *automaton); /* it accepts no text */
 bool automaton_accepts(const struct automaton *automaton, struct bytes text);
 
-/* The texts as an expression; `spell`: what stands for one character of a set, as in regex.h, or NULL. An
- * automaton of no text is an expression of none. */
+/* The texts as an expression; `spell` spells one character of a set, as in regex.h, or NULL. An empty
+ * automaton becomes an expression without texts. */
 const struct expression *
 automaton_expression(struct automata *automata, const struct automaton *automaton,
                      const struct expression *(*spell)(void *arg, const struct expression *chars), void *arg);

@@ -2,8 +2,9 @@
 #ifndef TEXT_GRAMMAR_AUTOMATON_AUTOMATON_MAKE_H
 #define TEXT_GRAMMAR_AUTOMATON_AUTOMATON_MAKE_H
 
-/* The books of an automaton that is being made: a state is a key of bytes (a list of nodes, a pair of states,
- * a number), kept once each, and its number is when its key was first met. `failed` passes through. */
+/* The tables of an automaton under construction: a state is a key of bytes (a list of nodes, a pair of
+ * states, a number), stored once; states are numbered in the order in which their keys are first met. After a
+ * failure `failed` stays set and further calls do nothing. */
 
 #include "text/grammar/automaton/automaton.h"
 #include "text/grammar/automaton/state_keys.h"
@@ -24,10 +25,10 @@ bool automata_spend(struct automata *automata, uint64_t steps);
 void automaton_begin(struct automaton_making *making, struct automata *automata, const uint32_t *firsts,
                      uint32_t n_classes);
 
-/* The state of a key; its row of `next` is the caller's to fill. */
+/* The state of a key; the caller sets its row of `next`. */
 uint32_t automaton_state(struct automaton_making *making, const void *key, size_t len, bool accepting);
 
-/* The automaton, or NULL if anything failed; frees the books. */
+/* The automaton, or NULL if anything failed; frees the tables. */
 const struct automaton *automaton_finish(struct automaton_making *making);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef TEXT_GRAMMAR_AUTOMATON_STATE_KEYS_H
 #define TEXT_GRAMMAR_AUTOMATON_STATE_KEYS_H
 
-/* Keys of bytes, numbered from 0 in the order in which they are first met. A zeroed one has none. */
+/* Numbers keys of bytes from 0 in the order in which they are first met. Zeroed: empty. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +18,13 @@ struct state_keys {
     size_t n_bytes, bytes_cap;
 };
 
-/* The number of a key, which is added if it is not there; UINT32_MAX: no memory. */
+/* The number of a key, which is added if it is new; UINT32_MAX: out of memory. */
 uint32_t state_keys_find(struct state_keys *keys, const void *key, size_t len, bool *ret_new);
 
-/* The number of a key that is there; UINT32_MAX: it is not. */
+/* The number of a known key; UINT32_MAX: it is unknown. */
 uint32_t state_keys_known(const struct state_keys *keys, const void *key, size_t len);
 
-/* The key of a number, until the next is added. */
+/* The key with a number; valid until the next is added. */
 const void *state_keys_at(const struct state_keys *keys, uint32_t number, size_t *ret_len);
 
 void state_keys_deinit(struct state_keys *keys);

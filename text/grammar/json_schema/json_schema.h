@@ -2,33 +2,34 @@
 #ifndef TEXT_GRAMMAR_JSON_SCHEMA_JSON_SCHEMA_H
 #define TEXT_GRAMMAR_JSON_SCHEMA_JSON_SCHEMA_H
 
-/* JSON Schema (draft 2020-12, and what the drafts before it have in common with it) as rules for JSON text.
+/* JSON Schema (draft 2020-12, and the compatible parts of earlier drafts) as rules for JSON text.
  *
- * What is made validates against the schema; not all that validates is made (json_text.h, json_strings.h).
- * Members come in any order, and others where the schema leaves that open; where all are required and no
- * others allowed, as in OpenAI's strict schemas, they come in the order of `properties`. A keyword says
- * nothing of values of other types than its own. keywords.c has the list of keywords; these are kept with
- * limits:
+ * Generated texts validate against the schema; not every valid text can be generated (json_text.h,
+ * json_strings.h). Members come in any order, and other members are possible unless the schema forbids them.
+ * If all are required and no others allowed, as in OpenAI's strict schemas, they come in the order of
+ * `properties`. A keyword does not restrict values of other types. keywords.c has the list of keywords; these
+ * have limits:
  *
- *     not, oneOf, if     where the opposite can be said of the value as a whole: by types, values, bounds,
- *                        patterns, named members, items; oneOf only if its alternatives are not apart already
- *     uniqueItems        where items have listed values (enum, const, boolean, null)
- *     $ref               within the document, by $id, $anchor and JSON pointers; $dynamicRef where the name
- * is the document's only one unevaluated*       with what is evaluated in every alternative by itself
+ *     not, oneOf, if     only if the opposite can be expressed for the value as a whole: by types, values,
+ *                        bounds, patterns, named members, items; oneOf without overlaps has no limit
+ *     uniqueItems        only for items with listed values (enum, const, boolean, null)
+ *     $ref               within the document, by $id, $anchor and JSON pointers; $dynamicRef if its name is
+ *                        unique in the document
+ *     unevaluated…       with what each alternative evaluates by itself
  *     patternProperties  up to 8 of one object
  *     format             those of formats.c
  *     pattern            as regex.h
- *     minProperties      names that are not in `properties` may repeat, as JSON has it, and count each time
+ *     minProperties      names that are not in `properties` may repeat, as in JSON, and count each time
  *
- * Annotations (title, description, default, …) are skipped. Every other keyword is refused by its name and
- * place: an answer never looks as if it had been kept to what it was not. */
+ * Annotations (title, description, default, …) are skipped. Every other keyword is rejected with its name and
+ * place, so no schema is enforced only in part. */
 
 #include "text/grammar/json_text.h"
 
 /* Reads the schema into the rules, which are empty. 0, GRAMMAR_E_INVALID with the reason, -ENOMEM. */
 int json_schema_read(struct bytes text, struct rules *rules, struct error *err);
 
-/* Schemas that stand in other rules, and what they share: white space and strings are made once. */
+/* State shared by schemas embedded in other rules: white space and strings are built once. */
 struct json_schemas {
     struct json_text json;
     uint64_t spent;
@@ -36,11 +37,12 @@ struct json_schemas {
 };
 void json_schemas_init(struct json_schemas *schemas, struct rules *rules);
 
-/* The schema that the text begins with, an object of JSON, as an expression; `ret_taken`: its bytes. $ref and
- * bounds on size are its own, but for the work that all of them take together. It is read as closed: members
- * come in the order of `properties`, others only where additionalProperties or patternProperties says so or
- * no properties are described, no items behind prefixItems, and keywords imply the type that they are about.
- * So a model that calls a tool writes the arguments that the tool describes. As json_schema_read. */
+/* The schema at the beginning of the text, a JSON object, as an expression; *ret_taken: its bytes. Its $refs
+ * and bounds on size are separate from those of other schemas; only the work is bounded in common. It is read
+ * as closed: members come in the order of `properties`, others only if additionalProperties or
+ * patternProperties allows them or no properties are described, no items follow prefixItems, and keywords
+ * imply their type. So a model that calls a tool writes the arguments that the tool describes. Results as
+ * json_schema_read. */
 int json_schema_embed(struct json_schemas *schemas, struct bytes text, size_t *ret_taken,
                       const struct expression **ret_expression, struct error *err);
 

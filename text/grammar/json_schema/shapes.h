@@ -2,11 +2,11 @@
 #ifndef TEXT_GRAMMAR_JSON_SCHEMA_SHAPES_H
 #define TEXT_GRAMMAR_JSON_SCHEMA_SHAPES_H
 
-/* What a schema says, in one form: a list of *shapes*, of which a value has to have one. A shape is the types
- * that a value may be of, and for each type what holds together. allOf, $ref and siblings are products of
- * such lists, anyOf is their sum, `not` turns a shape into those that lack something of it (negate.c). What
- * is said of items and members stays a claim about schemas that are read when a grammar needs them: so
- * recursion ends.
+/* The normal form of a schema: a list of *shapes*; a value must have one of them. A shape has the types that
+ * a value may have, and for each type the conditions that hold together. allOf, $ref and siblings are
+ * products of such lists, anyOf is their union, and `not` turns a shape into those that violate one of its
+ * conditions (negate.c). Conditions on items and members remain claims about schemas, which are read when a
+ * grammar needs them, so recursion ends.
  *
  * Everything is in the arena of the rules, and never changes once it is in a list. */
 
@@ -29,7 +29,7 @@ struct claim {
     bool negated;
 };
 
-struct link { /* lists: each kind of node begins with one */
+struct link { /* of a list: each kind of node begins with one */
     const struct link *next;
 };
 
@@ -58,7 +58,7 @@ struct items { /* a claim about the items from `first` to `last`; UINT32_MAX: to
     struct link link;
     uint32_t first, last;
     struct claim claim;
-    bool marks; /* they count as evaluated */
+    bool marks; /* the items count as evaluated */
 };
 
 struct contains { /* least … most of the items from `from` on satisfy it */
@@ -77,12 +77,12 @@ struct group {
     bool marks;
 };
 
-struct name { /* one that is required */
+struct name { /* a required one */
     struct link link;
     const char *name;
 };
 
-struct names { /* what all names satisfy, as strings */
+struct names { /* a claim that all names, as strings, satisfy */
     struct link link;
     struct claim claim;
 };
@@ -103,67 +103,67 @@ struct shape {
 };
 
 struct shapes {
-    const struct shape **items; /* [n]; none: no value will do */
+    const struct shape **items; /* [n]; n = 0: no value is possible */
     uint32_t n, cap;
 };
 
 struct schema_memo {
     bool reading;
-    const struct shapes *shapes; /* NULL: not known */
+    const struct shapes *shapes; /* NULL: unknown */
 };
 
 /* ---- shapes.c ---- */
 
-/* One that every value has. */
+/* The shape of every value. */
 struct shape shape_any(void);
-/* A copy that stays. */
+/* A copy in the arena. */
 const struct shape *shape_keep(struct schema_reader *reader, const struct shape *shape);
-/* Puts a copy of a node in front of a list, the first member of which `list` is. False: refused. */
+/* Prepends a copy of a node to a list, whose head is at `list`. False: rejected. */
 bool shape_push(struct schema_reader *reader, const void *list, const void *node, size_t size);
 
-/* The values that have both; false: none, as far as that is seen here, or refused. */
+/* The values with both shapes; false: none, as far as this function detects, or rejected. */
 bool shape_both(struct schema_reader *reader, const struct shape *a, const struct shape *b,
                 struct shape *ret_shape);
 
 struct shapes *shapes_new(struct schema_reader *reader);
 bool shapes_add(struct schema_reader *reader, struct shapes *shapes, const struct shape *shape);
 bool shapes_add_all(struct schema_reader *reader, struct shapes *shapes, const struct shapes *more);
-/* All pairs. NULL: refused, or an argument was NULL. */
+/* All pairs. NULL: rejected, or an argument was NULL. */
 struct shapes *shapes_product(struct schema_reader *reader, const struct shapes *a, const struct shapes *b);
 
 /* ---- assertions.c ---- */
 
-/* What the assertions of a schema say by themselves. False: refused. */
+/* The shape of a schema's assertions alone. False: rejected. */
 bool schema_assertions(struct schema_reader *reader, const json_t *schema, struct shape *ret_shape);
 
 /* ---- combine.c ---- */
 
-/* The shapes of a schema, or of what is not it. NULL: refused. */
+/* The shapes of a schema, or of its negation. NULL: rejected. */
 const struct shapes *schema_shapes(struct schema_reader *reader, struct claim claim);
 
 /* ---- negate.c ---- */
 
-/* The shapes of all values that have none of these. NULL: refused. */
+/* The shapes of all values with none of these shapes. NULL: rejected. */
 const struct shapes *shapes_negate(struct schema_reader *reader, const struct shapes *shapes);
 
 /* ---- values.c ---- */
 
 bool json_values_equal(const json_t *a, const json_t *b); /* 1 is 1.0 */
 
-/* A schema that an array or object alone satisfies, by its items or members. NULL: refused. */
+/* A schema that only this array or object satisfies, by its items or members. NULL: rejected. */
 const json_t *schema_of_value(struct schema_reader *reader, const json_t *value);
 
 /* ---- possible.c ---- */
 
-/* Whether a value satisfies it. False too if that is refused. */
+/* Whether a value satisfies it. Also false if it is rejected. */
 bool claim_holds(struct schema_reader *reader, struct claim claim, const json_t *value);
 bool shape_holds(struct schema_reader *reader, const struct shape *shape, const json_t *value);
-/* The values that are listed and have the shape. NULL: refused. */
+/* The listed values that have the shape. NULL: rejected. */
 const json_t *shape_values(struct schema_reader *reader, const struct shape *shape);
 /* Whether no value can have the shape; true is certain. */
 bool shape_is_impossible(struct schema_reader *reader, const struct shape *shape, uint32_t depth);
 
-/* The claims about one item, or about the member of a name. Each once; false: refused. */
+/* The claims about one item, or about the member with a name, each once. False: rejected. */
 struct demand {
     struct claim *claims; /* [n] */
     uint32_t n, cap;
@@ -173,22 +173,22 @@ bool shape_item(struct schema_reader *reader, const struct shape *shape, uint32_
                 struct demand *ret_demand);
 bool shape_member(struct schema_reader *reader, const struct shape *shape, const char *name,
                   struct demand *ret_demand);
-/* Whether a name is one that all claims about names allow. */
+/* Whether all claims about names allow this name. */
 bool shape_allows_name(struct schema_reader *reader, const struct shape *shape, const char *name);
 
 /* ---- strings.c, numbers.c ---- */
 
-/* The texts that strings or numbers of this shape have. NULL: refused. */
+/* The texts of strings or numbers of this shape. NULL: rejected. */
 const struct automaton *shape_strings(struct schema_reader *reader, const struct shape *shape);
 const struct automaton *shape_numbers(struct schema_reader *reader, const struct shape *shape);
 
-/* Strings that match a pattern somewhere. NULL: refused. */
+/* Strings that contain a match of the pattern. NULL: rejected. */
 const struct automaton *schema_pattern(struct schema_reader *reader, const char *pattern);
 
-/* Whether the numbers are whole because they have no point. */
+/* Whether the shape's numbers are integers. */
 bool shape_is_integer(const struct shape *shape);
 
-/* Whether it holds for a number, negated or not. */
+/* Whether the atom, negated or not, holds for a number. */
 bool number_has_atom(const struct atom *atom, const json_t *value);
 
 #endif

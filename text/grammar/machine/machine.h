@@ -2,7 +2,7 @@
 #ifndef TEXT_GRAMMAR_MACHINE_MACHINE_H
 #define TEXT_GRAMMAR_MACHINE_MACHINE_H
 
-/* A program at work: the positions of all texts that are generated from one grammar.
+/* Runs a program: the positions of all texts generated from one grammar.
  *
  * A *frame* is a call that has not returned: its return node and the frame below. Equal frames are stored
  * once, so a stack is a number. A *state* is a set of (node, frame), all parses of the text so far, and
@@ -31,9 +31,9 @@ struct machine_way {
     uint32_t frame, node; /* the node takes a byte */
 };
 
-/* A rule whose members come in any order has the set of those that came in its frame: with each that comes it
- * goes on in another frame. What it is over is the end of the text too where node is MACHINE_ENDS: so mask.c
- * looks at a rule by itself. */
+/* A rule whose members come in any order keeps the set of those that came in its frame: with each member it
+ * continues in another frame. If `node` is MACHINE_ENDS, the rule's return ends the text: so mask.c can
+ * consider a rule by itself. */
 #define MACHINE_ENDS UINT32_MAX
 
 struct machine_frame {
@@ -49,8 +49,8 @@ struct machine_state {
     struct machine_way *ways; /* [n_ways] ascending by frame, then node */
     uint32_t n_ways;
     bool accepting;                      /* the text may end here */
-    uint32_t *next;                      /* [n_classes] states; UINT32_MAX: not known yet */
-    struct machine_mask *within, *whole; /* mask.c; NULL: not made */
+    uint32_t *next;                      /* [n_classes] states; UINT32_MAX: unknown yet */
+    struct machine_mask *within, *whole; /* mask.c; NULL: not computed */
     uint32_t chain;
 };
 

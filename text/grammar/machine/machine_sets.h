@@ -2,17 +2,17 @@
 #ifndef TEXT_GRAMMAR_MACHINE_MACHINE_SETS_H
 #define TEXT_GRAMMAR_MACHINE_MACHINE_SETS_H
 
-/* Which of the members that come in any order have come, as a number: each set is kept once, so objects of a
- * hundred members need as many sets as answers have been in, not 2^100. */
+/* Numbers the sets of members, of those in any order, that have come. Each set is stored once, so objects of
+ * a hundred members need only the sets that answers have reached, not 2^100. */
 
 #include "text/grammar/machine/program.h"
 
 #define MEMBER_SETS_EMPTY 0u
 
 struct member_set {
-    uint32_t at, n_words; /* of the words, without those behind the last that is not 0 */
-    uint32_t n_named;     /* bits in them */
-    uint32_t count;       /* members in all; no more than anybody asks for (member_sets_add) */
+    uint32_t at, n_words; /* its words, without trailing zeros */
+    uint32_t n_named;     /* bits set in them */
+    uint32_t count;       /* members in all, up to most_count (member_sets_add) */
     uint32_t chain;
 };
 
@@ -30,16 +30,16 @@ struct member_sets {
 int member_sets_init(struct member_sets *sets);
 void member_sets_deinit(struct member_sets *sets);
 
-/* The set with one member more, a named one or PROGRAM_OTHER. The count stops at `most_count`, beyond which
+/* The set with one more member, a named one or PROGRAM_OTHER. The count stops at `most_count`, beyond which
  * it makes no difference. 0; 1: there are too many sets; -ENOMEM. */
 int member_sets_add(struct member_sets *sets, uint32_t set, uint32_t member, uint32_t most_count,
                     uint32_t *ret_set);
 
-/* A set of other books in these. As member_sets_add. */
+/* Adds a set of another table to this one. Results as member_sets_add. */
 int member_sets_take(struct member_sets *sets, const struct member_sets *from, uint32_t set,
                      uint32_t *ret_set);
 
-/* Whether this named member, or one of the others, may come next; any member; none, the end. */
+/* Whether this member (a named one or PROGRAM_OTHER) may come next; whether any may; whether the end may. */
 bool member_sets_may(const struct member_sets *sets, uint32_t set, const struct program *program,
                      const struct program_members *members, uint32_t member);
 bool member_sets_more(const struct member_sets *sets, uint32_t set, const struct program *program,

@@ -2,7 +2,7 @@
 #ifndef TEXT_GRAMMAR_MACHINE_MASK_H
 #define TEXT_GRAMMAR_MACHINE_MASK_H
 
-/* Which tokens of the vocabulary may follow a state. */
+/* The tokens of the vocabulary that may follow a state. */
 
 #include "text/grammar/machine/machine.h"
 #include "text/grammar/token_trie.h"

@@ -5,9 +5,8 @@
 /* A grammar compiled to run over bytes: a small pushdown automaton.
  *
  * Each rule is a graph of nodes; a node takes a byte of a set, forks, calls a rule, or returns. Code points
- * are sequences of UTF-8 bytes. Small rules without loops and calls are inlined, so that frames are only
- * made for rules that are worth one: what such a rule accepts depends on nothing outside it, which machine.c
- * uses.
+ * are sequences of UTF-8 bytes. Small rules without loops and calls are inlined, so only larger rules have
+ * frames. What such a rule accepts does not depend on its caller, which machine.c uses.
  *
  * Immutable. */
 
@@ -20,12 +19,12 @@ enum node_kind {
     NODE_SPLIT, /* continues at next and at `what` */
     NODE_CALL,  /* calls `what`, the first node of a rule; continues at next when it returns */
     NODE_RETURN,
-    /* Of members in any order, of which the frame has the set of those that came (machine_sets.h): */
-    NODE_ENTER, /* as NODE_CALL, of a rule that has members: always a frame, with the empty set */
+    /* For members in any order; the frame has the set of those that came (machine_sets.h): */
+    NODE_ENTER, /* as NODE_CALL, for a rule with members: always a frame, with the empty set */
     NODE_PICK,  /* continues at each member of `what` that may come now */
-    NODE_MARK,  /* the member `what` came, or PROGRAM_OTHER; continues at next */
+    NODE_MARK,  /* the member `what`, or PROGRAM_OTHER, has come; continues at next */
     NODE_MORE,  /* continues at next if one of the members of `what` may come */
-    NODE_DONE   /* continues at next if those of the members of `what` that must come have come */
+    NODE_DONE   /* continues at next if all required members of `what` have come */
 };
 
 #define PROGRAM_OTHER (UINT32_MAX - 1)
@@ -40,12 +39,12 @@ struct byte_set {
     uint64_t bits[4];
 };
 
-/* Members in any order: which there are, and which must come. */
+/* Members in any order: all of them, and the required ones. */
 struct program_members {
     uint32_t first; /* of their entries, the named ones and then the others */
     uint32_t n_named, n_others, n_required;
     uint32_t least, most;
-    uint32_t required; /* of the words of a set: the named ones that must come, [(n_named + 63) / 64] */
+    uint32_t required; /* index of the words of the set of required ones, [(n_named + 63) / 64] */
 };
 
 #define PROGRAM_MOST_NODES   (1u << 18)
@@ -61,7 +60,7 @@ struct program {
     uint32_t *entries;             /* [n_entries]: the first node of each member */
     uint64_t *required;            /* [n_required] words */
     uint32_t n_lists, n_entries, n_required;
-    uint32_t most_count; /* of members, beyond which no more are counted: the highest bound of any */
+    uint32_t most_count; /* the highest bound on a number of members; more are not counted */
     uint32_t start;      /* the first node of the root */
     /* Bytes that no set distinguishes share a class. */
     uint8_t classes[256];

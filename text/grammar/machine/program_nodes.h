@@ -3,7 +3,8 @@
 #define TEXT_GRAMMAR_MACHINE_PROGRAM_NODES_H
 
 /* The nodes of a program under construction. They are built from the end of a text to its start, so each
- * knows its successor. PROGRAM_NONE means no node, for lack of room or memory, and is passed through. */
+ * knows its successor. PROGRAM_NONE means no node, for lack of room or memory; functions return it for such a
+ * successor. */
 
 #include "text/grammar/machine/program.h"
 
@@ -20,7 +21,7 @@ struct program_maker {
 uint32_t program_node(struct program_maker *maker, enum node_kind kind, uint32_t what, uint32_t next);
 uint32_t program_match(struct program_maker *maker, const struct byte_set *set, uint32_t next);
 
-/* The index of these members in the program; room for their entries, which the caller sets. */
+/* Adds these members to the program and returns their index; the caller sets their entries. */
 uint32_t program_members(struct program_maker *maker, const struct expression_members *members);
 
 static inline uint32_t program_split(struct program_maker *maker, uint32_t a, uint32_t b)

@@ -4,8 +4,8 @@
 
 #include "text/grammar/machine/program.h"
 
-/* Refuses rules that begin with themselves. `entries`: [rules->n] first nodes, PROGRAM_NONE of rules that
- * stand in their callers' place; each belongs to one rule. 0, GRAMMAR_E_INVALID, -ENOMEM. */
+/* Rejects rules that begin with themselves. `entries`: [rules->n] first nodes, PROGRAM_NONE for inlined
+ * rules; each belongs to one rule. 0, GRAMMAR_E_INVALID, -ENOMEM. */
 int program_check_recursion(const struct program *program, const struct rules *rules, const uint32_t *entries,
                             struct error *err);
 

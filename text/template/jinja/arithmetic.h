@@ -2,7 +2,7 @@
 #ifndef TEXT_TEMPLATE_JINJA_ARITHMETIC_H
 #define TEXT_TEMPLATE_JINJA_ARITHMETIC_H
 
-/* Arithmetic, and what + * ~ % do to strings and lists. */
+/* Arithmetic, and + * ~ % of strings and lists. */
 
 #include "text/template/jinja/value.h"
 

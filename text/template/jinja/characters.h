@@ -8,7 +8,7 @@
 
 /* Bytes of the character at `at`; malformed ones count as one byte. */
 size_t jinja_character_len(const struct jinja_string *string, size_t at);
-/* Byte offset of character `index` (the string's length for one beyond the end). */
+/* Byte offset of character `index`; the string's length beyond the end. */
 size_t jinja_offset_of(const struct jinja_string *string, int64_t index);
 
 #endif

@@ -24,8 +24,8 @@ struct jinja_template;
 int jinja_template_new(struct bytes source, struct jinja_template **ret_template, struct error *err);
 struct jinja_template *jinja_template_free(struct jinja_template *jinja);
 
-/* From now on its lists can be changed by append, extend and pop, which some templates use although the
- * sandbox of model hubs refuses them. Before the template is shared. */
+/* From now on append, extend and pop can change its lists. Some templates use them, although the sandbox of
+ * model hubs rejects them. Call it before the template is shared. */
 void jinja_template_permit_changes(struct jinja_template *jinja);
 
 struct jinja_variable {
@@ -34,9 +34,9 @@ struct jinja_variable {
     bool from_user; /* everything made from its strings stays marked */
 };
 
-/* Appends the output to `ret_text`, and a byte for each of its bytes to `ret_marks`: 1 where it is the
- * user's. `date` is what strftime_now returns. 0; JINJA_E_REFUSED with the template's reason; -EINVAL with
- * line and reason; -EMSGSIZE beyond the bounds; -ENOMEM. The buffers are unchanged on failure. */
+/* Appends the output to `ret_text`, and a byte for each of its bytes to `ret_marks`: 1 if it comes from the
+ * user. `date` is the date that strftime_now formats. 0; JINJA_E_REFUSED with the template's reason; -EINVAL
+ * with line and reason; -EMSGSIZE beyond the bounds; -ENOMEM. The buffers are unchanged on failure. */
 int jinja_render(const struct jinja_template *jinja, const struct jinja_variable *variables, size_t n,
                  const struct tm *date, struct buffer *ret_text, struct buffer *ret_marks, struct error *err);
 

@@ -2,8 +2,8 @@
 #ifndef TEXT_TEMPLATE_JINJA_PARSER_H
 #define TEXT_TEMPLATE_JINJA_PARSER_H
 
-/* What the parts of the parser share: tokens and nodes (parser_tokens.c), expressions (parse_expression.c),
- * the values in them (parse_value.c), and statements on top (parser.c). */
+/* Private to the parts of the parser: tokens and nodes (parser_tokens.c), expressions (parse_expression.c),
+ * the values in them (parse_value.c), and statements (parser.c). */
 
 #include <stdbool.h>
 
@@ -13,7 +13,7 @@ struct parser {
     struct jinja_tokens tokens;
     size_t at;
     unsigned depth; /* of nesting; bounds the use of the C stack */
-    unsigned loops; /* that a break would leave */
+    unsigned loops; /* enclosing ones that a break could leave */
     struct arena *arena;
     struct error *err;
 };
@@ -44,7 +44,7 @@ static inline bool parser_takes_operator(struct parser *parser, const char *text
     return parser_takes(parser, JINJA_OPERATOR, text);
 }
 
-/* A node for what begins at the next token. 0 or -ENOMEM. */
+/* Creates a node at the next token. 0 or -ENOMEM. */
 int parser_node(struct parser *parser, enum jinja_node_kind kind, struct jinja_node **ret_node);
 
 /* Enters a level (0, or -EINVAL if too deep); the caller leaves it with depth--. */

@@ -6,7 +6,7 @@
 
 #include "text/template/jinja/value.h"
 
-/* What {{ value }} prints. */
+/* Appends the output of {{ value }}. */
 int jinja_append_value(struct jinja_run *run, struct jinja_builder *builder, struct jinja_value value);
 struct jinja_json_style {
     int indent; /* < 0: on one line */

@@ -2,7 +2,7 @@
 #ifndef TEXT_TEMPLATE_JINJA_STRING_OPS_H
 #define TEXT_TEMPLATE_JINJA_STRING_OPS_H
 
-/* What filters and methods of strings have in common. Marks stay with their bytes. */
+/* Common parts of string filters and methods. Marks stay with their bytes. */
 
 #include "text/template/jinja/value.h"
 

@@ -56,7 +56,7 @@ struct jinja_value {
         int64_t integer;
         double real;
         const struct jinja_string *string;
-        struct jinja_list *list; /* of a generator: what is left */
+        struct jinja_list *list; /* of a generator: the remaining items */
         struct jinja_dict *dict;
         const struct jinja_loop *loop;
         const struct jinja_macro *macro;

@@ -42,7 +42,7 @@ def embedding_of(pieces: Sequence[Piece]) -> Embedding:
         return Embedding(last.embedding, last.end)
     if last.end.reason == "deadline":
         raise error_of("deadline", "the deadline passed before the embedding was computed")
-    raise error_of("worker_lost", "the pool no longer has the embedding that it made")
+    raise error_of("worker_lost", "the pool no longer has the embedding")
 
 
 class BaseClient:

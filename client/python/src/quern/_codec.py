@@ -95,6 +95,10 @@ def _check_credit(fields: Fields) -> None:
         raise Malformed(f"topics: expected {_TOPIC_BYTES} bytes each")
 
 
+def _has_grammar(fields: Fields) -> bool:
+    return bool(fields.get("grammar")) or fields.get("grammar_kind", "gbnf") != "gbnf"
+
+
 def _check_prompt(fields: Fields) -> None:
     prompt, suffix = fields["prompt"], fields.get("suffix")
     if suffix is not None and (not isinstance(prompt, str) or fields.get("embed")):
@@ -106,8 +110,12 @@ def _check_prompt(fields: Fields) -> None:
     turns = isinstance(prompt, (list, tuple)) and bool(prompt) and isinstance(prompt[0], Mapping)
     if fields.get("continue_turn") and not turns:
         raise Malformed("continue_turn: expected with messages only")
-    if fields.get("ignore_eos") and fields.get("grammar"):
-        raise Malformed("ignore_eos: not supported together with a grammar, whose end ends the output")
+    for name in ("ignore_eos", "min_tokens"):
+        if fields.get(name) and _has_grammar(fields):
+            raise Malformed(f"{name}: not supported together with a grammar, which ends the output")
+    least, most = fields.get("min_tokens"), fields.get("max_tokens")
+    if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
+        raise Malformed(f"min_tokens: {least} is above max_tokens ({most})")
 
 
 def _check_embedding(fields: Fields) -> None:
@@ -116,9 +124,10 @@ def _check_embedding(fields: Fields) -> None:
         raise Malformed("embed: expected with a text or token ids, not messages")
     told = {
         "max_tokens": fields.get("max_tokens"),
+        "min_tokens": fields.get("min_tokens"),
         "logprobs": fields.get("logprobs"),
         "stop and stop_ids": fields.get("stop") or fields.get("stop_ids"),
-        "grammar": fields.get("grammar") or fields.get("grammar_kind", "gbnf") != "gbnf",
+        "grammar": _has_grammar(fields),
     }
     for name, value in told.items():
         if value:

@@ -89,8 +89,7 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     needed = [name for name in ("continue_turn", "suffix") if fields.get(name) not in (None, False)]
     if _needs_samplers(fields):
         needed.append("samplers")
-    if fields.get("ignore_eos"):
-        needed.append("ignore_eos")
+    needed += [name for name in ("ignore_eos", "min_tokens") if fields.get(name)]
     if needed:
         fields["require"] = [*fields.get("require", []), *needed]
     return fields

@@ -78,6 +78,7 @@ KINDS: dict[str, Table] = {
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
         Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
+        Field("min_tokens", INT, high=2147483647, help="no end id and no stop ends the output before this many tokens; not with a grammar"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -394,6 +395,7 @@ KINDS: dict[str, Table] = {
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
         Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
+        Field("min_tokens", INT, high=2147483647, help="no end id and no stop ends the output before this many tokens; not with a grammar"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -507,6 +509,8 @@ class Parameters(TypedDict, total=False):
     """end the output, in addition to the model's own end ids"""
     ignore_eos: bool
     """never make the model's own end ids; not with a grammar"""
+    min_tokens: int
+    """no end id and no stop ends the output before this many tokens; not with a grammar"""
     grammar: str | Mapping[str, object]
     """what the output must match, in the form that grammar_kind names"""
     grammar_kind: str

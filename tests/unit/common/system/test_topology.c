@@ -49,7 +49,7 @@ START_TEST(a_machine_with_two_nodes_is_seen_as_it_is)
     ck_assert_uint_eq(topology_threads(t), 16);
     ck_assert(!t->is_real);
     ck_assert_str_eq(describe(t), "16 cores (32 threads), 2 nodes (128 GiB), L2 16 x 1 MiB, L3 4 x 32 MiB; "
-                                  "as hwloc was told");
+                                  "as configured for hwloc");
     topology_free(t);
 }
 END_TEST
@@ -129,9 +129,8 @@ START_TEST(a_quota_is_rounded_down_and_leaves_one)
         ck_assert_uint_eq(topology_threads(t), threads[i]);
     }
     t->quota.thousandths = 1500;
-    ck_assert_str_eq(describe(t),
-                     "4 cores (8 threads), 1 node (1 GiB); control group /p allows 1.5; as hwloc "
-                     "was told");
+    ck_assert_str_eq(describe(t), "4 cores (8 threads), 1 node (1 GiB); control group /p allows 1.5; as "
+                                  "configured for hwloc");
     char little[8];
     ck_assert_str_eq(topology_describe(t, little, sizeof little), "4 cores");
     topology_free(t);

@@ -178,6 +178,23 @@ static void make_hybrid(struct synth_shape *shape)
                                       .n_taps = 1 + random_u32() % 4};
 }
 
+/* Every second layer has no window, and heads of its own; with `small` as in small models the last two borrow
+ * keys and values, and each gets something of a token by itself. */
+static void make_layers_differ(struct synth_shape *shape, bool small)
+{
+    shape->n_borrowing_layers = small ? 2 : 0;
+    shape->n_layer_embd = small ? 3 + random_u32() % 20 : 0;
+    shape->borrowing_ff = small ? 10 + random_u32() % 50 : 0;
+    shape->n_layers = small ? 4 : 2;
+    shape->window = 1 + random_u32() % 50;
+    shape->window_period = 2;
+    shape->rope_dims = shape->head_dim;
+    shape->window_head_dim = 4 + 2 * (random_u32() % 9);
+    shape->full_kv_heads = 1;
+    shape->turning_share = random_u32() % 3;
+    shape->logit_cap = 20;
+}
+
 START_TEST(every_architecture_computes_what_its_description_says)
 {
     const struct architecture *architecture = architectures[_i];
@@ -190,11 +207,13 @@ START_TEST(every_architecture_computes_what_its_description_says)
         shape.n_layers = strcmp(architecture->name, "gemma3") == 0 ? 7 : 2; /* the sixth sees everything */
         if (architecture->delta_nets)
             make_hybrid(&shape);
+        if (architecture->layers_differ)
+            make_layers_differ(&shape, round == 2);
         if (architecture->always_experts || round == 1) {
             shape.n_experts = 3 + random_u32() % 9;
             shape.n_experts_used = 1 + random_u32() % 3;
             shape.n_expert_ff = 5 + random_u32() % 30;
-            shape.n_shared_ff = round == 1 ? 3 + random_u32() % 60 : 0;
+            shape.n_shared_ff = round == 1 && !architecture->layers_differ ? 3 + random_u32() % 60 : 0;
         }
         if (shape.tied && (architecture->biases & TENSOR_BIT(TENSOR_OUTPUT)))
             shape.tied = false;
@@ -272,6 +291,16 @@ static void growing_queries_of_one_layer(struct model *model)
     model->layers[1].traits.query_growth = (struct query_growth){.factor = 0.7f, .span = 5};
 }
 
+static void values_that_are_keys_in_one_layer(struct model *model)
+{
+    model->layers[1].traits.values_are_keys = true;
+}
+
+static void norms_of_values_in_one_layer(struct model *model)
+{
+    model->layers[1].traits.value_norm = true;
+}
+
 START_TEST(traits_beyond_the_registry_are_executed_too)
 {
     static const struct {
@@ -285,7 +314,9 @@ START_TEST(traits_beyond_the_registry_are_executed_too)
                  {"side by side", side_by_side, TRAIT_PARALLEL},
                  {"linear scaling", linear_scaling_of_one_layer, TRAIT_ROTARY_LINEAR},
                  {"YaRN", yarn_scaling_of_one_layer, TRAIT_ROTARY_YARN},
-                 {"growing queries", growing_queries_of_one_layer, TRAIT_QUERY_GROWTH}};
+                 {"growing queries", growing_queries_of_one_layer, TRAIT_QUERY_GROWTH},
+                 {"values that are keys", values_that_are_keys_in_one_layer, TRAIT_VALUES_ARE_KEYS},
+                 {"norms of values", norms_of_values_in_one_layer, TRAIT_VALUE_NORM}};
     struct copies *copies = calloc(1, sizeof *copies);
     struct synth_shape shape = random_shape(NULL);
     struct model *model = make_model(&shape, "F32");
@@ -359,7 +390,7 @@ static void add(TCase *tests)
         n++;
     tcase_add_loop_test(tests, every_architecture_computes_what_its_description_says, 0, n);
     tcase_add_test(tests, every_kind_is_computed_by_the_textbook);
-    tcase_add_loop_test(tests, traits_beyond_the_registry_are_executed_too, 0, 8);
+    tcase_add_loop_test(tests, traits_beyond_the_registry_are_executed_too, 0, 10);
     tcase_add_test(tests, what_cannot_be_computed_is_refused_by_its_name);
 }
 

@@ -95,7 +95,7 @@ static void turn(const struct model *model, const struct rotary *rotary, double 
     for (uint32_t i = 0; i < rotary->dims / 2; i++) {
         double angle = position * pow((double)rotary->base, -2.0 * i / rotary->dims);
         angle /= rotary->scaling == ROTARY_LINEAR ? (double)rotary->factor : 1;
-        angle /= factors ? weight_at(factors, i) : 1;
+        angle /= factors && !rotary->unfactored ? weight_at(factors, i) : 1;
         if (rotary->scaling == ROTARY_YARN)
             angle = yarn_angle(rotary, i, angle);
         double *a = head + stride * i, *b = a + apart;
@@ -111,6 +111,15 @@ static double rounded(double x)
     return (double)format_f16_to_f32(format_f32_to_f16((float)x));
 }
 
+static void make_mean_square_one(double *x, uint32_t n, double epsilon)
+{
+    double squares = 0;
+    for (uint32_t i = 0; i < n; i++)
+        squares += x[i] * x[i] / n;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] /= sqrt(squares + epsilon);
+}
+
 struct heads {
     double *q, *k, *v; /* [TEXTBOOK_IDS][heads][dim] */
     size_t n_q, n_kv;  /* of one position */
@@ -123,14 +132,20 @@ static void project(const struct model *model, const struct model_layer *layer, 
     const struct head_shape *p = &traits->heads;
     double *q = h->q + position * h->n_q, *k = h->k + position * h->n_kv, *v = h->v + position * h->n_kv;
     linear(&layer->tensors[TENSOR_Q], normed, q);
-    linear(&layer->tensors[TENSOR_K], normed, k);
-    linear(&layer->tensors[TENSOR_V], normed, v);
+    for (size_t i = 0; i < h->n_kv && traits->borrows_kv; i++)
+        k[i] = v[i] = 0; /* made here for nobody */
+    if (!traits->borrows_kv) {
+        linear(&layer->tensors[TENSOR_K], normed, k);
+        linear(&layer->tensors[traits->values_are_keys ? TENSOR_K : TENSOR_V], normed, v);
+    }
+    for (uint32_t i = 0; i < p->n_kv && traits->value_norm; i++)
+        make_mean_square_one(v + (size_t)i * p->dim, p->dim, (double)traits->norm.epsilon);
     const struct model_tensor *q_norm = &layer->tensors[TENSOR_Q_NORM],
                               *k_norm = &layer->tensors[TENSOR_K_NORM];
     const bool whole = traits->qk_norm == QK_NORM_ALL;
     for (uint32_t n = whole ? (uint32_t)h->n_q : p->dim, i = 0; i < h->n_q; i += n)
         normalize(&traits->norm, q_norm, q + i, n, q + i);
-    for (uint32_t n = whole ? (uint32_t)h->n_kv : p->dim, i = 0; i < h->n_kv; i += n)
+    for (uint32_t n = whole ? (uint32_t)h->n_kv : p->dim, i = 0; i < h->n_kv && !traits->borrows_kv; i += n)
         normalize(&traits->norm, k_norm, k + i, n, k + i);
     for (uint32_t i = 0; i < p->n; i++)
         turn(model, &traits->rotary, q + (size_t)i * p->dim, position);
@@ -188,15 +203,15 @@ static void through_expert(const struct model_layer *layer, const enum tensor_ro
 }
 
 /* Softmax over all experts, then the best of them, their shares made to add up to 1. */
-static void mixture(const struct model_params *p, const struct model_layer *layer, const double *x,
-                    double *out)
+static void mixture(const struct model_params *p, const struct model_layer *layer, const double *router_x,
+                    const double *x, double *out)
 {
     static const enum tensor_role roles[] = {TENSOR_EXPERT_UPS, TENSOR_EXPERT_GATES, TENSOR_EXPERT_DOWNS};
     static const enum tensor_role shared[] = {TENSOR_SHARED_UP, TENSOR_SHARED_GATE, TENSOR_SHARED_DOWN};
     const struct experts *experts = &layer->traits.experts;
     double shares[64], total = 0, chosen = 0, *got = calloc(p->n_embd, sizeof *got);
     ck_assert_uint_le(experts->n, 64);
-    linear(&layer->tensors[TENSOR_ROUTER], x, shares);
+    linear(&layer->tensors[TENSOR_ROUTER], router_x, shares);
     for (uint32_t e = 0; e < experts->n; e++)
         total += shares[e] = exp(shares[e]);
     memset(out, 0, p->n_embd * sizeof *out);
@@ -208,6 +223,8 @@ static void mixture(const struct model_params *p, const struct model_layer *laye
         shares[best] = -1;
         chosen += share;
         through_expert(layer, roles, best, x, got);
+        if (experts->scaled)
+            share *= weight_at(layer->tensors[TENSOR_EXPERT_SCALES].weight, best);
         for (uint32_t i = 0; i < p->n_embd; i++)
             out[i] += share * got[i];
     }
@@ -228,9 +245,33 @@ static void feed_forward(const struct model_params *p, const struct model_layer 
 {
     static const enum tensor_role roles[] = {TENSOR_UP, TENSOR_GATE, TENSOR_DOWN};
     if (layer->traits.experts.n > 0)
-        mixture(p, layer, x, out);
+        mixture(p, layer, x, x, out);
     else
         through_expert(layer, roles, 0, x, out);
+}
+
+/* The plain half and the experts, each with norms of its own; `x` is the stream. */
+static void both_halves(const struct model_params *p, const struct model_layer *layer, const double *x,
+                        double *out)
+{
+    static const enum tensor_role roles[] = {TENSOR_UP, TENSOR_GATE, TENSOR_DOWN};
+    const struct norm *norm = &layer->traits.norm;
+    double *routed = calloc(p->n_embd, sizeof *routed), *row = calloc(p->n_embd, sizeof *row),
+           *given = calloc(p->n_embd, sizeof *given);
+    normalize(norm, &layer->tensors[TENSOR_ROUTER_NORM], x, p->n_embd, routed);
+    for (uint32_t i = 0; i < p->n_embd; i++)
+        routed[i] /= sqrt(p->n_embd);
+    normalize(norm, &layer->tensors[TENSOR_EXPERT_NORM], x, p->n_embd, row);
+    mixture(p, layer, routed, row, given);
+    normalize(norm, &layer->tensors[TENSOR_EXPERT_POST_NORM], given, p->n_embd, given);
+    normalize(norm, &layer->tensors[TENSOR_FFN_NORM], x, p->n_embd, row);
+    through_expert(layer, roles, 0, row, out);
+    normalize(norm, &layer->tensors[TENSOR_PLAIN_POST_NORM], out, p->n_embd, out);
+    for (uint32_t i = 0; i < p->n_embd; i++)
+        out[i] += given[i];
+    free(routed);
+    free(row);
+    free(given);
 }
 
 /* stream += the half's output, normed and scaled as the layer does. */
@@ -244,18 +285,29 @@ static void join(const struct model_layer *layer, enum tensor_role post_norm, do
 
 /* ---- mixers ---- */
 
+/* Keys and values of a layer, for those that borrow them. */
+struct kept {
+    double *k, *v;
+};
+
 /* What attention makes of the normed rows, before the last product: [TEXTBOOK_IDS][heads · dim]. */
-static double *attention(const struct model *model, const struct model_layer *layer, const double *normed)
+static double *attention(const struct model *model, const struct model_layer *layer, const double *normed,
+                         struct kept *kept)
 {
+    const uint32_t l = (uint32_t)(layer - model->layers);
     const struct head_shape *p = &layer->traits.heads;
     struct heads h = {.n_q = (size_t)p->n * p->dim, .n_kv = (size_t)p->n_kv * p->dim};
     h.q = calloc(TEXTBOOK_IDS * h.n_q, sizeof *h.q);
-    h.k = calloc(TEXTBOOK_IDS * h.n_kv, sizeof *h.k);
-    h.v = calloc(TEXTBOOK_IDS * h.n_kv, sizeof *h.v);
+    kept[l].k = calloc(TEXTBOOK_IDS * h.n_kv, sizeof *h.k);
+    kept[l].v = calloc(TEXTBOOK_IDS * h.n_kv, sizeof *h.v);
     double *out = calloc(TEXTBOOK_IDS * h.n_q, sizeof *out), *gate = calloc(h.n_q, sizeof *gate);
     for (uint32_t t = 0; t < TEXTBOOK_IDS; t++) {
         const double *x = normed + (size_t)t * model->params.n_embd;
+        h.k = kept[l].k;
+        h.v = kept[l].v;
         project(model, layer, x, t, &h);
+        h.k = kept[layer->traits.borrows_kv ? layer->traits.kv_layer : l].k;
+        h.v = kept[layer->traits.borrows_kv ? layer->traits.kv_layer : l].v;
         attend(layer, t, &h, out + t * h.n_q);
         if (layer->traits.output_gate)
             linear(&layer->tensors[TENSOR_OUTPUT_GATE], x, gate);
@@ -263,8 +315,6 @@ static double *attention(const struct model *model, const struct model_layer *la
             out[t * h.n_q + i] /= 1 + exp(-gate[i]);
     }
     free(h.q);
-    free(h.k);
-    free(h.v);
     free(gate);
     return out;
 }
@@ -359,8 +409,24 @@ static double *delta_net(const struct model *model, const struct model_layer *la
     return out;
 }
 
-static void run_layer(const struct model *model, const struct model_layer *layer, double *stream)
+/* What a layer gets of a token by itself joins the stream; `given` are its numbers. */
+static void add_input(const struct model_params *p, const struct model_layer *layer, const double *given,
+                      double *stream)
 {
+    double *gate = calloc(p->n_layer_embd, sizeof *gate), *delta = calloc(p->n_embd, sizeof *delta);
+    linear(&layer->tensors[TENSOR_INPUT_GATE], stream, gate);
+    for (uint32_t i = 0; i < p->n_layer_embd; i++)
+        gate[i] = gated(layer->traits.activation, gate[i], given[i]);
+    linear(&layer->tensors[TENSOR_INPUT_PROJECTION], gate, delta);
+    join(layer, TENSOR_INPUT_POST_NORM, delta, p->n_embd, stream);
+    free(gate);
+    free(delta);
+}
+
+static void run_layer(const struct model *model, const struct model_layer *layer, const double *inputs,
+                      struct kept *kept, double *stream)
+{
+    const uint32_t l = (uint32_t)(layer - model->layers);
     const struct model_params *p = &model->params;
     const struct layer_traits *traits = &layer->traits;
     const bool recurrent = traits->mixer == MIXER_DELTA;
@@ -371,23 +437,50 @@ static void run_layer(const struct model *model, const struct model_layer *layer
     for (uint32_t t = 0; t < TEXTBOOK_IDS; t++)
         normalize(&traits->norm, &layer->tensors[TENSOR_ATTENTION_NORM], stream + (size_t)t * p->n_embd,
                   p->n_embd, normed + (size_t)t * p->n_embd);
-    double *mixed = (recurrent ? delta_net : attention)(model, layer, normed);
+    double *mixed = recurrent ? delta_net(model, layer, normed) : attention(model, layer, normed, kept);
     for (uint32_t t = 0; t < TEXTBOOK_IDS; t++) {
         double *x = stream + (size_t)t * p->n_embd, *row = normed + (size_t)t * p->n_embd;
         linear(last, mixed + (size_t)t * last->columns, delta);
         if (traits->parallel)
             feed_forward(p, layer, row, other);
         join(layer, TENSOR_ATTENTION_POST_NORM, delta, p->n_embd, x);
-        if (!traits->parallel) {
+        if (traits->experts.beside) {
+            both_halves(p, layer, x, other);
+        } else if (!traits->parallel) {
             normalize(&traits->norm, &layer->tensors[TENSOR_FFN_NORM], x, p->n_embd, row);
             feed_forward(p, layer, row, other);
         }
         join(layer, TENSOR_FFN_POST_NORM, other, p->n_embd, x);
+        if (traits->n_layer_embd > 0)
+            add_input(p, layer, inputs + ((size_t)t * p->n_layers + l) * p->n_layer_embd, x);
+        for (uint32_t i = 0; i < p->n_embd && traits->stream_scale; i++)
+            x[i] *= weight_at(layer->tensors[TENSOR_STREAM_SCALE].weight, 0);
     }
     free(normed);
     free(delta);
     free(other);
     free(mixed);
+}
+
+/* [TEXTBOOK_IDS][n_layers][n_layer_embd]: what each layer gets of each id by itself. */
+static double *layer_inputs(const struct model *model, const int32_t ids[TEXTBOOK_IDS], const double *stream)
+{
+    const struct model_params *p = &model->params;
+    const size_t n = p->n_layer_embd, all = n * p->n_layers;
+    const struct gguf_tensor *table = model->tensors[TENSOR_LAYER_EMBEDDING].weight;
+    double *inputs = calloc(TEXTBOOK_IDS * all + 1, sizeof *inputs);
+    for (uint32_t t = 0; t < TEXTBOOK_IDS && n > 0; t++) {
+        double *row = inputs + t * all;
+        linear(&model->tensors[TENSOR_LAYER_PROJECTION], stream + (size_t)t * p->n_embd, row);
+        for (size_t i = 0; i < all; i++)
+            row[i] /= sqrt(p->n_embd);
+        for (uint32_t l = 0; l < p->n_layers; l++)
+            normalize(&model->output_norm, &model->tensors[TENSOR_LAYER_PROJECTION_NORM], row + l * n,
+                      (uint32_t)n, row + l * n);
+        for (size_t i = 0; i < all; i++)
+            row[i] = (row[i] + sqrt((double)n) * weight_at(table, (uint64_t)ids[t] * all + i)) / sqrt(2);
+    }
+    return inputs;
 }
 
 struct textbook textbook_forward(const struct model *model, const int32_t ids[TEXTBOOK_IDS])
@@ -402,8 +495,16 @@ struct textbook textbook_forward(const struct model *model, const int32_t ids[TE
             *x *= (double)p->embedding_scale;
             *x += positions ? weight_at(positions, (uint64_t)t * p->n_embd + i) : 0;
         }
+    double *inputs = layer_inputs(model, ids, stream);
+    struct kept *kept = calloc(p->n_layers, sizeof *kept);
     for (uint32_t l = 0; l < p->n_layers; l++)
-        run_layer(model, &model->layers[l], stream);
+        run_layer(model, &model->layers[l], inputs, kept, stream);
+    for (uint32_t l = 0; l < p->n_layers; l++) {
+        free(kept[l].k);
+        free(kept[l].v);
+    }
+    free(kept);
+    free(inputs);
     double *logits = calloc((size_t)TEXTBOOK_IDS * p->n_vocab, sizeof *logits);
     double *sums = calloc(p->n_embd, sizeof *sums);
     for (uint32_t t = 0; t < TEXTBOOK_IDS; t++) {

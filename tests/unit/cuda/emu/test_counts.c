@@ -248,18 +248,11 @@ static void look_at(const char *type, const char *what, const char *const *only)
 /* The kernels to which it makes a difference what keys and values are kept in. */
 static const char *const kv_kernels[] = {"heads", "attention", NULL};
 
-/* With `all` a long prompt and a batch of three too; else what differs from format to format. */
-static void count_steps(const char *type, enum backend_kv_type kv_type, bool all)
+/* And those of recurrent layers and of gates. */
+static const char *const hybrid_kernels[] = {"delta_prepare", "delta_rule", "delta_gate", "gate", NULL};
+
+static struct backend *open_of(const struct model *model, enum backend_kv_type kv_type)
 {
-    const char *const *only = kv_type == BACKEND_KV_F16 ? NULL : kv_kernels;
-    const char *name = kv_type == BACKEND_KV_F16 ? type : "KV-q8_0";
-    struct synth_shape shape = small_shape;
-    struct error err = {0};
-    uint32_t positions[SLOTS];
-    const struct backend_kernel *unused;
-    shape.n_layers = 1;
-    shape.n_ff = 256;
-    struct model *model = make_model(&shape, type);
     const struct backend_config config = {.model = model,
                                           .n_slots = SLOTS,
                                           .n_context = 64,
@@ -267,8 +260,49 @@ static void count_steps(const char *type, enum backend_kv_type kv_type, bool all
                                           .max_rows = 64,
                                           .kv_type = kv_type,
                                           .profile = true};
-    ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
+    const struct backend_kernel *unused;
+    struct backend *opened = NULL;
+    struct error err = {0};
+    ck_assert_msg(quern_backend.open(&config, &opened, &err) == 0, "%s", err.text);
+    quern_backend.profile(opened, &unused);
+    return opened;
+}
+
+/* One recurrent layer and one that attends. */
+static void count_hybrid_steps(void)
+{
+    struct synth_shape shape = hybrid_shape;
+    uint32_t positions[SLOTS];
+    const struct backend_kernel *unused;
+    shape.n_layers = 2;
+    shape.n_ff = 256;
+    struct model *model = make_model(&shape, "Q8_0");
+    backend = open_of(model, BACKEND_KV_F16);
+    for (uint32_t s = 0; s < SLOTS; s++)
+        positions[s] = s == 0 ? PROMPT : 6;
+    open_slot(0, positions[0]);
+    look_at("hybrid", "prefill-40", hybrid_kernels);
+    for (uint32_t s = 1; s < SLOTS; s++)
+        open_slot(s, positions[s]);
     quern_backend.profile(backend, &unused);
+    decode(8, positions);
+    look_at("hybrid", "decode-8", hybrid_kernels);
+    quern_backend.close(backend);
+    model_free(model);
+}
+
+/* With `all` a long prompt and a batch of three too; else what differs from format to format. */
+static void count_steps(const char *type, enum backend_kv_type kv_type, bool all)
+{
+    const char *const *only = kv_type == BACKEND_KV_F16 ? NULL : kv_kernels;
+    const char *name = kv_type == BACKEND_KV_F16 ? type : "KV-q8_0";
+    struct synth_shape shape = small_shape;
+    uint32_t positions[SLOTS];
+    const struct backend_kernel *unused;
+    shape.n_layers = 1;
+    shape.n_ff = 256;
+    struct model *model = make_model(&shape, type);
+    backend = open_of(model, kv_type);
     for (uint32_t s = 0; s < SLOTS; s++)
         positions[s] = s == 0 && all ? PROMPT : 6;
     open_slot(0, positions[0]);
@@ -305,6 +339,7 @@ START_TEST(no_kernel_touches_more_memory_than_it_did)
     count_steps("Q4_K_M", BACKEND_KV_Q8, true);
     count_steps("Q8_0", BACKEND_KV_F16, false);
     count_steps("BF16", BACKEND_KV_F16, false);
+    count_hybrid_steps();
     ck_assert_uint_eq(n_wrong, 0);
 }
 END_TEST

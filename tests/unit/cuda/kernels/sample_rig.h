@@ -217,6 +217,8 @@ static inline void sample_plainly(struct expected *expected, const struct step_s
         const struct sampler_row from = {
             .logits = logits_of(set, nth),
             .position = state->position + row + 1,
+            .barred = slots.stop_ids + (size_t)set->slot * STATE_MOST_STOP_IDS,
+            .n_barred = state->position + row + 1 < state->stops_from ? state->n_stop_ids : 0,
             .uses = state->keeps_uses ? expected->uses + (size_t)set->slot * n_vocab : NULL,
             .history = expected->history + (size_t)set->slot * N_HISTORY,
             .n_history = state->keeps_history ? state->position + row + 1 : 0,

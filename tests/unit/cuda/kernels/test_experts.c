@@ -340,10 +340,10 @@ END_TEST
 
 /* ---- sums ---- */
 
-/* And what the shared one gives, where there is one. */
+/* And what the shared one gives, where there is one, or a share of it. */
 START_TEST(a_row_gets_the_weighted_sum_of_its_experts)
 {
-    const bool with_shared = _i >= 2;
+    const bool with_shared = _i >= 2, with_shares = _i >= 4;
     const uint32_t n_columns = _i % 2 ? 1030 : 33, stride = layout_padded(n_columns), n_rows = 7, n_used = 3;
     const struct device_assignments assignments = {.n_used = n_used};
     float weights[7 * 3], *got = malloc((size_t)n_rows * n_used * stride * sizeof *got);
@@ -359,14 +359,18 @@ START_TEST(a_row_gets_the_weighted_sum_of_its_experts)
     held.weights = on_device(weights, sizeof weights);
     float *out = on_device(NULL, n_rows * stride * sizeof *out);
     ck_assert_int_eq(device_fill(queue, out, 0x7b, n_rows * stride * sizeof *out), 0);
+    static const float shares[] = {0, 0.5f, 1, 0.25f, 0.125f, 0.75f, 0.9f};
+    const struct shared_part part = {.got = with_shared ? on_device(shared, n_rows * stride * sizeof *shared)
+                                                        : NULL,
+                                     .shares = with_shares ? on_device(shares, sizeof shares) : NULL};
     ck_assert_int_eq(kernels_combine(queue, &held, on_device(got, n_rows * n_used * stride * sizeof *got),
-                                     with_shared ? on_device(shared, n_rows * stride * sizeof *shared) : NULL,
-                                     stride, n_columns, out, n_rows),
+                                     &part, stride, n_columns, out, n_rows),
                      0);
     const float *found = from_device(out, n_rows * stride * sizeof *out);
     for (uint32_t r = 0; r < n_rows; r++)
         for (uint32_t i = 0; i < stride; i++) {
             double sum = with_shared ? (double)shared[r * stride + i] : 0;
+            sum *= with_shares ? (double)shares[r] : 1;
             for (uint32_t k = 0; k < n_used && i < n_columns; k++)
                 sum += (double)weights[r * n_used + k] * (double)got[(r * n_used + k) * stride + i];
             if (i < n_columns)
@@ -376,6 +380,32 @@ START_TEST(a_row_gets_the_weighted_sum_of_its_experts)
         }
     free(got);
     free(shared);
+    close_device();
+}
+END_TEST
+
+START_TEST(a_share_is_the_sigmoid_of_a_rows_score)
+{
+    const uint32_t n_columns = _i ? 1030 : 33, stride = layout_padded(n_columns), n_rows = 7;
+    float *x = malloc((size_t)n_rows * stride * sizeof *x), weight[1032] = {0};
+    for (uint32_t i = 0; i < n_rows * stride; i++)
+        x[i] = i % stride < n_columns ? random_float() : NAN; /* not looked at */
+    for (uint32_t i = 0; i < n_columns; i++)
+        weight[i] = random_float();
+    open_device();
+    const struct device_activations rows = {.values = on_device(x, n_rows * stride * sizeof *x),
+                                            .stride = stride};
+    float *shares = on_device(NULL, n_rows * sizeof *shares);
+    ck_assert_int_eq(kernels_share(queue, &rows, on_device(weight, sizeof weight), n_columns, shares, n_rows),
+                     0);
+    const float *found = from_device(shares, n_rows * sizeof *shares);
+    for (uint32_t r = 0; r < n_rows; r++) {
+        double score = 0;
+        for (uint32_t i = 0; i < n_columns; i++)
+            score += (double)weight[i] * (double)x[r * stride + i];
+        ck_assert_double_eq_tol((double)found[r], 1 / (1 + exp(-score)), 1e-5);
+    }
+    free(x);
     close_device();
 }
 END_TEST
@@ -399,7 +429,9 @@ START_TEST(what_does_not_fit_together_is_refused)
     ck_assert_int_eq(kernels_choose(queue, &assignments, scores, EXPERTS - 1, rows, 1, false), -EINVAL);
     assignments.n_used = EXPERTS + 1;
     ck_assert_int_eq(kernels_choose(queue, &assignments, scores, 256, rows, 1, false), -EINVAL);
-    ck_assert_int_eq(kernels_combine(queue, &assignments, scores, NULL, 33, 33, product.out, 1), -EINVAL);
+    const struct shared_part none = {NULL, NULL};
+    ck_assert_int_eq(kernels_combine(queue, &assignments, scores, &none, 33, 33, product.out, 1), -EINVAL);
+    ck_assert_int_eq(kernels_share(queue, &inputs.x, scores, 257, product.out, 1), -EINVAL);
     free_matrices(&weights);
     free_inputs(&inputs);
     close_device();
@@ -414,7 +446,8 @@ static void add(TCase *tests)
                         (int)N_TESTED_FORMATS);
     tcase_add_loop_test(tests, an_assignments_bits_do_not_depend_on_the_others, 0, 4);
     tcase_add_test(tests, two_matrices_of_different_formats_share_a_launch);
-    tcase_add_loop_test(tests, a_row_gets_the_weighted_sum_of_its_experts, 0, 4);
+    tcase_add_loop_test(tests, a_row_gets_the_weighted_sum_of_its_experts, 0, 6);
+    tcase_add_loop_test(tests, a_share_is_the_sigmoid_of_a_rows_score, 0, 2);
     tcase_add_test(tests, what_does_not_fit_together_is_refused);
 }
 

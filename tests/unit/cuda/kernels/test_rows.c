@@ -86,6 +86,35 @@ START_TEST(rows_are_rounded_as_the_cpu_rounds_them)
 }
 END_TEST
 
+START_TEST(rows_are_multiplied_by_the_sigmoid_of_their_gates)
+{
+    static const uint32_t columns[] = {1, 33, 256, 700};
+    open_device();
+    for (int c = 0; c < 4; c++) {
+        const uint32_t n = columns[c], stride = layout_padded(n);
+        float *values = random_floats((size_t)ROWS * stride), *gate = random_floats((size_t)ROWS * stride);
+        gate[0] = -200; /* e^200 is infinite, and the product 0 */
+        struct device_activations x = make_out(stride);
+        x.values = on_device(values, (size_t)ROWS * stride * sizeof(float));
+        const struct gate_step step = {on_device(gate, (size_t)ROWS * stride * sizeof(float)), stride, n, x};
+        ck_assert_int_eq(kernels_gate(queue, &step, ROWS), 0);
+        const float *found = from_device(x.values, (size_t)ROWS * stride * sizeof(float));
+        for (uint32_t i = 0; i < ROWS * stride; i++) {
+            const double expected =
+                i % stride < n ? (double)values[i] / (1 + exp(-(double)gate[i])) : 0; /* none behind them */
+            ck_assert_double_eq_tol((double)found[i], expected, 1e-6);
+        }
+        check_rounding(&x);
+        struct gate_step odd = step;
+        odd.out.stride = 8;
+        ck_assert_int_eq(kernels_gate(queue, &odd, ROWS), -EINVAL);
+        free(values);
+        free(gate);
+    }
+    close_device();
+}
+END_TEST
+
 /* ---- norms ---- */
 
 static void expect_norm(const struct norm *norm, const float *weight, const float *bias, double *x,
@@ -352,6 +381,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, rows_are_rounded_as_the_cpu_rounds_them);
+    tcase_add_test(tests, rows_are_multiplied_by_the_sigmoid_of_their_gates);
     tcase_add_test(tests, norms_are_those_of_the_description);
     tcase_add_test(tests, a_norm_writes_only_what_is_asked_for);
     tcase_add_test(tests, a_row_of_faults_leaves_the_others_alone);

@@ -121,9 +121,11 @@ static void randomize_slot(uint32_t slot)
     state->position = below(100000);
     state->end_position = state->position + 1 + below(20);
     state->n_logprobs = below(4) == 0 ? below(N_LOGPROBS + 1) : 0;
-    state->n_stop_ids = below(2) ? below(40) : 0;
+    state->n_stop_ids = below(2) ? below(n_vocab < 40 ? n_vocab : 40) : 0;
+    const uint32_t some = below(n_vocab);
     for (uint32_t i = 0; i < state->n_stop_ids; i++)
-        slots.stop_ids[slot * STATE_MOST_STOP_IDS + i] = (int32_t)below(n_vocab);
+        slots.stop_ids[slot * STATE_MOST_STOP_IDS + i] = (int32_t)((some + i) % n_vocab); /* distinct */
+    state->stops_from = below(2) ? state->position + below(20) : 0;
     if (below(3) == 0)
         randomize_penalties(slot, state);
     if (below(3) == 0)

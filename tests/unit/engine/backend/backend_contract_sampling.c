@@ -279,6 +279,32 @@ START_TEST(a_draft_gives_what_agreed_of_it_and_the_id_after)
 }
 END_TEST
 
+/* The ids that greedy decoding makes are made stop ids: they end it where they may come, and no earlier. */
+START_TEST(a_stop_id_is_not_sampled_before_its_time)
+{
+    struct fixture f;
+    contract_set_up(&f, "Q8_0");
+    int32_t plain[6], ids[6];
+    decode(&f, &greedy, plain, 6);
+    struct backend_slot params = greedy;
+    const int32_t stops[] = {plain[0], plain[2], plain[0]}; /* one of them is said twice */
+    params.stop_ids = stops;
+    params.n_stop_ids = 3;
+    for (uint32_t least = 1; least <= 3; least++) {
+        params.stops_from = N_PROMPT + least;
+        decode(&f, &params, ids, least);
+        for (uint32_t i = 0; i < least; i++)
+            ck_assert(ids[i] != plain[0] && ids[i] != plain[2]);
+    }
+    params.stops_from = N_PROMPT; /* where its time has come, it ends the sequence */
+    const struct backend_result *result = contract_feed_prompt(&f, &params);
+    ck_assert_int_eq(result->ids[0], plain[0]);
+    ck_assert_int_eq(result->end, BACKEND_END_STOP);
+    contract_ops->slot_close(f.backend, 0);
+    contract_tear_down(&f);
+}
+END_TEST
+
 /* The ids that greedy decoding makes are used: each row says what must not come, and what comes else. */
 START_TEST(ids_in_their_order_bear_on_what_is_sampled)
 {
@@ -401,6 +427,7 @@ void contract_add_sampling(TCase *tests)
     tcase_add_test(tests, the_penalty_counts_history_and_output);
     tcase_add_test(tests, presence_and_frequency_count_output_before_a_recompute_but_no_prompt);
     tcase_add_test(tests, biases_are_the_slots_own);
+    tcase_add_test(tests, a_stop_id_is_not_sampled_before_its_time);
     tcase_add_test(tests, each_filter_of_a_slot_is_its_own);
     tcase_add_test(tests, a_seed_repeats_an_id_and_others_give_others);
     tcase_add_test(tests, only_allowed_ids_are_sampled);

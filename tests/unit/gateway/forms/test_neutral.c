@@ -172,7 +172,7 @@ START_TEST(what_would_change_something_is_refused_by_name)
         {&chat, "\"max_tokens\": -3", "max_tokens", "out of range 1.."},
         {&chat, "\"verbosity\": \"low\"", "verbosity", "only medium"},
         {&chat, "\"function_call\": {\"name\": \"f\"}", "function_call", "only none or auto"},
-        {&chat, "\"min_tokens\": 5", "min_tokens", "only 0"},
+        {&chat, "\"min_tokens\": -5", "min_tokens", "out of range 0.."},
         {&chat, "\"ignore_eos\": 1", "ignore_eos", "not a boolean"},
         {&chat, "\"skip_special_tokens\": false", "skip_special_tokens", "only true"},
         {&chat, "\"spaces_between_special_tokens\": 1", "spaces_between_special_tokens", "not a boolean"},

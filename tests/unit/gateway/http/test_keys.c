@@ -58,7 +58,7 @@ START_TEST(a_line_that_makes_no_sense_is_named)
         {"ada " ONE " tokens=many\n", "file:1: "},
         {"ada " ONE " group=\n", "file:1: the name of the group is empty"},
         {"ada " ONE " group=a group=b\n", "file:1: ada is in one group only"},
-        {"ada " ONE " money=1\n", "file:1: \"money=1\" is none of"},
+        {"ada " ONE " money=1\n", "file:1: \"money=1\": expected requests=N"},
         {"ada " ONE " rpm=0\n", "file:1: rpm: 0 is"},
         {"ada " ONE " tpm=-5\n", "file:1: tpm: "},
         {"ada " ONE " rpd=18446744073709551616\n", "file:1: rpd: "},

@@ -97,7 +97,9 @@ START_TEST(every_architecture_opens_when_it_was_quantized)
         struct model *model;
         shape.n_vocab = 400;
         shape.n_context = 64;
-        shape.n_layers = shape.delta.n_key_heads ? 4 : 1; /* every fourth attends */
+        shape.n_layers =
+            shape.delta.n_key_heads || shape.n_borrowing_layers ? 4 : 1; /* every fourth attends */
+        shape.n_borrowing_layers = shape.n_borrowing_layers ? 1 : 0;
         shape.n_embd = shape.n_ff = 64;
         shape.n_expert_ff = shape.n_expert_ff ? 32 : 0;
         synth(&shape, "F32");

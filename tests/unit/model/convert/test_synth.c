@@ -70,8 +70,10 @@ START_TEST(every_architecture_has_a_shape_and_every_shape_opens_as_it)
         struct error err = {0};
         shape.n_vocab = 400;
         shape.n_context = 64;
-        shape.n_layers = known->delta.n_taps > 0 ? 4 : 1; /* the fourth attends */
+        shape.n_layers =
+            known->delta.n_taps > 0 || known->n_borrowing_layers ? 4 : 1; /* the fourth attends */
         shape.n_embd = shape.n_ff = 64;
+        shape.n_borrowing_layers = known->n_borrowing_layers ? 1 : 0;
         shape.n_expert_ff = shape.n_expert_ff ? 32 : 0;
         ck_assert_msg(synth_write(&shape, mixture_by_name("Q4_0"), 1, path, &err) == 0, "%s", err.text);
         ck_assert_msg(model_open(path, true, &model, &err) == 0, "%s: %s", known->name, err.text);

@@ -5,22 +5,49 @@
 #include "tests/unit/run.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-/* No two extents are alike: 6 heads of 4, of which 2 for keys. */
-static struct config config = {.architecture = "llama",
-                               .n_vocab = 100,
-                               .n_embd = 20,
-                               .n_ff = 50,
-                               .n_layers = 11,
-                               .n_heads = 6,
-                               .n_kv_heads = 2,
-                               .head_dim = 4};
+static struct config config;
 
-static void tear_down(void)
+static void set_family(const char *type)
 {
-    config.tied = false;
-    config.architecture = "llama";
+    config.family = family_by_type(type);
+    config.architecture = config.family->architecture;
+    config.period = config.family->period;
+}
+
+/* No two extents are alike: 6 heads of 4, of which 2 for keys. */
+static void set_up(void)
+{
+    config = (struct config){.n_vocab = 100,
+                             .n_embd = 20,
+                             .n_ff = 50,
+                             .n_layers = 11,
+                             .n_heads = 6,
+                             .n_kv_heads = 2,
+                             .head_dim = 4,
+                             .n_context = 64,
+                             .n_experts = 3,
+                             .expert_ff = 7,
+                             .shared_ff = 9,
+                             .n_taps = 5,
+                             .n_key_heads = 2,
+                             .n_value_heads = 6,
+                             .key_dim = 10,
+                             .value_dim = 8};
+    set_family("llama");
+}
+
+/* The one place of a tensor. */
+static struct place place_of(const char *name)
+{
+    struct place places[NAMES_MOST_PLACES];
+    struct error err = {0};
+    uint32_t n = 0;
+    ck_assert_msg(names_places(&config, name, places, &n, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(n, 1);
+    return places[0];
 }
 
 START_TEST(each_name_has_its_place_and_shape)
@@ -39,8 +66,6 @@ START_TEST(each_name_has_its_place_and_shape)
         {"model.layers.9.self_attn.q_proj.weight", "blk.9.attn_q.weight", 24, 20, QUERIES, "hidden_size"},
         {"model.layers.10.self_attn.k_proj.weight", "blk.10.attn_k.weight", 8, 20, KEYS, "hidden_size"},
         {"model.layers.1.self_attn.v_proj.weight", "blk.1.attn_v.weight", 8, 20, KEYS, "hidden_size"},
-        {"model.layers.1.self_attn.q_norm.weight", "blk.1.attn_q_norm.weight", 0, 4, "", "head_dim"},
-        {"model.layers.1.self_attn.k_norm.weight", "blk.1.attn_k_norm.weight", 0, 4, "", "head_dim"},
         {"model.layers.1.self_attn.o_proj.weight", "blk.1.attn_output.weight", 20, 24, "hidden_size",
          QUERIES},
         {"model.layers.1.post_attention_layernorm.weight", "blk.1.ffn_norm.weight", 0, 20, "", "hidden_size"},
@@ -60,14 +85,15 @@ START_TEST(each_name_has_its_place_and_shape)
         {"model.layers.1.mlp.down_proj.bias", "blk.1.ffn_down.bias", 0, 20, "", "hidden_size"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct place place;
-        struct error err = {0};
-        ck_assert_msg(names_place(&config, cases[i].theirs, &place, &err) == 0, "%s", err.text);
+        const struct place place = place_of(cases[i].theirs);
+        const uint32_t n = place.n_dims;
         ck_assert_str_eq(place.name, cases[i].ours);
         ck_assert_msg(place.rows == cases[i].rows && place.columns == cases[i].columns, "%s: %u, %u",
                       cases[i].theirs, place.rows, place.columns);
-        ck_assert_str_eq(place.rows_key, cases[i].rows_key);
-        ck_assert_str_eq(place.columns_key, cases[i].columns_key);
+        ck_assert(n == (cases[i].rows ? 2 : 1) && place.dims[n - 1] == place.columns);
+        ck_assert(place.count == 1 && place.how == COPIED && place.plain == (place.rows == 0));
+        ck_assert_str_eq(n == 2 ? place.keys[0] : "", cases[i].rows_key);
+        ck_assert_str_eq(place.keys[n - 1], cases[i].columns_key);
     }
 }
 END_TEST
@@ -96,46 +122,218 @@ START_TEST(what_has_no_place_is_named)
                                         "model.norms.weight",
                                         ""};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct place place = {.rows = 77};
+        struct place places[NAMES_MOST_PLACES];
         struct error err = {0};
+        uint32_t n = 77;
         char says[160];
-        ck_assert_msg(names_place(&config, names[i], &place, &err) == -EINVAL, "\"%s\" has a place",
+        ck_assert_msg(names_places(&config, names[i], places, &n, &err) == -EINVAL, "\"%s\" has a place",
                       names[i]);
         snprintf(says, sizeof says, "unexpected tensor %s in a llama model of 11 layers", names[i]);
         ck_assert_str_eq(err.text, says);
-        ck_assert_uint_eq(place.rows, 77); /* untouched */
+        ck_assert_uint_eq(n, 77); /* untouched */
     }
 }
 END_TEST
 
 START_TEST(what_nobody_needs_is_passed_over)
 {
-    struct place place = {.name = "x"};
-    ck_assert_int_eq(names_place(&config, "model.layers.7.self_attn.rotary_emb.inv_freq", &place, NULL), 0);
-    ck_assert_str_eq(place.name, "");
-    ck_assert_int_eq(names_place(&config, "lm_head.weight", &place, NULL), 0);
-    ck_assert_str_eq(place.name, "output.weight");
+    struct place places[NAMES_MOST_PLACES];
+    uint32_t n;
+    ck_assert_str_eq(place_of("model.layers.7.self_attn.rotary_emb.inv_freq").name, "");
+    ck_assert_str_eq(place_of("lm_head.weight").name, "output.weight");
     config.tied = true;
-    ck_assert_int_eq(names_place(&config, "lm_head.weight", &place, NULL), 0);
-    ck_assert_str_eq(place.name, "");
-    ck_assert_int_eq(names_place(&config, "model.inv_freqs", &place, &(struct error){0}), -EINVAL);
+    ck_assert_str_eq(place_of("lm_head.weight").name, "");
+    ck_assert_int_eq(names_places(&config, "model.inv_freqs", places, &n, &(struct error){0}), -EINVAL);
+    set_family("gpt2"); /* masks that older files carry */
+    ck_assert_str_eq(place_of("h.0.attn.bias").name, "");
+    ck_assert_str_eq(place_of("h.10.attn.masked_bias").name, "");
+}
+END_TEST
+
+static void expect_clean(const char *name, const char *expected, bool is_text)
+{
+    char clean[NAMES_SIZE];
+    bool found;
+    ck_assert_int_eq(names_clean(&config, name, clean, &found, NULL), 0);
+    ck_assert_str_eq(clean, expected);
+    ck_assert_int_eq(found, is_text);
+}
+
+/* Wrappers call the text by either of two names; the rest of them is left out. */
+START_TEST(names_of_wrappers_are_those_of_the_text)
+{
+    char clean[NAMES_SIZE], longer[NAMES_SIZE + 1];
+    bool is_text;
+    expect_clean("language_model.model.norm.weight", "language_model.model.norm.weight", true);
+    expect_clean("vision_tower.x", "vision_tower.x", true); /* of no wrapper: an unexpected tensor */
+    config.wrapped = true;
+    expect_clean("language_model.model.norm.weight", "model.norm.weight", true);
+    expect_clean("model.language_model.norm.weight", "model.norm.weight", true);
+    expect_clean("language_model.lm_head.weight", "lm_head.weight", true);
+    expect_clean("lm_head.weight", "lm_head.weight", true);
+    expect_clean("vision_tower.x.weight", "vision_tower", false);
+    expect_clean("model.multi_modal_projector.x.weight", "model.multi_modal_projector", false);
+    expect_clean("model.visual.x", "model.visual", false);
+    memset(longer, 'a', NAMES_SIZE);
+    longer[NAMES_SIZE] = '\0';
+    ck_assert_int_eq(names_clean(&config, longer, clean, &is_text, &(struct error){0}), -EINVAL);
+    config.wrapped = false;
+    set_family("gpt2");
+    expect_clean("transformer.wte.weight", "wte.weight", true);
+    set_family("qwen3_5_text");
+    expect_clean("mtp.layers.0.x", "mtp", false);
+}
+END_TEST
+
+/* Where tensors are not as GGUF has them. */
+START_TEST(tensors_of_other_shapes_have_their_recipes)
+{
+    static const struct {
+        const char *type, *theirs, *ours;
+        enum how how;
+        uint32_t rows, columns, count, index, n_dims, dims[4];
+    } cases[] = {
+        {"gemma2", "model.norm.weight", "output_norm.weight", ONE_ADDED, 0, 20, 1, 0, 1, {20}},
+        {"gpt2", "h.1.attn.c_attn.weight", "blk.1.attn_qkv.weight", TURNED, 40, 20, 1, 0, 2, {20, 40}},
+        {"gpt2", "h.1.attn.c_attn.bias", "blk.1.attn_qkv.bias", COPIED, 0, 40, 1, 0, 1, {40}},
+        {"gpt2", "h.1.ln_1.bias", "blk.1.attn_norm.bias", COPIED, 0, 20, 1, 0, 1, {20}},
+        {"mixtral",
+         "model.layers.2.block_sparse_moe.experts.1.w3.weight",
+         "blk.2.ffn_up_exps.weight",
+         COPIED,
+         7,
+         20,
+         3,
+         1,
+         2,
+         {7, 20}},
+        {"qwen3_5_moe_text",
+         "model.layers.0.mlp.experts.gate_up_proj",
+         "blk.0.ffn_gate_up_exps.weight",
+         COPIED,
+         14,
+         20,
+         3,
+         0,
+         3,
+         {3, 14, 20}},
+        {"qwen3_5_moe_text",
+         "model.layers.0.mlp.shared_expert_gate.weight",
+         "blk.0.ffn_gate_inp_shexp.weight",
+         COPIED,
+         0,
+         20,
+         1,
+         0,
+         2,
+         {1, 20}},
+        {"qwen3_5_text",
+         "model.layers.0.linear_attn.conv1d.weight",
+         "blk.0.ssm_conv1d.weight",
+         VALUE_HEADS,
+         88,
+         5,
+         1,
+         0,
+         3,
+         {88, 1, 5}},
+        {"qwen3_5_text", "model.layers.0.linear_attn.A_log", "blk.0.ssm_a", DECAY, 0, 6, 1, 0, 1, {6}},
+        {"qwen3_5_text",
+         "model.layers.3.self_attn.q_proj.weight",
+         "blk.3.attn_q.weight",
+         COPIED,
+         48,
+         20,
+         1,
+         0,
+         2,
+         {48, 20}},
+        {"gpt_oss", "model.layers.0.self_attn.sinks", "blk.0.attn_sinks.weight", COPIED, 0, 6, 1, 0, 1, {6}},
+        {"gpt_oss",
+         "model.layers.0.mlp.experts.down_proj_bias",
+         "blk.0.ffn_down_exps.bias",
+         COPIED,
+         0,
+         20,
+         3,
+         0,
+         2,
+         {3, 20}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        set_family(cases[i].type);
+        const struct place place = place_of(cases[i].theirs);
+        ck_assert_str_eq(place.name, cases[i].ours);
+        ck_assert_msg(place.how == cases[i].how && place.rows == cases[i].rows &&
+                          place.columns == cases[i].columns && place.count == cases[i].count &&
+                          place.index == cases[i].index && place.n_dims == cases[i].n_dims,
+                      "%s: %u × %u", cases[i].theirs, place.rows, place.columns);
+        for (uint32_t d = 0; d < place.n_dims; d++)
+            ck_assert_uint_eq(place.dims[d], cases[i].dims[d]);
+    }
+}
+END_TEST
+
+/* One tensor can be two. */
+START_TEST(gate_and_up_may_be_one)
+{
+    struct place places[NAMES_MOST_PLACES];
+    uint32_t n;
+    set_family("gpt_oss");
+    ck_assert_int_eq(names_places(&config, "model.layers.1.mlp.experts.gate_up_proj_bias", places, &n, NULL),
+                     0);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_str_eq(places[0].name, "blk.1.ffn_gate_exps.bias");
+    ck_assert_str_eq(places[1].name, "blk.1.ffn_up_exps.bias");
+    ck_assert(places[0].how == EVEN_ROWS && places[1].how == ODD_ROWS);
+    ck_assert(places[0].columns == 7 && places[0].dims[0] == 3 && places[0].dims[1] == 14);
+}
+END_TEST
+
+/* Layers that attend have no delta net, and the other way round. */
+START_TEST(layers_have_what_their_kind_has)
+{
+    struct place places[NAMES_MOST_PLACES];
+    uint32_t n;
+    set_family("qwen3_5_text");
+    ck_assert_int_eq(
+        names_places(&config, "model.layers.3.linear_attn.A_log", places, &n, &(struct error){0}), -EINVAL);
+    ck_assert_int_eq(
+        names_places(&config, "model.layers.2.self_attn.q_proj.weight", places, &n, &(struct error){0}),
+        -EINVAL);
+}
+END_TEST
+
+/* Biases that config.json says there are none of. */
+START_TEST(biases_are_as_config_json_says)
+{
+    static const char name[] = "model.layers.1.self_attn.q_proj.bias";
+    struct place places[NAMES_MOST_PLACES];
+    uint32_t n;
+    ck_assert_str_eq(place_of(name).name, "blk.1.attn_q.bias");
+    config.attention_bias = CONFIG_NO;
+    ck_assert_int_eq(names_places(&config, name, places, &n, &(struct error){0}), -EINVAL);
+    set_family("qwen3");
+    ck_assert_int_eq(names_places(&config, name, places, &n, &(struct error){0}), -EINVAL);
 }
 END_TEST
 
 /* How many are needed; the last of them, and whether this one is among them. */
 static uint64_t count_needed(const char *wanted, bool *ret_found, char last[NAMES_SIZE])
 {
+    struct names_walk walk = {0};
     uint64_t n = 0;
     char name[NAMES_SIZE];
     *ret_found = false;
-    for (; names_needed(&config, n, name); n++) {
-        struct place place;
-        ck_assert_int_eq(names_place(&config, name, &place, NULL), 0);
-        ck_assert_str_ne(place.name, "");
+    for (; names_next(&config, &walk, name); n++) {
+        struct place places[NAMES_MOST_PLACES];
+        uint32_t n_places;
+        ck_assert_int_eq(names_places(&config, name, places, &n_places, NULL), 0);
+        ck_assert_str_ne(places[0].name, "");
         *ret_found |= strcmp(name, wanted) == 0;
         strcpy(last, name);
     }
-    ck_assert(!names_needed(&config, n + 1, name));
+    ck_assert(!names_next(&config, &walk, name));
     return n;
 }
 
@@ -149,18 +347,45 @@ START_TEST(a_model_must_have_what_its_kind_computes_with)
     config.tied = true;
     ck_assert_uint_eq(count_needed("lm_head.weight", &found, last), 2 + 11 * 9);
     ck_assert(!found);
-    config.architecture = "qwen3";
+    config.attention_bias = CONFIG_YES;
+    ck_assert_uint_eq(count_needed("model.layers.3.self_attn.o_proj.bias", &found, last), 2 + 11 * 13);
+    ck_assert(found);
+    set_family("qwen3");
     ck_assert_uint_eq(count_needed("model.layers.0.self_attn.q_norm.weight", &found, last), 2 + 11 * 11);
     ck_assert(found);
+    set_family("qwen2");
+    ck_assert_uint_eq(count_needed("model.layers.0.self_attn.q_proj.bias", &found, last), 2 + 11 * 12);
+    ck_assert(found);
+    set_family(
+        "qwen3_moe"); /* two norms, four of attention, two norms of heads, router, three for each expert */
+    ck_assert_uint_eq(count_needed("model.layers.10.mlp.experts.2.up_proj.weight", &found, last),
+                      2 + 11 * (8 + 1 + 3 * 3));
+    ck_assert(found);
+    set_family("qwen3_5_text"); /* layers 3 and 7 attend */
+    ck_assert_uint_eq(count_needed("model.layers.7.self_attn.k_norm.weight", &found, last),
+                      2 + 11 * 5 + 9 * 9 + 2 * 6);
+    ck_assert(found);
+    set_family("gpt_oss"); /* gate and up are asked for one by one */
+    ck_assert_uint_eq(count_needed("model.layers.0.mlp.experts.gate_up_proj", &found, last),
+                      2 + 11 * (2 + 9 + 2 + 6));
+    ck_assert(found);
+    config.quantization.kind = QUANTIZATION_MXFP4;
+    count_needed("model.layers.0.mlp.experts.gate_up_proj", &found, last);
+    ck_assert(!found);
 }
 END_TEST
 
 static void add(TCase *tests)
 {
-    tcase_add_checked_fixture(tests, NULL, tear_down);
+    tcase_add_checked_fixture(tests, set_up, NULL);
     tcase_add_test(tests, each_name_has_its_place_and_shape);
     tcase_add_test(tests, what_has_no_place_is_named);
     tcase_add_test(tests, what_nobody_needs_is_passed_over);
+    tcase_add_test(tests, names_of_wrappers_are_those_of_the_text);
+    tcase_add_test(tests, tensors_of_other_shapes_have_their_recipes);
+    tcase_add_test(tests, gate_and_up_may_be_one);
+    tcase_add_test(tests, layers_have_what_their_kind_has);
+    tcase_add_test(tests, biases_are_as_config_json_says);
     tcase_add_test(tests, a_model_must_have_what_its_kind_computes_with);
 }
 

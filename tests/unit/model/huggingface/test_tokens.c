@@ -123,6 +123,82 @@ START_TEST(a_way_of_splitting_is_known_by_its_parts)
 }
 END_TEST
 
+#define CAPITALS "\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}"
+#define SMALLS   "\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}"
+#define CASED(contraction, digits)                                                                           \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[" CAPITALS "]*[" SMALLS "]+" contraction                                 \
+    "|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[" CAPITALS "]+[" SMALLS "]*" contraction "|" digits                     \
+    "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define O200K  CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\\\p{N}{1,3}")
+#define TEKKEN CASED("", "\\\\p{N}")
+#define QWEN35                                                                                               \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{L}\\\\p{M}]+|\\\\p{N}"                \
+    "| ?[^\\\\s\\\\p{L}\\\\p{M}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define SEED                                                                                                 \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1}"                       \
+    "| ?[^\\\\s\\\\p{L}\\\\p{N}\\\\r\\\\n]+|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define ISOLATED(expression)                                                                                 \
+    PAIR("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" expression                                          \
+         "\"},\"behavior\":\"Isolated\",\"invert\":false}",                                                  \
+         PLAIN_BYTES)
+
+/* Where a name of GGUF says otherwise whether words that are tokens are taken whole, a key does. */
+START_TEST(expressions_of_newer_families_are_known)
+{
+    static const struct {
+        const char *pre, *model, *expected;
+        int whole; /* -1: not said */
+    } cases[] = {
+        {ISOLATED(O200K), "", "gpt-4o", -1},
+        {ISOLATED(O200K), ",\"ignore_merges\":true", "gpt-4o", 1},
+        {ISOLATED(TEKKEN), ",\"ignore_merges\":true", "tekken", -1},
+        {ISOLATED(TEKKEN), "", "tekken", 0},
+        {ISOLATED(QWEN35), "", "qwen35", -1},
+        {ISOLATED(SEED), "", "seed-coder", -1},
+        {PAIR(SPLIT("\\\\p{N}", ""), PLAIN_BYTES), ",\"ignore_merges\":true", "qwen2", 1},
+        {BYTES_PRE, ",\"ignore_merges\":true", "gpt-2", 1},
+        {PAIR("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" O200K
+              "\"},\"behavior\":\"Removed\",\"invert\":true}",
+              PLAIN_BYTES),
+         "", "gpt-4o", -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool whole = false;
+        struct gguf *gguf =
+            accepted(&(struct tokens_files){.tokenizer = bytes_json(cases[i].pre, cases[i].model, "")});
+        expect_text(gguf, "tokenizer.ggml.pre", cases[i].expected);
+        const int said = gguf_bool(gguf, "tokenizer.whole_words", &whole, NULL) == 0 ? whole : -1;
+        ck_assert_msg(said == cases[i].whole, "case %zu: %d", i, said);
+        gguf_free(gguf);
+    }
+}
+END_TEST
+
+/* "xab" is a token that no merge makes. */
+START_TEST(words_are_taken_whole_where_the_file_says_so)
+{
+    for (int whole = 0; whole < 2; whole++) {
+        char text[512];
+        struct tokenizer *tokenizer;
+        struct ids ids = {0};
+        struct error err = {0};
+        snprintf(text, sizeof text,
+                 "{\"pre_tokenizer\":" BYTES_PRE
+                 ",\"model\":{\"type\":\"BPE\",\"ignore_merges\":%s,\"vocab\":"
+                 "{\"a\":0,\"b\":1,\"ab\":2,\"x\":3,\"xab\":4},\"merges\":[\"a b\"]}}",
+                 whole ? "true" : "false");
+        struct gguf *gguf = accepted(&(struct tokens_files){.tokenizer = bytes_of_string(text)});
+        ck_assert_msg(tokenizer_new(gguf, &tokenizer, &err) == 0, "%s", err.text);
+        ck_assert_int_eq(tokenizer_encode(tokenizer, BYTES_LITERAL("xab"), 0, &ids), 0);
+        ck_assert_uint_eq(ids.len, whole ? 1 : 2);
+        ck_assert_int_eq(ids.data[0], whole ? 4 : 3);
+        ids_deinit(&ids);
+        tokenizer_free(tokenizer);
+        gguf_free(gguf);
+    }
+}
+END_TEST
+
 START_TEST(another_way_of_splitting_is_refused)
 {
     static const struct {
@@ -131,11 +207,9 @@ START_TEST(another_way_of_splitting_is_refused)
         {"null", ""},
         {"{\"type\":\"ByteLevel\",\"use_regex\":true}", ""}, /* a space in front is what is meant then */
         {PLAIN_BYTES, ""},
-        {BYTES_PRE, ",\"ignore_merges\":true"},
         {PAIR(BYTES_PRE, BYTES_PRE), ""},
         {PAIR(SPLIT("\\\\p{N}{1,2}", ""), PLAIN_BYTES), ""},
         {PAIR(SPLIT("\\\\p{N}", ",\"invert\":true"), PLAIN_BYTES), ""},
-        {PAIR(SPLIT("\\\\p{N}", ""), PLAIN_BYTES), ",\"ignore_merges\":true"},
         {PAIR(SPLIT("\\\\p{N}", ""), BYTES_PRE), ""},
         {PAIR("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" WORDS(
                   "\\\\p{N}") "\"},\"behavior\":\"Removed\"}",
@@ -144,7 +218,6 @@ START_TEST(another_way_of_splitting_is_refused)
         {PAIR("{\"type\":\"Digits\",\"individual_digits\":false}", BYTES_PRE), ""},
         {PAIR("{\"type\":\"Digits\"}", BYTES_PRE), ""},
         {PAIR("{\"type\":\"Digits\",\"individual_digits\":true}", PLAIN_BYTES), ""},
-        {PAIR("{\"type\":\"Digits\",\"individual_digits\":true}", BYTES_PRE), ",\"ignore_merges\":true"},
         {"{\"type\":\"Sequence\",\"pretokenizers\":[" SPLIT("\\\\p{N}", "") "," PLAIN_BYTES "," PLAIN_BYTES
                                                                             "]}",
          ""},
@@ -190,6 +263,9 @@ END_TEST
 #define PREPEND "{\"type\":\"Prepend\",\"prepend\":\"" SPACE "\"}"
 #define METASPACE(scheme, more)                                                                              \
     "{\"type\":\"Metaspace\",\"replacement\":\"" SPACE "\",\"prepend_scheme\":\"" scheme "\"" more "}"
+#define GEMMA                                                                                                \
+    "{\"type\":\"Split\",\"pattern\":{\"String\":\" "                                                        \
+    "\"},\"behavior\":\"MergedWithPrevious\",\"invert\":false}"
 #define NORMALIZERS(parts) "{\"type\":\"Sequence\",\"normalizers\":[" parts "]}"
 
 START_TEST(spaces_of_characters_are_written_and_prepended)
@@ -203,6 +279,7 @@ START_TEST(spaces_of_characters_are_written_and_prepended)
         {"null", METASPACE("always", ",\"split\":false"), true},
         {"null", METASPACE("never", ",\"split\":false"), false},
         {PREPEND, METASPACE("never", ",\"split\":false"), true},
+        {REPLACE, GEMMA, false}, /* which finds no space any more */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct gguf *gguf = accepted(
@@ -229,6 +306,7 @@ START_TEST(another_way_with_spaces_is_refused)
         {"{\"type\":\"Replace\",\"pattern\":{\"String\":\"  \"},\"content\":\"" SPACE "\"}", "null",
          "normalizer: Replace"},
         {"null", "null", "pre_tokenizer: this way of splitting texts"},
+        {"null", GEMMA, "pre_tokenizer: this way of splitting texts"},
         {PREPEND, "null", "pre_tokenizer: this way of splitting texts"},
         {"null", METASPACE("first", ",\"split\":false"), "pre_tokenizer: this way of splitting texts"},
         {"null", METASPACE("always", ""), "pre_tokenizer: this way of splitting texts"},
@@ -527,6 +605,8 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_way_of_splitting_is_known_by_its_parts);
+    tcase_add_test(tests, expressions_of_newer_families_are_known);
+    tcase_add_test(tests, words_are_taken_whole_where_the_file_says_so);
     tcase_add_test(tests, another_way_of_splitting_is_refused);
     tcase_add_test(tests, models_and_normalizers_of_other_kinds_are_named);
     tcase_add_test(tests, spaces_of_characters_are_written_and_prepended);

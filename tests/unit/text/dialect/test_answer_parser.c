@@ -295,7 +295,7 @@ START_TEST(a_dialect_that_no_template_makes_is_refused)
         {"{\"calls\": {\"head\": \"\\u0001a\\u0002b\\u0003c\\u0001d\\u0001e\", \"tail\": "
          "\"\\u0001a\\u0002b\\u0003c\\u0001d\"}}",
          "dialect: a call has 9 places for names, ids and numbers; at most 8 are allowed"},
-        {"{\"calls\": {\"head\": 1}}", "dialect: head is no text"},
+        {"{\"calls\": {\"head\": 1}}", "dialect: head is not a string"},
         {"[]", "dialect: not an object"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

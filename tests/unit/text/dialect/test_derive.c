@@ -111,7 +111,7 @@ START_TEST(a_template_that_shows_none_says_why)
         {"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "the template knows no tools",
          "the template writes no thoughts"},
         {"{{ tools | tojson if tools }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
-         "the template does not write calls that were made before", "the template writes no thoughts"},
+         "the template does not render earlier calls", "the template writes no thoughts"},
         {"{{ raise_exception('not today') }}", "not today", "not today"},
         {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}", "too long",
          "too long"},

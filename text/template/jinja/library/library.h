@@ -2,7 +2,7 @@
 #ifndef TEXT_TEMPLATE_JINJA_LIBRARY_LIBRARY_H
 #define TEXT_TEMPLATE_JINJA_LIBRARY_LIBRARY_H
 
-/* What templates find by name: filters, tests, methods and functions. Each returns NULL for an unknown name.
+/* Finds filters, tests, methods and functions by name. Each returns NULL for an unknown name.
  *
  * A filter's first argument is the value before the bar. A test's is the value tested, and its result is a
  * boolean. A method's is the object. */

@@ -174,8 +174,8 @@ static const struct sequence *find_filling(const struct scheduler *scheduler, co
     return NULL;
 }
 
-/* Whether a running prompt is computing what this one, of which `n` blocks were found, would begin with. It is
- * noted: the next look need not look up the prefix. */
+/* Whether a running prompt is computing what this one, of which `n` blocks were found, would begin with. It
+ * is noted: the next look need not look up the prefix. */
 static bool begin_following(const struct scheduler *scheduler, struct sequence *sequence, uint32_t n)
 {
     const struct sequence *running = NULL;

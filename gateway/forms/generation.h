@@ -8,7 +8,7 @@
  * cancels them. A rejection by the pool is an HTTP error before anything was sent, and an error in the
  * stream afterwards. */
 
-#include "gateway/forms/choice.h"
+#include "gateway/answers/choice.h"
 
 /* A complete handler: reads the body by the rows, and answers the exchange. `missing` names the required
  * parameter. `chat`: an API whose prompts are a user's messages, and which streams by default. */

@@ -5,7 +5,7 @@
 /* An answer that is a turn of a conversation: applies the dialect of its model to the request and to the
  * answer's text. */
 
-#include "gateway/forms/choice.h"
+#include "gateway/answers/choice.h"
 
 /* Reads the dialect of the request's model into `dialect`, which is initialized, and sets what depends on it:
  * variables of the template and marks. 0 or REFUSED. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gateway/forms/conversation.h"
-#include "gateway/forms/answer.h"
+#include "gateway/answers/answer.h"
 #include "gateway/forms/generation.h"
 #include "gateway/forms/anthropic/messages_in.h"
 #include "gateway/forms/thinking.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "gateway/forms/answer.h"
+#include "gateway/answers/answer.h"
 #include "gateway/forms/conversation.h"
 #include "gateway/forms/embeddings.h"
 #include "gateway/core/gateway.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See answer.h. */
 
-#include "gateway/forms/answer.h"
+#include "gateway/answers/answer.h"
 
 #include <errno.h>
 #include <stdlib.h>

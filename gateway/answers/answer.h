@@ -5,7 +5,7 @@
 /* The text of a choice on its way into the answer: streamed as it comes, or kept for the body. Tool calls and
  * thoughts are taken out of it. */
 
-#include "gateway/forms/choice.h"
+#include "gateway/answers/choice.h"
 
 /* Calls of tools and thoughts are looked for in the text of this choice, as its generation says. 0 or
  * -ENOMEM.

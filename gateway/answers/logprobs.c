@@ -2,7 +2,7 @@
 /* See logprobs.h. A piece may end inside a character: in chat "token" shows U+FFFD then, and "bytes" has what
  * there is; completions have no bytes, and write such a piece as bytes:\\xf0\\x9f, so that no two are one. */
 
-#include "gateway/forms/logprobs.h"
+#include "gateway/answers/logprobs.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Log probabilities as OpenAI's clients read them: the JSON that is written is parsed again. */
 
-#include "gateway/forms/logprobs.h"
+#include "gateway/answers/logprobs.h"
 #include "tests/unit/run.h"
 
 #include <jansson.h>

@@ -6,7 +6,7 @@
  * lifetime. */
 
 #include "gateway/http/exchange.h"
-#include "gateway/forms/logprobs.h"
+#include "gateway/answers/logprobs.h"
 #include "gateway/core/parameters.h"
 #include "gateway/core/pulses.h"
 #include "text/dialect/answer_parser.h"

@@ -8,18 +8,18 @@
  *  1. Ids outside the masks and logits that are not finite are dropped.
  *  2. repetition_penalty, for ids in prompt or output: a positive logit is divided by it, a negative one
  *     multiplied (Keskar et al. 2019, arXiv:1909.05858). It comes first because it scales, and is defined on
- * the model's own score.
+ *     the model's own score.
  *  3. presence_penalty is subtracted from the logits of ids in the output, and frequency_penalty once for
- * each occurrence. The prompt does not count. With repeat_last_n, only that many last ids of prompt and
- * output count, for 2 and 3.
+ *     each occurrence. The prompt does not count. With repeat_last_n, only that many last ids of prompt and
+ *     output count, for 2 and 3.
  *  4. DRY is subtracted for ids that would continue a repetition (dry.h).
  *  5. logit_bias is added last, so it can ban or force an id whatever the penalties are. Ids that would
- * complete a bad word are dropped, and so are barred ids: those that may not end the output yet.
+ *     complete a bad word are dropped, and so are barred ids: those that may not end the output yet.
  *  6. The result is cut to the range of float: no legal value gives an infinity that drops an id.
  *  7. top-nσ; top-k; temperature, if dynamic by the entropy of the remaining ids; typical-p; top-p and then
- * min-p over the remaining ids, min-p relative to the most likely one; XTC, with a probability that the
- * generator decides: word 0 of Philox4x32-10(seed, (position, block 0 of another counter)). Ties keep the
- * lower id (filters.h has the sources). At least one id is left.
+ *     min-p over the remaining ids, min-p relative to the most likely one; XTC, with a probability that the
+ *     generator decides: word 0 of Philox4x32-10(seed, (position, block 0 of another counter)). Ties keep the
+ *     lower id (filters.h has the sources). At least one id is left.
  *  8. The argmax of logit + Gumbel noise. The noise is a function of Philox4x32-10(seed, position, id)
  *     (Salmon et al. 2011), so nothing depends on the batch, the step or the device. Greedy, the argmax after
  *     6, if and only if temperature as a float is 0 or top_k is 1.

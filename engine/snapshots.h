@@ -6,10 +6,10 @@
  *
  * - end: the last border within a prompt. The same prompt, or one that continues it, resumes there.
  * - branch: where the prompt leaves cached blocks, if there was no snapshot. A common beginning of several
- * prompts gets its snapshot from the second of them.
+ *   prompts gets its snapshot from the second of them.
  * - stride: every SNAPSHOTS_STRIDE positions of a prompt, for prompts that branch off earlier.
  * - turn: the last border of a growing answer, replacing the previous one. The conversation's next turn, and
- * a preempted sequence, resume there.
+ *   a preempted sequence, resume there.
  *
  * A step takes one snapshot of each sequence, so a prompt chunk ends where a second one would be due. */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The layers' own embeddings, of models that have them (model/description.h says what is computed):
  *
- *   rows: round  →  weights: projection of the embedded rows  →  rows: norm each layer's part, add its part
- * of the token's row
+ *   rows: round  →  weights: projection of the embedded rows
+ *   →  rows: norm each layer's part, add its part of the token's row
  *
- * and of each layer, behind its halves:
+ * and of each layer, behind its feed-forward block:
  *
- *   rows: stream += delta; round  →  weights: gate  →  rows: activation times what the layer gets  → weights:
- *   projection = delta */
+ *   rows: stream += delta; round  →  weights: gate
+ *   →  rows: activation times what the layer gets  →  weights: projection = delta */
 
 #include "cpu/forward/layer_inputs.h"
 

@@ -14,12 +14,13 @@
  * SLOTS. A slot is a sequence's state on the device: its position, the id sampled last, whether it has ended,
  * its sampler and penalty counts, its tables of KV blocks. The host knows them only as far as it has read
  * results. So a set without ids continues from wherever earlier flights left the slot. A set with ids gives
- * its position, which the host knows only when it has read everything that moves the slot. position   ids
- * whose keys and values are computed: where the next row goes. last id    sampled and not yet fed; the next
- * row feeds it, or ids of the host replace it. There is none after slot_open, trim, and a set that samples
- * nothing. end        set by the device at a stop id, at the slot's length, or if no logit is finite. Rows of
- * an ended slot are surplus: they have no result, and change nothing but the contents of the slot's own
- * blocks beyond its position.
+ * its position, which the host knows only when it has read everything that moves the slot.
+ *     position   ids whose keys and values are computed: where the next row goes.
+ *     last id    sampled and not yet fed; the next row feeds it, or ids of the host replace it. There is none
+ *                after slot_open, trim, and a set that samples nothing.
+ *     end        set by the device at a stop id, at the slot's length, or if no logit is finite. Rows of an
+ *                ended slot are surplus: they have no result, and change nothing but the contents of the
+ *                slot's own blocks beyond its position.
  *
  * BLOCKS. The host assigns KV blocks; the backend owns their contents. A block holds BACKEND_BLOCK_TOKENS
  * positions of every layer of its group. A group has the layers with an equal window, the widest first

@@ -11,11 +11,13 @@
  *
  * A worker calls these in this order:
  *     weight_store_open      before it confines itself, because then it can no longer see other processes,
- * and so before it has read the file weight_store_wait      while another worker packs the same file
+ *                            and so before it has read the file
+ *     weight_store_wait      while another worker packs the same file
  *     weight_store_digest    known without reading the file, if such a segment was found
  *     weight_store_know      otherwise the worker reads the file and sets its digest: before it searches for
- * a segment if there are others, else before it publishes its own weight_store_find      by the backend: the
- * segment of that model, packed the backend's way; or else weight_store_make      memory to pack into
+ *                            a segment if there are others, else before it publishes its own
+ *     weight_store_find      by the backend: the segment of that model, packed the backend's way; or else
+ *     weight_store_make      memory to pack into
  *     weight_store_publish   when the file has been found unchanged: from then on others find it
  *     weight_store_free      when the backend is closed
  *

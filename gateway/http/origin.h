@@ -12,8 +12,9 @@
  *           nobody can register: without a dot, below .local, .internal, .home.arpa. On either, the host of
  *           --listen and what --hosts lists.
  *   Origin  has to be that of the gateway's own page, or named by --cors. Its own has the host and port of
- * Host, or is listed by --hosts; http and https count as equal, because a proxy in front may encrypt. Without
- * Origin, Sec-Fetch-Site must not say that another site sent the request, unless the user followed a link.
+ *           Host, or is listed by --hosts; http and https count as equal, because a proxy in front may
+ *           encrypt. Without Origin, Sec-Fetch-Site must not say that another site sent the request, unless
+ *           the user followed a link.
  *
  * Programs other than browsers send the Host they connect to and none of the others. HTTP/1.0 without a Host
  * is accepted: no browser sends that. */

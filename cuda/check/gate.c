@@ -331,6 +331,19 @@ static int run_far(struct gate *gate, const int32_t *ids, uint32_t first, uint32
     return run_watched(gate, &set, &results);
 }
 
+/* What a layer would have kept of the ids before `first`. Those that borrow keys and values keep nothing. */
+static int invent(struct gate *gate, uint32_t l, uint32_t first)
+{
+    const struct layer_traits *traits = &gate->pass->model->layers[l].traits;
+    switch (traits->mixer) {
+    case MIXER_ATTENTION:
+        return layer_has_kv(traits) ? inspection_invent_kv(&gate->look, l, backend_blocks_for(first)) : 0;
+    case MIXER_DELTA:
+        return inspection_invent_state(&gate->look, l);
+    }
+    return 0;
+}
+
 /* Rows behind a context, and a state, that nobody has computed, and one behind those. */
 static int run_behind(struct gate *gate, uint32_t first, uint32_t n)
 {
@@ -340,9 +353,7 @@ static int run_behind(struct gate *gate, uint32_t first, uint32_t n)
     int r = 0;
     make_ids(gate, ids, n + 1); /* the slot begins with snapshot 0, where it has a state */
     for (uint32_t l = 0; l < gate->pass->model->params.n_layers && r == 0; l++)
-        r = layer_has_kv(&gate->pass->model->layers[l].traits)
-                ? inspection_invent_kv(&gate->look, l, backend_blocks_for(first))
-                : inspection_invent_state(&gate->look, l);
+        r = invent(gate, l, first);
     if (r == 0)
         r = device_slots_open(gate->steps->slots, 0, &slot);
     if (r == 0)

@@ -11,8 +11,9 @@
 
 #include "cuda/host/pass.h"
 
-/* The first ones in the model; files of `quantize` and similar programs have one to four. */
-#define KINDS_MOST 8
+/* The first ones in the model. Files of `quantize` and similar programs have one to four kinds of formats, and
+ * models of two kinds of layers each of them twice. */
+#define KINDS_MOST 16
 
 struct kinds {
     struct pass pass; /* one layer of each kind, without the library's products */

@@ -118,6 +118,12 @@ struct model_params {
     enum pooling_kind pooling;
 };
 
+/* Does the file list layer i among those with a window? */
+static inline bool params_list_window(const struct model_params *params, uint32_t i)
+{
+    return params->window_layers[i / 64] >> (i % 64) & 1;
+}
+
 /* The length before rotary scaling. */
 static inline uint32_t model_params_trained_context(const struct model_params *params)
 {

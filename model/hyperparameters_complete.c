@@ -64,11 +64,6 @@ static int check_rotary_dims(uint32_t dims, uint32_t head_dim, struct error *err
                                                          dims, head_dim);
 }
 
-static bool has_window(const struct model_params *params, uint32_t i)
-{
-    return params->window_layers[i / 64] >> (i % 64) & 1;
-}
-
 /* A layer borrows from an earlier one that has a window as it has one, or none as it has none. */
 static int check_borrowing(const struct architecture *architecture, const struct model_params *params,
                            struct error *err)
@@ -76,14 +71,15 @@ static int check_borrowing(const struct architecture *architecture, const struct
     const uint32_t n = params->n_borrowing_layers, first = n < params->n_layers ? params->n_layers - n : 0;
     for (uint32_t i = first; i < params->n_layers && n > 0; i++) {
         uint32_t from = 0;
-        while (from < first && has_window(params, from) != has_window(params, i))
+        while (from < first && params_list_window(params, from) != params_list_window(params, i))
             from++;
         if (from == first)
-            return error_set(
-                err, -EINVAL,
-                "hyperparameter %s.attention.shared_kv_layers is %" PRIu32 " of %" PRIu32
-                ": no layer %s a window comes before layer %" PRIu32 " with keys and values to share",
-                architecture->name, n, params->n_layers, has_window(params, i) ? "with" : "without", i);
+            return error_set(err, -EINVAL,
+                             "hyperparameter %s.attention.shared_kv_layers is %" PRIu32 " of %" PRIu32
+                             ": no layer %s a window comes before layer %" PRIu32
+                             " with keys and values to share",
+                             architecture->name, n, params->n_layers,
+                             params_list_window(params, i) ? "with" : "without", i);
     }
     return 0;
 }

@@ -139,7 +139,7 @@ int hyperparameters_write_layers(const struct model_params *params, const struct
     bool windows[MODEL_LISTED_LAYERS];
     int r = 0;
     for (uint32_t i = 0; i < params->n_layers && params->windows_listed; i++)
-        windows[i] = params->window_layers[i / 64] >> (i % 64) & 1;
+        windows[i] = params_list_window(params, i);
     if (params->windows_listed)
         r = gguf_writer_bools(writer, full_key(architecture, WINDOWS, key), windows, params->n_layers);
     if (r == 0 && params->kv_heads_listed)

@@ -15,7 +15,7 @@
 int hyperparameters_read_layers(const struct gguf *gguf, const struct architecture *architecture,
                                 struct model_params *params, struct error *err);
 
-/* Writes the same lists, where the parameters have them. 0 or -ENOMEM. */
+/* Writes those of windows, key/value heads and widths, where the parameters have them. 0 or -ENOMEM. */
 int hyperparameters_write_layers(const struct model_params *params, const struct architecture *architecture,
                                  struct gguf_writer *writer);
 

@@ -194,6 +194,15 @@ bool tensor_is_plain(enum tensor_role role)
     return tensor_is_vector(role) || role == TENSOR_TAPS;
 }
 
+bool tensor_is_norm(enum tensor_role role)
+{
+    const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_STEP_BIAS) |
+                              TENSOR_BIT(TENSOR_DECAY) | TENSOR_BIT(TENSOR_SHARED_ROUTER) |
+                              TENSOR_BIT(TENSOR_DELTA_NORM) | TENSOR_BIT(TENSOR_EXPERT_SCALES) |
+                              TENSOR_BIT(TENSOR_STREAM_SCALE);
+    return tensor_is_vector(role) && !(others & TENSOR_BIT(role));
+}
+
 /* ---- tensors that several roles share ---- */
 
 /* Roles that stand one behind the other, each with all its rows. */

@@ -111,6 +111,10 @@ bool tensor_is_vector(enum tensor_role role);
 /* Are its numbers used as they are, and so F32 whatever the matrices are? Vectors, and taps. */
 bool tensor_is_plain(enum tensor_role role);
 
+/* Is it the weight of a norm, to which the norm's offset is added? Of vectors; that of a delta net's heads
+ * has none. */
+bool tensor_is_norm(enum tensor_role role);
+
 /* A role's share of a tensor. */
 struct tensor_part {
     enum tensor_role role;

@@ -63,19 +63,10 @@ static float *place_floats(size_t n, float offset, struct placement *placement)
     return placement_take(placement, (n + 7) / 8 * 8 * sizeof(float), (uint64_t)added << 32 | FORMAT_F32);
 }
 
-static bool is_norm(enum tensor_role role)
-{
-    const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_STEP_BIAS) |
-                              TENSOR_BIT(TENSOR_DECAY) | TENSOR_BIT(TENSOR_SHARED_ROUTER) |
-                              TENSOR_BIT(TENSOR_DELTA_NORM) | TENSOR_BIT(TENSOR_EXPERT_SCALES) |
-                              TENSOR_BIT(TENSOR_STREAM_SCALE);
-    return !(others & TENSOR_BIT(role));
-}
-
 /* What is added to the elements of a vector: those of norms may have an offset. */
 static float offset_of(enum tensor_role role, const struct norm *norm)
 {
-    return is_norm(role) ? norm->offset : 0;
+    return tensor_is_norm(role) ? norm->offset : 0;
 }
 
 static void place_vector(struct vector *vector, const struct model_tensor *from, float offset,

@@ -390,19 +390,10 @@ static int load_floats(struct loader *loader, const struct gguf_tensor *from, si
     return r;
 }
 
-static bool is_norm(enum tensor_role role)
-{
-    const tensor_set others = TENSOR_BIT(TENSOR_SINKS) | TENSOR_BIT(TENSOR_TAPS) |
-                              TENSOR_BIT(TENSOR_STEP_BIAS) | TENSOR_BIT(TENSOR_DECAY) |
-                              TENSOR_BIT(TENSOR_SHARED_ROUTER) | TENSOR_BIT(TENSOR_DELTA_NORM) |
-                              TENSOR_BIT(TENSOR_STREAM_SCALE);
-    return !(others & TENSOR_BIT(role));
-}
-
 /* What is added to a layer's vector: norms may have an offset. */
 static float offset_of(enum tensor_role role, const struct norm *norm)
 {
-    return is_norm(role) ? norm->offset : 0;
+    return tensor_is_norm(role) ? norm->offset : 0;
 }
 
 static int load_vector(struct loader *loader, const struct model_tensor *from, float offset,

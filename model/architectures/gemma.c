@@ -40,13 +40,6 @@ static void describe_3(const struct model_params *params, uint32_t i, struct lay
     }
 }
 
-/* Files list the layers with a window, whose heads are smaller. Scores are not divided, for queries and keys
- * are normed; values too. The rotary factors keep most pairs of the other layers from turning. */
-static bool has_window(const struct model_params *params, uint32_t i)
-{
-    return params->window_layers[i / 64] >> (i % 64) & 1;
-}
-
 /* The last layers of the small models attend to keys and values of the last layer of their kind before them.
  */
 static void borrow(const struct model_params *params, uint32_t i, struct layer_traits *layer)
@@ -57,21 +50,23 @@ static void borrow(const struct model_params *params, uint32_t i, struct layer_t
     layer->borrows_kv = true;
     layer->values_are_keys = layer->value_norm = false;
     layer->kv_layer = first - 1;
-    while (layer->kv_layer > 0 && has_window(params, layer->kv_layer) != has_window(params, i))
+    while (layer->kv_layer > 0 && params_list_window(params, layer->kv_layer) != params_list_window(params, i))
         layer->kv_layer--;
     if (params->kv_heads_listed)
         layer->heads.n_kv = params->listed_kv_heads[layer->kv_layer];
 }
 
+/* Files list the layers with a window, whose heads are smaller. Scores are not divided, for queries and keys
+ * are normed; values too. The rotary factors keep most pairs of the other layers from turning. */
 static void describe_4(const struct model_params *params, uint32_t i, struct layer_traits *layer)
 {
     layer->attention_scale = 1;
     layer->value_norm = true;
     layer->stream_scale = true;
-    layer->values_are_keys = !has_window(params, i) && params->n_layer_embd == 0; /* as published */
+    layer->values_are_keys = !params_list_window(params, i) && params->n_layer_embd == 0; /* as published */
     layer->experts.beside = layer->experts.router_norm = layer->experts.scaled = layer->experts.n > 0;
     borrow(params, i, layer);
-    if (!has_window(params, i)) {
+    if (!params_list_window(params, i)) {
         layer->window = 0;
         return;
     }

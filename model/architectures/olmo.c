@@ -8,7 +8,7 @@
 static bool has_window(const struct model_params *params, uint32_t i)
 {
     if (params->windows_listed)
-        return params->window_layers[i / 64] >> (i % 64) & 1;
+        return params_list_window(params, i);
     const uint32_t period = params->window_period > 0 ? params->window_period : 4;
     return (i + 1) % period != 0;
 }

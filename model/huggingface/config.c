@@ -179,8 +179,9 @@ static int complete_heads(struct config *config, struct error *err)
 
 static int complete_delta_nets(const struct config *config, struct error *err)
 {
-    if ((uint64_t)config->n_key_heads * config->key_dim > MOST_COUNT ||
-        (uint64_t)config->n_value_heads * config->value_dim > MOST_COUNT)
+    if ((uint64_t)config->n_key_heads * config->key_dim > MOST_COUNT)
+        return error_set(err, -EINVAL, "linear_num_key_heads times linear_key_head_dim is too large");
+    if ((uint64_t)config->n_value_heads * config->value_dim > MOST_COUNT)
         return error_set(err, -EINVAL, "linear_num_value_heads times linear_value_head_dim is too large");
     if (config->n_key_heads > 0 && config->n_value_heads % config->n_key_heads != 0)
         return error_set(err, -EINVAL,
@@ -199,9 +200,10 @@ static int complete_widths(struct config *config, struct error *err)
         config->n_ff = config->expert_ff;
     if (config->n_ff == 0 && strcmp(config->family->model_type, "gpt2") == 0)
         config->n_ff = 4 * config->n_embd;
-    return config->n_ff > 0 && config->n_ff <= MOST_COUNT
-               ? 0
-               : error_set(err, -EINVAL, "intermediate_size is missing");
+    if (config->n_ff > MOST_COUNT)
+        return error_set(err, -EINVAL, "intermediate_size, four times n_embd, is too large: %u",
+                         config->n_ff);
+    return config->n_ff > 0 ? 0 : error_set(err, -EINVAL, "intermediate_size is missing");
 }
 
 static int read_numbers(const json_t *json, struct config *config, struct error *err)
@@ -360,7 +362,7 @@ static int read_all(json_t *json, struct config *config, struct error *err)
     r = json_read_flag(json, "tie_word_embeddings", &tied, err);
     config->tied |= tied;
     const json_t *quantized = json_object_get(json, "quantization_config");
-    if (!quantized)
+    if (!is_said(json, "quantization_config"))
         quantized = json_object_get(text, "quantization_config");
     return r < 0 ? r : quantization_read(quantized, &config->quantization, err);
 }

@@ -199,6 +199,21 @@ static int read_dims(const json_t *json, const json_t *parameters, struct config
     return 0;
 }
 
+/* Of OLMo's layers with a window the base is written where it is another one; Gemma 3's is fixed, and those
+ * of the other families turn as all layers do. */
+static int complete_window_base(const char *key, struct config *config, struct error *err)
+{
+    const float base = config->window_base;
+    const float only = strcmp(config->architecture, "gemma3") == 0 ? 10000 : config->rope_base;
+    const bool any = strcmp(config->architecture, "olmo2") == 0;
+    if (base > 0 && base != only && !any)
+        return error_set(err, -EINVAL, "%s: sliding_attention: rope_theta is %g; only %g is supported", key,
+                         (double)base, (double)only);
+    if (!any || base == config->rope_base)
+        config->window_base = 0;
+    return 0;
+}
+
 int config_read_rope(const json_t *json, struct config *config, struct error *err)
 {
     const json_t *parameters = json_object_get(json, "rope_parameters");
@@ -222,13 +237,7 @@ int config_read_rope(const json_t *json, struct config *config, struct error *er
         if (r < 0)
             return error_prefix(err, r, "%s", key);
     }
-    if (r == 0 && config->window_base > 0 && strcmp(config->architecture, "gemma3") == 0 &&
-        config->window_base != 10000)
-        return error_set(err, -EINVAL, "%s: sliding_attention: rope_theta is %g; only 10000 is supported",
-                         key, (double)config->window_base);
-    if (strcmp(config->architecture, "olmo2") != 0 || config->window_base == config->rope_base)
-        config->window_base = 0;
-    return r;
+    return r < 0 ? r : complete_window_base(key, config, err);
 }
 
 /* ---- factors as tensors ---- */

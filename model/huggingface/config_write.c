@@ -110,7 +110,7 @@ static void put_rope(struct output *output, const struct config *config)
 /* Which layers are special: by a period, or one by one. */
 static void put_layers(struct output *output, const struct config *config)
 {
-    uint8_t listed[CONFIG_MOST_LAYERS];
+    bool listed[CONFIG_MOST_LAYERS];
     char key[96];
     if (config->family->uses & USES_DELTA && config->period > 0)
         put_count(output, "full_attention_interval", config->period);
@@ -123,11 +123,8 @@ static void put_layers(struct output *output, const struct config *config)
            config->family->uses & USES_DELTA ? "attention.recurrent_layers"
                                              : "attention.sliding_window_pattern",
            key);
-    const struct gguf_pair pair = {
-        .key = bytes_of_string(key),
-        .value = {.type = GGUF_ARRAY, .array = {GGUF_BOOL, config->n_layers, {listed, config->n_layers}}}};
     if (output->r == 0)
-        output->r = gguf_writer_pair(output->writer, &pair);
+        output->r = gguf_writer_bools(output->writer, key, listed, config->n_layers);
 }
 
 int config_write(const struct config *config, const char *name, struct gguf_writer *writer)

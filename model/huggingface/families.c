@@ -30,13 +30,8 @@
     "128,"                                                                                                   \
     "\"linear_value_head_dim\":128,\"linear_num_key_heads\":16,\"linear_num_value_heads\":32"
 
-#define QWEN_EXPERTS_FIXED_NEXT                                                                              \
-    "{" SILU "," NO_QWEN_WINDOW "," NO_BIAS ",\"norm_topk_prob\":true,\"decoder_sparse_step\":1,"            \
-    "\"mlp_only_layers\":[[]]}"
-
-#define QWEN_EXPERTS_FIXED                                                                                   \
-    "{" PLAIN "," NO_QWEN_WINDOW "," NO_BIAS ",\"norm_topk_prob\":true,\"decoder_sparse_step\":1,"           \
-    "\"mlp_only_layers\":[[]]}"
+#define QWEN_EXPERTS                                                                                         \
+    NO_QWEN_WINDOW "," NO_BIAS ",\"norm_topk_prob\":true,\"decoder_sparse_step\":1,\"mlp_only_layers\":[[]]"
 
 static const struct family families[] = {
     {.model_type = "llama",
@@ -89,7 +84,7 @@ static const struct family families[] = {
      .uses = USES_EXPERTS,
      .defaults = "{\"moe_intermediate_size\":768,\"num_experts\":128,\"num_experts_per_tok\":8,"
                  "\"norm_topk_prob\":false}",
-     .fixed = QWEN_EXPERTS_FIXED,
+     .fixed = "{" PLAIN "," QWEN_EXPERTS "}",
      .layers = LAYERS,
      .names = {names_outer, names_norms, names_attention_plain, names_head_norms, names_experts}},
     {.model_type = "gemma2",
@@ -234,7 +229,7 @@ static const struct family families[] = {
      .special = "linear_attention",
      .defaults = "{" DELTA_DEFAULTS ",\"num_experts\":512,\"num_experts_per_tok\":10,"
                  "\"moe_intermediate_size\":512,\"shared_expert_intermediate_size\":512}",
-     .fixed = QWEN_EXPERTS_FIXED_NEXT,
+     .fixed = "{" SILU "," QWEN_EXPERTS "}",
      .layers = LAYERS,
      .names = {names_outer_one_added, names_norms_next, names_attention_gated, names_head_norms_one_added,
                names_delta_next, names_experts_fused, names_shared_expert}},

@@ -48,10 +48,9 @@ enum how {
     SECOND_HALF, /* the others */
     EVEN_ROWS, /* of each matrix; its rows may stand as columns, and blocks of MXFP4 beside their exponents */
     ODD_ROWS,  /* the others */
-    MXFP4_BLOCKS,  /* all rows of such blocks */
-    VALUE_HEADS,   /* the last rows, of value heads, take turns over the key heads; those before stay */
-    VALUE_COLUMNS, /* the same of columns */
-    LEFT_OUT       /* buffers that nobody needs */
+    MXFP4_BLOCKS, /* all rows of such blocks */
+    VALUE_HEADS,  /* the last rows, of value heads, take turns over the key heads; those before stay */
+    VALUE_COLUMNS /* the same of columns */
 };
 
 enum of { OF_MODEL, OF_LAYER, OF_ATTENDING, OF_RECURRENT };
@@ -68,13 +67,7 @@ enum need {
     NEVER
 };
 
-enum bias {
-    BIAS_NONE,
-    BIAS_MAY,
-    BIAS_MUST,
-    BIAS_OF_ATTENTION,
-    BIAS_OF_MLP
-}; /* the latter as config.json says */
+enum bias { BIAS_NONE, BIAS_MUST, BIAS_OF_ATTENTION, BIAS_OF_MLP }; /* the latter as config.json says */
 
 enum shape {
     AS_SAID,        /* rows, columns */

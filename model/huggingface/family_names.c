@@ -110,8 +110,8 @@ const struct name_row names_layer_gpt2[] = {
     {"ln_2", "ffn_norm", NONE, EMBD, .of = OF_LAYER, .bias = BIAS_MUST},
     {"mlp.c_fc", "ffn_up", FF, EMBD, .of = OF_LAYER, .bias = BIAS_MUST, .how = TURNED},
     {"mlp.c_proj", "ffn_down", EMBD, FF, .of = OF_LAYER, .bias = BIAS_MUST, .how = TURNED},
-    {"attn.bias", NULL, NONE, NONE, .of = OF_LAYER, .need = NEVER, .how = LEFT_OUT, .bare = true},
-    {"attn.masked_bias", NULL, NONE, NONE, .of = OF_LAYER, .need = NEVER, .how = LEFT_OUT, .bare = true},
+    {"attn.bias", NULL, NONE, NONE, .of = OF_LAYER, .need = NEVER, .bare = true},
+    {"attn.masked_bias", NULL, NONE, NONE, .of = OF_LAYER, .need = NEVER, .bare = true},
     END};
 
 /* ---- feed-forward ---- */

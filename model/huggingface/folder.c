@@ -181,7 +181,6 @@ static int read_fp8(struct folder *folder, const char *name, struct recipe *reci
                          recipe->tensor->name);
     recipe->is_fp8 = true;
     recipe->format = FORMAT_BF16;
-    folder->n_fp8++;
     return find_scales(folder, name, recipe);
 }
 
@@ -273,6 +272,8 @@ static int add_tensor(struct folder *folder, const struct shard_tensor *tensor)
     for (uint32_t i = 0; r == 0 && i < n; i++)
         if (places[i].name[0] != '\0')
             r = add_piece(folder, tensor, &places[i]);
+    if (r == 0 && n > 0 && places[0].name[0] != '\0')
+        folder->n_fp8 += folder->pieces[folder->n_pieces - 1].recipe.is_fp8;
     return r < 0 ? error_prefix(folder->err, r, "%s", tensor->file) : 0;
 }
 
@@ -334,6 +335,9 @@ static int add_target(struct folder *folder, size_t first, size_t n)
     const size_t numbers = (size_t)(place->rows ? place->rows : 1) * place->columns * place->count;
     struct target target = {.first = first, .n = n, .format = recipe_wanted(&pieces->recipe)};
     target.bytes = format_bytes(target.format, numbers);
+    if (n > (place->of_experts && !place->stacked ? place->count : 1))
+        return error_set(folder->err, -EINVAL, "%s: tensor %s is in the files twice, under two names",
+                         pieces[1].file, pieces[1].recipe.tensor->name);
     target.made = (place->of_experts && !place->stacked) || !recipe_is_copy(&pieces->recipe);
     for (size_t i = 1; i < n; i++)
         if (recipe_wanted(&pieces[i].recipe) != target.format)

@@ -183,7 +183,6 @@ static bool may_have_bias(const struct config *config, const struct name_row *ro
         return says && config->attention_bias != CONFIG_NO;
     case BIAS_OF_MLP:
         return says && config->mlp_bias != CONFIG_NO;
-    case BIAS_MAY:
     case BIAS_MUST:
         break;
     }
@@ -226,6 +225,12 @@ static bool is_needed(const struct config *config, const struct name_row *row)
         break;
     }
     return false;
+}
+
+/* A tied head may be there all the same, and buffers that nobody needs. */
+static bool is_expected(const struct config *config, const struct name_row *row)
+{
+    return row->need == UNTIED || row->need == NEVER || is_needed(config, row);
 }
 
 /* ---- places ---- */
@@ -296,8 +301,8 @@ static bool place_of(const struct config *config, const struct name_row *row, bo
     struct place place = {.count = 1};
     uint32_t expert;
     const char *end;
-    if ((row->of != OF_MODEL) != of_layer || (of_layer && !is_of_layer(config, row, layer)) ||
-        !matches(config, row, stem, &expert, &end))
+    if (!is_expected(config, row) || (row->of != OF_MODEL) != of_layer ||
+        (of_layer && !is_of_layer(config, row, layer)) || !matches(config, row, stem, &expert, &end))
         return false;
     const bool bias = strcmp(end, ".bias") == 0;
     if (row->bare ? *end != '\0' : !(bias && may_have_bias(config, row)) && strcmp(end, ".weight") != 0)

@@ -93,7 +93,6 @@ bool quantization_is_companion(const char *name, size_t size, char *ret_weight)
     } ends[] = {{".weight_scale_inv", ".weight"},
                 {".weight_scale", ".weight"},
                 {"_proj_scale_inv", "_proj"}, /* of all experts in one tensor */
-                {"_blocks_scales", NULL},
                 {"_proj_scales", "_proj_blocks"},
                 {".input_scale", NULL},
                 {".activation_scale", NULL},
@@ -185,6 +184,9 @@ int quantization_scales(const struct quantization *quantization, const struct sa
     int r = check_numbers(scale, err);
     if (r < 0)
         return r;
+    if (rows == 0 || columns == 0)
+        return error_set(err, -EINVAL, "tensor %s of shape %s has no elements", weight->name,
+                         dims_text(weight, sizeof of, of));
     if (quantization->block_rows > 0) {
         scales.rows = quantization->block_rows;
         scales.columns = quantization->block_columns;

@@ -75,7 +75,6 @@ static uint64_t row_there(const struct recipe *recipe, uint64_t row)
     case FIRST_HALF:
     case MXFP4_BLOCKS:
     case VALUE_COLUMNS:
-    case LEFT_OUT:
         break;
     }
     return row;
@@ -223,7 +222,7 @@ int recipe_fill(const struct recipe *recipe, void *out)
     if (!bench.row)
         return -ENOMEM;
     bench.other = bench.row + columns_there(place);
-    for (unsigned i = 0; i < 256; i++)
+    for (unsigned i = 0; i < 256 && recipe->is_fp8; i++)
         bench.e4m3[i] = quantization_e4m3((uint8_t)i);
     for (uint64_t m = 0; m < matrices; m++)
         for (uint64_t r = 0; r < rows; r++, next += bytes)

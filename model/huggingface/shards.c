@@ -74,6 +74,24 @@ static int read_index(struct shards *shards, shards_map *map, void *arg, struct 
 
 /* ---- tensors ---- */
 
+/* Is it one of the names, which commas separate? */
+static bool is_listed(const char *names, const char *name)
+{
+    const size_t len = strlen(name);
+    for (const char *at = names; len > 0 && (at = strstr(at, name)); at += len)
+        if ((at == names || at[-1] == ' ') && (at[len] == ',' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+static void leave_out(struct shards *shards, const char *part)
+{
+    const size_t len = strlen(shards->left_out);
+    if (!is_listed(shards->left_out, part))
+        snprintf(shards->left_out + len, sizeof shards->left_out - len, "%s%s", len ? ", " : "", part);
+    shards->n_left_out++;
+}
+
 static int add_tensors(struct shards *shards, struct config *config, size_t file, struct error *err)
 {
     const struct safetensors *parsed = &shards->files[file];
@@ -89,11 +107,7 @@ static int add_tensors(struct shards *shards, struct config *config, size_t file
         if (r < 0)
             return r;
         if (!is_text) {
-            size_t len = strlen(shards->left_out);
-            if (!strstr(shards->left_out, next->name))
-                snprintf(shards->left_out + len, sizeof shards->left_out - len, "%s%s", len ? ", " : "",
-                         next->name);
-            shards->n_left_out++;
+            leave_out(shards, next->name);
             continue;
         }
         names_note(config, next->name);

@@ -244,6 +244,10 @@ START_TEST(layers_with_a_window_may_turn_on_their_own)
         ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\"},\"sliding_attention\":"
         "{\"rope_type\":\"linear\",\"factor\":2}}",
         "sliding_attention: rope_type \"linear\" is not supported");
+    expect_refusal("gemma2",
+                   ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\",\"rope_theta\":5e5},"
+                   "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":1e4}}",
+                   "sliding_attention: rope_theta is 10000; only 500000 is supported");
 }
 END_TEST
 

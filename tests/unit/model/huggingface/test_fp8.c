@@ -5,6 +5,7 @@
 #include "tests/unit/run.h"
 #include "tests/unit/model/huggingface/written_folder.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,24 @@ START_TEST(bytes_are_what_the_format_says)
 }
 END_TEST
 
+START_TEST(a_weight_without_elements_is_named)
+{
+    const struct quantization whole = {.kind = QUANTIZATION_FP8};
+    const float one = 1;
+    const struct safetensor scale = {
+        .name = "s", .dtype = "F32", .element_size = 4, .data = (const void *)&one};
+    for (unsigned i = 0; i < 2; i++) {
+        const struct safetensor weight = {
+            .name = "w", .dtype = "F8_E4M3", .n_dims = 2, .dims = {i ? 8 : 0, i ? 0 : 8}};
+        struct scales scales;
+        struct error err = {0};
+        ck_assert_int_eq(quantization_scales(&whole, &weight, &scale, &scales, &err), -EINVAL);
+        ck_assert_msg(strstr(err.text, "tensor w of shape [") && strstr(err.text, "has no elements"), "%s",
+                      err.text);
+    }
+}
+END_TEST
+
 START_TEST(scales_that_cannot_be_are_named)
 {
     static const struct {
@@ -230,6 +249,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, folder_end);
     tcase_add_test(tests, numbers_are_scaled_however_scales_lie);
     tcase_add_test(tests, bytes_are_what_the_format_says);
+    tcase_add_test(tests, a_weight_without_elements_is_named);
     tcase_add_test(tests, scales_that_cannot_be_are_named);
     tcase_add_test(tests, scales_of_activations_are_passed_over);
 }

@@ -135,6 +135,33 @@ START_TEST(what_has_no_place_is_named)
 }
 END_TEST
 
+static void expect_no_place(const char *name)
+{
+    struct place places[NAMES_MOST_PLACES];
+    struct error err = {0};
+    uint32_t n;
+    ck_assert_msg(names_places(&config, name, places, &n, &err) == -EINVAL, "%s has a place", name);
+    ck_assert_msg(strstr(err.text, "unexpected tensor") && strstr(err.text, name), "%s", err.text);
+}
+
+/* A folder has its experts in one of two forms, and shared ones only where config.json gives their width. */
+START_TEST(what_the_configuration_rules_out_has_no_place)
+{
+    const char *shared = "model.layers.0.mlp.shared_expert.down_proj.weight";
+    const char *separate = "model.layers.0.mlp.experts.0.down_proj.weight";
+    const char *fused = "model.layers.0.mlp.experts.down_proj";
+    set_family("qwen3_next");
+    ck_assert_uint_eq(place_of(shared).columns, 9);
+    config.shared_ff = 0;
+    expect_no_place(shared);
+    ck_assert_uint_eq(place_of(separate).count, 3);
+    expect_no_place(fused);
+    config.fused_experts = true;
+    ck_assert_uint_eq(place_of(fused).count, 3);
+    expect_no_place(separate);
+}
+END_TEST
+
 START_TEST(what_nobody_needs_is_passed_over)
 {
     struct place places[NAMES_MOST_PLACES];
@@ -262,6 +289,7 @@ START_TEST(tensors_of_other_shapes_have_their_recipes)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         set_family(cases[i].type);
+        names_note(&config, cases[i].theirs); /* as reading a folder does with all of them first */
         const struct place place = place_of(cases[i].theirs);
         ck_assert_str_eq(place.name, cases[i].ours);
         ck_assert_msg(place.how == cases[i].how && place.rows == cases[i].rows &&
@@ -380,6 +408,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, NULL);
     tcase_add_test(tests, each_name_has_its_place_and_shape);
     tcase_add_test(tests, what_has_no_place_is_named);
+    tcase_add_test(tests, what_the_configuration_rules_out_has_no_place);
     tcase_add_test(tests, what_nobody_needs_is_passed_over);
     tcase_add_test(tests, names_of_wrappers_are_those_of_the_text);
     tcase_add_test(tests, tensors_of_other_shapes_have_their_recipes);

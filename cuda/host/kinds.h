@@ -11,8 +11,8 @@
 
 #include "cuda/host/pass.h"
 
-/* The first ones in the model. Files of `quantize` and similar programs have one to four kinds of formats, and
- * models of two kinds of layers each of them twice. */
+/* The first ones in the model. Files of `quantize` and similar programs have one to four kinds of formats,
+ * and models of two kinds of layers each of them twice. */
 #define KINDS_MOST 16
 
 struct kinds {

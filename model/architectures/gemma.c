@@ -50,7 +50,8 @@ static void borrow(const struct model_params *params, uint32_t i, struct layer_t
     layer->borrows_kv = true;
     layer->values_are_keys = layer->value_norm = false;
     layer->kv_layer = first - 1;
-    while (layer->kv_layer > 0 && params_list_window(params, layer->kv_layer) != params_list_window(params, i))
+    while (layer->kv_layer > 0 &&
+           params_list_window(params, layer->kv_layer) != params_list_window(params, i))
         layer->kv_layer--;
     if (params->kv_heads_listed)
         layer->heads.n_kv = params->listed_kv_heads[layer->kv_layer];

@@ -18,7 +18,7 @@
 
 #include "common/amount.h"
 #include "common/utf8.h"
-#include "model/huggingface/config.h"
+#include "model/huggingface/config/config.h"
 #include "model/huggingface/json_values.h"
 #include "model/huggingface/names.h"
 #include "model/huggingface/pooling.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "model/huggingface/config.h"
+#include "model/huggingface/config/config.h"
 
 #define NAMES_SIZE 96
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/huggingface/config.h"
+#include "model/huggingface/config/config.h"
 #include "model/huggingface/names.h"
 #include "model/huggingface/pooling.h"
 #include "model/huggingface/safetensors.h"

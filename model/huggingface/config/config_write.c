@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "model/huggingface/config.h"
-#include "model/huggingface/config_settings.h"
+#include "model/huggingface/config/config.h"
+#include "model/huggingface/config/config_settings.h"
 #include "gguf/gguf_writer.h"
 
 struct output { /* remembers the first failure */

@@ -3,7 +3,7 @@
  * class of its model type has there. Values that change the computation in a way that GGUF's metadata cannot
  * say are refused: each family lists the keys and what they must be. */
 
-#include "model/huggingface/config.h"
+#include "model/huggingface/config/config.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
-#include "model/huggingface/config_settings.h"
+#include "model/huggingface/config/config_settings.h"
 #include "model/huggingface/json_values.h"
 
 #define MOST_TEXT ((size_t)1 << 20)

@@ -2,7 +2,7 @@
 /* The rows of families.h. Defaults are those of the classes in transformers; of files that leave much out
  * (text_config of wrappers above all) they are most of the configuration. */
 
-#include "model/huggingface/families.h"
+#include "model/huggingface/config/families.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
-#include "model/huggingface/config.h"
+#include "model/huggingface/config/config.h"
 #include "model/huggingface/json_values.h"
 
 static const char *const names[] = {[CONFIG_UNSCALED] = "default",

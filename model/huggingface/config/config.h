@@ -12,7 +12,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "gguf/gguf_writer.h"
-#include "model/huggingface/families.h"
+#include "model/huggingface/config/families.h"
 #include "model/huggingface/quantization.h"
 
 #define CONFIG_MOST_LAYERS  512 /* whose kinds are listed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What config.json says, what its kind's class fills in, and the metadata that comes of it. */
 
-#include "model/huggingface/config.h"
+#include "model/huggingface/config/config.h"
 #include "tests/unit/run.h"
 #include "gguf/gguf_assemble.h"
 #include "gguf/gguf_values.h"

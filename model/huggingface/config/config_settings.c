@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of settings. */
 
-#include "model/huggingface/config_settings.h"
+#include "model/huggingface/config/config_settings.h"
 
 static const struct config_setting settings[] = {
 #define SETTING(theirs, instead, ours, field, kind, uses)                                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of names, one for each group of tensors that several families share. */
 
-#include "model/huggingface/families.h"
+#include "model/huggingface/config/families.h"
 
 #include <stddef.h>
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "model/huggingface/config.h"
+#include "model/huggingface/config/config.h"
 
 enum config_kind { COUNT, COUNT_OR_NONE, POSITIVE_OR_NONE };
 

@@ -150,7 +150,7 @@ static const struct sequence *find_snapshotting(const struct scheduler *schedule
     for (uint32_t i = 0; i < scheduler->n_running; i++) {
         const struct sequence *running = scheduler->running[i];
         const uint32_t border = snapshots_prompt_end(running);
-        if (stays(running) && running->space == sequence->space &&
+        if (stays(running) && running->place != 0 && running->space == sequence->space &&
             running->n_offered < border / BACKEND_BLOCK_TOKENS && border > n * BACKEND_BLOCK_TOKENS &&
             border <= most_found(sequence) * BACKEND_BLOCK_TOKENS &&
             has_same_blocks(running, sequence, 0, border / BACKEND_BLOCK_TOKENS))
@@ -187,15 +187,22 @@ static bool begin_following(const struct scheduler *scheduler, struct sequence *
     return running;
 }
 
-/* Whether the prompt that was noted is computing for this one still. Their ids are compared as far as it came
- * since: they are the same before. */
+static const struct sequence *find_running(const struct scheduler *scheduler, uint64_t arrival)
+{
+    for (uint32_t i = 0; i < scheduler->n_running; i++)
+        if (scheduler->running[i]->arrival == arrival)
+            return scheduler->running[i];
+    return NULL;
+}
+
+/* Whether the prompt that was noted is computing for this one still, and the cache takes what it computes.
+ * Their ids are compared as far as it came since: they are the same before. */
 static bool still_follows(const struct scheduler *scheduler, struct sequence *sequence)
 {
-    const struct sequence *running = NULL;
-    for (uint32_t i = 0; i < scheduler->n_running && sequence->follows != 0 && !running; i++)
-        if (scheduler->running[i]->arrival == sequence->follows)
-            running = scheduler->running[i];
-    if (!running || !stays(running) || running->n_offered < sequence->n_followed)
+    if (sequence->follows == 0)
+        return false;
+    const struct sequence *running = find_running(scheduler, sequence->follows);
+    if (!running || !stays(running) || running->place == 0 || running->n_offered < sequence->n_followed)
         return false;
     if (scheduler->snapshots)
         return running->n_offered < snapshots_prompt_end(running) / BACKEND_BLOCK_TOKENS;
@@ -515,8 +522,7 @@ static bool make_room(struct scheduler *scheduler, const struct sequence *sequen
             struct sequence *junior = scheduler->running[i];
             if (junior == sequence)
                 return false; /* its seniors hold all the rest: it waits for them */
-            bool stays = junior->state == SEQUENCE_PREFILLING || junior->state == SEQUENCE_DECODING;
-            if (junior->n_blocks > 0 && !stays)
+            if (junior->n_blocks > 0 && !stays(junior))
                 return false; /* its blocks are on their way */
             if (junior->n_blocks > 0)
                 victim = junior;

@@ -17,15 +17,20 @@ struct rig {
     uint64_t arrivals;
 };
 
-static void set_up(struct rig *rig)
+static void set_up_cached(struct rig *rig, uint32_t most_cached)
 {
     const struct backend_config config = {.n_slots = 3, .n_context = 512, .n_blocks = 20, .max_rows = 48};
     *rig = (struct rig){0};
     fake_script = (struct fake_script){0};
     ck_assert_int_eq(backend_fake.open(&config, &rig->backend, NULL), 0);
-    ck_assert_int_eq(scheduler_init(&rig->scheduler, &backend_fake, rig->backend, 3, UINT32_MAX), 0);
+    ck_assert_int_eq(scheduler_init(&rig->scheduler, &backend_fake, rig->backend, 3, most_cached), 0);
     ck_assert_int_eq(planner_init(&rig->planner, &rig->scheduler, 0), 0);
     ck_assert_int_eq(plan_init(&rig->plan, &rig->scheduler), 0);
+}
+
+static void set_up(struct rig *rig)
+{
+    set_up_cached(rig, UINT32_MAX);
 }
 
 static void tear_down(struct rig *rig)
@@ -192,6 +197,30 @@ START_TEST(who_waits_for_a_prompt_that_goes_away_computes_it)
     while (second->ids.len < 155)
         step(&rig);
     check_ids(second);
+    let_go(&rig, second);
+    tear_down(&rig);
+}
+END_TEST
+
+START_TEST(who_follows_a_prompt_that_the_cache_has_no_room_for_begins)
+{
+    struct rig rig;
+    set_up_cached(&rig, 1); /* block */
+    struct engine_request request = request_of(1, 150, 100);
+    request.sampling.seed = lasting_seed(&request, 90);
+    struct sequence *first = add_sequence(&rig, &request), *second = add_sequence(&rig, &request);
+    step(&rig);
+    ck_assert_int_eq(second->state, SEQUENCE_WAITING);
+    step(&rig);
+    ck_assert_int_eq(first->state, SEQUENCE_PREFILLING);
+    step(&rig);
+    ck_assert_int_eq(second->state, SEQUENCE_PREFILLING);
+    ck_assert_uint_eq(second->n_cached, 32);
+    while (second->ids.len < 155)
+        step(&rig);
+    check_ids(first);
+    check_ids(second);
+    let_go(&rig, first);
     let_go(&rig, second);
     tear_down(&rig);
 }
@@ -412,6 +441,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_never_starts_holds_nothing);
     tcase_add_test(tests, prompts_that_begin_alike_at_once_are_computed_once);
     tcase_add_test(tests, who_waits_for_a_prompt_that_goes_away_computes_it);
+    tcase_add_test(tests, who_follows_a_prompt_that_the_cache_has_no_room_for_begins);
     tcase_add_test(tests, who_follows_a_prompt_begins_where_they_part);
     tcase_add_test(tests, salts_keep_prompts_apart);
     tcase_add_test(tests, a_preempted_sequence_finds_its_blocks_again);

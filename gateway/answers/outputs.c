@@ -77,6 +77,8 @@ static void abandon(struct generation *generation)
     generation->exchange = NULL;
     generation->running -= generation->n - generation->sent;
     generation->sent = generation->n;
+    for (uint32_t i = 0; i < generation->n_prompts; i++)
+        drop_encoded(generation, i);
     for (uint32_t i = 0; i < generation->n; i++)
         if (generation->choices[i].running)
             quern_cancel(generation->client, generation->choices[i].id, NULL);

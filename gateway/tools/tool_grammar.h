@@ -12,7 +12,7 @@
  *
  * - calls are required, or one tool is named: calls of allowed tools, with arguments by their schemas;
  * - some tools are strict or barred, or at most one call is allowed: any text, optionally followed by calls
- * (or one call), with arguments of strict tools by their schemas;
+ *   (or one call), with arguments of strict tools by their schemas;
  * - JSON is requested (response_format): that, or calls; only calls if they are required.
  *
  * A thought may come first, and does if the prompt leaves the model in one. 0 or REFUSED: a schema is not

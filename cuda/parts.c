@@ -121,16 +121,12 @@ static uint32_t most_that_fits(const struct backend *backend,
     return fits;
 }
 
-/* A conversation has two at its ends, and what many begin with one: four for each slot, and no fewer than 16,
- * as long as they take no more than an eighth of the room. */
 static uint32_t snapshots_for(const struct backend *backend, uint32_t n_slots, size_t room)
 {
     const size_t bytes = device_states_numbers(backend->config.model) * sizeof(float);
-    const uint64_t wanted = 4 * (uint64_t)n_slots < 16 ? 16 : 4 * (uint64_t)n_slots;
     if (bytes == 0 || backend->config.n_snapshots > 0)
         return bytes == 0 ? 0 : backend->config.n_snapshots;
-    const uint64_t fit = room / 8 / bytes, n = fit < wanted ? fit : wanted;
-    return n > 2 ? (uint32_t)n : 2;
+    return backend_snapshots_for(bytes, n_slots, room);
 }
 
 /* Says what is needed and what would fit; returns -ENOMEM. */

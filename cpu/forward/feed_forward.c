@@ -26,8 +26,8 @@ static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t ind
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (traits->parallel)
             phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        phases_activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i,
-                            traits->n_ff);
+        phases_activate_row(forward, traits, traits->gated ? forward->gate : NULL, forward->up,
+                            &forward->activated, i, traits->n_ff);
     }
     phases_end(forward, index, "activation");
 
@@ -45,8 +45,8 @@ static void shared_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     while (threads_claim(forward->threads, n, 1, &i, &end)) {
         if (traits->parallel)
             phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        phases_activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i,
-                            traits->experts.n_shared_ff);
+        phases_activate_row(forward, traits, traits->gated ? forward->gate : NULL, forward->up,
+                            &forward->activated, i, traits->experts.n_shared_ff);
     }
     phases_end(forward, index, "activation");
 
@@ -106,7 +106,8 @@ static void run_experts(struct forward *forward, uint32_t l, uint32_t index)
     phases_end_products(forward, index, "experts up", work->inputs, work->n_inputs);
 
     while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
-        phases_activate_row(forward, traits, work->gate, work->up, &work->activated, i, traits->experts.n_ff);
+        phases_activate_row(forward, traits, traits->gated ? work->gate : NULL, work->up, &work->activated, i,
+                            traits->experts.n_ff);
     phases_end(forward, index, "activation");
 
     multiplier_share(&forward->multiplier, work->outputs, work->n_outputs, &work->activated, index);

@@ -80,8 +80,8 @@ void phases_activate_row(const struct forward *forward, const struct layer_trait
 {
     const size_t at = (size_t)row * x->stride;
     const uint32_t padded = (n + KERNELS_BLOCK - 1) / KERNELS_BLOCK * KERNELS_BLOCK;
-    forward->kernels->activate[traits->activation]((traits->gated ? gate : up) + at,
-                                                   traits->gated ? up + at : NULL, padded, x->values + at);
+    forward->kernels->activate[traits->activation]((gate ? gate : up) + at, gate ? up + at : NULL, padded,
+                                                   x->values + at);
     memset(x->values + at + n, 0, (x->stride - n) * sizeof *x->values);
     phases_round_row(forward, x, row);
 }

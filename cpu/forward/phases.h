@@ -31,9 +31,8 @@ void phases_end_layer(const struct forward *forward, uint32_t l, uint32_t row);
 /* A row of the stream as it is becomes what the next products read. */
 void phases_copy_row(const struct forward *forward, uint32_t row);
 
-/* Row `row` of gate and up, n numbers each, becomes that of x; the rest is zeroed, for layers differ in
- * width.
- */
+/* Row `row` of gate (NULL: there is none) and up, n numbers each, becomes that of x. The rest is zeroed,
+ * because layers differ in width. */
 void phases_activate_row(const struct forward *forward, const struct layer_traits *traits, const float *gate,
                          const float *up, const struct activations *x, uint32_t row, uint32_t n);
 

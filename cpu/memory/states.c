@@ -7,6 +7,7 @@
 
 #include "common/amount.h"
 #include "common/hash.h"
+#include "engine/backend/backend.h"
 
 #define STATES_LAYOUT_VERSION 1 /* raised with any change of the order of what a state holds */
 
@@ -49,17 +50,12 @@ size_t states_bytes(const struct model *model)
     return n * sizeof(float);
 }
 
-/* A conversation has two at its ends, and what many begin with one: four for each slot, and no fewer than 16,
- * as long as they take no more than an eighth of what KV blocks may. */
+/* Their room is what KV blocks may take. */
 static uint32_t suggested(size_t bytes, uint32_t n_slots, const struct memory *memory)
 {
     struct available available;
-    const uint64_t wanted = 4 * (uint64_t)n_slots < 16 ? 16 : 4 * (uint64_t)n_slots;
-    if (available_read("", &available) < 0)
-        return (uint32_t)wanted;
-    const uint64_t fit = memory_share(memory, &available) / 8 / bytes;
-    const uint64_t n = fit < wanted ? fit : wanted;
-    return n > 2 ? (uint32_t)n : 2;
+    const bool known = available_read("", &available) == 0;
+    return backend_snapshots_for(bytes, n_slots, known ? memory_share(memory, &available) : UINT64_MAX);
 }
 
 int states_init(struct states *states, const struct model *model, uint32_t n_slots, uint32_t n_snapshots,

@@ -85,6 +85,15 @@ static inline uint32_t backend_blocks_for(uint32_t positions)
     return positions / BACKEND_BLOCK_TOKENS + (positions % BACKEND_BLOCK_TOKENS != 0);
 }
 
+/* The number of snapshots to choose, of `bytes` each. A conversation has two at its ends, and a common
+ * beginning one: four for each slot, at least 16, as long as they take at most an eighth of the room. */
+static inline uint32_t backend_snapshots_for(size_t bytes, uint32_t n_slots, uint64_t room)
+{
+    const uint64_t wanted = 4 * (uint64_t)n_slots < 16 ? 16 : 4 * (uint64_t)n_slots;
+    const uint64_t fit = room / 8 / bytes, n = fit < wanted ? fit : wanted;
+    return n > 2 ? (uint32_t)n : 2;
+}
+
 /* ---- opening ---- */
 
 enum backend_kv_type { BACKEND_KV_DEFAULT, BACKEND_KV_F16, BACKEND_KV_BF16, BACKEND_KV_Q8 };

@@ -21,7 +21,7 @@ static void take_activations(struct device_memory *memory, size_t rows, uint32_t
 
 /* What the layers need at most. */
 struct widths {
-    uint32_t queries, keys; /* of a row; values are as wide as keys, or wider */
+    uint32_t queries, keys; /* of a row; of delta nets the wider of keys and values */
     uint32_t outputs;       /* what mixers give */
     bool any_output_gate;
     uint32_t n_states, delta_keys, delta_values; /* of delta nets: heads of values, and numbers of a row */

@@ -17,7 +17,7 @@ enum {
     SOAK_KINDS = 21,
     SOAK_STOPPING = 2, /* the last so many: they stop at something that stands in the answers of others */
     SOAK_RATED = SOAK_KINDS - SOAK_STOPPING - 1, /* kind; only for clients in the run directory */
-    SOAK_RPM = 30,                               /* of its tenant */
+    SOAK_RPM = 3,                                /* of its tenant */
     SOAK_MOST_IDS = 1024,
     SOAK_MOST_TEXT = 16384
 };

@@ -303,6 +303,8 @@ static void check_rate(double seconds)
     if ((double)by_libquern->rated > most)
         promise_broken("%ld requests in %.0f s of a tenant that may have %.0f", by_libquern->rated, seconds,
                        most);
+    if (seconds >= 60 && by_libquern->over_rate == 0)
+        promise_broken("nothing was refused to a tenant with a rate");
 }
 
 static void soak(const struct options *options, struct pool *pool)

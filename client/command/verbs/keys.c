@@ -98,7 +98,6 @@ int verb_keys(int argc, char **argv)
             "may, and DIR/" SERVER
             ".cert, which clients need (--server-key). Of a client's keys the secret one "
             "is its own (--client-key), and the public one goes into the pool's folder of accepted clients "
-            "in "
             "(quern serve --client-keys). DIR is the current folder by default, and is created if it is "
             "missing. Existing keys are never overwritten. The files are ordinary ZeroMQ certificates: czmq "
             "and pyzmq read them, and theirs can be used instead."};

@@ -19,6 +19,7 @@
 #include "gateway/forms/ollama/show.h"
 #include "gateway/page/page.h"
 #include "gateway/watch/props.h"
+#include "gateway/forms/llama_server/slots.h"
 #include "gateway/watch/status.h"
 #include "gateway/forms/llama_server/tokenize.h"
 
@@ -45,6 +46,7 @@ static const struct route routes[] = {
     {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
     {"POST", "/apply-template", tokenize_handle_template, FAMILY_OPENAI, false, false},
     {"GET", "/props", props_handle, FAMILY_OPENAI, false, false},
+    {"GET", "/slots", slots_handle, FAMILY_OPENAI, false, false},
     {"GET", "/status", status_handle, FAMILY_OPENAI, false, false},
     {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},
     {"GET", "/health", health_handle, FAMILY_OPENAI, false, true},

@@ -486,6 +486,9 @@ typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
 /* 0: one answer will come within about timeout_ms; -EMSGSIZE, -ENOMEM, or the code of a broken session. */
 int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, void *arg,
                      struct quern_error *err);
+/* The status with requests, as quern_requests. */
+int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,

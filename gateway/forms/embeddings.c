@@ -234,6 +234,7 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         request.special = false;
         request.model = e->in.parameters.request.model;
         request.embed = true;
+        request.priority = e->in.parameters.request.priority;
         request.tenant = key_tenant(e->key);
         key_set_rates(e->key, &request);
         request.part = e->sent > 0; /* all inputs are one request */
@@ -297,11 +298,13 @@ static void on_output(void *arg, const struct quern_output *output)
 
 /* ---- the request ---- */
 
-static int check(const struct gateway *gateway, const struct embeddings_in *in, struct refusal *refusal)
+static int check(const struct gateway *gateway, const struct key *key, const struct embeddings_in *in,
+                 struct refusal *refusal)
 {
     if (in->n == 0)
         return refuse_value(refusal, "input", "input is missing");
-    if (gateway_check(gateway, in->parameters.request.model, refusal) != 0)
+    if (gateway_check(gateway, in->parameters.request.model, refusal) != 0 ||
+        key_check_priority(key, gateway->options.open, in->parameters.request.priority, refusal) != 0)
         return REFUSED;
     const struct pool_model *model = pool_model(&gateway->pool, in->parameters.request.model);
     return model && model->embedding > 0 ? check_dimensions(in, model->embedding, refusal) : 0;
@@ -314,7 +317,7 @@ static void begin(struct body_reading *reading)
     struct exchange *exchange = reading->exchange;
     struct refusal refusal;
     struct quern_error err = {.text = ""};
-    int r = exchange ? check(e->gateway, &e->in, &refusal) : 0;
+    int r = exchange ? check(e->gateway, exchange->key, &e->in, &refusal) : 0;
     if (exchange && r == 0) {
         e->items = calloc(e->in.n, sizeof *e->items);
         e->model = strdup(gateway_model(e->gateway, e->in.parameters.request.model));
@@ -396,7 +399,7 @@ const struct json_row embeddings_rows[] = {
     {"normalize", neutral_only, "true", 0},
     {"embd_normalize", neutral_only, "2", 0}, /* Euclidean */
     {"truncate_prompt_tokens", neutral_only, "", 0},
-    {"priority", neutral_only, "0", 0},
+    {"priority", parameters_priority, NULL, 0},
     {0},
 };
 

@@ -87,6 +87,7 @@ trait_set model_traits(const struct model *model)
                        traits_of_tensors(model->tensors, TENSOR_LAYER_ROLES) |
                        when(model->tensors[TENSOR_POSITIONS].weight, TRAIT_POSITIONS) |
                        when(params->logit_cap > 0, TRAIT_LOGIT_CAP) |
+                       when(params->pooling == POOLING_RANK, TRAIT_RANKS) |
                        when(params->embedding_scale != 1 || params->logit_factor != 1, TRAIT_SCALES);
     for (uint32_t i = 0; i < params->n_layers; i++)
         traits |= traits_of_layer(params, &model->layers[i]);

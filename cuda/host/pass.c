@@ -37,8 +37,8 @@
 /* What this pass does not execute: of all traits that there are. */
 #define MISSING                                                                                              \
     (TRAIT_BIT(TRAIT_EXPERTS_BESIDE) | TRAIT_BIT(TRAIT_ROUTER_NORM) | TRAIT_BIT(TRAIT_EXPERT_SCALES) |       \
-     TRAIT_BIT(TRAIT_BORROWED_KV) | TRAIT_BIT(TRAIT_LAYER_EMBEDDINGS))
-TRAITS_ARE_KNOWN(32);
+     TRAIT_BIT(TRAIT_BORROWED_KV) | TRAIT_BIT(TRAIT_LAYER_EMBEDDINGS) | TRAIT_BIT(TRAIT_RANKS))
+TRAITS_ARE_KNOWN(33);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {

@@ -2,8 +2,8 @@
 #ifndef ENGINE_RANKING_H
 #define ENGINE_RANKING_H
 
-/* The head of a model that ranks: from the final state of a pair's last row, which a backend gives as the sums
- * of a slot that embeds, to the scores of its labels.
+/* The head of a model that ranks: from the final state of a pair's last row, which a backend gives as the
+ * sums of a slot that embeds, to the scores of its labels.
  *
  * It is a few rows, so the engine computes them itself, in double and in the order of the numbers: equal
  * states give equal bits, whatever the device. */

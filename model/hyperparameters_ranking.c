@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See hyperparameters_ranking.h. Which row the head reads, and what becomes of its numbers, no file says: it
- * is the architecture's. Elsewhere a rank would be computed from a row that was trained for something else. */
+ * is the architecture's. Elsewhere a rank would be computed from a row that was trained for something else.
+ */
 
 #include "model/hyperparameters_ranking.h"
 

@@ -129,6 +129,7 @@ static void take_model(struct pool *pool, const struct quern_worker *worker, con
         model->context = worker->context;
     if (worker->embedding > 0)
         model->embedding = worker->embedding;
+    model->ranks |= worker->ranks;
     if (worker->dialect[0] && !model->dialect)
         model->dialect = strdup(worker->dialect);
 }

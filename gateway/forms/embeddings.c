@@ -198,11 +198,21 @@ static void free_made(void *arg)
     free_embeddings(arg);
 }
 
-/* Answers with the vectors, and is the exchange's from here on. */
+/* Answers with the vectors, and is the exchange's from here on; or with what is written of them. */
 static void finish(struct embeddings *e)
 {
     struct exchange *exchange = e->exchange;
     note(e, "stop");
+    if (e->form->write) {
+        struct json_out out = {0};
+        e->form->write(e, &out);
+        exchange_when_gone(exchange, NULL, NULL);
+        exchange_hold_key(exchange, e->key, 0);
+        e->key = NULL;
+        exchange_reply_json(exchange, 200, &out);
+        free_embeddings(e);
+        return;
+    }
     parameters_deinit(&e->in.parameters); /* the inputs */
     e->exchange = NULL;
     exchange_reply_made(exchange, 200, "application/json",
@@ -242,6 +252,7 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         request.tell_admitted = e->sent == 0;
         request.text = input->text.data;
         request.text_len = input->text.len;
+        request.document = input->document;
         request.ids = input->ids;
         request.n_ids = input->n_ids;
         item->owner = e;
@@ -298,6 +309,22 @@ static void on_output(void *arg, const struct quern_output *output)
 
 /* ---- the request ---- */
 
+/* Whether the model does what is asked for; while nothing is known of it, the pool will say. */
+static int check_model(const struct pool_model *model, const struct embeddings_in *in,
+                       struct refusal *refusal)
+{
+    if (!model || model->ready == 0 || model->ranks == in->ranks)
+        return 0;
+    if (in->ranks)
+        return refuse(refusal, 400, "unsupported", "model",
+                      "the model \"%.128s\" does not rank texts: its file has no pooling_type rank",
+                      model->name);
+    return refuse(refusal, 400, "unsupported", "model",
+                  "the model \"%.128s\" ranks pairs of texts, at /v1/rerank and /v1/score, and makes no "
+                  "embeddings",
+                  model->name);
+}
+
 static int check(const struct gateway *gateway, const struct key *key, const struct embeddings_in *in,
                  struct refusal *refusal)
 {
@@ -307,6 +334,8 @@ static int check(const struct gateway *gateway, const struct key *key, const str
         key_check_priority(key, gateway->options.open, in->parameters.request.priority, refusal) != 0)
         return REFUSED;
     const struct pool_model *model = pool_model(&gateway->pool, in->parameters.request.model);
+    if (check_model(model, in, refusal) != 0)
+        return REFUSED;
     return model && model->embedding > 0 ? check_dimensions(in, model->embedding, refusal) : 0;
 }
 
@@ -342,6 +371,12 @@ static void begin(struct body_reading *reading)
         free_embeddings(e);
 }
 
+static int on_read(struct body_reading *reading, struct refusal *refusal)
+{
+    struct embeddings *e = (struct embeddings *)((char *)reading - offsetof(struct embeddings, reading));
+    return e->form->finish ? e->form->finish(&e->in, refusal) : 0;
+}
+
 void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
                        const struct embeddings_form *form)
 {
@@ -355,7 +390,8 @@ void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
     e->gateway = exchange->gateway;
     e->form = form;
     e->begun_ns = clock_ns();
-    e->reading = (struct body_reading){.rows = rows, .into = &e->in.parameters, .then = begin};
+    e->reading =
+        (struct body_reading){.rows = rows, .into = &e->in.parameters, .finish = on_read, .then = begin};
     parameters_init(&e->in.parameters);
     body_read(exchange, &e->reading);
 }

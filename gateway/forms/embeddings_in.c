@@ -74,7 +74,8 @@ void embeddings_name_input(const struct embeddings_in *in, size_t index, struct 
             rest = refusal->text + strlen(words[i]);
     if (!rest || refusal->status != 400)
         return;
-    snprintf(input, sizeof input, in->n > 1 ? "input[%zu]" : "input", index);
+    const char *name = in->name ? in->name : "input";
+    snprintf(input, sizeof input, in->n > 1 ? "%s[%zu]" : "%s", name, index);
     snprintf(text, sizeof text, "%.*s", (int)(sizeof text - sizeof input), rest);
     const int of_id = text[0] == '[' ? (int)strcspn(text, "]") + 1 : 0;
     snprintf(refusal->param, sizeof refusal->param, "%s%.*s", input, of_id < 32 ? of_id : 0, text);

@@ -21,10 +21,8 @@ const struct architecture architecture_qwen2 = {
         .qk_norm = QK_NORM_HEADS, .activation = ACTIVATION_SILU, .gated = true                               \
     }
 
-const struct architecture architecture_qwen3 = {.name = "qwen3",
-                                                .layer = QWEN3_LAYER,
-                                                .optional_biases = TENSOR_BIT(TENSOR_RANK_HEAD),
-                                                .ranks = true};
+const struct architecture architecture_qwen3 = {
+    .name = "qwen3", .layer = QWEN3_LAYER, .optional_biases = TENSOR_BIT(TENSOR_RANK_HEAD), .ranks = true};
 
 const struct architecture architecture_qwen3moe = {
     .name = "qwen3moe", .layer = QWEN3_LAYER, .always_experts = true};

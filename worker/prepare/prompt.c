@@ -17,6 +17,7 @@
 #include "common/utf8.h"
 #include "text/dialect/derive/derive.h"
 #include "worker/prepare/infill.h"
+#include "worker/prepare/pair.h"
 
 static int open_chat(struct prompt_encoder *encoder, struct bytes source)
 {
@@ -103,6 +104,8 @@ int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *mode
     *encoder =
         (struct prompt_encoder){.tokenizer = model->tokenizer, .longest_token = 1, .most_bytes = SIZE_MAX};
     dialect_init(&encoder->dialect);
+    encoder->ranks = model->params.pooling == POOLING_RANK;
+    encoder->rank_template = model->rank_template;
     for (uint32_t id = 0; id < tokenizer_size(model->tokenizer); id++) {
         size_t len = tokenizer_name(model->tokenizer, (int32_t)id).len;
         if (len > encoder->longest_token)
@@ -261,6 +264,14 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
     if (prompt->form == PROMPT_CHAT) {
         if (!encode_chat(encoder, prompt, tools, ret_ids, NULL, ret_refusal))
             return false;
+    } else if (prompt->has_document) {
+        if (!pair_encode(encoder, prompt, ret_ids, ret_refusal))
+            return false;
+    } else if (encoder->ranks) {
+        return refuse(
+            ret_refusal, PROTO_UNSUPPORTED,
+            "the model ranks pairs of texts (pooling_type rank): a query and a document are needed; it "
+            "generates no text and makes no embeddings");
     } else if (prompt->has_suffix) {
         if (!infill_encode(encoder, prompt, ret_ids, ret_refusal))
             return false;

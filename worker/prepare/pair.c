@@ -74,7 +74,7 @@ bool pair_encode(const struct prompt_encoder *encoder, const struct prompt *prom
                       "document: the model's file has no " MODEL_RANK_TEMPLATE
                       ", which says how a pair of texts is put together");
     struct pair pair = {.most_bytes = encoder->most_bytes};
-    int r = fill_in(&pair, encoder->rank_template, prompt);
+    int r = fill_in(&pair, (struct bytes){encoder->rank_template.data, encoder->rank_template.len}, prompt);
     if (r == 0)
         r = tokenizer_encode_mixed(encoder->tokenizer, (struct bytes){pair.text.data, pair.text.len},
                                    pair.marks.data, TOKENIZER_PARSE_SPECIAL, ret_ids);

@@ -105,13 +105,15 @@ int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *mode
         (struct prompt_encoder){.tokenizer = model->tokenizer, .longest_token = 1, .most_bytes = SIZE_MAX};
     dialect_init(&encoder->dialect);
     encoder->ranks = model->params.pooling == POOLING_RANK;
-    encoder->rank_template = model->rank_template;
+    int r = buffer_append(&encoder->rank_template, model->rank_template.data, model->rank_template.len);
+    if (r < 0) /* a copy: the file is let go */
+        return error_set(err, r, "out of memory for the model's template of pairs");
     for (uint32_t id = 0; id < tokenizer_size(model->tokenizer); id++) {
         size_t len = tokenizer_name(model->tokenizer, (int32_t)id).len;
         if (len > encoder->longest_token)
             encoder->longest_token = len;
     }
-    int r = open_chat(encoder, model->chat_template);
+    r = open_chat(encoder, model->chat_template);
     if (r < 0)
         return error_set(err, r, "%s", encoder->no_chat.text);
     return derive(encoder, model->chat_template, err);
@@ -121,6 +123,7 @@ void prompt_encoder_deinit(struct prompt_encoder *encoder)
 {
     encoder->chat = chat_template_free(encoder->chat);
     dialect_deinit(&encoder->dialect);
+    buffer_deinit(&encoder->rank_template);
     free(encoder->dialect_text);
     encoder->dialect_text = NULL;
 }

@@ -26,7 +26,7 @@ struct prompt_encoder {
     struct chat_template *chat;       /* NULL: none, or none that can be used */
     struct error no_chat;             /* then: why */
     bool ranks;                       /* the model reads pairs of texts and nothing else */
-    struct bytes rank_template;       /* then: how a pair is put together; "": it does not say */
+    struct buffer rank_template;      /* then: how a pair is put together; "": it does not say */
     struct bytes system;              /* message of conversations that bring none; "": none */
     struct model_dialect dialect;     /* how the model calls tools and thinks */
     char *dialect_text;               /* as JSON */

@@ -81,8 +81,8 @@ bool pair_encode(const struct prompt_encoder *encoder, const struct prompt *prom
     buffer_deinit(&pair.text);
     buffer_deinit(&pair.marks);
     if (r == -E2BIG)
-        return refuse(ret_refusal, PROTO_TOO_LONG, "query and document have %s; at most %s fit",
-                      amount_of_bytes(prompt->text.len + prompt->document.len).text,
+        return refuse(ret_refusal, PROTO_TOO_LONG, "the document has %s and the query %s; at most %s fit",
+                      amount_of_bytes(prompt->document.len).text, amount_of_bytes(prompt->text.len).text,
                       amount_of_bytes(encoder->most_bytes).text);
     if (r == -EILSEQ)
         return refuse(ret_refusal, PROTO_BAD_REQUEST, "the text is not UTF-8");

@@ -231,7 +231,8 @@ static bool check_file(const char *folder, const char *case_path)
     }
     struct ranking ranking;
     if (ranking_init(&ranking, model) < 0 || (ranking.n_labels > 0) != ranks) {
-        printf("%-24s %s   FAILED\n", name, ranks ? "ranks, but has no head" : "has a head, but does not rank");
+        printf("%-24s %s   FAILED\n", name,
+               ranks ? "ranks, but has no head" : "has a head, but does not rank");
         model_free(model);
         return false;
     }

@@ -27,7 +27,7 @@ class Slots(Base):
     def begin(self, name, **body):
         text = json.dumps({"prompt": "secret words", "max_tokens": 900000, **body})
         head = "".join(f"{key}: {value}\r\n" for key, value in {"X-Request-Id": name, **self.headers}.items())
-        return self.gateway.raw(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{head}"
+        return self.gateway.raw(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}"
                                 f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
 
     def slots(self, query=""):

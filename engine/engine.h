@@ -64,8 +64,9 @@ struct engine_request {
     int32_t priority;     /* higher first */
     uint64_t deadline_ns; /* on clock_ns; 0 = none */
     /* Requests the embedding of the prompt instead of tokens. Its only event, a STOP, has it: the mean of the
-     * final states of its ids, of length one; or the scores of a model that ranks, which takes nothing else. max_tokens is 0, and outputs, stops, log probabilities and
-     * grammar must be absent. It is `uncached`: every id is computed. */
+     * final states of its ids, of length one; or the scores of a model that ranks, which takes nothing else.
+     * max_tokens is 0, and outputs, stops, log probabilities and grammar must be absent. It is `uncached`:
+     * every id is computed. */
     bool embed;
     struct bytes cache_salt; /* prefixes are shared only with requests of the same salt */
     bool uncached;           /* the prefix cache is neither searched nor filled */

@@ -6,16 +6,12 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "gguf/format.h"
 
 int ranking_init(struct ranking *ranking, const struct model *model)
 {
     const struct model_params *params = &model->params;
-    const struct model_tensor *head = &model->tensors[TENSOR_RANK_HEAD];
     *ranking = (struct ranking){0};
-    if (!head->weight)
+    if (!model->tensors[TENSOR_RANK_HEAD].weight)
         return 0;
     ranking->n_labels = params->n_labels;
     ranking->n_embd = params->n_embd;
@@ -26,10 +22,7 @@ int ranking_init(struct ranking *ranking, const struct model *model)
         ranking_deinit(ranking);
         return -ENOMEM;
     }
-    format_traits(head->weight->format)
-        ->to_float(head->weight->data, ranking->weights, (size_t)params->n_labels * params->n_embd);
-    if (head->bias)
-        memcpy(ranking->bias, head->bias->data, params->n_labels * sizeof *ranking->bias);
+    model_read_rank_head(model, ranking->weights, ranking->bias);
     return 0;
 }
 

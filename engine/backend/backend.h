@@ -42,10 +42,11 @@
  *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling selects (model/description.h): all of them, the one at position 0, or the last one of the set with
- * BACKEND_SUM_LAST, which is also the one that a ranking head reads; the head is the host's. A final state is the input of the head: the last layer's output after the output norm.
- * Sums are in double, from 0, in the order of positions, row by row, so their bits do not depend on how the
- * rows are cut into sets, nor on what else a step has. The slot begins at position 0 with nothing filled, is
- * fed by ids only, and is never trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
+ * BACKEND_SUM_LAST, which is also the one that a ranking head reads; the head is the host's. A final state is
+ * the input of the head: the last layer's output after the output norm. Sums are in double, from 0, in the
+ * order of positions, row by row, so their bits do not depend on how the rows are cut into sets, nor on what
+ * else a step has. The slot begins at position 0 with nothing filled, is fed by ids only, and is never
+ * trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
  *
  * ABANDONED STEPS. If progress returns true, the oldest step in flight, which may be the one that submit is
  * starting, is abandoned: poll returns -ECANCELED. A device that can no longer stop it drops its results. It

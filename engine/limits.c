@@ -45,7 +45,7 @@ static bool is_banned(const struct engine_request *request, int32_t id, const ch
     const struct id_sequences *words = &sampling->bad_words;
     for (size_t i = 0; i < sampling->logit_bias.n; i++)
         if (sampling->logit_bias.items[i].id == id && isinf(sampling->logit_bias.items[i].bias)) {
-            *ret_by = "logit_bias and ignore_eos";
+            *ret_by = "logit_bias or ignore_eos";
             return true;
         }
     for (size_t at = 0; at < words->len; at += 1 + (size_t)words->items[at])
@@ -78,11 +78,8 @@ static int check_thought_end(const struct engine_request *request, const int32_t
                                  "after which no answer comes",
                                  ids[i]);
         if (is_banned(request, ids[i], &by))
-            return error_set(
-                err, ENGINE_E_INVALID,
-                "thinking_budget: not supported together with %s that never allow id %d, which a "
-                "thought ends with",
-                by, ids[i]);
+            return error_set(err, ENGINE_E_INVALID,
+                             "thinking_budget: a thought ends with id %d, which %s excludes", ids[i], by);
     }
     return r;
 }

@@ -121,13 +121,15 @@ static size_t find_last(const struct buffer *text, const char *what)
     return 0;
 }
 
-static bool ends_with(const struct buffer *text, const char *what)
+/* Blanks at the end of the text, and around the other, do not count. */
+static bool ends_with(const struct buffer *text, const char *words)
 {
-    const size_t len = strlen(what);
+    const struct bytes what = without_blanks(words);
+    const size_t len = what.len;
     size_t n = text->len;
     while (n > 0 && is_blank(text->data[n - 1]))
         n--;
-    return n >= len && memcmp(text->data + n - len, what, len) == 0;
+    return n >= len && memcmp(text->data + n - len, what.data, len) == 0;
 }
 
 int thinking_is_inside(const struct tokenizer *tokenizer, const struct dialect_thoughts *thoughts,

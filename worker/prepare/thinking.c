@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See thinking.h. The end of a thought is a text of the template; its ids are those that the tokenizer makes
- * of it behind other text. A vocabulary that puts a space before every text would write one more, so the text
- * is also tried behind a newline and behind a full stop, whose ids are then cut off. */
+ * of it, without the space that some vocabularies put before every text. If that cannot be cut off, the text
+ * is tried behind a newline and behind a full stop, whose ids are then left out. */
 
 #include "worker/prepare/thinking.h"
 
@@ -21,17 +21,29 @@ static struct bytes piece_of(const struct tokenizer *tokenizer, int32_t id)
 
 /* ---- the end ---- */
 
-/* Whether the ids from `from` on are exactly this text. */
+/* Whether the ids from `from` on begin as the text does and are that text, but for blanks: a vocabulary may
+ * write a space behind a control token too, as it does in prompts. */
 static bool spell(const struct tokenizer *tokenizer, const struct ids *ids, size_t from, struct bytes text)
 {
-    size_t at = 0;
+    const struct bytes first = piece_of(tokenizer, ids->data[from]);
+    const char *want = text.data, *end = want + text.len;
+    if (first.len == 0 || *(const char *)first.data != *want)
+        return false;
     for (size_t i = from; i < ids->len; i++) {
         const struct bytes piece = piece_of(tokenizer, ids->data[i]);
-        if (piece.len > text.len - at || memcmp((const char *)text.data + at, piece.data, piece.len) != 0)
-            return false;
-        at += piece.len;
+        const char *got = piece.data;
+        for (size_t k = 0; k < piece.len; k++) {
+            while (want < end && is_blank((uint8_t)*want))
+                want++;
+            if (is_blank((uint8_t)got[k]))
+                continue;
+            if (want == end || *want++ != got[k])
+                return false;
+        }
     }
-    return at == text.len;
+    while (want < end && is_blank((uint8_t)*want))
+        want++;
+    return want == end;
 }
 
 /* The ids of the text behind `before`; none if the two share an id, or the ids are another text. */
@@ -45,9 +57,9 @@ static int encode_behind(const struct tokenizer *tokenizer, const char *before, 
         r = buffer_append(&both, text.data, text.len);
     if (r == 0)
         r = tokenizer_encode(tokenizer, (struct bytes){both.data, both.len}, TOKENIZER_PARSE_SPECIAL, &all);
-    for (size_t from = 0; from < all.len && r == 0 && ids->len == 0; from++)
-        if (spell(tokenizer, &all, from, text))
-            r = ids_append(ids, all.data + from, all.len - from);
+    for (size_t from = all.len; from > 0 && r == 0 && ids->len == 0; from--)
+        if (spell(tokenizer, &all, from - 1, text))
+            r = ids_append(ids, all.data + from - 1, all.len - from + 1);
     buffer_deinit(&both);
     ids_deinit(&all);
     return r == -EILSEQ ? 0 : r;
@@ -111,25 +123,25 @@ static int write_text(const struct tokenizer *tokenizer, struct ids_view ids, si
     return r;
 }
 
-/* Where the last occurrence begins, plus 1; 0: there is none. */
-static size_t find_last(const struct buffer *text, const char *what)
+/* Where the last occurrence begins, plus 1; 0: there is none. Blanks around what is looked for do not count.
+ */
+static size_t find_last(const struct buffer *text, const char *words)
 {
-    const size_t len = strlen(what);
-    for (size_t at = text->len >= len ? text->len - len + 1 : 0; at > 0; at--)
-        if (memcmp(text->data + at - 1, what, len) == 0)
+    const struct bytes what = without_blanks(words);
+    for (size_t at = text->len >= what.len ? text->len - what.len + 1 : 0; at > 0; at--)
+        if (memcmp(text->data + at - 1, what.data, what.len) == 0)
             return at;
     return 0;
 }
 
-/* Blanks at the end of the text, and around the other, do not count. */
+/* Nor do blanks at the end of the text. */
 static bool ends_with(const struct buffer *text, const char *words)
 {
     const struct bytes what = without_blanks(words);
-    const size_t len = what.len;
     size_t n = text->len;
     while (n > 0 && is_blank(text->data[n - 1]))
         n--;
-    return n >= len && memcmp(text->data + n - len, what.data, len) == 0;
+    return n >= what.len && memcmp(text->data + n - what.len, what.data, what.len) == 0;
 }
 
 int thinking_is_inside(const struct tokenizer *tokenizer, const struct dialect_thoughts *thoughts,

@@ -73,9 +73,9 @@ START_TEST(a_value_goes_to_its_member_and_nowhere_else)
     expected.keep_s = 86400;
     expected.has_thinking_budget = true;
     static const char *const values[][2] = {
-        {"embed", "1"},         {"max_tokens", "7"}, {"temperature", "0.25"},
-        {"top_k", "3"},         {"priority", "-8"},  {"presence_penalty", "-1.5"},
-        {"keep_s", "86400"},    {"pieces", "0"},     {"seed", "18446744073709551615"},
+        {"embed", "1"},          {"max_tokens", "7"},     {"temperature", "0.25"},
+        {"top_k", "3"},          {"priority", "-8"},      {"presence_penalty", "-1.5"},
+        {"keep_s", "86400"},     {"pieces", "0"},         {"seed", "18446744073709551615"},
         {"deadline_ms", "1000"}, {"thinking_budget", "0"}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         ck_assert_int_eq(set(values[i][0], values[i][1]), 0);

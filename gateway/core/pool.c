@@ -24,7 +24,7 @@
 #define RETRY_NS  (250 * CLOCK_NS_PER_MS)
 #define AWAY_NS   (5 * CLOCK_NS_PER_S) /* of a session, or of all workers, before that is told */
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
-#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker has said what it serves */
+#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker is ready */
 #define STATUS_MS 5000                   /* most that an answer is waited for */
 
 void pool_init(struct pool *pool, const struct options *options)

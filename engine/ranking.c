@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/rank_head.h"
+
 int ranking_init(struct ranking *ranking, const struct model *model)
 {
     const struct model_params *params = &model->params;
@@ -22,7 +24,7 @@ int ranking_init(struct ranking *ranking, const struct model *model)
         ranking_deinit(ranking);
         return -ENOMEM;
     }
-    model_read_rank_head(model, ranking->weights, ranking->bias);
+    rank_head_read(model, ranking->weights, ranking->bias);
     return 0;
 }
 

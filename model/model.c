@@ -412,16 +412,6 @@ int model_take_gguf(struct gguf *gguf, const char *path, bool with_tokenizer, st
     return 0;
 }
 
-void model_read_rank_head(const struct model *model, float *ret_weights, float *ret_bias)
-{
-    const struct model_tensor *head = &model->tensors[TENSOR_RANK_HEAD];
-    const uint32_t n_labels = model->params.n_labels;
-    format_traits(head->weight->format)
-        ->to_float(head->weight->data, ret_weights, (size_t)n_labels * model->params.n_embd);
-    for (uint32_t i = 0; i < n_labels; i++)
-        ret_bias[i] = head->bias ? ((const float *)head->bias->data)[i] : 0;
-}
-
 int model_open_files(const char *path, struct gguf **ret_gguf, struct error *err)
 {
     return huggingface_is_folder(path) ? huggingface_open(path, ret_gguf, err)

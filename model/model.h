@@ -85,10 +85,6 @@ void model_let_go(struct model *model);
 int model_take_gguf(struct gguf *gguf, const char *path, bool with_tokenizer, struct model **ret_model,
                     struct error *err);
 
-/* Of a model that ranks: the head's weights as floats, [n_labels][n_embd], and its bias, [n_labels], zeros if
- * it has none. */
-void model_read_rank_head(const struct model *model, float *ret_weights, float *ret_bias);
-
 /* Is the output matrix the embedding? */
 static inline bool model_head_is_tied(const struct model *model)
 {

@@ -14,9 +14,11 @@
 #define ALWAYS       .flags = FIELD_ALWAYS
 #define LEFT         .flags = FIELD_LEFT
 #define IN(part)     offsetof(struct message, part)
-#define TABLE(array) {.fields = (array), .n = sizeof(array) / sizeof *(array)}
-#define CHECKED_TABLE(array, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .check = (test)}
-#define PART(array, type, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .size = sizeof(type), .check = (test)}
+/* Does not compile where a field_set is too small. */
+#define N_OF(array) (sizeof(array) / sizeof *(array) * sizeof(char[sizeof(array) / sizeof *(array) <= FIELD_TABLE_MOST ? 1 : -1]))
+#define TABLE(array) {.fields = (array), .n = N_OF(array)}
+#define CHECKED_TABLE(array, test) {.fields = (array), .n = N_OF(array), .check = (test)}
+#define PART(array, type, test) {.fields = (array), .n = N_OF(array), .size = sizeof(type), .check = (test)}
 
 #define ID(k, o)           {KEY(k, FIELD_ID, o), REQUIRED}
 #define EPOCH(k, o)        {KEY(k, FIELD_EPOCH, o), REQUIRED}

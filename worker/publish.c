@@ -32,8 +32,9 @@
 
 /* About what a frame costs all processes that it passes. Requests that have something to flush share the
  * time: with n of them a frame waits for n times this, so that a worker sends at most 125,000 frames a
- * second. */
+ * second; and a quarter of that while the broker is behind. */
 #define FRAME_COST_NS 8000
+#define BEHIND_COSTS  4
 
 #define READING_NS (100 * CLOCK_NS_PER_MS) /* between two words on how much of a prompt is read */
 /* Log probabilities of one frame that tells their pieces, of up to 256 bytes each. */
@@ -101,9 +102,11 @@ static uint64_t wait_ns(const struct publisher *publisher)
     uint64_t ns = publisher->frame_ns;
     if (ns == 0) /* a frame for every token was asked for */
         return 0;
-    if (ns < BEHIND_NS && is_behind(publisher))
-        ns = BEHIND_NS;
     uint64_t share_ns = publisher->n_pending * (uint64_t)FRAME_COST_NS;
+    if (is_behind(publisher)) {
+        ns = ns < BEHIND_NS ? BEHIND_NS : ns;
+        share_ns *= BEHIND_COSTS;
+    }
     return share_ns < ns ? ns : share_ns;
 }
 

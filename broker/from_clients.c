@@ -29,7 +29,8 @@ static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKE
                                                  {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
                                                  {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
                                                  {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
-                                                 {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1}};
+                                                 {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1},
+                                                 {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1}};
 static const struct text_list features = {names_of_features,
                                           sizeof names_of_features / sizeof *names_of_features};
 

@@ -195,7 +195,9 @@ static int make_sequence(struct engine *engine, const struct engine_request *req
                          ++engine->n_arrived, clock_ns(), &sequence);
     if (r < 0)
         return error_set(err, r, "not enough memory for the request");
-    if (request->n_output > 0 || request->text_offset > 0)
+    if (request->thinking)
+        r = thought_new(request->thinking, engine->config.model->params.n_vocab, &sequence->thought);
+    if (r == 0 && (request->n_output > 0 || request->text_offset > 0))
         r = sequence_resume(sequence, request, tokenizer, err);
     if (r == 0 && request->grammar && sequence->state != SEQUENCE_DUE)
         r = mask_new(engine->masks, request->grammar,
@@ -379,6 +381,11 @@ static void end_fault(struct engine *engine, struct sequence *sequence)
     if (!sequence->mask)
         delivery_end(&engine->delivery, sequence, ENGINE_END_FAULT,
                      "the model produced no finite logit to sample");
+    else if (sequence->thought && thought_is_excluded(sequence->thought) &&
+             !mask_was_too_much(sequence->mask))
+        delivery_end(&engine->delivery, sequence, ENGINE_END_INVALID,
+                     "thinking_budget: the grammar does not allow the end of the thought where the budget is "
+                     "used up");
     else if (mask_has_ended(sequence->mask, &reason))
         delivery_end(&engine->delivery, sequence, ENGINE_END_STOP, NULL);
     else

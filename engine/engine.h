@@ -19,6 +19,7 @@
 struct engine;
 struct grammar;
 struct model;
+struct model_dialect;
 
 struct engine_config {
     const struct model *model; /* outlives the engine; has a tokenizer */
@@ -36,9 +37,25 @@ struct engine_config {
 };
 
 #define ENGINE_MOST_SPELLED      32
+#define ENGINE_MOST_THOUGHT_END  64  /* ids */
 #define ENGINE_SHARED_SALT_BYTES 176 /* prefixes of a longer salt are not shared between workers */
 
-/* A request. engine_submit copies everything.
+/* A budget for thoughts: once they have so many ids, the ids that end a thought come next, whatever the model
+ * would write. Then the answer goes on freely. Ids of text and marks are read as `dialect` says. */
+struct engine_thinking {
+    uint32_t budget;
+    bool inside;        /* the prompt leaves the model inside a thought */
+    const int32_t *end; /* [n_end], 1 … ENGINE_MOST_THOUGHT_END: end the first thought that is too long */
+    uint32_t n_end;
+    const int32_t *again; /* [n_again] likewise: end others */
+    uint32_t n_again;
+    const struct model_dialect
+        *dialect;         /* of the model, whose thoughts are known; must outlive the request */
+    const int32_t *marks; /* [n_marks] control tokens in its texts; must outlive the request */
+    uint32_t n_marks;
+};
+
+/* A request. engine_submit copies everything but where it says otherwise.
  *
  * A request that was begun elsewhere is resumed: `output` has its published ids, text_offset the bytes of its
  * published text. It continues with the next id and byte, as if it had never stopped; events contain new
@@ -73,6 +90,9 @@ struct engine_request {
     /* The grammar that the output must match; NULL: none. A reference is taken. A grammar belongs to one
      * engine, whose thread for masks uses it. */
     struct grammar *grammar;
+    /* NULL: thoughts may be of any length. With a grammar that does not allow the end of a thought where the
+     * budget is used up, the request ends with ENGINE_END_INVALID. */
+    const struct engine_thinking *thinking;
 };
 
 enum engine_end {
@@ -82,7 +102,7 @@ enum engine_end {
     ENGINE_END_CANCELLED,
     ENGINE_END_DEADLINE,
     ENGINE_END_FAULT,
-    ENGINE_END_INVALID /* the request is impossible: its grammar is too complex */
+    ENGINE_END_INVALID /* the request is impossible: its grammar is too complex, or forbids a thought's end */
 };
 
 /* Of a whole request. */

@@ -3,6 +3,8 @@
 
 #include "engine/limits.h"
 
+#include <math.h>
+
 #include "model/model.h"
 
 static int check_ids(const char *what, const int32_t *ids, uint32_t n, uint32_t n_vocab, struct error *err)
@@ -34,6 +36,63 @@ static bool is_plain(const struct engine_request *request)
     return request->max_tokens == 0 && request->min_tokens == 0 && request->n_output == 0 &&
            request->text_offset == 0 && request->n_stop == 0 && request->n_stop_ids == 0 &&
            request->n_logprobs == 0 && !request->grammar && request->uncached;
+}
+
+/* Whether the id could never be sampled, though it is forced. */
+static bool is_banned(const struct engine_request *request, int32_t id, const char **ret_by)
+{
+    const struct sampling *sampling = &request->sampling;
+    const struct id_sequences *words = &sampling->bad_words;
+    for (size_t i = 0; i < sampling->logit_bias.n; i++)
+        if (sampling->logit_bias.items[i].id == id && isinf(sampling->logit_bias.items[i].bias)) {
+            *ret_by = "logit_bias or ignore_eos";
+            return true;
+        }
+    for (size_t at = 0; at < words->len; at += 1 + (size_t)words->items[at])
+        if (words->items[at + (size_t)words->items[at]] == id) {
+            *ret_by = "bad_words";
+            return true;
+        }
+    for (uint32_t i = 0; i < request->n_stop_ids && request->min_tokens > 0; i++)
+        if (request->stop_ids[i] == id) {
+            *ret_by = "stop_ids with min_tokens";
+            return true;
+        }
+    return false;
+}
+
+static int check_thought_end(const struct engine_request *request, const int32_t *ids, uint32_t n,
+                             const struct model *model, struct error *err)
+{
+    const struct ids_view ends = tokenizer_end_ids(model->tokenizer);
+    const char *by = NULL;
+    if (n == 0 || n > ENGINE_MOST_THOUGHT_END)
+        return error_out_of_range(err, ENGINE_E_INVALID, "thinking_budget: ids of a thought's end", n, 1,
+                                  ENGINE_MOST_THOUGHT_END);
+    int r = check_ids("thinking_budget: the end of a thought", ids, n, model->params.n_vocab, err);
+    for (uint32_t i = 0; i < n && r == 0; i++) {
+        for (size_t j = 0; j < ends.n; j++)
+            if (ends.items[j] == ids[i])
+                return error_set(err, ENGINE_E_INVALID,
+                                 "thinking_budget: id %d of a thought's end is an end id of the model, "
+                                 "after which no answer comes",
+                                 ids[i]);
+        if (is_banned(request, ids[i], &by))
+            return error_set(err, ENGINE_E_INVALID,
+                             "thinking_budget: a thought ends with id %d, which %s excludes", ids[i], by);
+    }
+    return r;
+}
+
+static int check_thinking(const struct engine_request *request, const struct model *model, struct error *err)
+{
+    const struct engine_thinking *thinking = request->thinking;
+    if (!thinking)
+        return 0;
+    if (request->embed)
+        return error_set(err, ENGINE_E_INVALID, "thinking_budget: expected without embed");
+    int r = check_thought_end(request, thinking->end, thinking->n_end, model, err);
+    return r == 0 ? check_thought_end(request, thinking->again, thinking->n_again, model, err) : r;
 }
 
 int engine_check_request(const struct engine_request *request, const struct model *model,
@@ -73,6 +132,8 @@ int engine_check_request(const struct engine_request *request, const struct mode
         r = check_ids("output", request->output, request->n_output, model->params.n_vocab, err);
     if (r == 0)
         r = check_stops(request, model, info, err);
+    if (r == 0)
+        r = check_thinking(request, model, err);
     if (r != 0)
         return r;
     if (request->n_spelled > ENGINE_MOST_SPELLED)

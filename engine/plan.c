@@ -8,7 +8,8 @@
  *
  * Where drafts are made a sequence is not run ahead: a draft follows ids that were read. Nor is one with a
  * mask, which gets no draft, as one gets none that is sampled by the ids before; and if its masks take long,
- * it stays out of steps until the next one is there.
+ * it stays out of steps until the next one is there. A sequence with a budget for its thoughts runs ahead,
+ * and gets drafts, only as far as the budget cannot be used up.
  */
 
 #include "engine/plan.h"
@@ -84,10 +85,15 @@ static uint32_t add_rows(struct planner *planner, struct plan *plan, struct sequ
     return set->n_ids;
 }
 
-/* Whether its next id can be sampled in a step that begins now. */
+/* Whether its next id can be sampled in a step that begins now. One that ends a thought needs the mask of a
+ * grammar at once, to see whether that allows it. */
 static bool may_sample(const struct sequence *sequence)
 {
-    return !sequence->mask || (sequence->in_flight == 0 && mask_is_near(sequence->mask));
+    const bool forced = sequence->thought && thought_forced(sequence->thought) != TOKENIZER_NONE;
+    if (sequence->in_flight > 0 && sequence_free_ids(sequence) == 0)
+        return false;
+    return !sequence->mask ||
+           (sequence->in_flight == 0 && (forced ? mask_is_ready : mask_is_near)(sequence->mask));
 }
 
 /* ---- decodes ---- */
@@ -106,6 +112,8 @@ static uint32_t add_decode(struct planner *planner, struct plan *plan, struct se
         uint32_t left = sequence->credit_end - sequence->fed - 2; /* ids after the next */
         most = most - 1 < left ? most - 1 : left;
         most = most < planner->most_draft ? most : planner->most_draft;
+        left = sequence_free_ids(sequence);
+        most = left == 0 ? 0 : most < left - 1 ? most : left - 1;
         if (most > 0)
             n_draft = planner->draft(planner->draft_arg, sequence->ids.data, (uint32_t)sequence->ids.len,
                                      most, draft + 1);

@@ -101,6 +101,7 @@ struct sequence *sequence_free(struct sequence *sequence)
         buffer_deinit(&sequence->unsent);
         sampling_deinit(&sequence->sampling);
         mask_free(sequence->mask);
+        thought_free(sequence->thought);
         free(sequence->tables[0]);
     }
     free(sequence);
@@ -217,6 +218,12 @@ void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uin
         set->await = mask_await;
         set->await_arg = sequence->mask;
     }
+    if (sequence->thought && set->output == BACKEND_SAMPLE_LAST &&
+        thought_forced(sequence->thought) != TOKENIZER_NONE) {
+        assert(sequence->in_flight == 0);
+        set->allowed = thought_mask(sequence->thought, sequence->mask ? mask_bits(sequence->mask) : NULL);
+        set->await = NULL;
+    }
     if (sequence->embeds && set->output == BACKEND_SAMPLE_LAST)
         set->output = BACKEND_SUM_LAST;
     sequence->n_told = sequence->n_blocks;
@@ -264,6 +271,8 @@ static int accept_one(struct sequence *sequence, const struct tokenizer *tokeniz
                       enum backend_end verdict, struct buffer *out, enum engine_end *ret_end)
 {
     int r = ids_push(&sequence->ids, id);
+    if (r == 0 && sequence->thought)
+        r = thought_take(sequence->thought, tokenizer, id);
     sequence->text.passes = sequence->ids.len <= sequence->stops_from;
     if (r == 0 && verdict != BACKEND_END_STOP) /* the text of a stop id is not part of the answer */
         r = text_push(&sequence->text, piece_of(sequence, tokenizer, id), out);
@@ -296,8 +305,8 @@ bool sequence_accept_plain(struct sequence *sequence, const struct tokenizer *to
                            struct bytes *ret_text)
 {
     struct bytes piece = piece_of(sequence, tokenizer, id);
-    if (sequence->unsent.len > 0 || !text_is_plain(&sequence->text, piece) ||
-        ids_push(&sequence->ids, id) < 0)
+    if (sequence->unsent.len > 0 || (sequence->thought && thought_free_ids(sequence->thought) < UINT32_MAX) ||
+        !text_is_plain(&sequence->text, piece) || ids_push(&sequence->ids, id) < 0)
         return false;
     *ret_text = piece;
     return true;

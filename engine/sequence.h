@@ -14,8 +14,8 @@
  *
  * The state says what it does. `slot` says whether it holds one, and so whether it is in the waiting list or
  * among the running. Only sequence_plan and sequence_settle move its progress: the first when a step is
- * built, the second when that step was read. The functions here use no module but those of its text and its
- * mask. */
+ * built, the second when that step was read. The functions here use no module but those of its text, its
+ * mask and its thoughts. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +25,7 @@
 #include "engine/engine.h"
 #include "engine/sampling/masks.h"
 #include "engine/text.h"
+#include "engine/thought.h"
 #include "text/tokenizer/tokenizer.h"
 
 #define HASH_NONFATAL_OOM 1 /* what was not added has no table */
@@ -82,8 +83,9 @@ struct sequence {
      * first cache of a core */
     struct ids ids; /* prompt, then output */
     struct text text;
-    struct buffer unsent; /* text that goes out with the next event */
-    struct mask *mask;    /* what may come next; NULL: anything */
+    struct buffer unsent;    /* text that goes out with the next event */
+    struct mask *mask;       /* what may come next; NULL: anything */
+    struct thought *thought; /* the budget of its thoughts; NULL: none */
     uint64_t submitted_ns, first_ns, last_ns;
 
     /* where it stands */
@@ -157,6 +159,14 @@ static inline uint32_t sequence_wants(const struct sequence *sequence)
     if (sequence->state == SEQUENCE_PREFILLING)
         return sequence->n_prefill - sequence->fed;
     return sequence->state == SEQUENCE_DECODING && sequence->fed + 1 < sequence->credit_end;
+}
+
+/* How many ids it may sample, beyond those in flight, before it has to wait for what they are: because they
+ * may have used up the budget of its thoughts. 0: the next one is forced, or it has to wait. */
+static inline uint32_t sequence_free_ids(const struct sequence *sequence)
+{
+    const uint32_t free = sequence->thought ? thought_free_ids(sequence->thought) : UINT32_MAX;
+    return free > sequence->in_flight ? free - sequence->in_flight : 0;
 }
 
 /* Makes the next `rows` rows, no more than it wants and has blocks for, a set of a step. With n_draft > 0,

@@ -197,8 +197,14 @@ struct quern_request {
     size_t n_stop;
     const int32_t *stop_ids; /* [n_stop_ids] */
     size_t n_stop_ids;
-    bool ignore_eos;                 /* never generate the model's own end ids; not with a grammar */
-    uint32_t min_tokens;             /* no stop ends the output before this many; not with a grammar */
+    bool ignore_eos;     /* never generate the model's own end ids; not with a grammar */
+    uint32_t min_tokens; /* no stop ends the output before this many; not with a grammar */
+    /* A thought has at most thinking_budget tokens; then it is ended as the model's chat template ends one,
+     * and the output goes on freely. 0: no thought, where the template has a switch for that, or one that is
+     * closed at once. For messages, and prompts that open a thought. Rejected if it is not known how the
+     * model's thoughts end. False: thoughts of any length. */
+    bool has_thinking_budget;
+    uint32_t thinking_budget;
     const char *grammar;             /* that the output must match; NULL: none */
     enum quern_grammar grammar_kind; /* how it is written */
     uint32_t logprobs;               /* 0 = none; n: of the sampled id and of the n − 1 most likely ones */

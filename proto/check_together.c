@@ -54,11 +54,14 @@ int field_table_check_generation(const void *value, struct error *err)
     if (generation->max_tokens > 0 && generation->min_tokens > generation->max_tokens)
         return error_set(err, MESSAGE_E_MALFORMED, "min_tokens: %u is above max_tokens (%u)",
                          generation->min_tokens, generation->max_tokens);
-    const bool told[] = {generation->max_tokens > 0, generation->min_tokens > 0, generation->logprobs > 0,
+    const bool told[] = {generation->max_tokens > 0,
+                         generation->min_tokens > 0,
+                         generation->logprobs > 0,
                          generation->stop.n + generation->stop_ids.n > 0,
-                         !grammar_text_is_none(&generation->grammar)};
-    static const char *const names[] = {"max_tokens", "min_tokens", "logprobs", "stop and stop_ids",
-                                        "grammar"};
+                         !grammar_text_is_none(&generation->grammar),
+                         prompt->has_thinking_budget};
+    static const char *const names[] = {"max_tokens",        "min_tokens", "logprobs",
+                                        "stop and stop_ids", "grammar",    "thinking_budget"};
     for (size_t i = 0; generation->embed && i < sizeof told / sizeof *told; i++)
         if (told[i])
             return error_set(err, MESSAGE_E_MALFORMED, "%s: expected without embed, which makes no tokens",

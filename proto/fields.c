@@ -85,6 +85,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, in addition to the model's own end ids")}, \
     {KEY("ignore_eos", FIELD_BOOL, GIVEN(ignore_eos)), HELP("never make the model's own end ids; not with a grammar")}, \
     {KEY("min_tokens", FIELD_U32, GIVEN(min_tokens)), .high = INT32_MAX, OPTION("N", "no end id and no stop ends the output before this many tokens; not with a grammar")}, \
+    {KEY("thinking_budget", FIELD_U32, GIVEN(prompt.thinking_budget)), .present = GIVEN(prompt.has_thinking_budget), .high = INT32_MAX, OPTION("N", "end a thought after this many tokens, as the chat template ends one; 0 = no thought")}, \
     {KEY("grammar", FIELD_TEXT, GIVEN(grammar.text)), .high = PROTO_MAX_GRAMMAR_BYTES, HELP("what the output must match, in the form that grammar_kind names")}, \
     {KEY("grammar_kind", FIELD_ENUM, GIVEN(grammar.kind)), .names = &names_of_grammars, HELP("gbnf, json (any object, without grammar), schema or regex")}, \
     {KEY("logprobs", FIELD_U32, GIVEN(logprobs)), .high = PROTO_MAX_LOGPROBS + 1, HELP("n: log probabilities of the id and of the n − 1 most likely; 0 = none")}, \

@@ -26,13 +26,14 @@
 #define PROTO_VERSION_MAX 1
 
 /* Features that a request may `require`: `embed`, `continue_turn`, `suffix`, all samplers and bad words,
- * `ignore_eos`, `min_tokens`. */
+ * `ignore_eos`, `min_tokens`, `thinking_budget`. */
 #define PROTO_FEATURE_EMBED    "embed"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"
 #define PROTO_FEATURE_SAMPLERS "samplers"
 #define PROTO_FEATURE_ENDLESS  "ignore_eos"
 #define PROTO_FEATURE_LEAST    "min_tokens"
+#define PROTO_FEATURE_THINKING "thinking_budget"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -128,8 +129,10 @@ struct prompt {
     struct bytes files;           /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
     bool continue_turn;           /* PROMPT_CHAT: continue the last message, which is the assistant's */
     struct bytes template_kwargs; /* PROMPT_CHAT: JSON, an object of template variables; "" = none */
-    struct id_list ids;           /* PROMPT_IDS */
-    struct {                      /* PROMPT_CHAT */
+    bool has_thinking_budget;     /* thoughts have this many tokens at most: */
+    uint32_t thinking_budget;
+    struct id_list ids; /* PROMPT_IDS */
+    struct {            /* PROMPT_CHAT */
         const struct chat_message *items;
         size_t n;
     } chat;

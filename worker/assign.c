@@ -244,7 +244,8 @@ static void prepare(struct request *request)
 
 static bool needs_preparation(const struct assignments *assignments, const struct generation *generation)
 {
-    return generation->prompt.form != PROMPT_IDS || !grammar_text_is_none(&generation->grammar) ||
+    return generation->prompt.form != PROMPT_IDS || generation->prompt.has_thinking_budget ||
+           !grammar_text_is_none(&generation->grammar) ||
            words_are_wanted(generation, has_dry(assignments, generation));
 }
 
@@ -398,6 +399,31 @@ static void add_fim_stops(const struct tokenizer *tokenizer, int32_t ids[], stru
     wanted->n_stop_ids = n;
 }
 
+/* The budget of its thoughts. With a grammar only the mark that closes one is sure to be allowed; and a model
+ * that may call tools can do so in another part of its answer, unless it opens a thought again. */
+static bool limit_thoughts(const struct request *request, const struct generation *generation,
+                           struct engine_thinking *ret_thinking)
+{
+    const struct prompt_encoder *encoder = request->owner->encoder;
+    const struct thought_ends *ends = &encoder->thought_ends;
+    const bool parts = generation->tools.len > 0 && encoder->dialect.content_open[0];
+    const bool held = request->preparation.made != NULL;
+    const struct ids *first = held || parts ? &ends->close : &ends->whole,
+                     *again = held ? &ends->close : &ends->whole;
+    if (!generation->prompt.has_thinking_budget || !encoder->dialect.thoughts.known)
+        return false;
+    *ret_thinking = (struct engine_thinking){.budget = generation->prompt.thinking_budget,
+                                             .inside = request->preparation.inside,
+                                             .end = first->data,
+                                             .n_end = (uint32_t)first->len,
+                                             .again = again->data,
+                                             .n_again = (uint32_t)again->len,
+                                             .dialect = &encoder->dialect,
+                                             .marks = encoder->marks,
+                                             .n_marks = encoder->n_marks};
+    return true;
+}
+
 static void start(struct request *request)
 {
     struct assignments *assignments = request->owner;
@@ -428,6 +454,9 @@ static void start(struct request *request)
     if (generation->prompt.has_suffix)
         add_fim_stops(assignments->encoder->tokenizer, stop_ids, &wanted);
     wanted.grammar = request->preparation.made;
+    struct engine_thinking thinking;
+    if (limit_thoughts(request, generation, &thinking))
+        wanted.thinking = &thinking;
     int r = engine_submit(assignments->engine, &wanted, &err);
     if (r != 0) {
         end_here(request, END_ERROR, error_of_submit(r), err.text);

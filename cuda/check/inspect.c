@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The pass part by part: the stream here, what is inside a layer in inspect_attention.c, inspect_kv.c,
- * inspect_delta.c and inspect_feed_forward.c. */
+ * inspect_delta.c, inspect_feed_forward.c, inspect_experts.c and inspect_inputs.c. */
 
 #include "cuda/check/inspect.h"
 
@@ -50,19 +50,23 @@ static int check_embedding(struct inspection *look)
     return r;
 }
 
-/* What the picked rows of the stream are normed to. */
-static int check_norm(struct inspection *look, const char *kernel, uint32_t layer, const struct norm *norm,
-                      const struct model_tensor *vector)
+/* Of a half of two parts: what each of row i is normed to, added, in look->more, which has experts' part. */
+static void join_parts(struct inspection *look, uint32_t i, const struct model_layer *from)
 {
-    const uint32_t n = look->model->params.n_embd;
-    int r = inspect_bring_activations(look, &look->pass->workspace->normed, &look->normed);
-    for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
-        for (uint32_t k = 0; k < n; k++)
-            look->expected[k] = (double)look->stream[(size_t)i * look->normed.stride + k];
-        reference_norm(norm, vector, look->expected, n, look->weights, look->expected);
-        r = inspect_activations(look, kernel, layer, i, &look->normed, look->expected, n);
-    }
-    return r;
+    const uint32_t n = look->model->params.n_embd, stride = look->pass->workspace->embd_stride;
+    const struct norm *norm = &from->traits.norm;
+    for (uint32_t k = 0; k < n; k++)
+        look->expected[k] = (double)look->shared[(size_t)i * stride + k];
+    reference_norm(norm, &from->tensors[TENSOR_PLAIN_POST_NORM], look->expected, n, look->weights,
+                   look->expected);
+    reference_norm(norm, &from->tensors[TENSOR_EXPERT_POST_NORM], look->more, n, look->weights, look->more);
+    for (uint32_t k = 0; k < n; k++)
+        look->more[k] += look->expected[k];
+}
+
+static bool has_parts(const struct model_layer *layer, enum tensor_role post_norm)
+{
+    return post_norm == TENSOR_FFN_POST_NORM && layer->traits.experts.beside;
 }
 
 /* What delta makes of row i of the stream, into look->expected. */
@@ -72,8 +76,10 @@ static void add_delta(struct inspection *look, uint32_t i, uint32_t layer, enum 
     const struct model_layer *from = &look->model->layers[layer];
     for (uint32_t k = 0; k < n; k++)
         look->more[k] = (double)look->delta[(size_t)i * stride + k];
+    if (has_parts(from, post_norm))
+        join_parts(look, i, from);
     reference_norm(&from->traits.norm, &from->tensors[post_norm], look->more, n, look->weights, look->more);
-    const bool scales = post_norm == TENSOR_FFN_POST_NORM && from->traits.stream_scale;
+    const bool scales = post_norm == pass_last_norm(&from->traits) && from->traits.stream_scale;
     if (scales)
         reference_row_of(&from->tensors[TENSOR_STREAM_SCALE], 0, look->weights);
     for (uint32_t k = 0; k < n; k++)
@@ -82,52 +88,64 @@ static void add_delta(struct inspection *look, uint32_t i, uint32_t layer, enum 
                             (scales ? (double)look->weights[0] : 1);
 }
 
-/* A half's end: its last product, what that makes of the stream, and the norm of what comes next; `next`
- * NULL: only the product. */
+/* The end of a half, or of another part: its last product, what that makes of the stream, and the norm of
+ * what comes next; `next` NULL: only the product. */
 static int check_half(struct inspection *look, uint32_t layer, enum tensor_role matrix, const struct held *x,
                       enum tensor_role post_norm, const struct norm *norm, const struct model_tensor *next)
 {
+    const struct model_layer *from = &look->model->layers[layer];
+    const bool experts = matrix == TENSOR_DOWN && from->traits.experts.n > 0;
     const bool fused =
-        look->n_rows == 1 && !look->pass->invariant && !pass_is_large(look->pass, look->n_rows);
+        !experts && look->n_rows == 1 && !look->pass->invariant && !pass_is_large(look->pass, look->n_rows);
     const char *kernel = fused && next ? "multiply_norm" : "multiply";
+    const char *norms = fused ? kernel : has_parts(from, post_norm) ? "norm_parts" : "norm";
     const struct workspace *w = look->pass->workspace;
     const size_t row_bytes = w->embd_stride * sizeof(float);
     int r = inspect_bring_rows(look, w->delta, row_bytes, look->delta);
-    if (r == 0 && !look->model->layers[layer].tensors[matrix].weight)
+    if (r == 0 && experts)
         r = inspect_mixture(look, layer);
     else if (r == 0)
         r = inspect_layer_product(look, kernel, layer, matrix, x, look->delta, w->embd_stride);
     if (r < 0 || !next)
         return r;
     for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
-        const struct inspect_site site = {fused ? "multiply_norm" : "norm", NULL, layer, look->picked[i],
-                                          OFF_ROW};
+        const struct inspect_site site = {norms, NULL, layer, look->picked[i], OFF_ROW};
         float *stream = look->stream + (size_t)i * w->embd_stride;
         add_delta(look, i, layer, post_norm);
         r = inspection_bring(look, w->stream + (size_t)look->picked[i] * w->embd_stride, row_bytes, stream);
         if (r == 0)
             r = inspect_compare(look, &site, stream, look->expected, look->model->params.n_embd);
     }
-    return r < 0 ? r : check_norm(look, fused ? "multiply_norm" : "norm", layer, norm, next);
+    return r < 0 ? r : inspect_norm(look, norms, layer, norm, next);
 }
 
-static int check_down(struct inspection *look, uint32_t layer)
+static const struct model_tensor no_vector;
+
+/* The layer's last part. */
+static int check_last(struct inspection *look, uint32_t layer, enum tensor_role matrix)
 {
     const struct model *model = look->model;
     const bool last = layer + 1 == model->params.n_layers;
     const struct model_layer *next = &model->layers[last ? layer : layer + 1];
-    return check_half(look, layer, TENSOR_DOWN, &look->activated, TENSOR_FFN_POST_NORM, &next->traits.norm,
-                      last ? NULL : &next->tensors[TENSOR_ATTENTION_NORM]);
+    return check_half(look, layer, matrix, &look->activated, pass_last_norm(&model->layers[layer].traits),
+                      &next->traits.norm, last ? NULL : &next->tensors[TENSOR_ATTENTION_NORM]);
+}
+
+static int check_down(struct inspection *look, uint32_t layer)
+{
+    const struct layer_traits *traits = &look->model->layers[layer].traits;
+    return traits->n_layer_embd > 0 ? check_half(look, layer, TENSOR_DOWN, &look->activated,
+                                                 TENSOR_FFN_POST_NORM, &traits->norm, &no_vector)
+                                    : check_last(look, layer, TENSOR_DOWN);
 }
 
 static int check_attention_output(struct inspection *look, uint32_t layer)
 {
-    static const struct model_tensor none;
     const struct model_layer *from = &look->model->layers[layer];
     const enum tensor_role output =
         from->traits.mixer == MIXER_DELTA ? TENSOR_DELTA_OUTPUT : TENSOR_ATTENTION_OUTPUT;
     return check_half(look, layer, output, &look->attended, TENSOR_ATTENTION_POST_NORM, &from->traits.norm,
-                      from->traits.parallel ? &none : &from->tensors[TENSOR_FFN_NORM]);
+                      from->traits.parallel ? &no_vector : &from->tensors[TENSOR_FFN_NORM]);
 }
 
 /* ---- the end of a pass ---- */
@@ -136,7 +154,11 @@ static int check_attention_output(struct inspection *look, uint32_t layer)
 static int check_output_norm(struct inspection *look)
 {
     const struct model_params *params = &look->model->params;
-    add_delta(look, look->n_picked - 1, params->n_layers - 1, TENSOR_FFN_POST_NORM);
+    const uint32_t last = params->n_layers - 1;
+    const struct model_layer *from = &look->model->layers[last];
+    const enum tensor_role post_norm = pass_last_norm(&from->traits);
+    const char *kernel = has_parts(from, post_norm) ? "norm_parts" : "norm";
+    add_delta(look, look->n_picked - 1, last, post_norm);
     look->n_rows = look->n_picked = 1;
     look->picked[0] = 0;
     int r = inspect_bring_activations(look, &look->pass->workspace->normed, &look->normed);
@@ -144,7 +166,7 @@ static int check_output_norm(struct inspection *look)
         return r;
     reference_norm(&look->model->output_norm, &look->model->tensors[TENSOR_OUTPUT_NORM], look->expected,
                    params->n_embd, look->weights, look->expected);
-    return inspect_activations(look, "norm", params->n_layers, 0, &look->normed, look->expected,
+    return inspect_activations(look, kernel, params->n_layers, 0, &look->normed, look->expected,
                                params->n_embd);
 }
 
@@ -176,7 +198,7 @@ int inspect_part(void *arg, enum pass_part part, uint32_t layer)
     case PASS_EMBED:
         return check_embedding(look);
     case PASS_BEGIN:
-        return check_norm(look, "norm", 0, &first->traits.norm, &first->tensors[TENSOR_ATTENTION_NORM]);
+        return inspect_norm(look, "norm", 0, &first->traits.norm, &first->tensors[TENSOR_ATTENTION_NORM]);
     case PASS_QKV:
         return delta ? inspect_delta_products(look, layer) : check_attention_products(look, layer);
     case PASS_HEADS:
@@ -189,11 +211,23 @@ int inspect_part(void *arg, enum pass_part part, uint32_t layer)
         return delta ? inspect_delta_gate(look, layer) : inspect_attention(look, layer);
     case PASS_ATTENTION_OUTPUT:
         return check_attention_output(look, layer);
+    case PASS_PROJECT:
+        return inspect_projection(look);
+    case PASS_INPUTS:
+        return inspect_inputs(look);
+    case PASS_PLAIN:
+        return inspect_activate(look, layer);
+    case PASS_ROUTE:
+        return inspect_route(look, layer);
     case PASS_ACTIVATE:
         return look->model->layers[layer].traits.experts.n > 0 ? inspect_experts(look, layer)
                                                                : inspect_activate(look, layer);
     case PASS_DOWN:
         return check_down(look, layer);
+    case PASS_INPUT:
+        return inspect_input(look, layer);
+    case PASS_INPUT_END:
+        return check_last(look, layer, TENSOR_INPUT_PROJECTION);
     case PASS_OUTPUT_NORM:
         return check_output_norm(look);
     case PASS_LOGITS:
@@ -266,6 +300,8 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
     most = w->deltas.gate_stride > most ? w->deltas.gate_stride : most;
     most = w->ff_stride > most ? w->ff_stride : most;
     most = w->experts.ff_stride > most ? w->experts.ff_stride : most;
+    most = w->experts.scores_stride > most ? w->experts.scores_stride : most;
+    most = w->inputs.projected_stride > most ? w->inputs.projected_stride : most;
     *look = (struct inspection){.steps = steps, .pass = pass, .model = pass->model, .err = err};
     take_held(look, w->embd_stride, &look->normed);
     take_held(look, w->attended.stride, &look->attended);
@@ -285,6 +321,8 @@ int inspection_init(struct inspection *look, struct steps *steps, const struct p
     take_held(look, w->experts.ff_stride, &look->expert_activated);
     look->shared = take(look, (size_t)INSPECTION_PICKED * w->embd_stride, sizeof(float));
     look->share = take(look, INSPECTION_PICKED, sizeof(float));
+    look->projected = take(look, (size_t)INSPECTION_PICKED * w->inputs.projected_stride, sizeof(float));
+    look->inputs = take(look, (size_t)INSPECTION_PICKED * w->inputs.stride, sizeof(float));
     look->output_gate = take(look, (size_t)INSPECTION_PICKED * w->attended.stride, sizeof(float));
     look->betas = take(look, (size_t)INSPECTION_PICKED * w->deltas.gate_stride, sizeof(float));
     look->decays = take(look, (size_t)INSPECTION_PICKED * w->deltas.gate_stride, sizeof(float));

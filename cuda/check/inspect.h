@@ -57,10 +57,13 @@ struct inspection {
     /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one assignment */
     float *scores, *expert_gate, *expert_up, *expert_out;
     struct held expert_activated;
-    float *shared;         /* the shared expert's output for the picked rows, [INSPECTION_PICKED][stride] */
-    float *share;          /* how much of it counts, [INSPECTION_PICKED] */
-    float *output_gate;    /* [INSPECTION_PICKED][stride of attended] */
-    float *betas, *decays; /* as the products made them, [INSPECTION_PICKED][stride] */
+    float *shared; /* what the shared expert, or the plain half beside experts, gave the picked rows,
+                      [INSPECTION_PICKED][stride] */
+    float *share;  /* how much of it counts, [INSPECTION_PICKED] */
+    float *projected, *inputs; /* of what layers get of the picked rows, [INSPECTION_PICKED][the workspace's
+                                  stride] */
+    float *output_gate;        /* [INSPECTION_PICKED][stride of attended] */
+    float *betas, *decays;     /* as the products made them, [INSPECTION_PICKED][stride] */
     struct held_delta delta_net;
     float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
     float *logits;        /* of the last row */

@@ -12,14 +12,16 @@
 int inspect_qkv(struct inspection *look, uint32_t layer)
 {
     const struct workspace *w = look->pass->workspace;
-    const bool has_values = !look->model->layers[layer].traits.values_are_keys;
+    const struct layer_traits *traits = &look->model->layers[layer].traits;
+    const bool has_values = !traits->values_are_keys;
     int r = inspect_bring_rows(look, w->q, w->q_stride * sizeof(float), look->q);
     if (r == 0)
-        r = inspect_bring_rows(look, w->k, w->kv_stride * sizeof(float), look->k);
+        r = inspect_layer_product(look, "multiply", layer, TENSOR_Q, &look->normed, look->q, w->q_stride);
+    if (r < 0 || traits->borrows_kv)
+        return r;
+    r = inspect_bring_rows(look, w->k, w->kv_stride * sizeof(float), look->k);
     if (r == 0)
         r = inspect_bring_rows(look, has_values ? w->v : w->k, w->kv_stride * sizeof(float), look->v);
-    if (r == 0)
-        r = inspect_layer_product(look, "multiply", layer, TENSOR_Q, &look->normed, look->q, w->q_stride);
     if (r == 0)
         r = inspect_layer_product(look, "multiply", layer, TENSOR_K, &look->normed, look->k, w->kv_stride);
     if (r == 0 && has_values)
@@ -83,6 +85,8 @@ static int check_turned(struct inspection *look, uint32_t layer, uint32_t i)
         turn(look, layer, TENSOR_Q_NORM, position, head, reference_query_scale(traits, position));
         r = inspect_compare(look, &site, look->turned + at, look->expected, dim);
     }
+    if (traits->borrows_kv) /* what its lender has stored was looked at there */
+        return r;
     norm_row(look, layer, TENSOR_K_NORM, look->k + (size_t)i * w->kv_stride, heads->n_kv * dim);
     for (uint32_t head = 0; head < heads->n_kv && r == 0; head++) {
         const size_t from = (size_t)i * w->kv_stride + head * dim;

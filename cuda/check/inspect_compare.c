@@ -184,6 +184,20 @@ int inspect_activations(struct inspection *look, const char *kernel, uint32_t la
     return r;
 }
 
+int inspect_norm(struct inspection *look, const char *kernel, uint32_t layer, const struct norm *norm,
+                 const struct model_tensor *vector)
+{
+    const uint32_t n = look->model->params.n_embd;
+    int r = inspect_bring_activations(look, &look->pass->workspace->normed, &look->normed);
+    for (uint32_t i = 0; i < look->n_picked && r == 0; i++) {
+        for (uint32_t k = 0; k < n; k++)
+            look->expected[k] = (double)look->stream[(size_t)i * look->normed.stride + k];
+        reference_norm(norm, vector, look->expected, n, look->weights, look->expected);
+        r = inspect_activations(look, kernel, layer, i, &look->normed, look->expected, n);
+    }
+    return r;
+}
+
 /* Which outputs of a matrix are looked at: its ends, and others that differ from tensor to tensor. */
 static uint32_t output_of(const struct model_tensor *matrix, uint32_t row, uint32_t nth)
 {

@@ -47,6 +47,11 @@ int inspect_compare(struct inspection *look, const struct inspect_site *site, co
 int inspect_activations(struct inspection *look, const char *kernel, uint32_t layer, uint32_t i,
                         const struct held *held, const double *expected, uint32_t n_columns);
 
+/* Checks what the picked rows of the stream are normed to, and holds it; without a vector they stay as they
+ * are. */
+int inspect_norm(struct inspection *look, const char *kernel, uint32_t layer, const struct norm *norm,
+                 const struct model_tensor *vector);
+
 /* Checks a product's outputs for the picked rows, [INSPECTION_PICKED][stride]: a few of them, and all for
  * NaN. */
 int inspect_product(struct inspection *look, const char *kernel, const struct model_tensor *matrix,

@@ -39,29 +39,52 @@ static bool was_taken(const struct choice *choice, uint32_t n, uint32_t expert)
     return false;
 }
 
-/* The best that was not taken before, of equal ones the first, n_used times; and the softmax of their scores.
- */
+/* What the choice's scores are multiplied by. */
+static float score_factor(const struct inspection *look, const struct experts *experts)
+{
+    return experts->router_norm ? 1 / sqrtf((float)look->model->params.n_embd) : 1;
+}
+
+/* The weights of the chosen: of row i the softmax of their scores, times their scales. */
+static int check_weights(struct inspection *look, uint32_t layer, const struct inspect_site *site,
+                         const float *scores, const struct choice *choice)
+{
+    const struct model_layer *from = &look->model->layers[layer];
+    const struct experts *experts = &from->traits.experts;
+    const double factor = (double)score_factor(look, experts), best = (double)scores[choice->experts[0]];
+    double sum = 0;
+    if (experts->scaled)
+        reference_row_of(&from->tensors[TENSOR_EXPERT_SCALES], 0, look->weights);
+    for (uint32_t k = 0; k < experts->n_used; k++)
+        sum += exp(((double)scores[choice->experts[k]] - best) * factor);
+    for (uint32_t k = 0; k < experts->n_used; k++) {
+        const uint32_t expert = choice->experts[k];
+        const double scale = experts->scaled ? (double)look->weights[expert] : 1;
+        const double expected = exp(((double)scores[expert] - best) * factor) / sum * scale;
+        if (!inspect_agree((double)choice->weights[k], expected, fabs(scale), OFF_ROW))
+            return inspect_differ(look, site, k, (double)choice->weights[k], expected);
+    }
+    return 0;
+}
+
+/* The best that was not taken before, of equal ones the first, n_used times. Scores are compared as the
+ * kernel has them, for two may become equal by their factor. */
 static int check_choice(struct inspection *look, uint32_t layer, uint32_t i, const struct choice *choice)
 {
     const struct experts *experts = &look->model->layers[layer].traits.experts;
     const struct inspect_site site = {"choose_experts", NULL, layer, look->picked[i], OFF_ROW};
     const float *scores = look->scores + (size_t)i * look->pass->workspace->experts.scores_stride;
-    double sum = 0;
+    const float factor = score_factor(look, experts);
     for (uint32_t k = 0; k < experts->n_used; k++) {
         uint32_t best = experts->n;
         for (uint32_t e = 0; e < experts->n; e++)
-            if (!was_taken(choice, k, e) && (best == experts->n || scores[e] > scores[best]))
+            if (!was_taken(choice, k, e) &&
+                (best == experts->n || scores[e] * factor > scores[best] * factor))
                 best = e;
         if (choice->experts[k] != best)
             return inspect_differ(look, &site, k, choice->experts[k], best);
-        sum += exp((double)scores[best] - (double)scores[choice->experts[0]]);
     }
-    for (uint32_t k = 0; k < experts->n_used; k++) {
-        const double off = (double)scores[choice->experts[k]] - (double)scores[choice->experts[0]];
-        if (!inspect_agree((double)choice->weights[k], exp(off) / sum, 1, OFF_ROW))
-            return inspect_differ(look, &site, k, (double)choice->weights[k], exp(off) / sum);
-    }
-    return 0;
+    return check_weights(look, layer, &site, scores, choice);
 }
 
 static struct model_tensor expert_of(const struct model_tensor *tensor, uint32_t expert)
@@ -148,15 +171,34 @@ static int check_shares(struct inspection *look, uint32_t layer)
     return r;
 }
 
-int inspect_experts(struct inspection *look, uint32_t layer)
+int inspect_route(struct inspection *look, uint32_t layer)
 {
     const struct expert_workspace *w = &look->pass->workspace->experts;
     const struct model_layer *from = &look->model->layers[layer];
-    const uint32_t n_used = from->traits.experts.n_used;
-    int r = inspect_bring_rows(look, w->scores, w->scores_stride * sizeof(float), look->scores);
+    int r = from->traits.experts.router_norm
+                ? inspect_norm(look, "norm", layer, &from->traits.norm, &from->tensors[TENSOR_ROUTER_NORM])
+                : 0;
+    if (r == 0)
+        r = inspect_bring_rows(look, w->scores, w->scores_stride * sizeof(float), look->scores);
     if (r == 0)
         r = inspect_product(look, "multiply", &from->tensors[TENSOR_ROUTER], &look->normed, look->scores,
                             w->scores_stride);
+    for (uint32_t i = 0; i < look->n_picked && r == 0 && !look->broken; i++) {
+        struct choice choice;
+        r = bring_choice(look, layer, i, &choice);
+        if (r == 0)
+            r = check_choice(look, layer, i, &choice);
+    }
+    return r;
+}
+
+int inspect_experts(struct inspection *look, uint32_t layer)
+{
+    const struct model_layer *from = &look->model->layers[layer];
+    const uint32_t n_used = from->traits.experts.n_used;
+    int r = from->traits.experts.beside
+                ? inspect_norm(look, "norm", layer, &from->traits.norm, &from->tensors[TENSOR_EXPERT_NORM])
+                : 0;
     if (r == 0 && !look->broken && from->traits.experts.n_shared_ff > 0)
         r = inspect_shared(look, layer);
     if (r == 0 && !look->broken)
@@ -165,8 +207,6 @@ int inspect_experts(struct inspection *look, uint32_t layer)
         const struct held x = held_row(&look->normed, i);
         struct choice choice;
         r = bring_choice(look, layer, i, &choice);
-        if (r == 0)
-            r = check_choice(look, layer, i, &choice);
         for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
             const struct picked_before before = pick_assignment(look, n_used, i, k);
             r = check_assignment(look, layer, choice.experts[k], &x);
@@ -193,18 +233,26 @@ static int check_got(struct inspection *look, uint32_t layer, uint32_t expert, d
     return r;
 }
 
-/* What the shared expert gave the picked rows, into look->shared: zeros where there is none. */
+/* What the shared expert, or the plain half beside experts, gave the picked rows, into look->shared. */
 static int bring_shared(struct inspection *look, uint32_t layer)
 {
     const struct workspace *w = look->pass->workspace;
-    if (look->model->layers[layer].traits.experts.n_shared_ff == 0) {
-        memset(look->shared, 0, (size_t)INSPECTION_PICKED * w->embd_stride * sizeof *look->shared);
+    const struct experts *experts = &look->model->layers[layer].traits.experts;
+    const enum tensor_role down = experts->beside ? TENSOR_DOWN : TENSOR_SHARED_DOWN;
+    if (experts->n_shared_ff == 0 && !experts->beside)
         return 0;
-    }
     int r = inspect_bring_rows(look, w->experts.shared, w->embd_stride * sizeof(float), look->shared);
     return r < 0 ? r
-                 : inspect_layer_product(look, "multiply", layer, TENSOR_SHARED_DOWN, &look->activated,
-                                         look->shared, w->embd_stride);
+                 : inspect_layer_product(look, "multiply", layer, down, &look->activated, look->shared,
+                                         w->embd_stride);
+}
+
+/* The shared expert's part of column c of picked row i. */
+static double shared_part(const struct inspection *look, uint32_t layer, uint32_t i, uint32_t c)
+{
+    const uint32_t stride = look->pass->workspace->embd_stride;
+    const bool any = look->model->layers[layer].traits.experts.n_shared_ff > 0;
+    return any ? (double)look->share[i] * (double)look->shared[(size_t)i * stride + c] : 0;
 }
 
 int inspect_mixture(struct inspection *look, uint32_t layer)
@@ -217,7 +265,7 @@ int inspect_mixture(struct inspection *look, uint32_t layer)
         struct choice choice;
         r = bring_choice(look, layer, i, &choice);
         for (uint32_t c = 0; c < n; c++)
-            look->expected[c] = (double)look->share[i] * (double)look->shared[(size_t)i * stride + c];
+            look->expected[c] = shared_part(look, layer, i, c);
         for (uint32_t k = 0; k < n_used && r == 0 && !look->broken; k++) {
             const struct picked_before before = pick_assignment(look, n_used, i, k);
             r = check_got(look, layer, choice.experts[k], (double)choice.weights[k]);

@@ -7,6 +7,11 @@
 
 #include "cuda/check/inspect_compare.h"
 
+/* inspect_inputs.c */
+int inspect_projection(struct inspection *look);            /* for what layers get */
+int inspect_inputs(struct inspection *look);                /* that, which is held */
+int inspect_input(struct inspection *look, uint32_t layer); /* gate and activation */
+
 /* inspect_attention.c */
 int inspect_qkv(struct inspection *look, uint32_t layer);
 int inspect_heads(struct inspection *look, uint32_t layer); /* in their place, and in the pool */
@@ -35,7 +40,9 @@ int inspect_activated_row(struct inspection *look, const char *kernel, uint32_t 
                           const float *gate, const float *up, const struct held *activated, uint32_t n);
 
 /* inspect_experts.c */
-int inspect_experts(struct inspection *look, uint32_t layer); /* choice, gate, up and activation */
-int inspect_mixture(struct inspection *look, uint32_t layer); /* downs, and the sum: delta, which is held */
+int inspect_route(struct inspection *look, uint32_t layer);   /* the router, and the choice */
+int inspect_experts(struct inspection *look, uint32_t layer); /* gate, up and activation */
+int inspect_mixture(struct inspection *look, uint32_t layer); /* downs, and the sum: delta, which is held, as
+                                                                 is what a plain half beside them gave */
 
 #endif

@@ -27,9 +27,12 @@ static bool compute_alike(const struct layer_traits *a, const struct layer_trait
            (a->query_growth.factor == 0) == (b->query_growth.factor == 0) && a->sinks == b->sinks &&
            a->heads.n == b->heads.n && a->heads.n_kv == b->heads.n_kv && a->heads.dim == b->heads.dim &&
            a->values_are_keys == b->values_are_keys && a->value_norm == b->value_norm &&
+           a->borrows_kv == b->borrows_kv && a->n_layer_embd == b->n_layer_embd &&
            a->stream_scale == b->stream_scale && a->activation == b->activation && a->gated == b->gated &&
            a->experts.n == b->experts.n && a->experts.n_used == b->experts.n_used &&
-           a->experts.shared_gate == b->experts.shared_gate && mix_alike(a, b);
+           a->experts.shared_gate == b->experts.shared_gate && a->experts.beside == b->experts.beside &&
+           a->experts.router_norm == b->experts.router_norm && a->experts.scaled == b->experts.scaled &&
+           mix_alike(a, b);
 }
 
 static bool is_of_kind(const struct model_layer *a, const struct model_layer *b)
@@ -40,26 +43,40 @@ static bool is_of_kind(const struct model_layer *a, const struct model_layer *b)
     return compute_alike(&a->traits, &b->traits);
 }
 
-static bool is_there(const struct kinds *kinds, const struct model_layer *layer)
+/* The kind of a layer; n: it is none of those so far. */
+static uint32_t kind_of(const struct kinds *kinds, const struct model_layer *layer)
 {
-    for (uint32_t k = 0; k < kinds->n; k++)
-        if (is_of_kind(&kinds->model_layers[k], layer))
-            return true;
-    return false;
+    uint32_t k = 0;
+    while (k < kinds->n && !is_of_kind(&kinds->model_layers[k], layer))
+        k++;
+    return k;
+}
+
+/* Layer l stands for its kind. One that borrows keys and values does so from the kind of its lender, which
+ * came before it. */
+static void add(struct kinds *kinds, const struct pass *pass, uint32_t l)
+{
+    const struct model_layer *layers = pass->model->layers;
+    const uint32_t k = kinds->n;
+    kinds->layers[k] = l;
+    kinds->model_layers[k] = layers[l];
+    kinds->device_layers[k] = pass->weights->layers[l];
+    kinds->offsets[k] = pass->states->pool.n > 0 ? pass->states->offsets[l] : 0;
+    kinds->pools_layers[k] = pass->pools->layers[l];
+    if (layers[l].traits.borrows_kv) {
+        const uint32_t lender = kind_of(kinds, &layers[layers[l].traits.kv_layer]);
+        kinds->model_layers[k].traits.kv_layer = lender;
+        kinds->pools_layers[k] = kinds->pools_layers[lender];
+    }
+    kinds->n++;
 }
 
 void kinds_init(struct kinds *kinds, const struct pass *pass)
 {
     kinds->n = 0;
-    for (uint32_t l = 0; l < pass->model->params.n_layers && kinds->n < KINDS_MOST; l++) {
-        if (is_there(kinds, &pass->model->layers[l]))
-            continue;
-        kinds->layers[kinds->n] = l;
-        kinds->model_layers[kinds->n] = pass->model->layers[l];
-        kinds->device_layers[kinds->n] = pass->weights->layers[l];
-        kinds->offsets[kinds->n] = pass->states->pool.n > 0 ? pass->states->offsets[l] : 0;
-        kinds->pools_layers[kinds->n++] = pass->pools->layers[l];
-    }
+    for (uint32_t l = 0; l < pass->model->params.n_layers && kinds->n < KINDS_MOST; l++)
+        if (kind_of(kinds, &pass->model->layers[l]) == kinds->n)
+            add(kinds, pass, l);
     kinds->model = *pass->model;
     kinds->model.params.n_layers = kinds->n;
     kinds->model.layers = kinds->model_layers;

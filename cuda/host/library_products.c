@@ -18,9 +18,20 @@
 #define BUCKET_ROWS   128
 #define SCRATCH_BYTES ((size_t)32 << 20) /* what the library's guide names for Hopper */
 
-static const enum tensor_role roles[] = {
-    TENSOR_Q,    TENSOR_K,  TENSOR_V,    TENSOR_OUTPUT_GATE, TENSOR_DELTA_OUTPUT, TENSOR_ATTENTION_OUTPUT,
-    TENSOR_GATE, TENSOR_UP, TENSOR_DOWN, TENSOR_SHARED_GATE, TENSOR_SHARED_UP,    TENSOR_SHARED_DOWN};
+static const enum tensor_role roles[] = {TENSOR_Q,
+                                         TENSOR_K,
+                                         TENSOR_V,
+                                         TENSOR_OUTPUT_GATE,
+                                         TENSOR_DELTA_OUTPUT,
+                                         TENSOR_ATTENTION_OUTPUT,
+                                         TENSOR_GATE,
+                                         TENSOR_UP,
+                                         TENSOR_DOWN,
+                                         TENSOR_SHARED_GATE,
+                                         TENSOR_SHARED_UP,
+                                         TENSOR_SHARED_DOWN,
+                                         TENSOR_INPUT_GATE,
+                                         TENSOR_INPUT_PROJECTION};
 #define N_ROLES (sizeof roles / sizeof *roles)
 
 /* What is planned at the moment. */
@@ -406,7 +417,9 @@ int library_products_plan(struct library_products *large, struct device *device,
                         {{&m[TENSOR_DOWN], w->delta, w->embd_stride}, &w->activated},
                         {{&m[TENSOR_SHARED_GATE], w->gate, w->ff_stride}, &w->normed},
                         {{&m[TENSOR_SHARED_UP], w->up, w->ff_stride}, &w->normed},
-                        {{&m[TENSOR_SHARED_DOWN], w->experts.shared, w->embd_stride}, &w->activated}};
+                        {{&m[TENSOR_SHARED_DOWN], w->experts.shared, w->embd_stride}, &w->activated},
+                        {{&m[TENSOR_INPUT_GATE], w->gate, w->ff_stride}, &w->normed},
+                        {{&m[TENSOR_INPUT_PROJECTION], w->delta, w->embd_stride}, &w->activated}};
         for (size_t i = 0; i < sizeof products / sizeof *products && r == 0; i++)
             r = plan(&planning, &products[i].product, products[i].x);
     }

@@ -10,16 +10,12 @@
  *   → gate, up and activation → down = delta and norm of the next layer (stream += delta)
  *   → norm of outputs → head → logits → sample
  *
- * Where there are experts, gate, up and down are products of assignments (kernels.h), and what they gave is
- * summed:
- *
- *   → router → choice (and places) → gate, up → activation → down → sum = delta → norm of the next layer
- *
- * A shared expert is a separate feed-forward block beside them: gate, up and activation after the choice,
- * down before the experts' own, and its output, times σ of its gate if it has one, is the sum's first term.
+ * pass_feed_forward.c has what comes before down and norm, with experts and without; pass_inputs.c what
+ * layers get of tokens by themselves.
  *
  * A layer with a gated delta net has pass_delta.c's launches instead of q k v, heads and attention. A gate of
- * attention's output is a product after q k v, and a launch after attention.
+ * attention's output is a product after q k v, and a launch after attention. A layer that borrows keys and
+ * values has only q of the three, and attends in the pool's part of the layer that it borrows from.
  *
  * Of steps with many rows the layers' products may be a library's (library_products.h); norms and activations
  * are launches of their own then.
@@ -35,9 +31,7 @@
 #include "model/traits.h"
 
 /* What this pass does not execute: of all traits that there are. */
-#define MISSING                                                                                              \
-    (TRAIT_BIT(TRAIT_EXPERTS_BESIDE) | TRAIT_BIT(TRAIT_ROUTER_NORM) | TRAIT_BIT(TRAIT_EXPERT_SCALES) |       \
-     TRAIT_BIT(TRAIT_BORROWED_KV) | TRAIT_BIT(TRAIT_LAYER_EMBEDDINGS))
+#define MISSING 0
 TRAITS_ARE_KNOWN(32);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
@@ -71,13 +65,6 @@ int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 
 /* ---- what a launch has to read (device_expect) ---- */
 
-/* As if assignments went to as many experts as they can. */
-static uint32_t experts_read(const struct device_assignments *assignments, uint32_t n_rows)
-{
-    const uint32_t n_assignments = n_rows * assignments->n_used;
-    return n_assignments < assignments->n_experts ? n_assignments : assignments->n_experts;
-}
-
 /* A layer's keys and values of every sequence, once. */
 static void expect_kv(const struct pass *pass, struct device_stream *queue, const struct device_kv *kv,
                       uint32_t window)
@@ -92,55 +79,6 @@ static void expect_kv(const struct pass *pass, struct device_stream *queue, cons
 }
 
 /* ---- layers ---- */
-
-/* What happens to the stream between two halves. */
-struct between {
-    const struct norm *norm; /* of what comes next, and its vector */
-    const struct device_vector *vector;
-    int before; /* the layer whose half has made delta, −1: none has */
-    enum tensor_role post_norm;
-    const uint32_t *outputs; /* NULL: all rows */
-};
-
-static struct norm_step norm_between(const struct pass *pass, const struct between *between)
-{
-    const struct workspace *workspace = pass->workspace;
-    struct norm_step step = {.stream = workspace->stream,
-                             .stride = workspace->embd_stride,
-                             .n_columns = pass->model->params.n_embd,
-                             .norm = *between->norm,
-                             .vector = *between->vector,
-                             .residual_scale = 1,
-                             .outputs = between->outputs,
-                             .out = workspace->normed};
-    if (between->before >= 0) {
-        const struct layer_traits *traits = &pass->model->layers[between->before].traits;
-        step.delta = workspace->delta;
-        step.post_norm = traits->norm;
-        step.post_vector = pass->weights->layers[between->before].vectors[between->post_norm];
-        step.residual_scale = traits->residual_scale;
-        if (between->post_norm == TENSOR_FFN_POST_NORM) /* the layer's last */
-            step.stream_scale = pass->weights->layers[between->before].vectors[TENSOR_STREAM_SCALE].weight;
-    }
-    step.norm.offset = step.post_norm.offset = 0; /* the vectors have it */
-    return step;
-}
-
-/* A half's last product, and the norm of what comes next. */
-static int end_half(const struct pass *pass, struct device_stream *queue, const struct device_matrix *matrix,
-                    const struct device_activations *x, const struct between *next, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct device_product product = {matrix, w->delta, w->embd_stride};
-    const struct norm_step norm = norm_between(pass, next);
-    const struct multiply_step step = pass_products(pass, n_rows);
-    pass_expect_weights(queue, &matrix, 1, 1);
-    if (pass_is_large(pass, n_rows)) {
-        int r = pass_multiply(pass, queue, &product, 1, x, n_rows);
-        return r < 0 ? r : kernels_norm(queue, &norm, n_rows);
-    }
-    return kernels_multiply_norm(queue, &product, x, &step, &norm, w->tickets);
-}
 
 /* The gate of what attention gives, which reads the same rows as q, k and v. */
 static int multiply_gate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -192,6 +130,7 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                      .k_norm = layer->vectors[TENSOR_K_NORM],
                                      .norms_row = traits->qk_norm == QK_NORM_ALL,
                                      .norms_values = traits->value_norm,
+                                     .only_queries = traits->borrows_kv,
                                      .rotary = traits->rotary,
                                      .growth = traits->query_growth,
                                      .frequencies = layer->frequencies,
@@ -206,7 +145,7 @@ static int attend(const struct pass *pass, struct device_stream *queue, uint32_t
                                              .out = attended_by(pass, traits),
                                              .scratch = *workspace_attention(w, &traits->heads)};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix, inputs[2].matrix};
-    const uint32_t n_inputs = traits->values_are_keys ? 2 : 3;
+    const uint32_t n_inputs = traits->borrows_kv ? 1 : traits->values_are_keys ? 2 : 3;
     pass_expect_weights(queue, matrices, n_inputs, 1);
     int r = pass_multiply(pass, queue, inputs, n_inputs, &w->normed, n_rows);
     if (r == 0 && traits->output_gate)
@@ -238,161 +177,14 @@ static int end_mixer(const struct pass *pass, struct device_stream *queue, uint3
     static const struct device_vector none = {NULL, NULL};
     const struct layer_traits *traits = &pass->model->layers[l].traits;
     const struct device_layer *layer = &pass->weights->layers[l];
-    const struct between next = {.norm = &traits->norm,
-                                 .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
-                                 .before = (int)l,
-                                 .post_norm = TENSOR_ATTENTION_POST_NORM};
+    const struct pass_between next = {.norm = &traits->norm,
+                                      .vector = traits->parallel ? &none : &layer->vectors[TENSOR_FFN_NORM],
+                                      .before = (int)l,
+                                      .post_norm = TENSOR_ATTENTION_POST_NORM};
     const enum tensor_role output =
         traits->mixer == MIXER_DELTA ? TENSOR_DELTA_OUTPUT : TENSOR_ATTENTION_OUTPUT;
-    int r = end_half(pass, queue, &layer->matrices[output], &pass->workspace->attended, &next, n_rows);
+    int r = pass_end_part(pass, queue, &layer->matrices[output], &pass->workspace->attended, &next, n_rows);
     return pass_seen(pass, r, PASS_ATTENTION_OUTPUT, l);
-}
-
-static int multiply_activate(const struct pass *pass, struct device_stream *queue,
-                             const struct layer_traits *traits, const struct device_product *gate,
-                             const struct device_product *up, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct device_product both[] = {*gate, *up}, *products = traits->gated ? both : both + 1;
-    const struct activate_step activate = {
-        traits->activation, traits->gated ? gate->out : NULL, up->out, up->out_stride, up->matrix->n_rows,
-        w->activated};
-    const struct multiply_step step = pass_products(pass, n_rows);
-    const struct device_matrix *const matrices[] = {up->matrix, gate->matrix};
-    pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
-    if (!pass_is_large(pass, n_rows))
-        return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
-    int r = pass_multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
-    return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
-}
-
-/* ---- experts ---- */
-
-/* A layer's assignments, in the workspace's memory. */
-static struct device_assignments assignments_of(const struct pass *pass, uint32_t l)
-{
-    const struct experts *experts = &pass->model->layers[l].traits.experts;
-    struct device_assignments assignments = pass->workspace->experts.assignments;
-    assignments.n_experts = experts->n;
-    assignments.n_used = experts->n_used;
-    return assignments;
-}
-
-/* The shared expert up to what its last product reads, in the place of a layer without experts. */
-static int activate_shared(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct device_layer *layer = &pass->weights->layers[l];
-    const struct device_product gate = {&layer->matrices[TENSOR_SHARED_GATE], w->gate, w->ff_stride};
-    const struct device_product up = {&layer->matrices[TENSOR_SHARED_UP], w->up, w->ff_stride};
-    return multiply_activate(pass, queue, &pass->model->layers[l].traits, &gate, &up, n_rows);
-}
-
-/* Up to what the experts' last product reads. */
-static int activate_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct expert_workspace *experts = &w->experts;
-    const struct layer_traits *traits = &pass->model->layers[l].traits;
-    const struct device_layer *layer = &pass->weights->layers[l];
-    const struct device_assignments assignments = assignments_of(pass, l);
-    const struct device_product router = {&layer->matrices[TENSOR_ROUTER], experts->scores,
-                                          experts->scores_stride};
-    const struct device_product inputs[] = {
-        {&layer->matrices[TENSOR_EXPERT_UPS], experts->up, experts->ff_stride},
-        {&layer->matrices[TENSOR_EXPERT_GATES], experts->gate, experts->ff_stride}};
-    const struct activate_step activate = {traits->activation,   traits->gated ? experts->gate : NULL,
-                                           experts->up,          experts->ff_stride,
-                                           traits->experts.n_ff, experts->activated};
-    const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
-    const struct multiply_step step = pass_products(pass, n_rows);
-    pass_expect_weights(queue, &router.matrix, 1, 1);
-    int r = kernels_multiply(queue, &router, 1, &w->normed, &step);
-    if (r == 0)
-        r = kernels_choose(queue, &assignments, experts->scores, experts->scores_stride, pass->memory.rows,
-                           n_rows, pass->invariant);
-    if (r == 0 && traits->experts.n_shared_ff > 0)
-        r = activate_shared(pass, queue, l, n_rows);
-    if (r == 0 && traits->experts.shared_gate)
-        r = kernels_share(queue, &w->normed, layer->vectors[TENSOR_SHARED_ROUTER].weight,
-                          pass->model->params.n_embd, experts->shares, n_rows);
-    pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
-    if (r == 0)
-        r = kernels_multiply_experts(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &assignments,
-                                     &step);
-    if (r == 0)
-        r = kernels_activate(queue, &activate, n_rows * assignments.n_used);
-    return pass_seen(pass, r, PASS_ACTIVATE, l);
-}
-
-/* What a row got from its experts, and from the shared one: delta. */
-static int sum_experts(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct device_layer *layer = &pass->weights->layers[l];
-    const struct device_assignments assignments = assignments_of(pass, l);
-    const struct device_product down = {&layer->matrices[TENSOR_EXPERT_DOWNS], w->experts.out,
-                                        w->embd_stride};
-    const struct device_product shared = {&layer->matrices[TENSOR_SHARED_DOWN], w->experts.shared,
-                                          w->embd_stride};
-    const struct experts *experts = &pass->model->layers[l].traits.experts;
-    const bool any_shared = experts->n_shared_ff > 0;
-    const struct shared_part part = {any_shared ? w->experts.shared : NULL,
-                                     experts->shared_gate ? w->experts.shares : NULL};
-    const struct multiply_step step = pass_products(pass, n_rows);
-    int r = 0;
-    if (any_shared) {
-        pass_expect_weights(queue, &shared.matrix, 1, 1);
-        r = pass_multiply(pass, queue, &shared, 1, &w->activated, n_rows);
-    }
-    pass_expect_weights(queue, &down.matrix, 1, experts_read(&assignments, n_rows));
-    if (r == 0)
-        r = kernels_multiply_experts(queue, &down, 1, &w->experts.activated, false, &assignments, &step);
-    return r < 0 ? r
-                 : kernels_combine(queue, &assignments, w->experts.out, &part, w->embd_stride,
-                                   pass->model->params.n_embd, w->delta, n_rows);
-}
-
-/* ---- feed-forward ---- */
-
-static int activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct layer_traits *traits = &pass->model->layers[l].traits;
-    const struct device_layer *layer = &pass->weights->layers[l];
-    if (traits->experts.n > 0)
-        return activate_experts(pass, queue, l, n_rows);
-    const struct device_product gate = {&layer->matrices[TENSOR_GATE], w->gate, w->ff_stride};
-    const struct device_product up = {&layer->matrices[TENSOR_UP], w->up, w->ff_stride};
-    return pass_seen(pass, multiply_activate(pass, queue, traits, &gate, &up, n_rows), PASS_ACTIVATE, l);
-}
-
-/* The last layer's delta is left to the norm of outputs. */
-static int end_feed_forward(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
-{
-    const struct workspace *w = pass->workspace;
-    const struct device_layer *layer = &pass->weights->layers[l];
-    const struct device_product down = {&layer->matrices[TENSOR_DOWN], w->delta, w->embd_stride};
-    const bool has_experts = pass->model->layers[l].traits.experts.n > 0;
-    const bool is_last = l + 1 == pass->model->params.n_layers;
-    const struct between next = {
-        .norm = &pass->model->layers[is_last ? l : l + 1].traits.norm,
-        .vector = &pass->weights->layers[is_last ? l : l + 1].vectors[TENSOR_ATTENTION_NORM],
-        .before = (int)l,
-        .post_norm = TENSOR_FFN_POST_NORM};
-    const struct norm_step norm = norm_between(pass, &next);
-    int r;
-    if (has_experts) {
-        r = sum_experts(pass, queue, l, n_rows);
-        if (r == 0 && !is_last)
-            r = kernels_norm(queue, &norm, n_rows);
-    } else if (is_last) {
-        pass_expect_weights(queue, &down.matrix, 1, 1);
-        r = pass_multiply(pass, queue, &down, 1, &w->activated, n_rows);
-    } else {
-        r = end_half(pass, queue, down.matrix, &w->activated, &next, n_rows);
-    }
-    return pass_seen(pass, r, PASS_DOWN, l);
 }
 
 static int layer(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows)
@@ -400,21 +192,24 @@ static int layer(const struct pass *pass, struct device_stream *queue, uint32_t 
     const bool parallel = pass->model->layers[l].traits.parallel;
     int r = mix(pass, queue, l, n_rows);
     if (r == 0 && parallel)
-        r = activate(pass, queue, l, n_rows);
+        r = pass_activate(pass, queue, l, n_rows);
     if (r == 0)
         r = end_mixer(pass, queue, l, n_rows);
     if (r == 0 && !parallel)
-        r = activate(pass, queue, l, n_rows);
-    return r < 0 ? r : end_feed_forward(pass, queue, l, n_rows);
+        r = pass_activate(pass, queue, l, n_rows);
+    if (r == 0)
+        r = pass_end_feed_forward(pass, queue, l, n_rows);
+    return r == 0 && pass->model->layers[l].traits.n_layer_embd > 0 ? pass_add_input(pass, queue, l, n_rows)
+                                                                    : r;
 }
 
 /* The rows of the first layer. */
 static int begin(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
 {
-    const struct between first = {.norm = &pass->model->layers[0].traits.norm,
-                                  .vector = &pass->weights->layers[0].vectors[TENSOR_ATTENTION_NORM],
-                                  .before = -1};
-    const struct norm_step step = norm_between(pass, &first);
+    const struct pass_between first = {.norm = &pass->model->layers[0].traits.norm,
+                                       .vector = &pass->weights->layers[0].vectors[TENSOR_ATTENTION_NORM],
+                                       .before = -1};
+    const struct norm_step step = pass_norm_between(pass, &first);
     return pass_seen(pass, kernels_norm(queue, &step, n_rows), PASS_BEGIN, 0);
 }
 
@@ -429,6 +224,8 @@ int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n
     if (r == 0)
         r = kernels_embed(queue, &embed, pass->memory.rows, n_rows);
     r = pass_seen(pass, r, PASS_EMBED, 0);
+    if (r == 0 && params->n_layer_embd > 0)
+        r = pass_make_inputs(pass, queue, n_rows);
     for (uint32_t i = 0; i < w->n_shapes && r == 0; i++)
         r = kernels_attention_plan(queue, &w->attention[i].kv, &w->attention[i].scratch, pass->memory.rows,
                                    n_rows);
@@ -444,12 +241,13 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
     const struct model_params *params = &pass->model->params;
     const struct workspace *w = pass->workspace;
     const struct device_product head = {&pass->weights->output, w->logits, w->vocab_stride};
-    const struct between before = {.norm = &pass->model->output_norm,
-                                   .vector = &pass->weights->output_norm,
-                                   .before = (int)params->n_layers - 1,
-                                   .post_norm = TENSOR_FFN_POST_NORM,
-                                   .outputs = pass->memory.outputs + first};
-    const struct norm_step norm = norm_between(pass, &before);
+    const struct layer_traits *last = &pass->model->layers[params->n_layers - 1].traits;
+    const struct pass_between before = {.norm = &pass->model->output_norm,
+                                        .vector = &pass->weights->output_norm,
+                                        .before = (int)params->n_layers - 1,
+                                        .post_norm = pass_last_norm(last),
+                                        .outputs = pass->memory.outputs + first};
+    const struct norm_step norm = pass_norm_between(pass, &before);
     const struct multiply_step step = pass_products(pass, n);
     int r = pass_seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
     pass_expect_weights(queue, &head.matrix, 1, 1);

@@ -18,6 +18,8 @@
 enum pass_part {
     PASS_RESOLVE,    /* memory.rows and outputs */
     PASS_EMBED,      /* stream */
+    PASS_PROJECT,    /* normed: the stream as it is; what the projection for layers' inputs made of it */
+    PASS_INPUTS,     /* what each layer gets */
     PASS_BEGIN,      /* normed, of the first layer */
     PASS_QKV,        /* q, k, v; output_gate; of delta nets betas and decays, as the products made them */
     PASS_HEADS,      /* q in its place, keys and values in the pool */
@@ -25,13 +27,23 @@ enum pass_part {
     PASS_DELTA_RULE, /* values in their place; the slots' states, and snapshots */
     PASS_ATTENTION,  /* attended, by any mixer, with its gate */
     PASS_ATTENTION_OUTPUT, /* delta; then the stream in its place, and normed */
-    PASS_ACTIVATE,         /* gate, up, activated; of experts scores, assignments, shares, and these by
-                              assignment */
-    PASS_DOWN, /* what experts gave, by assignment; delta; but for the last layer then the stream in its
-                  place, and normed */
+    PASS_PLAIN,            /* gate, up, activated of the plain half beside experts */
+    PASS_ROUTE,            /* normed, where the router has a norm of its own; scores, assignments */
+    PASS_ACTIVATE,         /* gate, up, activated; of experts shares, and these by assignment, with normed
+                              where they have a norm of their own */
+    PASS_DOWN,      /* what experts gave, by assignment; delta; but for the last layer, unless something comes
+                       behind, then the stream in its place, and normed */
+    PASS_INPUT,     /* gate and activated, of what the layer gets */
+    PASS_INPUT_END, /* delta; but for the last layer then the stream in its place, and normed */
     PASS_OUTPUT_NORM, /* normed, of outputs */
     PASS_LOGITS       /* logits */
 };
+
+/* The norm of what the layer's last part adds to the stream; after it the stream is scaled, if at all. */
+static inline enum tensor_role pass_last_norm(const struct layer_traits *traits)
+{
+    return traits->n_layer_embd > 0 ? TENSOR_INPUT_POST_NORM : TENSOR_FFN_POST_NORM;
+}
 
 /* The observer: called after a part of layer `layer` was queued, 0 outside of layers. What it returns ends
  * the pass unless it is 0. */

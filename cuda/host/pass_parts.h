@@ -19,6 +19,34 @@ struct multiply_step pass_products(const struct pass *pass, uint32_t n_rows);
 int pass_multiply(const struct pass *pass, struct device_stream *queue, const struct device_product *products,
                   uint32_t n, const struct device_activations *x, uint32_t n_rows);
 
+/* What happens to the stream between two parts of layers that add to it. */
+struct pass_between {
+    const struct norm
+        *norm; /* of what comes next, and its vector, without a weight where rows stay as they are */
+    const struct device_vector *vector;
+    int before; /* the layer that has made delta, −1: none has */
+    enum tensor_role post_norm;
+    const uint32_t *outputs; /* NULL: all rows */
+};
+struct norm_step pass_norm_between(const struct pass *pass, const struct pass_between *between);
+
+/* Behind the last part of layer l, which has made delta: what the next layer reads. Not of the last layer. */
+struct pass_between pass_next_layer(const struct pass *pass, uint32_t l);
+
+/* A part's last product, and the norm of what comes next. */
+int pass_end_part(const struct pass *pass, struct device_stream *queue, const struct device_matrix *matrix,
+                  const struct device_activations *x, const struct pass_between *next, uint32_t n_rows);
+
+/* The feed-forward half up to what its last products read, and those with what they do to the stream; the
+ * last layer's delta is left to the norm of outputs (pass_feed_forward.c). */
+int pass_activate(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows);
+int pass_end_feed_forward(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows);
+
+/* What layers get of each token by itself: of all layers, once the rows are embedded; and behind the
+ * feed-forward half of one what it adds, the last one's delta as above (pass_inputs.c). */
+int pass_make_inputs(const struct pass *pass, struct device_stream *queue, uint32_t n_rows);
+int pass_add_input(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows);
+
 /* The mixer of a layer with a gated delta net, from its first products to attended (pass_delta.c). */
 int pass_delta_net(const struct pass *pass, struct device_stream *queue, uint32_t l, uint32_t n_rows);
 

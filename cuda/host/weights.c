@@ -154,6 +154,10 @@ int device_weights_init(struct device_weights *weights, struct device_memory *me
     take_matrix(weights, memory, &model->tensors[TENSOR_OUTPUT], 1, &weights->output);
     take_rows(weights, memory, &model->tensors[TENSOR_EMBEDDING], &weights->embedding);
     take_rows(weights, memory, &model->tensors[TENSOR_POSITIONS], &weights->positions);
+    take_rows(weights, memory, &model->tensors[TENSOR_LAYER_EMBEDDING], &weights->layer_embedding);
+    if (model->tensors[TENSOR_LAYER_PROJECTION].weight)
+        take_matrix(weights, memory, &model->tensors[TENSOR_LAYER_PROJECTION], 1, &weights->layer_projection);
+    take_vector(memory, &model->tensors[TENSOR_LAYER_PROJECTION_NORM], &weights->layer_projection_norm);
     return 0;
 }
 
@@ -175,7 +179,8 @@ static int check_format(const struct model_tensor *tensor, struct error *err)
 
 int device_weights_check(const struct model *model, struct error *err)
 {
-    static const enum tensor_role of_model[] = {TENSOR_EMBEDDING, TENSOR_POSITIONS, TENSOR_OUTPUT};
+    static const enum tensor_role of_model[] = {TENSOR_EMBEDDING, TENSOR_POSITIONS, TENSOR_LAYER_EMBEDDING,
+                                                TENSOR_LAYER_PROJECTION, TENSOR_OUTPUT};
     int r = 0;
     for (size_t i = 0; i < sizeof of_model / sizeof *of_model && r == 0; i++)
         r = check_format(&model->tensors[of_model[i]], err);
@@ -472,6 +477,13 @@ static int load_all(struct loader *loader, const struct device_weights *weights)
         r = load_rows(loader, &model->tensors[TENSOR_EMBEDDING], &weights->embedding);
     if (r == 0)
         r = load_rows(loader, &model->tensors[TENSOR_POSITIONS], &weights->positions);
+    if (r == 0)
+        r = load_rows(loader, &model->tensors[TENSOR_LAYER_EMBEDDING], &weights->layer_embedding);
+    if (r == 0 && model->tensors[TENSOR_LAYER_PROJECTION].weight)
+        r = load_matrix(loader, &model->tensors[TENSOR_LAYER_PROJECTION], &weights->layer_projection);
+    if (r == 0)
+        r = load_vector(loader, &model->tensors[TENSOR_LAYER_PROJECTION_NORM], model->output_norm.offset,
+                        &weights->layer_projection_norm);
     for (uint32_t i = 0; i < STAGINGS && r == 0; i++)
         r = loader->queued[i] ? device_wait_due(loader->device, MARK_WEIGHTS + i) : 0;
     return r;

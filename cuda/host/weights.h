@@ -20,8 +20,11 @@ struct device_weights {
     struct device_vector output_norm;
     struct device_matrix output;
     struct device_matrix embedding, positions; /* rows as in the file; positions may have none */
-    size_t bytes;                              /* read for one token: all matrices but of experts it does not
-                                                * assignment, a row of each embedding */
+    struct device_matrix layer_embedding;      /* so are these; of models whose layers get something of a */
+    struct device_matrix layer_projection;     /* token by themselves, as the next two */
+    struct device_vector layer_projection_norm;
+    size_t bytes; /* read for one token: all matrices but of experts it does not
+                   * assignment, a row of each embedding */
 };
 
 /* -EINVAL names the first tensor whose format no kernel reads. */

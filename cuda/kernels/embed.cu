@@ -228,3 +228,52 @@ int kernels_embed(struct device_stream *queue, const struct embed_step *embed, c
                        {THREADS, 1, 1}, 0, rows, table_of(embed->embedding), table_of(positions),
                        embed->scale, embed->stream, embed->stride);
 }
+
+/* ---- the layers' own embeddings ---- */
+
+#define INPUT_WARPS 4 /* of a block */
+
+/* A warp to a layer's part of a row; blockIdx.y is the row. Lanes take neighbouring numbers. */
+static __global__ void layer_inputs(struct layer_inputs_step step, struct table table,
+                                    const struct step_row *rows)
+{
+    simt_start();
+    const uint32_t layer = blockIdx.x * INPUT_WARPS + threadIdx.x / SIMT_LANES;
+    const uint32_t lane = threadIdx.x % SIMT_LANES;
+    const struct step_row row = rows[blockIdx.y];
+    const bool is_there = row.position != ROW_DEAD && (uint32_t)row.id < table.n_rows;
+    if (layer >= step.n_layers)
+        return;
+    const float *projected =
+        step.projected + (size_t)blockIdx.y * step.projected_stride + (size_t)layer * step.n;
+    const uint8_t *of_token = table.rows + (is_there ? (size_t)row.id * table.row_bytes : 0);
+    float *out = step.out + (size_t)blockIdx.y * step.stride + (size_t)layer * step.part;
+    float mean = 0, squares = 0;
+    if (is_centered(step.norm.kind)) {
+        for (uint32_t i = lane; i < step.n; i += SIMT_LANES)
+            mean += projected[i] * step.factor;
+        mean = simt_warp_sum(mean) / (float)step.n;
+    }
+    for (uint32_t i = lane; i < step.n; i += SIMT_LANES) {
+        const float x = projected[i] * step.factor - mean;
+        squares = fmaf(x, x, squares);
+    }
+    const float factor = 1.0f / sqrtf(simt_warp_sum(squares) / (float)step.n + step.norm.epsilon);
+    const float scale = sqrtf((float)step.n);
+    for (uint32_t i = lane; i < step.n; i += SIMT_LANES) {
+        const float bias = is_centered(step.norm.kind) && step.vector.bias ? step.vector.bias[i] : 0;
+        const float normed = fmaf((projected[i] * step.factor - mean) * factor, step.vector.weight[i], bias);
+        const float token = is_there ? element(table.format, of_token, layer * step.n + i) : 0;
+        out[i] = fmaf(scale, token, normed) * 0.70710678f;
+    }
+}
+
+int kernels_layer_inputs(struct device_stream *queue, const struct layer_inputs_step *inputs,
+                         const struct step_row *rows, uint32_t n_rows)
+{
+    if (!layout_of(inputs->table->format) || inputs->table->n_columns < inputs->n_layers * inputs->n)
+        return -EINVAL;
+    return simt_launch(queue, "layer_inputs", layer_inputs,
+                       {(inputs->n_layers + INPUT_WARPS - 1) / INPUT_WARPS, n_rows, 1},
+                       {INPUT_WARPS * SIMT_LANES, 1, 1}, 0, *inputs, table_of(inputs->table), rows);
+}

@@ -29,15 +29,15 @@ static __device__ inline float score_of(float score)
 }
 
 /* A warp to a row: the best of those that come after the one before, n_used times. */
-static __global__ void choose_experts(struct device_assignments assignments, const float *scores,
-                                      uint32_t stride, const struct step_row *rows, uint32_t n_rows)
+static __global__ void choose_experts(struct device_assignments assignments, struct router_scores router,
+                                      const struct step_row *rows, uint32_t n_rows)
 {
     simt_start();
     const uint32_t warp = blockIdx.x * CHOOSE_WARPS + threadIdx.x / SIMT_LANES,
                    lane = threadIdx.x % SIMT_LANES;
     const uint32_t row = warp < n_rows ? warp : n_rows - 1;
     const bool is_there = warp < n_rows, is_dead = rows[row].position == ROW_DEAD;
-    const float *mine = scores + (size_t)row * stride;
+    const float *mine = router.scores + (size_t)row * router.stride;
     const size_t first = (size_t)row * assignments.n_used;
     uint32_t faults = 0;
     for (uint32_t e = lane; e < assignments.n_experts; e += SIMT_LANES)
@@ -48,12 +48,12 @@ static __global__ void choose_experts(struct device_assignments assignments, con
     for (uint32_t k = 0; k < assignments.n_used; k++) {
         uint64_t next = 0;
         for (uint32_t e = lane; e < assignments.n_experts; e += SIMT_LANES) {
-            const uint64_t rank = rank_of(score_of(mine[e]), e);
+            const uint64_t rank = rank_of(score_of(mine[e] * router.factor), e);
             next = rank < last && rank > next ? rank : next;
         }
         last = simt_warp_max(next);
         const uint32_t expert = UINT32_MAX - (uint32_t)last;
-        const float score = score_of(mine[expert]);
+        const float score = score_of(mine[expert] * router.factor);
         best = k == 0 ? score : best;
         const float weight = expf(score - best);
         sum += weight;
@@ -62,9 +62,11 @@ static __global__ void choose_experts(struct device_assignments assignments, con
             assignments.weights[first + k] = weight;
         }
     }
-    for (uint32_t k = lane; k < assignments.n_used && is_there;
-         k += SIMT_LANES) /* what this lane has written */
-        assignments.weights[first + k] = finite ? assignments.weights[first + k] / sum : NAN;
+    for (uint32_t k = lane; k < assignments.n_used && is_there; k += SIMT_LANES) {
+        const uint32_t expert = assignments.experts[first + k]; /* what this lane has written */
+        const float scale = router.expert_scales && !is_dead ? router.expert_scales[expert] : 1;
+        assignments.weights[first + k] = finite ? assignments.weights[first + k] / sum * scale : NAN;
+    }
 }
 
 /* ---- the order of experts ---- */
@@ -141,15 +143,15 @@ static __global__ void group_assignments(struct device_assignments assignments, 
 }
 
 int kernels_choose(struct device_stream *queue, const struct device_assignments *assignments,
-                   const float *scores, uint32_t stride, const struct step_row *rows, uint32_t n_rows,
+                   const struct router_scores *router, const struct step_row *rows, uint32_t n_rows,
                    bool reproducible)
 {
     const uint32_t tile_rows = expert_tile_rows(assignments, n_rows, reproducible);
-    if (assignments->n_used > assignments->n_experts || assignments->n_experts > stride)
+    if (assignments->n_used > assignments->n_experts || assignments->n_experts > router->stride)
         return -EINVAL;
     int r = simt_launch(queue, "choose_experts", choose_experts,
                         {(n_rows + CHOOSE_WARPS - 1) / CHOOSE_WARPS, 1, 1}, {CHOOSE_WARPS * SIMT_LANES, 1, 1},
-                        0, *assignments, scores, stride, rows, n_rows);
+                        0, *assignments, *router, rows, n_rows);
     if (r < 0 || tile_rows == 0)
         return r;
     return simt_launch(queue, "group_assignments", group_assignments, {1, 1, 1}, {GROUP_THREADS, 1, 1},

@@ -66,21 +66,46 @@ struct embed_step {
 int kernels_embed(struct device_stream *queue, const struct embed_step *embed, const struct step_row *rows,
                   uint32_t n_rows);
 
+/* What each layer gets of each row's token by itself (model/description.h), n numbers p:
+ *
+ *   p = (norm(projected · factor) + √n · the layer's part of the token's row) / √2
+ *
+ * Rows of `table` are as in the file. Of dead rows the token's part is zero. -EINVAL: a format that layout.h
+ * does not have, or a table of fewer columns. */
+struct layer_inputs_step {
+    const struct device_matrix *table; /* n_layers · n columns, or more */
+    const float *projected;            /* [n_rows][projected_stride]: n numbers of each layer in a row */
+    uint32_t projected_stride, n_layers, n;
+    float factor;
+    struct norm norm;
+    struct device_vector vector; /* [n] */
+    float *out;                  /* [n_rows][stride]: those of layer l from l · part on */
+    uint32_t stride, part;
+};
+int kernels_layer_inputs(struct device_stream *queue, const struct layer_inputs_step *inputs,
+                         const struct step_row *rows, uint32_t n_rows);
+
 /* What a layer's half does to the stream, and what the next products read, in one kernel:
  *
+ *   delta = part_norm(delta) + part_norm(beside)     where the half has two parts
  *   stream += residual_scale · post_norm(delta)      where delta is given; then times *stream_scale, if any
  *   out = norm(stream), as floats and quantized
  *
+ * What is in memory as delta stays as it is. A part's norm is of post_norm's kind, by a vector of its own.
  * With `outputs`, row i of out is made from row outputs[i] of stream and delta, and the stream stays as it
  * is: several i may name one row. A vector without a weight is no norm: post_norm then hands delta on, norm
- * the stream. Vectors hold norm.offset already. -EINVAL: more than KERNELS_NORM_COLUMNS. */
+ * the stream. Vectors hold norm.offset already. -EINVAL: more than KERNELS_NORM_COLUMNS, or parts without
+ * norms.
+ */
 #define KERNELS_NORM_COLUMNS 12288
 struct norm_step {
-    float *stream;      /* [rows][stride] */
-    const float *delta; /* [rows][stride], or NULL */
+    float *stream;       /* [rows][stride] */
+    const float *delta;  /* [rows][stride], or NULL */
+    const float *beside; /* the same: another part of the half; NULL: delta is all */
     uint32_t stride, n_columns;
     struct norm norm, post_norm;
     struct device_vector vector, post_vector;
+    struct device_vector delta_vector, beside_vector; /* of the parts, with a weight; where there are two */
     float residual_scale;
     const float *stream_scale;     /* or NULL */
     const uint32_t *outputs;       /* [n_rows], or NULL: row i */
@@ -121,12 +146,12 @@ struct device_product {
 int kernels_multiply(struct device_stream *queue, const struct device_product *products, uint32_t n_products,
                      const struct device_activations *x, const struct multiply_step *step);
 
-/* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. -EINVAL: a
- * stride that is not a multiple of 4, or of `out` none of 256. */
+/* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. -EINVAL:
+ * strides that are no multiples of 4, or of `out` none of 256. */
 struct activate_step {
     enum activation activation;
-    const float *gate, *up; /* [rows][stride] */
-    uint32_t stride, n_columns;
+    const float *gate, *up; /* [rows][stride], [rows][up_stride] */
+    uint32_t stride, up_stride, n_columns;
     struct device_activations out;
 };
 int kernels_activate(struct device_stream *queue, const struct activate_step *activate, uint32_t n_rows);
@@ -148,8 +173,8 @@ int kernels_multiply_activate(struct device_stream *queue, const struct device_p
                               const struct activate_step *activate, uint32_t *tickets);
 
 /* A product, and the norm that takes it as its delta: one row in one launch, more in two. norm->delta is the
- * product's `out`, of the norm's stride, and there are no norm->outputs. `ticket`: a zero, which is zero
- * again afterwards. -EINVAL as the two. */
+ * product's `out`, of the norm's stride, and all of the half; there are no norm->outputs. `ticket`: a zero,
+ * which is zero again afterwards. -EINVAL as the two. */
 int kernels_multiply_norm(struct device_stream *queue, const struct device_product *product,
                           const struct device_activations *x, const struct multiply_step *step,
                           const struct norm_step *norm, uint32_t *ticket);
@@ -178,7 +203,7 @@ struct expert_tile {
 struct device_assignments {
     uint32_t n_experts, n_used;
     uint32_t *experts;         /* [assignments], or EXPERT_NONE */
-    float *weights;            /* [assignments]: of a row they add up to 1 */
+    float *weights;            /* [assignments]: of a row they add up to 1, before scales of experts */
     uint32_t *by_place, *rows; /* by place */
     struct expert_tile *tiles; /* [kernels_most_tiles], of KERNELS_LEAST_TILE */
     uint32_t *n_tiles;
@@ -192,11 +217,20 @@ static inline uint32_t kernels_most_tiles(uint32_t n_experts, uint32_t n_assignm
     return n_assignments < most ? n_assignments : most;
 }
 
-/* The best n_used experts of each row by its scores, [n_rows][stride], of equal ones the first, and the
- * softmax of their scores; where a score is not finite all weights of the row are NaN. Then places and tiles,
- * when the products of so many rows need them. -EINVAL: more experts than scores, or than there are. */
+/* What the router says. */
+struct router_scores {
+    const float *scores; /* [n_rows][stride] */
+    uint32_t stride;
+    float factor;               /* > 0: scores are multiplied by it before all else */
+    const float *expert_scales; /* [n_experts]: what the weight of each is multiplied by; NULL: 1 */
+};
+
+/* The best n_used experts of each row by its scores, of equal ones the first, and the softmax of their
+ * scores, times their scales; where a score is not finite all weights of the row are NaN. Then places and
+ * tiles, when the products of so many rows need them. -EINVAL: more experts than scores, or than there are.
+ */
 int kernels_choose(struct device_stream *queue, const struct device_assignments *assignments,
-                   const float *scores, uint32_t stride, const struct step_row *rows, uint32_t n_rows,
+                   const struct router_scores *router, const struct step_row *rows, uint32_t n_rows,
                    bool reproducible);
 
 /* out[assignment][i] = bias[expert][i] + weights[expert][i] · x, in one launch, `x` being that of the
@@ -259,6 +293,7 @@ struct heads_step {
     struct device_vector q_norm, k_norm; /* [dim], the same for each head; with norms_row [heads][dim] */
     bool norms_row;                      /* norms are over all heads of q, and over all of k */
     bool norms_values;
+    bool only_queries; /* the pool has the keys and values of another layer: k and v are not there */
     struct rotary rotary;
     struct query_growth growth;
     const double *frequencies; /* [rotary.dims / 2], radians a position, scaling and factors included */

@@ -56,7 +56,35 @@ static __device__ void normalize(struct float_four x[EACH], const struct norm &n
     }
 }
 
+/* The thread's columns of a row. */
 template <uint32_t EACH>
+static __device__ inline void read_row(const float *row, const struct norm_step &step,
+                                       struct float_four ret_x[EACH])
+{
+    SIMT_UNROLL
+    for (uint32_t e = 0; e < EACH; e++)
+        ret_x[e] =
+            column_of(e) < step.stride ? read_columns(row, column_of(e), step.n_columns) : float_four{};
+}
+
+/* A delta of two parts: the sum of what each is normed to. */
+template <uint32_t EACH>
+static __device__ inline void join_parts(struct float_four delta[EACH], const struct norm_step &step,
+                                         const float *row, struct block_sums *sums)
+{
+    struct float_four beside[EACH];
+    normalize<EACH>(delta, step.post_norm, step.delta_vector, step.n_columns, sums);
+    read_row<EACH>(row, step, beside);
+    normalize<EACH>(beside, step.post_norm, step.beside_vector, step.n_columns, sums);
+    SIMT_UNROLL
+    for (uint32_t e = 0; e < EACH; e++) {
+        SIMT_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            delta[e].v[i] += beside[e].v[i];
+    }
+}
+
+template <uint32_t EACH, bool PARTS>
 static __global__ void __launch_bounds__(EACH == 4 ? 768 : MOST_THREADS) norm_rows(struct norm_step step)
 {
     simt_start();
@@ -64,16 +92,15 @@ static __global__ void __launch_bounds__(EACH == 4 ? 768 : MOST_THREADS) norm_ro
     const uint32_t row = blockIdx.x, from = step.outputs ? step.outputs[row] : row;
     float *stream = step.stream + (size_t)from * step.stride;
     struct float_four x[EACH];
-    SIMT_UNROLL
-    for (uint32_t e = 0; e < EACH; e++)
-        x[e] = column_of(e) < step.stride ? read_columns(stream, column_of(e), step.n_columns) : float_four{};
+    if (!PARTS) /* else later: the parts take the registers */
+        read_row<EACH>(stream, step, x);
     if (step.delta) {
-        const float *delta = step.delta + (size_t)from * step.stride;
         struct float_four d[EACH];
-        SIMT_UNROLL
-        for (uint32_t e = 0; e < EACH; e++)
-            d[e] =
-                column_of(e) < step.stride ? read_columns(delta, column_of(e), step.n_columns) : float_four{};
+        read_row<EACH>(step.delta + (size_t)from * step.stride, step, d);
+        if (PARTS) {
+            join_parts<EACH>(d, step, step.beside + (size_t)from * step.stride, &sums);
+            read_row<EACH>(stream, step, x);
+        }
         if (step.post_vector.weight)
             normalize<EACH>(d, step.post_norm, step.post_vector, step.n_columns, &sums);
         const float scale = step.stream_scale ? *step.stream_scale : 1;
@@ -95,22 +122,31 @@ static __global__ void __launch_bounds__(EACH == 4 ? 768 : MOST_THREADS) norm_ro
 }
 
 /* Threads: enough for `each` times four columns of a row, in whole warps. */
-template <uint32_t EACH>
+template <uint32_t EACH, bool PARTS>
 static int launch(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows)
 {
     uint32_t threads = (norm->stride / 4 + EACH - 1) / EACH;
     threads = (threads + SIMT_LANES - 1) / SIMT_LANES * SIMT_LANES;
-    return simt_launch(queue, "norm", norm_rows<EACH>, {n_rows, 1, 1}, {threads, 1, 1},
-                       sizeof(struct sums_shared), *norm);
+    return simt_launch(queue, PARTS ? "norm_parts" : "norm", norm_rows<EACH, PARTS>, {n_rows, 1, 1},
+                       {threads, 1, 1}, sizeof(struct sums_shared), *norm);
+}
+
+template <bool PARTS>
+static int launch_for(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows)
+{
+    const uint32_t each = (norm->stride / 4 + MOST_THREADS - 1) / MOST_THREADS;
+    return each <= 1   ? launch<1, PARTS>(queue, norm, n_rows)
+           : each <= 2 ? launch<2, PARTS>(queue, norm, n_rows)
+                       : launch<4, PARTS>(queue, norm, n_rows);
 }
 
 int kernels_norm(struct device_stream *queue, const struct norm_step *norm, uint32_t n_rows)
 {
-    const uint32_t each = (norm->stride / 4 + MOST_THREADS - 1) / MOST_THREADS;
+    const bool parts = norm->beside != NULL;
     if (norm->stride % LAYOUT_COLUMNS != 0 || norm->out.stride != norm->stride ||
         norm->stride > KERNELS_NORM_COLUMNS)
         return -EINVAL;
-    return each <= 1   ? launch<1>(queue, norm, n_rows)
-           : each <= 2 ? launch<2>(queue, norm, n_rows)
-                       : launch<4>(queue, norm, n_rows);
+    if (parts && (!norm->delta || !norm->delta_vector.weight || !norm->beside_vector.weight))
+        return -EINVAL;
+    return parts ? launch_for<true>(queue, norm, n_rows) : launch_for<false>(queue, norm, n_rows);
 }

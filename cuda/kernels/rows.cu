@@ -44,15 +44,15 @@ static __global__ void activate_rows(struct activate_step step)
 {
     simt_start();
     const uint32_t column = first_column(), row = blockIdx.y;
-    const size_t at = (size_t)row * step.stride;
     if (column >= step.out.stride)
         return;
-    struct float_four x = read_columns(step.up + at, column, step.n_columns), factor = {{1, 1, 1, 1}};
+    struct float_four x = read_columns(step.up + (size_t)row * step.up_stride, column, step.n_columns),
+                      factor = {{1, 1, 1, 1}};
     if (step.gate) {
         SIMT_UNROLL
         for (uint32_t i = 0; i < 4; i++)
             factor.v[i] = gated_factor(step.activation, x.v[i]);
-        x = read_columns(step.gate + at, column, step.n_columns);
+        x = read_columns(step.gate + (size_t)row * step.stride, column, step.n_columns);
     }
     SIMT_UNROLL
     for (uint32_t i = 0; i < 4; i++)
@@ -67,7 +67,8 @@ static __global__ void activate_rows(struct activate_step step)
 
 int kernels_activate(struct device_stream *queue, const struct activate_step *activate, uint32_t n_rows)
 {
-    if (activate->out.stride % LAYOUT_COLUMNS != 0 || activate->stride % 4 != 0)
+    if (activate->out.stride % LAYOUT_COLUMNS != 0 || activate->stride % 4 != 0 ||
+        activate->up_stride % 4 != 0)
         return -EINVAL;
     return simt_launch(queue, "activate", activate_rows, grid_of(activate->out.stride, n_rows),
                        {THREADS, 1, 1}, 0, *activate);

@@ -298,6 +298,15 @@ bool mask_is_near(const struct mask *mask)
     return near;
 }
 
+bool mask_is_ready(const struct mask *mask)
+{
+    struct masks *masks = mask->owner;
+    pthread_mutex_lock(&masks->lock);
+    bool ready = mask->state == THERE;
+    pthread_mutex_unlock(&masks->lock);
+    return ready;
+}
+
 const uint32_t *mask_bits(const struct mask *mask)
 {
     return mask->bits;

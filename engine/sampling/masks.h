@@ -43,6 +43,9 @@ void mask_take(struct mask *mask, int32_t id);
 /* Whether it is ready, or will be so soon that a step may rely on it. */
 bool mask_is_near(const struct mask *mask);
 
+/* Whether it is ready: mask_bits may be read. */
+bool mask_is_ready(const struct mask *mask);
+
 /* The address of its bits [(n_vocab + 31) / 32], ready or not. */
 const uint32_t *mask_bits(const struct mask *mask);
 /* Waits until they are ready. `arg` is the mask; any thread may call it: backend_row_set.await. */

@@ -74,11 +74,11 @@ struct parameters {
     /* Names of parameters that are rejected later if they would change anything; NULL: not given. They ask
      * for penalties over another part of the text, for thinking, and for no thinking. */
     const char *other_penalties, *with_thinking, *without_thinking;
-    const char *effort;       /* of thinking: "low" …; NULL: not said */
-    uint32_t thinking_budget; /* tokens of a thought; 0: as many as the model wants */
-    const char *kwargs;       /* variables of the chat template: JSON; NULL: none */
-    bool raw_thoughts;        /* they stay in the text */
-    int start;                /* enum dialect_start: where the prompt leaves the model */
+    const char *effort;      /* of thinking: "low" …; NULL: not said */
+    const char *budget_name; /* the name of the parameter that request.thinking_budget is from; NULL: none */
+    const char *kwargs;      /* variables of the chat template: JSON; NULL: none */
+    bool raw_thoughts;       /* they stay in the text */
+    int start;               /* enum dialect_start: where the prompt leaves the model */
     uint32_t top_logprobs;
 };
 

@@ -44,13 +44,15 @@ int thinking_effort(void *into, const struct json_row *row, const char *path, js
     return 0;
 }
 
-static int take_budget(struct parameters *parameters, const char *path, const json_t *value,
+static int take_budget(struct parameters *parameters, const char *name, const char *path, const json_t *value,
                        struct refusal *refusal)
 {
     const json_int_t tokens = json_integer_value(value);
     if (!json_is_integer(value) || tokens < 1 || tokens > INT32_MAX)
         return refuse_value(refusal, path, "%s is not a positive number of tokens", path);
-    parameters->thinking_budget = (uint32_t)tokens;
+    parameters->budget_name = name;
+    parameters->request.has_thinking_budget = true;
+    parameters->request.thinking_budget = (uint32_t)tokens;
     return 0;
 }
 
@@ -70,7 +72,7 @@ int thinking_anthropic(void *into, const struct json_row *row, const char *path,
         return refuse_value(refusal, path, "%s: the type \"%.40s\" is not enabled, adaptive or disabled",
                             path, type);
     parameters->with_thinking = row->key;
-    return budget ? take_budget(parameters, "thinking.budget_tokens", budget, refusal) : 0;
+    return budget ? take_budget(parameters, row->key, "thinking.budget_tokens", budget, refusal) : 0;
 }
 
 int thinking_budget(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -83,7 +85,7 @@ int thinking_budget(void *into, const struct json_row *row, const char *path, js
         parameters->without_thinking = row->key;
         return 0;
     }
-    return take_budget(parameters, path, value, refusal);
+    return take_budget(parameters, row->key, path, value, refusal);
 }
 
 int thinking_format(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -150,17 +152,31 @@ static int refuse_switch(const char *param, const char *what, struct refusal *re
     return refuse(refusal, 400, "unsupported_parameter", param, "%s: %s", param, what);
 }
 
-/* Puts into the variables what switches thinking on or off. */
-static int apply(const struct parameters *parameters, const struct dialect_thoughts *thoughts,
-                 json_t *variables, struct refusal *refusal)
+/* A budget that nobody could keep; -1 and 0 are no such. */
+static int check_budget(const struct parameters *parameters, const struct dialect_thoughts *thoughts,
+                        struct refusal *refusal)
+{
+    if (!parameters->budget_name || parameters->without_thinking || thoughts->known ||
+        !parameters->request.messages)
+        return 0;
+    return refuse(refusal, 400, "unsupported_parameter", parameters->budget_name,
+                  "%s: how a thought of this model ends is not known: %s", parameters->budget_name,
+                  thoughts->reason[0] ? thoughts->reason : "it has no chat template");
+}
+
+/* Puts into the variables what switches thinking on or off. Where the template has no switch for the latter,
+ * thoughts are closed as soon as they are opened. */
+static int apply(struct parameters *parameters, const struct dialect_thoughts *thoughts, json_t *variables,
+                 struct refusal *refusal)
 {
     const char *with = parameters->with_thinking, *without = parameters->without_thinking;
     int r = 0;
-    if (without && thoughts->switch_off)
+    if (without && thoughts->switch_off) {
         r = json_object_update_missing(variables, thoughts->switch_off);
-    else if (without && thoughts->known && thoughts->usual == DIALECT_START_THOUGHT)
-        return refuse_switch(
-            without, "this model thinks before it answers; its chat template cannot disable that", refusal);
+    } else if (without && thoughts->known) {
+        parameters->request.has_thinking_budget = true;
+        parameters->request.thinking_budget = 0;
+    }
     if (with && !without && !thoughts->known && !thoughts->switch_on && !thoughts->effort_key[0])
         return refuse_switch(with, "this model does not think before it answers", refusal);
     if (with && !without && thoughts->switch_on)
@@ -168,8 +184,10 @@ static int apply(const struct parameters *parameters, const struct dialect_thoug
     const char *word = parameters->effort ? word_for(thoughts->efforts, parameters->effort) : NULL;
     if (word && !without && thoughts->effort_key[0])
         r |= json_object_set_new(variables, thoughts->effort_key, json_string(word));
-    if (parameters->thinking_budget && thoughts->budget_key[0])
-        r |= json_object_set_new(variables, thoughts->budget_key, json_integer(parameters->thinking_budget));
+    if (parameters->request.has_thinking_budget && thoughts->budget_key[0] &&
+        !json_object_get(variables, thoughts->budget_key))
+        r |= json_object_set_new(variables, thoughts->budget_key,
+                                 json_integer(parameters->request.thinking_budget));
     return r == 0 ? 0 : parameters_out_of_memory(refusal);
 }
 
@@ -179,7 +197,9 @@ int thinking_set(struct parameters *parameters, const struct model_dialect *dial
     json_t *variables = parameters->kwargs ? json_loads(parameters->kwargs, 0, NULL) : json_object();
     if (!variables)
         return parameters_out_of_memory(refusal);
-    int r = apply(parameters, thoughts, variables, refusal);
+    int r = check_budget(parameters, thoughts, refusal);
+    if (r == 0)
+        r = apply(parameters, thoughts, variables, refusal);
     const bool off = parameters->without_thinking || is_set(variables, thoughts->switch_off),
                on = parameters->with_thinking || is_set(variables, thoughts->switch_on);
     parameters->start = off ? (int)thoughts->off : on ? (int)thoughts->on : (int)thoughts->usual;

@@ -12,7 +12,14 @@ json_row_take thinking_ollama; /* think: a boolean, or "low", "medium", "high" *
 json_row_take thinking_effort; /* reasoning_effort: "none" … "xhigh" */
 json_row_take
     thinking_anthropic; /* thinking: {"type": "enabled", "budget_tokens": …}, "disabled", "adaptive" */
-json_row_take thinking_budget; /* thinking_budget, reasoning_budget: tokens; 0: no thought; -1: no bound */
+json_row_take thinking_budget; /* tokens; 0: no thought; -1: no bound. Under all names that clients know: */
+#define THINKING_BUDGET_ROWS                                                                                 \
+    {"thinking_budget", thinking_budget, NULL, 0}, {"reasoning_budget", thinking_budget, NULL, 0},           \
+        {"thinking_budget_tokens", thinking_budget, NULL, 0},                                                \
+        {"reasoning_budget_tokens", thinking_budget, NULL, 0},                                               \
+    {                                                                                                        \
+        "thinking_token_budget", thinking_budget, NULL, 0                                                    \
+    }
 json_row_take thinking_format; /* reasoning_format: "none": thoughts stay in the text; "auto", "deepseek" */
 json_row_take thinking_kwargs; /* chat_template_kwargs: {…} */
 

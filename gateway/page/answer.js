@@ -39,7 +39,7 @@ export class AnswerView {
     this.answer = answer;
     this.text = element("div", { class: "text" });
     this.markup = new Markup(this.text);
-    this.reading = element("p", { class: "facts reading", hidden: true });
+    this.reading = element("p", { class: "fine reading", hidden: true });
     this.thoughtText = element("div", { class: "words" });
     this.thoughtName = element("summary");
     this.thought = element("details", { class: "thought", hidden: true }, this.thoughtName, this.thoughtText);

@@ -122,8 +122,9 @@ int tool_grammar_after_thought(struct parameters *parameters, const struct model
     struct error err = {0};
     if (!request->grammar || request->tools || parameters->start != DIALECT_START_THOUGHT)
         return 0;
-    if (!json) {
+    if (!json) { /* there is no thought, and none to end */
         parameters->start = DIALECT_START_TEXT;
+        parameters->request.has_thinking_budget = false;
         return 0;
     }
     const char *schema = request->grammar_kind == QUERN_JSON ? "{\"type\":\"object\"}" : request->grammar;

@@ -72,8 +72,9 @@ int main(int argc, char **argv)
             failed++;
         } else {
             const bool knows = dialect_case_understood(&test);
-            const bool passed = !test.dialect.calls.known ||
-                                (check_parsing(&test) && check_forced_calls(&test) && check_text(&test));
+            const bool passed = check_thought_end(&test) &&
+                                (!test.dialect.calls.known ||
+                                 (check_parsing(&test) && check_forced_calls(&test) && check_text(&test)));
             printf("%-52s %s%s%s; thoughts: %s\n", names[i], passed ? "" : "FAILED ",
                    test.dialect.calls.known ? "calls" : "no calls: ",
                    test.dialect.calls.known ? "" : test.dialect.calls.reason,

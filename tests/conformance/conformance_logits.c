@@ -316,17 +316,11 @@ static const struct unsupported {
     {"xlmr-rerank-", "architecture \"bert\""},
 };
 
-/* And what the CPU computes and other devices do not. */
-static const struct unsupported unsupported_on_device[] = {
-    {"gemma4-e-", "cannot compute layers that attend to the keys and values of others"},
-    {"gemma4-moe-", "cannot compute experts beside a plain feed-forward half"},
-};
-
-static const struct unsupported *find_unsupported(const struct unsupported *list, size_t n, const char *name)
+static const struct unsupported *find_unsupported(const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(name, list[i].name, strlen(list[i].name)) == 0)
-            return &list[i];
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+        if (strncmp(name, unsupported[i].name, strlen(unsupported[i].name)) == 0)
+            return &unsupported[i];
     return NULL;
 }
 
@@ -355,8 +349,7 @@ static bool check_file(const struct question *question, const char *folder, cons
         printf("%s: %s\n", case_path, json_err.text);
         goto out;
     }
-    const struct unsupported *missing =
-        find_unsupported(unsupported, sizeof unsupported / sizeof *unsupported, name);
+    const struct unsupported *missing = find_unsupported(name);
     if (model_open(path, false, &model, &err) < 0 && missing) {
         passed = check_refusal(name, missing->reason, err.text);
         goto out;
@@ -371,13 +364,6 @@ static bool check_file(const struct question *question, const char *folder, cons
     }
     if (!model) {
         printf("%-24s refused: %s   FAILED\n", name, err.text); /* no device has been asked yet */
-        goto out;
-    }
-    const struct backend_ops *device = question->device.ops;
-    const struct unsupported *on_device = find_unsupported(
-        unsupported_on_device, sizeof unsupported_on_device / sizeof *unsupported_on_device, name);
-    if (device && on_device && device->check(model, &err) < 0) {
-        passed = check_refusal(name, on_device->reason, err.text);
         goto out;
     }
     size_t n_prompts = json_array_size(json_object_get(test, "prompts"));

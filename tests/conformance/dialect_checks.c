@@ -499,3 +499,34 @@ bool check_text(const struct dialect_case *test)
     }
     return true;
 }
+
+/* ---- a budget's end of a thought ---- */
+
+bool check_thought_end(const struct dialect_case *test)
+{
+    static const size_t pieces[] = {1, 5, 1 << 20};
+    const struct dialect_thoughts *thoughts = &test->dialect.thoughts;
+    char text[1024], begun[128];
+    bool good = true;
+    if (!thoughts->known)
+        return true;
+    /* Also where the model has begun to write the mark itself. */
+    for (size_t cut = 0; cut < strlen(thoughts->close) && cut < sizeof begun && good; cut++) {
+        if (((uint8_t)thoughts->close[cut] & 0xc0) == 0x80)
+            continue;
+        snprintf(begun, sizeof begun, "I muse %.*s", (int)cut, thoughts->close);
+        snprintf(text, sizeof text, "%s%sSo.", begun, thoughts->end);
+        while (begun[strlen(begun) - 1] == ' ')
+            begun[strlen(begun) - 1] = 0;
+        for (size_t i = 0; i < 3 && good; i++) {
+            struct heard heard = hear(&test->dialect, text, strlen(text), pieces[i], DIALECT_START_THOUGHT);
+            good = bytes_equal((struct bytes){heard.text.data, heard.text.len}, BYTES_LITERAL("So.")) &&
+                   bytes_equal((struct bytes){heard.thought.data, heard.thought.len}, bytes_of_string(begun));
+            if (!good)
+                printf("  an ended thought: %s\n  became: %.*s | %.*s\n", text, (int)heard.thought.len,
+                       (const char *)heard.thought.data, (int)heard.text.len, (const char *)heard.text.data);
+            forget(&heard);
+        }
+    }
+    return good;
+}

@@ -23,5 +23,7 @@ bool dialect_case_understood(const struct dialect_case *test);
 bool check_parsing(const struct dialect_case *test);
 bool check_forced_calls(const struct dialect_case *test);
 bool check_text(const struct dialect_case *test);
+/* The end of a thought that is cut off. */
+bool check_thought_end(const struct dialect_case *test);
 
 #endif

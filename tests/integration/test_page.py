@@ -245,7 +245,7 @@ class Chat(Base):
             {"messages": [{"role": "system", "content": "You know Quern."}, {"role": "user", "content": QUESTION}],
              "temperature": 0, "stop": ["ZeroMQ"], "max_tokens": 100, "seed": 7, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "model": "Quern demo", "stream": True,
-             "stream_options": {"include_usage": True}}])
+             "stream_options": {"include_usage": True}, "return_progress": True}])
         page.set(max_tokens="5", stop="")
         page.one(".answer:last-of-type .again").click()
         until(lambda: "cut off" in page.text(".answer:last-of-type .facts"), "the answer ends at its bound")

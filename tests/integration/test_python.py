@@ -373,3 +373,22 @@ def test_an_example_says_why_it_failed(tmp_path):
     done = subprocess.run([sys.executable, TOP / "examples/hello.py"], env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     assert "unreachable: no pool is running in" in done.stderr
+
+
+def test_a_thought_has_a_budget(tmp_path):
+    turns = "{% for m in messages %}<{{ m.role }}>{{ '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' if m.reasoning_content }}"
+    (tmp_path / "template").write_text(turns + "{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant><think>\n{% endif %}")
+    thinks = Pool("--chat-template", tmp_path / "template")
+    try:
+        with quern.Client(thinks.rundir, timeout=WAIT) as client:
+            free = client.chat(HELLO, max_tokens=40, seed=1).result()
+            assert "</think>" not in free.text
+            for budget in (0, 1, 7):
+                answer = client.chat(HELLO, max_tokens=40, seed=1, thinking_budget=budget).result()
+                assert answer.ids[:budget] == free.ids[:budget] and answer.text.count("\n</think>\n\n") == 1
+                again = client.generate(f"<think> {budget}", max_tokens=40, seed=1, thinking_budget=budget).result()
+                assert again.text.count("\n</think>\n\n") == 1
+            with pytest.raises(quern.BadRequest, match="thinking_budget: -1 is out of range"):
+                client.chat(HELLO, thinking_budget=-1)
+    finally:
+        thinks.end()

@@ -54,6 +54,17 @@ bool answer_parser_thinks(const struct answer_parser *parser)
     return parser->place == THOUGHT;
 }
 
+enum answer_place answer_parser_place(const struct answer_parser *parser)
+{
+    if (parser->place == THOUGHT)
+        return ANSWER_THINKS;
+    if (!parser->thoughts || !parser->dialect->thoughts.open[0])
+        return ANSWER_PAST;
+    if (parser->place == HEAD)
+        return ANSWER_MAY_THINK;
+    return parser->dialect->content_close[0] ? ANSWER_SPEAKS : ANSWER_PAST;
+}
+
 /* ---- text and thoughts ---- */
 
 /* How much at the end of the text may be the beginning of the mark. */

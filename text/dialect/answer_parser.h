@@ -96,4 +96,14 @@ int answer_parser_finish(struct answer_parser *parser, const struct answer_sink 
 /* Whether the next bytes belong to a thought. */
 bool answer_parser_thinks(const struct answer_parser *parser);
 
+/* Where the answer stands, as far as thoughts are concerned. */
+enum answer_place {
+    ANSWER_THINKS,    /* in one */
+    ANSWER_MAY_THINK, /* the next bytes may open one, or are about to */
+    ANSWER_SPEAKS,    /* not so, but a mark that ends this part of the answer comes before another */
+    ANSWER_PAST       /* no thought can follow */
+};
+/* Of a parser that does not look for calls. */
+enum answer_place answer_parser_place(const struct answer_parser *parser);
+
 #endif

@@ -42,6 +42,7 @@ static const struct text_row thought_texts[] = {
     {"open", THOUGHT(open)},       {"close", THOUGHT(close)},
     {"key", THOUGHT(key)},         {"effort_key", THOUGHT(effort_key)},
     {"efforts", THOUGHT(efforts)}, {"budget_key", THOUGHT(budget_key)},
+    {"end", THOUGHT(end)},
 };
 static const struct text_row content_texts[] = {
     {"open", offsetof(struct model_dialect, content_open)},
@@ -263,6 +264,9 @@ int dialect_check(const struct model_dialect *dialect, struct error *err)
                           count_places(calls->middle) + count_places(calls->tail);
     if (dialect->thoughts.known && !dialect->thoughts.close[0])
         return error_set(err, -EINVAL, "dialect: thoughts have no end");
+    if (dialect->thoughts.known && dialect->thoughts.end[0] &&
+        !strstr(dialect->thoughts.end, dialect->thoughts.close))
+        return error_set(err, -EINVAL, "dialect: the end of a thought does not have what closes it");
     if (!calls->known)
         return 0;
     if (!calls->name_key != !calls->arguments_key)

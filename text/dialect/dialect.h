@@ -73,6 +73,9 @@ enum dialect_start {
 struct dialect_thoughts {
     bool known;
     const char *open, *close;
+    /* What the template writes from the thought's last word to the answer's first, `close` in it:
+     * "\n</think>\n\n". It ends a thought that has used up its budget. */
+    const char *end;
     const char *key; /* the member of a message that has an earlier thought: "reasoning_content"; "": none.
                       * "content:TYPE:MEMBER", "blocks:TYPE:MEMBER": a part of that type, in a list that is
                       * the content, or that is in it under "blocks" */
@@ -105,6 +108,7 @@ const char *dialect_keep(struct model_dialect *dialect, struct bytes text);
 json_t *dialect_write(const struct model_dialect *dialect);
 
 /* Checks the conditions that parsers of answers rely on. 0; -EINVAL with a reason: a thought without an end,
+ * an end without its mark,
  * a call that is an object but has no brace, more than DIALECT_MOST_PLACES places for names, ids and numbers
  * in a call. */
 int dialect_check(const struct model_dialect *dialect, struct error *err);

@@ -38,11 +38,15 @@ static const char *const end_names[] = {
     "<｜end▁of▁sentence｜>",
 };
 
+/* Where an answer is several messages: what ends the last of them, and what ends each. */
+static const char *const last_names[] = {"<|return|>", "<|call|>"};
+static const char message_name[] = "<|end|>";
+
 /* Of tokens that end an answer and are user-defined: others write them too. */
 static const char *const turn_names[] = {"<turn|>", "<|tool_response>"};
 
 /* Those, and what the file itself names: eos, eot and eom. */
-enum { MAX_END_IDS = 3 + (sizeof end_names + sizeof turn_names) / sizeof end_names[0] };
+enum { MAX_END_IDS = 3 + (sizeof end_names + sizeof turn_names + sizeof last_names) / sizeof end_names[0] };
 
 /* As files name them. */
 #define KINDS(ROW)    ROW(LLAMA, "llama") ROW(GPT2, "gpt2") ROW(GEMMA4, "gemma4")
@@ -152,6 +156,26 @@ static void add_end_id(struct tokenizer *t, int32_t id)
     t->end_ids[t->n_end_ids++] = id;
 }
 
+/* In gpt-oss's form <|end|> ends a message, such as a thought, and another follows. */
+static void end_with_last_message(struct tokenizer *t)
+{
+    int32_t ids[sizeof last_names / sizeof last_names[0]];
+    const int32_t message = vocabulary_find(&t->vocabulary, message_name, sizeof message_name - 1);
+    size_t n = 0;
+    for (; n < sizeof ids / sizeof ids[0]; n++) {
+        ids[n] = vocabulary_find(&t->vocabulary, last_names[n], strlen(last_names[n]));
+        if (ids[n] < 0 || message < 0)
+            return;
+    }
+    for (size_t i = 0; i < t->n_end_ids; i++)
+        if (t->end_ids[i] == message)
+            t->end_ids[i--] = t->end_ids[--t->n_end_ids];
+    for (size_t i = 0; i < n; i++) {
+        t->vocabulary.types[ids[i]] = TOKEN_CONTROL;
+        add_end_id(t, ids[i]);
+    }
+}
+
 static int find_end_ids(struct tokenizer *t, const struct gguf *gguf, struct error *err)
 {
     int32_t eot = TOKENIZER_NONE, eom = TOKENIZER_NONE;
@@ -174,6 +198,7 @@ static int find_end_ids(struct tokenizer *t, const struct gguf *gguf, struct err
         int32_t id = vocabulary_find(&t->vocabulary, turn_names[i], strlen(turn_names[i]));
         add_end_id(t, id < 0 ? TOKENIZER_NONE : id);
     }
+    end_with_last_message(t);
     return 0;
 }
 

@@ -88,8 +88,7 @@ int32_t tokenizer_eos(const struct tokenizer *tokenizer); /* or TOKENIZER_NONE *
 bool tokenizer_adds_bos(const struct tokenizer *tokenizer);
 
 /* The ids that end an answer: eos, eot, eom, and control tokens such as <|eot_id|>, <|im_end|>, <end_of_turn>
- * and
- * <|end|>. */
+ * and <|end|>; the last not where <|return|> and <|call|> end an answer. */
 struct ids_view {
     const int32_t *items;
     size_t n;

@@ -76,6 +76,20 @@ static bool prepare_grammar(struct preparer *preparer, struct preparation *prepa
                  : refuse(&preparation->refusal, PROTO_INTERNAL, "the worker is out of memory");
 }
 
+static bool prepare_thinking(const struct prompt_encoder *encoder, struct preparation *preparation)
+{
+    const struct prompt *prompt = preparation->prompt;
+    const struct dialect_thoughts *thoughts = &encoder->dialect.thoughts;
+    const struct ids_view ids = prompt->form == PROMPT_IDS
+                                    ? (struct ids_view){prompt->ids.items, prompt->ids.n}
+                                    : (struct ids_view){preparation->ids.data, preparation->ids.len};
+    if (!thinking_check(&encoder->thought_ends, thoughts, prompt->thinking_budget, &preparation->refusal))
+        return false;
+    if (thinking_is_inside(encoder->tokenizer, thoughts, prompt, ids, &preparation->inside) < 0)
+        return refuse(&preparation->refusal, PROTO_INTERNAL, "the worker is out of memory");
+    return true;
+}
+
 static void prepare(struct preparer *preparer, struct preparation *preparation)
 {
     const struct prompt_encoder *encoder = preparer->encoder;
@@ -96,6 +110,8 @@ static void prepare(struct preparer *preparer, struct preparation *preparation)
     else if (prompt->form != PROMPT_IDS)
         preparation->ok =
             prompt_encode(encoder, prompt, preparation->tools, &preparation->ids, &preparation->refusal);
+    if (preparation->ok && !preparation->question && prompt->has_thinking_budget)
+        preparation->ok = prepare_thinking(encoder, preparation);
     if (preparation->ok && preparation->grammar)
         preparation->ok = prepare_grammar(preparer, preparation);
     if (preparation->ok && preparation->wording)

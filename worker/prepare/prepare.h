@@ -49,6 +49,7 @@ struct preparation {
     struct buffer text;     /* the same, of a question for a text */
     struct grammar *made;   /* its grammar, or NULL; a reference that the owner frees */
     struct words words;     /* of `wording`; the owner's to deinit */
+    bool inside;            /* of a prompt with a budget for thoughts: it leaves the model inside one */
     struct refusal refusal; /* of another */
 
     struct preparation *next, *prev; /* the preparer's own, as all below */

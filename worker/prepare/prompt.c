@@ -86,6 +86,8 @@ static int derive(struct prompt_encoder *encoder, struct bytes source, struct er
     if (strlen(encoder->dialect_text) > DIALECT_MOST_BYTES)
         encoder->dialect_text[0] = 0;
     find_marks(encoder);
+    if (thought_ends_init(&encoder->thought_ends, encoder->tokenizer, &encoder->dialect.thoughts) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the model's chat template");
     return 0;
 }
 
@@ -118,6 +120,7 @@ void prompt_encoder_deinit(struct prompt_encoder *encoder)
 {
     encoder->chat = chat_template_free(encoder->chat);
     dialect_deinit(&encoder->dialect);
+    thought_ends_deinit(&encoder->thought_ends);
     free(encoder->dialect_text);
     encoder->dialect_text = NULL;
 }
@@ -174,9 +177,13 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
         return refuse(ret_refusal, PROTO_BAD_REQUEST,
                       "continue_turn: the last message is not a text of the assistant");
     struct buffer told = {0};
+    struct bytes variables;
+    char *made = NULL;
     struct chat_turn *turns = calloc(prompt->chat.n + 2, sizeof *turns);
-    if (!turns)
+    if (!turns || !thinking_variables(&encoder->dialect.thoughts, prompt, &variables, &made)) {
+        free(turns);
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
+    }
     size_t n = 0;
     if (encoder->system.len > 0 && !has_system(prompt))
         turns[n++] = (struct chat_turn){.role = BYTES_LITERAL("system"), .content = encoder->system};
@@ -190,18 +197,20 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
     const bool untold = tools.len > 0 && encoder->dialect.calls.untold;
     if (untold && tell_tools(turns, &n, tools, &told) < 0) {
         free(turns);
+        free(made);
         return refuse(ret_refusal, PROTO_INTERNAL, "out of memory for the conversation");
     }
     const struct chat_conversation conversation = {.turns = turns,
                                                    .n = n,
                                                    .tools = untold ? BYTES_LITERAL("") : tools,
-                                                   .variables = prompt->template_kwargs,
+                                                   .variables = variables,
                                                    .thought_key = encoder->dialect.thoughts.key,
                                                    .text_arguments = encoder->dialect.calls.text_arguments,
                                                    .continue_last = prompt->continue_turn};
     int r = chat_template_encode(encoder->chat, encoder->tokenizer, &conversation, encoder->most_bytes, ids,
                                  ret_text, &ret_refusal->reason);
     free(turns);
+    free(made);
     buffer_deinit(&told);
     ret_refusal->error = r == -ENOMEM ? PROTO_INTERNAL : r == -E2BIG ? PROTO_TOO_LONG : PROTO_BAD_REQUEST;
     if (r != 0 && ret_refusal->reason.text[0] == 0)

@@ -18,6 +18,7 @@
 #include "text/dialect/dialect.h"
 #include "text/template/chat_template.h"
 #include "worker/prepare/refusal.h"
+#include "worker/prepare/thinking.h"
 
 #define PROMPT_MOST_MARKS 32
 
@@ -28,6 +29,7 @@ struct prompt_encoder {
     struct bytes system;              /* message of conversations that bring none; "": none */
     struct model_dialect dialect;     /* how the model calls tools and thinks */
     char *dialect_text;               /* as JSON */
+    struct thought_ends thought_ends; /* of its thoughts */
     int32_t marks[PROMPT_MOST_MARKS]; /* [n_marks] control tokens that are written out around both */
     uint32_t n_marks;
     size_t longest_token; /* bytes of the longest name of a token, ≥ 1 */

@@ -80,8 +80,16 @@ static struct answer_sink sink_of(struct thoughts *thoughts)
     return (struct answer_sink){on_text, on_thought, on_call, on_text, on_nothing, thoughts};
 }
 
-int thoughts_begin(struct thoughts *thoughts, thoughts_write *write, void *arg, struct buffer *text,
-                   struct buffer *thought)
+/* Where the prompt leaves the model. */
+static enum dialect_start start_of(const struct dialect_thoughts *thoughts,
+                                   const struct quern_request *request)
+{
+    const bool off = request->has_thinking_budget && request->thinking_budget == 0;
+    return off && thoughts->switch_off ? thoughts->off : thoughts->usual;
+}
+
+int thoughts_begin(struct thoughts *thoughts, const struct quern_request *request, thoughts_write *write,
+                   void *arg, struct buffer *text, struct buffer *thought)
 {
     thoughts->write = write;
     thoughts->arg = arg;
@@ -90,7 +98,7 @@ int thoughts_begin(struct thoughts *thoughts, thoughts_write *write, void *arg, 
     thoughts->inside = false;
     thoughts->failed = 0;
     return answer_parser_init(&thoughts->parser, &thoughts->dialect, NULL, 0, false, thoughts->known,
-                              thoughts->dialect.thoughts.usual);
+                              start_of(&thoughts->dialect.thoughts, request));
 }
 
 int thoughts_take(struct thoughts *thoughts, const struct quern_output *piece)

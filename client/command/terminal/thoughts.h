@@ -30,9 +30,9 @@ struct thoughts {
 void thoughts_init(struct thoughts *thoughts, struct quern *client);
 void thoughts_deinit(struct thoughts *thoughts);
 
-/* Begins an answer, whose parts are appended to these as they were written. 0 or -ENOMEM. */
-int thoughts_begin(struct thoughts *thoughts, thoughts_write *write, void *arg, struct buffer *text,
-                   struct buffer *thought);
+/* Begins the answer to a request, whose parts are appended to these as they were written. 0 or -ENOMEM. */
+int thoughts_begin(struct thoughts *thoughts, const struct quern_request *request, thoughts_write *write,
+                   void *arg, struct buffer *text, struct buffer *thought);
 /* Writes a piece of it. 0, or what writing has failed with. */
 int thoughts_take(struct thoughts *thoughts, const struct quern_output *piece);
 /* Ends it, however it ended. */

@@ -125,7 +125,7 @@ static int take_answer(struct chat *chat, size_t before, struct error *err)
     chat->answer.len = chat->thought.len = 0;
     wrap_begin(&chat->wrap, io_redraws(STDOUT_FILENO) ? status_columns() : 0);
     line_editor_quiet(chat->editor, true);
-    int r = thoughts_begin(&chat->thoughts, show, chat, &chat->answer, &chat->thought);
+    int r = thoughts_begin(&chat->thoughts, &request, show, chat, &chat->answer, &chat->thought);
     if (r == 0)
         r = answer_follow(chat->client, &request, take_piece, chat, &answer, err);
     const int unwritten = thoughts_end(&chat->thoughts);

@@ -42,6 +42,7 @@ static const struct parameter parameters[] = {
     PARAMETER(seed, sampling.seed)
     PARAMETER(ignore_eos, ignore_eos)
     PARAMETER(min_tokens, min_tokens)
+    PARAMETER(thinking_budget, prompt.thinking_budget)
     PARAMETER(logprobs, logprobs)
     PARAMETER(pieces, pieces)
     PARAMETER(priority, priority)
@@ -134,5 +135,7 @@ int quern_request_set(struct quern_request *request, const char *name, const cha
         return state_say(ret_err, error_prefix(&err, r, "%s", name), &err);
     if (parameters[i].in_request == offsetof(struct quern_request, seed))
         request->has_seed = true;
+    if (parameters[i].in_request == offsetof(struct quern_request, thinking_budget))
+        request->has_thinking_budget = true;
     return 0;
 }

@@ -41,7 +41,7 @@ struct converted {
     struct logit_bias *biases;
     struct text_bias *text_biases;
     struct bytes *bad_words, *breakers;
-    struct bytes needed[4];
+    struct bytes needed[5];
 };
 
 struct chat_message *request_messages(const struct quern_request *request)
@@ -149,6 +149,7 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->model = optional_text(from->model);
     parameters_to_generation(from, to);
     to->has_seed = true;
+    to->prompt.has_thinking_budget = from->has_thinking_budget;
     r = convert_lists(from, to, converted, err);
     if (r < 0)
         return r;
@@ -163,7 +164,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
                               fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
                               samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
                               endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
-                              least = {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1};
+                              least = {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1},
+                              thinking = {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1};
     const struct bytes *needed = from->embed           ? &embeds
                                  : from->continue_turn ? &continues
                                  : from->suffix        ? &fills
@@ -177,6 +179,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         converted->needed[to->require.n++] = endless;
     if (from->min_tokens > 0 && !from->embed)
         converted->needed[to->require.n++] = least;
+    if (from->has_thinking_budget && !from->embed)
+        converted->needed[to->require.n++] = thinking;
     return 0;
 }
 

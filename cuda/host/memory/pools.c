@@ -57,11 +57,13 @@ static void lay_out_layers(const struct pools *pools, const struct model *model,
 {
     memset(ret_bytes, 0, BACKEND_MOST_GROUPS * sizeof *ret_bytes);
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
-        if (!layer_has_kv(&model->layers[l].traits))
+        const struct layer_traits *traits = &model->layers[l].traits;
+        if (layers && traits->borrows_kv) /* from a layer before it */
+            layers[l] = layers[traits->kv_layer];
+        if (!layer_has_kv(traits))
             continue;
         const uint32_t g = kv_group_of(pools->groups, pools->n_groups, model, l, n_context);
-        const struct device_kv kv =
-            lay_out_layer(&pools->kv[g], &model->layers[l].traits.heads, &ret_bytes[g]);
+        const struct device_kv kv = lay_out_layer(&pools->kv[g], &traits->heads, &ret_bytes[g]);
         if (layers)
             layers[l] = (struct pools_layer){g, kv};
     }

@@ -27,7 +27,7 @@ struct pools {
     struct pools_layer {
         uint32_t group;
         struct device_kv kv; /* of this layer alone */
-    } * layers;              /* [n_layers]; of those that keep keys and values */
+    } * layers;              /* [n_layers]; of those that attend, whosever keys and values */
 };
 
 /* Blocks of the first group that so many slots want. */

@@ -25,10 +25,10 @@ struct widths {
     uint32_t outputs;       /* what mixers give */
     bool any_output_gate;
     uint32_t n_states, delta_keys, delta_values; /* of delta nets: heads of values, and numbers of a row */
-    uint32_t n_ff;                               /* of layers without experts and of shared ones; 0: none */
+    uint32_t n_ff;                               /* of plain halves, shared experts and inputs; 0: none */
     bool any_gate;                               /* among those */
-    bool any_shared, any_share;                  /* some layer has a shared expert, and one with a gate */
-    uint32_t n_experts, n_used, n_expert_ff;     /* 0: no layer has experts */
+    bool any_shared, any_share; /* some layer has something beside its experts, and one with a gate */
+    uint32_t n_experts, n_used, n_expert_ff; /* 0: no layer has experts */
 };
 
 static uint32_t larger(uint32_t a, uint32_t b)
@@ -76,13 +76,12 @@ static struct widths widths_of(const struct model *model)
         const struct layer_traits *traits = &model->layers[l].traits;
         widen(&widths, traits);
         const struct experts *experts = &traits->experts;
-        const bool shared = experts->n_shared_ff > 0;
-        if (experts->n == 0 || shared) {
-            widths.n_ff = larger(widths.n_ff, shared ? experts->n_shared_ff : traits->n_ff);
-            widths.any_gate |= traits->gated;
-            widths.any_shared |= shared;
-            widths.any_share |= experts->shared_gate;
-        }
+        const bool plain = experts->n == 0 || experts->beside;
+        widths.n_ff = larger(widths.n_ff, plain ? traits->n_ff : 0);
+        widths.n_ff = larger(widths.n_ff, larger(experts->n_shared_ff, traits->n_layer_embd));
+        widths.any_gate |= traits->n_layer_embd > 0 || (traits->gated && (plain || experts->n_shared_ff > 0));
+        widths.any_shared |= experts->beside || experts->n_shared_ff > 0;
+        widths.any_share |= experts->shared_gate;
         if (experts->n == 0)
             continue;
         widths.n_experts = larger(widths.n_experts, experts->n);
@@ -136,6 +135,19 @@ static void take_deltas(struct delta_workspace *work, struct device_memory *memo
     work->values = take_floats(memory, rows, work->value_stride);
 }
 
+static void take_inputs(struct input_workspace *work, struct device_memory *memory,
+                        const struct model_params *params, size_t rows)
+{
+    const uint32_t n = params->n_layer_embd, part = (n + 3) / 4 * 4; /* 16 bytes */
+    *work = (struct input_workspace){.projected_stride = workspace_padded(n * params->n_layers),
+                                     .stride = workspace_padded(part * params->n_layers),
+                                     .part = part};
+    if (n == 0)
+        return;
+    work->projected = take_floats(memory, rows, work->projected_stride);
+    work->values = take_floats(memory, rows, work->stride);
+}
+
 static void take_multiply(struct multiply_scratch *scratch, struct device_memory *memory,
                           const struct workspace_shape *shape)
 {
@@ -159,7 +171,7 @@ static uint32_t shapes_of(const struct model *model, struct head_shape ret_shape
     for (uint32_t l = 0; l < model->params.n_layers; l++) {
         const struct head_shape *heads = &model->layers[l].traits.heads;
         uint32_t i = 0;
-        if (!layer_has_kv(&model->layers[l].traits))
+        if (model->layers[l].traits.mixer != MIXER_ATTENTION)
             continue;
         while (i < n && i < WORKSPACE_SHAPES && !are_alike(&ret_shapes[i], heads))
             i++;
@@ -239,6 +251,7 @@ void workspace_take(struct workspace *workspace, struct device_memory *memory, c
     take_multiply(&workspace->multiply, memory, shape);
     take_experts(&workspace->experts, memory, &widths, rows, workspace->embd_stride);
     take_deltas(&workspace->deltas, memory, &widths, rows);
+    take_inputs(&workspace->inputs, memory, params, rows);
     take_attention(workspace, memory, model, kv, shape);
     workspace->sample_scratch =
         device_memory_take_zeroed(memory, kernels_sample_scratch(params->n_vocab, shape->max_outputs));

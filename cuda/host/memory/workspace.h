@@ -18,7 +18,8 @@ struct expert_workspace {
     float *gate, *up; /* [assignments][ff_stride] */
     struct device_activations activated;
     float *out;    /* [assignments][embd_stride] */
-    float *shared; /* [max_rows][embd_stride]: what the shared expert gives; NULL: no layer has one */
+    float *shared; /* [max_rows][embd_stride]: what the shared expert gives, or the plain half beside
+                      experts; NULL: no layer has one */
     float *shares; /* [max_rows]: how much it counts; NULL: as it is */
 };
 
@@ -28,6 +29,13 @@ struct delta_workspace {
     float *betas, *decays; /* [max_rows][gate_stride] */
     float *queries, *keys; /* [max_rows][key_stride]: behind the convolution */
     float *values;         /* [max_rows][value_stride]: the same, and then what the recurrence gives */
+};
+
+/* Of models whose layers get something of each token by itself; NULL in others. */
+struct input_workspace {
+    uint32_t projected_stride, stride, part; /* part: of a layer */
+    float *projected;                        /* [max_rows][projected_stride]: n_layer_embd of each layer */
+    float *values;                           /* [max_rows][stride]: of each layer part: what it gets */
 };
 
 /* Layers with heads of one shape share a plan of attention and its memory. */
@@ -47,7 +55,7 @@ struct workspace {
     float *q;           /* [max_rows][q_stride] */
     float *k, *v;       /* [max_rows][kv_stride] */
     float *output_gate; /* [max_rows][attended.stride]: of what a mixer gives; NULL: no layer has one */
-    float *gate, *up;   /* [max_rows][ff_stride], of layers without experts and of shared experts; no gate
+    float *gate, *up;   /* [max_rows][ff_stride], of plain halves, shared experts and what layers get; no gate
                            where none has one */
     struct device_activations normed, attended, activated;
     float *logits;     /* [max_outputs][vocab_stride] */
@@ -56,6 +64,7 @@ struct workspace {
     struct multiply_scratch multiply;
     struct expert_workspace experts;
     struct delta_workspace deltas;
+    struct input_workspace inputs;
     struct attention_workspace attention[WORKSPACE_SHAPES];
     uint32_t n_shapes;
     void *sample_scratch;

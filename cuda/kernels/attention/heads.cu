@@ -140,7 +140,7 @@ static __global__ void heads(struct heads_step step, struct slots slots, const s
     if (row.position == ROW_DEAD)
         return;
     const uint32_t head = blockIdx.y * WARPS + threadIdx.x / SIMT_LANES;
-    if (head < step.n_heads + step.kv.n_heads) {
+    if (head < step.n_heads + (step.only_queries ? 0 : step.kv.n_heads)) {
         const bool query = head < step.n_heads;
         finish_head<KV>(&step, &slots, row, query, query ? head : head - step.n_heads, NULL,
                         simt_shared<float>() + threadIdx.x / SIMT_LANES * step.kv.dim);
@@ -152,7 +152,8 @@ struct row_shared {
     /* then a head of each warp, [ROW_WARPS][dim] */
 };
 
-/* grid (rows, 2): all heads of q, or of k. The row is measured as a whole before any head is written. */
+/* grid (rows, 2, or 1 without keys): all heads of q, or of k. The row is measured as a whole before any head
+ * is written. */
 template <class KV>
 static __global__ void __launch_bounds__(ROW_THREADS)
     heads_of_row(struct heads_step step, struct slots slots, const struct step_row *rows)
@@ -176,11 +177,11 @@ static __global__ void __launch_bounds__(ROW_THREADS)
 int kernels_heads(struct device_stream *queue, const struct heads_step *step, const struct slots *slots,
                   const struct step_row *rows, uint32_t n_rows)
 {
-    const uint32_t n_heads = step->n_heads + step->kv.n_heads;
+    const uint32_t n_heads = step->n_heads + (step->only_queries ? 0 : step->kv.n_heads);
     if (step->norms_row)
         return simt_launch(queue, "heads_of_row",
                            step->kv.type == BACKEND_KV_Q8 ? heads_of_row<kv_q8> : heads_of_row<kv_f16>,
-                           {n_rows, 2, 1}, {ROW_THREADS, 1, 1},
+                           {n_rows, step->only_queries ? 1u : 2u, 1}, {ROW_THREADS, 1, 1},
                            sizeof(struct row_shared) + ROW_WARPS * step->kv.dim * sizeof(float), *step,
                            *slots, rows);
     return simt_launch(queue, "heads", step->kv.type == BACKEND_KV_Q8 ? heads<kv_q8> : heads<kv_f16>,

@@ -170,7 +170,8 @@ static bool makes(const struct device_product *products, const struct activate_s
     for (const struct device_product &product : given)
         if (product.matrix->n_rows != activate->n_columns || product.out_stride != activate->stride)
             return false;
-    return up->out == activate->up && (!activate->gate || products[0].out == activate->gate);
+    return activate->up_stride == activate->stride && up->out == activate->up &&
+           (!activate->gate || products[0].out == activate->gate);
 }
 
 int kernels_multiply_activate(struct device_stream *queue, const struct device_product *given,
@@ -196,7 +197,8 @@ int kernels_multiply_norm(struct device_stream *queue, const struct device_produ
     const struct following following = {following::NORM, ticket, ACTIVATION_SILU, {}, *norm};
     struct products products = {};
     if (!products_collect(&products, product, 1, x) || norm->delta != product->out ||
-        norm->stride != product->out_stride || norm->outputs || norm->stride % LAYOUT_COLUMNS != 0)
+        norm->stride != product->out_stride || norm->outputs || norm->beside ||
+        norm->stride % LAYOUT_COLUMNS != 0)
         return -EINVAL;
     if (!step->reproducible && step->n_rows == 1)
         return multiply_gemv_rows(queue, &products, x, &following, 1);

@@ -51,6 +51,7 @@ static const struct json_row option_rows[] = {
     {"frequency_penalty", parameters_number, "frequency_penalty", 0},
     {"seed", parameters_seed, "-1: a random one", 0},
     {"stop", parameters_stop, NULL, 0},
+    {"thinking_budget", thinking_budget, NULL, 0},
     /* How a model is loaded is the pool's business. */
     {"num_ctx", json_in_ignore, NULL, 0},
     {"num_keep", json_in_ignore, NULL, 0},

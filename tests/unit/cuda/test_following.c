@@ -41,7 +41,7 @@ START_TEST(products_and_their_activation_in_one_are_the_two_one_after_the_other)
         const struct multiply_step step = {.n_rows = n};
         ck_assert_int_eq(kernels_multiply(queue, products, 2, &inputs.x, &step), 0);
         struct activate_step activate = {
-            ACTIVATION_SILU, gated ? products[0].out : NULL, products[1].out, stride, n_ff, two};
+            ACTIVATION_SILU, gated ? products[0].out : NULL, products[1].out, stride, stride, n_ff, two};
         ck_assert_int_eq(kernels_activate(queue, &activate, n), 0);
         ck_assert_int_eq(device_synchronize(queue), 0);
         uint64_t launches = device_counts(device).launches;
@@ -146,12 +146,13 @@ START_TEST(an_activation_of_other_outputs_is_refused)
     const struct device_product products[] = {{&weights.matrix, outs, 256},
                                               {&weights.matrix, outs + 256, 256}};
     const struct multiply_step step = {.n_rows = 1};
-    const struct activate_step fits = {ACTIVATION_SILU, outs, outs + 256, 256, 256, make_out(256)};
-    struct activate_step others[] = {fits, fits, fits, fits};
+    const struct activate_step fits = {ACTIVATION_SILU, outs, outs + 256, 256, 256, 256, make_out(256)};
+    struct activate_step others[] = {fits, fits, fits, fits, fits};
     others[0].stride = 512;
     others[1].n_columns = 255;
     others[2].up = outs;
     others[3].gate = outs + 256;
+    others[4].up_stride = 512;
     ck_assert_int_eq(kernels_multiply_activate(queue, products, &inputs.x, &step, &fits, tickets), 0);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         ck_assert_int_eq(kernels_multiply_activate(queue, products, &inputs.x, &step, &others[i], tickets),

@@ -264,6 +264,86 @@ START_TEST(recurrent_layers_and_gates_are_held_to_it_too)
 }
 END_TEST
 
+/* Experts beside a plain half, whose router and whose parts have norms of their own. */
+static struct synth_shape beside_shape(void)
+{
+    struct synth_shape shape = differing_shape;
+    shape.n_experts = 4;
+    shape.n_experts_used = 3;
+    shape.n_expert_ff = 96;
+    return shape;
+}
+
+static const struct {
+    const char *kernel, *named;
+} beside_kernels[] = {
+    {"choose_experts", "kernel choose_experts (layer 0), with 40 rows: column "},
+    {"multiply_activate", "kernel multiply_activate (blk.0.ffn_up.weight, Q8_0, 512 × 256), with 1 rows"},
+    {"group_assignments", "kernel multiply_experts (blk.0.ffn_up_exps.weight, Q8_0, 96 × 256), with 40 rows"},
+    {"combine_experts", "kernel combine_experts (layer 0), with 40 rows"},
+    {"norm_parts", "kernel norm_parts (layer 0), with 40 rows"},
+};
+
+START_TEST(experts_beside_a_plain_half_are_held_to_it_too)
+{
+    const struct synth_shape shape = beside_shape();
+    model = make_model(&shape, "Q8_0");
+    check_refused(beside_kernels[_i].kernel, beside_kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
+static const struct {
+    const char *kernel, *named;
+} input_kernels[] = {
+    {"layer_inputs", "kernel layer_inputs (per_layer_token_embd.weight, F32, 363 × 52), with 40 rows"},
+    {"layer_inputs:39", "kernel layer_inputs (per_layer_token_embd.weight, F32, 363 × 52), with 40 rows"},
+};
+
+START_TEST(what_layers_get_of_tokens_is_held_to_it_too)
+{
+    model = make_model(&borrowing_shape, "F32");
+    check_refused(input_kernels[_i].kernel, input_kernels[_i].named);
+    model_free(model);
+}
+END_TEST
+
+/* Copies of the first layer's tensors, of others', and of the model's own; layers 2 and 3 borrow. */
+static const struct {
+    bool borrows;
+    const char *copy, *named;
+} gemma_copies[] = {
+    {false, "14", "kernel norm_parts (layer 0), with 40 rows"}, /* norm of the plain half's output */
+    {false, "15", "kernel norm (layer 0), with 40 rows"},       /* of the router */
+    {false, "17", "kernel norm (layer 0), with 40 rows"},       /* of the experts' rows */
+    {false, "18", "kernel multiply_experts (blk.0.ffn_gate_exps.weight, F32, 96 × 256), with 40 rows"},
+    {false, "21", "kernel choose_experts (layer 0), with 40 rows"}, /* scales */
+    {false, "22", "kernel norm_parts (layer 0), with 40 rows"},     /* norm of the experts' output */
+    {false, "24", "kernel norm_parts (layer 0), with 40 rows"},     /* the stream's scale */
+    {false, "37", "kernel norm_parts (layer 2), with 1 rows"},      /* before the head */
+    {true, "15", "kernel multiply (blk.0.inp_gate.weight, F32, 13 × 33), with 40 rows"},
+    {true, "16", "kernel multiply (blk.0.proj.weight, F32, 33 × 13), with 40 rows"},
+    {true, "17", "kernel norm (layer 0), with 40 rows"},  /* of what the layer gets */
+    {true, "18", "kernel norm (layer 0), with 40 rows"},  /* the stream's scale */
+    {true, "39", "kernel heads (layer 2), with 40 rows"}, /* norm of queries */
+    {true, "63", "kernel norm (layer 4), with 1 rows"},
+    {true, "68", "kernel layer_inputs (per_layer_token_embd.weight, F32, 363 × 52), with 40 rows"},
+    {true, "69", "kernel multiply (per_layer_model_proj.weight, F32, 52 × 33), with 40 rows"},
+    {true, "70", "kernel layer_inputs (per_layer_token_embd.weight, F32, 363 × 52), with 40 rows"},
+};
+
+START_TEST(what_experts_beside_and_borrowers_read_is_held_to_it_too)
+{
+    const struct synth_shape shape = gemma_copies[_i].borrows ? borrowing_shape : beside_shape();
+    struct error err;
+    model = make_model(&shape, "F32");
+    const char *copy = gemma_copies[_i].copy, *named = gemma_copies[_i].named;
+    ck_assert_msg(open_with("QUERN_EMU_FLIP", copy, 1, 96, &err) == -ENODEV, "copy %s: %s", copy, err.text);
+    ck_assert_msg(strstr(err.text, named) != NULL, "copy %s: %s", copy, err.text);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(norms_over_all_heads_are_held_to_it_too)
 {
     struct synth_shape shape = small_shape;
@@ -460,13 +540,16 @@ static struct model *make_differing(void)
 START_TEST(a_sound_device_passes_with_models_of_every_family)
 {
     const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300),
-                                         hybrid_of("qwen35"), hybrid_of("qwen35moe"), odd_hybrid_shape};
+                                         hybrid_of("qwen35"),      hybrid_of("qwen35moe"),
+                                         odd_hybrid_shape,         beside_shape(),
+                                         borrowing_shape};
     struct error err;
     model = _i == 0   ? make_model(&shapes[0], "Q8_0")
             : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
             : _i == 2 ? make_growing()
             : _i == 8 ? make_model(&differing_shape, "Q4_K_M")
             : _i == 9 ? make_differing()
+            : _i > 9  ? make_model(&shapes[_i - 5], _i == 10 ? "Q4_K_M" : "F32")
             : _i < 5  ? make_of(_i == 3 ? "olmo2" : "smollm3")
                       : make_model(&shapes[_i - 3], _i == 7 ? "F32" : "Q4_K_M");
     model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
@@ -626,6 +709,12 @@ static void add(TCase *tests)
                         sizeof shared_kernels / sizeof *shared_kernels);
     tcase_add_loop_test(tests, recurrent_layers_and_gates_are_held_to_it_too, 0,
                         sizeof hybrid_kernels / sizeof *hybrid_kernels);
+    tcase_add_loop_test(tests, experts_beside_a_plain_half_are_held_to_it_too, 0,
+                        sizeof beside_kernels / sizeof *beside_kernels);
+    tcase_add_loop_test(tests, what_layers_get_of_tokens_is_held_to_it_too, 0,
+                        sizeof input_kernels / sizeof *input_kernels);
+    tcase_add_loop_test(tests, what_experts_beside_and_borrowers_read_is_held_to_it_too, 0,
+                        sizeof gemma_copies / sizeof *gemma_copies);
     tcase_add_test(tests, norms_over_all_heads_are_held_to_it_too);
     tcase_add_loop_test(tests, sinks_and_biases_of_experts_that_arrive_changed_are_named, 0,
                         sizeof changed_copies / sizeof *changed_copies);
@@ -639,7 +728,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
     tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, 3);
-    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 10);
+    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 12);
     tcase_add_loop_test(tests, what_few_layers_have_is_held_to_it_too, 0, sizeof few / sizeof *few);
     tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);

@@ -77,6 +77,28 @@ START_TEST(the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding)
 }
 END_TEST
 
+/* A plain half beside experts, and what layers get of tokens. */
+START_TEST(the_gate_holds_products_of_few_models_to_it)
+{
+    struct synth_shape beside = differing_shape, borrowing = differing_shape;
+    struct error err;
+    beside.n_experts = 4;
+    beside.n_experts_used = 3;
+    beside.n_expert_ff = 96;
+    borrowing.n_layers = 4;
+    borrowing.full_kv_heads = 0;
+    borrowing.n_borrowing_layers = 2;
+    borrowing.n_layer_embd = 64;
+    borrowing.borrowing_ff = 768;
+    model = make_model(_i ? &borrowing : &beside, "Q8_0");
+    ck_assert_msg(open_checked("", &err) == 0, "%s", err.text);
+    ck_assert_msg(strstr(said, _i ? "products of 64 × 256: " : "products of 512 × 256: ") != NULL, "%s",
+                  said);
+    ck_assert_msg(strstr(said, "no algorithm") == NULL, "%s", said);
+    model_free(model);
+}
+END_TEST
+
 static uint64_t bytes_of_step(struct backend *backend)
 {
     const struct backend_kernel *kernels;
@@ -92,14 +114,16 @@ static uint64_t bytes_of_step(struct backend *backend)
 /* Read where it is, unpacked before, or left to our own kernels. */
 START_TEST(a_profile_has_every_byte_of_weights_once)
 {
-    static const char *const of[] = {"BF16", "Q4_K_M", "BF16", "Q4_K_M"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const of[] = {"BF16", "Q4_K_M", "BF16", "Q4_K_M", "BF16"};
+    struct synth_shape borrowing = borrowing_shape;
+    borrowing.window = CONTEXT; /* one group of layers */
+    for (int i = 0; i < 5; i++) {
         struct backend *own, *large = NULL;
         struct error err;
-        model = make_model(&small_shape, of[i]);
+        model = make_model(i == 4 ? &borrowing : &small_shape, of[i]);
         own = open_backend(&quern_backend, 0);
-        ck_assert_msg(open_with(i < 2 ? "" : "cublasLtMatmulAlgoGetHeuristic=15:2", &large, &err) == 0, "%s",
-                      err.text);
+        ck_assert_msg(open_with(i % 4 < 2 ? "" : "cublasLtMatmulAlgoGetHeuristic=15:2", &large, &err) == 0,
+                      "%s", err.text);
         const uint64_t expected = bytes_of_step(own);
         ck_assert_uint_gt(expected, 0);
         ck_assert_msg(bytes_of_step(large) == expected, "%s", of[i]);
@@ -290,6 +314,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_version_that_does_not_start_leaves_the_work_to_an_older_one);
     tcase_add_test(tests, a_shape_without_an_algorithm_keeps_our_own_products);
     tcase_add_test(tests, the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding);
+    tcase_add_loop_test(tests, the_gate_holds_products_of_few_models_to_it, 0, 2);
     tcase_add_test(tests, a_profile_has_every_byte_of_weights_once);
     tcase_add_test(tests, what_the_library_leaves_is_multiplied_as_it_would_be_without_it);
     tcase_add_test(tests, a_model_that_the_library_takes_nothing_of_gives_it_no_memory);

@@ -463,6 +463,20 @@ static void make_hybrid(struct synth_shape *shape)
     shape->n_shared_ff = shape->n_experts > 0 ? 32 : 0;
 }
 
+/* Layers of which every second has a window and the last two borrow keys and values, with something of each
+ * token for each; or experts beside the plain half. */
+static void make_gemma(struct synth_shape *shape)
+{
+    const bool experts = shape->n_experts > 0;
+    shape->biases = false;
+    shape->window = 40;
+    shape->window_period = 2;
+    shape->n_layers = experts ? 2 : 4;
+    shape->n_borrowing_layers = experts ? 0 : 2;
+    shape->n_layer_embd = experts ? 0 : 8;
+    shape->n_expert_ff = experts ? 32 : 0;
+}
+
 int main(void)
 {
     char path[] = "/tmp/quern-test-XXXXXX";
@@ -484,6 +498,8 @@ int main(void)
     if (shape.architecture &&
         (strncmp(shape.architecture, "qwen35", 6) == 0 || strcmp(shape.architecture, "qwen3next") == 0))
         make_hybrid(&shape);
+    if (shape.architecture && strcmp(shape.architecture, "gemma4") == 0)
+        make_gemma(&shape);
     close(mkstemp(path));
     if ((kept_in && kv_type_by_name(kept_in, &kv_type, &err) < 0) ||
         synth_write(&shape, weights, 7, path, &err) < 0 || model_open(path, true, &model, &err) < 0) {

@@ -221,6 +221,8 @@ static void take_set(struct backend *b, const struct backend_row_set *set)
         assert(set->output != BACKEND_SUM_LAST);
     slot->sampling_in_flight += fake_sampled_rows(set) > 0;
     slot->in_flight++;
+    if (slot->in_flight > fake_script.most_ahead)
+        fake_script.most_ahead = slot->in_flight;
     for (uint32_t i = 0; i < fake_logit_rows(set) * FAKE_VOCAB; i++)
         set->logits[i] = UNTOUCHED;
 }

@@ -50,6 +50,7 @@ struct fake_script {
     int verdict; /* what the device says of itself */
     /* seen */
     uint64_t steps, most_rows, open_slots;
+    uint32_t most_ahead; /* sets of one slot in flight */
 };
 extern struct fake_script fake_script;
 

@@ -6,6 +6,7 @@
 #include "tests/unit/engine/fake.h"
 #include "model/model.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct backend_info device = {.most_stop_ids = 3, .n_embedding = 4};
@@ -90,6 +91,38 @@ START_TEST(ids_are_of_the_vocabulary)
 }
 END_TEST
 
+START_TEST(the_end_of_a_thought_can_be_sampled)
+{
+    static const int32_t end[] = {5, 6}, stop[] = {FAKE_END}, word[] = {2, 4, 6},
+                         many[ENGINE_MOST_THOUGHT_END + 1];
+    static const struct logit_bias never[] = {{6, -INFINITY}}, hardly[] = {{6, -100}};
+    struct engine_thinking thinking = {.end = end, .n_end = 2, .again = end, .n_again = 2};
+#define THINKING(...) WITH(request.thinking = &thinking; __VA_ARGS__)
+    accepted(THINKING());
+    accepted(THINKING(request.sampling.logit_bias = (struct logit_bias_list){hardly, 1}));
+    refused(THINKING(request.sampling.logit_bias = (struct logit_bias_list){never, 1}),
+            "thinking_budget: a thought ends with id 6, which logit_bias or ignore_eos excludes");
+    refused(THINKING(request.sampling.bad_words = (struct id_sequences){word, 3, 1}),
+            "thinking_budget: a thought ends with id 6, which bad_words excludes");
+    accepted(THINKING(request.stop_ids = end, request.n_stop_ids = 1));
+    refused(THINKING(request.stop_ids = end, request.n_stop_ids = 1, request.min_tokens = 2),
+            "thinking_budget: a thought ends with id 5, which stop_ids with min_tokens excludes");
+    thinking.again = stop;
+    thinking.n_again = 1;
+    refused(THINKING(),
+            "thinking_budget: id 256 of a thought's end is an end id of the model, after which no answer "
+            "comes");
+    thinking.again = high;
+    refused(THINKING(thinking.n_again = 2),
+            "thinking_budget: the end of a thought[1]: id 258 is outside the vocabulary of 258");
+    thinking.again = many;
+    refused(THINKING(thinking.n_again = 65),
+            "thinking_budget: ids of a thought's end 65 is out of range 1..64");
+    refused(THINKING(thinking.n_again = 0),
+            "thinking_budget: ids of a thought's end 0 is out of range 1..64");
+}
+END_TEST
+
 START_TEST(counts_have_bounds)
 {
     static const struct bytes stops[] = {BYTES_LITERAL("a"), BYTES_LITERAL("")};
@@ -150,6 +183,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, prompt_and_answer_fit_context_and_cache);
     tcase_add_test(tests, ids_are_of_the_vocabulary);
+    tcase_add_test(tests, the_end_of_a_thought_can_be_sampled);
     tcase_add_test(tests, counts_have_bounds);
     tcase_add_test(tests, an_embedding_goes_with_nothing_else);
 }

@@ -128,7 +128,7 @@ static void describe_default(const struct field *f, char *out, size_t size)
 {
     char buffer[32];
     if (f->present)
-        snprintf(out, size, f->type == FIELD_TEXT || f->type == FIELD_NAMES ? "none" : "random");
+        snprintf(out, size, strcmp(f->key, "seed") == 0 ? "random" : "none");
     else if (f->type == FIELD_BOOL)
         snprintf(out, size, f->initial != 0 ? "true" : "false");
     else if (f->type == FIELD_ENUM)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text/dialect/blank.h"
 #include "text/dialect/derive/internal.h"
 
 #define N(table) (sizeof(table) / sizeof *(table))
@@ -263,6 +264,16 @@ static struct span closing_before_call(struct derivation *derivation, struct spa
     return span_to(trimmed, span_mark_at(trimmed, 0));
 }
 
+/* The thought's end with what surrounds its mark. Where a call follows, what is behind the mark opens the
+ * call. */
+static struct span whole_end(struct span between, struct span close, bool with_call)
+{
+    const size_t at = span_find(between, close);
+    if (close.len == 0 || at == between.len)
+        return close;
+    return with_call ? span_to(between, at + close.len) : between;
+}
+
 static bool from_messages(struct derivation *derivation)
 {
     struct dialect_thoughts *thoughts = &derivation->dialect->thoughts;
@@ -286,6 +297,7 @@ static bool from_messages(struct derivation *derivation)
                                         : closing_before_text(derivation, text, span_to(behind, to), more);
     thoughts->open = derivation_keep(derivation, opening(derivation, span_to(text, at), close));
     thoughts->close = derivation_keep(derivation, close);
+    thoughts->end = derivation_keep(derivation, whole_end(span_to(behind, to), close, with_call));
     thoughts->key = place;
     return close.len > 0 && thoughts->open[0];
 }
@@ -306,11 +318,22 @@ static bool counterpart(struct span close, char open[static 100])
     return false;
 }
 
-static bool take_pair(struct derivation *derivation, struct span open, struct span close)
+/* `end`: the mark that closes, and the blanks behind it. */
+static bool take_pair(struct derivation *derivation, struct span open, struct span close, struct span end)
 {
     derivation->dialect->thoughts.open = derivation_keep(derivation, open);
     derivation->dialect->thoughts.close = derivation_keep(derivation, close);
+    derivation->dialect->thoughts.end = derivation_keep(derivation, end);
     return true;
+}
+
+/* A mark of this text with the blanks behind it. */
+static struct span with_blanks(struct span mark, struct span text)
+{
+    size_t len = mark.len;
+    while (mark.at + len < text.at + text.len && is_blank((uint8_t)mark.at[len]))
+        len++;
+    return (struct span){mark.at, len};
 }
 
 /* A prompt, or an answer, without a thought has its marks, and nothing between them. */
@@ -328,7 +351,7 @@ static bool from_prompts(struct derivation *derivation)
             if (mark.len == 0 || !counterpart(mark, open))
                 continue;
             if (span_ends_with(span_trim_right(span_to(prompts[i], at)), span_of(open)))
-                return take_pair(derivation, span_of(open), mark);
+                return take_pair(derivation, span_of(open), mark, with_blanks(mark, prompts[i]));
         }
     return false;
 }
@@ -349,7 +372,7 @@ static bool from_source(struct derivation *derivation)
                 continue;
             snprintf(close, sizeof close, "%s%.*s", pairs[j][1], (int)(mark.len - n), mark.at + n);
             if (span_find(source, span_of(close)) < source.len)
-                return take_pair(derivation, mark, span_of(close));
+                return take_pair(derivation, mark, span_of(close), span_of(close));
         }
     }
     return false;
@@ -373,7 +396,7 @@ void derive_thoughts(struct derivation *derivation)
         return;
     thoughts->known = from_messages(derivation) || from_prompts(derivation) || from_source(derivation);
     if (!thoughts->known) {
-        thoughts->open = thoughts->close = thoughts->key = "";
+        thoughts->open = thoughts->close = thoughts->end = thoughts->key = "";
         thoughts->reason = "the template writes no thoughts";
         return;
     }

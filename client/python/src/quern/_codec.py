@@ -128,6 +128,7 @@ def _check_embedding(fields: Fields) -> None:
         "logprobs": fields.get("logprobs"),
         "stop and stop_ids": fields.get("stop") or fields.get("stop_ids"),
         "grammar": _has_grammar(fields),
+        "thinking_budget": fields.get("thinking_budget") is not None,
     }
     for name, value in told.items():
         if value:

@@ -20,7 +20,7 @@ def documented(function: Function) -> Function:
     for name in known:
         field = fields[name]
         text = "seconds to live on without a session; 0: ends with it" if name == "keep_s" else field.help
-        sampled = field.optional and name != "seed"
+        sampled = field.optional and name not in ("seed", "thinking_budget")
         default = f" (default: the pool's or the model's, else {field.initial:g})" if sampled else ""
         lines.append(f"    {name}: {text}{default}")
     function.__doc__ = inspect.cleandoc(function.__doc__ or "") + "\n".join(lines)

@@ -79,6 +79,7 @@ KINDS: dict[str, Table] = {
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
         Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
         Field("min_tokens", INT, high=2147483647, help="no end id and no stop ends the output before this many tokens; not with a grammar"),
+        Field("thinking_budget", INT, optional=True, high=2147483647, help="end a thought after this many tokens, as the chat template ends one; 0 = no thought"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -396,6 +397,7 @@ KINDS: dict[str, Table] = {
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
         Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
         Field("min_tokens", INT, high=2147483647, help="no end id and no stop ends the output before this many tokens; not with a grammar"),
+        Field("thinking_budget", INT, optional=True, high=2147483647, help="end a thought after this many tokens, as the chat template ends one; 0 = no thought"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
         Field("grammar_kind", ENUM, help="gbnf, json (any object, without grammar), schema or regex", names=("gbnf", "json", "schema", "regex",)),
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
@@ -511,6 +513,8 @@ class Parameters(TypedDict, total=False):
     """never make the model's own end ids; not with a grammar"""
     min_tokens: int
     """no end id and no stop ends the output before this many tokens; not with a grammar"""
+    thinking_budget: int
+    """end a thought after this many tokens, as the chat template ends one; 0 = no thought"""
     grammar: str | Mapping[str, object]
     """what the output must match, in the form that grammar_kind names"""
     grammar_kind: str

@@ -39,7 +39,7 @@ def test_every_parameter_arrives_as_it_was_given():
              "dry_allowed_length": 3, "dry_penalty_last_n": 99, "logit_bias_text": {"a": 1.5}, "bad_words": ["b"],
              "dry_sequence_breakers": [],
              "grammar": "a+", "grammar_kind": "regex",
-             "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "ignore_eos": True, "min_tokens": 4, "logprobs": 2, "pieces": True, "priority": -3,
+             "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "ignore_eos": True, "min_tokens": 4, "thinking_budget": 0, "logprobs": 2, "pieces": True, "priority": -3,
              "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "tenant": "ann",
              "request_id": "r-1", "progress": True, "rpm": 1, "tpm": 2, "rpd": 3, "tpd": 4, "part": True,
              "require": ["x"]}
@@ -49,8 +49,8 @@ def test_every_parameter_arrives_as_it_was_given():
     fields = encoded([{"role": "user", "content": "Hi"}], **{name: given[name] for name in chat})
     filled = encoded("Hi", **{name: given[name] for name in infill})
     fields.update({name: filled[name] for name in ("suffix", "files", "ignore_eos", "min_tokens")})
-    assert fields.pop("require") == ["x", "continue_turn", "samplers"]
-    assert filled["require"] == ["x", "suffix", "samplers", "ignore_eos", "min_tokens"]
+    assert fields.pop("require") == ["x", "continue_turn", "samplers", "thinking_budget"]
+    assert filled["require"] == ["x", "suffix", "samplers", "ignore_eos", "min_tokens", "thinking_budget"]
     assert fields.pop("logit_bias") == [(3, -1.0)]
     assert fields.pop("logit_bias_text") == [{"text": "a", "bias": 1.5}]
     assert fields.pop("on_disconnect") == "keep"
@@ -74,6 +74,7 @@ def test_what_is_left_out_is_as_the_protocol_says_and_the_seed_is_random():
         ({"logit_bias_text": {"no": 1}}, ["samplers"]), ({"bad_words": []}, []),
         ({"ignore_eos": True}, ["ignore_eos"]), ({"ignore_eos": False}, []),
         ({"min_tokens": 1}, ["min_tokens"]), ({"min_tokens": 0}, []),
+        ({"thinking_budget": 0}, ["thinking_budget"]), ({"thinking_budget": None}, []),
     ],
 )
 def test_an_older_pool_is_told_what_it_must_not_leave_out(asked, needed):

@@ -59,8 +59,9 @@ static float *make_scores(uint32_t n_experts, uint32_t stride)
     return scores;
 }
 
+/* `scores` and scales of experts, or NULL, are the host's. */
 static void check_choice(const struct device_assignments *assignments, const float *scores, uint32_t stride,
-                         uint32_t n_rows, uint32_t dead_each)
+                         float factor, const float *scales, uint32_t n_rows, uint32_t dead_each)
 {
     const struct experts experts = {.n = assignments->n_experts, .n_used = assignments->n_used};
     const uint32_t *chosen = from_device(assignments->experts, (size_t)n_rows * assignments->n_used * 4);
@@ -68,7 +69,8 @@ static void check_choice(const struct device_assignments *assignments, const flo
     float *row = malloc(stride * sizeof *row), expected_weights[512];
     uint32_t expected[512];
     for (uint32_t r = 0; r < n_rows; r++) {
-        memcpy(row, scores + (size_t)r * stride, stride * sizeof *row);
+        for (uint32_t e = 0; e < stride; e++)
+            row[e] = scores[(size_t)r * stride + e] * factor;
         experts_choose(&experts, row, expected, expected_weights);
         for (uint32_t k = 0; k < assignments->n_used; k++) {
             const size_t assignment = (size_t)r * assignments->n_used + k;
@@ -78,10 +80,10 @@ static void check_choice(const struct device_assignments *assignments, const flo
             }
             ck_assert_msg(chosen[assignment] == expected[k], "row %u assignments %u as number %u, not %u", r,
                           chosen[assignment], k, expected[k]);
-            ck_assert_msg(
-                isnan(expected_weights[k]) ? isnan(weights[assignment])
-                                           : fabsf(weights[assignment] - expected_weights[k]) <= 1e-6f,
-                "row %u number %u: weight %g for %g", r, k, weights[assignment], expected_weights[k]);
+            const float weight = expected_weights[k] * (scales ? scales[expected[k]] : 1);
+            ck_assert_msg(isnan(weight) ? isnan(weights[assignment])
+                                        : fabsf(weights[assignment] - weight) <= 2e-6f,
+                          "row %u number %u: weight %g for %g", r, k, weights[assignment], weight);
         }
     }
     free(row);
@@ -127,16 +129,25 @@ START_TEST(rows_go_to_the_experts_that_the_cpu_chooses)
     struct device_assignments assignments = make_assignments(n_experts, mixtures[_i].n_used);
     const struct step_row *rows = make_rows(mixtures[_i].dead_each);
     float *scores = make_scores(n_experts, stride);
-    const float *held = on_device(scores, (size_t)MOST_ROWS * stride * sizeof *scores);
+    float *scales = malloc(n_experts * sizeof *scales);
+    for (uint32_t e = 0; e < n_experts; e++)
+        scales[e] = random_float() * 2;
+    struct router_scores router = {.scores = on_device(scores, (size_t)MOST_ROWS * stride * sizeof *scores),
+                                   .stride = stride};
+    const float *held = on_device(scales, n_experts * sizeof *scales);
     for (size_t c = 0; c < 5; c++)
         for (int reproducible = 0; reproducible < 2; reproducible++) {
-            ck_assert_int_eq(kernels_choose(queue, &assignments, held, stride, rows, counts[c], reproducible),
-                             0);
-            check_choice(&assignments, scores, stride, counts[c], mixtures[_i].dead_each);
+            const bool scaled = (c + (size_t)reproducible) % 2;
+            router.factor = scaled ? 0.37f : 1;
+            router.expert_scales = scaled ? held : NULL;
+            ck_assert_int_eq(kernels_choose(queue, &assignments, &router, rows, counts[c], reproducible), 0);
+            check_choice(&assignments, scores, stride, router.factor, scaled ? scales : NULL, counts[c],
+                         mixtures[_i].dead_each);
             if (reproducible || counts[c] > KERNELS_GEMV)
                 check_order(&assignments, counts[c]);
         }
     free(scores);
+    free(scales);
     close_device();
 }
 END_TEST
@@ -210,8 +221,9 @@ static struct device_assignments choose(uint32_t first, uint32_t n_rows, bool re
         for (uint32_t e = 0; e < EXPERTS; e++)
             scores[r][e] = e == VISITED ? -9 : (float)((row * 7 + e * (1 + row % 3)) % VISITED);
     }
-    const float *held = on_device(scores, n_rows * sizeof scores[0]);
-    ck_assert_int_eq(kernels_choose(queue, &assignments, held, 256, on_device(rows, n_rows * sizeof *rows),
+    const struct router_scores router = {
+        .scores = on_device(scores, n_rows * sizeof scores[0]), .stride = 256, .factor = 1};
+    ck_assert_int_eq(kernels_choose(queue, &assignments, &router, on_device(rows, n_rows * sizeof *rows),
                                     n_rows, reproducible),
                      0);
     return assignments;
@@ -426,9 +438,11 @@ START_TEST(what_does_not_fit_together_is_refused)
     weights.matrix.n_experts = EXPERTS - 1;
     ck_assert_int_eq(kernels_multiply_experts(queue, &product, 1, &inputs.x, true, &assignments, &one_row),
                      -EINVAL);
-    ck_assert_int_eq(kernels_choose(queue, &assignments, scores, EXPERTS - 1, rows, 1, false), -EINVAL);
+    struct router_scores router = {.scores = scores, .stride = EXPERTS - 1, .factor = 1};
+    ck_assert_int_eq(kernels_choose(queue, &assignments, &router, rows, 1, false), -EINVAL);
+    router.stride = 256;
     assignments.n_used = EXPERTS + 1;
-    ck_assert_int_eq(kernels_choose(queue, &assignments, scores, 256, rows, 1, false), -EINVAL);
+    ck_assert_int_eq(kernels_choose(queue, &assignments, &router, rows, 1, false), -EINVAL);
     const struct shared_part none = {NULL, NULL};
     ck_assert_int_eq(kernels_combine(queue, &assignments, scores, &none, 33, 33, product.out, 1), -EINVAL);
     ck_assert_int_eq(kernels_share(queue, &inputs.x, scores, 257, product.out, 1), -EINVAL);

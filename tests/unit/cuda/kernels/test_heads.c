@@ -303,6 +303,35 @@ START_TEST(a_norm_may_be_over_all_heads)
 }
 END_TEST
 
+/* Where keys and values are another layer's, these are looked at nowhere. */
+START_TEST(queries_may_be_alone)
+{
+    for (int of_row = 0; of_row < 2; of_row++) {
+        set_up(_i, 5, 1, 20, 22);
+        set_rotary(ROTARY_HALVES, 20);
+        const size_t bytes = N_BLOCKS * step.kv.block_bytes;
+        uint8_t *pool = take(1, bytes);
+        memcpy(pool, step.kv.pool, bytes);
+        step.norms_row = of_row;
+        step.norm = (struct norm){.kind = NORM_RMS, .epsilon = 1e-5f};
+        step.q_norm.weight = make_weights(of_row ? 5 * 20 : 20, 23);
+        step.k_norm.weight = make_weights(20, 24);
+        run_heads(); /* with keys and values first: the same queries */
+        float *with = take(N_ROWS * MOST, sizeof *with);
+        memcpy(with, step.q, N_ROWS * MOST * sizeof *with);
+        memcpy(step.q, q_before, N_ROWS * MOST * sizeof *with);
+        memcpy(step.kv.pool, pool, bytes);
+        step.only_queries = true;
+        step.k = step.v = NULL;
+        run_heads();
+        ck_assert_mem_eq(step.q, with, N_ROWS * MOST * sizeof *with);
+        ck_assert_mem_ne(step.q, q_before, N_ROWS * MOST * sizeof *with);
+        ck_assert_mem_eq(step.kv.pool, pool, bytes);
+        close_device();
+    }
+}
+END_TEST
+
 START_TEST(queries_grow_with_their_position)
 {
     set_up(_i, 3, 1, 40, 21);
@@ -415,6 +444,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, heads_are_normed_before_they_turn, 0, POOL_TYPES);
     tcase_add_loop_test(tests, a_layer_norm_takes_the_mean_off, 0, POOL_TYPES);
     tcase_add_loop_test(tests, a_norm_may_be_over_all_heads, 0, POOL_TYPES);
+    tcase_add_loop_test(tests, queries_may_be_alone, 0, POOL_TYPES);
     tcase_add_loop_test(tests, queries_grow_with_their_position, 0, POOL_TYPES);
     tcase_add_loop_test(tests, angles_stay_exact_far_out, 0, POOL_TYPES);
     tcase_add_loop_test(tests, numbers_beyond_halves_are_cut, 0, POOL_TYPES);

@@ -133,15 +133,24 @@ static void expect_norm(const struct norm *norm, const float *weight, const floa
 }
 
 /* What a case has, in bits. */
-enum { WITH_NORM = 1, WITH_DELTA = 2, WITH_POST = 4, WITH_OUTPUTS = 8, WITH_LAYER = 16, CASES = 32 };
+enum {
+    WITH_NORM = 1,
+    WITH_DELTA = 2,
+    WITH_POST = 4,
+    WITH_OUTPUTS = 8,
+    WITH_LAYER = 16,
+    WITH_PARTS = 32,
+    CASES = 64
+};
 
 static void check_norm(int has, uint32_t n)
 {
     const uint32_t stride = layout_padded(n), outputs[ROWS] = {3, 0, 0, 4, 1};
     float *stream = random_floats((size_t)ROWS * stride), *delta = random_floats((size_t)ROWS * stride);
-    float *vectors[4]; /* weight and bias, and those of the delta */
-    const float *held[4];
-    for (int i = 0; i < 4; i++) {
+    float *beside = random_floats((size_t)ROWS * stride);
+    float *vectors[8]; /* weight and bias, and those of the delta, and of its parts */
+    const float *held[8];
+    for (int i = 0; i < 8; i++) {
         vectors[i] = random_floats(n);
         held[i] = on_device(vectors[i], n * sizeof(float));
     }
@@ -159,16 +168,29 @@ static void check_norm(int has, uint32_t n)
         step.vector = (struct device_vector){held[0], held[1]};
     if (has & WITH_POST)
         step.post_vector = (struct device_vector){held[2], held[3]};
+    if (has & WITH_PARTS) {
+        step.beside = on_device(beside, ROWS * stride * sizeof(float));
+        step.delta_vector = (struct device_vector){held[4], held[5]};
+        step.beside_vector = (struct device_vector){held[6], held[7]};
+    }
     ck_assert_int_eq(kernels_norm(queue, &step, ROWS), 0);
 
     const float *values = from_device(step.out.values, ROWS * stride * sizeof(float));
     const float *after = from_device(step.stream, ROWS * stride * sizeof(float));
     double *expected = malloc(n * sizeof *expected), *added = malloc(n * sizeof *added);
+    double *other = malloc(n * sizeof *other);
     for (uint32_t i = 0; i < ROWS; i++) {
         uint32_t from = step.outputs ? outputs[i] : i;
         for (uint32_t k = 0; k < n; k++) {
             expected[k] = (double)stream[from * stride + k];
             added[k] = (double)delta[from * stride + k];
+            other[k] = (double)beside[from * stride + k];
+        }
+        if (has & WITH_PARTS) {
+            expect_norm(&step.post_norm, vectors[4], vectors[5], added, n);
+            expect_norm(&step.post_norm, vectors[6], vectors[7], other, n);
+            for (uint32_t k = 0; k < n; k++)
+                added[k] += other[k];
         }
         expect_norm(&step.post_norm, has & WITH_POST ? vectors[2] : NULL, vectors[3], added, n);
         for (uint32_t k = 0; k < n && step.delta; k++)
@@ -183,9 +205,11 @@ static void check_norm(int has, uint32_t n)
     check_rounding(&step.out);
     free(expected);
     free(added);
+    free(other);
     free(stream);
     free(delta);
-    for (int i = 0; i < 4; i++)
+    free(beside);
+    for (int i = 0; i < 8; i++)
         free(vectors[i]);
 }
 
@@ -193,12 +217,38 @@ START_TEST(norms_are_those_of_the_description)
 {
     static const uint32_t columns[] = {37, 576, 5000};
     for (int has = 0; has < CASES; has++) {
+        if (has & WITH_PARTS && !(has & WITH_DELTA))
+            continue;
         open_device();
         check_norm(has, columns[has % 3]);
         close_device();
     }
     open_device();
     check_norm(WITH_NORM | WITH_DELTA | WITH_POST, 12288);
+    check_norm(WITH_NORM | WITH_DELTA | WITH_POST | WITH_PARTS, 12288);
+    close_device();
+}
+END_TEST
+
+START_TEST(a_part_without_a_norm_or_a_delta_is_refused)
+{
+    open_device();
+    float *rows = on_device(NULL, ROWS * 256 * sizeof(float));
+    const struct device_vector vector = {on_device(NULL, 256 * sizeof(float)), NULL};
+    const struct norm_step whole = {.stream = rows,
+                                    .delta = rows,
+                                    .beside = rows,
+                                    .stride = 256,
+                                    .n_columns = 256,
+                                    .delta_vector = vector,
+                                    .beside_vector = vector,
+                                    .out = make_out(256)};
+    struct norm_step lacking[] = {whole, whole, whole};
+    lacking[0].delta = NULL;
+    lacking[1].delta_vector.weight = NULL;
+    lacking[2].beside_vector.weight = NULL;
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(kernels_norm(queue, &lacking[i], ROWS), -EINVAL);
     close_device();
 }
 END_TEST
@@ -259,18 +309,19 @@ START_TEST(activations_are_those_of_the_description)
     for (size_t c = 0; c < 2 * KINDS_OF(ACTIVATIONS); c++) {
         const enum activation activation = every_activation[c / 2];
         const uint32_t n = c % 2 ? 333 : 768, in_stride = n + 3 - (n + 3) % 4, stride = layout_padded(n);
-        float *gate = random_floats((size_t)ROWS * in_stride), *up = random_floats((size_t)ROWS * in_stride);
+        const uint32_t up_stride = in_stride + (c % 3 == 0 ? 0 : 40);
+        float *gate = random_floats((size_t)ROWS * in_stride), *up = random_floats((size_t)ROWS * up_stride);
         const float *held = on_device(gate, ROWS * in_stride * sizeof(float));
-        const float *held_up = on_device(up, ROWS * in_stride * sizeof(float));
+        const float *held_up = on_device(up, ROWS * up_stride * sizeof(float));
         struct device_activations out = make_out(stride);
         for (int has_gate = 0; has_gate < 2; has_gate++) {
-            const struct activate_step step = {activation, has_gate ? held : NULL, held_up, in_stride, n,
-                                               out};
+            const struct activate_step step = {
+                activation, has_gate ? held : NULL, held_up, in_stride, up_stride, n, out};
             ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
             const float *values = from_device(out.values, ROWS * stride * sizeof(float));
             for (uint32_t row = 0; row < ROWS; row++)
                 for (uint32_t k = 0; k < stride; k++) {
-                    double u = k < n ? (double)up[row * in_stride + k] : 0;
+                    double u = k < n ? (double)up[row * up_stride + k] : 0;
                     double g = k < n ? (double)gate[row * in_stride + k] : 0;
                     double expected = has_gate ? gated(activation, g, u) : activated(activation, u);
                     ck_assert_double_eq_tol((double)values[row * stride + k], expected,
@@ -296,7 +347,7 @@ START_TEST(activations_of_huge_values_are_their_limits)
     struct device_activations out = make_out(256);
     for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++) {
         const enum activation activation = every_activation[a];
-        const struct activate_step step = {activation, NULL, held, 256, 256, out};
+        const struct activate_step step = {activation, NULL, held, 256, 256, 256, out};
         ck_assert_int_eq(kernels_activate(queue, &step, ROWS), 0);
         const float *values = from_device(out.values, ROWS * 256 * sizeof *x);
         ck_assert_float_eq(values[0], 0);
@@ -378,17 +429,84 @@ START_TEST(embeddings_are_the_rows_of_the_file)
 }
 END_TEST
 
+#define LAYERS 5
+
+/* Of a table with a layer more than there are, parts that are no multiple of four, and two kinds of norms. */
+START_TEST(layers_get_the_normed_projection_and_their_part_of_the_tokens_row)
+{
+    static const struct step_row rows[ROWS] = {
+        {0, 0, 8, 0}, {0, 3, 0, 0}, {1, ROW_DEAD, 4, 0}, {2, 8, 3, 1}, {2, 2, TABLE, 1}};
+    const enum format format = tested_formats[_i];
+    const uint32_t block = format_traits(format)->block_elements;
+    const uint32_t n = block == 1 ? 37 : block, part = (n + 3) / 4 * 4, columns = (LAYERS + 1) * n;
+    const uint32_t projected_stride = LAYERS * n + 5, stride = LAYERS * part + 4;
+    uint8_t *file = random_row(format, (size_t)TABLE * columns);
+    float *table = malloc((size_t)TABLE * columns * sizeof *table), *weight = random_floats(n);
+    float *projected = random_floats((size_t)ROWS * projected_stride), *bias = random_floats(n);
+    for (uint32_t i = 0; i < TABLE; i++)
+        format_traits(format)->to_float(file + i * format_bytes(format, columns), table + (size_t)i * columns,
+                                        columns);
+    open_device();
+    const struct step_row *held = on_device(rows, sizeof rows);
+    struct device_matrix ids = {.format = format, .n_rows = TABLE, .n_columns = columns};
+    ids.planes[0] = on_device(file, TABLE * format_bytes(format, columns));
+    struct layer_inputs_step step = {
+        .table = &ids,
+        .projected = on_device(projected, (size_t)ROWS * projected_stride * sizeof(float)),
+        .projected_stride = projected_stride,
+        .n_layers = LAYERS,
+        .n = n,
+        .factor = 0.2f,
+        .norm = {_i % 2 ? NORM_LAYER : NORM_RMS, 1e-3f, 0},
+        .vector = {on_device(weight, n * sizeof(float)), on_device(bias, n * sizeof(float))},
+        .out = on_device(NULL, (size_t)ROWS * stride * sizeof(float)),
+        .stride = stride,
+        .part = part};
+    ck_assert_int_eq(kernels_layer_inputs(queue, &step, held, ROWS), 0);
+    const float *found = from_device(step.out, (size_t)ROWS * stride * sizeof(float));
+    double *expected = malloc(n * sizeof *expected);
+    for (uint32_t i = 0; i < ROWS * LAYERS; i++) {
+        const uint32_t row = i / LAYERS, l = i % LAYERS;
+        const bool there = rows[row].position != ROW_DEAD && rows[row].id < TABLE;
+        for (uint32_t k = 0; k < n; k++)
+            expected[k] = 0.2 * (double)projected[row * projected_stride + l * n + k];
+        expect_norm(&step.norm, weight, bias, expected, n);
+        for (uint32_t k = 0; k < n; k++) {
+            if (there)
+                expected[k] += sqrt(n) * (double)table[(size_t)rows[row].id * columns + (size_t)l * n + k];
+            ck_assert_double_eq_tol((double)found[row * stride + l * part + k], expected[k] * M_SQRT1_2,
+                                    1e-5 * (1 + fabs(expected[k])));
+        }
+    }
+    ids.n_columns = LAYERS * n - 1;
+    ck_assert_int_eq(kernels_layer_inputs(queue, &step, held, ROWS), -EINVAL);
+    ids.n_columns = columns;
+    ids.format = FORMAT_LIMIT;
+    ck_assert_int_eq(kernels_layer_inputs(queue, &step, held, ROWS), -EINVAL);
+    free(file);
+    free(table);
+    free(projected);
+    free(expected);
+    free(weight);
+    free(bias);
+    close_device();
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, rows_are_rounded_as_the_cpu_rounds_them);
     tcase_add_test(tests, rows_are_multiplied_by_the_sigmoid_of_their_gates);
     tcase_add_test(tests, norms_are_those_of_the_description);
+    tcase_add_test(tests, a_part_without_a_norm_or_a_delta_is_refused);
     tcase_add_test(tests, a_norm_writes_only_what_is_asked_for);
     tcase_add_test(tests, a_row_of_faults_leaves_the_others_alone);
     tcase_add_test(tests, activations_are_those_of_the_description);
     tcase_add_test(tests, activations_of_huge_values_are_their_limits);
     tcase_add_test(tests, logits_are_scaled_and_capped);
     tcase_add_loop_test(tests, embeddings_are_the_rows_of_the_file, 0, (int)N_TESTED_FORMATS);
+    tcase_add_loop_test(tests, layers_get_the_normed_projection_and_their_part_of_the_tokens_row, 0,
+                        (int)N_TESTED_FORMATS);
 }
 
 int main(void)

@@ -245,8 +245,8 @@ static const char *const thinkers[] = {
     "\"budget_key\": \"thinking_budget\"}}",
 };
 
-/* What a request about thinking comes to, for each of them: the template's variables, and whether the prompt
- * ends in a thought; NULL: refused. */
+/* What a request about thinking comes to, for each of them: the template's variables, whether the prompt ends
+ * in a thought, and a budget; NULL: refused. */
 START_TEST(thinking_is_switched_as_the_template_has_it)
 {
     static const struct {
@@ -254,7 +254,10 @@ START_TEST(thinking_is_switched_as_the_template_has_it)
         const char *member, *param;
         const char *comes_to[4];
     } cases[] = {
-        {&ollama, "\"think\": false", "think", {"", NULL, "{\"enable_thinking\":false}", ""}},
+        {&ollama,
+         "\"think\": false",
+         "think",
+         {"", "!=0", "{\"enable_thinking\":false}", "{\"thinking_budget\":0}=0"}},
         {&ollama, "\"think\": true", "think", {NULL, "!", "!", "{\"reasoning_effort\":\"high\"}!"}},
         {&ollama, "\"think\": \"low\"", "think", {NULL, "!", "!", "{\"reasoning_effort\":\"low\"}!"}},
         {&ollama, "\"think\": 0", "think", {NULL, NULL, NULL, NULL}},
@@ -262,7 +265,7 @@ START_TEST(thinking_is_switched_as_the_template_has_it)
         {&chat,
          "\"reasoning_effort\": \"none\"",
          "reasoning_effort",
-         {"", NULL, "{\"enable_thinking\":false}", ""}},
+         {"", "!=0", "{\"enable_thinking\":false}", "{\"thinking_budget\":0}=0"}},
         {&chat, "\"reasoning_effort\": \"medium\"", "reasoning_effort", {"", "!", "!", ""}},
         {&chat,
          "\"reasoning_effort\": \"minimal\"",
@@ -279,15 +282,33 @@ START_TEST(thinking_is_switched_as_the_template_has_it)
          NULL,
          {"{\"enable_thinking\":false}", "{\"enable_thinking\":false}!", "{\"enable_thinking\":false}",
           "{\"enable_thinking\":false}"}},
-        {&chat, "\"thinking_budget\": 100", NULL, {"", "!", "!", "{\"thinking_budget\":100}"}},
+        {&chat,
+         "\"thinking_budget\": 100",
+         "thinking_budget",
+         {NULL, "!=100", "!=100", "{\"thinking_budget\":100}=100"}},
+        {&chat,
+         "\"reasoning_budget_tokens\": 0",
+         NULL,
+         {"", "!=0", "{\"enable_thinking\":false}", "{\"thinking_budget\":0}=0"}},
+        {&chat, "\"thinking_budget_tokens\": -1", NULL, {"", "!", "!", ""}},
+        {&chat,
+         "\"thinking_token_budget\": 7, \"chat_template_kwargs\": {\"thinking_budget\": 9}",
+         "thinking_token_budget",
+         {NULL, "{\"thinking_budget\":9}!=7", "{\"thinking_budget\":9}!=7", "{\"thinking_budget\":9}=7"}},
+        {&ollama,
+         "\"options\": {\"thinking_budget\": 5}",
+         "thinking_budget",
+         {NULL, "!=5", "!=5", "{\"thinking_budget\":5}=5"}},
+        {&chat, "\"reasoning_budget\": \"5\"", "reasoning_budget", {NULL, NULL, NULL, NULL}},
+        {&chat, "\"reasoning_budget\": 2147483648", "reasoning_budget", {NULL, NULL, NULL, NULL}},
         {&message,
          "\"thinking\": {\"type\": \"disabled\"}",
          "thinking",
-         {"", NULL, "{\"enable_thinking\":false}", ""}},
+         {"", "!=0", "{\"enable_thinking\":false}", "{\"thinking_budget\":0}=0"}},
         {&message,
          "\"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 1024}",
          "thinking",
-         {NULL, "!", "!", "{\"reasoning_effort\":\"high\",\"thinking_budget\":1024}!"}},
+         {NULL, "!=1024", "!=1024", "{\"reasoning_effort\":\"high\",\"thinking_budget\":1024}!=1024"}},
         {&message, "\"thinking\": {}", "thinking", {NULL, NULL, NULL, NULL}},
         {&message, "\"thinking\": true", "thinking", {NULL, NULL, NULL, NULL}},
     };
@@ -301,8 +322,10 @@ START_TEST(thinking_is_switched_as_the_template_has_it)
             if (r == 0)
                 r = thinking_set(&parameters, &dialect, &refusal);
             const char *wanted = cases[i].comes_to[model], *variables = parameters.request.template_kwargs;
-            snprintf(got, sizeof got, "%s%s", variables ? variables : "",
-                     parameters.start == DIALECT_START_THOUGHT ? "!" : "");
+            const int n = snprintf(got, sizeof got, "%s%s", variables ? variables : "",
+                                   parameters.start == DIALECT_START_THOUGHT ? "!" : "");
+            if (parameters.request.has_thinking_budget)
+                snprintf(got + n, sizeof got - (size_t)n, "=%u", parameters.request.thinking_budget);
             ck_assert_msg((r == 0) == (wanted != NULL), "%s, %zu: %s", cases[i].member, model, refusal.text);
             ck_assert_msg(r != 0 || strcmp(got, wanted) == 0, "%s, %zu: %s", cases[i].member, model, got);
             ck_assert_msg(r == 0 || (refusal.status == 400 && strcmp(refusal.param, cases[i].param) == 0),

@@ -15,7 +15,8 @@ static const struct {
      "{\"head\": \"<tool_call>\\n{\\\"name\\\": \\\"\", \"tail\": \"}\\n</tool_call>\", \"name_key\": "
      "\"name\", "
      "\"arguments_key\": \"arguments\", \"between\": \"\\n\", \"arguments\": \"json\"}",
-     "{\"open\": \"<think>\", \"close\": \"</think>\", \"key\": \"reasoning_content\", \"usual\": \"text\", "
+     "{\"open\": \"<think>\", \"close\": \"</think>\", \"end\": \"\\n</think>\\n\\n\", "
+     "\"key\": \"reasoning_content\", \"usual\": \"text\", "
      "\"off\": \"text\", \"switch_off\": {\"enable_thinking\": false}}"},
     {"list",
      "{\"open\": \"[TOOL_CALLS][\", \"close\": \"]\", \"between\": \", \", "
@@ -33,8 +34,8 @@ static const struct {
      "{}"},
     {"named", "{\"head\": \"[CALL]\", \"middle\": \"[ARGS]\", \"between\": \"\"}", "{}"},
     {"channels", "{\"head\": \" to=functions.\", \"middle\": \"<|channel|>commentary json<|message|>\"}",
-     "{\"open\": \"<|channel|>analysis<|message|>\", \"close\": \"<|end|><|start|>assistant\", \"key\": "
-     "\"thinking\"}"},
+     "{\"open\": \"<|channel|>analysis<|message|>\", \"close\": \"<|end|><|start|>assistant\", "
+     "\"end\": \"<|end|><|start|>assistant<|channel|>final<|message|>\", \"key\": \"thinking\"}"},
     {"bare", "{\"head\": \"{\\\"name\\\": \\\"\", \"tail\": \"}\", \"arguments_key\": \"parameters\"}", "{}"},
 };
 

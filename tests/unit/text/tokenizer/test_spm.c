@@ -360,6 +360,31 @@ START_TEST(ids_that_end_an_answer_are_known_by_key_and_by_name)
 }
 END_TEST
 
+START_TEST(where_messages_have_an_end_only_the_last_ends_the_answer)
+{
+    for (int complete = 0; complete < 2; complete++) {
+        struct test_vocabulary v;
+        begin(&v);
+        const int32_t message = vocabulary_add(&v, (struct test_token){"<|end|>", TOKEN_CONTROL, 0});
+        const int32_t last = vocabulary_add(&v, (struct test_token){"<|return|>", TOKEN_CONTROL, 0});
+        const int32_t call =
+            vocabulary_add(&v, (struct test_token){complete ? "<|call|>" : "<|other|>", TOKEN_NORMAL, 0});
+        gguf_writer_u32(v.writer, "tokenizer.ggml.eot_token_id", (uint32_t)message);
+        vocabulary_finish(&v);
+        struct tokenizer *t = vocabulary_must_open(&v);
+        const struct ids_view ends = tokenizer_end_ids(t);
+        bool ended[3] = {false};
+        for (size_t i = 0; i < ends.n; i++)
+            for (int32_t id = message; id <= call; id++)
+                ended[id - message] |= ends.items[i] == id;
+        ck_assert(ended[0] == !complete && ended[1] == complete && ended[2] == complete);
+        ck_assert_int_eq(last, message + 1);
+        ck_assert_int_eq(tokenizer_type(t, call), complete ? TOKEN_CONTROL : TOKEN_NORMAL);
+        tokenizer_free(t);
+    }
+}
+END_TEST
+
 /* All that models end their turns with, and one after another all of them at once. */
 START_TEST(every_familys_end_of_a_turn_is_known)
 {
@@ -529,6 +554,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, phi_3s_tokens_take_the_white_space_after_them);
     tcase_add_test(tests, phi_3s_are_known_by_their_name);
     tcase_add_test(tests, ids_come_back_as_their_text);
+    tcase_add_test(tests, where_messages_have_an_end_only_the_last_ends_the_answer);
     tcase_add_test(tests, every_familys_end_of_a_turn_is_known);
     tcase_add_test(tests, words_apart_are_tokenized_as_they_are_together);
     tcase_add_test(tests, scores_of_either_sign_have_an_order);

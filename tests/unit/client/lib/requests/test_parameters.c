@@ -71,11 +71,12 @@ START_TEST(a_value_goes_to_its_member_and_nowhere_else)
     expected.priority = -8;
     expected.deadline_ms = 1000;
     expected.keep_s = 86400;
+    expected.has_thinking_budget = true;
     static const char *const values[][2] = {
-        {"embed", "1"},         {"max_tokens", "7"}, {"temperature", "0.25"},
-        {"top_k", "3"},         {"priority", "-8"},  {"presence_penalty", "-1.5"},
-        {"keep_s", "86400"},    {"pieces", "0"},     {"seed", "18446744073709551615"},
-        {"deadline_ms", "1000"}};
+        {"embed", "1"},          {"max_tokens", "7"},     {"temperature", "0.25"},
+        {"top_k", "3"},          {"priority", "-8"},      {"presence_penalty", "-1.5"},
+        {"keep_s", "86400"},     {"pieces", "0"},         {"seed", "18446744073709551615"},
+        {"deadline_ms", "1000"}, {"thinking_budget", "0"}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         ck_assert_int_eq(set(values[i][0], values[i][1]), 0);
         ck_assert_int_eq(request.has_seed, i >= 8);
@@ -99,6 +100,7 @@ START_TEST(a_value_beyond_its_bounds_changes_nothing_and_is_told)
         {"priority", "9", "priority: 9 is out of range -8..8"},
         {"presence_penalty", "-2.5", "presence_penalty: -2.5 is out of range -2..2"},
         {"keep_s", "86401", "keep_s: 86401 is out of range 0..86400"},
+        {"thinking_budget", "-1", "thinking_budget: -1 is out of range 0..2147483647"},
         {"seed", "-1", "seed: -1 is out of range 0..18446744073709551615"}};
     const struct quern_request before = {.max_tokens = 5, .priority = 1};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

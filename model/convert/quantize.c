@@ -199,6 +199,12 @@ static int copy_metadata(const struct gguf *gguf, const struct mixture *mixture,
     return r < 0 ? r : gguf_writer_u32(writer, "general.file_type", mixture->file_type);
 }
 
+/* Experts of gpt-oss are published in MXFP4: they stay what they are, as its files in GGUF have them. */
+static bool stays(const struct quantize_options *options, const struct gguf_tensor *tensor)
+{
+    return tensor->format == FORMAT_MXFP4 && tensor->n_dims == 3 && !options->requantize;
+}
+
 /* The formats of all tensors. */
 static int decide(const struct quantizer *quantizer, const struct mixture *mixture, struct plan *plans,
                   struct error *err)
@@ -214,7 +220,8 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
         if (from->name.len >= sizeof name)
             return error_set(err, -EINVAL, "the name of tensor %s is too long", name);
         const struct format_traits *traits = format_traits(from->format);
-        if (!is_real(from->format) && !(quantizer->options->requantize && traits->to_float))
+        const bool is_kept = stays(quantizer->options, from);
+        if (!is_real(from->format) && !is_kept && !(quantizer->options->requantize && traits->to_float))
             return error_set(err, -EINVAL, "tensor %s is already %s; quantize from F32, F16 or BF16%s", name,
                              traits->name, quantizer->in_file ? ", or use --requantize" : "");
         plans[i] = (struct plan){.quantizer = quantizer, .from = from, .i = i};
@@ -227,8 +234,8 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
         tensor_role_of(from->name, &tensor.role, &tensor.layer, &bias);
         if (bias) /* experts have a row of them each */
             tensor.n_dims = 1;
-        plans[i].format = mixture_format(mixture, &tensor);
-        plans[i].wanted = mixture_wants(mixture, &tensor);
+        plans[i].format = is_kept ? from->format : mixture_format(mixture, &tensor);
+        plans[i].wanted = is_kept ? from->format : mixture_wants(mixture, &tensor);
         plans[i].head_dim = tensor.role == TENSOR_Q || tensor.role == TENSOR_K ? halves : 0;
     }
     return 0;

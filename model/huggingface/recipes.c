@@ -87,7 +87,6 @@ static uint64_t row_there(const struct recipe *recipe, uint64_t row)
     case DECAY:
     case TURNED:
     case FIRST_HALF:
-    case MXFP4_BLOCKS:
     case VALUE_COLUMNS:
         break;
     }

@@ -144,9 +144,9 @@ START_TEST(blocks_of_mxfp4_are_repacked)
     for (size_t i = 0; i < 32; i++) /* value i of a row is i mod 16, of the second the other way round */
         pairs[i] = (uint8_t)(i < 16 ? (2 * i) % 16 | (2 * i + 1) % 16 << 4
                                     : (15 - 2 * i % 16) | (14 - 2 * i % 16) << 4);
-    const enum how hows[] = {EVEN_ROWS, ODD_ROWS, MXFP4_BLOCKS};
+    const enum how hows[] = {EVEN_ROWS, ODD_ROWS, COPIED};
     for (size_t h = 0; h < 3; h++) {
-        const struct place place = {.rows = hows[h] == MXFP4_BLOCKS ? 2 : 1,
+        const struct place place = {.rows = hows[h] == COPIED ? 2 : 1,
                                     .columns = 32,
                                     .count = 1,
                                     .stacked = true,
@@ -161,7 +161,7 @@ START_TEST(blocks_of_mxfp4_are_repacked)
             const uint8_t value = second ? 15 - i : i;
             ck_assert_uint_eq(out[1 + i], value | value << 4);
         }
-        if (hows[h] == MXFP4_BLOCKS)
+        if (hows[h] == COPIED)
             ck_assert_uint_eq(out[17], exponents[1]);
     }
     float values[32];

@@ -146,11 +146,8 @@ START_TEST(blocks_of_mxfp4_are_repacked)
                                     : (15 - 2 * i % 16) | (14 - 2 * i % 16) << 4);
     const enum how hows[] = {EVEN_ROWS, ODD_ROWS, COPIED};
     for (size_t h = 0; h < 3; h++) {
-        const struct place place = {.rows = hows[h] == COPIED ? 2 : 1,
-                                    .columns = 32,
-                                    .count = 1,
-                                    .stacked = true,
-                                    .how = hows[h]};
+        const struct place place = {
+            .rows = hows[h] == COPIED ? 2 : 1, .columns = 32, .count = 1, .stacked = true, .how = hows[h]};
         const struct recipe recipe = {.place = place, .tensor = &blocks, .exponents = &scales};
         ck_assert_int_eq(recipe_wanted(&recipe), FORMAT_MXFP4);
         ck_assert(!recipe_is_copy(&recipe));

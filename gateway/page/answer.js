@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One answer on the page: its text as it comes, or its tokens; below them how it ended and what can be done.
 
-import { count, element, milliseconds, number, setText } from "./dom.js";
+import { copyButton, count, element, milliseconds, number, setText } from "./dom.js";
 import { Markup } from "./markup.js";
 import { TokenView } from "./tokens.js";
 
@@ -45,7 +45,7 @@ export class AnswerView {
     this.thought = element("details", { class: "thought", hidden: true }, this.thoughtName, this.thoughtText);
     this.facts = element("p", { class: "facts" });
     this.trouble = element("p", { class: "notice", role: "alert", hidden: true });
-    this.copyButton = element("button", { type: "button", class: "quiet", text: "Copy", onclick: () => this.copy() });
+    this.copyButton = copyButton(() => this.answer.content, "Copy the answer");
     this.againButton = element("button", { type: "button", class: "quiet again", text: "Regenerate", onclick: again });
     this.foot = element("div", { class: "foot" }, this.facts, this.copyButton, this.againButton);
     this.node = element("article", { class: "answer", "aria-label": "Answer" }, this.reading, this.thought, this.text, this.trouble, this.foot);
@@ -75,16 +75,6 @@ export class AnswerView {
     this.trouble.hidden = !answer.error;
     this.foot.hidden = running;
     this.copyButton.hidden = answer.content === "";
-  }
-
-  async copy() {
-    try {
-      await navigator.clipboard.writeText(this.answer.content);
-      this.copyButton.textContent = "Copied";
-    } catch {
-      this.copyButton.textContent = "Not allowed by the browser";
-    }
-    setTimeout(() => (this.copyButton.textContent = "Copy"), 2000);
   }
 }
 

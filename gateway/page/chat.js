@@ -10,6 +10,8 @@ import { announce, byId, memory } from "./dom.js";
 import { streamChat } from "./gateway.js";
 
 const NEAR_END = 48; // pixels: who is so near the end follows it
+const FRAME_MS = 16;
+const REST = 3; // times as long as an update took, the next one waits at least
 
 export class Chat {
   // `settings` says what goes with a request.
@@ -206,11 +208,14 @@ export class Chat {
     const show = () => {
       this.due = false;
       if (!this.views.has(answer)) return;
+      const begun = performance.now();
       this.update(answer);
       if (this.follows) this.scrollToEnd();
+      this.rest = REST * (performance.now() - begun);
     };
-    // A tab that is not seen draws no frames.
+    // A tab that is not seen draws no frames; an answer that is slow to show leaves time for all else.
     if (document.hidden) setTimeout(show, 200);
+    else if (this.rest > FRAME_MS) setTimeout(show, this.rest);
     else requestAnimationFrame(show);
   }
 }

@@ -24,6 +24,21 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+// A button that copies what `textOf` gives at that time, and says whether it could.
+export function copyButton(textOf, name) {
+  const button = element("button", { type: "button", class: "quiet", text: "Copy", "aria-label": name, onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(textOf());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed by the browser";
+    }
+    announce(button.textContent);
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  } });
+  return button;
+}
+
 // One sentence for who does not see the page.
 export function announce(text) {
   byId("announcer").textContent = text;

@@ -1,104 +1,111 @@
 // SPDX-License-Identifier: MIT
-// The little of Markdown that models write most: paragraphs, headings, lists, code. All else stays as it was
-// written; addresses stay text. Everything becomes elements made here, with text inside, so a model can write
-// what it likes.
+// Shows Markdown: what blocks.js and spans.js understand of it. Everything becomes elements made here, with text
+// inside, so a model can write what it likes. A link leads to http, https or mailto, and says where in its title.
 
-import { element } from "./dom.js";
+import { blocksOf } from "./blocks.js";
+import { copyButton, element, setText } from "./dom.js";
+import { spansOf } from "./spans.js";
 
-// Each is read once through, whatever stands there: nothing in them can be split in two ways.
-const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
-const HEADING = /^#{1,6}\s(.*)$/s;
-const ITEM = /^\s{0,8}(?:[-*+]|(\d{1,9})[.)])\s(.*)$/s;
+// ---- spans ----
 
-// What stands in a heading, without the signs that may end it too.
-function titled(text) {
-  let end = text.length;
-  while (text[end - 1] === "#") end--;
-  return text.slice(0, end).trim();
+function spanElement({ tag, href, children }) {
+  const link = href ? { href, title: href, target: "_blank", rel: "noopener noreferrer" } : {};
+  return element(tag, link, ...children.map((child) => (typeof child === "string" ? child : spanElement(child))));
 }
 
-function closes(line, fence) {
-  const trimmed = line.trim();
-  return trimmed.length >= fence.length && trimmed === fence[0].repeat(trimmed.length);
+function fill(node, { text, spans }) {
+  if (!spans) return setText(node, text);
+  const made = document.createDocumentFragment();
+  for (const span of spansOf(text)) made.append(typeof span === "string" ? span : spanElement(span));
+  node.replaceChildren(made);
 }
 
-// [{kind, …}]: the last block may be unfinished, as the text may.
-export function blocksOf(text) {
-  const blocks = [];
-  let open = null; // what the next line may belong to
-  for (const line of text.split("\n")) {
-    if (open?.kind === "code") {
-      if (closes(line, open.fence)) open = null;
-      else open.lines.push(line);
-      continue;
+// ---- blocks ----
+
+// An empty element for a block, and where its text or children go.
+function frame(block) {
+  const one = (node) => [node, node];
+  switch (block.kind) {
+    case "code": {
+      const inside = element("code");
+      const head = element("div", { class: "head" }, element("span", { text: block.language }), copyButton(() => inside.textContent, "Copy the code"));
+      return [element("div", { class: "code" }, head, element("pre", { tabindex: 0, "aria-label": block.language ? `Code, ${block.language}` : "Code" }, inside)), inside];
     }
-    const fence = FENCE.exec(line);
-    const heading = HEADING.exec(line);
-    const item = ITEM.exec(line);
-    if (fence) {
-      const [language] = fence[2].trim().split(/\s/, 1);
-      blocks.push((open = { kind: "code", fence: fence[1], language, lines: [] }));
-    } else if (heading) {
-      blocks.push({ kind: "heading", lines: [titled(heading[1])] });
-      open = null;
-    } else if (item) {
-      const numbered = item[1] !== undefined;
-      if (open?.kind !== "list" || open.numbered !== numbered)
-        blocks.push((open = { kind: "list", numbered, start: Number(item[1] ?? 1), lines: [] }));
-      open.lines.push(item[2].trimStart());
-    } else if (line.trim() === "") {
-      open = open?.kind === "list" ? open : null; // the items of a list may stand apart
-    } else if (open?.kind === "list" && /^\s/.test(line)) {
-      open.lines[open.lines.length - 1] += `\n${line.trim()}`;
-    } else if (open?.kind === "paragraph") {
-      open.lines.push(line);
-    } else {
-      blocks.push((open = { kind: "paragraph", lines: [line] }));
+    case "table": {
+      const inside = element("table");
+      return [element("div", { class: "table", tabindex: 0, role: "group", "aria-label": "Table" }, inside), inside];
     }
+    case "cell":
+      return one(element(block.head ? "th" : "td", { class: block.align, scope: block.head && "col" }));
+    case "list":
+      return one(element(block.numbered ? "ol" : "ul", { start: block.numbered && block.start }));
+    case "heading":
+      return one(element(`h${Math.min(block.level + 2, 6)}`)); // the page has the first two
+    case "formula":
+      return one(element("p", { class: "formula" }));
+    default:
+      return one(element({ paragraph: "p", quote: "blockquote", item: "li", row: "tr", rule: "hr" }[block.kind]));
   }
-  return blocks;
 }
 
-// `code` and **strong** inside a line.
-function inline(text) {
-  return text.split(/(`[^`\n]+`|\*\*[^*\n]+\*\*)/).map((part) => {
-    if (/^`[^`]+`$/.test(part)) return element("code", { text: part.slice(1, -1) });
-    if (/^\*\*[^*]+\*\*$/.test(part)) return element("strong", { text: part.slice(2, -2) });
-    return part;
-  });
-}
+// What must be the same for an element to stay.
+const shapeOf = ({ text, children, ...shape }) => JSON.stringify(shape);
 
-function elementOf(block) {
-  if (block.kind === "code") {
-    const code = element("pre", { tabindex: 0 }, element("code", { text: block.lines.join("\n") }));
-    if (block.language) code.dataset.language = block.language;
-    return code;
+// A block that is shown. An update changes what differs and leaves the rest alone, and with it a selection in it.
+class Shown {
+  constructor(block) {
+    this.shape = shapeOf(block);
+    [this.node, this.inside] = frame(block);
+    this.children = new Children(this.inside);
+    this.update(block);
   }
-  if (block.kind === "list")
-    return element(block.numbered ? "ol" : "ul", block.numbered ? { start: block.start } : {},
-      ...block.lines.map((line) => element("li", {}, ...inline(line))));
-  if (block.kind === "heading") return element("p", { class: "heading" }, ...inline(block.lines[0]));
-  return element("p", {}, ...inline(block.lines.join("\n")));
+
+  update(block) {
+    if (block.children) this.children.show(block.children);
+    else if (block.text !== undefined && this.text !== block.text) fill(this.inside, block);
+    this.text = block.text;
+  }
 }
 
-// Shows a text that grows: what stands is left alone, and with it a selection in it.
-export class Markup {
+// The blocks in a node, from one on.
+class Children {
   constructor(node) {
     this.node = node;
-    this.shown = []; // a text for each block, to be compared
+    this.shown = [];
+  }
+
+  show(blocks, from = 0) {
+    const added = document.createDocumentFragment();
+    blocks.forEach((block, k) => {
+      const old = this.shown[from + k];
+      if (old?.shape === shapeOf(block)) return old.update(block);
+      const made = (this.shown[from + k] = new Shown(block));
+      if (old) old.node.replaceWith(made.node);
+      else added.append(made.node);
+    });
+    for (const { node } of this.shown.splice(from + blocks.length)) node.remove();
+    this.node.append(added);
+  }
+}
+
+// Shows a text that grows. What its next characters can change are the last two blocks, so only these are read
+// again: an answer's cost grows with its length.
+export class Markup {
+  constructor(node) {
+    this.children = new Children(node);
+    this.text = "";
+    this.settled = 0; // blocks that stand,
+    this.place = 0; // and where they end
   }
 
   show(text) {
-    const blocks = blocksOf(text);
-    const kept = this.node.children;
-    blocks.forEach((block, i) => {
-      const said = JSON.stringify(block);
-      if (this.shown[i] === said) return;
-      this.shown[i] = said;
-      if (i < kept.length) kept[i].replaceWith(elementOf(block));
-      else this.node.append(elementOf(block));
-    });
-    this.shown.length = blocks.length;
-    while (kept.length > blocks.length) this.node.lastElementChild.remove();
+    if (text === this.text && text !== "") return;
+    if (!text.startsWith(this.text)) this.settled = this.place = 0;
+    this.text = text;
+    const { blocks, starts } = blocksOf(text.slice(this.place));
+    this.children.show(blocks, this.settled);
+    const standing = Math.max(0, blocks.length - 2);
+    this.settled += standing;
+    if (standing) this.place += starts[standing];
   }
 }

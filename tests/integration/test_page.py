@@ -42,6 +42,45 @@ KEY = "a-key-of-this-test-0123456789"
 STORY = "Tell me a story."
 ENDLESS = {"temperature": 0, "frequency_penalty": -2, "presence_penalty": -2, "max_tokens": 20000}  # of it
 
+MARKUP = """# Handmills
+
+A **quern** grinds *grain*; ~~wind~~ hands turn it. See [its history](https://example.org/quern_(stone)) or https://example.org.
+
+> It was said:
+>
+> > The mill grinds slowly.
+
+## Parts
+
+- the upper stone
+  - a handle, of `wood`
+    1. oak
+    2. ash
+- the lower stone, for $a_1 * b_2 * c_3$ grains
+
+| Stone | Weight | Turns |
+|:------|:------:|------:|
+| upper | 12 kg  | 3,000 |
+| lower | 20 kg  | 0     |
+
+$$
+- x_1 * y_1
+$$
+
+---
+
+```python
+def f(x):
+    return x  # """ + "long " * 40 + """
+```
+
+1. Then:
+   ```
+   make
+   ```
+2. Done.
+"""
+
 
 def until(condition, what):
     end = time.monotonic() + WAIT
@@ -169,6 +208,33 @@ class Page:
         return self.script("return document.documentElement.scrollWidth <= innerWidth && "
                            "[...document.querySelectorAll('#log, #pool, #settings')].every(e => e.scrollWidth <= e.clientWidth)")
 
+    def keeps(self, *messages):
+        """Opens it with a conversation: questions and answers in turn."""
+        roles = ({"role": "user"}, {"role": "assistant", "end": "stop"})
+        kept = [{**roles[i % 2], "content": content} for i, content in enumerate(messages)]
+        self.script("sessionStorage.setItem('quern.conversation', JSON.stringify(arguments[0]))", kept)
+        self.driver.refresh()
+
+    def answers(self, content):
+        """Has the next request answered with this, in pieces of three characters."""
+        chunks = [{"choices": [{"delta": {"content": content[i:i + 3]}}]} for i in range(0, len(content), 3)]
+        chunks.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        self.script("""const send = fetch;
+            window.fetch = async (path, options) => {
+              if (!options?.body) return send(path, options);
+              window.fetch = send;
+              const body = new ReadableStream({
+                async start(out) {
+                  for (const chunk of [...chunks.map(JSON.stringify), "[DONE]"]) {
+                    out.enqueue(new TextEncoder().encode(`data: ${chunk}\\n\\n`));
+                    await new Promise((resolve) => setTimeout(resolve, 4));
+                  }
+                  out.close();
+                },
+              });
+              return new Response(body);
+            };""".replace("chunks.map", f"{json.dumps(chunks)}.map"))
+
     def complaints(self):
         """What the browser has logged: errors, scripts that were forbidden. A refusal of HTTP is none."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["source"] != "network"]
@@ -234,7 +300,7 @@ class Chat(Base):
     def test_what_is_set_is_sent(self):
         page = self.page
         page.one("[data-show=settings]").click()
-        page.set(temperature="0", stop="ZeroMQ\n", max_tokens="100", seed="7", top_k="3", top_p="0.5", min_p="0.1",
+        page.set(temperature="0", stop="ZeroMQ\n", max_tokens="100", thinking_budget="0", seed="7", top_k="3", top_p="0.5", min_p="0.1",
                  repetition_penalty="1", presence_penalty="0", frequency_penalty="0", system="You know Quern.")
         page.script("window.sent = []; const send = fetch; window.fetch = (path, options) => {"
                     " if (options?.body) sent.push(JSON.parse(options.body)); return send(path, options); }")
@@ -243,7 +309,7 @@ class Chat(Base):
         self.assertEqual(page.answered().strip(), "The broker takes requests over")
         self.assertEqual(page.script("return sent"), [
             {"messages": [{"role": "system", "content": "You know Quern."}, {"role": "user", "content": QUESTION}],
-             "temperature": 0, "stop": ["ZeroMQ"], "max_tokens": 100, "seed": 7, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
+             "temperature": 0, "stop": ["ZeroMQ"], "max_tokens": 100, "thinking_budget": 0, "seed": 7, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "model": "Quern demo", "stream": True,
              "stream_options": {"include_usage": True}, "return_progress": True}])
         page.set(max_tokens="5", stop="")
@@ -368,9 +434,7 @@ class Chat(Base):
         page = self.page
         hostile = ("<img src=x onerror=alert(1)> **bold** <b>not</b>\n\n# <script>alert(2)</script>\n\n- [x](javascript:alert(3))\n"
                    "1. `</code><i>`\n\n```html\n<script>alert(4)</script>\n```\n\n````\n```\nopen")
-        page.script("sessionStorage.setItem('quern.conversation', JSON.stringify([{role: 'user', content: arguments[0]},"
-                    "{role: 'assistant', content: arguments[0], end: 'stop'}]))", hostile)
-        page.driver.refresh()
+        page.keeps(hostile, hostile)
         self.assertEqual(page.all("#log img, #log script, #log i, #log b, #log a"), [])
         self.assertEqual(page.text(".question .text"), hostile)
         self.assertEqual(page.text(".answer pre code"), "<script>alert(4)</script>")
@@ -380,6 +444,56 @@ class Chat(Base):
         refused = page.script("try { document.body.innerHTML = '<p>'; return '' } catch (e) { return e.name }")
         self.assertEqual(refused, "TypeError")
         self.assertTrue(any("TrustedHTML" in line or "Trusted" in line for line in page.complaints()))
+
+    def test_markup_is_shown(self):
+        page = self.page
+        page.keeps("Show me.", MARKUP)
+        shown = {name: len(page.all(f".answer .text {name}")) for name in
+                 ("h3", "h4", "strong", "em", "del", "blockquote blockquote", "ul ul ol", "table tr", "th", "hr", "pre", "a", "img")}
+        self.assertEqual(shown, {"h3": 1, "h4": 1, "strong": 1, "em": 1, "del": 1, "blockquote blockquote": 1, "ul ul ol": 1,
+                                 "table tr": 3, "th": 3, "hr": 1, "pre": 2, "a": 2, "img": 0})
+        self.assertEqual([page.one(f"td:nth-child({n})").value_of_css_property("text-align") for n in (1, 2, 3)],
+                         ["left", "center", "right"])
+        for link in page.all(".answer a"):
+            self.assertEqual((link.get_attribute("rel"), link.get_attribute("target")), ("noopener noreferrer", "_blank"))
+            self.assertEqual(link.get_attribute("title"), link.get_attribute("href"))
+        self.assertIn("$a_1 * b_2 * c_3$", page.last())
+        self.assertIn("$$\n- x_1 * y_1\n$$", page.last())
+        page.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+        page.one(".answer .code button").click()
+        until(lambda: page.text(".answer .code button") == "Copied", "the code is copied")
+        self.assertEqual(page.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])"),
+                         "def f(x):\n    return x  # " + "long " * 40)
+        page.shoot("markup-light")
+        page.colours("dark")
+        page.shoot("markup-dark")
+        page.size(360, 740, phone=True)
+        self.assertTrue(page.fits())
+        page.shoot("markup-phone")
+        page.script("document.querySelector('#log').scrollTop = 0")
+        page.shoot("markup-phone-top")
+
+    def test_markup_that_nobody_writes_by_hand_is_shown_too(self):
+        page = self.page
+        for text in ("a" * 100000, "[" * 50000, "*a " * 30000, "> " * 20000 + "end", "- " * 20000 + "end", "| " * 30000 + "\n" + "|-" * 500,
+                     "```\n" * 9999, "a | b\n--|--\n" + "**1** | `2`\n" * 3000, "[x](javascript:alert(1)) " * 4000):
+            page.keeps("Show me.", text)
+            self.assertLess(page.script("return document.querySelectorAll('.answer *').length"), 40000, text[:20])
+            self.assertEqual(page.all(".answer a"), [])
+            self.assertTrue(page.fits(), text[:20])
+
+    def test_an_answer_that_grows_keeps_what_stands(self):
+        page = self.page
+        page.set(**ENDLESS)
+        page.answers(MARKUP)
+        page.write("Show me.")
+        until(lambda: page.all(".answer blockquote"), "the beginning")
+        page.script("window.first = document.querySelector('.answer .text').firstElementChild")
+        page.answered()
+        self.assertTrue(page.script("return document.querySelector('.answer .text').firstElementChild === window.first"))
+        grown = page.script("return document.querySelector('.answer .text').innerHTML")
+        page.driver.refresh()
+        self.assertEqual(page.script("return document.querySelector('.answer .text').innerHTML"), grown)
 
 
 class ThePool(Base):

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// The blocks of a Markdown text, as plain data: a block has a tag, and either text (with `spans`: read as a line)
+// or children.
+//
+//   code {text, language} · heading, paragraph {text, spans} · rule · quote, list, item, table, row, cell {children}
+//
+// The last block may be unfinished, as the text may. Every line is read once for each level it stands in, and no
+// level is deeper than DEEPEST: what stands deeper stays as it was written.
+
+const DEEPEST = 12; // quotes and lists in one another
+const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})\s(.*)$/s;
+const ITEM = /^(\s{0,40})([-*+]|(\d{1,9})[.)])(\s{1,4})(?=\S|$)(.*)$/s;
+const BARE_ITEM = /^(\s{0,40})([-*+]|(\d{1,9})[.)])(\s)(.*)$/s; // code, or nothing, stands behind it
+const QUOTE = /^ {0,3}>/;
+const COLUMN = /^:?-+:?$/;
+const FORMULA_ENDS = { "$$": "$$", "\\[": "\\]" };
+
+const itemOf = (line) => ITEM.exec(line) ?? BARE_ITEM.exec(line);
+const indentOf = (line) => line.length - line.trimStart().length;
+const isBlank = (line) => line.trim() === "";
+
+function isRule(line) {
+  const signs = line.replace(/\s/g, "");
+  return signs.length >= 3 && "-*_".includes(signs[0]) && signs === signs[0].repeat(signs.length);
+}
+
+// What stands in a heading, without the signs that may end it too.
+function titled(text) {
+  let end = text.length;
+  while (text[end - 1] === "#") end--;
+  return text.slice(0, end).trim();
+}
+
+function closes(line, fence) {
+  const trimmed = line.trim();
+  return trimmed.length >= fence.length && trimmed === fence[0].repeat(trimmed.length);
+}
+
+// Without so much of the blanks at its beginning.
+function unindented(line, width) {
+  return line.slice(Math.min(width, indentOf(line)));
+}
+
+// The cells of a row: `code` and \| keep their strokes.
+function cellsOf(line) {
+  const trimmed = line.trim();
+  const cells = [""];
+  let inCode = false;
+  for (let i = trimmed[0] === "|" ? 1 : 0; i < trimmed.length; i++) {
+    const sign = trimmed[i];
+    if (sign === "\\" && trimmed[i + 1] === "|") {
+      cells[cells.length - 1] += "|";
+      i++;
+      continue;
+    }
+    if (sign === "`") inCode = !inCode;
+    if (sign === "|" && !inCode) cells.push("");
+    else cells[cells.length - 1] += sign;
+  }
+  if (cells.length > 1 && cells.at(-1).trim() === "") cells.pop();
+  return cells.map((cell) => cell.trim());
+}
+
+function alignmentOf(mark) {
+  if (mark.endsWith(":")) return mark.startsWith(":") ? "center" : "right";
+  return "";
+}
+
+// The columns of a table that begins at line `i`: their alignments; null: none does.
+function columnsAt(lines, i) {
+  const below = lines[i + 1];
+  if (!lines[i].includes("|") || !below?.includes("-") || below.length > 2000 || !/^[\s|:-]*$/.test(below)) return null;
+  const marks = cellsOf(below);
+  if (!marks.every((mark) => COLUMN.test(mark)) || marks.length !== cellsOf(lines[i]).length) return null;
+  return marks.map(alignmentOf);
+}
+
+function row(line, columns, head) {
+  const children = cellsOf(line).map((text, i) => ({ kind: "cell", head, align: columns[i] ?? "", text, spans: true }));
+  return { kind: "row", children };
+}
+
+// ---- what begins at line `i`: each returns [block, the line behind it], or null ----
+
+function code(lines, i) {
+  const fence = FENCE.exec(lines[i]);
+  if (!fence) return null;
+  const [language] = fence[2].trim().split(/\s/, 1);
+  const width = indentOf(lines[i]);
+  const inside = [];
+  let end = i + 1;
+  for (; end < lines.length && !closes(lines[end], fence[1]); end++) inside.push(unindented(lines[end], width));
+  return [{ kind: "code", language, text: inside.join("\n") }, end + 1];
+}
+
+function heading(lines, i) {
+  const found = HEADING.exec(lines[i]);
+  return found && [{ kind: "heading", level: found[1].length, text: titled(found[2]), spans: true }, i + 1];
+}
+
+function rule(lines, i) {
+  return isRule(lines[i]) ? [{ kind: "rule" }, i + 1] : null;
+}
+
+// A formula that stands alone, up to its end or a blank line: its lines are no lists and no headings.
+function formula(lines, i) {
+  const begins = lines[i].trim();
+  const closing = FORMULA_ENDS[begins.slice(0, 2)];
+  if (!closing || begins.includes(closing, 2)) return null;
+  let end = i + 1;
+  while (end < lines.length && !isBlank(lines[end]) && !(end > i + 1 && lines[end - 1].includes(closing))) end++;
+  return [{ kind: "formula", text: lines.slice(i, end).join("\n") }, end];
+}
+
+function quote(lines, i, depth) {
+  if (!QUOTE.test(lines[i])) return null;
+  let end = i;
+  const inside = [];
+  for (; end < lines.length && QUOTE.test(lines[end]); end++) inside.push(lines[end].trimStart().replace(/^> ?/, ""));
+  return [{ kind: "quote", children: blocksIn(inside, depth + 1) }, end];
+}
+
+function table(lines, i) {
+  const columns = columnsAt(lines, i);
+  if (!columns) return null;
+  const rows = [row(lines[i], columns, true)];
+  let end = i + 2;
+  for (; end < lines.length && lines[end].includes("|") && !isBlank(lines[end]); end++) rows.push(row(lines[end], columns, false));
+  return [{ kind: "table", children: rows }, end];
+}
+
+// The lines of one item, and the line behind them. An open fence holds whatever stands there.
+function linesOfItem(lines, i, item) {
+  const indent = item[1].length;
+  const content = indent + item[2].length + item[4].length;
+  const inside = [item[5]];
+  let fence = FENCE.exec(item[5])?.[1];
+  let end = i + 1;
+  for (; end < lines.length; end++) {
+    const line = lines[end];
+    const width = indentOf(line);
+    const belongs = fence || isBlank(line) || width >= indent + 2 || (width > indent && !itemOf(line));
+    if (!belongs) break;
+    const stripped = unindented(line, content);
+    if (fence) fence = closes(stripped, fence) ? null : fence;
+    else fence = FENCE.exec(stripped)?.[1];
+    inside.push(stripped);
+  }
+  while (isBlank(inside.at(-1)) && inside.length > 1) inside.pop();
+  return [inside, end];
+}
+
+function list(lines, i, depth) {
+  const first = itemOf(lines[i]);
+  if (!first || isRule(lines[i])) return null;
+  const numbered = first[3] !== undefined;
+  const children = [];
+  let end = i;
+  for (let item = first; item && (item[3] !== undefined) === numbered && !isRule(lines[end]); item = end < lines.length ? itemOf(lines[end]) : null) {
+    const [inside, behind] = linesOfItem(lines, end, item);
+    children.push({ kind: "item", children: blocksIn(inside, depth + 1) });
+    end = behind;
+  }
+  return [{ kind: "list", numbered, start: Number(first[3] ?? 1), children }, end];
+}
+
+const BEGINNINGS = [code, heading, rule, formula, table];
+const LEVELS = [quote, list];
+
+function beginning(lines, i, depth) {
+  for (const begin of depth < DEEPEST ? [...BEGINNINGS, ...LEVELS] : [code]) {
+    const found = begin(lines, i, depth);
+    if (found) return found;
+  }
+  return null;
+}
+
+function blocksIn(lines, depth, starts) {
+  const blocks = [];
+  let paragraph = null;
+  for (let i = 0; i < lines.length; ) {
+    const found = isBlank(lines[i]) ? null : beginning(lines, i, depth);
+    if (found) {
+      blocks.push(found[0]);
+      starts?.push(i);
+      paragraph = null;
+      i = found[1];
+      continue;
+    }
+    if (isBlank(lines[i])) {
+      paragraph = null;
+    } else if (paragraph) {
+      paragraph.text += `\n${lines[i]}`;
+    } else {
+      blocks.push((paragraph = { kind: "paragraph", text: lines[i], spans: true }));
+      starts?.push(i);
+    }
+    i++;
+  }
+  return blocks;
+}
+
+// {blocks, starts}: of each block the place in the text where it begins. What stands there does not depend on what
+// stands before.
+export function blocksOf(text) {
+  const lines = text.split("\n").map((line) => line.replace(/^[ \t]+/, (blanks) => blanks.replaceAll("\t", "    ")));
+  const numbers = [];
+  const blocks = blocksIn(lines, 0, numbers);
+  const starts = [];
+  let [line, place] = [0, 0];
+  for (const number of numbers) {
+    for (; line < number; line++) place = text.indexOf("\n", place) + 1;
+    starts.push(place);
+  }
+  return { blocks, starts };
+}

@@ -99,9 +99,9 @@ static inline uint32_t backend_snapshots_for(size_t bytes, uint32_t n_slots, uin
 
 enum backend_kv_type { BACKEND_KV_DEFAULT, BACKEND_KV_F16, BACKEND_KV_BF16, BACKEND_KV_Q8 };
 
-/* For a backend on the cores of this machine; others ignore it. */
+/* For a backend on the cores of this machine; others ignore all but n_threads, while they load weights. */
 struct backend_cpu_config {
-    uint32_t n_threads; /* 0: all of cpus, else all cores */
+    uint32_t n_threads; /* 0: all of cpus, else all cores; for other backends one */
     const int *cpus;    /* cores to pin to, [n_cpus]; n_cpus 0 = unpinned */
     uint32_t n_cpus;
     bool float_activations; /* the plain path: no activation is rounded to 8 bits */

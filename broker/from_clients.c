@@ -25,6 +25,7 @@
 #define TELLS_TAKEN "taken"
 static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKEN - 1},
                                                  {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
+                                                 {PROTO_FEATURE_RANK, sizeof PROTO_FEATURE_RANK - 1},
                                                  {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
                                                  {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
                                                  {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},

@@ -146,6 +146,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
                       journal_limit_in(vault_bytes(broker->journal.vault)));
     worker->chat = message->register_.chat;
     worker->embedding = message->register_.embedding;
+    worker->ranks = message->register_.ranks;
     copy_text(worker->tools, sizeof worker->tools, message->register_.tools);
     worker->thinks = message->register_.thinks;
     copy_text(worker->dialect, sizeof worker->dialect, message->register_.dialect);

@@ -190,8 +190,7 @@ static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct ba
     if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
         params->position % BACKEND_BLOCK_TOKENS != 0 ||
         (params->position > 0 && backend->states.n > 0 && params->snapshot >= backend->states.n_snapshots) ||
-        (params->embeds && params->position != 0) ||
-        (params->embeds && backend->model->params.pooling == POOLING_RANK))
+        (params->embeds && params->position != 0))
         return -EINVAL;
     const struct slot_shape shape = {.n_groups = backend->kv.n_groups,
                                      .table_size = backend_blocks_for(backend->n_context),

@@ -14,12 +14,18 @@ void delivery_deinit(struct delivery *delivery)
 {
     HASH_CLEAR(hh, delivery->alive);
     buffer_deinit(&delivery->text);
+    ranking_deinit(&delivery->ranking);
     free(delivery->embedding);
     delivery->embedding = NULL;
 }
 
-int delivery_embeds(struct delivery *delivery, uint32_t n_embedding)
+int delivery_embeds(struct delivery *delivery, const struct model *model, uint32_t n_embedding)
 {
+    int r = ranking_init(&delivery->ranking, model);
+    if (r < 0)
+        return r;
+    if (delivery->ranking.n_labels > 0 && n_embedding > 0)
+        n_embedding = delivery->ranking.n_labels;
     delivery->embedding = calloc(n_embedding + 1, sizeof *delivery->embedding);
     delivery->n_embedding = n_embedding;
     return delivery->embedding ? 0 : -ENOMEM;
@@ -105,9 +111,12 @@ void delivery_reading(struct delivery *delivery, struct sequence *sequence)
 void delivery_embedding(struct delivery *delivery, struct sequence *sequence, const double *sums,
                         uint64_t now)
 {
-    if (!embedding_of_sums(sums, delivery->n_embedding, delivery->embedding)) {
+    const bool ranks = delivery->ranking.n_labels > 0;
+    if (ranks ? !ranking_of_state(&delivery->ranking, sums, delivery->embedding)
+              : !embedding_of_sums(sums, delivery->n_embedding, delivery->embedding)) {
         delivery_end(delivery, sequence, ENGINE_END_FAULT,
-                     "the mean of the model's final states is zero or not finite");
+                     ranks ? "a score is not finite"
+                           : "the mean of the model's final states is zero or not finite");
         return;
     }
     struct engine_event event = {

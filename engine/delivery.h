@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "engine/ranking.h"
 #include "engine/sequence.h"
 
 struct delivery {
@@ -16,14 +17,16 @@ struct delivery {
     struct sequence *alive; /* uthash by tag: those without their last event; the scheduler owns them */
     struct buffer text;     /* of the event being made */
     uint64_t tokens;        /* delivered so far */
-    float *embedding;       /* [n_embedding] of the event being made */
+    float *embedding;       /* [n_embedding] of the event being made, or the scores of a model that ranks */
     uint32_t n_embedding;
+    struct ranking ranking;
 };
 
 void delivery_deinit(struct delivery *delivery);
 
-/* Allocates room for embeddings of n_embedding numbers, which may be 0. 0 or -ENOMEM. */
-int delivery_embeds(struct delivery *delivery, uint32_t n_embedding);
+/* Allocates room for embeddings of n_embedding numbers, which may be 0, or for the scores of a model that
+ * ranks, whose head it copies. 0 or -ENOMEM. */
+int delivery_embeds(struct delivery *delivery, const struct model *model, uint32_t n_embedding);
 
 /* Adds a sequence; it will get one end. 0 or -ENOMEM. */
 int delivery_add(struct delivery *delivery, struct sequence *sequence);
@@ -37,7 +40,7 @@ void delivery_ids(struct delivery *delivery, struct sequence *sequence, const st
 /* Reports how much of a watched sequence's prompt is computed, until it has its first id. */
 void delivery_reading(struct delivery *delivery, struct sequence *sequence);
 
-/* Ends a sequence that embeds with the vector of these sums. */
+/* Ends a sequence that embeds with the vector of these sums, or with the scores of a model that ranks. */
 void delivery_embedding(struct delivery *delivery, struct sequence *sequence, const double *sums,
                         uint64_t now);
 

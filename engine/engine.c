@@ -114,7 +114,7 @@ static int open_parts(struct engine *engine, struct error *err)
     if (r == 0)
         r = planner_init(&engine->planner, &engine->scheduler, config->step_ms);
     if (r == 0)
-        r = delivery_embeds(&engine->delivery, info.n_embedding);
+        r = delivery_embeds(&engine->delivery, config->model, info.n_embedding);
     for (uint32_t i = 0; i < engine->most_flights && r == 0; i++)
         r = plan_init(&engine->flights[i].plan, &engine->scheduler);
     if (r < 0)
@@ -574,6 +574,11 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     for (uint32_t i = 0; i < scheduler->n_running; i++)
         if (scheduler->running[i]->state == SEQUENCE_PREFILLING)
             ret_stats->waiting_tokens += sequence_wants(scheduler->running[i]);
+}
+
+uint32_t engine_embedding(const struct engine *engine)
+{
+    return engine->delivery.n_embedding;
 }
 
 uint32_t engine_context(const struct engine *engine)

@@ -81,8 +81,9 @@ struct engine_request {
     int32_t priority;     /* higher first */
     uint64_t deadline_ns; /* on clock_ns; 0 = none */
     /* Requests the embedding of the prompt instead of tokens. Its only event, a STOP, has it: the mean of the
-     * final states of its ids, of length one. max_tokens is 0, and outputs, stops, log probabilities and
-     * grammar must be absent. It is `uncached`: every id is computed. */
+     * final states of its ids, of length one; or the scores of a model that ranks, which takes nothing else.
+     * max_tokens is 0, and outputs, stops, log probabilities and grammar must be absent. It is `uncached`:
+     * every id is computed. */
     bool embed;
     struct bytes cache_salt; /* prefixes are shared only with requests of the same salt */
     bool uncached;           /* the prefix cache is neither searched nor filled */
@@ -193,6 +194,9 @@ bool engine_step_is_moot(const struct engine *engine);
 int engine_step(struct engine *engine, struct error *err);
 
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
+
+/* Numbers of an embedding, or of the scores of a model that ranks; 0: the backend cannot compute them. */
+uint32_t engine_embedding(const struct engine *engine);
 
 uint32_t engine_context(const struct engine *engine);             /* most positions of a sequence */
 uint32_t engine_max_tokens_in_cache(const struct engine *engine); /* the same, by the number of KV blocks */

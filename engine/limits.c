@@ -103,9 +103,9 @@ int engine_check_request(const struct engine_request *request, const struct mode
         return error_set(err, ENGINE_E_INVALID, "the prompt is empty");
     if (request->embed && info->n_embedding == 0)
         return error_set(err, ENGINE_E_INVALID, "embed: this device cannot compute embeddings");
-    if (request->embed && model->params.pooling == POOLING_RANK)
+    if (!request->embed && model->params.pooling == POOLING_RANK)
         return error_set(err, ENGINE_E_INVALID,
-                         "embed: the model ranks pairs of texts (pooling_type rank) and makes no embeddings");
+                         "the model ranks pairs of texts (pooling_type rank) and generates no text");
     if (request->embed && !is_plain(request))
         return error_set(err, ENGINE_E_INVALID,
                          "embed excludes tokens, stops, log probabilities, grammar and cache");

@@ -215,12 +215,13 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     return r < 0 ? r : server_start(gateway, ret_server, err);
 }
 
-/* Until it has said what it serves, or for a while that it serves nothing yet, or is not there. */
+/* Until a worker is ready, or for a while: then nothing serves yet, or the pool is not there. Right after a
+ * broker's restart its workers are still registering, and an early answer would be that none is ready. */
 static void await_pool(struct gateway *gateway)
 {
     const struct pool *pool = &gateway->pool;
     uint64_t begun = clock_ns();
-    while (signals == 0 && retirements == 0 && pool->n_models == 0 &&
+    while (signals == 0 && retirements == 0 && !pool_is_ready(pool) &&
            clock_ns() - begun < (pool->status ? LOADING_NS : AWAY_NS))
         pool_wait(&gateway->pool, 50);
     if (!pool->status && signals == 0 && retirements == 0)

@@ -9,6 +9,7 @@
 #include "gateway/forms/openai/chat.h"
 #include "gateway/forms/openai/completions.h"
 #include "gateway/forms/embeddings.h"
+#include "gateway/forms/ranking.h"
 #include "gateway/forms/llama_server/infill.h"
 #include "gateway/watch/health.h"
 #include "gateway/forms/anthropic/count_tokens.h"
@@ -19,6 +20,7 @@
 #include "gateway/forms/ollama/show.h"
 #include "gateway/page/page.h"
 #include "gateway/watch/props.h"
+#include "gateway/forms/llama_server/slots.h"
 #include "gateway/watch/status.h"
 #include "gateway/forms/llama_server/tokenize.h"
 
@@ -26,6 +28,11 @@ static const struct route routes[] = {
     {"POST", "/v1/chat/completions", chat_handle, FAMILY_OPENAI, false, false},
     {"POST", "/v1/completions", completions_handle, FAMILY_OPENAI, false, false},
     {"POST", "/v1/embeddings", embeddings_handle, FAMILY_OPENAI, false, false},
+    {"POST", "/v1/rerank", ranking_handle_rerank, FAMILY_OPENAI, false, false},
+    {"POST", "/v2/rerank", ranking_handle_rerank, FAMILY_OPENAI, false, false},
+    {"POST", "/rerank", ranking_handle_rerank, FAMILY_OPENAI, false, false},
+    {"POST", "/v1/score", ranking_handle_score, FAMILY_OPENAI, false, false},
+    {"POST", "/score", ranking_handle_score, FAMILY_OPENAI, false, false},
     {"GET", "/v1/models", models_handle, FAMILY_OPENAI, false, false},
     {"GET", "/v1/models/", models_handle_one, FAMILY_OPENAI, true, false},
     {"POST", "/v1/messages", messages_handle, FAMILY_ANTHROPIC, false, false},
@@ -45,6 +52,7 @@ static const struct route routes[] = {
     {"POST", "/detokenize", tokenize_handle_back, FAMILY_OPENAI, false, false},
     {"POST", "/apply-template", tokenize_handle_template, FAMILY_OPENAI, false, false},
     {"GET", "/props", props_handle, FAMILY_OPENAI, false, false},
+    {"GET", "/slots", slots_handle, FAMILY_OPENAI, false, false},
     {"GET", "/status", status_handle, FAMILY_OPENAI, false, false},
     {"GET", "/metrics", metrics_handle, FAMILY_OPENAI, false, false},
     {"GET", "/health", health_handle, FAMILY_OPENAI, false, true},

@@ -33,10 +33,21 @@ static void drop_map(struct gguf_map *map)
     free(map->path);
 }
 
+static void drop_maker(struct gguf *gguf)
+{
+    if (gguf->maker)
+        gguf->maker->free(gguf->maker->arg);
+    free(gguf->maker);
+    gguf->maker = NULL;
+    for (size_t i = 0; i < gguf->n_tensors; i++)
+        gguf->tensors[i].maker = NULL;
+}
+
 struct gguf *gguf_free(struct gguf *gguf)
 {
     if (!gguf)
         return NULL;
+    drop_maker(gguf);
     for (size_t i = 0; i < gguf->n_maps; i++)
         drop_map(&gguf->maps[i]);
     free(gguf->maps);
@@ -309,18 +320,22 @@ void gguf_give_back(const struct gguf *gguf, const void *data, size_t size)
         uintptr_t map = (uintptr_t)gguf->maps[i].memory;
         if (start < map || end > map + gguf->maps[i].size)
             continue;
-        if (gguf->maps[i].kind != GGUF_MAP_FILE)
+        const enum gguf_map_kind kind = gguf->maps[i].kind;
+        if (kind != GGUF_MAP_FILE && kind != GGUF_MAP_MADE)
             return; /* it would be gone */
         start = (start + page - 1) / page * page;
         end = end / page * page;
         if (start < end)
             madvise((void *)start, end - start, MADV_DONTNEED); /* refused, it only costs memory */
+        if (start < end && kind == GGUF_MAP_MADE)
+            mprotect((void *)start, end - start, PROT_NONE);
         return;
     }
 }
 
 void gguf_let_go(struct gguf *gguf)
 {
+    drop_maker(gguf);
     for (size_t i = 0; i < gguf->n_maps; i++) {
         struct gguf_map *map = &gguf->maps[i];
         truncation_forget(map->memory);

@@ -56,6 +56,15 @@ struct gguf_pair {
 
 #define GGUF_MAX_DIMS 4
 
+/* Computes the rows of tensors when they are needed (gguf_make_rows): `number` counts the tensors of the
+ * model from 0. `make` writes rows first … first + n − 1 to `out`, and is called by several threads at once;
+ * 0, or -errno with a reason. `free` is called once, when no row will be made any more. */
+struct gguf_maker {
+    int (*make)(void *arg, size_t number, uint64_t first, uint64_t n, void *out, struct error *err);
+    void (*free)(void *arg);
+    void *arg;
+};
+
 struct gguf_tensor {
     struct bytes name;
     uint32_t n_dims;
@@ -63,6 +72,10 @@ struct gguf_tensor {
     enum format format;
     const void *data; /* contiguous rows; dims[0] is a multiple of the format's block */
     size_t size;      /* bytes */
+    /* Set if no file has the tensor in this form: its rows may be read only after gguf_make_rows. Files in
+     * GGUF have no such tensors. */
+    const struct gguf_maker *maker;
+    size_t number; /* which tensor of its maker */
 };
 
 struct gguf;
@@ -97,9 +110,16 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i);
 const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
 
-/* Returns the pages of the mapping that lie wholly within these bytes to the system. They stay readable: the
- * next access reads them from the file. For callers that have copied the data. Does nothing for borrowed
- * bytes. */
+/* Computes rows first … first + n − 1 of a tensor that has a maker, into its data, on up to n_threads
+ * threads. Does nothing for other tensors. Several threads may make different rows at once. Reading rows that
+ * were not made crashes the process. 0, or -errno with a reason: -ENOMEM, or what the maker found wrong. */
+int gguf_make_rows(const struct gguf_tensor *tensor, uint64_t first, uint64_t n, unsigned n_threads,
+                   struct error *err);
+int gguf_make_tensor(const struct gguf_tensor *tensor, unsigned n_threads, struct error *err);
+
+/* Returns the pages of the mapping that lie wholly within these bytes to the system. Those of a file stay
+ * readable: the next access reads them from the file. Rows that were made must be made again. For callers
+ * that have copied the data. Does nothing for borrowed bytes. */
 void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
 
 /* Unmaps the files, which may then be truncated or overwritten. Nothing that points into them, including

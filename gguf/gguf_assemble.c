@@ -2,16 +2,24 @@
 /* Models from other files than GGUF's: seen from outside they are as if they had been read from one.
  *
  * The head that such a file would begin with is written to memory and parsed as any other, so that whatever
- * is refused there is refused here; names, strings and arrays point into it. */
+ * is refused there is refused here; names, strings and arrays point into it.
+ *
+ * A tensor that is made has an address from the beginning, so whoever reads it need not know; its pages are
+ * inaccessible until rows are made, and again when they were given back. So a model that is only looked at
+ * costs no memory, one that is packed that of a few rows, and a reader who forgot to ask is found out. */
 
 #include "gguf/gguf_assemble.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/hash.h"
+#include "common/utf8.h"
 #include "gguf/gguf_internal.h"
 #include "gguf/gguf_writer.h"
 
@@ -32,11 +40,13 @@ int gguf_add_file(struct gguf *gguf, const char *path, const char *kind, struct 
 
 static int add_memory(struct gguf *gguf, enum gguf_map_kind kind, size_t size, void **ret_memory)
 {
+    const bool made = kind == GGUF_MAP_MADE;
     struct gguf_map *maps = reallocarray(gguf->maps, gguf->n_maps + 1, sizeof *maps);
     if (!maps)
         return -ENOMEM;
     gguf->maps = maps;
-    void *memory = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, size ? size : 1, made ? PROT_NONE : PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | (made ? MAP_NORESERVE : 0), -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
     maps[gguf->n_maps++] = (struct gguf_map){.kind = kind, .memory = memory, .size = size ? size : 1};
@@ -47,6 +57,29 @@ static int add_memory(struct gguf *gguf, enum gguf_map_kind kind, size_t size, v
 int gguf_add_memory(struct gguf *gguf, size_t size, void **ret_memory)
 {
     return add_memory(gguf, GGUF_MAP_DERIVED, size, ret_memory);
+}
+
+int gguf_add_maker(struct gguf *gguf, const struct gguf_maker *maker, size_t size, void **ret_memory)
+{
+    gguf->maker = malloc(sizeof *gguf->maker);
+    if (!gguf->maker) {
+        maker->free(maker->arg);
+        return -ENOMEM;
+    }
+    *gguf->maker = *maker;
+    return add_memory(gguf, GGUF_MAP_MADE, size, ret_memory);
+}
+
+/* Does it lie where its maker is to put it? */
+static bool is_made(const struct gguf *gguf, const void *data)
+{
+    for (size_t i = 0; i < gguf->n_maps; i++) {
+        const struct gguf_map *map = &gguf->maps[i];
+        const uintptr_t at = (uintptr_t)data, start = (uintptr_t)map->memory;
+        if (map->kind == GGUF_MAP_MADE && at >= start && at - start < map->size)
+            return true;
+    }
+    return false;
 }
 
 int gguf_assemble(struct gguf *gguf, const struct gguf_writer *writer, const void *const *data,
@@ -61,8 +94,11 @@ int gguf_assemble(struct gguf *gguf, const struct gguf_writer *writer, const voi
         memcpy(memory, head.data, head.len);
         r = gguf_parse_head((struct bytes){memory, head.len}, gguf, err);
     }
-    for (size_t i = 0; r == 0 && i < gguf->n_tensors; i++)
+    for (size_t i = 0; r == 0 && i < gguf->n_tensors; i++) {
         gguf->tensors[i].data = data[i];
+        gguf->tensors[i].maker = is_made(gguf, data[i]) ? gguf->maker : NULL;
+        gguf->tensors[i].number = i;
+    }
     buffer_deinit(&head);
     return r < 0 ? r : gguf_index(gguf, err);
 }
@@ -74,7 +110,84 @@ void gguf_replace_tensor(struct gguf *gguf, size_t i, enum format format, const 
         format_bytes(format, tensor->dims[0] * tensor->dims[1] * tensor->dims[2] * tensor->dims[3]);
     tensor->format = format;
     tensor->data = data;
+    tensor->maker = NULL;
 }
+
+/* ---- making ---- */
+
+#define MOST_THREADS 64
+#define ROWS_AT_ONCE 64
+
+struct making { /* rows under work, shared by threads */
+    const struct gguf_tensor *tensor;
+    size_t row_bytes;
+    uint64_t end;
+    atomic_uint_fast64_t next;
+    atomic_int result;
+    struct error *err; /* of the thread that set the result */
+};
+
+static void *make_share(void *arg)
+{
+    struct making *making = arg;
+    const struct gguf_tensor *tensor = making->tensor;
+    const struct gguf_maker *maker = tensor->maker;
+    while (atomic_load(&making->result) == 0) {
+        struct error err = {0};
+        const uint64_t first = atomic_fetch_add(&making->next, ROWS_AT_ONCE);
+        if (first >= making->end)
+            break;
+        const uint64_t left = making->end - first, n = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;
+        int r = maker->make(maker->arg, tensor->number, first, n,
+                            (uint8_t *)(uintptr_t)tensor->data + first * making->row_bytes, &err);
+        int none = 0;
+        if (r < 0 && atomic_compare_exchange_strong(&making->result, &none, r) && making->err)
+            *making->err = err;
+    }
+    return NULL;
+}
+
+/* Makes the pages of these bytes accessible. */
+static int open_pages(const void *data, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)data / page * page;
+    const uintptr_t end = ((uintptr_t)data + size + page - 1) / page * page;
+    return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE) < 0 ? -errno : 0;
+}
+
+int gguf_make_rows(const struct gguf_tensor *tensor, uint64_t first, uint64_t n, unsigned n_threads,
+                   struct error *err)
+{
+    char name[96];
+    if (!tensor->maker || n == 0)
+        return 0;
+    struct making making = {.tensor = tensor,
+                            .row_bytes = format_bytes(tensor->format, tensor->dims[0]),
+                            .end = first + n,
+                            .next = first,
+                            .err = err};
+    int r = open_pages((const uint8_t *)tensor->data + first * making.row_bytes, n * making.row_bytes);
+    if (r < 0)
+        return error_set(err, r, "not enough memory for tensor %s",
+                         utf8_printable(tensor->name, sizeof name, name));
+    pthread_t threads[MOST_THREADS];
+    unsigned helpers = 0;
+    /* The caller works too; threads that cannot be had only make it slower. */
+    while (helpers + 1 < n_threads && helpers < MOST_THREADS && (helpers + 1) * ROWS_AT_ONCE < n &&
+           pthread_create(&threads[helpers], NULL, make_share, &making) == 0)
+        helpers++;
+    make_share(&making);
+    for (unsigned i = 0; i < helpers; i++)
+        pthread_join(threads[i], NULL);
+    return atomic_load(&making.result);
+}
+
+int gguf_make_tensor(const struct gguf_tensor *tensor, unsigned n_threads, struct error *err)
+{
+    return gguf_make_rows(tensor, 0, tensor->dims[1] * tensor->dims[2] * tensor->dims[3], n_threads, err);
+}
+
+/* ---- replacing ---- */
 
 void gguf_set_variant(struct gguf *gguf, const char *name)
 {

@@ -24,8 +24,13 @@ int gguf_add_file(struct gguf *gguf, const char *path, const char *kind, struct 
  * determined by the files. -ENOMEM. */
 int gguf_add_memory(struct gguf *gguf, size_t size, void **ret_memory);
 
+/* Reserves addresses for the tensors that `maker` makes: they take no memory until then. Once for a model,
+ * which takes the maker over, on failure too. -ENOMEM. */
+int gguf_add_maker(struct gguf *gguf, const struct gguf_maker *maker, size_t size, void **ret_memory);
+
 /* Completes it with the writer's metadata and tensors; data[i] points to the bytes of tensor i, in the order
- * of announcement. Checked like the head of a file. -EINVAL with a reason, -ENOMEM. */
+ * of announcement; a tensor whose bytes are where a maker's are to be is made by it. Checked like the head of
+ * a file. -EINVAL with a reason, -ENOMEM. */
 int gguf_assemble(struct gguf *gguf, const struct gguf_writer *writer, const void *const *data,
                   struct error *err);
 

@@ -47,7 +47,7 @@ static size_t n_files(const struct gguf *gguf)
 /* What was computed from the others is not read. */
 static struct bytes file_at(const struct gguf *gguf, size_t i)
 {
-    if (gguf->n_maps && gguf->maps[i].kind == GGUF_MAP_DERIVED)
+    if (gguf->n_maps && (gguf->maps[i].kind == GGUF_MAP_DERIVED || gguf->maps[i].kind == GGUF_MAP_MADE))
         return (struct bytes){"", 0};
     return gguf->n_maps ? (struct bytes){gguf->maps[i].memory, gguf->maps[i].size} : gguf->borrowed;
 }

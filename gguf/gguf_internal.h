@@ -13,9 +13,10 @@
 #define GGUF_MAGIC             "GGUF"
 #define GGUF_DEFAULT_ALIGNMENT 32
 
-/* The maps of a model: files; a head written in memory, for a model assembled from other files; and what was
- * computed from those. */
-enum gguf_map_kind { GGUF_MAP_FILE, GGUF_MAP_HEAD, GGUF_MAP_DERIVED };
+/* The maps of a model: files; a head written in memory, for a model assembled from other files; what was
+ * computed from those; and addresses for what is computed when it is needed, whose pages are inaccessible
+ * until then. */
+enum gguf_map_kind { GGUF_MAP_FILE, GGUF_MAP_HEAD, GGUF_MAP_DERIVED, GGUF_MAP_MADE };
 
 struct gguf_map {
     enum gguf_map_kind kind; /* the rest is set for files only */
@@ -38,8 +39,9 @@ struct gguf {
     struct bytes metadata; /* all pairs of the first part, as stored */
     struct gguf_map *maps; /* [n_maps], one per part; none if the bytes are borrowed */
     size_t n_maps;
-    struct bytes borrowed; /* instead of maps */
-    uint64_t variant;      /* how tensors were replaced (gguf_set_variant); 0: they were not */
+    struct bytes borrowed;    /* instead of maps */
+    uint64_t variant;         /* how tensors were replaced (gguf_set_variant); 0: they were not */
+    struct gguf_maker *maker; /* NULL: there is none */
 };
 
 /* Maps a file, which the model then owns. An empty file is rejected as "not a KIND". */

@@ -87,6 +87,7 @@ struct quern_model {
     uint32_t workers;   /* ready ones when the session opened */
     bool chat;          /* has a chat template */
     uint32_t embedding; /* numbers of an embedding (quern_embed_wait); 0: embeddings are not available */
+    bool ranks;         /* those are the scores of a pair of texts: it ranks, and embeds nothing */
 };
 
 /* The models that the pool serves, [*ret_n]. Valid until the session is reopened, which quern_dispatch may
@@ -145,6 +146,10 @@ struct quern_request {
      * as context, each an object with `filename` and `text`; NULL: none. If not all fit, the first ones are
      * left out. */
     const char *suffix, *files;
+    /* With text and `embed`: the text is a query, and what is asked for is how well this text answers it:
+     * scores of a model that ranks (struct quern_worker) in the place of an embedding, the first of which is
+     * the one to sort by. NULL: none. */
+    const char *document;
     /* With messages: the tools that the model may call, JSON in OpenAI's form; NULL: none. Calls appear in
      * the output text, in the model's own dialect (struct quern_worker). */
     const char *tools;
@@ -310,7 +315,8 @@ struct quern_output {
     const struct quern_logprob *logprobs; /* [n_ids][n_logprobs]: the id's own first; or NULL */
     size_t n_logprobs;
     const struct quern_piece *pieces; /* [n_ids][n_logprobs], if the request asked for them; or NULL */
-    const float *embedding; /* [n_embedding], of length one: with the end of a request with `embed` */
+    const float *embedding; /* [n_embedding], of length one, or the scores of a model that ranks: with the
+                             * end of a request with `embed` */
     size_t n_embedding;
     const struct quern_admitted *admitted; /* if requested: in an output without ids, usually the first */
     /* If requested: in some outputs without ids, before the first id. After a move to another worker it
@@ -353,8 +359,9 @@ int quern_generate_wait(struct quern *client, const struct quern_request *reques
 /* The embedding of a text or of ids: sends the request as if its `embed` was set, and dispatches until it has
  * ended. *ret_embedding, [*ret_n], is of length one (Euclidean) and lives until the next call with this
  * client; it has the direction of the mean of the model's final states, or of the pooling that the model
- * specifies. *ret_end, which may be NULL, has the counters; its texts are "". -EREMOTEIO: the pool ended it
- * otherwise, and the text says how. */
+ * specifies. With `document` in the request it has the scores of the pair instead. *ret_end, which may be
+ * NULL, has the counters; its texts are "". -EREMOTEIO: the pool ended it otherwise, and the text says how.
+ */
 int quern_embed_wait(struct quern *client, const struct quern_request *request, const float **ret_embedding,
                      size_t *ret_n, struct quern_end *ret_end, struct quern_error *err);
 
@@ -398,6 +405,7 @@ struct quern_worker {
     uint32_t kv_block_bytes;    /* of one: all bytes of the cache / kv_total; 0: not known yet */
     uint32_t context;           /* most tokens of a sequence */
     uint32_t embedding;         /* numbers of an embedding; 0: not available */
+    bool ranks;                 /* those are the scores of a pair of texts: it ranks, and embeds nothing */
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;
@@ -492,6 +500,9 @@ typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
 /* 0: one answer will come within about timeout_ms; -EMSGSIZE, -ENOMEM, or the code of a broken session. */
 int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, void *arg,
                      struct quern_error *err);
+/* The status with requests, as quern_requests. */
+int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,

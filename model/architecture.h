@@ -44,6 +44,7 @@ struct architecture {
     bool always_experts; /* its files must say how many there are */
     bool delta_nets;     /* its files say which layers are recurrent, and how large */
     bool layers_differ;  /* its files say which layers have a window, and the sizes of both kinds */
+    bool ranks;          /* its files may have a head that ranks pairs of texts, by the labels' shares */
 
     /* Completes the hyperparameters; NULL when there is nothing to complete. */
     void (*complete)(struct model_params *params);

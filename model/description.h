@@ -49,7 +49,7 @@ enum pooling_kind {
     POOLING_MEAN,   /* all rows; an embedding is scaled to length one, so the sum will do */
     POOLING_FIRST,  /* "cls" */
     POOLING_LAST,
-    POOLING_RANK /* the model scores pairs of texts and makes no embeddings */
+    POOLING_RANK /* the last row's, which a head turns into the scores of a pair of texts: no embedding */
 };
 
 /* "mean", "cls", …; "mean" for POOLING_UNSAID, which is treated so. */
@@ -116,7 +116,14 @@ struct model_params {
     bool rope_halves; /* halves turn, even where the architecture's files have pairs */
     bool rope_off;    /* nothing turns */
     enum pooling_kind pooling;
+    /* Of POOLING_RANK: the head has a row for each label, and the scores of a pair of texts are
+     * head · final state + bias, or, with `rank_shares`, the softmax of that. The first score is the one to
+     * sort by. */
+    uint32_t n_labels;
+    bool rank_shares;
 };
+
+#define MODEL_MOST_LABELS 64
 
 /* Does the file list layer i among those with a window? */
 static inline bool params_list_window(const struct model_params *params, uint32_t i)

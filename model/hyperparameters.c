@@ -19,6 +19,7 @@
 #include "gguf/gguf_values.h"
 #include "gguf/gguf_writer.h"
 #include "model/hyperparameters_layers.h"
+#include "model/hyperparameters_ranking.h"
 
 #define LIMIT HYPERPARAMETERS_LIMIT
 
@@ -295,17 +296,6 @@ const char *pooling_name(enum pooling_kind pooling)
     return names[pooling];
 }
 
-static int check_pooling(const struct source *source, const struct model_params *params)
-{
-    if (params->pooling <= POOLING_RANK)
-        return 0;
-    return error_set(
-        source->err, -EINVAL,
-        "hyperparameter %s.pooling_type is %u, which is not known (0 none, 1 mean, 2 cls, 3 last "
-        "and 4 rank are)",
-        source->architecture, (unsigned)params->pooling);
-}
-
 /* Only models that were not read from GGUF files say so: rows of queries and keys stand as in training, and
  * YaRN's ramp is not made of whole pairs. */
 static int read_rope_flags(const struct source *source, struct model_params *params)
@@ -439,7 +429,7 @@ int hyperparameters_read(const struct gguf *gguf, const char *path,
     if (r == 0)
         r = split_off_drafts(&source, &params);
     if (r == 0)
-        r = check_pooling(&source, &params);
+        r = hyperparameters_read_ranking(gguf, architecture, &params, err);
     if (r == 0)
         r = read_rope_scaling(&source, &params);
     if (r == 0)

@@ -276,7 +276,8 @@ static int find_outer_tensors(struct finder *finder, struct model *model)
                {TENSOR_LAYER_PROJECTION, layers_get, false},
                {TENSOR_LAYER_PROJECTION_NORM, layers_get, false},
                {TENSOR_OUTPUT_NORM, true, false},
-               {TENSOR_OUTPUT, true, true}};
+               {TENSOR_OUTPUT, true, true},
+               {TENSOR_RANK_HEAD, model->params.pooling == POOLING_RANK, false}};
     char name[TENSOR_NAME_SIZE];
     int r = count_vocabulary(finder, &model->params);
     for (size_t i = 0; i < sizeof all / sizeof all[0] && r == 0; i++) {
@@ -388,6 +389,8 @@ static int load(const char *path, bool with_tokenizer, struct model *model, stru
         r = fill_sample_mask(model, err);
     if (r == 0)
         r = gguf_string(model->gguf, "tokenizer.chat_template", &model->chat_template, err);
+    if (r >= 0)
+        r = gguf_string(model->gguf, MODEL_RANK_TEMPLATE, &model->rank_template, err);
     return r < 0 ? r : 0;
 }
 

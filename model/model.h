@@ -17,6 +17,8 @@
 #include "model/tensors.h"
 #include "text/tokenizer/tokenizer.h"
 
+#define MODEL_RANK_TEMPLATE "tokenizer.chat_template.rerank"
+
 struct model_layer {
     struct layer_traits traits;
     struct model_tensor tensors[TENSOR_ROLES]; /* by role; no weight where the traits ask for none */
@@ -33,6 +35,9 @@ struct model {
     struct model_layer *layers; /* [n_layers] */
     uint8_t digest[16];         /* zeros before model_read_digest */
     struct bytes chat_template; /* tokenizer.chat_template, UTF-8, in the mapping; len 0 when there is none */
+    /* tokenizer.chat_template.rerank, likewise: how a model that ranks reads a pair of texts, with {query}
+     * and {document} where they go. */
+    struct bytes rank_template;
     /* Bit set: the id may be sampled. Clear for padding rows beyond the vocabulary and for unused tokens. */
     uint32_t *sample_mask; /* [(n_vocab + 31) / 32] */
 };

@@ -19,6 +19,7 @@ enum extent {
     ONE,
     EMBD,
     VOCAB,
+    LABELS,
     CONTEXT,
     QUERIES,    /* of all heads */
     KEYS,       /* of all key/value heads, or of all key heads */
@@ -62,6 +63,7 @@ static const struct role {
     [TENSOR_LAYER_PROJECTION_NORM] = {"per_layer_proj_norm", NONE, LAYER_EMBD, false},
     [TENSOR_OUTPUT_NORM] = {"output_norm", NONE, EMBD, false},
     [TENSOR_OUTPUT] = {"output", VOCAB, EMBD, false},
+    [TENSOR_RANK_HEAD] = {"cls.output", LABELS, EMBD, false},
     [TENSOR_ATTENTION_NORM] = {"attn_norm", NONE, EMBD, false},
     [TENSOR_QKV] = {"attn_qkv", ALL_QKV, EMBD, false},
     [TENSOR_DELTA_IN] = {"ssm_in", ALL_DELTA, EMBD, false},
@@ -146,6 +148,7 @@ static uint32_t extent_of(const struct model_params *params, const struct layer_
         [ONE] = 1,
         [EMBD] = params->n_embd,
         [VOCAB] = params->n_vocab,
+        [LABELS] = params->n_labels,
         [CONTEXT] = params->n_context,
         [QUERIES] = w.queries,
         [KEYS] = w.keys,

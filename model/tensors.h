@@ -22,6 +22,7 @@ enum tensor_role {
     TENSOR_LAYER_PROJECTION_NORM,
     TENSOR_OUTPUT_NORM,
     TENSOR_OUTPUT,
+    TENSOR_RANK_HEAD, /* of a model that ranks: a row for each label */
     /* of a layer */
     TENSOR_ATTENTION_NORM,
     TENSOR_DELTA_IN, /* of each key head its queries, keys, values and gates */

@@ -83,11 +83,11 @@ static trait_set traits_of_layer(const struct model_params *params, const struct
 trait_set model_traits(const struct model *model)
 {
     const struct model_params *params = &model->params;
-    trait_set traits = traits_of_norm(&model->output_norm) |
-                       traits_of_tensors(model->tensors, TENSOR_LAYER_ROLES) |
-                       when(model->tensors[TENSOR_POSITIONS].weight, TRAIT_POSITIONS) |
-                       when(params->logit_cap > 0, TRAIT_LOGIT_CAP) |
-                       when(params->embedding_scale != 1 || params->logit_factor != 1, TRAIT_SCALES);
+    trait_set traits =
+        traits_of_norm(&model->output_norm) | traits_of_tensors(model->tensors, TENSOR_LAYER_ROLES) |
+        when(model->tensors[TENSOR_POSITIONS].weight, TRAIT_POSITIONS) |
+        when(params->logit_cap > 0, TRAIT_LOGIT_CAP) | when(params->pooling == POOLING_RANK, TRAIT_RANKS) |
+        when(params->embedding_scale != 1 || params->logit_factor != 1, TRAIT_SCALES);
     for (uint32_t i = 0; i < params->n_layers; i++)
         traits |= traits_of_layer(params, &model->layers[i]);
     return traits;

@@ -37,6 +37,7 @@
     ROW(ROUTER_NORM, "routers with a norm of their own")                                                     \
     ROW(EXPERT_SCALES, "scales of experts")                                                                  \
     ROW(BORROWED_KV, "layers that attend to the keys and values of others")                                  \
+    ROW(RANKS, "heads that rank pairs of texts")                                                             \
     ROW(LAYER_EMBEDDINGS, "embeddings of each layer")                                                        \
     ROW(INTERLEAVED, "tensors whose rows several roles have in turn")
 

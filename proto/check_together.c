@@ -45,6 +45,10 @@ int field_table_check_generation(const void *value, struct error *err)
         return error_set(err, MESSAGE_E_MALFORMED, "continue_turn: expected with messages only");
     if (generation->embed && generation->prompt.form == PROMPT_CHAT)
         return error_set(err, MESSAGE_E_MALFORMED, "embed: expected with a text or token ids, not messages");
+    if (prompt->has_document && (prompt->form != PROMPT_TEXT || !generation->embed))
+        return error_set(err, MESSAGE_E_MALFORMED, "document: expected with a text and embed");
+    if (prompt->has_document && prompt->document.len == 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "document: is empty");
     if (generation->ignore_eos && !grammar_text_is_none(&generation->grammar))
         return error_set(err, MESSAGE_E_MALFORMED,
                          "ignore_eos: not supported together with a grammar, which ends the output");

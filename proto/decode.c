@@ -73,7 +73,7 @@ static int find_field(const struct field_table *table, unsigned hint, const void
     return -1;
 }
 
-static int check_required(const struct field_table *table, uint64_t seen, struct error *err)
+static int check_required(const struct field_table *table, field_set seen, struct error *err)
 {
     for (unsigned i = 0; i < table->n; i++)
         if ((table->fields[i].flags & FIELD_REQUIRED) && !(seen >> i & 1))
@@ -87,7 +87,7 @@ static int decode_pairs(struct decoding *decoding, unsigned depth, size_t n, con
                         bool *kind_seen, void *base, struct error *err)
 {
     struct reader *reader = &decoding->reader;
-    uint64_t seen = 0;
+    field_set seen = 0;
     unsigned hint = 0;
     field_table_initials(table, base);
     for (size_t i = 0; i < n; i++) {
@@ -111,7 +111,7 @@ static int decode_pairs(struct decoding *decoding, unsigned depth, size_t n, con
         const struct field *field = &table->fields[at];
         if (seen >> at & 1)
             return error_set(err, MESSAGE_E_MALFORMED, "%s: duplicate key", field->key);
-        seen |= 1ull << at;
+        seen |= (field_set)1 << at;
         hint = (unsigned)at + 1;
         int r = decode_value(decoding, depth - 1, field, (uint8_t *)base + field->offset, err);
         if (r != 0)

@@ -346,10 +346,13 @@ static int encode_map(struct encoder *e, const struct field_table *table, const 
 {
     if (table->check && table->check(base, e->err) != 0)
         return -EINVAL;
-    uint64_t absent = 0;
-    for (unsigned i = 0; i < table->n; i++)
-        absent |= (uint64_t)is_absent(&table->fields[i], base) << i;
-    unsigned n = table->n - (unsigned)__builtin_popcountll(absent) + (kind != NULL);
+    field_set absent = 0;
+    unsigned n = kind != NULL;
+    for (unsigned i = 0; i < table->n; i++) {
+        const bool out = is_absent(&table->fields[i], base);
+        absent |= (field_set)out << i;
+        n += !out;
+    }
     int r = msgpack_pack_map(&e->packer, n);
     if (r == 0 && kind)
         r = pack_key(e, "k", 1);

@@ -14,9 +14,11 @@
 #define ALWAYS       .flags = FIELD_ALWAYS
 #define LEFT         .flags = FIELD_LEFT
 #define IN(part)     offsetof(struct message, part)
-#define TABLE(array) {.fields = (array), .n = sizeof(array) / sizeof *(array)}
-#define CHECKED_TABLE(array, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .check = (test)}
-#define PART(array, type, test) {.fields = (array), .n = sizeof(array) / sizeof *(array), .size = sizeof(type), .check = (test)}
+/* Does not compile where a field_set is too small. */
+#define N_OF(array) (sizeof(array) / sizeof *(array) * sizeof(char[sizeof(array) / sizeof *(array) <= FIELD_TABLE_MOST ? 1 : -1]))
+#define TABLE(array) {.fields = (array), .n = N_OF(array)}
+#define CHECKED_TABLE(array, test) {.fields = (array), .n = N_OF(array), .check = (test)}
+#define PART(array, type, test) {.fields = (array), .n = N_OF(array), .size = sizeof(type), .check = (test)}
 
 #define ID(k, o)           {KEY(k, FIELD_ID, o), REQUIRED}
 #define EPOCH(k, o)        {KEY(k, FIELD_EPOCH, o), REQUIRED}
@@ -68,6 +70,7 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: parse control tokens in the text")}, \
     {KEY("suffix", FIELD_TEXT, GIVEN(prompt.suffix)), .present = GIVEN(prompt.has_suffix), .high = PROTO_MAX_GENERATE_BYTES, HELP("text only, which may be empty then: fill in the gap between it and this text")}, \
     {KEY("files", FIELD_TEXT, GIVEN(prompt.files)), .high = PROTO_MAX_GENERATE_BYTES, HELP("with `suffix`: JSON, an array of other files, objects with filename and text")}, \
+    {KEY("document", FIELD_TEXT, GIVEN(prompt.document)), .present = GIVEN(prompt.has_document), .high = PROTO_MAX_GENERATE_BYTES, HELP("text with `embed` only: the answer is how well this text answers the prompt, of a model that ranks")}, \
     {KEY("continue_turn", FIELD_BOOL, GIVEN(prompt.continue_turn)), HELP("messages only: continue the last one, which is the assistant's")}, \
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_GENERATE_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("template_kwargs", FIELD_TEXT, GIVEN(prompt.template_kwargs)), .high = PROTO_MAX_GENERATE_BYTES, HELP("messages only: JSON, an object of variables for the chat template")}, \
@@ -153,6 +156,7 @@ static const struct field model_fields[] = {
     U32_OR_0("workers", offsetof(struct model_info, workers)),
     FLAG("chat", offsetof(struct model_info, chat)),
     {KEY("embedding", FIELD_U32, offsetof(struct model_info, embedding)), .high = PROTO_MAX_EMBEDDING},
+    FLAG("ranks", offsetof(struct model_info, ranks)),
 };
 static const struct field_table model_table = PART(model_fields, struct model_info, NULL);
 
@@ -367,6 +371,7 @@ static const struct field register_fields[] = {
     U32_OR_0("kv_blocks", IN(register_.kv_blocks)),
     U32_OR_0("max_prompt", IN(register_.max_prompt)),
     {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},
+    FLAG("ranks", IN(register_.ranks)),
     NAME_OR_0("device", IN(register_.device)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
     COUNTER_OR_0("acked", IN(register_.acked)),

@@ -77,6 +77,10 @@ struct field_table {
                  struct error *err); /* checks that involve several fields; 0 or a code; NULL: none */
 };
 
+/* A set of a table's fields: bit i is the field at i. */
+typedef unsigned __int128 field_set;
+#define FIELD_TABLE_MOST 128 /* fields of a table */
+
 /* All lists in message structs have this layout. */
 struct list {
     const void *items;

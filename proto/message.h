@@ -25,9 +25,10 @@
 #define PROTO_VERSION_MIN 1
 #define PROTO_VERSION_MAX 1
 
-/* Features that a request may `require`: `embed`, `continue_turn`, `suffix`, all samplers and bad words,
- * `ignore_eos`, `min_tokens`, `thinking_budget`. */
+/* Features that a request may `require`: `embed`, `document`, `continue_turn`, `suffix`, all samplers and bad
+ * words, `ignore_eos`, `min_tokens`, `thinking_budget`. */
 #define PROTO_FEATURE_EMBED    "embed"
+#define PROTO_FEATURE_RANK     "document"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
 #define PROTO_FEATURE_INFILL   "suffix"
 #define PROTO_FEATURE_SAMPLERS "samplers"
@@ -127,6 +128,8 @@ struct prompt {
     bool has_suffix;   /* PROMPT_TEXT: the output goes between the text, which may be empty, and: */
     struct bytes suffix;
     struct bytes files;           /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
+    bool has_document;            /* PROMPT_TEXT: the text is a query, and what is asked for the score of: */
+    struct bytes document;        /* with embed */
     bool continue_turn;           /* PROMPT_CHAT: continue the last message, which is the assistant's */
     struct bytes template_kwargs; /* PROMPT_CHAT: JSON, an object of template variables; "" = none */
     bool has_thinking_budget;     /* thoughts have this many tokens at most: */
@@ -282,7 +285,8 @@ struct frame {
         const struct bytes *items; /* as many as there are logprobs, in their order */
         size_t n;                  /* 0: not requested */
     } pieces;
-    /* At the END_STOP of a request with `embed`: [n / 4] float 32, little-endian; else empty. */
+    /* At the END_STOP of a request with `embed`: [n / 4] float 32, little-endian; else empty. Of a model that
+     * ranks: a score for each label. */
     struct bytes embedding;
     uint64_t wseq; /* the worker's own count of its frames, from 1; clients ignore it */
     bool has_end;
@@ -316,6 +320,7 @@ struct model_info {
     uint32_t workers;    /* ready now */
     bool chat;           /* has a chat template */
     uint32_t embedding;  /* numbers of an embedding; 0: its workers do not support embeddings */
+    bool ranks;          /* those are the scores of a pair of texts: it ranks, and embeds nothing */
 };
 
 /* ---- messages ---- */
@@ -486,6 +491,7 @@ struct message {
                 sampling; /* its sampling defaults, as text of common/sampling_defaults.h; "" = unknown */
             uint32_t kv_blocks, max_prompt; /* unused: the worker checks prompts itself */
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
+            bool ranks;                     /* those are the scores of a pair of texts */
             struct bytes device;
             uint64_t wseq, acked; /* its last frame so far, the last acknowledged one */
         } register_;

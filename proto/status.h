@@ -29,6 +29,7 @@
     ROW(U32_OR_0, slots)                                                                                      \
     ROW(U32_OR_0, context)                         /* most tokens of a sequence */                            \
     ROW(U32_OR_0, embedding)                       /* numbers of an embedding; 0: not available */            \
+    ROW(FLAG, ranks)                               /* those are the scores of a pair of texts */              \
     ROW(U64_OR_0, steps)                                                                                      \
     WORKER_GAUGES(ROW)                                                                                        \
     ROW(REAL, tokens_per_s)                                                                                   \

@@ -252,9 +252,12 @@ static void after_tensor(void *arg, const struct quantize_step *step)
 /* Warns where clients get less than was asked for, or than the model is made for. */
 static void log_shortfalls(const struct load *load)
 {
-    if (load->model->params.pooling == POOLING_RANK)
-        log_warn("the model ranks pairs of texts (pooling_type rank), which is not supported; embeddings are "
-                 "not available either");
+    const struct model *model = load->model;
+    if (model->params.pooling == POOLING_RANK && model->rank_template.len == 0)
+        log_warn("the model ranks pairs of texts, but its file has no " MODEL_RANK_TEMPLATE
+                 ", which says how a pair is put together: only token ids can be ranked");
+    else if (model->params.pooling == POOLING_RANK)
+        log_info("the model ranks pairs of texts: it generates no text and makes no embeddings");
     if (load_most_tokens(load) < engine_context(load->engine))
         log_warn("the context is %u tokens instead of %u: the KV cache holds no more", load_most_tokens(load),
                  engine_context(load->engine));

@@ -3,8 +3,9 @@
  *
  * Output is flushed after every step that took as long as a frame may wait, at the end of its request, and
  * otherwise once that time has passed since the last frame. So a real model sends one frame a step, and a
- * very fast one does not drown the broker in frames of one token. While the broker is behind, with thousands
- * of frames to acknowledge, frames wait longer and hold more: a frame costs it more than the ids in it.
+ * very fast one does not drown the broker in frames of one token. A frame costs broker and client more than
+ * the ids in it, so frames wait longer and hold more where thousands of requests have something to flush, and
+ * while the broker is behind, with thousands of frames to acknowledge.
  *
  * The last frame carries the end. `finished` tells the broker the same with the count of ids, on the socket
  * that loses nothing. */
@@ -28,6 +29,11 @@
 
 #define BEHIND_FRAMES (WINDOW_MOST / 8) /* so many not acknowledged: frames wait for: */
 #define BEHIND_NS     (10 * CLOCK_NS_PER_MS)
+
+/* About what a frame costs all processes that it passes. Requests that have something to flush share the
+ * time: with n of them a frame waits for n times this, so that a worker sends at most 125,000 frames a
+ * second. */
+#define FRAME_COST_NS 8000
 
 #define READING_NS (100 * CLOCK_NS_PER_MS) /* between two words on how much of a prompt is read */
 /* Log probabilities of one frame that tells their pieces, of up to 256 bytes each. */
@@ -74,10 +80,13 @@ static void set_pending(struct publisher *publisher, struct output *output, bool
     if (output->is_pending == pending)
         return;
     output->is_pending = pending;
-    if (pending)
+    if (pending) {
         DL_APPEND2(publisher->pending, output, prev_pending, next_pending);
-    else
+        publisher->n_pending++;
+    } else {
         DL_DELETE2(publisher->pending, output, prev_pending, next_pending);
+        publisher->n_pending--;
+    }
 }
 
 /* Whether the broker has so much to acknowledge that more frames would only wait. */
@@ -86,19 +95,28 @@ static bool is_behind(const struct publisher *publisher)
     return publisher->frame_ns > 0 && window_kept(&publisher->stream->window) >= BEHIND_FRAMES;
 }
 
-/* When it is to be flushed; 0: it is full, at once. */
-static uint64_t due_ns(const struct publisher *publisher, const struct output *output)
+/* How long output may wait for more of its request. */
+static uint64_t wait_ns(const struct publisher *publisher)
 {
-    bool full = output->ids.len >= MOST_IDS || output->text.len >= MOST_TEXT;
     uint64_t ns = publisher->frame_ns;
+    if (ns == 0) /* a frame for every token was asked for */
+        return 0;
     if (ns < BEHIND_NS && is_behind(publisher))
         ns = BEHIND_NS;
-    return full ? 0 : output->flushed_ns + ns;
+    uint64_t share_ns = publisher->n_pending * (uint64_t)FRAME_COST_NS;
+    return share_ns < ns ? ns : share_ns;
 }
 
-static void expect(struct publisher *publisher, const struct output *output)
+/* When it is to be flushed; 0: it is full, at once. */
+static uint64_t due_ns(const struct output *output, uint64_t wait_ns)
 {
-    uint64_t due = due_ns(publisher, output);
+    bool full = output->ids.len >= MOST_IDS || output->text.len >= MOST_TEXT;
+    return full ? 0 : output->flushed_ns + wait_ns;
+}
+
+static void expect(struct publisher *publisher, const struct output *output, uint64_t wait_ns)
+{
+    uint64_t due = due_ns(output, wait_ns);
     if (due < publisher->due_ns)
         publisher->due_ns = due;
 }
@@ -238,7 +256,7 @@ void publish_event(struct publisher *publisher, struct output *output, const str
     if (gather(output, event) < 0)
         die("the tokens of a request could not be stored", -ENOMEM);
     set_pending(publisher, output, true);
-    expect(publisher, output);
+    expect(publisher, output, wait_ns(publisher));
 }
 
 void publish_reading(struct publisher *publisher, struct output *output, const struct engine_reading *reading)
@@ -265,15 +283,16 @@ void publish_now(struct publisher *publisher, struct output *output)
 void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns)
 {
     struct output *output, *next;
-    bool all = step_ns == UINT64_MAX || (step_ns >= publisher->frame_ns && !is_behind(publisher));
+    const uint64_t wait = wait_ns(publisher); /* of all that are pending now, though some are flushed below */
+    bool all = step_ns == UINT64_MAX || (step_ns >= wait && !is_behind(publisher));
     if (!all && now < publisher->due_ns)
         return;
     publisher->due_ns = UINT64_MAX;
     DL_FOREACH_SAFE2(publisher->pending, output, next, next_pending)
     {
-        if (all || now >= due_ns(publisher, output))
+        if (all || now >= due_ns(output, wait))
             flush(publisher, output, NULL, now);
         else
-            expect(publisher, output);
+            expect(publisher, output, wait);
     }
 }

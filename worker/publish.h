@@ -42,6 +42,7 @@ struct publisher {
     struct buffer pieces;   /* of struct bytes: those of one frame; reused */
     uint64_t frame_ns;      /* tokens made within this time share a frame */
     struct output *pending; /* utlist */
+    uint32_t n_pending;     /* of them */
     uint64_t due_ns;        /* when the first of them is to be flushed, or before */
 };
 
@@ -64,7 +65,8 @@ void publish_end(struct publisher *publisher, struct output *output, const struc
 /* Sends what is gathered of a request, if anything is. */
 void publish_now(struct publisher *publisher, struct output *output);
 
-/* Sends pending output: all of it after a step of frame_ns or longer, else what has waited that long. */
+/* Sends pending output: all of it after a step as long as output may wait, else what has waited that long.
+ * Output may wait for frame_ns, and for longer while the broker is behind or much is pending. */
 void publish_due(struct publisher *publisher, uint64_t now, uint64_t step_ns);
 
 /* Drops unsent output and frees its memory; the request publishes nothing more. */

@@ -352,9 +352,9 @@ static struct message introduction(const struct worker *worker)
     message.register_.sampling = bytes_of_string(worker->load.sampling_text);
     message.register_.kv_blocks = stats.blocks_total;
     message.register_.max_prompt = load_most_tokens(&worker->load) - 1;
-    const uint32_t n_embedding = engine_backend_info(worker->load.engine)->n_embedding;
-    const bool embeds = n_embedding <= PROTO_MAX_EMBEDDING && model->params.pooling != POOLING_RANK;
-    message.register_.embedding = embeds ? n_embedding : 0;
+    const uint32_t n_embedding = engine_embedding(worker->load.engine);
+    message.register_.embedding = n_embedding <= PROTO_MAX_EMBEDDING ? n_embedding : 0;
+    message.register_.ranks = message.register_.embedding > 0 && model->params.pooling == POOLING_RANK;
     message.register_.device = bytes_of_string(engine_backend_info(worker->load.engine)->device);
     return message;
 }

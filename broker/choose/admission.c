@@ -377,7 +377,9 @@ static uint64_t prompt_tokens(const struct prompt *prompt)
     case PROMPT_IDS:
         return prompt->ids.n;
     case PROMPT_TEXT:
-        return (prompt->text.len + prompt->suffix.len + prompt->files.len) / BYTES_PER_TOKEN + 1;
+        return (prompt->text.len + prompt->suffix.len + prompt->files.len + prompt->document.len) /
+                   BYTES_PER_TOKEN +
+               1;
     case PROMPT_CHAT:
         for (size_t i = 0; i < prompt->chat.n; i++)
             bytes += prompt->chat.items[i].content.len;

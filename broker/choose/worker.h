@@ -43,6 +43,7 @@ struct worker {
     uint8_t digest[16];
     uint32_t context, slots;
     uint32_t embedding; /* numbers of an embedding; 0: not available */
+    bool ranks;         /* those are the scores of a pair of texts */
     bool chat;
     char tools[PROTO_MAX_NAME_BYTES + 1];
     bool thinks;

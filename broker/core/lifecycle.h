@@ -9,8 +9,7 @@
 #include "common/error.h"
 
 /* Why a request with `embed` is rejected if no worker supports embeddings. */
-#define LIFECYCLE_NO_EMBEDDINGS                                                                              \
-    "embed: no worker of this pool can compute embeddings: the device cannot, or the model only ranks"
+#define LIFECYCLE_NO_EMBEDDINGS "embed: no worker of this pool can compute embeddings: the device cannot"
 
 /* Assigns queued requests to workers while there are both. */
 void lifecycle_dispatch(struct broker *broker);

@@ -45,6 +45,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .dialect = bytes_of_string(worker->dialect),
         .sampling = bytes_of_string(worker->sampling),
         .embedding = worker->embedding,
+        .ranks = worker->ranks,
         .state = worker->state == WORKER_READY && broker->draining ? WORKER_DRAINING : worker->state,
         .pid = record->pid,
         .incarnation = worker->incarnation,
@@ -115,6 +116,7 @@ size_t status_models(const struct broker *broker, struct model_info models[WORKE
         models[m].workers += worker_is_serving(worker);
         if (worker->embedding > models[m].embedding)
             models[m].embedding = worker->embedding;
+        models[m].ranks |= worker->ranks;
     }
     return n;
 }

@@ -89,6 +89,7 @@ static bool remember_models(struct quern *client, const struct model_info *from,
         to->workers = from[i].workers;
         to->chat = from[i].chat;
         to->embedding = from[i].embedding;
+        to->ranks = from[i].ranks;
         client->n_models++;
     }
     return true;

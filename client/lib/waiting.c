@@ -26,6 +26,16 @@ int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, 
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
+int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_STATUS};
+    struct error err = {0};
+    message.status.requests = most;
+    message.status.request_id = bytes_of_string(request_id ? request_id : "");
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {
@@ -115,20 +125,14 @@ int quern_status(struct quern *client, int timeout_ms, const struct quern_status
 }
 
 int quern_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
-                   const struct quern_status **ret_status, struct quern_error *ret_err)
+                   const struct quern_status **ret_status, struct quern_error *err)
 {
-    struct message message = {.kind = MESSAGE_STATUS};
-    struct error err = {0};
     struct asked asked = {0};
-    message.status.requests = most;
-    message.status.request_id = bytes_of_string(request_id ? request_id : "");
-    int r = loop_refuse_inside(client, ret_err);
-    if (r < 0)
-        return r;
-    r = question_ask(client, &message, timeout_ms, on_answer, &asked, &err);
-    if (r < 0)
-        return state_say(ret_err, r, &err);
-    r = await(client, &asked, ret_err);
+    int r = loop_refuse_inside(client, err);
+    if (r == 0)
+        r = quern_ask_requests(client, request_id, most, timeout_ms, on_answer, &asked, err);
+    if (r == 0)
+        r = await(client, &asked, err);
     if (r == 0)
         *ret_status = asked.answer.status;
     return r;

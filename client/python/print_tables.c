@@ -149,7 +149,8 @@ static void print_parameters(void)
     for (unsigned i = 0; i < table->n; i++) {
         const struct field *field = &table->fields[i];
         if (field->type == FIELD_ID || field->type == FIELD_PROMPT ||
-            strcmp(field->key, "on_disconnect") == 0 || strcmp(field->key, "embed") == 0)
+            strcmp(field->key, "on_disconnect") == 0 || strcmp(field->key, "embed") == 0 ||
+            strcmp(field->key, "document") == 0)
             continue;
         /* A client says `keep` by giving it a time. */
         bool keep = strcmp(field->key, "keep_s") == 0;

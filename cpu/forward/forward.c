@@ -37,7 +37,7 @@
 
 /* What this pass does not execute: of all traits that there are. */
 #define MISSING 0
-TRAITS_ARE_KNOWN(32);
+TRAITS_ARE_KNOWN(33);
 
 int forward_check(const struct model *model, uint32_t n_context, struct error *err)
 {

@@ -73,11 +73,29 @@ void matrix_copy_bias(struct matrix *matrix, const struct model_tensor *from)
                matrix->n_rows * sizeof *bias);
 }
 
+static struct model_tensor turns_of(const struct matrix *matrix)
+{
+    return (struct model_tensor){.first_row = matrix->first_row, .run = matrix->run, .apart = matrix->apart};
+}
+
+void matrix_rows_of(const struct matrix *matrix, uint32_t first, uint32_t end, uint64_t *ret_first,
+                    uint64_t *ret_n)
+{
+    const struct model_tensor at = turns_of(matrix);
+    const uint32_t n_groups = matrix->n_groups, last = end - 1;
+    const uint64_t after = (uint64_t)(last % n_groups + 1) * KERNELS_ROWS;
+    const uint64_t first_row =
+        (uint64_t)(first / n_groups) * matrix->n_rows + (uint64_t)(first % n_groups) * KERNELS_ROWS;
+    const uint64_t last_row =
+        (uint64_t)(last / n_groups) * matrix->n_rows + (after < matrix->n_rows ? after : matrix->n_rows) - 1;
+    *ret_first = model_tensor_row(&at, first_row);
+    *ret_n = model_tensor_row(&at, last_row) + 1 - *ret_first;
+}
+
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros)
 {
     size_t row_bytes = matrix_row_bytes(matrix->tensor);
-    const struct model_tensor at = {
-        .first_row = matrix->first_row, .run = matrix->run, .apart = matrix->apart};
+    const struct model_tensor at = turns_of(matrix);
     uint32_t n_blocks = matrix->n_columns / matrix->packing->block_columns;
     for (uint32_t g = first; g < end; g++) {
         const uint8_t *rows[KERNELS_ROWS];

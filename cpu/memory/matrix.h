@@ -33,6 +33,11 @@ void matrix_place(struct matrix *matrix, const struct model_tensor *from, struct
 /* Fills in the bias, if there is one. */
 void matrix_copy_bias(struct matrix *matrix, const struct model_tensor *from);
 
+/* The rows of the file that groups first … end − 1 are packed from, and others between them: *ret_n rows of
+ * the tensor from *ret_first on. Other groups have other rows. */
+void matrix_rows_of(const struct matrix *matrix, uint32_t first, uint32_t end, uint64_t *ret_first,
+                    uint64_t *ret_n);
+
 /* Packs groups first … end − 1 of the count · n_groups. Threads may pack different groups concurrently.
  * `zeros` is a row's worth of zero bytes, tensor->size ÷ rows. */
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros);

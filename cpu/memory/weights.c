@@ -5,11 +5,14 @@
  *
  * The packed copy is all that serving reads: embeddings too, of which a token needs one row, where the head
  * is tied to them; else they are copied as they are. So the mapping's pages are given back behind the
- * packing, a model is in memory once and not twice, and what becomes of its file later is no matter. */
+ * packing, a model is in memory once and not twice, and what becomes of its file later is no matter. Rows
+ * that no file has in this form are made by the thread that packs them, just before, and given back just
+ * after. */
 
 #include "cpu/memory/weights.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +127,8 @@ struct packing_job {
     const struct backend_config *config;
     const uint8_t *zeros;
     uint64_t done, total; /* bytes of the file; `done` is the caller's alone */
+    atomic_int result;    /* of the first row that could not be made, with the reason */
+    struct error *err;
 };
 
 /* These bytes of the file are where they belong. */
@@ -137,6 +142,27 @@ static void done_with(struct packing_job *job, const void *data, size_t size)
         job->config->loaded(job->config->loaded_arg, job->done, job->total);
 }
 
+/* Makes rows of a tensor that has a maker. False: that failed, now or before. */
+static bool make_rows(struct packing_job *job, const struct gguf_tensor *tensor, uint64_t first, uint64_t n)
+{
+    struct error err;
+    int none = 0, r = atomic_load(&job->result);
+    if (r == 0 && tensor->maker)
+        r = gguf_make_rows(tensor, first, n, 1, &err);
+    if (r < 0 && atomic_compare_exchange_strong(&job->result, &none, r) && job->err)
+        *job->err = err;
+    return r == 0;
+}
+
+/* The rows that were made are packed. */
+static void give_back_rows(const struct packing_job *job, const struct gguf_tensor *tensor, uint64_t first,
+                           uint64_t n)
+{
+    const size_t row_bytes = matrix_row_bytes(tensor);
+    if (tensor->maker)
+        gguf_give_back(job->model->gguf, (const uint8_t *)tensor->data + first * row_bytes, n * row_bytes);
+}
+
 static size_t bytes_in_file(const struct matrix *matrix)
 {
     return (size_t)matrix->count * matrix->n_rows * matrix_row_bytes(matrix->tensor);
@@ -145,8 +171,14 @@ static size_t bytes_in_file(const struct matrix *matrix)
 static void pack_share(struct packing_job *job, struct matrix *matrix, uint32_t index)
 {
     uint32_t first, end;
-    while (threads_claim(job->threads, matrix->count * matrix->n_groups, 16, &first, &end))
+    while (threads_claim(job->threads, matrix->count * matrix->n_groups, 16, &first, &end)) {
+        uint64_t row, n;
+        matrix_rows_of(matrix, first, end, &row, &n);
+        if (!make_rows(job, matrix->tensor, row, n))
+            continue; /* all pieces are claimed, by whomever */
         matrix_pack(matrix, first, end, job->zeros);
+        give_back_rows(job, matrix->tensor, row, n);
+    }
     threads_barrier(job->threads);
     if (index == 0)
         done_with(job, matrix_rows(matrix), bytes_in_file(matrix));
@@ -159,9 +191,13 @@ static void copy_share(struct packing_job *job, const struct table *table, uint3
     const struct gguf_tensor *tensor = table->tensor;
     size_t row_bytes = matrix_row_bytes(tensor);
     uint32_t first, end;
-    while (threads_claim(job->threads, (uint32_t)tensor->dims[1], 256, &first, &end))
+    while (threads_claim(job->threads, (uint32_t)tensor->dims[1], 256, &first, &end)) {
+        if (!make_rows(job, tensor, first, end - first))
+            continue;
         memcpy(table->rows + first * row_bytes, (const uint8_t *)tensor->data + first * row_bytes,
                (end - first) * row_bytes);
+        give_back_rows(job, tensor, first, end - first);
+    }
     threads_barrier(job->threads);
     if (index == 0)
         done_with(job, tensor->data, tensor->size);
@@ -202,54 +238,78 @@ static uint64_t count_all(const struct weights *weights, uint32_t n_layers)
     return bytes;
 }
 
-static void convert(const struct gguf_tensor *tensor, float offset, const float *to)
+static int convert(const struct gguf_tensor *tensor, float offset, const float *to, struct error *err)
 {
     float *floats = (float *)to; /* ours to fill until it is whole */
+    int r = gguf_make_tensor(tensor, 1, err);
+    if (r < 0)
+        return r;
     format_traits(tensor->format)->to_float(tensor->data, floats, tensor->dims[0]);
     for (size_t i = 0; i < tensor->dims[0]; i++)
         floats[i] += offset;
+    return 0;
 }
 
-static void convert_vector(const struct vector *vector, const struct model_tensor *from, float offset)
+static int convert_vector(const struct vector *vector, const struct model_tensor *from, float offset,
+                          struct error *err)
 {
-    convert(from->weight, offset, vector->weight);
-    if (from->bias)
-        convert(from->bias, 0, vector->bias);
+    int r = convert(from->weight, offset, vector->weight, err);
+    return r == 0 && from->bias ? convert(from->bias, 0, vector->bias, err) : r;
 }
 
 /* The file has the taps of each channel together, queries, keys and values one after the other. */
-static void convert_taps(const struct vector *vector, const struct delta_net *net, const float *from)
+static int convert_taps(const struct vector *vector, const struct delta_net *net,
+                        const struct gguf_tensor *tensor, struct error *err)
 {
     const struct delta_widths w = delta_widths_of(net);
     const uint32_t keys = net->n_key_heads * net->key_dim, values = net->n_value_heads * net->value_dim;
     const uint32_t widths[] = {keys, keys, values}, offsets[] = {0, w.queries, w.queries + w.keys};
+    const float *from = tensor->data;
     float *to = (float *)vector->weight; /* ours to fill until it is whole */
-    for (uint32_t part = 0; part < 3; part++)
+    int r = gguf_make_tensor(tensor, 1, err);
+    for (uint32_t part = 0; part < 3 && r == 0; part++)
         for (uint32_t i = 0; i < widths[part]; i++)
             for (uint32_t t = 0; t < net->n_taps; t++)
                 to[(size_t)t * w.row + offsets[part] + i] = *from++;
+    return r;
+}
+
+static int copy_bias(struct matrix *matrix, const struct model_tensor *from, struct error *err)
+{
+    int r = from->bias ? gguf_make_tensor(from->bias, 1, err) : 0;
+    if (r == 0)
+        matrix_copy_bias(matrix, from);
+    return r;
+}
+
+static int convert_role(struct weights_layer *to, const struct model_layer *layer, enum tensor_role role,
+                        struct error *err)
+{
+    const struct model_tensor *tensor = &layer->tensors[role];
+    if (!tensor->weight)
+        return 0;
+    if (role == TENSOR_TAPS)
+        return convert_taps(&to->vectors[role], &layer->traits.delta, tensor->weight, err);
+    if (tensor_is_vector(role))
+        return convert_vector(&to->vectors[role], tensor, offset_of(role, &layer->traits.norm), err);
+    return copy_bias(&to->matrices[role], tensor, err);
 }
 
 /* All that is small. */
-static void convert_all(struct weights *weights, const struct model *model)
+static int convert_all(struct weights *weights, const struct model *model, struct error *err)
 {
+    int r = 0;
     for (uint32_t l = 0; l < model->params.n_layers; l++)
-        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES; role++) {
-            const struct model_layer *layer = &model->layers[l];
-            const struct model_tensor *tensor = &layer->tensors[role];
-            if (tensor->weight && role == TENSOR_TAPS)
-                convert_taps(&weights->layers[l].vectors[role], &layer->traits.delta, tensor->weight->data);
-            else if (tensor->weight && tensor_is_vector(role))
-                convert_vector(&weights->layers[l].vectors[role], tensor,
-                               offset_of(role, &layer->traits.norm));
-            else if (tensor->weight)
-                matrix_copy_bias(&weights->layers[l].matrices[role], tensor);
-        }
-    matrix_copy_bias(&weights->output, &model->tensors[TENSOR_OUTPUT]);
-    if (model->tensors[TENSOR_LAYER_PROJECTION].weight)
-        convert_vector(&weights->layer_projection_norm, &model->tensors[TENSOR_LAYER_PROJECTION_NORM],
-                       model->output_norm.offset);
-    convert_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM], model->output_norm.offset);
+        for (enum tensor_role role = TENSOR_LAYER_ROLES; role < TENSOR_ROLES && r == 0; role++)
+            r = convert_role(&weights->layers[l], &model->layers[l], role, err);
+    if (r == 0)
+        r = copy_bias(&weights->output, &model->tensors[TENSOR_OUTPUT], err);
+    if (r == 0 && model->tensors[TENSOR_LAYER_PROJECTION].weight)
+        r = convert_vector(&weights->layer_projection_norm, &model->tensors[TENSOR_LAYER_PROJECTION_NORM],
+                           model->output_norm.offset, err);
+    return r == 0 ? convert_vector(&weights->output_norm, &model->tensors[TENSOR_OUTPUT_NORM],
+                                   model->output_norm.offset, err)
+                  : r;
 }
 
 static int pack(struct weights *weights, const struct model *model, struct threads *threads,
@@ -264,11 +324,15 @@ static int pack(struct weights *weights, const struct model *model, struct threa
                               .weights = weights,
                               .config = config,
                               .zeros = zeros,
-                              .total = count_all(weights, model->params.n_layers)};
-    convert_all(weights, model);
-    threads_run(threads, pack_all, &job);
+                              .total = count_all(weights, model->params.n_layers),
+                              .err = err};
+    int r = convert_all(weights, model, err);
+    if (r == 0) {
+        threads_run(threads, pack_all, &job);
+        r = atomic_load(&job.result);
+    }
     free(zeros);
-    return 0;
+    return r;
 }
 
 /* What can never fit is refused by its numbers, and not found out by a kill. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference of the gate. Weights are read where the file has them, a row of a matrix at a time. */
+/* The reference of the gate. Weights are read where the file has them, a row of a matrix at a time, or made
+ * once more where no file has them as they are loaded. */
 
 #include "cuda/check/reference.h"
 
@@ -8,13 +9,27 @@
 
 #include "cuda/kernels/layout.h"
 
+/* A row as floats; NaN, with which nothing agrees, if it cannot be made. */
+static void read_row(const struct gguf_tensor *tensor, uint64_t row, uint32_t columns, float *ret_row)
+{
+    const uint8_t *rows = tensor->data;
+    if (gguf_make_rows(tensor, row, 1, 1, NULL) == 0)
+        format_traits(tensor->format)
+            ->to_float(rows + row * format_bytes(tensor->format, columns), ret_row, columns);
+    else
+        for (uint32_t i = 0; i < columns; i++)
+            ret_row[i] = NAN;
+}
+
 void reference_row_of(const struct model_tensor *table, uint32_t row, float *ret_row)
 {
-    const struct gguf_tensor *weight = table->weight;
-    const size_t row_bytes = format_bytes(weight->format, table->columns);
-    const uint8_t *rows = weight->data;
-    format_traits(weight->format)
-        ->to_float(rows + model_tensor_row(table, row) * row_bytes, ret_row, table->columns);
+    read_row(table->weight, model_tensor_row(table, row), table->columns, ret_row);
+}
+
+/* All of a bias; NULL if it cannot be made. */
+static const float *bias_of(const struct gguf_tensor *tensor)
+{
+    return gguf_make_tensor(tensor, 1, NULL) == 0 ? tensor->data : NULL;
 }
 
 static float rounded(const struct reference_row *x, float value)
@@ -37,7 +52,8 @@ double reference_product(const struct model_tensor *matrix, uint32_t output, con
         size += fabs(term);
     }
     if (matrix->bias) {
-        const double bias = (double)((const float *)matrix->bias->data)[matrix->first_row + output];
+        const float *all = bias_of(matrix->bias);
+        const double bias = all ? (double)all[matrix->first_row + output] : (double)NAN;
         sum += bias;
         size += fabs(bias);
     }
@@ -61,13 +77,13 @@ void reference_norm(const struct norm *norm, const struct model_tensor *vector, 
         centered = true;
         break;
     }
-    const float *bias = centered && vector->bias ? vector->bias->data : NULL;
+    const float *bias = centered && vector->bias ? bias_of(vector->bias) : NULL;
     for (uint32_t i = 0; i < n && centered; i++)
         mean += x[i] / n;
     for (uint32_t i = 0; i < n; i++)
         squares += (x[i] - mean) * (x[i] - mean);
     const double factor = 1 / sqrt(squares / n + (double)norm->epsilon);
-    format_traits(vector->weight->format)->to_float(vector->weight->data, scratch, n);
+    read_row(vector->weight, 0, n, scratch);
     for (uint32_t i = 0; i < n; i++)
         ret_y[i] = (x[i] - mean) * factor * ((double)scratch[i] + (double)norm->offset) +
                    (bias ? (double)bias[i] : 0);

@@ -31,8 +31,8 @@
 #include "model/traits.h"
 
 /* What this pass does not execute: of all traits that there are. */
-#define MISSING 0
-TRAITS_ARE_KNOWN(32);
+#define MISSING TRAIT_BIT(TRAIT_RANKS)
+TRAITS_ARE_KNOWN(33);
 
 int pass_check(const struct model *model, uint32_t n_context, struct error *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading: every tensor goes through a small ring of pinned staging, packed as layout.h says by the host
  * while the copy before it is under way, so that neither a second copy of the model nor of a tensor is ever
- * in memory. The file's pages are given back behind it.
+ * in memory. The file's pages are given back behind it. Rows that no file has in this form are made just
+ * before they are packed, by the threads of the configuration.
  *
  * Where workers of one machine share weights (engine/backend/weight_store.h) the first one keeps what it
  * staged, one piece after the other, and the others copy those pieces and read no weight of the file. What
@@ -202,6 +203,8 @@ struct loader {
     uint8_t *stagings[STAGINGS];
     bool queued[STAGINGS]; /* a copy from it may still be under way */
     uint32_t next;
+    unsigned n_threads; /* that make rows */
+    struct error *err;
 };
 
 /* The next staging, once the device is done with what it held, for a piece of `size` bytes. *ret_made: the
@@ -254,6 +257,21 @@ static size_t aligned(size_t bytes)
     return (bytes + PLANE_ALIGN - 1) / PLANE_ALIGN * PLANE_ALIGN;
 }
 
+/* Else nothing of the file is looked at. */
+static bool makes_pieces(const struct loader *loader)
+{
+    return loader->device && !loader->found;
+}
+
+/* Makes rows first … last of a role, and those of others between them, if the tensor has a maker. */
+static int make_rows(const struct loader *loader, const struct model_tensor *from, uint32_t first,
+                     uint32_t last)
+{
+    const uint64_t row = model_tensor_row(from, first);
+    return gguf_make_rows(from->weight, row, model_tensor_row(from, last) + 1 - row, loader->n_threads,
+                          loader->err);
+}
+
 /* Packs n rows from `first` on, wherever they stand in the file. */
 static void pack_rows(const struct model_tensor *from, uint32_t first, uint32_t n, uint8_t *const *planes)
 {
@@ -290,6 +308,9 @@ static int load_packed_rows(struct loader *loader, const struct model_tensor *fr
         return r;
     for (uint32_t p = 0; p < layout->n_planes; p++)
         planes[p] = staging + offsets[p];
+    r = made ? 0 : make_rows(loader, from, first, first + n - 1);
+    if (r < 0)
+        return r;
     if (!made)
         pack_rows(from, first, n, planes);
     keep_piece(loader, size);
@@ -352,6 +373,8 @@ static int load_matrix(struct loader *loader, const struct model_tensor *from, c
         r = load_packed_rows(loader, from, to, first, n);
         first += n;
     }
+    if (r == 0 && from->bias && makes_pieces(loader))
+        r = gguf_make_tensor(from->bias, 1, loader->err);
     if (r == 0 && from->bias)
         r = load_bytes(loader, to->bias, (const float *)from->bias->data + from->first_row,
                        all_rows(from) * sizeof(float));
@@ -364,18 +387,14 @@ static int load_rows(struct loader *loader, const struct model_tensor *from, con
 {
     if (!from->weight)
         return 0;
-    int r = load_bytes(loader, to->planes[0],
+    int r = makes_pieces(loader) ? make_rows(loader, from, 0, from->rows - 1) : 0;
+    if (r == 0)
+        r = load_bytes(loader, to->planes[0],
                        (const uint8_t *)from->weight->data + from->first_row * row_bytes(from),
                        from->rows * row_bytes(from));
     if (r == 0)
         give_back(loader, from);
     return r;
-}
-
-/* Else nothing of the file is looked at. */
-static bool makes_pieces(const struct loader *loader)
-{
-    return loader->device && !loader->found;
 }
 
 /* Floats of any format, `offset` added. */
@@ -384,13 +403,16 @@ static int load_floats(struct loader *loader, const struct gguf_tensor *from, si
 {
     if (!makes_pieces(loader))
         return load_bytes(loader, to, NULL, n * sizeof(float));
+    int r = gguf_make_tensor(from, 1, loader->err);
+    if (r < 0)
+        return r;
     float *floats = malloc(n * sizeof *floats);
     if (!floats)
         return -ENOMEM;
     format_traits(from->format)->to_float(from->data, floats, n);
     for (size_t i = 0; i < n; i++)
         floats[i] += offset;
-    int r = load_bytes(loader, to, floats, n * sizeof *floats);
+    r = load_bytes(loader, to, floats, n * sizeof *floats);
     free(floats);
     return r;
 }
@@ -492,7 +514,9 @@ static int find_pieces(struct loader *loader, const struct device_weights *weigh
 int device_weights_load(struct device_weights *weights, struct device *device,
                         const struct backend_config *config, struct error *err)
 {
-    struct loader loader = {.device = device, .config = config};
+    struct error unmade = {0}; /* why a row could not be made */
+    struct loader loader = {
+        .device = device, .config = config, .n_threads = config->cpu.n_threads, .err = &unmade};
     int r = find_pieces(&loader, weights);
     for (uint32_t i = 0; i < STAGINGS; i++) {
         loader.stagings[i] = device_pinned(device, STAGING_BYTES);
@@ -501,7 +525,7 @@ int device_weights_load(struct device_weights *weights, struct device *device,
     if (r == 0)
         r = load_all(&loader, weights);
     if (r < 0 && device_verdict(device, err) == 0)
-        error_set(err, r, "the weights could not be loaded: %s", strerror(-r));
+        error_set(err, r, "the weights could not be loaded: %s", unmade.text[0] ? unmade.text : strerror(-r));
     /* Of a device that failed the copies may still be under way: its memory goes with it. */
     for (uint32_t i = 0; i < STAGINGS && r == 0; i++)
         device_pinned_free(device, loader.stagings[i]);

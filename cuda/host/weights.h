@@ -40,7 +40,7 @@ uint64_t device_weights_packing(void);
 
 /* Packs and copies everything, or copies what another worker has packed, where config->weights has that;
  * gives the file's pages back behind it, calls the progress hook after each tensor, and tells `loaded` of
- * each piece that is on its way. 0, -ENOMEM or the device's fault. */
+ * each piece that is on its way. 0, -ENOMEM, the device's fault, or any error of gguf_make_rows. */
 int device_weights_load(struct device_weights *weights, struct device *device,
                         const struct backend_config *config, struct error *err);
 

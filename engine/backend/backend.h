@@ -42,10 +42,11 @@
  *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling selects (model/description.h): all of them, the one at position 0, or the last one of the set with
- * BACKEND_SUM_LAST. A final state is the input of the head: the last layer's output after the output norm.
- * Sums are in double, from 0, in the order of positions, row by row, so their bits do not depend on how the
- * rows are cut into sets, nor on what else a step has. The slot begins at position 0 with nothing filled, is
- * fed by ids only, and is never trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
+ * BACKEND_SUM_LAST, which is also the one that a ranking head reads; the head is the host's. A final state is
+ * the input of the head: the last layer's output after the output norm. Sums are in double, from 0, in the
+ * order of positions, row by row, so their bits do not depend on how the rows are cut into sets, nor on what
+ * else a step has. The slot begins at position 0 with nothing filled, is fed by ids only, and is never
+ * trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
  *
  * ABANDONED STEPS. If progress returns true, the oldest step in flight, which may be the one that submit is
  * starting, is abandoned: poll returns -ECANCELED. A device that can no longer stop it drops its results. It
@@ -98,9 +99,9 @@ static inline uint32_t backend_snapshots_for(size_t bytes, uint32_t n_slots, uin
 
 enum backend_kv_type { BACKEND_KV_DEFAULT, BACKEND_KV_F16, BACKEND_KV_BF16, BACKEND_KV_Q8 };
 
-/* For a backend on the cores of this machine; others ignore it. */
+/* For a backend on the cores of this machine; others ignore all but n_threads, while they load weights. */
 struct backend_cpu_config {
-    uint32_t n_threads; /* 0: all of cpus, else all cores */
+    uint32_t n_threads; /* 0: all of cpus, else all cores; for other backends one */
     const int *cpus;    /* cores to pin to, [n_cpus]; n_cpus 0 = unpinned */
     uint32_t n_cpus;
     bool float_activations; /* the plain path: no activation is rounded to 8 bits */
@@ -251,7 +252,7 @@ struct backend_slot {
     const int32_t *history;
     uint32_t n_history;
     uint32_t n_prompt;
-    bool embeds; /* sums final states; not allowed if info.n_embedding is 0 or the pooling is a rank */
+    bool embeds; /* sums final states; not allowed if info.n_embedding is 0 */
 };
 
 /* ---- steps ---- */
@@ -309,9 +310,10 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in at most 
 static inline uint32_t backend_pooled_rows(enum pooling_kind pooling, const struct backend_row_set *set,
                                            uint32_t *ret_first)
 {
+    const bool of_last = pooling == POOLING_LAST || pooling == POOLING_RANK;
     const bool last = set->output == BACKEND_SUM_LAST;
-    *ret_first = pooling == POOLING_LAST ? set->n_ids - 1 : 0;
-    return pooling == POOLING_LAST ? last : pooling == POOLING_FIRST ? set->position == 0 : set->n_ids;
+    *ret_first = of_last ? set->n_ids - 1 : 0;
+    return of_last ? last : pooling == POOLING_FIRST ? set->position == 0 : set->n_ids;
 }
 
 struct backend_step {

@@ -112,6 +112,16 @@ int parameters_max_tokens(void *into, const struct json_row *row, const char *pa
     return 0;
 }
 
+int parameters_priority(void *into, const struct json_row *row, const char *path, json_t *value,
+                        struct refusal *refusal)
+{
+    int64_t number;
+    if (json_in_integer(path, value, -KEYS_PRIORITY, KEYS_PRIORITY, &number, refusal) != 0)
+        return REFUSED;
+    ((struct parameters *)into)->request.priority = (int32_t)-number;
+    return 0;
+}
+
 int parameters_seed(void *into, const struct json_row *row, const char *path, json_t *value,
                     struct refusal *refusal)
 {

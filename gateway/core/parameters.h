@@ -104,6 +104,8 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
 json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
 json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
+/* vLLM's priority: lower goes first. The request's is the pool's, where higher does; key_check_priority. */
+json_row_take parameters_priority;
 json_row_take parameters_model;
 json_row_take parameters_stop;     /* a text or an array of texts */
 json_row_take parameters_stop_ids; /* token ids */

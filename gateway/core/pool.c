@@ -24,7 +24,7 @@
 #define RETRY_NS  (250 * CLOCK_NS_PER_MS)
 #define AWAY_NS   (5 * CLOCK_NS_PER_S) /* of a session, or of all workers, before that is told */
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
-#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker has said what it serves */
+#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker is ready */
 #define STATUS_MS 5000                   /* most that an answer is waited for */
 
 void pool_init(struct pool *pool, const struct options *options)
@@ -129,6 +129,7 @@ static void take_model(struct pool *pool, const struct quern_worker *worker, con
         model->context = worker->context;
     if (worker->embedding > 0)
         model->embedding = worker->embedding;
+    model->ranks |= worker->ranks;
     if (worker->dialect[0] && !model->dialect)
         model->dialect = strdup(worker->dialect);
 }
@@ -172,7 +173,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
 
 static void ask_status(struct pool *pool, uint64_t now)
 {
-    uint64_t wait_ns = pool->n_models > 0 ? STATUS_NS : SOON_NS;
+    uint64_t wait_ns = pool_is_ready(pool) ? STATUS_NS : SOON_NS;
     if (pool->asked || (pool->asked_ns != 0 && now - pool->asked_ns < wait_ns))
         return;
     pool->asked_ns = now;
@@ -220,7 +221,7 @@ void pool_wait(struct pool *pool, int timeout_ms)
         return;
     }
     look(pool, now);
-    int timer_ms = pool->n_models > 0 ? 250 : (int)(SOON_NS / CLOCK_NS_PER_MS);
+    int timer_ms = pool_is_ready(pool) ? 250 : (int)(SOON_NS / CLOCK_NS_PER_MS);
     if (timeout_ms < 0 || timeout_ms > timer_ms)
         timeout_ms = timer_ms; /* for the timers here */
     if (quern_dispatch(pool->client, timeout_ms, &err) < 0)

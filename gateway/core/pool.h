@@ -18,6 +18,7 @@ struct pool_model {
     uint32_t workers, ready; /* workers that serve it; of those, ready ones */
     uint32_t context;        /* tokens; 0: unknown */
     uint32_t embedding;      /* numbers of an embedding; 0: not supported, or unknown */
+    bool ranks;              /* those are scores of pairs of texts; it does nothing else */
     char *dialect;           /* how it calls tools and thinks: JSON (text/dialect/dialect.h); NULL: unknown */
 };
 

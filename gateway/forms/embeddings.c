@@ -198,11 +198,21 @@ static void free_made(void *arg)
     free_embeddings(arg);
 }
 
-/* Answers with the vectors, and is the exchange's from here on. */
+/* Answers with the vectors, and is the exchange's from here on; or with what is written of them. */
 static void finish(struct embeddings *e)
 {
     struct exchange *exchange = e->exchange;
     note(e, "stop");
+    if (e->form->write) {
+        struct json_out out = {0};
+        e->form->write(e, &out);
+        exchange_when_gone(exchange, NULL, NULL);
+        exchange_hold_key(exchange, e->key, 0);
+        e->key = NULL;
+        exchange_reply_json(exchange, 200, &out);
+        free_embeddings(e);
+        return;
+    }
     parameters_deinit(&e->in.parameters); /* the inputs */
     e->exchange = NULL;
     exchange_reply_made(exchange, 200, "application/json",
@@ -234,6 +244,7 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         request.special = false;
         request.model = e->in.parameters.request.model;
         request.embed = true;
+        request.priority = e->in.parameters.request.priority;
         request.tenant = key_tenant(e->key);
         key_set_rates(e->key, &request);
         request.part = e->sent > 0; /* all inputs are one request */
@@ -241,6 +252,7 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         request.tell_admitted = e->sent == 0;
         request.text = input->text.data;
         request.text_len = input->text.len;
+        request.document = input->document;
         request.ids = input->ids;
         request.n_ids = input->n_ids;
         item->owner = e;
@@ -297,13 +309,33 @@ static void on_output(void *arg, const struct quern_output *output)
 
 /* ---- the request ---- */
 
-static int check(const struct gateway *gateway, const struct embeddings_in *in, struct refusal *refusal)
+/* Whether the model does what is asked for; while nothing is known of it, the pool will say. */
+static int check_model(const struct pool_model *model, const struct embeddings_in *in,
+                       struct refusal *refusal)
+{
+    if (!model || model->ready == 0 || model->ranks == in->ranks)
+        return 0;
+    if (in->ranks)
+        return refuse(refusal, 400, "unsupported", "model",
+                      "the model \"%.128s\" does not rank texts: its file has no pooling_type rank",
+                      model->name);
+    return refuse(refusal, 400, "unsupported", "model",
+                  "the model \"%.128s\" ranks pairs of texts, at /v1/rerank and /v1/score, and makes no "
+                  "embeddings",
+                  model->name);
+}
+
+static int check(const struct gateway *gateway, const struct key *key, const struct embeddings_in *in,
+                 struct refusal *refusal)
 {
     if (in->n == 0)
         return refuse_value(refusal, "input", "input is missing");
-    if (gateway_check(gateway, in->parameters.request.model, refusal) != 0)
+    if (gateway_check(gateway, in->parameters.request.model, refusal) != 0 ||
+        key_check_priority(key, gateway->options.open, in->parameters.request.priority, refusal) != 0)
         return REFUSED;
     const struct pool_model *model = pool_model(&gateway->pool, in->parameters.request.model);
+    if (check_model(model, in, refusal) != 0)
+        return REFUSED;
     return model && model->embedding > 0 ? check_dimensions(in, model->embedding, refusal) : 0;
 }
 
@@ -314,7 +346,7 @@ static void begin(struct body_reading *reading)
     struct exchange *exchange = reading->exchange;
     struct refusal refusal;
     struct quern_error err = {.text = ""};
-    int r = exchange ? check(e->gateway, &e->in, &refusal) : 0;
+    int r = exchange ? check(e->gateway, exchange->key, &e->in, &refusal) : 0;
     if (exchange && r == 0) {
         e->items = calloc(e->in.n, sizeof *e->items);
         e->model = strdup(gateway_model(e->gateway, e->in.parameters.request.model));
@@ -339,6 +371,12 @@ static void begin(struct body_reading *reading)
         free_embeddings(e);
 }
 
+static int on_read(struct body_reading *reading, struct refusal *refusal)
+{
+    struct embeddings *e = (struct embeddings *)((char *)reading - offsetof(struct embeddings, reading));
+    return e->form->finish ? e->form->finish(&e->in, refusal) : 0;
+}
+
 void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
                        const struct embeddings_form *form)
 {
@@ -352,7 +390,8 @@ void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
     e->gateway = exchange->gateway;
     e->form = form;
     e->begun_ns = clock_ns();
-    e->reading = (struct body_reading){.rows = rows, .into = &e->in.parameters, .then = begin};
+    e->reading =
+        (struct body_reading){.rows = rows, .into = &e->in.parameters, .finish = on_read, .then = begin};
     parameters_init(&e->in.parameters);
     body_read(exchange, &e->reading);
 }
@@ -396,7 +435,7 @@ const struct json_row embeddings_rows[] = {
     {"normalize", neutral_only, "true", 0},
     {"embd_normalize", neutral_only, "2", 0}, /* Euclidean */
     {"truncate_prompt_tokens", neutral_only, "", 0},
-    {"priority", neutral_only, "0", 0},
+    {"priority", parameters_priority, NULL, 0},
     {0},
 };
 

@@ -2,9 +2,9 @@
 #ifndef GATEWAY_FORMS_EMBEDDINGS_H
 #define GATEWAY_FORMS_EMBEDDINGS_H
 
-/* Answers a request for embeddings: one request to the pool for each input, a few at a time, and one answer
- * when all have ended. The first failure is the answer, and cancels the others; a client that leaves cancels
- * all.
+/* Answers a request for embeddings, or for the scores of pairs of texts: one request to the pool for each
+ * input, a few at a time, and one answer when all have ended. The first failure is the answer, and cancels
+ * the others; a client that leaves cancels all.
  *
  * Inputs are kept as texts and arrays of ids, and count among the gateway's bodies until the last has ended.
  * The answer is written as it is read. Until then its numbers count as unread bytes, and the key's place is
@@ -12,12 +12,18 @@
 
 #include "gateway/forms/body_reader.h"
 #include "gateway/forms/embeddings_in.h"
+#include "gateway/forms/ranking_in.h"
 #include "gateway/http/exchange.h"
 
 struct embeddings;
 
-/* The form of an API's answer: the JSON around the vectors. */
+/* The form of an API's answer: the JSON around the vectors, or all of it. */
 struct embeddings_form {
+    /* Completes what was read; uses only that, on any thread. 0 or REFUSED. NULL: nothing is left to do. */
+    int (*finish)(struct embeddings_in *in, struct refusal *refusal);
+    /* Writes the whole body, instead of the members below, which are then unused; NULL: they are used. The
+     * inputs are still there. */
+    void (*write)(const struct embeddings *embeddings, struct json_out *out);
     void (*begin)(const struct embeddings *embeddings, struct json_out *out);
     void (*open)(const struct embeddings *embeddings, size_t i, struct json_out *out); /* before the i-th */
     const char *close;                                                                 /* behind it */
@@ -31,7 +37,10 @@ struct embeddings {
     struct quern *client;
     struct key *key;
     struct body_reading reading;
-    struct embeddings_in in;
+    union {
+        struct embeddings_in in;
+        struct ranking_in pairs; /* in.ranks; it begins with the same */
+    };
     const struct embeddings_form *form;
     char *model;
     uint64_t begun_ns, ended_ns;

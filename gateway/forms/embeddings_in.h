@@ -2,7 +2,8 @@
 #ifndef GATEWAY_FORMS_EMBEDDINGS_IN_H
 #define GATEWAY_FORMS_EMBEDDINGS_IN_H
 
-/* A request for embeddings: one input or several, each a text or token ids. */
+/* A request for embeddings: one input or several, each a text or token ids; or for the scores of pairs of
+ * texts, which are as many inputs (ranking_in.h). */
 
 #include "gateway/core/parameters.h"
 
@@ -12,12 +13,15 @@ struct embeddings_input { /* one of the two, in the parameters' memory */
     struct bytes text;    /* data NULL: it is ids */
     const int32_t *ids;   /* [n_ids] */
     size_t n_ids;
+    const char *document; /* of a pair, whose query the text is; NULL: the input is not a pair */
 };
 
 struct embeddings_in {
     struct parameters parameters;    /* first, so that takers for a struct parameters work too */
     struct embeddings_input *inputs; /* [n] */
     size_t n;                        /* 0: not given */
+    const char *name;                /* of the parameter that has the inputs; NULL: "input" */
+    bool ranks;                      /* they are pairs */
     bool base64;
     uint32_t dimensions; /* requested ones; 0: not given */
 };

@@ -118,7 +118,9 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
 {
     struct refusal refusal;
     struct quern_error err = {.text = ""};
-    if (gateway_check(exchange->gateway, parameters->request.model, &refusal) != 0) {
+    if (gateway_check(exchange->gateway, parameters->request.model, &refusal) != 0 ||
+        key_check_priority(exchange->key, exchange->gateway->options.open, parameters->request.priority,
+                           &refusal) != 0) {
         exchange_refuse(exchange, &refusal);
         return;
     }

@@ -37,7 +37,7 @@ json_row_take neutral_top_k;
     {"prompt_logprobs", neutral_only, "", 0},                                                                \
     {"return_token_ids", neutral_only, "false", 0},                                                          \
     {"return_tokens_as_token_ids", neutral_only, "false", 0},                                                \
-    {"priority", neutral_only, "0", 0},                                                                      \
+    {"priority", parameters_priority, NULL, 0},                                                              \
     {"request_id", json_in_ignore, NULL, 0},                                                                 \
     {"tfs_z", neutral_only, "1", 0},                                                                         \
     {"top_a", neutral_only, "0", 0},                                                                         \

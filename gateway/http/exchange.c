@@ -123,6 +123,16 @@ const char *exchange_request_header(const struct exchange *exchange, const char 
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
+const char *exchange_argument(const struct exchange *exchange, const char *name)
+{
+    const char *value = NULL;
+    const size_t len = strlen(name);
+    if (MHD_lookup_connection_value_n(exchange->connection, MHD_GET_ARGUMENT_KIND, name, len, &value, NULL) !=
+        MHD_YES)
+        return NULL;
+    return value ? value : "";
+}
+
 /* ---- clients that read too slowly ---- */
 
 /* Ends it before its answer has been taken. */

@@ -120,6 +120,9 @@ struct exchange *exchange_free(struct exchange *exchange);
 /* The value of a header of the request, or NULL. */
 const char *exchange_request_header(const struct exchange *exchange, const char *name);
 
+/* The value of an argument behind the path's question mark: "" if it has none; NULL: it is not there. */
+const char *exchange_argument(const struct exchange *exchange, const char *name);
+
 /* Answers with a body and takes its memory. The buffer is empty afterwards. */
 void exchange_reply(struct exchange *exchange, unsigned status, const char *content_type,
                     struct buffer *body_take);

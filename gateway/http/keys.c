@@ -51,7 +51,8 @@ static int take_word(struct key *key, const char *word, struct error *err)
         uint64_t *number, most;
     } numbers[] = {{"requests", &key->most_requests, INT64_MAX}, {"tokens", &key->most_tokens, INT64_MAX},
                    {"rpm", &key->rpm, KEYS_MOST_RATE},           {"tpm", &key->tpm, KEYS_MOST_RATE},
-                   {"rpd", &key->rpd, KEYS_MOST_RATE},           {"tpd", &key->tpd, KEYS_MOST_RATE}};
+                   {"rpd", &key->rpd, KEYS_MOST_RATE},           {"tpd", &key->tpd, KEYS_MOST_RATE},
+                   {"priority", &key->priority, KEYS_PRIORITY}};
     const char *value = strchr(word, '=');
     const size_t len = value ? (size_t)(value - word) : 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && value; i++)
@@ -60,7 +61,8 @@ static int take_word(struct key *key, const char *word, struct error *err)
     if (value && len == 5 && memcmp(word, "group", len) == 0)
         return take_group(key, value + 1, err);
     return error_set(err, -EINVAL,
-                     "\"%.40s\": expected requests=N, tokens=N, rpm=N, tpm=N, rpd=N, tpd=N or group=NAME",
+                     "\"%.40s\": expected requests=N, tokens=N, rpm=N, tpm=N, rpd=N, tpd=N, priority=N or "
+                     "group=NAME",
                      word);
 }
 
@@ -73,7 +75,7 @@ static int take_line(char *line, struct key *ret_key, struct error *err)
     if (!secret)
         return error_set(err, -EINVAL,
                          "expected NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] "
-                         "[tpd=N] [group=NAME]");
+                         "[tpd=N] [priority=N] [group=NAME]");
     *ret_key = (struct key){.secret_len = strlen(secret)};
     if (strlen(name) >= sizeof ret_key->name)
         return error_set(err, -EINVAL, "the name has more than %zu bytes", sizeof ret_key->name - 1);
@@ -227,6 +229,16 @@ void key_set_rates(const struct key *key, struct quern_request *request)
     request->tpm = key->tpm;
     request->rpd = key->rpd;
     request->tpd = key->tpd;
+}
+
+int key_check_priority(const struct key *key, bool open, int32_t priority, struct refusal *refusal)
+{
+    const int32_t most = key ? (int32_t)key->priority : open ? 0 : KEYS_PRIORITY;
+    if (priority <= most)
+        return 0;
+    return refuse(refusal, 403, "priority_not_allowed", "priority",
+                  "priority %d is not allowed: the least is %d%s", -priority, -most,
+                  key ? " with this key" : " without keys");
 }
 
 const char *key_salt(const struct key *key, bool shared, const char *salt,

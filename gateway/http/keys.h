@@ -6,16 +6,16 @@
  *
  * A file has a line for each key:
  *
- *     NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] [tpd=N] [group=NAME]
+ *     NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] [tpd=N] [priority=N] [group=NAME]
  *
  * NAME appears in the log. The pool divides its turns and shares between names (the `tenant` of a request):
  * keys with the same name are one tenant, also at several gateways. `requests` bounds how many of the key's
  * requests are answered at a time, until clients have taken the answers; `tokens` how many tokens these may
  * ask for together (max_tokens times n); without them there is no bound. `rpm` and `rpd` bound the requests
  * of the name per minute and per day, `tpm` and `tpd` the tokens of their prompts and answers: the pool
- * counts them, over all gateways, so keys with the same name have the same limits. Prompts in the prefix
- * cache are shared between requests of the same name, or of the same group. Empty lines and those that begin
- * with # are skipped.
+ * counts them, over all gateways, so keys with the same name have the same limits. `priority` is by how many
+ * steps its requests may go ahead of those of other keys. Prompts in the prefix cache are shared between
+ * requests of the same name, or of the same group. Empty lines and those that begin with # are skipped.
  */
 
 #include <quern.h>
@@ -29,6 +29,7 @@
 
 #define KEYS_MOST       4096
 #define KEYS_MOST_RATE  1000000000000000ull /* the protocol's bound */
+#define KEYS_PRIORITY   8                   /* the same, of priorities of either sign */
 #define KEY_BYTES_MOST  256                 /* of one key */
 #define KEY_BYTES_LEAST 16                  /* a shorter one could be guessed */
 
@@ -52,6 +53,7 @@ struct key {
     size_t secret_len;
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
     uint64_t rpm, tpm, rpd, tpd;         /* of the name; 0: no bound */
+    uint64_t priority;                   /* the highest that its requests may have */
     uint64_t requests, tokens;           /* now */
     struct budget bodies;                /* of its requests: a part of all bodies, see keys_share */
     struct asked asked;                  /* unanswered questions for a tokenizer */
@@ -88,6 +90,12 @@ static inline const char *key_tenant(const struct key *key)
 
 /* Sets the limits of a key's requests, which the pool counts by their tenant. NULL has none. */
 void key_set_rates(const struct key *key, struct quern_request *request);
+
+/* Whether a request may have this priority, which is the pool's: higher goes first. Below 0 every key may, so
+ * that it can put its own requests in order; above 0 only as far as its line says, because others wait for
+ * them. Without keys the users of this machine may, and nobody where the gateway is `open` to others. 0, or
+ * REFUSED with 403. */
+int key_check_priority(const struct key *key, bool open, int32_t priority, struct refusal *refusal);
 
 /* The cache salt for a request with this key (NULL: there are no keys) and the client's own salt (NULL:
  * none), of at most KEYS_SALT_MOST bytes. Different keys and salts give different results, except keys of one

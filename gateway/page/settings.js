@@ -26,6 +26,7 @@ const NUMBERS = [
   { name: "dry_penalty_last_n", label: "DRY window", least: -1, most: 2147483647, whole: true, initial: "-1", more: true, help: "the last N tokens; -1 is all" },
   { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, initial: "random", help: "the same seed gives the same answer" },
   { name: "max_tokens", label: "Max tokens", least: 1, most: 2147483647, whole: true, initial: "no limit", help: "of one answer; the context is a limit too" },
+  { name: "thinking_budget", label: "Thinking budget", least: 0, most: 2147483647, whole: true, initial: "no limit", help: "most tokens of a thought; 0 is no thought" },
   { name: "top_logprobs", label: "Alternatives", least: 0, most: 20, whole: true, initial: "5", help: "for each token in the token view" },
 ];
 const STOPS_MOST = 16;

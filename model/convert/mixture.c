@@ -55,7 +55,7 @@ static bool layer_matters(const struct mixture *mixture, bool values, uint32_t i
 enum format mixture_wants(const struct mixture *mixture, const struct mixture_tensor *tensor)
 {
     if (tensor->n_dims < 2 || tensor->role == TENSOR_ROUTER || tensor->role == TENSOR_POSITIONS ||
-        tensor->role == TENSOR_TAPS)
+        tensor->role == TENSOR_TAPS || tensor->role == TENSOR_RANK_HEAD) /* a few rows */
         return FORMAT_F32;
     bool values = tensor->role == TENSOR_V;
     if (tensor->role == TENSOR_OUTPUT || (tensor->tied && tensor->role == TENSOR_EMBEDDING))

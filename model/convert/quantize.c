@@ -2,7 +2,8 @@
 /* Quantizing a whole file.
  *
  * The writer asks for one tensor after the other. Its rows are shared out to threads in small batches by an
- * atomic counter; a thread turns a row into floats and those into blocks of the mapped output. Rows are
+ * atomic counter; a thread makes them if no file has them in this form, turns each into floats and those into
+ * blocks of the mapped output, and gives back what it made. Rows are
  * independent, so the result does not depend on the threads. At most MAX_THREADS live, only while one tensor
  * is made. */
 
@@ -24,7 +25,7 @@
 #include "gguf/gguf_writer.h"
 
 #define MAX_THREADS 64
-#define BATCH_ROWS  16
+#define BATCH_ROWS  64
 
 #define IN_MEMORY_ALIGNMENT 64
 
@@ -35,7 +36,8 @@ struct quantizer {
     unsigned n_threads;
     quantize_progress *progress;
     void *progress_arg;
-    bool in_file; /* from one to another, as the command does */
+    bool in_file;      /* from one to another, as the command does */
+    struct error *why; /* a row could not be made; no text: all could */
 };
 
 struct plan { /* of one tensor: what `fill` gets */
@@ -56,6 +58,13 @@ struct job { /* a tensor under work, shared by threads */
     atomic_int result;
 };
 
+static void fail(struct job *job, int r, const struct error *err)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&job->result, &none, r))
+        *job->plan->quantizer->why = *err;
+}
+
 /* Where a row of a head that is turned by pairs stands in one that is turned by halves. */
 static uint64_t row_by_halves(uint32_t dim, uint64_t row)
 {
@@ -65,31 +74,50 @@ static uint64_t row_by_halves(uint32_t dim, uint64_t row)
     return row - at + at % 2 * (dim / 2) + at / 2;
 }
 
+/* The rows of a batch stand together in the tensor: they are made by whom converts them. */
+static bool is_made_by_batches(const struct plan *plan)
+{
+    return plan->from->maker && plan->head_dim == 0;
+}
+
+static void convert_row(const struct job *job, uint64_t r, float *row)
+{
+    const struct gguf_tensor *from = job->plan->from;
+    const enum format format = job->plan->format;
+    const uint8_t *in = (const uint8_t *)from->data + row_by_halves(job->plan->head_dim, r) * job->in_bytes;
+    uint8_t *out = job->out + r * job->out_bytes;
+    if (from->format == format) {
+        memcpy(out, in, job->in_bytes);
+        return;
+    }
+    format_traits(from->format)->to_float(in, row, from->dims[0]);
+    format_traits(format)->from_float(row, out, from->dims[0]);
+}
+
 static void *work(void *arg)
 {
     struct job *job = arg;
-    const struct gguf_tensor *from = job->plan->from;
-    size_t columns = from->dims[0];
-    float *row = malloc(columns * sizeof *row);
-    if (!row) {
-        atomic_store(&job->result, -ENOMEM);
-        return NULL;
-    }
-    for (;;) {
+    const struct plan *plan = job->plan;
+    const struct gguf_tensor *from = plan->from;
+    struct error err = {0};
+    float *row = malloc(from->dims[0] * sizeof *row);
+    if (!row)
+        fail(job, -ENOMEM, &err);
+    while (atomic_load(&job->result) == 0) {
         uint64_t first = atomic_fetch_add(&job->next_row, BATCH_ROWS);
         if (first >= job->n_rows)
             break;
         uint64_t end = first + BATCH_ROWS < job->n_rows ? first + BATCH_ROWS : job->n_rows;
-        for (uint64_t r = first; r < end; r++) {
-            const uint8_t *in =
-                (const uint8_t *)from->data + row_by_halves(job->plan->head_dim, r) * job->in_bytes;
-            if (from->format == job->plan->format) {
-                memcpy(job->out + r * job->out_bytes, in, job->in_bytes);
-                continue;
-            }
-            format_traits(from->format)->to_float(in, row, columns);
-            format_traits(job->plan->format)->from_float(row, job->out + r * job->out_bytes, columns);
+        int r = is_made_by_batches(plan) ? gguf_make_rows(from, first, end - first, 1, &err) : 0;
+        if (r < 0) {
+            fail(job, r, &err);
+            break;
         }
+        for (uint64_t i = first; i < end; i++)
+            convert_row(job, i, row);
+        if (is_made_by_batches(plan))
+            gguf_give_back(plan->quantizer->gguf, (const uint8_t *)from->data + first * job->in_bytes,
+                           (end - first) * job->in_bytes);
     }
     free(row);
     return NULL;
@@ -120,17 +148,22 @@ static int fill(void *arg, void *out, size_t size)
         plan->i, gguf_n_tensors(quantizer->gguf), plan->from, plan->format, plan->wanted, size};
     if (quantizer->progress)
         quantizer->progress(quantizer->progress_arg, &step);
+    int r = is_made_by_batches(plan) ? 0 : gguf_make_tensor(plan->from, quantizer->n_threads, quantizer->why);
+    if (r < 0)
+        return r;
     if (plan->from->n_dims == 1 && plan->head_dim > 0 && plan->format == FORMAT_F32) { /* a bias: elements */
         const float *in = plan->from->data;
         for (uint64_t i = 0; i < plan->from->dims[0]; i++)
             ((float *)out)[i] = in[row_by_halves(plan->head_dim, i)];
-        return 0;
-    }
-    if (plan->format == plan->from->format && plan->head_dim == 0) {
+    } else if (plan->format == plan->from->format && plan->head_dim == 0 && !plan->from->maker) {
         memcpy(out, plan->from->data, size);
-        return 0;
+    } else {
+        r = convert(plan, out);
     }
-    return convert(plan, out);
+    if (plan->from->maker)
+        gguf_give_back(quantizer->gguf, plan->from->data, plan->from->size);
+    /* Whatever was read until now is of the files as they were opened. */
+    return r < 0 || !quantizer->in_file ? r : gguf_check_unchanged(quantizer->gguf, quantizer->why);
 }
 
 static bool is_real(enum format format)
@@ -166,6 +199,12 @@ static int copy_metadata(const struct gguf *gguf, const struct mixture *mixture,
     return r < 0 ? r : gguf_writer_u32(writer, "general.file_type", mixture->file_type);
 }
 
+/* Experts of gpt-oss are published in MXFP4: they stay what they are, as its files in GGUF have them. */
+static bool stays(const struct quantize_options *options, const struct gguf_tensor *tensor)
+{
+    return tensor->format == FORMAT_MXFP4 && tensor->n_dims == 3 && !options->requantize;
+}
+
 /* The formats of all tensors. */
 static int decide(const struct quantizer *quantizer, const struct mixture *mixture, struct plan *plans,
                   struct error *err)
@@ -181,7 +220,8 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
         if (from->name.len >= sizeof name)
             return error_set(err, -EINVAL, "the name of tensor %s is too long", name);
         const struct format_traits *traits = format_traits(from->format);
-        if (!is_real(from->format) && !(quantizer->options->requantize && traits->to_float))
+        const bool is_kept = stays(quantizer->options, from);
+        if (!is_real(from->format) && !is_kept && !(quantizer->options->requantize && traits->to_float))
             return error_set(err, -EINVAL, "tensor %s is already %s; quantize from F32, F16 or BF16%s", name,
                              traits->name, quantizer->in_file ? ", or use --requantize" : "");
         plans[i] = (struct plan){.quantizer = quantizer, .from = from, .i = i};
@@ -194,8 +234,8 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
         tensor_role_of(from->name, &tensor.role, &tensor.layer, &bias);
         if (bias) /* experts have a row of them each */
             tensor.n_dims = 1;
-        plans[i].format = mixture_format(mixture, &tensor);
-        plans[i].wanted = mixture_wants(mixture, &tensor);
+        plans[i].format = is_kept ? from->format : mixture_format(mixture, &tensor);
+        plans[i].wanted = is_kept ? from->format : mixture_wants(mixture, &tensor);
         plans[i].head_dim = tensor.role == TENSOR_Q || tensor.role == TENSOR_K ? halves : 0;
     }
     return 0;
@@ -226,8 +266,10 @@ int quantize_file(const char *in, const struct mixture *mixture, const char *out
 {
     struct gguf *gguf = NULL;
     struct plan *plans = NULL;
+    struct error why = {0};
     struct quantizer quantizer = {.options = options,
                                   .in_file = true,
+                                  .why = &why,
                                   .n_threads = pick_threads(options->n_threads),
                                   .progress = progress,
                                   .progress_arg = progress_arg};
@@ -252,6 +294,8 @@ int quantize_file(const char *in, const struct mixture *mixture, const char *out
         error_prefix(err, r, "%s", in);
     else
         r = gguf_writer_write(quantizer.writer, out, err);
+    if (why.text[0])
+        error_set(err, r, "%s", why.text);
     gguf_writer_free(quantizer.writer);
     free(plans);
     gguf_free(gguf);
@@ -267,8 +311,10 @@ int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
                        const struct quantize_options *options, quantize_progress *progress,
                        void *progress_arg, struct error *err)
 {
+    struct error why = {0};
     const struct quantizer quantizer = {.gguf = gguf,
                                         .options = options,
+                                        .why = &why,
                                         .n_threads = pick_threads(options->n_threads),
                                         .progress = progress,
                                         .progress_arg = progress_arg};
@@ -294,6 +340,8 @@ int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
         const size_t bytes =
             format_bytes(plans[i].format, from.dims[0] * from.dims[1] * from.dims[2] * from.dims[3]);
         r = fill(&plans[i], memory, bytes);
+        if (r < 0)
+            error_set(err, r, "%s", why.text[0] ? why.text : strerror(-r));
         gguf_replace_tensor(gguf, i, plans[i].format, memory);
         gguf_give_back(gguf, from.data, from.size);
         memory = (uint8_t *)memory + padded(bytes);

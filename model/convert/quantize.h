@@ -2,7 +2,8 @@
 #ifndef MODEL_CONVERT_QUANTIZE_H
 #define MODEL_CONVERT_QUANTIZE_H
 
-/* Converts a model in F32, F16 or BF16 to a smaller format. Metadata is copied; general.file_type is set. */
+/* Converts a model in F32, F16 or BF16 to a smaller format. Metadata is copied; general.file_type is set.
+ * Stacks of experts in MXFP4 stay in it, unless requantizing is asked for. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -18,6 +18,8 @@
 #include "model/convert/random_blocks.h"
 #include "model/convert/synth_vocabulary.h"
 #include "model/hyperparameters.h"
+#include "model/hyperparameters_ranking.h"
+#include "model/model.h"
 
 const struct synth_shape synth_shapes[] = {
     /* name, architecture, vocab, context, embd, layers, heads, kv, head, ff, epsilon, base, factor, tied */
@@ -34,6 +36,9 @@ const struct synth_shape synth_shapes[] = {
     {"llama-3.1-8b", NULL, 128256, 131072, 4096, 32, 32, 8, 128, 14336, 1e-5f, 500000, 8, .tied = false},
     {"mixtral-8x7b", NULL, 32000, 32768, 4096, 32, 32, 8, 128, 14336, 1e-5f, 1000000, 0, .n_experts = 8},
     {"qwen3-0.6b", "qwen3", 151936, 40960, 1024, 28, 16, 8, 128, 3072, 1e-6f, 1000000, 0, .tied = true},
+    {"tiny-rank", "qwen3", 512, 4096, 256, 2, 4, 2, 64, 512, 1e-6f, 10000, 0, .tied = true, .n_labels = 2},
+    {"qwen3-reranker-0.6b", "qwen3", 151669, 40960, 1024, 28, 16, 8, 128, 3072, 1e-6f, 1000000, 0,
+     .tied = true, .n_labels = 2},
     {"qwen3-30b-a3b", "qwen3moe", 151936, 40960, 2048, 48, 32, 4, 128, 6144, 1e-6f, 1000000, 0,
      .n_experts = 128, .n_experts_used = 8, .n_expert_ff = 768},
     {"gemma-2-2b", "gemma2", 256000, 8192, 2304, 26, 8, 4, 256, 9216, 1e-6f, 10000, 0, .tied = true,
@@ -290,6 +295,8 @@ static int announce_tensors(struct synth *synth)
         r = announce_layer(synth, i);
     if (r == 0)
         r = announce_outer(synth, TENSOR_OUTPUT_NORM);
+    if (r == 0 && synth->shape->n_labels > 0)
+        r = announce_outer(synth, TENSOR_RANK_HEAD);
     return r == 0 && !synth->shape->tied ? announce_outer(synth, TENSOR_OUTPUT) : r;
 }
 
@@ -320,7 +327,9 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
                                   .n_state_heads = shape->delta.n_value_heads,
                                   .state_size = shape->delta.key_dim,
                                   .state_inner = shape->delta.n_value_heads * shape->delta.value_dim,
-                                  .attention_interval = shape->attention_interval};
+                                  .attention_interval = shape->attention_interval,
+                                  .pooling = shape->n_labels > 0 ? POOLING_RANK : POOLING_UNSAID,
+                                  .n_labels = shape->n_labels};
     snprintf(params.name, sizeof params.name, "%s %s, random weights", shape->name, mixture->name);
     return params;
 }
@@ -346,6 +355,18 @@ static void list_layers(struct model_params *params, const struct synth_shape *s
     }
 }
 
+/* Of a model that ranks: its labels, and how it reads a pair. */
+static int add_ranking(struct synth *synth)
+{
+    static const struct bytes labels[SYNTH_MOST_LABELS] = {{"yes", 3}, {"no", 2}, {"unsure", 6}};
+    char key[96];
+    snprintf(key, sizeof key, "%s." HYPERPARAMETERS_LABELS, synth->architecture->name);
+    int r = gguf_writer_strings(synth->writer, key, labels, synth->shape->n_labels);
+    return r < 0 ? r
+                 : gguf_writer_string(synth->writer, MODEL_RANK_TEMPLATE,
+                                      "query: {query}\ndocument: {document}\nanswer: ");
+}
+
 static int add_metadata(struct synth *synth)
 {
     struct gguf_writer *w = synth->writer;
@@ -354,6 +375,8 @@ static int add_metadata(struct synth *synth)
         r = gguf_writer_u32(w, "general.file_type", synth->mixture->file_type);
     if (r == 0)
         r = gguf_writer_u32(w, "general.quantization_version", 2);
+    if (r == 0 && synth->shape->n_labels > 0)
+        r = add_ranking(synth);
     return r < 0 ? r : synth_vocabulary(w, synth->params.n_vocab);
 }
 
@@ -363,6 +386,8 @@ int synth_write(const struct synth_shape *shape, const struct mixture *mixture, 
     if (shape->n_vocab < SYNTH_LEAST_VOCABULARY)
         return error_set(err, -EINVAL, "a vocabulary of %" PRIu32 " is too small; at least %d is required",
                          shape->n_vocab, SYNTH_LEAST_VOCABULARY);
+    if (shape->n_labels > SYNTH_MOST_LABELS)
+        return error_out_of_range(err, -EINVAL, "number of labels", shape->n_labels, 0, SYNTH_MOST_LABELS);
     struct synth synth = {.shape = shape,
                           .architecture = architectures[0],
                           .params = params_of(shape, mixture),

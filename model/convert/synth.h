@@ -48,7 +48,10 @@ struct synth_shape {
     uint32_t n_borrowing_layers, n_layer_embd;
     uint32_t borrowing_ff;  /* width of layers that borrow keys and values; 0: n_ff */
     uint32_t turning_share; /* rotary factors let the first of so many pairs turn only; 0: all turn */
+    uint32_t n_labels;      /* of a model that ranks, at most SYNTH_MOST_LABELS; 0: it does not */
 };
+
+#define SYNTH_MOST_LABELS 3
 
 /* The shapes that `quern synth` knows, ended by a NULL name. */
 extern const struct synth_shape synth_shapes[];

@@ -127,17 +127,13 @@ static float number_at(const struct safetensor *tensor, uint64_t i)
     return value;
 }
 
-static int check_numbers(const struct safetensor *scale, struct error *err)
+static int check_dtype(const struct safetensor *scale, struct error *err)
 {
-    if (strcmp(scale->dtype, "F32") != 0 && strcmp(scale->dtype, "F16") != 0 &&
-        strcmp(scale->dtype, "BF16") != 0)
-        return error_set(err, -EINVAL, "tensor %s: dtype %s is not supported (F32, F16 and BF16 are)",
-                         scale->name, scale->dtype);
-    for (uint64_t i = 0; i < scale->size / scale->element_size; i++)
-        if (!isfinite(number_at(scale, i)))
-            return error_set(err, -EINVAL, "tensor %s holds %g at %" PRIu64, scale->name,
-                             (double)number_at(scale, i), i);
-    return 0;
+    if (strcmp(scale->dtype, "F32") == 0 || strcmp(scale->dtype, "F16") == 0 ||
+        strcmp(scale->dtype, "BF16") == 0)
+        return 0;
+    return error_set(err, -EINVAL, "tensor %s: dtype %s is not supported (F32, F16 and BF16 are)",
+                     scale->name, scale->dtype);
 }
 
 static uint64_t parts_of(uint64_t n, uint64_t size)
@@ -181,7 +177,7 @@ int quantization_scales(const struct quantization *quantization, const struct sa
                    matrices = n > 2 ? weight->dims[0] : 1;
     char shape[96], of[96];
     struct scales scales = {.tensor = scale};
-    int r = check_numbers(scale, err);
+    int r = check_dtype(scale, err);
     if (r < 0)
         return r;
     if (rows == 0 || columns == 0)

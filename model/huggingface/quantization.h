@@ -36,10 +36,12 @@ struct scales {
  * ".weight" where the weight has it; "" if the tensor is not needed. */
 bool quantization_is_companion(const char *name, size_t size, char *ret_weight);
 
-/* The scales of a weight; -EINVAL with a reason: their shape does not fit, or a number is not finite. */
+/* The scales of a weight; -EINVAL with a reason: their dtype or their shape does not fit. Their numbers are
+ * not looked at. */
 int quantization_scales(const struct quantization *quantization, const struct safetensor *weight,
                         const struct safetensor *scale, struct scales *ret_scales, struct error *err);
 
+/* May be infinite or NaN. */
 float quantization_scale(const struct scales *scales, uint64_t matrix, uint64_t row, uint64_t column);
 
 /* The value of a byte in E4M3; of 0x7f and 0xff NaN. */

@@ -13,7 +13,7 @@
 #include "model/huggingface/safetensors.h"
 
 struct recipe {
-    const struct place *place;
+    struct place place;
     const struct safetensor *tensor;
     enum format format; /* of its numbers; of FP8 BF16, what they become */
     bool is_fp8;
@@ -28,7 +28,11 @@ enum format recipe_wanted(const struct recipe *recipe);
 /* May its bytes be used where they lie? */
 bool recipe_is_copy(const struct recipe *recipe);
 
-/* Writes rows · columns numbers, of all matrices if it is stacked, in the wanted format. */
-int recipe_fill(const struct recipe *recipe, void *out);
+/* Rows of the result: of all matrices if it is stacked; a vector is one. */
+uint64_t recipe_rows(const struct recipe *recipe);
+
+/* Writes rows first … first + n − 1 of columns numbers each, in the wanted format. Any threads may call it at
+ * once. -ENOMEM; -EINVAL with a reason: a scale is not finite. */
+int recipe_fill(const struct recipe *recipe, uint64_t first, uint64_t n, void *out, struct error *err);
 
 #endif

@@ -62,8 +62,13 @@ static bool compare(const char *folder, const char *twin)
         model_free(a);
         return false;
     }
+    for (size_t i = 0; i < gguf_n_tensors(a->gguf); i++)
+        if (gguf_make_tensor(gguf_tensor_at(a->gguf, i), 2, &err) < 0) {
+            printf("%s   FAILED\n", err.text);
+            wrong++;
+        }
     const uint32_t halves = hyperparameters_halves(a->gguf);
-    for (size_t i = 0; i < gguf_n_tensors(b->gguf); i++) {
+    for (size_t i = 0; i < gguf_n_tensors(b->gguf) && wrong == 0; i++) {
         const struct gguf_tensor *theirs = gguf_tensor_at(b->gguf, i);
         char name[TENSOR_NAME_SIZE];
         uint32_t layer;

@@ -76,6 +76,15 @@ POOLED = {
 }
 
 
+# Heads that rank pairs of texts.
+RANKING = {
+    "qwen3-rank-F32": ("qwen3", dict(form="F32", pooling="rank", labels=("yes", "no"), theta=1e6, dim=16, tied=True,
+                                     layer=lambda i: Layer(theta=1e6, qk_norm=True))),
+    "qwen3-rank-one-F32": ("qwen3", dict(form="F32", pooling="rank", labels=("relevant",), biases=("labels",), dim=16,
+                                         tied=True, layer=lambda i: Layer(qk_norm=True))),
+}
+
+
 # Families of 2025 and 2026.
 NEWER = {
     "gpt-oss-F16": ("gpt-oss", dict(biases=("qkv", "all", "experts"), experts=5, used=2, expert_ff=24, window=12,
@@ -226,6 +235,17 @@ def case_of(name, model):
     return {"model": name + ".gguf", "prompts": prompts, "greedy": greedy}, np.array(logits), embeddings
 
 
+def write_ranking(out, name, model):
+    """Scores, and no logits: such a model has none that mean anything."""
+    random = np.random.default_rng(1)
+    prompts = [[int(i) for i in random.integers(0, VOCAB, n)] for n in PROMPTS]
+    case = {"model": name + ".gguf", "prompts": prompts, "pooling": "rank", "width": len(model.labels)}
+    scores = np.array([model.scores(prompt) for prompt in prompts])
+    (out / (name + ".gguf")).write_bytes(gguf(model.pairs(), model.tensors))
+    (out / (name + ".case.json")).write_text(json.dumps(case) + "\n")
+    (out / (name + ".pooled.f32")).write_bytes(scores.astype("<f4").tobytes())
+
+
 def write_case(out, name, case, logits, embeddings):
     (out / (name + ".case.json")).write_text(json.dumps(case) + "\n")
     (out / (name + ".logits.f32")).write_bytes(logits.astype("<f4").tobytes())
@@ -243,6 +263,8 @@ def main():
             config, tensors, _ = publish(PUBLISHED[name], model.pairs(), model.tensors)
             write_files(out / ("folder-" + name), config, tensors)
             write_case(out, "folder-" + name, case | {"model": "folder-" + name, "twin": name + ".gguf"}, *expected)
+    for seed, (name, (architecture, numbers)) in enumerate(RANKING.items()):
+        write_ranking(out, name, Model(architecture, 1000 + seed, **numbers))
     for seed, (name, (shards, extra, architecture, numbers)) in enumerate(FOLDERS.items()):
         model = Model(architecture, 500 + seed, **numbers)
         case, *expected = case_of(name, model)

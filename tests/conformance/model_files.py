@@ -20,6 +20,8 @@ def text(s):
 def pair(key, value):
     if isinstance(value, str):
         return text(key) + struct.pack("<I", 8) + text(value)
+    if isinstance(value, list) and isinstance(value[0], str):
+        return text(key) + struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(text, value))
     if isinstance(value, list):  # of bools
         return text(key) + struct.pack(f"<IIQ{len(value)}?", 9, 7, len(value), *value)
     if isinstance(value, np.ndarray):  # of 32-bit integers

@@ -45,7 +45,7 @@ class Model:
         self.layer = lambda i: Layer()
         self.biases, self.fused_qkv, self.fused_gate_up, self.positions, self.scaled = (), False, False, False, False
         self.epsilon, self.epsilon_key = 1e-5, "attention.layer_norm_rms_epsilon"
-        self.short_vectors, self.pooling = False, None
+        self.short_vectors, self.pooling, self.labels = False, None, ()
         self.embedding_scale, self.residual_scale, self.logit_divisor, self.attention_scale = 0.0, 1.0, 0.0, 0.0
         self.growth, self.log_multiplier, self.windows, self.shared_ff, self.ffn_norm = 0.0, 0.0, None, 0, "ffn_norm"
         self.state, self.interval, self.recurrent, self.drafts = None, 0, None, 0
@@ -150,6 +150,8 @@ class Model:
         self.norm("output_norm", self.embd, self.layer(0).norm)
         if not self.tied:
             self.matrix("output", VOCAB, self.embd, bias="head" in b)
+        if self.labels:
+            self.matrix("cls.output", len(self.labels), self.embd, bias="labels" in b)
 
     def make_attention(self, p, layer):
         b, dim = self.biases, layer.dim or self.dim
@@ -195,7 +197,10 @@ class Model:
         if self.logit_cap:
             p[a + "final_logit_softcapping"] = float(self.logit_cap)
         if self.pooling:
-            p[a + "pooling_type"] = {"mean": 1, "cls": 2, "last": 3}[self.pooling]
+            p[a + "pooling_type"] = {"mean": 1, "cls": 2, "last": 3, "rank": 4}[self.pooling]
+        if self.labels:
+            p |= {a + "classifier.output_labels": list(self.labels),
+                  "tokenizer.chat_template.rerank": "{query}\n{document}"}
         for key, value in (("embedding_scale", self.embedding_scale), ("logit_scale", self.logit_divisor),
                            ("attention.scale", self.attention_scale), ("attention.temperature_scale", self.growth),
                            ("rope.scaling.yarn_log_multiplier", self.log_multiplier)):
@@ -395,6 +400,12 @@ class Model:
         states = self.states(ids)
         pooled = {"mean": states.mean(0), "cls": states[0], "last": states[-1]}[self.pooling or "mean"]
         return pooled / np.sqrt((pooled * pooled).sum())
+
+    def scores(self, ids):
+        """Of a model that ranks: each label's share of the last row."""
+        y = self.linear("cls.output", self.states(ids)[-1:])[0]
+        shares = np.exp(y - y.max())
+        return shares / shares.sum() if len(self.labels) > 1 else y
 
     def logits(self, ids):
         x = self.states(ids)

@@ -301,7 +301,7 @@ class Chat(Base):
     def test_what_is_set_is_sent(self):
         page = self.page
         page.one("[data-show=settings]").click()
-        page.set(temperature="0", stop="ZeroMQ\n", max_tokens="100", seed="7", top_k="3", top_p="0.5", min_p="0.1",
+        page.set(temperature="0", stop="ZeroMQ\n", max_tokens="100", thinking_budget="0", seed="7", top_k="3", top_p="0.5", min_p="0.1",
                  repetition_penalty="1", presence_penalty="0", frequency_penalty="0", system="You know Quern.")
         page.script("window.sent = []; const send = fetch; window.fetch = (path, options) => {"
                     " if (options?.body) sent.push(JSON.parse(options.body)); return send(path, options); }")
@@ -310,7 +310,7 @@ class Chat(Base):
         self.assertEqual(page.answered().strip(), "The broker takes requests over")
         self.assertEqual(page.script("return sent"), [
             {"messages": [{"role": "system", "content": "You know Quern."}, {"role": "user", "content": QUESTION}],
-             "temperature": 0, "stop": ["ZeroMQ"], "max_tokens": 100, "seed": 7, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
+             "temperature": 0, "stop": ["ZeroMQ"], "max_tokens": 100, "thinking_budget": 0, "seed": 7, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "model": "Quern demo", "stream": True,
              "stream_options": {"include_usage": True}, "return_progress": True}])
         page.set(max_tokens="5", stop="")

@@ -245,7 +245,8 @@ bool preparer_free(struct preparer *preparer, uint32_t ms)
 
 static size_t text_bytes(const struct prompt *prompt)
 {
-    size_t bytes = prompt->form == PROMPT_TEXT  ? prompt->text.len + prompt->suffix.len + prompt->files.len
+    size_t bytes = prompt->form == PROMPT_TEXT
+                       ? prompt->text.len + prompt->suffix.len + prompt->files.len + prompt->document.len
                    : prompt->form == PROMPT_IDS ? prompt->ids.n * sizeof *prompt->ids.items
                                                 : 0;
     for (size_t i = 0; prompt->form == PROMPT_CHAT && i < prompt->chat.n; i++)

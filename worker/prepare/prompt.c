@@ -17,6 +17,7 @@
 #include "common/utf8.h"
 #include "text/dialect/derive/derive.h"
 #include "worker/prepare/infill.h"
+#include "worker/prepare/pair.h"
 
 static int open_chat(struct prompt_encoder *encoder, struct bytes source)
 {
@@ -105,12 +106,16 @@ int prompt_encoder_init(struct prompt_encoder *encoder, const struct model *mode
     *encoder =
         (struct prompt_encoder){.tokenizer = model->tokenizer, .longest_token = 1, .most_bytes = SIZE_MAX};
     dialect_init(&encoder->dialect);
+    encoder->ranks = model->params.pooling == POOLING_RANK;
+    int r = buffer_append(&encoder->rank_template, model->rank_template.data, model->rank_template.len);
+    if (r < 0) /* a copy: the file is let go */
+        return error_set(err, r, "out of memory for the model's template of pairs");
     for (uint32_t id = 0; id < tokenizer_size(model->tokenizer); id++) {
         size_t len = tokenizer_name(model->tokenizer, (int32_t)id).len;
         if (len > encoder->longest_token)
             encoder->longest_token = len;
     }
-    int r = open_chat(encoder, model->chat_template);
+    r = open_chat(encoder, model->chat_template);
     if (r < 0)
         return error_set(err, r, "%s", encoder->no_chat.text);
     return derive(encoder, model->chat_template, err);
@@ -120,6 +125,7 @@ void prompt_encoder_deinit(struct prompt_encoder *encoder)
 {
     encoder->chat = chat_template_free(encoder->chat);
     dialect_deinit(&encoder->dialect);
+    buffer_deinit(&encoder->rank_template);
     thought_ends_deinit(&encoder->thought_ends);
     free(encoder->dialect_text);
     encoder->dialect_text = NULL;
@@ -270,6 +276,14 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
     if (prompt->form == PROMPT_CHAT) {
         if (!encode_chat(encoder, prompt, tools, ret_ids, NULL, ret_refusal))
             return false;
+    } else if (prompt->has_document) {
+        if (!pair_encode(encoder, prompt, ret_ids, ret_refusal))
+            return false;
+    } else if (encoder->ranks) {
+        return refuse(
+            ret_refusal, PROTO_UNSUPPORTED,
+            "the model ranks pairs of texts (pooling_type rank): a query and a document are needed; it "
+            "generates no text and makes no embeddings");
     } else if (prompt->has_suffix) {
         if (!infill_encode(encoder, prompt, ret_ids, ret_refusal))
             return false;

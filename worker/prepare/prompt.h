@@ -26,6 +26,8 @@ struct prompt_encoder {
     const struct tokenizer *tokenizer;
     struct chat_template *chat;       /* NULL: none, or none that can be used */
     struct error no_chat;             /* then: why */
+    bool ranks;                       /* the model reads pairs of texts and nothing else */
+    struct buffer rank_template;      /* then: how a pair is put together; "": it does not say */
     struct bytes system;              /* message of conversations that bring none; "": none */
     struct model_dialect dialect;     /* how the model calls tools and thinks */
     char *dialect_text;               /* as JSON */
@@ -54,9 +56,9 @@ void prompt_encoder_bound(struct prompt_encoder *encoder, uint32_t most_tokens);
 /* How calls are written, by a name: "object", "named", "members"; "": no form of calls is known. */
 const char *prompt_call_form(const struct prompt_encoder *encoder);
 
-/* Appends the ids of a prompt that is a text or a conversation, this one with the tools that the model may
- * call (JSON; "" = none). False with a reason: not UTF-8, too long, empty, rejected by the template, no
- * memory. */
+/* Appends the ids of a prompt that is a text, a pair of texts or a conversation, this one with the tools that
+ * the model may call (JSON; "" = none). False with a reason: not UTF-8, too long, empty, rejected by the
+ * template, no memory. */
 bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *prompt, struct bytes tools,
                    struct ids *ret_ids, struct refusal *ret_refusal);
 

@@ -70,6 +70,10 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
     to->files = optional_text(from->files);
     if (from->suffix && !from->text)
         return error_set(err, -EINVAL, "suffix: it goes with a text");
+    to->has_document = from->document != NULL;
+    to->document = optional_text(from->document);
+    if (from->document && (!from->text || !from->embed))
+        return error_set(err, -EINVAL, "document: it goes with a text and embed");
     if (from->text) {
         to->form = PROMPT_TEXT;
         to->text = (struct bytes){from->text, from->text_len ? from->text_len : strlen(from->text)};
@@ -158,15 +162,17 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->tenant = optional_text(from->tenant);
     to->request_id = optional_text(from->request_id);
     /* A pool that does not know them would make something else. The protocol lets only one of the first three
-     * be there. */
-    static const struct bytes embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
+     * be there, and ranking includes embedding. */
+    static const struct bytes ranks = {PROTO_FEATURE_RANK, sizeof PROTO_FEATURE_RANK - 1},
+                              embeds = {PROTO_FEATURE_EMBED, sizeof PROTO_FEATURE_EMBED - 1},
                               continues = {PROTO_FEATURE_CONTINUE, sizeof PROTO_FEATURE_CONTINUE - 1},
                               fills = {PROTO_FEATURE_INFILL, sizeof PROTO_FEATURE_INFILL - 1},
                               samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
                               endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
                               least = {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1},
                               thinking = {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1};
-    const struct bytes *needed = from->embed           ? &embeds
+    const struct bytes *needed = from->document        ? &ranks
+                                 : from->embed         ? &embeds
                                  : from->continue_turn ? &continues
                                  : from->suffix        ? &fills
                                                        : NULL;

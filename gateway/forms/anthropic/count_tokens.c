@@ -16,6 +16,7 @@ static void write_count(const struct quern_answer *answer, struct json_out *out)
 
 void count_tokens_handle(struct exchange *exchange)
 {
-    static const struct question_form form = {messages_rows, question_finish_conversation, write_count};
+    static const struct question_form form = {
+        .rows = messages_rows, .finish = question_finish_conversation, .write = write_count};
     question_handle(exchange, &form, true);
 }

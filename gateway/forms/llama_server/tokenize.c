@@ -115,18 +115,21 @@ static const struct json_row detokenize_rows[] = {
 
 void tokenize_handle(struct exchange *exchange)
 {
-    static const struct question_form form = {tokenize_rows, finish_tokens, write_tokens};
+    static const struct question_form form = {
+        .rows = tokenize_rows, .finish = finish_tokens, .write = write_tokens};
     question_handle(exchange, &form, true);
 }
 
 void tokenize_handle_back(struct exchange *exchange)
 {
-    static const struct question_form form = {detokenize_rows, finish_ids, write_content};
+    static const struct question_form form = {
+        .rows = detokenize_rows, .finish = finish_ids, .write = write_content};
     question_handle(exchange, &form, false); /* names of control tokens are written out on demand */
 }
 
 void tokenize_handle_template(struct exchange *exchange)
 {
-    static const struct question_form form = {chat_rows, question_finish_conversation, write_prompt};
+    static const struct question_form form = {
+        .rows = chat_rows, .finish = question_finish_conversation, .write = write_prompt};
     question_handle(exchange, &form, true);
 }

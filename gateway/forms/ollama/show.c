@@ -31,6 +31,11 @@ static void write_capabilities(const struct pool_model *model, struct json_out *
     struct model_dialect dialect;
     struct error err = {0};
     dialect_init(&dialect);
+    if (model->ranks) { /* for which Ollama has no word */
+        json_out_text(out, "\"capabilities\":[]");
+        dialect_deinit(&dialect);
+        return;
+    }
     json_out_text(out, "\"capabilities\":[\"completion\"");
     if (model->dialect && dialect_read(bytes_of_string(model->dialect), &dialect, &err) == 0) {
         json_out_text(out, dialect.calls.known ? ",\"tools\"" : "");

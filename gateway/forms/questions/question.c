@@ -47,7 +47,9 @@ static void on_answer(void *arg, const struct quern_answer *answer)
 {
     struct question *question = arg;
     struct refusal refusal;
-    if (question->exchange && answer->code == 0) {
+    if (question->exchange && answer->code == 0 && question->form->reply) {
+        question->form->reply(question->exchange, answer);
+    } else if (question->exchange && answer->code == 0) {
         struct json_out out = {0};
         question->form->write(answer, &out);
         exchange_reply_json(question->exchange, 200, &out);
@@ -76,12 +78,14 @@ static int put(struct quern *client, const struct question_in *in, struct questi
                         : quern_ask_detokenize(client, &ids, ANSWER_MS, on_answer, question, err);
 }
 
-static int ask(struct exchange *exchange, const struct question_in *in, const struct question_form *form,
-               struct refusal *refusal)
+/* Asks what was read, or, if that is NULL, for at most `most` requests. */
+static int ask(struct exchange *exchange, const struct question_in *in, uint32_t most,
+               const struct question_form *form, struct refusal *refusal)
 {
+    struct quern *client = exchange->gateway->pool.client;
     struct quern_error err = {.text = ""};
     struct keys *keys = &exchange->gateway->keys;
-    const size_t bytes = in->parameters.arena.used;
+    const size_t bytes = in ? in->parameters.arena.used : 0;
     if (keys_ask(keys, exchange->key, bytes, refusal) != 0)
         return REFUSED;
     struct question *question = calloc(1, sizeof *question);
@@ -91,7 +95,8 @@ static int ask(struct exchange *exchange, const struct question_in *in, const st
             (struct question){form, exchange, exchange->gateway, .key = exchange->key, .bytes = bytes};
         DL_APPEND(exchange->gateway->questions, question);
         exchange_when_gone(exchange, on_gone, question);
-        r = put(exchange->gateway->pool.client, in, question, &err);
+        r = in ? put(client, in, question, &err)
+               : quern_ask_requests(client, NULL, most, ANSWER_MS, on_answer, question, &err);
     }
     if (r == 0)
         return 0;
@@ -137,7 +142,7 @@ static void begin(struct body_reading *reading)
     struct refusal refusal;
     if (exchange && (gateway_check(exchange->gateway, parameters->request.model, &refusal) != 0 ||
                      apply(exchange->gateway, parameters, &refusal) != 0 ||
-                     ask(exchange, &asked->in, asked->form, &refusal) != 0))
+                     ask(exchange, &asked->in, 0, asked->form, &refusal) != 0))
         exchange_refuse(exchange, &refusal);
     parameters_deinit(parameters);
     free(asked);
@@ -158,6 +163,14 @@ void question_handle(struct exchange *exchange, const struct question_form *form
     asked->reading = (struct body_reading){
         .rows = form->rows, .into = &asked->in.parameters, .finish = finish, .then = begin};
     body_read(exchange, &asked->reading);
+}
+
+void question_handle_requests(struct exchange *exchange, const struct question_form *form, uint32_t most)
+{
+    struct refusal refusal;
+    if (gateway_check(exchange->gateway, NULL, &refusal) != 0 ||
+        ask(exchange, NULL, most, form, &refusal) != 0)
+        exchange_refuse(exchange, &refusal);
 }
 
 int question_finish_conversation(struct question_in *in, struct refusal *refusal)

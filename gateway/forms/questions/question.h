@@ -2,8 +2,9 @@
 #ifndef GATEWAY_FORMS_QUESTIONS_QUESTION_H
 #define GATEWAY_FORMS_QUESTIONS_QUESTION_H
 
-/* Questions for a tokenizer: the ids of a text, the text of ids, or the prompt of a conversation. A worker
- * answers without taking a slot or generating a token. */
+/* Questions to the pool. Those for a tokenizer, the ids of a text, the text of ids, or the prompt of a
+ * conversation, are answered by a worker, without taking a slot or generating a token. The broker itself
+ * answers which requests it has. */
 
 #include "gateway/core/parameters.h"
 #include "gateway/http/exchange.h"
@@ -21,11 +22,17 @@ struct question_form {
     /* Checks what was read; uses only that, on any thread. 0 or REFUSED. */
     int (*finish)(struct question_in *in, struct refusal *refusal);
     void (*write)(const struct quern_answer *answer, struct json_out *out); /* the body */
+    /* Answers the exchange, instead of `write`, if the status is not always 200; NULL: it is. */
+    void (*reply)(struct exchange *exchange, const struct quern_answer *answer);
 };
 
 /* A complete handler: reads the body, asks, and answers the exchange. `special`: control tokens in a text are
  * parsed, or written out in the text of ids, unless the body says otherwise. The form outlives the answer. */
 void question_handle(struct exchange *exchange, const struct question_form *form, bool special);
+
+/* The same for a path without a body: asks for the pool's status with at most `most` unfinished requests. Of
+ * the form only `write` or `reply` is used. */
+void question_handle_requests(struct exchange *exchange, const struct question_form *form, uint32_t most);
 
 /* Drops unanswered questions when the pool is gone. */
 void question_forget_all(struct gateway *gateway);

@@ -198,7 +198,7 @@ static int complete_widths(struct config *config, struct error *err)
         config->expert_ff = config->n_ff;
     if (config->n_ff == 0)
         config->n_ff = config->expert_ff;
-    if (config->n_ff == 0 && strcmp(config->family->model_type, "gpt2") == 0)
+    if (config->n_ff == 0 && config->family->uses & USES_WIDE_FF)
         config->n_ff = 4 * config->n_embd;
     if (config->n_ff > MOST_COUNT)
         return error_set(err, -EINVAL, "intermediate_size, four times n_embd, is too large: %u",
@@ -312,11 +312,11 @@ static void settle_window(struct config *config)
         config->window = 0;
 }
 
-/* SmolLM 3: which layers turn, as the pattern says. */
+/* Which layers turn, as the pattern says. */
 static int check_turning_layers(const json_t *json, const struct config *config, struct error *err)
 {
     const json_t *list = json_object_get(json, "no_rope_layers");
-    if (strcmp(config->architecture, "smollm3") != 0 || !list || json_is_null(list))
+    if (!(config->family->uses & USES_TURNING_LAYERS) || !list || json_is_null(list))
         return 0;
     for (uint32_t i = 0; i < config->n_layers; i++) {
         const json_t *turns = json_array_get(list, i);

@@ -199,13 +199,14 @@ static int read_dims(const json_t *json, const json_t *parameters, struct config
     return 0;
 }
 
-/* Of OLMo's layers with a window the base is written where it is another one; Gemma 3's is fixed, and those
- * of the other families turn as all layers do. */
+/* Of layers with a window the base is written where it is another one and the family leaves it open; else it
+ * is fixed, or they turn as all layers do. */
 static int complete_window_base(const char *key, struct config *config, struct error *err)
 {
     const float base = config->window_base;
-    const float only = strcmp(config->architecture, "gemma3") == 0 ? 10000 : config->rope_base;
-    const bool any = strcmp(config->architecture, "olmo2") == 0;
+    const struct family *family = config->family;
+    const float only = family->window_base > 0 ? family->window_base : config->rope_base;
+    const bool any = family->uses & USES_WINDOW_BASE;
     if (base > 0 && base != only && !any)
         return error_set(err, -EINVAL, "%s: sliding_attention: rope_theta is %g; only %g is supported", key,
                          (double)base, (double)only);

@@ -48,7 +48,6 @@ enum how {
     SECOND_HALF, /* the others */
     EVEN_ROWS, /* of each matrix; its rows may stand as columns, and blocks of MXFP4 beside their exponents */
     ODD_ROWS,  /* the others */
-    MXFP4_BLOCKS, /* all rows of such blocks */
     VALUE_HEADS,  /* the last rows, of value heads, take turns over the key heads; those before stay */
     VALUE_COLUMNS /* the same of columns */
 };
@@ -115,9 +114,12 @@ enum family_uses { /* groups of settings, bits */
                    USES_LONG = 1 << 9,    /* factors by the length of the context */
                    USES_LAYER_NORM = 1 << 10,
                    USES_NO_ROPE = 1 << 11,
-                   USES_FIXED_TURNS = 1 << 12, /* YaRN's beta_fast 32, beta_slow 1 */
-                   USES_LIST = 1 << 13,        /* layer_types may be any list: GGUF has a key for it */
-                   USES_GROUPS = 1 << 14       /* value heads stay as they are in GGUF's files */
+                   USES_FIXED_TURNS = 1 << 12,    /* YaRN's beta_fast 32, beta_slow 1 */
+                   USES_LIST = 1 << 13,           /* layer_types may be any list: GGUF has a key for it */
+                   USES_GROUPS = 1 << 14,         /* value heads stay as they are in GGUF's files */
+                   USES_WIDE_FF = 1 << 15,        /* four times the width, if it is not said */
+                   USES_TURNING_LAYERS = 1 << 16, /* no_rope_layers: every fourth does not turn */
+                   USES_WINDOW_BASE = 1 << 17     /* layers with a window may have any rotary base */
 };
 
 #define FAMILY_MOST_NAMES 8
@@ -129,6 +131,7 @@ struct family {
     unsigned uses;            /* enum family_uses */
     /* Every so many layers one attends to everything; the others are `special`. 0: all are alike. */
     uint32_t period;
+    float window_base;    /* of rotary positions in layers with a window; 0: that of the others */
     const char *special;  /* in layer_types: sliding_attention or linear_attention */
     const char *defaults; /* a JSON object: what the class fills in; "{}": nothing but what config.c does */
     const char *fixed;  /* a JSON object: values that keys must have if they are there; a list: any of them */

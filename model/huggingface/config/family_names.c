@@ -234,7 +234,7 @@ const struct name_row names_experts_gpt_oss[] = {
     {"mlp.experts.gate_up_proj_blocks", "ffn_up_exps.weight", EXPERT_FF, EMBD, .of = OF_LAYER,
      .need = MXFP4_EXPERTS, .how = ODD_ROWS, .shape = STACKED_BLOCKS, .bare = true},
     {"mlp.experts.down_proj_blocks", "ffn_down_exps.weight", EMBD, EXPERT_FF, .of = OF_LAYER,
-     .need = MXFP4_EXPERTS, .how = MXFP4_BLOCKS, .shape = STACKED_BLOCKS, .bare = true},
+     .need = MXFP4_EXPERTS, .shape = STACKED_BLOCKS, .bare = true},
     {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", EXPERT_FF, EMBD, .of = OF_LAYER,
      .need = PLAIN_EXPERTS, .how = EVEN_ROWS, .shape = STACKED_TURNED, .bare = true},
     {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", EXPERT_FF, EMBD, .of = OF_LAYER, .need = PLAIN_EXPERTS,

@@ -12,6 +12,8 @@
 #include "gateway/forms/openai/completions.h"
 #include "gateway/forms/anthropic/messages.h"
 #include "gateway/forms/embeddings.h"
+#include "gateway/forms/ranking.h"
+#include "gateway/forms/ranking_in.h"
 #include "gateway/forms/ollama/ollama.h"
 #include "gateway/core/parameters.h"
 #include "gateway/tools/tool_choice.h"
@@ -103,6 +105,22 @@ static void try(const struct json_row *rows, struct bytes body)
     parameters_deinit(&parameters);
 }
 
+static void try_ranking(const struct json_row *rows, int (*pair)(struct ranking_in *, struct refusal *),
+                        struct bytes body)
+{
+    struct ranking_in in = {0};
+    struct refusal refusal = {0};
+    parameters_init(&in.in.parameters);
+    int r = parameters_read(&in.in.parameters, rows, body, &refusal);
+    if (r == 0)
+        r = pair(&in, &refusal);
+    REQUIRE(r == 0 ? in.in.n > 0 : refusal.status >= 400 && refusal.text[0]);
+    for (size_t i = 0; i < in.in.n && r == 0; i++)
+        REQUIRE(in.in.inputs[i].text.len > 0 && in.in.inputs[i].document[0]);
+    REQUIRE(in.in.n <= RANKING_MOST_PAIRS);
+    parameters_deinit(&in.in.parameters);
+}
+
 static void try_embeddings(const struct json_row *rows, struct bytes body)
 {
     struct embeddings_in in = {0};
@@ -131,5 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     try(ollama_generate_rows, (struct bytes){data, len});
     try_embeddings(embeddings_rows, (struct bytes){data, len});
     try_embeddings(ollama_embed_rows, (struct bytes){data, len});
+    try_ranking(ranking_rerank_rows, ranking_pair_all, (struct bytes){data, len});
+    try_ranking(ranking_score_rows, ranking_pair_each, (struct bytes){data, len});
     return 0;
 }

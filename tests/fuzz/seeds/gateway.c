@@ -51,6 +51,9 @@ void fuzz_seeds(void)
         "\"input_schema\": {\"$ref\": \"#/b\", \"b\": {\"anyOf\": [{}]}}}]}",
         "{\"input\": [\"a\", [1, 2], \"b\"], \"model\": \"m\", \"encoding_format\": \"base64\", "
         "\"dimensions\": 64, \"user\": \"c\"}",
+        "{\"query\": \"q\", \"documents\": [\"a\", {\"text\": \"b\"}], \"top_n\": 1, \"return_documents\": "
+        "true}",
+        "{\"text_1\": [\"a\", \"b\"], \"text_2\": [\"c\", \"d\"], \"priority\": -1}",
         "{\"input\": [1, 2, 3], \"truncate\": false, \"options\": {\"num_ctx\": 5}}",
         "{\"n\": 1, \"n\": 2}",
         "{\"prompt\": \"a\\u0000\"}",

@@ -15,7 +15,7 @@ import unittest
 
 from pool import MODEL, WAIT, Base, Process, child_of, go_on, main, read_all, until
 
-ADA, BOB = "sk-0123456789abcdef", "sk-fedcba9876543210"
+ADA, BOB, CY = "sk-0123456789abcdef", "sk-fedcba9876543210", "sk-0123456789fedcba"
 SLOTS = 2
 CHOICES, TIMES = 100, 8
 TOKENS = 5000  # of each choice: all of them take seconds
@@ -25,7 +25,7 @@ class Fairness(Base):
     @classmethod
     def setUpClass(cls):
         file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
-        file.write_text(f"ada {ADA}\nbob {BOB}\n")
+        file.write_text(f"ada {ADA}\nbob {BOB}\ncy {CY} priority=1\n")
         file.chmod(0o600)
         cls.options = ("--keys", str(file))
         super().setUpClass()
@@ -74,6 +74,44 @@ class Fairness(Base):
         flood = [self.begin(ADA, n=CHOICES, max_tokens=TOKENS) for _ in range(TIMES)]
         until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
         self.check_turn(worker, flood)
+
+    def check_overtakes(self, worker, flood, key, **body):
+        """A request that comes last ends before any of those that wait does."""
+        answers = []
+        waiting = self.at_work()
+        asking = threading.Thread(target=lambda: answers.append(self.ask(key, max_tokens=5, **body)))
+        asking.start()
+        until(lambda: self.at_work() == waiting + 1, "the last request waits")
+        go_on(worker)
+        asking.join(WAIT)
+        answered = [connection for connection in flood if self.has_answer(connection)]
+        for connection in flood:
+            connection.close()
+        self.assertEqual(answers[0][0], 200, answers[0][2])
+        self.assertEqual(answered, [])
+        self.nothing_runs()
+
+    def test_a_request_of_lower_number_overtakes_those_of_its_key(self):
+        worker = self.hold_worker()
+        flood = [self.begin(ADA, n=CHOICES, max_tokens=TOKENS, priority=1) for _ in range(TIMES)]
+        until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
+        self.check_overtakes(worker, flood, ADA)
+
+    def test_a_key_that_may_goes_ahead_and_the_next_turn_is_anothers(self):
+        worker = self.hold_worker()
+        flood = [self.begin(ADA, n=CHOICES, max_tokens=TOKENS) for _ in range(TIMES)]
+        until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
+        self.check_overtakes(worker, flood, CY, priority=-1)
+
+    def test_nobody_else_goes_ahead_of_other_keys(self):
+        for key, priority, least in ((ADA, -1, 0), (ADA, -8, 0), (CY, -2, -1)):
+            for path, body in (("/v1/completions", {"prompt": "a"}), ("/v1/embeddings", {"input": "a"}),
+                               ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})):
+                status, _, answer = self.gateway.ask("POST", path, {**body, "priority": priority},
+                                                     {"Authorization": f"Bearer {key}"})
+                self.assertEqual((status, answer["error"]["code"], answer["error"]["param"]),
+                                 (403, "priority_not_allowed", "priority"), answer)
+                self.assertIn(f"the least is {least} with this key", answer["error"]["message"])
 
     def test_turns_outlive_the_broker(self):
         worker = self.hold_worker()

@@ -38,6 +38,8 @@ REQUESTS = [
 # What is another in each answer; text too where the request says no seed.
 CHANGES = re.compile(r'"(id|created|created_at|timings|[a-z_]*_duration|loaded_at|pid|uptime)": ?("[^"]*"|[0-9.e+-]+|\{[^}]*\})')
 TEXT = re.compile(r'"text":"(?:[^"\\]|\\.)*"')
+# A stream's head goes at the latest after a moment, with zeros where the pool has not counted the prompt by then.
+HEAD_USAGE = re.compile(r'("type":"message_start".*?"stop_sequence":null),"usage":\{[^}]*\}')
 
 
 class Faulty(Gateway):
@@ -74,7 +76,7 @@ class Faults(Base):
             connection.close()
         except (OSError, http.client.HTTPException):
             return None
-        text = CHANGES.sub("", text)
+        text = HEAD_USAGE.sub(r"\1", CHANGES.sub("", text))
         return answer.status, TEXT.sub("", text) if path == "/v1/messages" else text
 
     def check(self, came, expected, what):

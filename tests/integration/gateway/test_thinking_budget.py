@@ -20,6 +20,13 @@ TURNS = """{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\
 {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}PROMPT{% endif %}"""
 ALWAYS = TURNS.replace("PROMPT", "{{ '<think>\\n' }}")
 SWITCH = TURNS.replace("PROMPT", "{{ '<think>\\n\\n</think>\\n\\n' if enable_thinking is false else '<think>\\n' }}")
+# Parts of an answer have headers: a thought, a call, the text.
+PARTS = """{{ tools | tojson if tools }}{% for m in messages %}{% if m.role != 'assistant' %}<|start|>{{ m.role }}<|message|>\
+{{ m.content }}<|end|>{% else %}{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>{{ m.thinking }}<|end|>\
+{% endif %}{% if m.tool_calls %}<|start|>assistant to=functions.{{ m.tool_calls[0].function.name }}<|channel|>commentary json\
+<|message|>{{ m.tool_calls[0].function.arguments | tojson }}<|call|>{% else %}<|start|>assistant<|channel|>final<|message|>\
+{{ m.content }}<|return|>{% endif %}{% endif %}{% endfor %}\
+{% if add_generation_prompt %}<|start|>assistant<|channel|>analysis<|message|>{% endif %}"""
 CHAT, NAMES = "/v1/chat/completions", ("thinking_budget", "reasoning_budget", "thinking_budget_tokens",
                                        "reasoning_budget_tokens", "thinking_token_budget")
 ASK = {"messages": [{"role": "user", "content": "What is 2 plus 3?"}], "max_tokens": 60, "seed": 3, "temperature": 1}
@@ -67,10 +74,11 @@ class Budgets(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.always, cls.switch, cls.plain = Served(ALWAYS, "--workers", "2"), Served(SWITCH), Served(None)
+        cls.parts = Served(PARTS)
 
     @classmethod
     def tearDownClass(cls):
-        for served in (cls.always, cls.switch, cls.plain):
+        for served in (cls.always, cls.switch, cls.plain, cls.parts):
             served.end()
 
     def test_a_thought_ends_at_its_token_under_every_name(self):
@@ -130,6 +138,16 @@ class Budgets(unittest.TestCase):
             self.assertIsInstance(json.loads(message["content"])["sum"], int)
         # A grammar of the client's is for all of the answer: there is no thought to end.
         self.assertRegex(self.always.message(regex="[a-z]{9}", thinking_budget=2)[0]["content"], "^[a-z]{9}$")
+
+    def test_behind_a_thought_comes_the_text_or_with_tools_what_the_model_wants(self):
+        end, text = "<|end|><|start|>assistant<|channel|>", "final<|message|>"
+        tool = {"type": "function", "function": {"name": "rain", "parameters": {"type": "object", "properties": {}}}}
+        for budget in (0, 3):
+            tokens = self.parts.tokens(thinking_budget=budget)
+            self.assertTrue("".join(tokens[budget:]).startswith(end + text), tokens)
+            tokens = self.parts.tokens(thinking_budget=budget, tools=[tool])
+            self.assertTrue("".join(tokens[budget:]).startswith(end), tokens)
+            self.assertFalse("".join(tokens[budget:]).startswith(end + text), tokens)
 
     def test_what_cannot_be_kept_is_refused_by_name(self):
         for name in NAMES:

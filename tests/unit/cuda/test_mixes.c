@@ -27,6 +27,8 @@
 #include "engine/engine.h"
 #include "engine/backend/kv_type.h"
 #include "model/model.h"
+#include "text/dialect/dialect.h"
+#include "common/utf8.h"
 
 #define MOST_REQUESTS 10
 #define LOGPROBS      3 /* the id, and the two most likely */
@@ -36,6 +38,10 @@ static struct model *model;
  * that falls to the other side moves all that comes after it. */
 static double undecided = 0.02;
 static bool quantized;
+/* How the model's thoughts would end: two ids, whose texts are the mark. */
+static struct model_dialect thinks;
+static char mark[64];
+static int32_t mark_ids[2];
 static enum backend_kv_type kv_type = BACKEND_KV_F16;
 
 /* The backend on the device that is open, for what it counts. */
@@ -124,6 +130,7 @@ struct mix {
         uint32_t submitted_at; /* step */
         uint32_t cancelled_at; /* 0: never */
         bool sampled;          /* not greedily */
+        int32_t budget;        /* of the thought that it begins in; −1: no thought */
     } requests[MOST_REQUESTS];
 };
 
@@ -148,6 +155,8 @@ static void make_mix(uint64_t seed, struct mix *mix)
         mix->requests[i].cancelled_at = random_below(&state, 5) ? 0 : 1 + random_below(&state, 30);
         mix->requests[i].sampled = random_below(&state, 3) == 0;
     }
+    for (uint32_t i = 0; i < mix->n_requests; i++)
+        mix->requests[i].budget = (int32_t)random_below(&state, 24) - 12;
 }
 
 /* Three start, for each has one block of six at first; they cannot all end with three. Then two with a prompt
@@ -160,7 +169,7 @@ static void make_crowd(struct mix *mix)
         const bool same = i >= 4;
         mix->requests[i].n_prompt = same ? 40 : 20;
         mix->requests[i].max_tokens = same ? 3 : 48;
-        mix->requests[i].stop_id = -1;
+        mix->requests[i].stop_id = mix->requests[i].budget = -1;
         for (uint32_t j = 0; j < mix->requests[i].n_prompt; j++)
             mix->requests[i].prompt[j] = (int32_t)(7 + (same ? 3 * j : i * 40 + j));
     }
@@ -191,6 +200,13 @@ static void submit(struct rig *rig, const struct mix *mix, uint32_t i)
     rare.bad_words = (struct id_sequences){words, 5, 2};
     rare.dry_breakers = (struct dry_breakers){.mask = breakers, .n_words = 3};
     struct error err = {0};
+    const struct engine_thinking thinking = {.budget = (uint32_t)mix->requests[i].budget,
+                                             .inside = true,
+                                             .end = mark_ids,
+                                             .n_end = 2,
+                                             .again = mark_ids,
+                                             .n_again = 2,
+                                             .dialect = &thinks};
     const struct engine_request request = {.tag = i,
                                            .prompt = mix->requests[i].prompt,
                                            .n_prompt = mix->requests[i].n_prompt,
@@ -200,6 +216,7 @@ static void submit(struct rig *rig, const struct mix *mix, uint32_t i)
                                                                                  : sampled,
                                            .stop_ids = &mix->requests[i].stop_id,
                                            .n_stop_ids = mix->requests[i].stop_id >= 0,
+                                           .thinking = mix->requests[i].budget >= 0 ? &thinking : NULL,
                                            .n_logprobs = i % rig->each_with_logprobs == 0 ? LOGPROBS : 0};
     int r = engine_submit(rig->engine, &request, &err);
     ck_assert_msg(r == 0, "%d: %s", r, err.text);
@@ -282,8 +299,20 @@ static uint32_t check_same(uint64_t seed, uint32_t i, bool sampled, const struct
     return (uint32_t)o->ids.len;
 }
 
+/* Whether its budget has ended a thought, which is then where it must be. */
+static bool check_budget(int32_t budget, const struct ids *ids)
+{
+    if (budget < 0 || ids->len < (size_t)budget + 2)
+        return false;
+    for (int32_t i = 0; i + 1 < budget; i++)
+        if (memcmp(ids->data + i, mark_ids, sizeof mark_ids) == 0)
+            return false; /* it ended by itself */
+    ck_assert_mem_eq(ids->data + budget, mark_ids, sizeof mark_ids);
+    return true;
+}
+
 struct tally {
-    uint64_t agreed, all, cancelled, preempted, cached, restored, n_sampled, apart;
+    uint64_t agreed, all, cancelled, preempted, cached, restored, n_sampled, apart, bounded;
     float furthest; /* of log probabilities */
 };
 
@@ -318,6 +347,7 @@ static void compare_mix(uint64_t seed, const struct mix *mix, int store, struct 
         tally->cancelled += mixed.outcomes[i].end == ENGINE_END_CANCELLED;
         tally->n_sampled += sampled;
         tally->apart += sampled && agreed < mixed.outcomes[i].ids.len;
+        tally->bounded += check_budget(mix->requests[i].budget, &mixed.outcomes[i].ids);
     }
     engine_stats(mixed.engine, &stats);
     ck_assert_uint_eq(stats.blocks_free, stats.blocks_total);
@@ -360,6 +390,7 @@ START_TEST(a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu)
     ck_assert_uint_gt(tally.preempted, 0);
     ck_assert_uint_gt(tally.cached, 0);
     ck_assert_uint_gt(tally.restored, 0);
+    ck_assert_uint_gt(tally.bounded, 0);
     /* Of quantized weights more is undecided, and some requests part early. */
     ck_assert_uint_gt(tally.agreed, tally.all * (quantized ? 3 : 9) / 10);
     if (!quantized)
@@ -477,6 +508,24 @@ static void make_gemma(struct synth_shape *shape)
     shape->n_expert_ff = experts ? 32 : 0;
 }
 
+/* Any two ids with a text of their own, neither a bad word nor the end. */
+static void find_mark(void)
+{
+    dialect_init(&thinks);
+    size_t n = 0;
+    for (int32_t id = 100, at = 0; at < 2; id++) {
+        const struct bytes piece = tokenizer_piece(model->tokenizer, id, false);
+        if (piece.len < 1 || piece.len > 20 || utf8_ascii(piece) < piece.len)
+            continue;
+        memcpy(mark + n, piece.data, piece.len);
+        n += piece.len;
+        mark_ids[at++] = id;
+    }
+    thinks.thoughts.known = true;
+    thinks.thoughts.open = "no text has this";
+    thinks.thoughts.close = mark;
+}
+
 int main(void)
 {
     char path[] = "/tmp/quern-test-XXXXXX";
@@ -507,6 +556,7 @@ int main(void)
         return 1;
     }
     unlink(path);
+    find_mark();
     int failed = run_tests("mixes", add);
     model_free(model);
     return failed;

@@ -174,8 +174,12 @@ START_TEST(an_embedding_goes_with_nothing_else)
     const struct backend_info some = {.most_stop_ids = 3, .n_embedding = 8};
     struct model ranks = fake_model;
     ranks.params.pooling = POOLING_RANK;
-    ck_assert_int_eq(engine_check_request(&request, &ranks, &some, 10, 10, &err), ENGINE_E_INVALID);
-    ck_assert_msg(strstr(err.text, "pooling_type rank"), "%s", err.text);
+    ck_assert_int_eq(engine_check_request(&request, &ranks, &some, 10, 10, &err), 0);
+    struct engine_request text = request;
+    text.embed = false;
+    text.max_tokens = 1;
+    ck_assert_int_eq(engine_check_request(&text, &ranks, &some, 10, 10, &err), ENGINE_E_INVALID);
+    ck_assert_msg(strstr(err.text, "(pooling_type rank) and generates no text"), "%s", err.text);
 }
 END_TEST
 

@@ -185,7 +185,7 @@ START_TEST(a_model_says_what_its_embeddings_are_made_of)
     struct model *model = open_edited(&(struct edit){.key = "general.name", .text = "x"});
     ck_assert_int_eq(model->params.pooling, POOLING_UNSAID);
     model_free(model);
-    for (uint32_t i = POOLING_UNSAID; i <= POOLING_RANK; i++) {
+    for (uint32_t i = POOLING_UNSAID; i <= POOLING_LAST; i++) {
         model = open_edited(&(struct edit){.key = "llama.pooling_type", .number = i});
         ck_assert_uint_eq(model->params.pooling, i);
         model_free(model);
@@ -225,6 +225,58 @@ START_TEST(a_missing_hyperparameter_is_named)
 }
 END_TEST
 
+/* In the place of the llama. */
+static void use_model_that_ranks(void)
+{
+    struct synth_shape ranks = shape;
+    struct error err;
+    ranks.architecture = "qwen3";
+    ranks.n_labels = 2;
+    gguf_free(base);
+    ck_assert_msg(synth_write(&ranks, mixture_by_name("F16"), 1, base_path, &err) == 0, "%s", err.text);
+    ck_assert_msg(gguf_open(base_path, &base, &err) == 0, "%s", err.text);
+}
+
+START_TEST(a_model_that_ranks_has_a_head_with_a_row_for_each_label)
+{
+    use_model_that_ranks();
+    struct model *model = open_edited(&(struct edit){0});
+    ck_assert(model->params.pooling == POOLING_RANK && model->params.n_labels == 2 &&
+              model->params.rank_shares);
+    ck_assert_uint_eq(model->tensors[TENSOR_RANK_HEAD].rows, 2);
+    ck_assert(
+        bytes_equal(model->rank_template, BYTES_LITERAL("query: {query}\ndocument: {document}\nanswer: ")));
+    model_free(model);
+    /* Without a list there is one label, whose score no softmax makes a 1. */
+    model = open_edited(&(struct edit){.drop_key = "qwen3.classifier.output_labels",
+                                       .tensor = "cls.output.weight",
+                                       .dims = {64, 1},
+                                       .format = FORMAT_F16});
+    ck_assert(model->params.n_labels == 1 && !model->params.rank_shares);
+    model_free(model);
+    model = open_edited(&(struct edit){.drop_key = MODEL_RANK_TEMPLATE});
+    ck_assert_uint_eq(model->rank_template.len, 0);
+    model_free(model);
+    static const struct edit edits[] = {
+        {.drop_tensor = "cls.output.weight", .says = "tensor cls.output.weight is missing"},
+        {.drop_key = "qwen3.classifier.output_labels",
+         .says = "tensor cls.output.weight has 2 rows of 64, 1 of 64 are needed"},
+        {.key = "qwen3.classifier.output_labels",
+         .text = "yes",
+         .says = "qwen3.classifier.output_labels: a list of texts is needed"},
+        {.key = "qwen3.pooling_type",
+         .number = 3,
+         .says = "unexpected tensor cls.output.weight in a qwen3 model"},
+        {.key = MODEL_RANK_TEMPLATE, .number = 3, .says = "tokenizer.chat_template.rerank has type u32"},
+        {.tensor = "cls.output.bias",
+         .dims = {3},
+         .format = FORMAT_F32,
+         .says = "tensor cls.output.bias has 1 dimensions, the first of 3, one of 2"},
+    };
+    EXPECT_REFUSALS(edits);
+}
+END_TEST
+
 START_TEST(a_hyperparameter_without_sense_is_named)
 {
     static const struct edit edits[] = {
@@ -259,6 +311,9 @@ START_TEST(a_hyperparameter_without_sense_is_named)
          .key = "llama.attention.head_count",
          .number = 6,
          .says = "embedding length 64 is not a multiple of 6 heads"},
+        {.key = "llama.pooling_type",
+         .number = 4,
+         .says = "is 4 (rank), which is not supported in a llama model"},
         {.key = "llama.pooling_type", .number = 5, .says = "llama.pooling_type is 5, which is not known"},
         {.key = "llama.pooling_type",
          .number = 4294967295u,
@@ -481,6 +536,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_model_says_what_its_embeddings_are_made_of);
     tcase_add_test(tests, linear_rope_scaling_is_read_from_each_of_its_keys);
     tcase_add_test(tests, a_missing_hyperparameter_is_named);
+    tcase_add_test(tests, a_model_that_ranks_has_a_head_with_a_row_for_each_label);
     tcase_add_test(tests, a_hyperparameter_without_sense_is_named);
     tcase_add_test(tests, a_tensor_that_does_not_fit_is_named);
     tcase_add_test(tests, ids_beyond_the_vocabulary_are_never_sampled);

@@ -13,22 +13,23 @@
 #define FRAME_NS (FRAME_US * 1000ull)
 #define SHORT_NS 8000 /* of a step that makes no frame due */
 #define START_NS (100 * FRAME_NS)
+#define MANY     500
 
 static struct stream stream;
 static struct publisher publisher;
-static struct output outputs[2];
+static struct output outputs[MANY];
 
 static void setup(void)
 {
     stream = (struct stream){0};
     publisher_init(&publisher, &stream, NULL, NULL, FRAME_US);
-    for (unsigned i = 0; i < 2; i++)
-        outputs[i] = (struct output){.topic = {(uint8_t)(i + 1)}};
+    for (unsigned i = 0; i < MANY; i++)
+        outputs[i] = (struct output){.topic = {(uint8_t)(i + 1), (uint8_t)(i >> 8)}};
 }
 
 static void teardown(void)
 {
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < MANY; i++)
         publish_drop(&publisher, &outputs[i]);
     window_deinit(&stream.window);
     publisher_deinit(&publisher);
@@ -112,6 +113,28 @@ START_TEST(while_the_broker_is_behind_frames_wait_and_hold_more)
     window_ack(&stream.window, stream.window.last);
     make(&outputs[0], 1);
     ck_assert_uint_eq(leave(now + 10 * CLOCK_NS_PER_MS, FRAME_NS), 1); /* it has caught up */
+}
+END_TEST
+
+/* 8 microseconds for each that has something to flush. */
+START_TEST(frames_of_many_requests_wait_and_hold_more)
+{
+    const uint64_t wait_ns = MANY * 8000;
+    for (unsigned n = 0; n < MANY; n++)
+        make(&outputs[n], 1);
+    ck_assert_uint_eq(leave(START_NS, SHORT_NS), MANY); /* the first waits for nothing */
+    for (unsigned n = 0; n < MANY; n++)
+        make(&outputs[n], 1);
+    ck_assert_uint_eq(leave(START_NS + FRAME_NS, FRAME_NS), 0);
+    for (unsigned n = 0; n < MANY; n++)
+        make(&outputs[n], 1);
+    ck_assert_uint_eq(leave(START_NS + wait_ns - 1, wait_ns - 1), 0);
+    ck_assert_uint_eq(leave(START_NS + wait_ns, SHORT_NS),
+                      MANY); /* all of them, though fewer are pending then */
+    ck_assert_uint_eq(outputs[MANY - 1].seq, 3);
+    for (unsigned n = 0; n < MANY; n++)
+        make(&outputs[n], 1);
+    ck_assert_uint_eq(leave(START_NS + wait_ns + 1, wait_ns), MANY); /* a step that took as long */
 }
 END_TEST
 
@@ -274,6 +297,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, each_output_is_due_in_its_own_time);
     tcase_add_test(tests, a_step_as_long_as_a_frame_flushes_all);
     tcase_add_test(tests, while_the_broker_is_behind_frames_wait_and_hold_more);
+    tcase_add_test(tests, frames_of_many_requests_wait_and_hold_more);
     tcase_add_test(tests, a_full_frame_waits_for_no_time);
     tcase_add_test(tests, what_was_dropped_never_leaves);
     tcase_add_loop_test(tests, a_long_text_goes_in_several_frames_that_cut_no_character, 0, 10);

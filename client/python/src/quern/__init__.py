@@ -37,7 +37,7 @@ from ._errors import (
     WorkerLost,
 )
 from ._tables import Parameters
-from ._types import Embedding, End, Logprob, Message, Model, Piece, Progress, Prompt, RequestStatus, Result, Status, Worker
+from ._types import Embedding, End, Logprob, Message, Model, Piece, Progress, Prompt, Ranking, RequestStatus, Result, Status, Worker
 
 try:
     __version__ = _version("quern")
@@ -54,6 +54,7 @@ __all__ = [
     "DeadlineExceeded",
     "Draining",
     "Embedding",
+    "Ranking",
     "End",
     "Error",
     "HelloRequired",

@@ -14,11 +14,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ._base import BaseClient, BaseStream, Gathered, Name, embedding_of, status_of
+from ._base import BaseClient, BaseStream, Gathered, Name, embedding_of, ranking_of, status_of
 from ._documents import documented
 from ._driver import Driver
 from ._errors import Error
-from ._types import Embedding, Message, Piece, Prompt, RequestStatus, Result, Status
+from ._types import Embedding, Message, Piece, Prompt, Ranking, RequestStatus, Result, Status
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -185,6 +185,17 @@ class AsyncClient(BaseClient):
         parameters = {"model": model, "special": special, "priority": priority, "deadline_ms": deadline_ms}
         stream = self._send(self._encode_embedding(prompt, parameters), False)
         return embedding_of([piece async for piece in stream])
+
+    async def rank(
+        self, query: str, document: str, *, model: str = "", priority: int = 0, deadline_ms: int = 0
+    ) -> Ranking:
+        """How well a document answers a query, by a model that ranks (`Model.ranks`): waits until it is computed.
+
+        Sort documents by the `score` of each. Raises `Unsupported` where the pool's model does not rank.
+        """
+        parameters = {"model": model, "priority": priority, "deadline_ms": deadline_ms}
+        stream = self._send(self._encode_ranking(query, document, parameters), False)
+        return ranking_of([piece async for piece in stream])
 
     def attach(self, request_id: bytes, session: bytes | None = None) -> AsyncStream:
         """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the

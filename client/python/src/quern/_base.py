@@ -12,7 +12,7 @@ from typing import Any
 from . import _certificate, _place, _request
 from ._driver import Driver
 from ._errors import BadRequest, Error, error_of
-from ._types import Embedding, End, Logprob, Model, Piece, Prompt, RequestStatus, Result, Status, Worker
+from ._types import Embedding, End, Logprob, Model, Piece, Prompt, Ranking, RequestStatus, Result, Status, Worker
 
 Name = str | os.PathLike[str]
 
@@ -43,6 +43,12 @@ def embedding_of(pieces: Sequence[Piece]) -> Embedding:
     if last.end.reason == "deadline":
         raise error_of("deadline", "the deadline passed before the embedding was computed")
     raise error_of("worker_lost", "the pool no longer has the embedding")
+
+
+def ranking_of(pieces: Sequence[Piece]) -> Ranking:
+    """The same of a pair's scores."""
+    found = embedding_of(pieces)
+    return Ranking(found.vector, found.end)
 
 
 class BaseClient:
@@ -95,6 +101,10 @@ class BaseClient:
     def _encode_embedding(self, prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
         """The same of a request for an embedding."""
         return self._encoded(_request.embedding(prompt, parameters))
+
+    def _encode_ranking(self, query: str, document: str, parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
+        """The same of a request for the scores of a pair of texts."""
+        return self._encoded(_request.ranking(query, document, parameters))
 
     def _submit(self, encoded: tuple[bytes, bytes, int], sink: Callable[[Piece], None]) -> None:
         """Sends it. Pieces go to the sink, from the driver's thread."""

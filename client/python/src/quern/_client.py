@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ._base import BaseClient, BaseStream, Gathered, Name, embedding_of, status_of
+from ._base import BaseClient, BaseStream, Gathered, Name, embedding_of, ranking_of, status_of
 from ._documents import documented
 from ._driver import Driver
 from ._errors import Error
-from ._types import Embedding, Message, Piece, Prompt, RequestStatus, Result, Status
+from ._types import Embedding, Message, Piece, Prompt, Ranking, RequestStatus, Result, Status
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -150,6 +150,14 @@ class Client(BaseClient):
         """
         parameters = {"model": model, "special": special, "priority": priority, "deadline_ms": deadline_ms}
         return embedding_of(list(self._send(self._encode_embedding(prompt, parameters), False)))
+
+    def rank(self, query: str, document: str, *, model: str = "", priority: int = 0, deadline_ms: int = 0) -> Ranking:
+        """How well a document answers a query, by a model that ranks (`Model.ranks`): waits until it is computed.
+
+        Sort documents by the `score` of each. Raises `Unsupported` where the pool's model does not rank.
+        """
+        parameters = {"model": model, "priority": priority, "deadline_ms": deadline_ms}
+        return ranking_of(list(self._send(self._encode_ranking(query, document, parameters), False)))
 
     def attach(self, request_id: bytes, session: bytes | None = None) -> Stream:
         """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the

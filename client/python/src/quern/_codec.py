@@ -65,6 +65,7 @@ def _check_whole(table: Table, fields: Fields) -> None:
     if "prompt" in fields:
         _check_tenant(fields)
         _check_prompt(fields)
+        _check_document(fields)
     if fields.get("embed"):
         _check_embedding(fields)
 
@@ -133,6 +134,14 @@ def _check_embedding(fields: Fields) -> None:
     for name, value in told.items():
         if value:
             raise Malformed(f"{name}: expected without embed, which makes no tokens")
+
+
+def _check_document(fields: Fields) -> None:
+    document = fields.get("document")
+    if document is not None and (not isinstance(fields["prompt"], str) or not fields.get("embed")):
+        raise Malformed("document: expected with a text and embed")
+    if document == "":
+        raise Malformed("document: is empty")
 
 
 # ---- bytes → message ----

@@ -118,6 +118,11 @@ def embedding(prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> dic
     return {**generation(prompt, parameters), "embed": True, "require": ["embed"]}
 
 
+def ranking(query: str, document: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a request for the scores of a pair of texts."""
+    return {**generation(query, parameters), "embed": True, "document": document, "require": ["document"]}
+
+
 def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
     """What the pool said it takes, which another version of it may set lower than the protocol does."""
     prompt, stop, grammar = fields["prompt"], fields.get("stop", []), fields.get("grammar", "")

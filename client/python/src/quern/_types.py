@@ -84,7 +84,7 @@ class Piece:
     end: End | None = None
     """In the last piece."""
     embedding: tuple[float, ...] = ()
-    """With the end of a request for one."""
+    """With the end of a request for one; or the scores of a model that ranks."""
     progress: Progress | None = None
     """With the parameter `progress`, in pieces without text that come before the output."""
 
@@ -110,6 +110,20 @@ class Embedding:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """How well a document answers a query, as a model that ranks scores it."""
+
+    scores: tuple[float, ...]
+    """One for each label of the model. Of several: shares that sum to 1. One alone: as the model's head gives it."""
+    end: End
+
+    @property
+    def score(self) -> float:
+        """The one to sort by: the first."""
+        return self.scores[0]
+
+
+@dataclass(frozen=True)
 class Model:
     """A model that the pool serves."""
 
@@ -123,6 +137,8 @@ class Model:
     """Has a chat template."""
     embedding: int = 0
     """Numbers of an embedding; 0: its workers make none."""
+    ranks: bool = False
+    """Those are the scores of a pair of texts (`Client.rank`): it embeds nothing and generates no text."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +167,8 @@ class Worker:
     context: int
     embedding: int
     """Numbers of an embedding; 0: it makes none."""
+    ranks: bool
+    """Those are the scores of a pair of texts."""
     steps: int
     active: int
     waiting: int

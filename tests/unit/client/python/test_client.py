@@ -155,6 +155,22 @@ def test_an_embedding_comes_as_a_vector(folder):
             client.embed("Hi")
 
 
+def test_a_pair_comes_as_scores(folder):
+    with Served(Broker(), folder) as served, quern.Client(folder, timeout=WAIT) as client:
+        ranking = client.rank("Why?", "So.", model="fake", priority=3)
+        assert ranking.scores == pytest.approx((0.6, -0.8))
+        assert ranking.score == ranking.scores[0]
+        (asked,) = served.broker.generates
+        assert (asked["prompt"], asked["document"], asked["embed"], asked["require"]) == ("Why?", "So.", True, ["document"])
+        assert (asked["model"], asked["priority"]) == ("fake", 3)
+        with pytest.raises(quern.BadRequest, match="document: is empty"):
+            client.rank("Why?", "")
+        with pytest.raises(quern.BadRequest, match="document: expected with a text and embed"):
+            client.rank([1, 2], "So.")
+        with pytest.raises(quern.BadRequest, match="document"):
+            client.generate("Why?", document="So.")
+
+
 def test_an_embedding_whose_frame_was_dropped_is_asked_for_again(folder):
     with Served(Broker(), folder, lose=lambda _: True) as served, quern.Client(folder, timeout=WAIT) as client:
         assert client.embed("Hi").vector == pytest.approx((0.6, -0.8))

@@ -87,7 +87,7 @@ def test_the_tables_are_those_of_the_protocol():
 
 def test_every_parameter_of_a_generate_can_be_given():
     given = set(_tables.Parameters.__annotations__)
-    assert given == set(_tables.KINDS["generate"].by_key) - {"id", "prompt", "embed", "on_disconnect"}
+    assert given == set(_tables.KINDS["generate"].by_key) - {"id", "prompt", "embed", "document", "on_disconnect"}
 
 
 def test_what_nobody_would_take_is_not_written():

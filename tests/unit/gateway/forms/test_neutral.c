@@ -203,6 +203,9 @@ START_TEST(what_would_change_something_is_refused_by_name)
         {&option, "\"num_predict\": -7", "options.num_predict", "out of range 1.."},
         {&vector, "\"normalize\": false", "normalize", "only true"},
         {&vector, "\"embd_normalize\": -1", "embd_normalize", "only 2"},
+        {&chat, "\"priority\": 9", "priority", "out of range -8..8"},
+        {&text, "\"priority\": -9", "priority", "out of range -8..8"},
+        {&vector, "\"priority\": 1.5", "priority", "not an integer"},
         {&ollama_vector, "\"truncate\": 1", "truncate", "not a boolean"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -225,6 +228,17 @@ START_TEST(minus_one_means_off_and_no_limit)
     ck_assert(parameters.has_max_tokens);
     ck_assert_int_eq(take(&option, "\"top_k\": -1"), 0);
     ck_assert_int_eq(parameters.request.top_k, 0);
+}
+END_TEST
+
+START_TEST(a_lower_priority_goes_first_as_with_vllm)
+{
+    ck_assert_int_eq(take(&chat, "\"priority\": -3"), 0);
+    ck_assert_int_eq(parameters.request.priority, 3);
+    ck_assert_int_eq(take(&text, "\"priority\": 8"), 0);
+    ck_assert_int_eq(parameters.request.priority, -8);
+    ck_assert_int_eq(take(&vector, "\"priority\": 2"), 0);
+    ck_assert_int_eq(parameters.request.priority, -2);
 }
 END_TEST
 
@@ -425,6 +439,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_happens_anyway_may_be_asked_for);
     tcase_add_test(tests, what_would_change_something_is_refused_by_name);
     tcase_add_test(tests, minus_one_means_off_and_no_limit);
+    tcase_add_test(tests, a_lower_priority_goes_first_as_with_vllm);
     tcase_add_test(tests, thinking_is_switched_as_the_template_has_it);
     tcase_add_test(tests, a_message_needs_content_unless_it_calls_tools);
     tcase_add_test(tests, errors_of_embeddings_name_the_input);

@@ -64,6 +64,8 @@ START_TEST(a_line_that_makes_no_sense_is_named)
         {"ada " ONE " rpd=18446744073709551616\n", "file:1: rpd: "},
         {"ada " ONE " tpd=1000000000000001\n", "file:1: tpd: 1000000000000001 is"},
         {"ada " ONE " rpm=1 rpm=1\n", "file:1: rpm is given twice"},
+        {"ada " ONE " priority=9\n", "file:1: priority: 9 is"},
+        {"ada " ONE " priority=-1\n", "file:1: priority: "},
         {"ada " ONE " rpm=1\nada " TWO " rpm=2\n", "file:2: rpm, tpm, rpd and tpd of ada differ"},
         {"ada " ONE " rpm=1\nada " TWO "\n", "file:2: rpm, tpm, rpd and tpd of ada differ"},
         {"a-name-that-has-more-bytes-than-sixty-three-which-is-what-a-log-can-bear " ONE, "file:1: the name"},
@@ -89,6 +91,32 @@ START_TEST(limits_of_a_minute_and_a_day_go_to_the_pool)
     key_set_rates(&keys.list[1], &request);
     ck_assert_uint_eq(request.rpm, 0);
     key_set_rates(NULL, &request);
+}
+END_TEST
+
+START_TEST(a_key_goes_ahead_of_others_only_as_far_as_it_may)
+{
+    struct refusal refusal;
+    ck_assert_int_eq(parse("ada " ONE " priority=2\nbob " TWO), 0);
+    const struct {
+        const struct key *key;
+        bool open;
+        int32_t most;
+    } cases[] = {{&keys.list[0], false, 2},
+                 {&keys.list[1], false, 0},
+                 {&keys.list[0], true, 2},
+                 {NULL, false, 8},
+                 {NULL, true, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int32_t priority = -8; priority <= 8; priority++) {
+            const bool fits = priority <= cases[i].most;
+            ck_assert_int_eq(key_check_priority(cases[i].key, cases[i].open, priority, &refusal),
+                             fits ? 0 : REFUSED);
+            if (!fits)
+                ck_assert(refusal.status == 403 && strcmp(refusal.param, "priority") == 0);
+        }
+    key_check_priority(&keys.list[0], false, 3, &refusal); /* as the client wrote it: lower goes first */
+    ck_assert_str_eq(refusal.text, "priority -3 is not allowed: the least is -2 with this key");
 }
 END_TEST
 
@@ -251,6 +279,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_key_is_found_and_nothing_else);
     tcase_add_test(tests, a_line_that_makes_no_sense_is_named);
     tcase_add_test(tests, limits_of_a_minute_and_a_day_go_to_the_pool);
+    tcase_add_test(tests, a_key_goes_ahead_of_others_only_as_far_as_it_may);
     tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
     tcase_add_test(tests, names_have_salts_of_their_own_and_groups_have_one);
     tcase_add_test(tests, keys_of_one_name_are_one_tenant_at_every_gateway);

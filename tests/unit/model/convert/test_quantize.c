@@ -110,6 +110,74 @@ START_TEST(every_architecture_opens_when_it_was_quantized)
 }
 END_TEST
 
+static int copy_tensor(void *arg, void *data, size_t size)
+{
+    memcpy(data, ((const struct gguf_tensor *)arg)->data, size);
+    return 0;
+}
+
+static int fill_blocks(void *arg, void *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)data)[i] = i % 17 == 0 ? 120 : (uint8_t)(i * 7);
+    return 0;
+}
+
+/* As gpt-oss is published: `in` again, with stacks of experts in MXFP4 and all else in BF16. */
+static void put_experts_in_mxfp4(void)
+{
+    struct gguf_writer *writer;
+    struct gguf *gguf = open_file(in);
+    ck_assert_int_eq(gguf_writer_new(&writer), 0);
+    for (size_t i = 0; i < gguf_n_pairs(gguf); i++)
+        ck_assert_int_eq(gguf_writer_pair(writer, gguf_pair_at(gguf, i)), 0);
+    for (size_t i = 0; i < gguf_n_tensors(gguf); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(gguf, i);
+        const bool experts = t->n_dims == 3;
+        char name[96];
+        snprintf(name, sizeof name, "%.*s", (int)t->name.len, (const char *)t->name.data);
+        ck_assert_int_eq(gguf_writer_tensor(writer, name, t->n_dims, t->dims,
+                                            experts ? FORMAT_MXFP4 : t->format,
+                                            experts ? fill_blocks : copy_tensor, (void *)t),
+                         0);
+    }
+    ck_assert_int_eq(gguf_writer_write(writer, in, NULL), 0);
+    gguf_writer_free(writer);
+    gguf_free(gguf);
+}
+
+START_TEST(experts_in_mxfp4_stay_what_they_are)
+{
+    struct synth_shape shape = *synth_shape_by_name("gpt-oss-20b");
+    const struct quantize_options again = {.n_threads = 2, .requantize = true};
+    struct error err;
+    size_t n_kept = 0;
+    shape.n_vocab = 400;
+    shape.n_context = shape.n_embd = shape.n_ff = shape.n_expert_ff = 64;
+    shape.n_layers = 1;
+    synth(&shape, "BF16");
+    put_experts_in_mxfp4();
+    struct gguf *before = open_file(in), *after = quantize("Q8_0", 2);
+    for (size_t t = 0; t < gguf_n_tensors(before); t++) {
+        const struct gguf_tensor *a = gguf_tensor_at(before, t), *b = gguf_tensor_at(after, t);
+        if (a->format == FORMAT_BF16)
+            ck_assert_int_eq(b->format, FORMAT_Q8_0);
+        if (a->format != FORMAT_MXFP4)
+            continue;
+        ck_assert_int_eq(b->format, FORMAT_MXFP4);
+        ck_assert_mem_eq(a->data, b->data, a->size);
+        n_kept++;
+    }
+    ck_assert_uint_eq(n_kept, 3);
+    gguf_free(after);
+    ck_assert_int_eq(quantize_file(in, mixture_by_name("Q8_0"), out, &again, NULL, NULL, &err), 0);
+    after = open_file(out);
+    ck_assert_int_eq(gguf_find_tensor(after, "blk.0.ffn_up_exps.weight")->format, FORMAT_Q8_0);
+    gguf_free(after);
+    gguf_free(before);
+}
+END_TEST
+
 START_TEST(metadata_is_kept_but_for_the_file_type)
 {
     synth(synth_shape_by_name("tiny"), "F16");
@@ -275,6 +343,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_tensor_comes_out_near_what_it_was);
     tcase_add_test(tests, every_architecture_opens_when_it_was_quantized);
+    tcase_add_test(tests, experts_in_mxfp4_stay_what_they_are);
     tcase_add_test(tests, metadata_is_kept_but_for_the_file_type);
     tcase_add_test(tests, threads_do_not_change_the_result);
     tcase_add_test(tests, more_bits_go_where_they_count);

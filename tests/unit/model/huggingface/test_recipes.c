@@ -23,19 +23,27 @@ static struct safetensor floats = {
 /* Fills and compares with the numbers' places. */
 static void expect(const struct place *place, const float *expected, size_t n)
 {
-    const struct recipe recipe = {.place = place,
+    const struct recipe recipe = {.place = *place,
                                   .tensor = &floats,
                                   .format = FORMAT_F32,
                                   .n_key_heads = 2,
                                   .n_value_heads = 6,
                                   .value_dim = 2};
     float out[256];
-    memset(out, 0xff, sizeof out);
     ck_assert_int_eq(recipe_wanted(&recipe), FORMAT_F32);
-    ck_assert_int_eq(recipe_fill(&recipe, out), 0);
-    for (size_t i = 0; i < n; i++)
-        ck_assert_msg(out[i] == expected[i], "%zu is %g, not %g", i, (double)out[i], (double)expected[i]);
-    ck_assert(isnan(out[n])); /* and no more */
+    const uint64_t rows = recipe_rows(&recipe);
+    ck_assert_uint_eq(rows * place->columns, n);
+    for (uint64_t first = 0; first < rows; first++) /* in any pieces */
+        for (uint64_t some = 1; first + some <= rows; some++) {
+            memset(out, 0xff, sizeof out);
+            ck_assert_int_eq(recipe_fill(&recipe, first, some, out, NULL), 0);
+            for (size_t i = 0; i < some * place->columns; i++) {
+                const float wanted = expected[first * place->columns + i];
+                ck_assert_msg(out[i] == wanted, "row %zu, %zu is %g, not %g", (size_t)first, i,
+                              (double)out[i], (double)wanted);
+            }
+            ck_assert(isnan(out[some * place->columns])); /* and no more */
+        }
 }
 
 START_TEST(rows_come_from_where_they_stood)
@@ -61,6 +69,40 @@ START_TEST(columns_become_rows)
         &(struct place){
             .rows = 2, .columns = 3, .count = 2, .stacked = true, .turned = true, .how = ODD_ROWS},
         (float[]){1, 5, 9, 3, 7, 11, 13, 17, 21, 15, 19, 23}, 12);
+}
+END_TEST
+
+/* Larger than a tile in both directions and no multiple of one, in a format of two bytes. */
+START_TEST(columns_become_rows_in_any_size)
+{
+    enum { ROWS = 150, COLUMNS = 67 };
+    static uint16_t data[2 * ROWS * COLUMNS], out[ROWS * COLUMNS];
+    const struct safetensor halves = {
+        .name = "h", .dtype = "BF16", .element_size = 2, .data = (const uint8_t *)data};
+    const enum how hows[] = {TURNED, ODD_ROWS, VALUE_HEADS};
+    for (size_t i = 0; i < 2 * ROWS * COLUMNS; i++)
+        data[i] = (uint16_t)(0x80 + i); /* no two alike */
+    for (size_t h = 0; h < 3; h++) {
+        const struct recipe recipe = {
+            .place = {.rows = ROWS, .columns = COLUMNS, .count = 1, .turned = true, .how = hows[h]},
+            .tensor = &halves,
+            .format = FORMAT_BF16,
+            .n_key_heads = 2,
+            .n_value_heads = 6,
+            .value_dim = 25};
+        const size_t there = hows[h] == ODD_ROWS ? 2 * ROWS : ROWS;
+        for (uint64_t first = 0, n = 1; first < ROWS; first += n, n = n * 2 + 1) {
+            n = n < ROWS - first ? n : ROWS - first;
+            ck_assert_int_eq(recipe_fill(&recipe, first, n, &out[first * COLUMNS], NULL), 0);
+        }
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t c = 0; c < COLUMNS; c++) {
+                const size_t head = r / 25, by_heads = (head % 2 * 3 + head / 2) * 25 + r % 25;
+                const size_t from = hows[h] == TURNED ? r : hows[h] == ODD_ROWS ? 2 * r + 1 : by_heads;
+                ck_assert_msg(out[r * COLUMNS + c] == data[c * there + from], "how %zu, row %zu, column %zu",
+                              h, r, c);
+            }
+    }
 }
 END_TEST
 
@@ -102,24 +144,21 @@ START_TEST(blocks_of_mxfp4_are_repacked)
     for (size_t i = 0; i < 32; i++) /* value i of a row is i mod 16, of the second the other way round */
         pairs[i] = (uint8_t)(i < 16 ? (2 * i) % 16 | (2 * i + 1) % 16 << 4
                                     : (15 - 2 * i % 16) | (14 - 2 * i % 16) << 4);
-    const enum how hows[] = {EVEN_ROWS, ODD_ROWS, MXFP4_BLOCKS};
+    const enum how hows[] = {EVEN_ROWS, ODD_ROWS, COPIED};
     for (size_t h = 0; h < 3; h++) {
-        const struct place place = {.rows = hows[h] == MXFP4_BLOCKS ? 2 : 1,
-                                    .columns = 32,
-                                    .count = 1,
-                                    .stacked = true,
-                                    .how = hows[h]};
-        const struct recipe recipe = {.place = &place, .tensor = &blocks, .exponents = &scales};
+        const struct place place = {
+            .rows = hows[h] == COPIED ? 2 : 1, .columns = 32, .count = 1, .stacked = true, .how = hows[h]};
+        const struct recipe recipe = {.place = place, .tensor = &blocks, .exponents = &scales};
         ck_assert_int_eq(recipe_wanted(&recipe), FORMAT_MXFP4);
         ck_assert(!recipe_is_copy(&recipe));
-        ck_assert_int_eq(recipe_fill(&recipe, out), 0);
+        ck_assert_int_eq(recipe_fill(&recipe, 0, recipe_rows(&recipe), out, NULL), 0);
         const bool second = hows[h] == ODD_ROWS;
         ck_assert_uint_eq(out[0], exponents[second]);
         for (uint8_t i = 0; i < 16; i++) { /* values i and i + 16 are alike here */
             const uint8_t value = second ? 15 - i : i;
             ck_assert_uint_eq(out[1 + i], value | value << 4);
         }
-        if (hows[h] == MXFP4_BLOCKS)
+        if (hows[h] == COPIED)
             ck_assert_uint_eq(out[17], exponents[1]);
     }
     float values[32];
@@ -136,7 +175,7 @@ START_TEST(only_what_is_the_same_is_used_where_it_lies)
     const struct place vector = {.columns = 2, .count = 1, .plain = true, .how = COPIED};
     struct safetensor half = {
         .name = "h", .dtype = "F16", .element_size = 2, .data = (const uint8_t *)numbers};
-    struct recipe recipe = {.place = &copied, .tensor = &half, .format = FORMAT_F16};
+    struct recipe recipe = {.place = copied, .tensor = &half, .format = FORMAT_F16};
     ck_assert(recipe_is_copy(&recipe));
     half.data++;
     ck_assert(!recipe_is_copy(&recipe));
@@ -144,7 +183,7 @@ START_TEST(only_what_is_the_same_is_used_where_it_lies)
     recipe.is_fp8 = true;
     ck_assert(!recipe_is_copy(&recipe));
     recipe.is_fp8 = false;
-    recipe.place = &vector; /* becomes F32 */
+    recipe.place = vector; /* becomes F32 */
     ck_assert(!recipe_is_copy(&recipe) && recipe_wanted(&recipe) == FORMAT_F32);
 }
 END_TEST
@@ -154,6 +193,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, NULL);
     tcase_add_test(tests, rows_come_from_where_they_stood);
     tcase_add_test(tests, columns_become_rows);
+    tcase_add_test(tests, columns_become_rows_in_any_size);
     tcase_add_test(tests, vectors_have_halves_too);
     tcase_add_test(tests, value_heads_take_turns);
     tcase_add_test(tests, blocks_of_mxfp4_are_repacked);

@@ -71,10 +71,18 @@ void write_safetensors(const char *name, json_t *header, size_t align, size_t mo
     json_decref(header);
 }
 
+void make_tensors(const struct model *model)
+{
+    struct error err = {0};
+    for (size_t i = 0; i < gguf_n_tensors(model->gguf); i++)
+        ck_assert_msg(gguf_make_tensor(gguf_tensor_at(model->gguf, i), 2, &err) == 0, "%s", err.text);
+}
+
 struct model *open_model(const char *path)
 {
     struct model *model = NULL;
     struct error err = {0};
     ck_assert_msg(model_open(path, true, &model, &err) == 0, "%s", err.text);
+    make_tensors(model);
     return model;
 }

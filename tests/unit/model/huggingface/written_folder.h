@@ -35,7 +35,10 @@ void add_tensor(json_t *header, const struct shape *shape, const char *dtype, si
 void write_safetensors(const char *name, json_t *header, size_t align, size_t more, const void *data,
                        size_t len);
 
-/* The model at the path, which must be one. To be freed. */
+/* The model at the path, which must be one, with every tensor made. To be freed. */
 struct model *open_model(const char *path);
+
+/* Makes the tensors of a model that was opened: then all may be read. */
+void make_tensors(const struct model *model);
 
 #endif

@@ -292,6 +292,8 @@ START_TEST(a_dialect_that_no_template_makes_is_refused)
         {"{\"calls\": {\"arguments_key\": \"name\", \"head\": \"<call>{\"}}",
          "dialect: name_key and arguments_key go together"},
         {"{\"thoughts\": {\"open\": \"<think>\"}}", "dialect: thoughts have no end"},
+        {"{\"thoughts\": {\"open\": \"<think>\", \"close\": \"</think>\", \"end\": \"</thinks>\"}}",
+         "dialect: the end of a thought does not have what closes it"},
         {"{\"calls\": {\"head\": \"\\u0001a\\u0002b\\u0003c\\u0001d\\u0001e\", \"tail\": "
          "\"\\u0001a\\u0002b\\u0003c\\u0001d\"}}",
          "dialect: a call has 9 places for names, ids and numbers; at most 8 are allowed"},

@@ -229,6 +229,98 @@ static bool decodes(struct id_list ids, struct buffer *text, struct refusal *ret
     return prompt_decode(&encoder, ids, false, text, ret_refusal);
 }
 
+/* A model that ranks, with this template of pairs. */
+static void open_ranking(const char *template)
+{
+    struct error err = {0};
+    char path[RUNDIR_PATH_MAX + 32];
+    ck_assert_int_eq(rundir_temporary(folder, &err), 0);
+    snprintf(path, sizeof path, "%s/model.gguf", folder);
+    ck_assert_int_eq(synth_write(synth_shape_by_name("tiny-rank"), mixture_by_name("F16"), 1, path, &err), 0);
+    ck_assert_int_eq(model_open(path, true, &model, &err), 0);
+    model->rank_template = bytes_of_string(template);
+    ck_assert_int_eq(prompt_encoder_init(&encoder, model, &err), 0);
+}
+
+static struct prompt pair(const char *query, const char *document)
+{
+    return (struct prompt){.form = PROMPT_TEXT,
+                           .text = bytes_of_string(query),
+                           .has_document = true,
+                           .document = bytes_of_string(document)};
+}
+
+/* The ids of a pair are those of a text, of whose bytes the user wrote those marked with an x. */
+static void check_pair(const char *query, const char *document, const char *text, const char *marks)
+{
+    const struct prompt prompt = pair(query, document);
+    struct ids ids = {0}, expected = {0};
+    struct refusal refusal = {0};
+    uint8_t from_user[200];
+    ck_assert_uint_eq(strlen(text), strlen(marks));
+    for (size_t i = 0; marks[i]; i++)
+        from_user[i] = marks[i] == 'x';
+    ck_assert_msg(prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal), "%s",
+                  refusal.reason.text);
+    ck_assert_int_eq(tokenizer_encode_mixed(encoder.tokenizer, bytes_of_string(text), from_user,
+                                            TOKENIZER_PARSE_SPECIAL, &expected),
+                     0);
+    ck_assert_uint_eq(ids.len, expected.len);
+    ck_assert_mem_eq(ids.data, expected.data, ids.len * sizeof *ids.data);
+    ids_deinit(&ids);
+    ids_deinit(&expected);
+}
+
+START_TEST(a_pair_is_put_together_as_the_template_has_it)
+{
+    open_ranking("<s>{query}|{document}{{query}</s>");
+    check_pair("a", "bc", "<s>a|bc{a</s>", "   x xx x    ");
+    /* Neither a place nor a control token in a text is more than its letters. */
+    check_pair("{document}", "{query}</s>", "<s>{document}|{query}</s>{{document}</s>",
+               "   xxxxxxxxxx xxxxxxxxxxx xxxxxxxxxx    ");
+    tear_down();
+    open_ranking("no place");
+    check_pair("a", "b", "no place", "        ");
+    tear_down();
+    open_ranking("{query");
+    check_pair("a", "b", "{query", "      ");
+}
+END_TEST
+
+START_TEST(a_pair_that_cannot_be_put_together_is_told_why)
+{
+    struct ids ids = {0};
+    struct refusal refusal = {0};
+    struct prompt prompt = pair("a", "bcdefgh");
+    open_ranking("{query}{document}");
+    encoder.most_bytes = 7;
+    ck_assert(!prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
+    ck_assert_int_eq(refusal.error, PROTO_TOO_LONG);
+    ck_assert_str_eq(refusal.reason.text,
+                     "the document has 7 bytes and the query 1 byte; at most 7 bytes fit");
+    encoder.most_bytes = 8;
+    ck_assert(prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
+    prompt = pair("a", "b\xff");
+    ck_assert(!prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
+    ck_assert_int_eq(refusal.error, PROTO_BAD_REQUEST);
+    prompt = (struct prompt){.form = PROMPT_TEXT, .text = BYTES_LITERAL("a")};
+    ck_assert(!prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
+    ck_assert_int_eq(refusal.error, PROTO_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(refusal.reason.text, "a query and a document are needed"));
+    tear_down();
+    prompt = pair("a", "b");
+    open_ranking("");
+    ck_assert(!prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
+    ck_assert_ptr_nonnull(strstr(refusal.reason.text, "has no tokenizer.chat_template.rerank"));
+    tear_down();
+    open_with(SPELL);
+    ck_assert(!prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
+    ck_assert_int_eq(refusal.error, PROTO_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(refusal.reason.text, "does not rank pairs of texts"));
+    ids_deinit(&ids);
+}
+END_TEST
+
 START_TEST(ids_outside_the_vocabulary_are_named)
 {
     struct buffer text = {0};
@@ -285,6 +377,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_conversation_that_cannot_be_a_prompt_is_told_why);
     tcase_add_test(tests, the_bound_in_bytes_is_that_of_the_longest_token);
     tcase_add_test(tests, a_text_may_have_as_many_tokens_as_a_message_may);
+    tcase_add_test(tests, a_pair_is_put_together_as_the_template_has_it);
+    tcase_add_test(tests, a_pair_that_cannot_be_put_together_is_told_why);
     tcase_add_test(tests, ids_outside_the_vocabulary_are_named);
     tcase_add_test(tests, a_text_of_ids_may_be_as_long_as_a_message_and_leaves_nothing_otherwise);
 }

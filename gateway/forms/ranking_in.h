@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_FORMS_RANKING_IN_H
+#define GATEWAY_FORMS_RANKING_IN_H
+
+/* A request for the scores of pairs of texts: a query and documents, or two texts or lists of them. */
+
+#include "gateway/forms/embeddings_in.h"
+
+#define RANKING_MOST_PAIRS EMBEDDINGS_MOST_INPUTS
+
+struct ranking_texts {
+    const struct bytes *items; /* [n], each zero-terminated */
+    size_t n;                  /* 0: not given */
+    const char *name;          /* of the parameter, as the client wrote it */
+    bool listed;               /* it was an array */
+};
+
+struct ranking_in {
+    struct embeddings_in in; /* first; its inputs are the pairs, made by the functions below */
+    struct ranking_texts queries, documents;
+    size_t top_n; /* results; 0: all */
+    bool returns_documents;
+};
+
+/* Makes a pair of the query and each document. 0 or REFUSED. */
+int ranking_pair_all(struct ranking_in *in, struct refusal *refusal);
+
+/* Makes a pair of each query and the document of the same place, or of a single query and each document. 0 or
+ * REFUSED, if there are neither as many of both, nor one query. */
+int ranking_pair_each(struct ranking_in *in, struct refusal *refusal);
+
+/* ---- takers, whose `into` is a struct ranking_in ---- */
+
+json_row_take ranking_query;                 /* a text, or an object with one */
+json_row_take ranking_documents;             /* an array of such */
+json_row_take ranking_first, ranking_second; /* either: the queries, or the documents */
+json_row_take ranking_top_n, ranking_returns_documents;
+
+#endif

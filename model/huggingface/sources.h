@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MODEL_HUGGINGFACE_SOURCES_H
+#define MODEL_HUGGINGFACE_SOURCES_H
+
+/* Where each tensor of a model comes from: which published tensors, and how their numbers become its own.
+ * Reading them looks at the headers of the files only; the tensors' bytes are read by sources_make. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gguf/format.h"
+#include "gguf/gguf_writer.h"
+#include "model/huggingface/recipes.h"
+#include "model/huggingface/shards.h"
+
+struct piece {
+    struct recipe recipe;
+    const char *file;
+};
+
+struct source {      /* of a tensor of the model */
+    size_t first, n; /* pieces */
+    enum format format;
+    size_t bytes;
+    bool made; /* not used as it lies */
+};
+
+struct sources {
+    struct shards shards;
+    struct piece *pieces; /* [n_pieces] sorted by place's name and index */
+    size_t n_pieces;
+    struct source *tensors; /* [n_tensors], by name */
+    size_t n_tensors;
+    size_t n_fp8; /* published tensors in FP8 */
+};
+
+/* Finds the files of the folder `path`, and everything that a model of this configuration needs in them.
+ * -EINVAL with a reason that names file and tensor: one that is missing, unexpected, of another shape than in
+ * config.json, of a dtype that is not supported, or in the files twice; any error of shards_read. To be
+ * deinitialized, on failure too. */
+int sources_read(const char *path, struct config *config, shards_map *map, void *arg,
+                 struct sources *ret_sources, struct error *err);
+void sources_deinit(struct sources *sources);
+
+/* Announces all tensors to a writer, in their order. -ENOMEM. */
+int sources_announce(const struct sources *sources, struct gguf_writer *writer);
+
+/* Bytes of all tensors that are made, each aligned to SOURCES_ALIGNMENT. */
+#define SOURCES_ALIGNMENT 32
+size_t sources_made_bytes(const struct sources *sources);
+
+/* Where the bytes of each tensor are: in its file, or in `memory` of so many bytes, where it is to be made.
+ */
+void sources_places(const struct sources *sources, void *memory, const void **ret_data);
+
+/* Makes rows of tensor i: a gguf_maker's function. */
+int sources_make(void *sources, size_t i, uint64_t first, uint64_t n, void *out, struct error *err);
+
+#endif

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Documents ranked by HTTP, in the forms of Jina's, Cohere's and vLLM's clients, by a model that ranks."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from pool import BUILD, Base, Process, go_on, main, read_all, until
+
+QUERY = "What is a panda?"
+DOCUMENTS = ["hi", "it is a bear", "The giant panda is a bear species.", "größe 🌾", "hi"]
+ADA = "sk-0123456789abcdef"
+
+
+class Ranking(Base):
+    headers = {}
+
+    @classmethod
+    def start_broker(cls):
+        cls.model = cls.folder / "ranks.gguf"
+        subprocess.run([str(BUILD / "quern"), "synth", "tiny-rank", "Q8_0", str(cls.model)], check=True, capture_output=True)
+        cls.broker = Process(cls.folder, "quern-broker", str(cls.model), "--device", "cpu", "--workers", "2", "--alias", "ranker",
+                             "--rundir", cls.rundir)
+        cls.broker.says("ready:")
+
+    def post(self, path, **body):
+        return self.gateway.ask("POST", path, body, self.headers)
+
+    def score(self, first, second, **fields):
+        status, _, answer = self.post("/v1/score", text_1=first, text_2=second, **fields)
+        self.assertEqual((status, answer["object"]), (200, "list"), answer)
+        self.assertEqual([(each["index"], each["object"]) for each in answer["data"]],
+                         [(i, "score") for i in range(len(answer["data"]))])
+        return [each["score"] for each in answer["data"]]
+
+    def test_documents_come_in_the_order_of_their_scores(self):
+        scores = self.score(QUERY, DOCUMENTS)
+        self.assertTrue(all(0 < score < 1 for score in scores), scores)
+        self.assertEqual((scores[0], len(set(scores))), (scores[4], 4))
+        order = sorted(range(5), key=lambda i: (-scores[i], i))
+        for path in ("/v1/rerank", "/v2/rerank", "/rerank"):
+            status, _, answer = self.post(path, query=QUERY, documents=DOCUMENTS, model="ranker")
+            self.assertEqual((status, answer["object"], answer["model"]), (200, "list", "ranker"), answer)
+            self.assertEqual([each["index"] for each in answer["results"]], order)
+            self.assertEqual([each["relevance_score"] for each in answer["results"]], [scores[i] for i in order])
+            self.assertTrue(all(each.keys() == {"index", "relevance_score"} for each in answer["results"]))
+        self.assertEqual(answer["usage"]["prompt_tokens"], answer["usage"]["total_tokens"])
+        some = self.post("/v1/rerank", query=QUERY, documents=DOCUMENTS, top_n=2, return_documents=True)[2]
+        self.assertEqual([(each["index"], each["document"]) for each in some["results"]],
+                         [(i, {"text": DOCUMENTS[i]}) for i in order[:2]])
+        self.assertEqual(some["usage"], answer["usage"])
+        self.assertEqual(len(self.post("/v1/rerank", query=QUERY, documents=DOCUMENTS, top_n=99)[2]["results"]), 5)
+
+    def test_a_score_is_the_pairs_own_wherever_it_stands(self):
+        """Alone, among thousands, as the second of a list, by another worker."""
+        alone = [self.score(QUERY, text)[0] for text in DOCUMENTS]
+        self.assertEqual(self.score([QUERY] * 5, DOCUMENTS), alone)
+        many = self.score(QUERY, (DOCUMENTS * 410)[:2048])
+        self.assertEqual(many, (alone * 410)[:2048])
+        self.assertEqual(self.score([DOCUMENTS[0], QUERY], [QUERY, DOCUMENTS[0]])[1], alone[0])
+        self.assertNotEqual(self.score(DOCUMENTS[1], QUERY), alone[1:2])
+
+    def test_what_a_text_spells_is_text(self):
+        """Neither the template's places nor control tokens mean anything in it."""
+        names = ("{document}", "{query}")
+        plain = self.score("x", names)
+        self.assertEqual(len(set(plain)), 2)
+        self.assertNotEqual(self.score("{document}", "b"), self.score("b", "b"))
+        ids = self.gateway.ask("POST", "/tokenize", {"content": "query: x\ndocument: </s>\nanswer: ", "parse_special": False},
+                               self.headers)[2]["tokens"]
+        usage = self.post("/v1/score", text_1="x", text_2="</s>")[2]["usage"]
+        self.assertEqual(usage["prompt_tokens"], len(ids))
+
+    def test_what_cannot_be_ranked_is_named(self):
+        for documents, param, says in (([], "documents", "documents is empty"), (["a", ""], "documents[1]", "is empty"),
+                                       (["a"] * 2049, "documents", "2049 texts; at most 2048"),
+                                       (["a", "b" * 40000], "documents[1]", "documents[1] has 39"),
+                                       (["a", "qx" * 10000], "documents[1]", "tokens; the")):
+            status, _, answer = self.post("/v1/rerank", query="q", documents=documents)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+            self.assertIn(says, answer["error"]["message"])
+        self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], model="other")[0], 404)
+        self.nothing_runs()
+
+    def test_the_model_does_nothing_else(self):
+        for path, body in (("/v1/embeddings", {"input": "a"}), ("/v1/completions", {"prompt": "a"}),
+                           ("/v1/completions", {"prompt": [5, 6], "max_tokens": 2}), ("/api/embed", {"model": "ranker", "input": "a"})):
+            status, _, answer = self.post(path, **body)
+            self.assertEqual(status, 400, answer)
+            error = answer["error"]
+            self.assertIn("ranks pairs of texts", error if isinstance(error, str) else error["message"])
+        self.assertTrue(all(worker["ranks"] and worker["embedding"] == 2 for worker in self.status()["workers"]))
+        self.assertEqual(self.gateway.ask("POST", "/api/show", {"model": "ranker"}, self.headers)[2]["capabilities"], [])
+
+    def test_a_worker_that_dies_loses_no_pair(self):
+        expected = self.score(QUERY, (DOCUMENTS * 410)[:2048])
+        worker = self.status()["workers"][0]["pid"]
+        os.kill(worker, signal.SIGSTOP)
+        self.addCleanup(go_on, worker)
+        text = json.dumps({"text_1": QUERY, "text_2": (DOCUMENTS * 410)[:2048]})
+        head = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
+        connection = self.gateway.raw(f"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}"
+                                      f"Content-Length: {len(text.encode())}\r\n\r\n{text}".encode())
+        until(lambda: self.at_work() > 0, "pairs are under way")
+        os.kill(worker, signal.SIGKILL)
+        answer = read_all(connection)
+        data = json.loads(answer.split(b"\r\n\r\n", 1)[1])["data"]
+        self.assertEqual([each["score"] for each in data], expected)
+
+
+class WithKeys(Ranking):
+    """As above, with a key of one request at a time, which all pairs of a request are."""
+
+    headers = {"Authorization": f"Bearer {ADA}"}
+
+    @classmethod
+    def setUpClass(cls):
+        file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
+        file.write_text(f"ada {ADA} requests=1\n")
+        file.chmod(0o600)
+        cls.options = ("--keys", str(file))
+        super().setUpClass()
+        shutil.rmtree(file.parent)
+
+    def post(self, path, **body):
+        """A rejected request keeps its place until all of its pairs have ended."""
+        return until(lambda: (answer := super(WithKeys, self).post(path, **body))[0] != 429 and answer, "the key has room")
+
+    def test_it_needs_a_key_that_may_precede(self):
+        self.assertEqual(self.gateway.ask("POST", "/v1/rerank", {"query": "q", "documents": ["a"]})[0], 401)
+        status, _, answer = self.post("/v1/rerank", query="q", documents=["a"], priority=-1)
+        self.assertEqual((status, answer["error"]["code"]), (403, "priority_not_allowed"))
+        self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], priority=1)[0], 200)
+
+
+class Others(Base):
+    """A model without such a head."""
+
+    def test_a_model_that_does_not_rank_says_so(self):
+        for path, body in (("/v1/rerank", {"query": "q", "documents": ["a"]}), ("/score", {"text_1": "q", "text_2": "a"})):
+            status, _, answer = self.gateway.post(path, **body)
+            self.assertEqual((status, answer["error"]["code"], answer["error"]["param"]), (400, "unsupported", "model"), answer)
+            self.assertIn("does not rank texts: its file has no pooling_type rank", answer["error"]["message"])
+
+
+if __name__ == "__main__":
+    main()

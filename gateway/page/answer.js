@@ -77,7 +77,3 @@ export class AnswerView {
     this.copyButton.hidden = answer.content === "";
   }
 }
-
-export function questionNode(content) {
-  return element("article", { class: "question", "aria-label": "You" }, element("div", { class: "text", text: content }));
-}

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The conversation: messages in this tab, one answer at a time.
+// The open conversation, one answer at a time.
 //
 //   idle ──send, again──▶ running ──end, error, stop──▶ idle
 //
 // What comes is gathered, and shown with the next frame of the screen.
 
-import { AnswerView, questionNode } from "./answer.js";
+import { AnswerView } from "./answer.js";
 import { announce, byId, memory } from "./dom.js";
 import { streamChat } from "./gateway.js";
+import { QuestionView } from "./question.js";
+import { fresh, nameOf, store } from "./store.js";
 
 const NEAR_END = 48; // pixels: who is so near the end follows it
 const FRAME_MS = 16;
@@ -17,7 +19,8 @@ export class Chat {
   // `settings` says what goes with a request.
   constructor(settings) {
     this.settings = settings;
-    this.messages = memory.read("conversation") ?? []; // {role, content}, answers with more: see `ask`
+    this.current = store.read(memory.read("current")) ?? fresh();
+    this.messages = this.current.messages; // {role, content}, answers with more: see `ask`
     this.views = new Map(); // of answers
     this.abort = null; // while one runs
     this.follows = true;
@@ -64,15 +67,10 @@ export class Chat {
   }
 
   append(message) {
-    let node;
-    if (message.role === "user") {
-      node = questionNode(message.content);
-    } else {
-      const view = new AnswerView(message, () => this.again());
-      this.views.set(message, view);
-      node = view.node;
-    }
-    this.log.append(node);
+    const question = message.role === "user";
+    const view = question ? new QuestionView(message, (text) => this.askAnew(message, text)) : new AnswerView(message, () => this.again());
+    if (!question) this.views.set(message, view);
+    this.log.append(view.node);
   }
 
   update(message) {
@@ -100,16 +98,29 @@ export class Chat {
   }
 
   send() {
-    const content = this.field.value.trim();
-    if (content === "" || this.abort || !this.settings.check()) return;
+    if (!this.askFor(this.field.value.trim())) return;
     this.field.value = "";
     this.fitField();
+  }
+
+  // Whether the question is asked.
+  askFor(content) {
+    if (content === "" || this.abort || !this.settings.check()) return false;
     const answer = { role: "assistant", content: "" };
     this.messages.push({ role: "user", content }, answer);
     this.messages.slice(-2).forEach((message) => this.append(message));
     this.follows = true;
     this.field.focus();
     this.ask(answer);
+    return true;
+  }
+
+  // A question in other words: what followed it goes.
+  askAnew(question, content) {
+    if (this.abort || !this.settings.check()) return;
+    this.messages.splice(this.messages.indexOf(question));
+    this.draw();
+    this.askFor(content);
   }
 
   // The last answer once more.
@@ -130,22 +141,83 @@ export class Chat {
   }
 
   clear() {
-    this.stop();
-    this.abort = null;
-    this.messages = [];
-    for (const node of this.log.querySelectorAll("article")) node.remove();
-    this.views.clear();
-    this.save();
-    this.updateAll();
+    this.leave();
+    this.takeUp(fresh());
     announce("A new conversation.");
     this.field.focus();
   }
 
-  save() {
-    if (memory.write("conversation", this.messages.length ? this.messages : null)) return;
-    // Tokens are most of it.
-    memory.write("conversation", this.messages.map(({ tokens, ...rest }) => rest));
+  // Another conversation of those that are kept.
+  open(id) {
+    const conversation = store.read(id);
+    if (!conversation || id === this.current.id) return;
+    this.leave();
+    this.takeUp(conversation);
+    announce(`Opened: ${nameOf(conversation)}`);
+    this.field.focus();
   }
+
+  // The open one was deleted.
+  forget() {
+    this.stop();
+    this.abort = null;
+    this.takeUp(fresh());
+  }
+
+  // An answer that runs is stopped, and what there is of it kept.
+  leave() {
+    if (!this.abort) return;
+    this.stop();
+    this.abort = null;
+    this.messages.at(-1).end = "stopped";
+    this.save();
+  }
+
+  takeUp(conversation) {
+    this.current = conversation;
+    this.messages = conversation.messages;
+    memory.write("current", this.messages.length ? conversation.id : null);
+    this.follows = true;
+    this.draw();
+    this.updateAll();
+    this.whenKept();
+  }
+
+  draw() {
+    for (const node of this.log.querySelectorAll("article")) node.remove();
+    this.views.clear();
+    this.messages.forEach((message) => this.append(message));
+  }
+
+  // Another tab has changed one. What is not running here follows; what is goes on as a conversation of its own.
+  changedElsewhere(id) {
+    const theirs = id === this.current.id && store.read(id);
+    if (!theirs) return;
+    if (this.abort) this.current.id = fresh().id;
+    else this.takeUp(theirs);
+  }
+
+  rename(id, name) {
+    const conversation = id === this.current.id ? this.current : store.read(id);
+    if (!conversation) return;
+    conversation.name = name;
+    this.tellKept(store.write(conversation));
+  }
+
+  save() {
+    if (this.messages.length === 0) return;
+    this.current.changed = Date.now();
+    memory.write("current", this.current.id);
+    this.tellKept(store.write(this.current));
+  }
+
+  tellKept(kept) {
+    byId("not-kept").hidden = kept;
+    this.whenKept();
+  }
+
+  // Set by the list of conversations: there is something new to list.
+  whenKept() {}
 
   // What the model is to read: a question that got no answer is left out with the answer.
   transcript() {
@@ -164,6 +236,7 @@ export class Chat {
     const abort = (this.abort = new AbortController());
     const begun = performance.now();
     announce("The answer begins.");
+    this.save();
     this.updateAll();
     try {
       const request = this.settings.request(this.transcript(), this.tokenView.checked);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The page: puts its parts together. Chat, pool and settings stand side by side where there is room; else one of
-// them is shown, as the buttons at the top say.
+// The page: puts its parts together. The chat stands beside one of the others where there is room; else one part
+// is shown, as the buttons at the top say.
 
 import { Chat } from "./chat.js";
 import { byId, element, memory } from "./dom.js";
+import { offerExamples } from "./examples.js";
 import { key } from "./gateway.js";
+import { History } from "./history.js";
 import { Pool } from "./pool.js";
 import { Settings } from "./settings.js";
 
@@ -63,10 +65,17 @@ function askForKeys() {
 askForKeys();
 const settings = new Settings();
 settings.show = () => show("settings");
-new Chat(settings);
+const chat = new Chat(settings);
+new History(chat, () => {
+  if (!wide.matches) show("chat");
+});
+offerExamples([], (text) => chat.askFor(text));
 byId("model").addEventListener("change", () => memory.write("model", byId("model").value));
 for (const button of document.querySelectorAll("[data-show]"))
   button.addEventListener("click", () => show(button.dataset.show));
 wide.addEventListener("change", () => show(memory.read("view") ?? "chat"));
 show(memory.read("view") ?? "chat");
-new Pool(offerModels).watch();
+new Pool((names) => {
+  offerModels(names);
+  offerExamples(names, (text) => chat.askFor(text));
+}).watch();

@@ -154,7 +154,7 @@ class Page:
     def open(self, url):
         """Opens it as in a new tab."""
         self.driver.get(url)
-        self.script("sessionStorage.clear()")
+        self.script("sessionStorage.clear(); localStorage.clear()")
         self.driver.get(url)
 
     def script(self, text, *values):
@@ -206,13 +206,14 @@ class Page:
     def fits(self):
         """Whether nothing is wider than the screen."""
         return self.script("return document.documentElement.scrollWidth <= innerWidth && "
-                           "[...document.querySelectorAll('#log, #pool, #settings')].every(e => e.scrollWidth <= e.clientWidth)")
+                           "[...document.querySelectorAll('#log, #pool, #settings, #history')].every(e => e.scrollWidth <= e.clientWidth)")
 
     def keeps(self, *messages):
         """Opens it with a conversation: questions and answers in turn."""
         roles = ({"role": "user"}, {"role": "assistant", "end": "stop"})
         kept = [{**roles[i % 2], "content": content} for i, content in enumerate(messages)]
-        self.script("sessionStorage.setItem('quern.conversation', JSON.stringify(arguments[0]))", kept)
+        self.script("localStorage.setItem('quern.conversation.kept', JSON.stringify({id: 'kept', name: '', changed: 1, messages: arguments[0]}));"
+                    "sessionStorage.setItem('quern.current', '\"kept\"')", kept)
         self.driver.refresh()
 
     def answers(self, content):
@@ -482,6 +483,70 @@ class Chat(Base):
             self.assertEqual(page.all(".answer a"), [])
             self.assertTrue(page.fits(), text[:20])
 
+    def test_conversations_are_kept_renamed_exported_and_deleted(self):
+        page = self.page
+        page.keeps("An old question", "An old answer")
+        page.one("#clear").click()
+        page.set(temperature="0")
+        page.write(QUESTION)
+        page.answered()
+        page.script("sessionStorage.clear()")  # as in another tab
+        page.driver.refresh()
+        self.assertEqual(page.all(".answer"), [])
+        page.one("[data-show=history]").click()
+        names = lambda: [name.text for name in page.all("#conversations .name")]
+        self.assertEqual(names(), [QUESTION, "An old question"])
+        page.shoot("history")
+        page.one("#conversations .name").click()
+        self.assertEqual(page.last(), ANSWER)
+        self.assertEqual(page.one("#conversations .name").get_attribute("aria-current"), "true")
+        page.one("#conversations li:nth-child(2) .doings button").click()
+        page.driver.switch_to.active_element.send_keys(Keys.CONTROL, "a")
+        page.driver.switch_to.active_element.send_keys("A <b>new</b> name", Keys.ENTER)
+        until(lambda: names() == [QUESTION, "A <b>new</b> name"], "it is renamed")
+        page.script("URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }")
+        saved = lambda: page.driver.execute_async_script("saved.text().then(arguments[0])")
+        page.one("#conversations li:nth-child(2) .doings button:nth-child(3)").click()
+        self.assertEqual(saved(), "# A <b>new</b> name\n\n## You\n\nAn old question\n\n## Model\n\nAn old answer\n")
+        page.one("#conversations li .doings button:nth-child(2)").click()
+        self.assertEqual([message["content"] for message in json.loads(saved())["messages"]], [QUESTION, ANSWER])
+        page.one("#conversations li .doings button:last-child").click()
+        page.driver.switch_to.alert.dismiss()
+        self.assertEqual(len(names()), 2)
+        page.one("#conversations li .doings button:last-child").click()
+        page.driver.switch_to.alert.accept()
+        until(lambda: names() == ["A <b>new</b> name"], "it is deleted")
+        self.assertEqual(page.all(".answer"), [])
+        page.script("Storage.prototype.setItem = () => { throw new Error('full') }")
+        page.write(QUESTION)
+        self.assertEqual(page.answered(), ANSWER)
+        self.assertTrue(page.seen("#not-kept"))
+
+    def test_a_question_is_edited_and_asked_anew(self):
+        page = self.page
+        page.keeps("First", "One", "Second", "Two")
+        page.set(temperature="0")
+        page.one(".question .edit").click()
+        page.driver.switch_to.active_element.send_keys("x", Keys.ESCAPE)
+        self.assertEqual(page.text(".question .text"), "First")
+        page.one(".question .edit").click()
+        self.assertEqual(page.driver.switch_to.active_element.get_attribute("value"), "First")
+        page.shoot("edit")
+        page.driver.switch_to.active_element.send_keys(Keys.CONTROL, "a")
+        page.driver.switch_to.active_element.send_keys(QUESTION, Keys.ENTER)
+        until(lambda: len(page.all(".answer")) == 1 and page.last() == ANSWER, "the other question is answered")
+        self.assertEqual([node.text for node in page.all(".question .text")], [QUESTION])
+        self.assertEqual(page.answered(), ANSWER)
+
+    def test_an_example_is_asked(self):
+        page = self.page
+        until(lambda: [b.text for b in page.all("#examples button")][1:2] == [QUESTION], "examples that the model knows")
+        page.shoot("empty")
+        page.set(temperature="0")
+        page.all("#examples button")[1].click()
+        self.assertEqual(page.answered(), ANSWER)
+        self.assertFalse(page.seen("#examples"))
+
     def test_an_answer_that_grows_keeps_what_stands(self):
         page = self.page
         page.set(**ENDLESS)
@@ -552,10 +617,10 @@ class ThePool(Base):
         page.answered()
         page.write(f"{'long' * 100} `{'code' * 100}`\n")
         page.answered()
-        for view in ("settings", "pool", "chat"):
+        for view in ("settings", "history", "pool", "chat"):
             page.one(f"[data-show={view}]").click()
             self.assertTrue(page.seen(f"#{view}"))
-            self.assertEqual(len(page.seen("#chat, #pool, #settings")), 1)
+            self.assertEqual(len(page.seen("#chat, #pool, #settings, #history")), 1)
             self.assertTrue(page.fits(), view)
             page.shoot(f"phone-{view}")
 
@@ -649,7 +714,7 @@ class AskedForKeys(Base):
         self.assertEqual(page.answered(), ANSWER)
         page.driver.refresh()
         until(lambda: "workers ready" in page.text("#summary"), "the key is still there")
-        self.assertEqual(page.script("return localStorage.length"), 0)
+        self.assertNotIn(KEY, page.script("return JSON.stringify({...localStorage})"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Three questions for an empty page. The demo model knows little but Quern, so it has its own.
+
+import { byId, element } from "./dom.js";
+
+const QUESTIONS = [
+  "Explain how a hash table works, with a short example in Python.",
+  "Write a friendly email that moves a meeting to next week.",
+  "Compare tea and coffee in a table.",
+];
+const OF_MODELS = {
+  "Quern demo": ["What is Quern?", "What does the broker do?", "What happens when a worker dies?"],
+};
+
+export function offerExamples(models, ask) {
+  const questions = (models.length === 1 && OF_MODELS[models[0]]) || QUESTIONS;
+  byId("examples").replaceChildren(...questions.map((text) => element("button", { type: "button", text, onclick: () => ask(text) })));
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Conversations that the browser keeps: an entry of localStorage each, {id, name, changed, messages}. How much there
+// is room for, the browser says (about 5 MB); nothing is deleted to make room. Tokens are not kept: they are most
+// of an answer.
+
+const PREFIX = "quern.conversation.";
+const NAME_MOST = 60; // characters of a name that is made of the first question
+
+export function fresh() {
+  return { id: `${Date.now().toString(36)}${Math.random().toString(36).slice(2, 8)}`, name: "", changed: 0, messages: [] };
+}
+
+export function nameOf(conversation) {
+  const question = conversation.messages[0]?.content.trim().split("\n", 1)[0] ?? "";
+  return conversation.name || (question.length > NAME_MOST ? `${question.slice(0, NAME_MOST)}…` : question) || "Without a name";
+}
+
+function parsed(text) {
+  try {
+    const read = JSON.parse(text);
+    return Array.isArray(read?.messages) && typeof read.id === "string" ? read : null;
+  } catch {
+    return null;
+  }
+}
+
+export const store = {
+  // null: there is none, or nothing may be read here.
+  read(id) {
+    try {
+      return parsed(localStorage.getItem(PREFIX + id));
+    } catch {
+      return null;
+    }
+  },
+
+  // Whether it is kept now.
+  write(conversation) {
+    const messages = conversation.messages.map(({ tokens, progress, ...rest }) => rest);
+    try {
+      localStorage.setItem(PREFIX + conversation.id, JSON.stringify({ ...conversation, messages }));
+      return true;
+    } catch {
+      return false;
+    }
+  },
+
+  remove(id) {
+    localStorage.removeItem(PREFIX + id);
+  },
+
+  // All of them, the newest first.
+  list() {
+    try {
+      const found = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX)).map((key) => parsed(localStorage.getItem(key)));
+      return found.filter(Boolean).sort((a, b) => b.changed - a.changed);
+    } catch {
+      return [];
+    }
+  },
+
+  // `listener` is called with an id that another tab has changed.
+  whenOthersChange(listener) {
+    addEventListener("storage", ({ key }) => {
+      if (key === null || key.startsWith(PREFIX)) listener(key?.slice(PREFIX.length));
+    });
+  },
+};

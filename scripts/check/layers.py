@@ -40,7 +40,7 @@ class Rules:
             elif kind == "header":
                 self.headers[name] = set(right)
             else:
-                raise SystemExit(f"layers.txt:{number}: \"{kind}\" is none of room, order, together, calls, provides, public, crowd, header")
+                raise SystemExit(f"layers.txt:{number}: \"{kind}\" is unknown: expected one of room, order, together, calls, provides, public, crowd, header")
 
     def room_of(self, path):
         """The room of a file; of the tests, which are one room, it is the folder at the top."""
@@ -58,7 +58,7 @@ class Rules:
         """What is wrong with one module's use of another; both are paths of files."""
         a, b = self.room_of(user), self.room_of(used)
         if not a or not b:
-            return f"{os.path.dirname(used if a else user)} is no room of layers.txt"
+            return f"{os.path.dirname(used if a else user)} is not a room of layers.txt"
         if a == "tests":
             return None
         if a != b:

@@ -418,7 +418,7 @@ class Chat(Base):
         tokens = page.seen(".token")
         said = page.script("return [...document.querySelectorAll('.token')].map(e => e.textContent).join('')")
         self.assertTrue(said.startswith(ANSWER), said)
-        page.one("#log").send_keys(Keys.TAB)
+        page.one(".question .edit").send_keys(Keys.TAB)
         self.assertTrue(page.script("return document.activeElement.classList.contains('token')"))
         page.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
         page.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)

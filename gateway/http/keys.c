@@ -233,12 +233,13 @@ void key_set_rates(const struct key *key, struct quern_request *request)
 
 int key_check_priority(const struct key *key, bool open, int32_t priority, struct refusal *refusal)
 {
-    const int32_t most = key ? (int32_t)key->priority : open ? 0 : KEYS_PRIORITY;
-    if (priority <= most)
+    const int32_t most = key ? (int32_t)key->priority : open ? 0 : KEYS_PRIORITY,
+                  least = key ? -most : -KEYS_PRIORITY;
+    if (priority >= least && priority <= most)
         return 0;
     return refuse(refusal, 403, "priority_not_allowed", "priority",
-                  "priority %d is not allowed: the least is %d%s", -priority, -most,
-                  key ? " with this key" : " without keys");
+                  "priority %d is not allowed: the %s is %d%s", -priority, priority > most ? "least" : "most",
+                  priority > most ? -most : -least, key ? " with this key" : " without keys");
 }
 
 const char *key_salt(const struct key *key, bool shared, const char *salt,

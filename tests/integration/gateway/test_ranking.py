@@ -133,9 +133,10 @@ class WithKeys(Ranking):
 
     def test_it_needs_a_key_that_may_precede(self):
         self.assertEqual(self.gateway.ask("POST", "/v1/rerank", {"query": "q", "documents": ["a"]})[0], 401)
-        status, _, answer = self.post("/v1/rerank", query="q", documents=["a"], priority=-1)
-        self.assertEqual((status, answer["error"]["code"]), (403, "priority_not_allowed"))
-        self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], priority=1)[0], 200)
+        for priority in (-1, 2):
+            status, _, answer = self.post("/v1/rerank", query="q", documents=["a"], priority=priority)
+            self.assertEqual((status, answer["error"]["code"]), (403, "priority_not_allowed"))
+        self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], priority=0)[0], 200)
 
 
 class Others(Base):

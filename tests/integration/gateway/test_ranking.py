@@ -28,8 +28,8 @@ class Ranking(Base):
                              "--rundir", cls.rundir)
         cls.broker.says("ready:")
 
-    def post(self, path, **body):
-        return self.gateway.ask("POST", path, body, self.headers)
+    def post(self, path, request_id="a", **body):
+        return self.gateway.ask("POST", path, body, {**self.headers, "X-Request-Id": request_id})
 
     def score(self, first, second, **fields):
         status, _, answer = self.post("/v1/score", text_1=first, text_2=second, **fields)
@@ -75,6 +75,12 @@ class Ranking(Base):
                                self.headers)[2]["tokens"]
         usage = self.post("/v1/score", text_1="x", text_2="</s>")[2]["usage"]
         self.assertEqual(usage["prompt_tokens"], len(ids))
+
+    def test_the_clients_name_of_a_request_is_a_text_in_the_answer(self):
+        name = 'a","model":"b\\'
+        for kind, body in (("rerank", {"query": "q", "documents": ["a"]}), ("score", {"text_1": "q", "text_2": "a"})):
+            status, headers, answer = self.post(f"/v1/{kind}", name, **body)
+            self.assertEqual((status, headers["X-Request-Id"], answer["id"]), (200, name, f"{kind}-{name}"))
 
     def test_what_cannot_be_ranked_is_named(self):
         for documents, param, says in (([], "documents", "documents is empty"), (["a", ""], "documents[1]", "is empty"),

@@ -200,6 +200,7 @@ START_TEST(a_key_with_many_questions_leaves_room_for_those_of_others)
         n++;
     ck_assert_uint_eq(n, KEYS_MOST_ASKED / 2);
     ck_assert_int_eq(refusal.status, 429);
+    ck_assert_str_eq(refusal.text, "this key already has 64 questions, of 640 bytes, waiting for an answer");
     ck_assert_uint_eq(refusal.retry_after_s, 1);
     ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0); /* one may be as large as it is */
     ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0);

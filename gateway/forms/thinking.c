@@ -165,13 +165,13 @@ static int check_budget(const struct parameters *parameters, const struct dialec
 }
 
 /* Puts into the variables what switches thinking on or off. Where the template has no switch for the latter,
- * thoughts are closed as soon as they are opened. */
+ * or is not used, thoughts are closed as soon as they are opened. */
 static int apply(struct parameters *parameters, const struct dialect_thoughts *thoughts, json_t *variables,
                  struct refusal *refusal)
 {
     const char *with = parameters->with_thinking, *without = parameters->without_thinking;
     int r = 0;
-    if (without && thoughts->switch_off) {
+    if (without && thoughts->switch_off && parameters->request.messages) {
         r = json_object_update_missing(variables, thoughts->switch_off);
     } else if (without && thoughts->known) {
         parameters->request.has_thinking_budget = true;

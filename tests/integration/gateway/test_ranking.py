@@ -79,7 +79,7 @@ class Ranking(Base):
     def test_the_clients_name_of_a_request_is_a_text_in_the_answer(self):
         name = 'a","model":"b\\'
         for kind, body in (("rerank", {"query": "q", "documents": ["a"]}), ("score", {"text_1": "q", "text_2": "a"})):
-            status, headers, answer = self.post(f"/v1/{kind}", name, **body)
+            status, headers, answer = self.post(f"/v1/{kind}", request_id=name, **body)
             self.assertEqual((status, headers["X-Request-Id"], answer["id"]), (200, name, f"{kind}-{name}"))
 
     def test_what_cannot_be_ranked_is_named(self):

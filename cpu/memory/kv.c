@@ -160,10 +160,17 @@ static int place_layers(struct kv *kv, const struct kv_config *config, struct me
     return 0;
 }
 
+/* Scores of a model that ranks hang on differences that half precision rounds away. */
+static enum backend_kv_type type_of(const struct kv_config *config)
+{
+    if (config->type != BACKEND_KV_DEFAULT)
+        return config->type;
+    return config->model->params.pooling == POOLING_RANK ? BACKEND_KV_F32 : BACKEND_KV_F16;
+}
+
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err)
 {
-    *kv = (struct kv){.type = config->type == BACKEND_KV_DEFAULT ? BACKEND_KV_F16 : config->type,
-                      .n_layers = config->model->params.n_layers};
+    *kv = (struct kv){.type = type_of(config), .n_layers = config->model->params.n_layers};
     size_t used[BACKEND_MOST_GROUPS] = {0};
     kv->n_groups = kv_groups_of(config->model, config->n_context, kv->groups);
     for (uint32_t l = 0; l < kv->n_layers; l++)

@@ -39,7 +39,7 @@ struct kv {
 /* What the pools are made of. */
 struct kv_config {
     const struct model *model;
-    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16 */
+    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16, of a model that ranks F32 */
     uint32_t n_blocks;         /* of each group; 0: as many as the slots can use, limited to memory_share */
     uint32_t n_slots, n_context, max_rows;
 };

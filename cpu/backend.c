@@ -47,8 +47,6 @@ static int check_abilities(const struct backend_config *config, struct error *er
     if (config->n_devices > 1 || (config->n_devices == 1 && config->devices[0] != 0))
         return error_set(err, -ENODEV, "there is one cpu device, number 0; %u requested from number %u on",
                          config->n_devices, config->devices[0]);
-    if (config->kv_type == BACKEND_KV_BF16)
-        return error_set(err, -ENOTSUP, "the cpu device stores keys and values as f16 or q8_0, not bf16");
     return 0;
 }
 

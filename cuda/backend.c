@@ -17,6 +17,7 @@
 #include "cuda/check/invariance.h"
 #include "cuda/device/wait.h"
 #include "cuda/parts.h"
+#include "engine/backend/kv_type.h"
 
 #define STEP_MS     30
 #define ALONE_MS    250
@@ -36,8 +37,9 @@ static int check_config(const struct backend_config *config, struct error *err)
 {
     if (config->n_devices > 1)
         return error_set(err, -ENODEV, "a worker uses one device; %u were requested", config->n_devices);
-    if (config->kv_type == BACKEND_KV_BF16)
-        return error_set(err, -ENOTSUP, "the CUDA backend stores keys and values as f16 or q8_0, not bf16");
+    if (config->kv_type == BACKEND_KV_BF16 || config->kv_type == BACKEND_KV_F32)
+        return error_set(err, -ENOTSUP, "the CUDA backend stores keys and values as f16 or q8_0, not %s",
+                         kv_type_name(config->kv_type));
     if (config->n_slots == 0 || config->n_context == 0)
         return error_set(err, -EINVAL, "slots and context must be at least 1");
     if (config->cuda.library_rows > 0 && config->invariant)

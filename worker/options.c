@@ -54,7 +54,7 @@ static const struct argp_option options[] = {
     {"kv-blocks", KEY_KV_BLOCKS, "N", 0, "Blocks of the KV cache, 32 tokens each (what the slots need)", 0},
     {"snapshots", KEY_SNAPSHOTS, "N", 0,
      "Snapshots that the prefix cache keeps of the states of recurrent layers (four for each slot)", 0},
-    {"kv-type", KEY_KV_TYPE, "TYPE", 0, "Type of keys and values: f16 or q8_0 (f16)", 0},
+    {"kv-type", KEY_KV_TYPE, "TYPE", 0, "Type of keys and values: f16, bf16, f32 or q8_0 (f16)", 0},
     {"quantize", KEY_QUANTIZE, "TYPE", 0,
      "Quantize weights in F32, F16 or BF16: Q8_0, Q4_K_M ... (as they are)", 0},
     {"system", KEY_SYSTEM, "TEXT", 0, "System message of conversations that have none", 0},

@@ -134,7 +134,9 @@ void attention_run(const struct attention *attention, const struct attention_tas
         if (in_place) {
             kv_halves(kv, id, attention->layer, kv_head, &block.half_keys, &block.half_values);
             kv_halves(kv, next, attention->layer, kv_head, &block.next_keys, &block.next_values);
-        } else
+        } else if (kv->type == BACKEND_KV_F32)
+            kv_floats(kv, id, attention->layer, kv_head, &block.keys, &block.values);
+        else
             kv_load(kv, kernels, id, attention->layer, kv_head, layout.keys, layout.values);
         meet_block(attention, task, &heads, start, &block, &layout);
     }

@@ -99,8 +99,16 @@ static uint32_t n_scales(uint32_t dim)
 static size_t head_bytes(const struct kv *kv, uint32_t dim) /* in one block */
 {
     const size_t numbers = (size_t)dim * KERNELS_TOKENS;
-    if (kv->type == BACKEND_KV_F16)
+    switch (kv->type) {
+    case BACKEND_KV_F32:
+        return numbers * sizeof(float);
+    case BACKEND_KV_F16:
+    case BACKEND_KV_BF16:
         return numbers * sizeof(uint16_t);
+    case BACKEND_KV_Q8:
+    case BACKEND_KV_DEFAULT:
+        break;
+    }
     return numbers + (size_t)n_scales(dim) * KERNELS_TOKENS * sizeof(uint16_t);
 }
 
@@ -152,10 +160,17 @@ static int place_layers(struct kv *kv, const struct kv_config *config, struct me
     return 0;
 }
 
+/* Scores of a model that ranks hang on differences that half precision rounds away. */
+static enum backend_kv_type type_of(const struct kv_config *config)
+{
+    if (config->type != BACKEND_KV_DEFAULT)
+        return config->type;
+    return config->model->params.pooling == POOLING_RANK ? BACKEND_KV_F32 : BACKEND_KV_F16;
+}
+
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err)
 {
-    *kv = (struct kv){.type = config->type == BACKEND_KV_DEFAULT ? BACKEND_KV_F16 : config->type,
-                      .n_layers = config->model->params.n_layers};
+    *kv = (struct kv){.type = type_of(config), .n_layers = config->model->params.n_layers};
     size_t used[BACKEND_MOST_GROUPS] = {0};
     kv->n_groups = kv_groups_of(config->model, config->n_context, kv->groups);
     for (uint32_t l = 0; l < kv->n_layers; l++)
@@ -226,6 +241,25 @@ static void store_halves(const struct kv_layer *kv, const struct kernels *kernel
     }
 }
 
+/* One token of one head; its keys stand apart from one another, and its values are filled up with zeros. */
+static void store_bfloats(const struct kv_layer *kv, const float *keys, const float *values,
+                          uint16_t *to_keys, uint16_t *to_values)
+{
+    for (uint32_t d = 0; d < kv->dim; d++)
+        to_keys[(size_t)d * KERNELS_TOKENS] = format_f32_to_bf16(keys[d]);
+    for (uint32_t d = 0; d < kv->value_dim; d++)
+        to_values[d] = d < kv->dim ? format_f32_to_bf16(values[d]) : 0;
+}
+
+static void store_floats(const struct kv_layer *kv, const float *keys, const float *values, float *to_keys,
+                         float *to_values)
+{
+    for (uint32_t d = 0; d < kv->dim; d++)
+        to_keys[(size_t)d * KERNELS_TOKENS] = keys[d];
+    for (uint32_t d = 0; d < kv->value_dim; d++)
+        to_values[d] = d < kv->dim ? values[d] : 0;
+}
+
 /* Rounds n ≤ SCALED numbers with one scale, which is returned. */
 static uint16_t round_to_8_bits(const float *numbers, uint32_t n, int8_t quants[SCALED])
 {
@@ -272,11 +306,23 @@ void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block
     for (uint32_t h = 0; h < at->n_heads; h++) {
         uint8_t *to_keys = keys_of(kv, block, layer, h), *to_values = values_of(kv, block, layer, h);
         const float *key = keys + (size_t)h * at->dim, *value = values + (size_t)h * at->dim;
-        if (kv->type == BACKEND_KV_F16)
+        const size_t values_at = (size_t)offset * at->value_dim;
+        switch (kv->type) {
+        case BACKEND_KV_F32:
+            store_floats(at, key, value, (float *)(void *)to_keys + offset,
+                         (float *)(void *)to_values + values_at);
+            break;
+        case BACKEND_KV_F16:
             store_halves(at, kernels, key, value, (uint16_t *)to_keys + offset,
-                         (uint16_t *)to_values + (size_t)offset * at->value_dim);
-        else
+                         (uint16_t *)to_values + values_at);
+            break;
+        case BACKEND_KV_BF16:
+            store_bfloats(at, key, value, (uint16_t *)to_keys + offset, (uint16_t *)to_values + values_at);
+            break;
+        case BACKEND_KV_Q8:
+        case BACKEND_KV_DEFAULT:
             store_8_bits(at, key, value, offset, to_keys, to_values);
+        }
     }
 }
 
@@ -302,15 +348,32 @@ static void load_8_bits(const struct kv_layer *kv, const struct kernels *kernels
         }
 }
 
+static void load_bfloats(const uint16_t *from, size_t n, float *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = format_bf16_to_f32(from[i]);
+}
+
 void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
              uint32_t head, float *ret_keys, float *ret_values)
 {
     uint8_t *keys = keys_of(kv, block, layer, head), *values = values_of(kv, block, layer, head);
     const struct kv_layer *at = &kv->layers[layer];
-    if (kv->type == BACKEND_KV_F16) {
+    switch (kv->type) {
+    case BACKEND_KV_F32:
+        memcpy(ret_keys, keys, at->key_bytes);
+        memcpy(ret_values, values, at->value_bytes);
+        break;
+    case BACKEND_KV_F16:
         kernels->halves_to_floats((uint16_t *)keys, (uint32_t)at->head_keys, ret_keys);
         kernels->halves_to_floats((uint16_t *)values, (uint32_t)at->head_values, ret_values);
-    } else {
+        break;
+    case BACKEND_KV_BF16:
+        load_bfloats((uint16_t *)keys, at->head_keys, ret_keys);
+        load_bfloats((uint16_t *)values, at->head_values, ret_values);
+        break;
+    case BACKEND_KV_Q8:
+    case BACKEND_KV_DEFAULT:
         load_8_bits(at, kernels, keys, values, ret_keys, ret_values);
     }
 }
@@ -320,4 +383,11 @@ void kv_halves(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t hea
 {
     *ret_keys = (const uint16_t *)keys_of(kv, block, layer, head);
     *ret_values = (const uint16_t *)values_of(kv, block, layer, head);
+}
+
+void kv_floats(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const float **ret_keys,
+               const float **ret_values)
+{
+    *ret_keys = (const float *)(const void *)keys_of(kv, block, layer, head);
+    *ret_values = (const float *)(const void *)values_of(kv, block, layer, head);
 }

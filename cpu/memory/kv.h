@@ -2,7 +2,8 @@
 #ifndef CPU_MEMORY_KV_H
 #define CPU_MEMORY_KV_H
 
-/* The KV pools, one for each group of layers: blocks of 32 positions, in half precision or in 8 bits.
+/* The KV pools, one for each group of layers: blocks of 32 positions, as floats, in half precision, as
+ * bfloat16 or in 8 bits.
  *
  * A block is contiguous: [layer of the group][keys, values][kv head]; keys are [dim][32 tokens], so that a
  * vector holds one dimension of eight tokens, values [32 tokens][value_dim], value_dim being the head's
@@ -27,7 +28,7 @@ struct kv_layer {
 };
 
 struct kv {
-    enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
+    enum backend_kv_type type; /* never BACKEND_KV_DEFAULT */
     uint32_t n_layers;
     struct backend_group groups[BACKEND_MOST_GROUPS];
     uint32_t n_groups;
@@ -38,7 +39,7 @@ struct kv {
 /* What the pools are made of. */
 struct kv_config {
     const struct model *model;
-    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16 */
+    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16, of a model that ranks F32 */
     uint32_t n_blocks;         /* of each group; 0: as many as the slots can use, limited to memory_share */
     uint32_t n_slots, n_context, max_rows;
 };
@@ -64,8 +65,10 @@ void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block
 void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
              uint32_t head, float *ret_keys, float *ret_values);
 
-/* The same in place, in half precision. For BACKEND_KV_F16. */
+/* The same in place, in half precision. For BACKEND_KV_F16; and as floats, for BACKEND_KV_F32. */
 void kv_halves(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const uint16_t **ret_keys,
                const uint16_t **ret_values);
+void kv_floats(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const float **ret_keys,
+               const float **ret_values);
 
 #endif

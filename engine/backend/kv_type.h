@@ -7,8 +7,8 @@
 #include "common/error.h"
 #include "engine/backend/backend.h"
 
-/* f16, bf16 or q8_0; whether a backend supports it is checked when it opens. 0, or -EINVAL with the supported
- * names. */
+/* f16, bf16, f32 or q8_0; whether a backend supports it is checked when it opens. 0, or -EINVAL with the
+ * supported names. */
 int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct error *err);
 
 /* "none" for BACKEND_KV_DEFAULT, the type of a backend without keys and values. */

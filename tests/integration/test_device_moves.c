@@ -144,7 +144,12 @@ START_TEST(a_prefix_is_found_by_workers_that_never_read_it)
     struct answer first = {0};
     pid_t pids[WORKERS];
     ck_assert_uint_eq(ask_again(client, &first), 0);
-    ck_assert_uint_gt(ask_again(client, &first), first.prompt_tokens / 2);
+    /* It is too short to be kept with the worker that read it: the two take turns. What one has read comes
+     * into the store behind its last step, so the other may be too early once, and has it then. */
+    for (int found = 0, asked = 0; found < WORKERS; asked++) {
+        ck_assert_int_lt(asked, 3 * WORKERS);
+        found = ask_again(client, &first) > first.prompt_tokens / 2 ? found + 1 : 0;
+    }
     ck_assert_int_eq(pool_worker_pids(&pool, pids, WORKERS), WORKERS);
     for (int w = 0; w < WORKERS; w++)
         ck_assert_int_eq(kill(pids[w], SIGKILL), 0);

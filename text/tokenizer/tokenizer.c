@@ -156,6 +156,16 @@ static void add_end_id(struct tokenizer *t, int32_t id)
     t->end_ids[t->n_end_ids++] = id;
 }
 
+/* "</s>" is a control token of a BPE vocabulary, too, if the file calls it an ordinary one: no text is cut so
+ * that it would come out of one, and llama.cpp reads it like that. In SentencePiece vocabularies it may be
+ * HTML. */
+static void mark_sentence_end(struct tokenizer *t)
+{
+    const int32_t id = t->kind == KIND_GPT2 ? vocabulary_find(&t->vocabulary, "</s>", 4) : TOKENIZER_NONE;
+    if (id >= 0 && t->vocabulary.types[id] == TOKEN_NORMAL)
+        t->vocabulary.types[id] = TOKEN_CONTROL;
+}
+
 /* In gpt-oss's form <|end|> ends a message, such as a thought, and another follows. */
 static void end_with_last_message(struct tokenizer *t)
 {
@@ -199,6 +209,7 @@ static int find_end_ids(struct tokenizer *t, const struct gguf *gguf, struct err
         add_end_id(t, id < 0 ? TOKENIZER_NONE : id);
     }
     end_with_last_message(t);
+    mark_sentence_end(t);
     return 0;
 }
 

@@ -46,7 +46,8 @@ static const struct argp_option known[] = {
     {"all", 'a', NULL, 0, "The logits after every id, not only after the last", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"float-activations", 'f', NULL, 0, "Do not round activations to 8 bits", 0},
-    {"kv-type", 'k', "TYPE", 0, "Type of keys and values: f16 or q8_0; also prints the error against f16", 0},
+    {"kv-type", 'k', "TYPE", 0,
+     "Type of keys and values: f16, bf16, f32 or q8_0; also prints the error against f16", 0},
     {"cublas", 'b', "ROWS", 0,
      "Use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
@@ -166,7 +167,7 @@ static int run(const struct options *options, const struct model *model, const s
     if (!logits)
         return error_set(err, -ENOMEM, "not enough memory for %zu logits", n_floats);
     int r = compute(options, config, logits, err);
-    if (r == 0 && options->kv_type == BACKEND_KV_Q8)
+    if (r == 0 && options->kv_type != BACKEND_KV_DEFAULT && options->kv_type != BACKEND_KV_F16)
         r = compare(options, &config, logits, n_floats, err);
     if (r == 0)
         r = gguf_check_unchanged(model->gguf, err);

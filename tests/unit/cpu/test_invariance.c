@@ -258,9 +258,10 @@ START_TEST(odd_shapes_are_no_exception)
 }
 END_TEST
 
-START_TEST(keys_and_values_in_8_bits_are_no_exception)
+START_TEST(types_of_keys_and_values_are_no_exception)
 {
-    check_kept_in(BACKEND_KV_Q8, _i ? &odd_shape : &small_shape, _i ? "F16" : "Q8_0", false);
+    static const enum backend_kv_type types[] = {BACKEND_KV_Q8, BACKEND_KV_BF16, BACKEND_KV_F32};
+    check_kept_in(types[_i / 2], _i % 2 ? &odd_shape : &small_shape, _i % 2 ? "F16" : "Q8_0", false);
 }
 END_TEST
 
@@ -271,7 +272,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, recurrent_layers_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, layers_that_differ_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, odd_shapes_are_no_exception, 0, 3);
-    tcase_add_loop_test(tests, keys_and_values_in_8_bits_are_no_exception, 0, 2);
+    tcase_add_loop_test(tests, types_of_keys_and_values_are_no_exception, 0, 6);
 }
 
 int main(void)

@@ -262,6 +262,41 @@ START_TEST(numbers_in_8_bits_are_within_half_a_step)
 }
 END_TEST
 
+START_TEST(floats_come_back_as_they_were_and_bfloats_rounded)
+{
+    static const uint32_t dims[] = {8, 10, 40};
+    static const enum backend_kv_type types[] = {BACKEND_KV_F32, BACKEND_KV_BF16};
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    for (size_t i = 0; i < sizeof dims / sizeof *dims * 2; i++) {
+        const uint32_t dim = dims[i / 2];
+        const bool rounds = types[i % 2] == BACKEND_KV_BF16;
+        struct scene *s = make_scene_of(kernels, dim, types[i % 2]), *before = malloc(sizeof *before);
+        for (uint32_t t = 0; t < N_TOKENS; t++) { /* numbers that half precision has not */
+            for (uint32_t d = 0; d < 2 * dim; d++) {
+                s->keys[t][d] = random_float() * 2;
+                s->values[t][d] = random_float() * 1e-6f;
+            }
+            kv_store(&s->kv, kernels, s->table[t / 32], 1, t % 32, s->keys[t], s->values[t]);
+        }
+        memcpy(before, s, sizeof *s);
+        read_back(s, kernels);
+        for (uint32_t t = 0; t < N_TOKENS; t++)
+            for (uint32_t d = 0; d < 2 * dim; d++) {
+                const float key = before->keys[t][d], value = before->values[t][d];
+                ck_assert_float_eq(s->keys[t][d], rounds ? format_bf16_to_f32(format_f32_to_bf16(key)) : key);
+                ck_assert_float_eq(s->values[t][d],
+                                   rounds ? format_bf16_to_f32(format_f32_to_bf16(value)) : value);
+            }
+        for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
+            attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
+        for (uint32_t t = 0; t < N_TOKENS; t++)
+            check_row(s, t);
+        free(before);
+        free_scene(s);
+    }
+}
+END_TEST
+
 START_TEST(a_token_in_8_bits_is_the_same_whatever_is_beside_it)
 {
     const struct kernels *kernels = kernels_at((uint32_t)_i);
@@ -344,6 +379,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_head_gives_the_same_bits_whichever_it_comes_with, 0, n);
     tcase_add_test(tests, heads_are_divided_where_threads_would_have_nothing_to_do);
     tcase_add_loop_test(tests, numbers_in_8_bits_are_within_half_a_step, 0, n);
+    tcase_add_loop_test(tests, floats_come_back_as_they_were_and_bfloats_rounded, 0, n);
     tcase_add_loop_test(tests, a_token_in_8_bits_is_the_same_whatever_is_beside_it, 0, n);
     tcase_add_loop_test(tests, what_is_not_finite_stays_visible_in_8_bits, 0, n);
     tcase_add_loop_test(tests, pairs_turn_by_their_frequency, 0, 2);

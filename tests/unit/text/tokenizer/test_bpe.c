@@ -121,6 +121,24 @@ START_TEST(control_tokens_are_parsed_only_when_asked_for)
 }
 END_TEST
 
+/* The name of such an ordinary token, cut as text is, would never come out of text. */
+START_TEST(the_end_of_a_sentence_is_a_control_token_though_the_file_does_not_say_so)
+{
+    struct test_vocabulary v;
+    begin(&v, "gpt-2");
+    const int32_t ordinary = vocabulary_add(&v, (struct test_token){"</s>", TOKEN_NORMAL, 0});
+    vocabulary_finish(&v);
+    struct tokenizer *t = vocabulary_must_open(&v);
+    ck_assert_str_eq(tokens_of(t, "a</s>b", TOKENIZER_PARSE_SPECIAL), "a|</s>|b");
+    ck_assert_str_eq(tokens_of(t, "a</s>b", 0), "a|<|/|s|>|b");
+    ck_assert_int_eq(tokenizer_type(t, ordinary), TOKEN_CONTROL);
+    const struct ids_view ends = tokenizer_end_ids(t);
+    for (size_t i = 0; i < ends.n; i++)
+        ck_assert_int_ne(ends.items[i], ordinary); /* it ends no answer */
+    tokenizer_free(t);
+}
+END_TEST
+
 START_TEST(pieces_are_the_bytes_that_a_spelling_stands_for)
 {
     struct tokenizer *t = open_with("gpt-2");
@@ -296,6 +314,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, without_a_name_the_pre_tokenizer_is_gpt_2s);
     tcase_add_test(tests, llama_3_takes_words_that_are_tokens_whole_and_adds_bos);
     tcase_add_test(tests, control_tokens_are_parsed_only_when_asked_for);
+    tcase_add_test(tests, the_end_of_a_sentence_is_a_control_token_though_the_file_does_not_say_so);
     tcase_add_test(tests, pieces_are_the_bytes_that_a_spelling_stands_for);
     tcase_add_test(tests, every_text_comes_back_from_its_tokens);
     tcase_add_test(tests, threads_share_a_tokenizer);

@@ -55,7 +55,7 @@ bool ranking_of_state(const struct ranking *ranking, const double *state, float 
         scores[i] = (double)ranking->bias[i];
         for (uint32_t j = 0; j < ranking->n_embd; j++)
             scores[i] += (double)row[j] * state[j];
-        if (!isfinite(scores[i]))
+        if (!isfinite((float)scores[i]))
             return false;
     }
     if (ranking->shares)

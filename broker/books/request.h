@@ -92,7 +92,8 @@ struct request {
     struct bytes model; /* inside the body; "" = any */
     struct bytes name;  /* inside the body: its request_id; "" = none */
     bool model_known;   /* some worker has announced that model */
-    bool embed;         /* its answer is an embedding */
+    bool embed;         /* its answer is an embedding, or scores: */
+    bool pair;          /* it is of two texts, to be ranked; it embeds too */
     uint64_t seed;
     int32_t priority;
     uint64_t prompt_tokens; /* estimated */
@@ -205,13 +206,13 @@ static inline size_t request_assign_bytes(const struct request *request)
 }
 
 /* What a worker must have for it beside a place and its model, sums of these: room for a message that may
- * stand in the way of others on its link; embeddings. 0: none of that. */
-enum request_kind { REQUEST_BULKY = 1, REQUEST_EMBEDS = 2, REQUEST_KINDS = 4 };
+ * stand in the way of others on its link; embeddings; scores of pairs. 0: none of that. */
+enum request_kind { REQUEST_BULKY = 1, REQUEST_EMBEDS = 2, REQUEST_RANKS = 4, REQUEST_KINDS = 8 };
 
 static inline uint32_t request_kind(const struct request *request)
 {
     return (request_assign_bytes(request) > REQUEST_BRIEF_BYTES ? REQUEST_BULKY : 0) |
-           (request->embed ? REQUEST_EMBEDS : 0);
+           (request->embed ? REQUEST_EMBEDS : 0) | (request->pair ? REQUEST_RANKS : 0);
 }
 
 /* Bytes that a request costs beside its frames. */

@@ -19,6 +19,7 @@ static bool serves(const struct worker *worker, struct bytes model)
 static bool fulfils(const struct worker *worker, const struct scheduler_wish *wish)
 {
     return serves(worker, wish->model) && (!wish->embed || worker->embedding > 0) &&
+           (!wish->pair || worker->ranks) &&
            (!wish->digest || memcmp(wish->digest, worker->digest, sizeof worker->digest) == 0);
 }
 
@@ -93,7 +94,7 @@ bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct s
 {
     struct scheduler_wish other = *wish;
     struct worker *unused;
-    other.embed = false;
+    other.embed = other.pair = false;
     return wish->embed && scheduler_pick(workers, n, &other, &unused) != SCHEDULER_E_NO_WORKER;
 }
 

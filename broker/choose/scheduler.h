@@ -14,6 +14,7 @@ struct scheduler_wish {
     struct bytes model;    /* by name; "" = any */
     const uint8_t *digest; /* [16]: exactly this model; NULL = any */
     bool embed;            /* it supports embeddings */
+    bool pair;             /* its model ranks pairs of texts; with embed */
     const uint64_t *saved; /* [n] tokens of work that each worker would save; NULL: none */
     size_t bytes;          /* of the message to send */
 };
@@ -29,7 +30,7 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
 void scheduler_hold(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 void scheduler_release(struct worker *workers, size_t n);
 
-/* Whether some worker would fulfil the wish except for its embeddings. */
+/* Whether some worker would fulfil the wish except for its embeddings, or scores. */
 bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 
 /* Whether a worker has announced this model, and serves it or may serve it again. */

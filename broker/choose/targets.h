@@ -22,7 +22,7 @@
 #include "broker/books/request.h"
 
 #define TARGETS_MAX          64 /* numbers are smaller */
-#define TARGETS_UNKNOWN_MAX  24 /* for unknown models */
+#define TARGETS_UNKNOWN_MAX  20 /* for unknown models */
 #define TARGETS_UNKNOWN_EACH 4  /* of those, for one client */
 
 /* The numbers that requests for unknown models share, one for each kind. */

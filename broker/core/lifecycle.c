@@ -149,6 +149,7 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
     const struct scheduler_wish wish = {.model = request->model,
                                         .digest = request->has_digest ? request->digest : NULL,
                                         .embed = request->embed,
+                                        .pair = request->pair,
                                         .bytes = request_assign_bytes(request)};
     int r = routing_choose(&broker->routing, &wish, request, &worker);
     if (r == SCHEDULER_E_BUSY) {
@@ -157,7 +158,8 @@ static bool dispatch_first(struct broker *broker, struct request *request, uint6
     }
     if (r == SCHEDULER_E_NO_WORKER) {
         if (scheduler_lacks_embeddings(broker->workers, broker->n_workers, &wish))
-            lifecycle_fail(broker, request, PROTO_UNSUPPORTED, "%s", LIFECYCLE_NO_EMBEDDINGS);
+            lifecycle_fail(broker, request, PROTO_UNSUPPORTED, "%s",
+                           request->pair ? LIFECYCLE_NO_RANKING : LIFECYCLE_NO_EMBEDDINGS);
         else if (request->epoch.move > 0)
             lifecycle_fail(broker, request, PROTO_WORKER_LOST, "no worker is left to continue it");
         else

@@ -10,6 +10,9 @@
 
 /* Why a request with `embed` is rejected if no worker supports embeddings. */
 #define LIFECYCLE_NO_EMBEDDINGS "embed: no worker of this pool can compute embeddings: the device cannot"
+/* The same of one with `document`. */
+#define LIFECYCLE_NO_RANKING                                                                                 \
+    "document: no worker of this pool ranks pairs of texts: its file has no pooling_type rank"
 
 /* Assigns queued requests to workers while there are both. */
 void lifecycle_dispatch(struct broker *broker);

@@ -96,10 +96,12 @@ static enum proto_error may_enter(struct broker *broker, const struct arrival *a
     const struct generation *generation = arrival->generation;
     if (broker->draining)
         return error_set(&verdict->reason, PROTO_DRAINING, "the pool is shutting down");
-    const struct scheduler_wish wish = {.model = generation->model, .embed = generation->embed};
+    const struct scheduler_wish wish = {
+        .model = generation->model, .embed = generation->embed, .pair = generation->prompt.has_document};
     bool none = scheduler_pick(broker->workers, broker->n_workers, &wish, &worker) == SCHEDULER_E_NO_WORKER;
     if (none && scheduler_lacks_embeddings(broker->workers, broker->n_workers, &wish))
-        return error_set(&verdict->reason, PROTO_UNSUPPORTED, LIFECYCLE_NO_EMBEDDINGS);
+        return error_set(&verdict->reason, PROTO_UNSUPPORTED, "%s",
+                         wish.pair ? LIFECYCLE_NO_RANKING : LIFECYCLE_NO_EMBEDDINGS);
     if (none)
         return refuse_model(generation->model, &verdict->reason);
     uint32_t context = broker_largest_context(broker);
@@ -159,6 +161,7 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     request->near = arrival->session->near;
     request->tenancy = broker_tenancy(broker, arrival->session, arrival->generation->tenant);
     request->embed = arrival->generation->embed;
+    request->pair = arrival->generation->prompt.has_document;
     request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
     int r = 0;
     if (arrival->room)

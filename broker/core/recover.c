@@ -179,6 +179,7 @@ static int go_on(struct broker *broker, struct recovery *recovery, struct reques
     struct message asked;
     if (message_decode(broker->request_decoder, request->body.data, request->body.len, &asked, NULL) == 0) {
         request->embed = asked.generate.generation.embed;
+        request->pair = asked.generate.generation.prompt.has_document;
         request->name = asked.generate.generation.request_id; /* in the body, which stays */
         if (rates_any(&asked.generate.generation.rates))
             enter_rates_again(broker, request, asked.generate.generation.tenant);

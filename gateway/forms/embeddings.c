@@ -102,14 +102,15 @@ static int hold(struct embeddings *e, size_t n, struct refusal *refusal)
 {
     struct stream_limits *limits = &e->gateway->streams;
     const size_t bytes = e->in.n * n * sizeof *e->numbers;
+    const char *name = e->in.name ? e->in.name : "input";
     size_t most = MAX_BODY_BYTES / NUMBER_BYTES * sizeof *e->numbers;
     if (most > limits->unread.budget.most)
         most = limits->unread.budget.most;
     if (check_dimensions(&e->in, (uint32_t)n, refusal) != 0)
         return REFUSED;
     if (bytes > most)
-        return refuse(refusal, 400, "too_large", "input",
-                      "input has %s, of %zu numbers each; an answer can hold %zu",
+        return refuse(refusal, 400, "too_large", name,
+                      "%s has %s, of %zu numbers each; an answer can hold %zu", name,
                       amount_of(e->in.n, "text").text, n, most / sizeof *e->numbers / n);
     if (!exchange_hold(e->exchange, bytes)) {
         exchange_no_room(refusal);
@@ -287,7 +288,10 @@ static void on_output(void *arg, const struct quern_output *output)
         refusal_of_end(output->end, &refusal);
         if (item == e->items)
             e->exchange->quotas = (struct key_quotas){output->end->requests, output->end->tokens};
-        embeddings_name_input(&e->in, (size_t)(item - e->items), &refusal);
+        if (e->in.ranks)
+            ranking_name_pair(&e->pairs, (size_t)(item - e->items), &refusal);
+        else
+            embeddings_name_input(&e->in, (size_t)(item - e->items), &refusal);
         fail(e, &refusal);
     } else if (e->exchange && keep(e, (size_t)(item - e->items), output, &refusal) != 0) {
         if (e->exchange) /* else it was refused when room was made */
@@ -313,7 +317,7 @@ static void on_output(void *arg, const struct quern_output *output)
 static int check_model(const struct pool_model *model, const struct embeddings_in *in,
                        struct refusal *refusal)
 {
-    if (!model || model->ready == 0 || model->ranks == in->ranks)
+    if (!model || model->ranks == in->ranks || (!model->ranks && model->ready == 0))
         return 0;
     if (in->ranks)
         return refuse(refusal, 400, "unsupported", "model",
@@ -325,13 +329,29 @@ static int check_model(const struct pool_model *model, const struct embeddings_i
                   model->name);
 }
 
-static int check(const struct gateway *gateway, const struct key *key, const struct embeddings_in *in,
-                 struct refusal *refusal)
+/* Whether the pairs are no more than other inputs of a body can be: a query is in each of its pairs. */
+static int check_pairs(const struct embeddings *e, struct refusal *refusal)
 {
+    const size_t most = e->gateway->body_bytes, bytes = e->in.ranks ? e->pairs.bytes : 0;
+    if (bytes <= most)
+        return 0;
+    return refuse(
+        refusal, 413, "too_large", e->in.name,
+        "the pairs of %s and %s have %s together, the query counted in each; at most %s are allowed, "
+        "as in a request body",
+        e->pairs.queries.name, e->pairs.documents.name, amount_of_bytes(bytes).text,
+        amount_of_bytes(most).text);
+}
+
+static int check(const struct embeddings *e, const struct key *key, struct refusal *refusal)
+{
+    const struct gateway *gateway = e->gateway;
+    const struct embeddings_in *in = &e->in;
     if (in->n == 0)
         return refuse_value(refusal, "input", "input is missing");
     if (gateway_check(gateway, in->parameters.request.model, refusal) != 0 ||
-        key_check_priority(key, gateway->options.open, in->parameters.request.priority, refusal) != 0)
+        key_check_priority(key, gateway->options.open, in->parameters.request.priority, refusal) != 0 ||
+        check_pairs(e, refusal) != 0)
         return REFUSED;
     const struct pool_model *model = pool_model(&gateway->pool, in->parameters.request.model);
     if (check_model(model, in, refusal) != 0)
@@ -346,7 +366,7 @@ static void begin(struct body_reading *reading)
     struct exchange *exchange = reading->exchange;
     struct refusal refusal;
     struct quern_error err = {.text = ""};
-    int r = exchange ? check(e->gateway, exchange->key, &e->in, &refusal) : 0;
+    int r = exchange ? check(e, exchange->key, &refusal) : 0;
     if (exchange && r == 0) {
         e->items = calloc(e->in.n, sizeof *e->items);
         e->model = strdup(gateway_model(e->gateway, e->in.parameters.request.model));

@@ -66,8 +66,8 @@ int embeddings_dimensions(void *into, const struct json_row *row, const char *pa
 
 void embeddings_name_input(const struct embeddings_in *in, size_t index, struct refusal *refusal)
 {
-    /* "prompt[5] is …", "the prompt has …", "the document has …" */
-    static const char *const words[] = {"prompt", "the prompt", "the document"};
+    /* "prompt[5] is …", "the prompt has …" */
+    static const char *const words[] = {"prompt", "the prompt"};
     char input[32], text[sizeof refusal->text];
     const char *rest = NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words && !rest; i++)
@@ -75,8 +75,7 @@ void embeddings_name_input(const struct embeddings_in *in, size_t index, struct 
             rest = refusal->text + strlen(words[i]);
     if (!rest || refusal->status != 400)
         return;
-    const char *name = in->name ? in->name : "input";
-    snprintf(input, sizeof input, in->n > 1 ? "%s[%zu]" : "%s", name, index);
+    snprintf(input, sizeof input, in->n > 1 ? "input[%zu]" : "input", index);
     snprintf(text, sizeof text, "%.*s", (int)(sizeof text - sizeof input), rest);
     const int of_id = text[0] == '[' ? (int)strcspn(text, "]") + 1 : 0;
     snprintf(refusal->param, sizeof refusal->param, "%s%.*s", input, of_id < 32 ? of_id : 0, text);

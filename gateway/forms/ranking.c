@@ -3,6 +3,7 @@
 
 #include "gateway/forms/ranking.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -17,10 +18,11 @@ static float score_of(const struct embeddings *e, size_t i)
 
 static void write_head(const struct embeddings *e, const char *kind, struct json_out *out)
 {
-    json_out_text(out, "{\"id\":\"");
-    json_out_text(out, kind);
-    json_out_text(out, e->exchange->request_id);
-    json_out_text(out, "\",\"object\":\"list\",\"model\":");
+    char id[16 + REQUEST_ID_BYTES]; /* which may have quotes in it */
+    snprintf(id, sizeof id, "%s%s", kind, e->exchange->request_id);
+    json_out_text(out, "{\"id\":");
+    json_out_name(out, id);
+    json_out_text(out, ",\"object\":\"list\",\"model\":");
     json_out_name(out, e->model);
 }
 

@@ -4,6 +4,9 @@
 #include "gateway/forms/ranking_in.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "common/amount.h"
 
 static int take_text(struct ranking_in *in, const char *path, const json_t *value, struct bytes *ret_text,
                      struct refusal *refusal)
@@ -24,7 +27,7 @@ static int take_texts(struct ranking_in *in, const struct json_row *row, const c
     const bool listed = json_is_array(value);
     const size_t n = listed ? json_array_size(value) : 1;
     if (ret_texts->n > 0)
-        return refuse_value(refusal, path, "%s: %s has been given", path, ret_texts->name);
+        return refuse_value(refusal, path, "%s: %s has already been given", path, ret_texts->name);
     if (n == 0)
         return refuse_value(refusal, path, "%s is empty", path);
     if (n > RANKING_MOST_PAIRS)
@@ -99,9 +102,12 @@ static int pair(struct ranking_in *in, struct refusal *refusal)
     to->inputs = parameters_memory(&to->parameters, n, sizeof *to->inputs);
     if (!to->inputs)
         return parameters_out_of_memory(refusal);
-    for (size_t i = 0; i < n; i++)
-        to->inputs[i] = (struct embeddings_input){.text = in->queries.items[in->queries.n > 1 ? i : 0],
-                                                  .document = in->documents.items[i].data};
+    for (size_t i = 0; i < n; i++) {
+        const struct bytes *query = &in->queries.items[in->queries.n > 1 ? i : 0],
+                           *document = &in->documents.items[i];
+        to->inputs[i] = (struct embeddings_input){.text = *query, .document = document->data};
+        in->bytes += query->len + document->len;
+    }
     to->n = n;
     to->name = in->documents.name;
     to->ranks = true;
@@ -127,7 +133,48 @@ int ranking_pair_each(struct ranking_in *in, struct refusal *refusal)
         check_given(&in->documents, "text_2", refusal) != 0)
         return REFUSED;
     if (in->queries.n > 1 && in->queries.n != in->documents.n)
-        return refuse_value(refusal, in->documents.name, "%s has %zu texts and %s %zu; as many are needed",
-                            in->documents.name, in->documents.n, in->queries.name, in->queries.n);
+        return refuse_value(refusal, in->documents.name,
+                            "%s has %s and %s %zu; give one query, or as many queries as documents",
+                            in->documents.name, amount_of(in->documents.n, "text").text, in->queries.name,
+                            in->queries.n);
     return pair(in, refusal);
+}
+
+/* ---- errors of the pool ---- */
+
+struct name {
+    char text[64];
+};
+
+static struct name name_of(const struct ranking_texts *texts, size_t index)
+{
+    struct name name;
+    snprintf(name.text, sizeof name.text, texts->listed ? "%.32s[%zu]" : "%.32s", texts->name,
+             texts->n > 1 ? index : 0);
+    return name;
+}
+
+/* What stands behind these words, or NULL. */
+static const char *behind(const char *text, const char *words)
+{
+    const size_t len = strlen(words);
+    return strncmp(text, words, len) == 0 ? text + len : NULL;
+}
+
+void ranking_name_pair(const struct ranking_in *in, size_t index, struct refusal *refusal)
+{
+    const struct name document = name_of(&in->documents, index), query = name_of(&in->queries, index);
+    const char *of_both = behind(refusal->text, "prompt has "),
+               *of_document = behind(refusal->text, "the document ");
+    char text[sizeof refusal->text + 2 * sizeof(struct name) + 32];
+    if (refusal->status != 400 || (!of_both && !of_document))
+        return;
+    const int len = of_both ? (int)strcspn(of_both, ";") : 0; /* "500 tokens; the context holds 9" */
+    if (of_both)
+        snprintf(text, sizeof text, "%s and %s have %.*s together%s", query.text, document.text, len, of_both,
+                 of_both + len);
+    else
+        snprintf(text, sizeof text, "%s %s", document.text, of_document);
+    snprintf(refusal->param, sizeof refusal->param, "%s", document.text);
+    snprintf(refusal->text, sizeof refusal->text, "%.*s", (int)sizeof refusal->text - 1, text);
 }

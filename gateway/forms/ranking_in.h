@@ -18,6 +18,7 @@ struct ranking_texts {
 struct ranking_in {
     struct embeddings_in in; /* first; its inputs are the pairs, made by the functions below */
     struct ranking_texts queries, documents;
+    size_t bytes; /* of all pairs, a query counted in each of its own */
     size_t top_n; /* results; 0: all */
     bool returns_documents;
 };
@@ -28,6 +29,10 @@ int ranking_pair_all(struct ranking_in *in, struct refusal *refusal);
 /* Makes a pair of each query and the document of the same place, or of a single query and each document. 0 or
  * REFUSED, if there are neither as many of both, nor one query. */
 int ranking_pair_each(struct ranking_in *in, struct refusal *refusal);
+
+/* What an error of the pool says of a pair, said of the parameters that it is from: "prompt has …" becomes
+ * "query and documents[3] have …". */
+void ranking_name_pair(const struct ranking_in *in, size_t index, struct refusal *refusal);
 
 /* ---- takers, whose `into` is a struct ranking_in ---- */
 

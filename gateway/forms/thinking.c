@@ -165,7 +165,8 @@ static int check_budget(const struct parameters *parameters, const struct dialec
 }
 
 /* Puts into the variables what switches thinking on or off. Where the template has no switch for the latter,
- * thoughts are closed as soon as they are opened. */
+ * thoughts are closed as soon as they are opened; so they are in a prompt that is sent as it is, for which
+ * the model's dialect is not read here. */
 static int apply(struct parameters *parameters, const struct dialect_thoughts *thoughts, json_t *variables,
                  struct refusal *refusal)
 {
@@ -173,7 +174,7 @@ static int apply(struct parameters *parameters, const struct dialect_thoughts *t
     int r = 0;
     if (without && thoughts->switch_off) {
         r = json_object_update_missing(variables, thoughts->switch_off);
-    } else if (without && thoughts->known) {
+    } else if (without && (thoughts->known || !parameters->request.messages)) {
         parameters->request.has_thinking_budget = true;
         parameters->request.thinking_budget = 0;
     }

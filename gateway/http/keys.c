@@ -233,12 +233,15 @@ void key_set_rates(const struct key *key, struct quern_request *request)
 
 int key_check_priority(const struct key *key, bool open, int32_t priority, struct refusal *refusal)
 {
-    const int32_t most = key ? (int32_t)key->priority : open ? 0 : KEYS_PRIORITY;
-    if (priority <= most)
+    const int32_t most = key    ? (int32_t)key->priority
+                         : open ? 0
+                                : KEYS_PRIORITY,
+                  least = key ? -most : -KEYS_PRIORITY;
+    if (priority >= least && priority <= most)
         return 0;
     return refuse(refusal, 403, "priority_not_allowed", "priority",
-                  "priority %d is not allowed: the least is %d%s", -priority, -most,
-                  key ? " with this key" : " without keys");
+                  "priority %d is not allowed: the %s is %d%s", -priority, priority > most ? "least" : "most",
+                  priority > most ? -most : -least, key ? " with this key" : " without keys");
 }
 
 const char *key_salt(const struct key *key, bool shared, const char *salt,
@@ -297,8 +300,8 @@ int keys_ask(struct keys *keys, struct key *key, size_t bytes, struct refusal *r
     if (!is_share(key->asked.n, 1, all->n, KEYS_MOST_ASKED) ||
         (key->asked.n > 0 && !is_share(key->asked.bytes, bytes, all->bytes, KEYS_MOST_ASKED_BYTES))) {
         refuse(refusal, 429, "rate_limit_exceeded", NULL,
-               "%zu questions of this key, of %zu bytes, are already waiting for a tokenizer", key->asked.n,
-               key->asked.bytes);
+               "this key already has %s, of %s, waiting for an answer",
+               amount_of(key->asked.n, "question").text, amount_of_bytes(key->asked.bytes).text);
         refusal->retry_after_s = 1;
         return REFUSED;
     }

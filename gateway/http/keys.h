@@ -14,7 +14,7 @@
  * ask for together (max_tokens times n); without them there is no bound. `rpm` and `rpd` bound the requests
  * of the name per minute and per day, `tpm` and `tpd` the tokens of their prompts and answers: the pool
  * counts them, over all gateways, so keys with the same name have the same limits. `priority` is by how many
- * steps its requests may go ahead of those of other keys. Prompts in the prefix cache are shared between
+ * steps its requests may go before or behind others. Prompts in the prefix cache are shared between
  * requests of the same name, or of the same group. Empty lines and those that begin with # are skipped.
  */
 
@@ -53,7 +53,7 @@ struct key {
     size_t secret_len;
     uint64_t most_requests, most_tokens; /* at once; 0: no bound */
     uint64_t rpm, tpm, rpd, tpd;         /* of the name; 0: no bound */
-    uint64_t priority;                   /* the highest that its requests may have */
+    uint64_t priority;                   /* its requests may have this, at most, of either sign */
     uint64_t requests, tokens;           /* now */
     struct budget bodies;                /* of its requests: a part of all bodies, see keys_share */
     struct asked asked;                  /* unanswered questions for a tokenizer */
@@ -91,10 +91,11 @@ static inline const char *key_tenant(const struct key *key)
 /* Sets the limits of a key's requests, which the pool counts by their tenant. NULL has none. */
 void key_set_rates(const struct key *key, struct quern_request *request);
 
-/* Whether a request may have this priority, which is the pool's: higher goes first. Below 0 every key may, so
- * that it can put its own requests in order; above 0 only as far as its line says, because others wait for
- * them. Without keys the users of this machine may, and nobody where the gateway is `open` to others. 0, or
- * REFUSED with 403. */
+/* Whether a request may have this priority, which is the pool's: higher goes first. A key may
+ * only as far as its line says, in both directions: keys take turns among requests of one priority only, and
+ * between priorities the one goes first that is due first. So many requests of a lower priority, once they
+ * have waited for 30 s a step, precede all new ones of other keys. Without keys the users of this machine
+ * may; where the gateway is `open` to others, nobody goes ahead. 0, or REFUSED with 403. */
 int key_check_priority(const struct key *key, bool open, int32_t priority, struct refusal *refusal);
 
 /* The cache salt for a request with this key (NULL: there are no keys) and the client's own salt (NULL:

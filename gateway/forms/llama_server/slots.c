@@ -4,8 +4,9 @@
  * The broker knows which requests each worker has, not in which of its slots they are, so they are listed
  * from its first slot on, the oldest first; what a worker has beyond its slots waits there and is not shown.
  * Where the broker tells fewer requests than the worker decodes (it tells a client on TCP only its own), the
- * slots behind them are in use by unnamed ones. Nothing here is text of a client's: with keys, the names that
- * clients give their requests are left out too. */
+ * slots behind them are in use by unnamed ones. Nothing here is text of a client's, except, without keys, the
+ * names that clients give their requests. With keys nothing at all is told of a request: it may be another
+ * key's, and ids and counts of tokens would show how its answer grows. */
 
 #include "gateway/forms/llama_server/slots.h"
 
@@ -50,11 +51,11 @@ static void write_number(const char *name, int64_t number, struct json_out *out)
     json_out_number(out, number);
 }
 
-static void write_request(const struct quern_request_status *request, bool named, struct json_out *out)
+static void write_request(const struct quern_request_status *request, struct json_out *out)
 {
     json_out_text(out, ",\"state\":");
     json_out_name(out, request->state);
-    if (named && request->request_id[0]) {
+    if (request->request_id[0]) {
         json_out_text(out, ",\"request_id\":");
         json_out_name(out, request->request_id);
     }
@@ -63,8 +64,8 @@ static void write_request(const struct quern_request_status *request, bool named
     json_out_text(out, "}]");
 }
 
-/* Appends the worker's slots. Returns how many are free. */
-static uint32_t write_worker(const struct quern_status *status, const struct quern_worker *worker, bool named,
+/* Appends the worker's slots; `told`: with the requests in them. Returns how many are free. */
+static uint32_t write_worker(const struct quern_status *status, const struct quern_worker *worker, bool told,
                              int64_t *slot, struct json_out *out)
 {
     uint32_t n_free = 0;
@@ -73,14 +74,14 @@ static uint32_t write_worker(const struct quern_status *status, const struct que
         const struct quern_request_status *request = next_of(status, worker->name, &at);
         const bool busy = request || i < worker->active;
         write_number(*slot > 0 ? ",{\"id\":" : "{\"id\":", *slot, out);
-        write_number(",\"id_task\":", request ? task_of(request->id) : -1, out);
+        write_number(",\"id_task\":", request && told ? task_of(request->id) : -1, out);
         write_number(",\"n_ctx\":", worker->context, out);
         json_out_text(out, ",\"is_processing\":");
         json_out_bool(out, busy);
         json_out_text(out, ",\"worker\":");
         json_out_name(out, worker->name);
-        if (request)
-            write_request(request, named, out);
+        if (request && told)
+            write_request(request, out);
         json_out_text(out, "}");
         n_free += !busy;
         ++*slot;

@@ -93,9 +93,9 @@ class Fairness(Base):
 
     def test_a_request_of_lower_number_overtakes_those_of_its_key(self):
         worker = self.hold_worker()
-        flood = [self.begin(ADA, n=CHOICES, max_tokens=TOKENS, priority=1) for _ in range(TIMES)]
+        flood = [self.begin(CY, n=CHOICES, max_tokens=TOKENS, priority=1) for _ in range(TIMES)]
         until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
-        self.check_overtakes(worker, flood, ADA)
+        self.check_overtakes(worker, flood, CY)
 
     def test_a_key_that_may_goes_ahead_and_the_next_turn_is_anothers(self):
         worker = self.hold_worker()
@@ -103,15 +103,17 @@ class Fairness(Base):
         until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
         self.check_overtakes(worker, flood, CY, priority=-1)
 
-    def test_nobody_else_goes_ahead_of_other_keys(self):
-        for key, priority, least in ((ADA, -1, 0), (ADA, -8, 0), (CY, -2, -1)):
+    def test_nobody_has_a_priority_beyond_those_of_the_line(self):
+        """Behind others neither: what has waited long enough there would precede their new requests, without turns."""
+        for key, priority, bound in ((ADA, -1, "least is 0"), (ADA, -8, "least is 0"), (CY, -2, "least is -1"),
+                                     (ADA, 1, "most is 0"), (ADA, 8, "most is 0"), (CY, 2, "most is 1")):
             for path, body in (("/v1/completions", {"prompt": "a"}), ("/v1/embeddings", {"input": "a"}),
                                ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})):
                 status, _, answer = self.gateway.ask("POST", path, {**body, "priority": priority},
                                                      {"Authorization": f"Bearer {key}"})
                 self.assertEqual((status, answer["error"]["code"], answer["error"]["param"]),
                                  (403, "priority_not_allowed", "priority"), answer)
-                self.assertIn(f"the least is {least} with this key", answer["error"]["message"])
+                self.assertIn(f"the {bound} with this key", answer["error"]["message"])
 
     def test_turns_outlive_the_broker(self):
         worker = self.hold_worker()

@@ -28,8 +28,8 @@ class Ranking(Base):
                              "--rundir", cls.rundir)
         cls.broker.says("ready:")
 
-    def post(self, path, **body):
-        return self.gateway.ask("POST", path, body, self.headers)
+    def post(self, path, request_id="a", **body):
+        return self.gateway.ask("POST", path, body, {**self.headers, "X-Request-Id": request_id})
 
     def score(self, first, second, **fields):
         status, _, answer = self.post("/v1/score", text_1=first, text_2=second, **fields)
@@ -76,15 +76,25 @@ class Ranking(Base):
         usage = self.post("/v1/score", text_1="x", text_2="</s>")[2]["usage"]
         self.assertEqual(usage["prompt_tokens"], len(ids))
 
+    def test_the_clients_name_of_a_request_is_a_text_in_the_answer(self):
+        name = 'a","model":"b\\'
+        for kind, body in (("rerank", {"query": "q", "documents": ["a"]}), ("score", {"text_1": "q", "text_2": "a"})):
+            status, headers, answer = self.post(f"/v1/{kind}", request_id=name, **body)
+            self.assertEqual((status, headers["X-Request-Id"], answer["id"]), (200, name, f"{kind}-{name}"))
+
     def test_what_cannot_be_ranked_is_named(self):
         for documents, param, says in (([], "documents", "documents is empty"), (["a", ""], "documents[1]", "is empty"),
                                        (["a"] * 2049, "documents", "2049 texts; at most 2048"),
                                        (["a", "b" * 40000], "documents[1]", "documents[1] has 39"),
-                                       (["a", "qx" * 10000], "documents[1]", "tokens; the")):
+                                       (["a", "qx" * 10000], "documents[1]", "tokens together; the")):
             status, _, answer = self.post("/v1/rerank", query="q", documents=documents)
             self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
             self.assertIn(says, answer["error"]["message"])
         self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], model="other")[0], 404)
+        # A small body whose pairs are more than any body may have.
+        status, _, answer = self.post("/v1/rerank", query="q" * 5000, documents=["a"] * 2048)
+        self.assertEqual((status, answer["error"]["code"]), (413, "too_large"), answer)
+        self.assertIn("the pairs of query and documents have 9.77 MiB together", answer["error"]["message"])
         self.nothing_runs()
 
     def test_the_model_does_nothing_else(self):
@@ -96,6 +106,18 @@ class Ranking(Base):
             self.assertIn("ranks pairs of texts", error if isinstance(error, str) else error["message"])
         self.assertTrue(all(worker["ranks"] and worker["embedding"] == 2 for worker in self.status()["workers"]))
         self.assertEqual(self.gateway.ask("POST", "/api/show", {"model": "ranker"}, self.headers)[2]["capabilities"], [])
+
+    def test_it_makes_no_embeddings_either_while_it_restarts(self):
+        workers = [worker["pid"] for worker in self.status()["workers"]]
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+
+        def are_back():
+            status, _, answer = self.post("/v1/embeddings", input=[1, 2, 3])
+            self.assertIn(status, (400, 503), answer)
+            return [worker["state"] for worker in self.status()["workers"]] == ["ready", "ready"] and \
+                not set(workers) & {worker["pid"] for worker in self.status()["workers"]}
+        until(are_back, "both workers are back")
 
     def test_a_worker_that_dies_loses_no_pair(self):
         expected = self.score(QUERY, (DOCUMENTS * 410)[:2048])
@@ -133,9 +155,10 @@ class WithKeys(Ranking):
 
     def test_it_needs_a_key_that_may_precede(self):
         self.assertEqual(self.gateway.ask("POST", "/v1/rerank", {"query": "q", "documents": ["a"]})[0], 401)
-        status, _, answer = self.post("/v1/rerank", query="q", documents=["a"], priority=-1)
-        self.assertEqual((status, answer["error"]["code"]), (403, "priority_not_allowed"))
-        self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], priority=1)[0], 200)
+        for priority in (-1, 2):
+            status, _, answer = self.post("/v1/rerank", query="q", documents=["a"], priority=priority)
+            self.assertEqual((status, answer["error"]["code"]), (403, "priority_not_allowed"))
+        self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], priority=0)[0], 200)
 
 
 class Others(Base):

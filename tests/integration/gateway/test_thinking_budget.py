@@ -116,6 +116,21 @@ class Budgets(unittest.TestCase):
                                                options=ask["options"])[2]["message"]
             self.assertEqual((message["thinking"], message["content"]), (blocks[0]["thinking"], blocks[1]["text"]))
 
+    def test_a_prompt_that_is_sent_as_it_is_has_a_budget_too(self):
+        """No template closes its thought."""
+        for served in (self.always, self.switch, self.plain):
+            name = served.gateway.ask("GET", "/v1/models")[2]["data"][0]["id"]
+            for budget in (0, 1):
+                status, _, answer = served.gateway.post("/api/generate", model=name, raw=True, stream=False,
+                                                        prompt="Once <think> upon a time",
+                                                        options={"temperature": 0, "num_predict": 60, "thinking_budget": budget})
+                if served is self.plain:
+                    self.assertEqual(status, 200 if budget == 0 else 400, answer)
+                    continue
+                self.assertEqual(status, 200, answer)
+                self.assertIn(END, answer["response"], (budget, answer))
+                self.assertEqual(answer["response"].startswith(END), budget == 0, answer)
+
     def test_no_thought_is_the_templates_or_one_that_is_closed_at_once(self):
         for asked in ({"thinking_budget": 0}, {"reasoning_effort": "none"}, {"thinking": {"type": "disabled"}}):
             message, usage = self.always.message(**asked, ignore_eos=True)

@@ -70,6 +70,7 @@ START_TEST(shares_of_large_numbers_are_no_overflow_and_what_is_not_finite_is_sai
     scores[0] = 7;
     ck_assert(!ranking_of_state(&ranking, (double[N_EMBD]){NAN}, scores));
     ck_assert(!ranking_of_state(&ranking, (double[N_EMBD]){INFINITY}, scores));
+    ck_assert(!ranking_of_state(&ranking, (double[N_EMBD]){1e39}, scores)); /* no float */
     ck_assert(scores[0] == 7);
     ranking_deinit(&ranking);
     headed.model.tensors[TENSOR_RANK_HEAD].weight = NULL;

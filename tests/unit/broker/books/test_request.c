@@ -60,6 +60,7 @@ START_TEST(its_kind_is_what_a_worker_must_have_for_it)
     ck_assert_uint_eq(request_kind(&request), REQUEST_BULKY);
     request.embed = true;
     ck_assert_uint_eq(request_kind(&request), REQUEST_BULKY | REQUEST_EMBEDS);
+    request.pair = true;
     ck_assert_uint_eq(request_kind(&request), REQUEST_KINDS - 1);
 }
 END_TEST

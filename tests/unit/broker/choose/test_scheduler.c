@@ -61,6 +61,24 @@ START_TEST(embeddings_go_where_they_can_be_made)
 }
 END_TEST
 
+START_TEST(a_pair_goes_where_it_is_ranked)
+{
+    struct worker workers[] = {serving("embeds", 4), serving("ranks", 4)};
+    const struct scheduler_wish pair = {.embed = true, .pair = true};
+    struct worker *worker = NULL;
+    workers[0].embedding = 64;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &pair, &worker), SCHEDULER_E_NO_WORKER);
+    ck_assert(scheduler_lacks_embeddings(workers, 2, &pair));
+    workers[1].embedding = 2;
+    workers[1].ranks = true;
+    workers[1].load = 1000;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &pair, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[1]);
+    workers[1].state = WORKER_FAILED;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &pair, &worker), SCHEDULER_E_NO_WORKER);
+}
+END_TEST
+
 START_TEST(a_prompt_that_is_read_is_no_load_any_more)
 {
     struct worker workers[] = {serving("m", 4), serving("m", 4)};
@@ -301,6 +319,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_large_question_goes_to_a_worker_that_works_on_none);
     tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);
     tcase_add_test(tests, embeddings_go_where_they_can_be_made);
+    tcase_add_test(tests, a_pair_goes_where_it_is_ranked);
     tcase_add_test(tests, a_prompt_that_is_read_is_no_load_any_more);
     tcase_add_test(tests, what_comes_one_by_one_goes_to_each_in_turn);
     tcase_add_test(tests, what_is_saved_at_a_worker_is_taken_off_its_load);

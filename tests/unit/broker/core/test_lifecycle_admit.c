@@ -25,6 +25,15 @@ static void ask_for_embedding(struct generation *generation)
     generation->model = model;
 }
 
+static void ask_for_score(struct generation *generation)
+{
+    ask_for_embedding(generation);
+    generation->prompt.form = PROMPT_TEXT;
+    generation->prompt.text = BYTES_LITERAL("q");
+    generation->prompt.has_document = true;
+    generation->prompt.document = BYTES_LITERAL("d");
+}
+
 static void set_up(void)
 {
     inside_set_up();
@@ -172,6 +181,11 @@ START_TEST(what_no_worker_could_ever_do_is_refused_at_the_door)
     expect_refusal(ask_for_embedding, PROTO_NO_WORKER, "no worker serves the model \"other\"");
     model = (struct bytes){"", 0};
     expect_refusal(ask_for_embedding, PROTO_UNSUPPORTED, LIFECYCLE_NO_EMBEDDINGS);
+    broker->workers[0].embedding = 64;
+    expect_refusal(ask_for_score, PROTO_UNSUPPORTED, LIFECYCLE_NO_RANKING);
+    broker->workers[0].ranks = true;
+    inside_admit(0, 'p', ask_for_score);
+    broker->workers[0].embedding = 0;
     max_tokens = 4097;
     expect_refusal(ask_for, PROTO_TOO_LONG, "max_tokens 4097 is above the context length 4096");
     broker->workers[1].context = 5000; /* the largest counts */

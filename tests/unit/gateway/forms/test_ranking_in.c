@@ -99,11 +99,11 @@ START_TEST(what_makes_no_pairs_is_refused_by_name)
         {true, "{\"text_2\": \"a\"}", "text_1", "text_1 is missing"},
         {true, "{\"text_1\": \"a\"}", "text_2", "text_2 is missing"},
         {true, "{\"text_1\": [\"a\", \"b\"], \"text_2\": [\"a\", \"b\", \"c\"]}", "text_2",
-         "text_2 has 3 texts and text_1 2"},
+         "text_2 has 3 texts and text_1 2; give one query, or as many"},
         {true, "{\"text_1\": [\"a\", \"b\"], \"text_2\": \"a\"}", "text_2",
-         "text_2 has 1 texts and text_1 2"},
+         "text_2 has 1 text and text_1 2; give one query, or as many"},
         {true, "{\"text_1\": \"a\", \"queries\": \"a\", \"text_2\": \"a\"}", "queries",
-         "text_1 has been given"},
+         "queries: text_1 has already been given"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         ck_assert_msg(take(refused[i].scores ? ranking_score_rows : ranking_rerank_rows, refused[i].body) ==
@@ -130,16 +130,42 @@ START_TEST(so_many_documents_and_no_more)
 }
 END_TEST
 
+START_TEST(a_query_counts_in_each_of_its_pairs)
+{
+    ck_assert_int_eq(take(ranking_rerank_rows, "{\"query\": \"four\", \"documents\": [\"a\", \"bc\"]}"), 0);
+    ck_assert_uint_eq(in.bytes, 2 * 4 + 3);
+    ck_assert_int_eq(take(ranking_score_rows, "{\"text_1\": [\"four\", \"p\"], \"text_2\": [\"a\", \"bc\"]}"),
+                     0);
+    ck_assert_uint_eq(in.bytes, 5 + 3);
+}
+END_TEST
+
 START_TEST(an_error_of_the_pool_names_the_document)
 {
     ck_assert_int_eq(take(ranking_rerank_rows, "{\"query\": \"q\", \"documents\": [\"a\", \"b\"]}"), 0);
     refuse(&refusal, 400, "context_length_exceeded", NULL, "the document has 5 KiB and the query 1 byte");
-    embeddings_name_input(&in.in, 1, &refusal);
+    ranking_name_pair(&in, 1, &refusal);
     ck_assert_str_eq(refusal.text, "documents[1] has 5 KiB and the query 1 byte");
     ck_assert_str_eq(refusal.param, "documents[1]");
     refuse(&refusal, 400, "context_length_exceeded", NULL, "prompt has 500 tokens; the context holds 9");
-    embeddings_name_input(&in.in, 0, &refusal);
-    ck_assert_str_eq(refusal.text, "documents[0] has 500 tokens; the context holds 9");
+    ranking_name_pair(&in, 0, &refusal);
+    ck_assert_str_eq(refusal.text, "query and documents[0] have 500 tokens together; the context holds 9");
+    ck_assert_str_eq(refusal.param, "documents[0]");
+    ck_assert_int_eq(take(ranking_score_rows, "{\"data_1\": [\"q\", \"p\"], \"data_2\": [\"a\", \"b\"]}"), 0);
+    refuse(&refusal, 400, "context_length_exceeded", NULL, "prompt has 500 tokens; the KV cache holds 9");
+    ranking_name_pair(&in, 1, &refusal);
+    ck_assert_str_eq(refusal.text, "data_1[1] and data_2[1] have 500 tokens together; the KV cache holds 9");
+    for (int listed = 0; listed < 2; listed++) {
+        ck_assert_int_eq(take(ranking_score_rows, listed ? "{\"text_1\": \"q\", \"text_2\": [\"a\"]}"
+                                                         : "{\"text_1\": \"q\", \"text_2\": \"a\"}"),
+                         0);
+        refuse(&refusal, 400, "context_length_exceeded", NULL, "prompt has 500 tokens; the context holds 9");
+        ranking_name_pair(&in, 0, &refusal);
+        ck_assert_str_eq(refusal.param, listed ? "text_2[0]" : "text_2");
+        refuse(&refusal, 503, "worker_lost", NULL, "prompt has gone");
+        ranking_name_pair(&in, 0, &refusal);
+        ck_assert(strcmp(refusal.text, "prompt has gone") == 0 && !refusal.param[0]);
+    }
 }
 END_TEST
 
@@ -151,6 +177,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_text_goes_with_one_or_each_with_its_own);
     tcase_add_test(tests, what_makes_no_pairs_is_refused_by_name);
     tcase_add_test(tests, so_many_documents_and_no_more);
+    tcase_add_test(tests, a_query_counts_in_each_of_its_pairs);
     tcase_add_test(tests, an_error_of_the_pool_names_the_document);
 }
 

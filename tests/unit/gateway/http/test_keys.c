@@ -94,22 +94,22 @@ START_TEST(limits_of_a_minute_and_a_day_go_to_the_pool)
 }
 END_TEST
 
-START_TEST(a_key_goes_ahead_of_others_only_as_far_as_it_may)
+START_TEST(a_key_has_no_priority_beyond_those_of_its_line)
 {
     struct refusal refusal;
     ck_assert_int_eq(parse("ada " ONE " priority=2\nbob " TWO), 0);
     const struct {
         const struct key *key;
         bool open;
-        int32_t most;
-    } cases[] = {{&keys.list[0], false, 2},
-                 {&keys.list[1], false, 0},
-                 {&keys.list[0], true, 2},
-                 {NULL, false, 8},
-                 {NULL, true, 0}};
+        int32_t least, most;
+    } cases[] = {{&keys.list[0], false, -2, 2},
+                 {&keys.list[1], false, 0, 0},
+                 {&keys.list[0], true, -2, 2},
+                 {NULL, false, -8, 8},
+                 {NULL, true, -8, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int32_t priority = -8; priority <= 8; priority++) {
-            const bool fits = priority <= cases[i].most;
+            const bool fits = priority >= cases[i].least && priority <= cases[i].most;
             ck_assert_int_eq(key_check_priority(cases[i].key, cases[i].open, priority, &refusal),
                              fits ? 0 : REFUSED);
             if (!fits)
@@ -117,6 +117,8 @@ START_TEST(a_key_goes_ahead_of_others_only_as_far_as_it_may)
         }
     key_check_priority(&keys.list[0], false, 3, &refusal); /* as the client wrote it: lower goes first */
     ck_assert_str_eq(refusal.text, "priority -3 is not allowed: the least is -2 with this key");
+    key_check_priority(&keys.list[0], false, -3, &refusal);
+    ck_assert_str_eq(refusal.text, "priority 3 is not allowed: the most is 2 with this key");
 }
 END_TEST
 
@@ -198,6 +200,7 @@ START_TEST(a_key_with_many_questions_leaves_room_for_those_of_others)
         n++;
     ck_assert_uint_eq(n, KEYS_MOST_ASKED / 2);
     ck_assert_int_eq(refusal.status, 429);
+    ck_assert_str_eq(refusal.text, "this key already has 64 questions, of 640 bytes, waiting for an answer");
     ck_assert_uint_eq(refusal.retry_after_s, 1);
     ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0); /* one may be as large as it is */
     ck_assert_int_eq(keys_ask(&keys, bob, 3 << 20, &refusal), 0);
@@ -279,7 +282,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_key_is_found_and_nothing_else);
     tcase_add_test(tests, a_line_that_makes_no_sense_is_named);
     tcase_add_test(tests, limits_of_a_minute_and_a_day_go_to_the_pool);
-    tcase_add_test(tests, a_key_goes_ahead_of_others_only_as_far_as_it_may);
+    tcase_add_test(tests, a_key_has_no_priority_beyond_those_of_its_line);
     tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
     tcase_add_test(tests, names_have_salts_of_their_own_and_groups_have_one);
     tcase_add_test(tests, keys_of_one_name_are_one_tenant_at_every_gateway);

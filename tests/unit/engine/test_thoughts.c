@@ -120,7 +120,6 @@ static void check(const struct harness *h, const struct engine_request *request)
         ck_assert_msg(o->n_before + i < ids.len && o->ids.data[i] == ids.data[o->n_before + i],
                       "tag %u: output %zu is %d", (unsigned)request->tag, o->n_before + i, o->ids.data[i]);
     ck_assert_uint_eq(o->n_before + o->ids.len, ids.len);
-    ck_assert_mem_eq(o->ids.data, ids.data + o->n_before, o->ids.len * sizeof *ids.data);
     ids_deinit(&ids);
 }
 

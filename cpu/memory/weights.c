@@ -131,10 +131,13 @@ struct packing_job {
     struct error *err;
 };
 
-/* These bytes of the file are where they belong. */
-static void done_with(struct packing_job *job, const void *data, size_t size)
+/* These bytes of a tensor are where they belong. Made rows were given back one by one: other threads may make
+ * those of the tensor's next role in the same pages already. */
+static void done_with(struct packing_job *job, const struct gguf_tensor *tensor, const void *data,
+                      size_t size)
 {
-    gguf_give_back(job->model->gguf, data, size);
+    if (!tensor->maker)
+        gguf_give_back(job->model->gguf, data, size);
     job->done += size;
     if (job->config->progress)
         job->config->progress(job->config->progress_arg); /* proof that loading goes on */
@@ -181,7 +184,7 @@ static void pack_share(struct packing_job *job, struct matrix *matrix, uint32_t 
     }
     threads_barrier(job->threads);
     if (index == 0)
-        done_with(job, matrix_rows(matrix), bytes_in_file(matrix));
+        done_with(job, matrix->tensor, matrix_rows(matrix), bytes_in_file(matrix));
 }
 
 static void copy_share(struct packing_job *job, const struct table *table, uint32_t index)
@@ -200,7 +203,7 @@ static void copy_share(struct packing_job *job, const struct table *table, uint3
     }
     threads_barrier(job->threads);
     if (index == 0)
-        done_with(job, tensor->data, tensor->size);
+        done_with(job, tensor, tensor->data, tensor->size);
 }
 
 static void pack_all(void *arg, uint32_t index)

@@ -8,11 +8,11 @@ const QUESTIONS = [
   "Write a friendly email that moves a meeting to next week.",
   "Compare tea and coffee in a table.",
 ];
-const OF_MODELS = {
-  "Quern demo": ["What is Quern?", "What does the broker do?", "What happens when a worker dies?"],
-};
+const OF_MODELS = new Map([
+  ["Quern demo", ["What is Quern?", "What does the broker do?", "What happens when a worker dies?"]],
+]);
 
 export function offerExamples(models, ask) {
-  const questions = (models.length === 1 && OF_MODELS[models[0]]) || QUESTIONS;
+  const questions = (models.length === 1 && OF_MODELS.get(models[0])) || QUESTIONS;
   byId("examples").replaceChildren(...questions.map((text) => element("button", { type: "button", text, onclick: () => ask(text) })));
 }

@@ -15,10 +15,19 @@ export function nameOf(conversation) {
   return conversation.name || (question.length > NAME_MOST ? `${question.slice(0, NAME_MOST)}…` : question) || "Without a name";
 }
 
-function parsed(text) {
+const isText = (value) => typeof value === "string";
+
+function isMessage(message) {
+  return ["user", "assistant"].includes(message?.role) && isText(message.content) &&
+    [message.thought, message.error].every((text) => text === undefined || text === null || isText(text));
+}
+
+// What an entry says, or null: whoever writes to this origin may have left anything there.
+function parsed(text, id) {
   try {
     const read = JSON.parse(text);
-    return Array.isArray(read?.messages) && typeof read.id === "string" ? read : null;
+    const good = read?.id === id && isText(read.name) && Number.isFinite(read.changed) && Array.isArray(read.messages) && read.messages.every(isMessage);
+    return good ? read : null;
   } catch {
     return null;
   }
@@ -28,7 +37,7 @@ export const store = {
   // null: there is none, or nothing may be read here.
   read(id) {
     try {
-      return parsed(localStorage.getItem(PREFIX + id));
+      return parsed(localStorage.getItem(PREFIX + id), id);
     } catch {
       return null;
     }
@@ -52,7 +61,8 @@ export const store = {
   // All of them, the newest first.
   list() {
     try {
-      const found = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX)).map((key) => parsed(localStorage.getItem(key)));
+      const found = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX))
+        .map((key) => parsed(localStorage.getItem(key), key.slice(PREFIX.length)));
       return found.filter(Boolean).sort((a, b) => b.changed - a.changed);
     } catch {
       return [];

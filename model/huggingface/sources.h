@@ -46,7 +46,7 @@ void sources_deinit(struct sources *sources);
 int sources_announce(const struct sources *sources, struct gguf_writer *writer);
 
 /* Bytes of all tensors that are made, each aligned to SOURCES_ALIGNMENT. */
-#define SOURCES_ALIGNMENT 32
+#define SOURCES_ALIGNMENT 4096 /* a page: what is given back leaves no piece of one behind */
 size_t sources_made_bytes(const struct sources *sources);
 
 /* Where the bytes of each tensor are: in its file, or in `memory` of so many bytes, where it is to be made.

@@ -398,6 +398,19 @@ class Chat(Base):
         self.assertEqual(page.answered(), ANSWER)
         until(self.pool.nothing_runs, "the pool has stopped")
 
+    def test_entries_that_others_left_in_the_browser_do_no_harm(self):
+        page = self.page
+        page.script("""
+            const entries = {"a": {id: "a", name: "", changed: 1, messages: [{}]}, "b": {id: "b", name: "", changed: "x", messages: []},
+                "c": {id: "c", name: "", changed: 1, messages: [null]}, "d": {id: "other", name: "", changed: 1, messages: []}, "e": 5};
+            for (const [key, value] of Object.entries(entries)) localStorage.setItem("quern.conversation." + key, JSON.stringify(value));
+            localStorage.setItem("quern.conversation.f", "{");""")
+        page.driver.refresh()
+        page.set(temperature="0")
+        page.write(QUESTION)
+        self.assertEqual(page.answered(), ANSWER)
+        page.script("for (const key of 'abcdef') localStorage.removeItem('quern.conversation.' + key)")
+
     def test_a_reload_keeps_what_was_said_so_far(self):
         page = self.page
         page.set(**ENDLESS)

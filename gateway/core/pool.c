@@ -25,7 +25,8 @@
 #define AWAY_NS   (5 * CLOCK_NS_PER_S) /* of a session, or of all workers, before that is told */
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
 #define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker is ready */
-#define STATUS_MS 5000                   /* most that an answer is waited for */
+#define STATUS_MS                                                                                            \
+    2000 /* most that an answer is waited for: one that a dying broker had must not cost AWAY_NS */
 
 void pool_init(struct pool *pool, const struct options *options)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Questions (status, tokenize, detokenize) and their answers, known by their references.
  *
- * A question is asked again after a second, two, four … until its answer comes: so a broker that restarts in
- * between is met in stride. What is answered is copied out of the message into memory that the client owns
- * until the next answer of its kind. Texts are made fit for a terminal on the way: where they come from
- * anybody may write them. */
+ * A question is asked again after a second, two, four … until its answer comes, and at once when the session
+ * opens again: so a broker that restarts in between is met in stride. What is answered is copied out of the
+ * message into memory that the client owns until the next answer of its kind. Texts are made fit for a
+ * terminal on the way: where they come from anybody may write them. */
 
 #include "client/lib/question.h"
 
@@ -275,6 +275,16 @@ void question_answer(struct quern *client, const struct message *message)
         error_set(&err, 0, "%s: %s", proto_error_name(message->error.error),
                   utf8_printable(message->error.text, sizeof reason, reason));
         fail(client, question, -EREMOTEIO, err.text);
+    }
+}
+
+void questions_opened(struct quern *client)
+{
+    struct question *question;
+    DL_FOREACH(client->questions, question)
+    {
+        question->wait_ns = 0;
+        send_question(client, question);
     }
 }
 

@@ -13,6 +13,10 @@ int question_ask(struct quern *client, struct message *message, int timeout_ms, 
  * questions. */
 void question_answer(struct quern *client, const struct message *message);
 
+/* The session is open, perhaps with a new broker: asks all questions, and begins anew with the time until
+ * they are repeated. */
+void questions_opened(struct quern *client);
+
 /* Repeats questions, and gives up those that waited too long. */
 void questions_timers(struct quern *client);
 

@@ -187,6 +187,7 @@ void session_welcome(struct quern *client, uint64_t nonce)
     client->opened_before = true;
     client->ping_ns = client->now;
     requests_opened(client, again);
+    questions_opened(client);
 }
 
 /* What libzmq tells of a handshake that failed for the client's key; its socket does not try again. */

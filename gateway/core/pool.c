@@ -24,9 +24,11 @@
 #define RETRY_NS  (250 * CLOCK_NS_PER_MS)
 #define AWAY_NS   (5 * CLOCK_NS_PER_S) /* of a session, or of all workers, before that is told */
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
-#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker is ready */
-#define STATUS_MS                                                                                            \
-    2000 /* most that an answer is waited for: one that a dying broker had must not cost AWAY_NS */
+#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker is ready, or SETTLES_NS at most */
+#define STATUS_MS 5000                   /* most that an answer is waited for */
+
+/* After the session has opened workers register with the broker, if they were there before. */
+#define SETTLES_NS (10 * CLOCK_NS_PER_S)
 
 void pool_init(struct pool *pool, const struct options *options)
 {
@@ -172,9 +174,15 @@ static void on_status(void *arg, const struct quern_answer *answer)
     }
 }
 
+/* Whether the next status is likely to say more than the last one. */
+static bool is_settling(const struct pool *pool, uint64_t now)
+{
+    return pool->n_models == 0 || (!pool_is_ready(pool) && now - pool->opened_ns < SETTLES_NS);
+}
+
 static void ask_status(struct pool *pool, uint64_t now)
 {
-    uint64_t wait_ns = pool_is_ready(pool) ? STATUS_NS : SOON_NS;
+    uint64_t wait_ns = is_settling(pool, now) ? SOON_NS : STATUS_NS;
     if (pool->asked || (pool->asked_ns != 0 && now - pool->asked_ns < wait_ns))
         return;
     pool->asked_ns = now;
@@ -188,6 +196,7 @@ static void look(struct pool *pool, uint64_t now)
         log_info("the pool is connected");
         pool->reason[0] = 0;
         pool->asked_ns = 0;
+        pool->opened_ns = now;
     } else if (!open && pool->was_open) {
         say_reason(pool, "the pool does not answer");
     }
@@ -222,7 +231,7 @@ void pool_wait(struct pool *pool, int timeout_ms)
         return;
     }
     look(pool, now);
-    int timer_ms = pool_is_ready(pool) ? 250 : (int)(SOON_NS / CLOCK_NS_PER_MS);
+    int timer_ms = is_settling(pool, now) ? (int)(SOON_NS / CLOCK_NS_PER_MS) : 250;
     if (timeout_ms < 0 || timeout_ms > timer_ms)
         timeout_ms = timer_ms; /* for the timers here */
     if (quern_dispatch(pool->client, timeout_ms, &err) < 0)

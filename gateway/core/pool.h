@@ -29,6 +29,7 @@ struct pool {
     bool was_open;
     uint64_t try_ns, asked_ns; /* last attempt to open a session; last question for the status */
     uint64_t open_ns;          /* when the session was last seen open; 0: never */
+    uint64_t opened_ns;        /* when it opened */
     uint64_t ready_ns;         /* when a status last had a ready worker; 0: never */
     bool asked;                /* the status was asked for, without an answer yet */
     char reason[512];          /* why there is no session */

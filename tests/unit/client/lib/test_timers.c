@@ -442,6 +442,25 @@ START_TEST(a_question_waits_for_the_session_to_open)
 }
 END_TEST
 
+/* A broker that restarts answers as soon as it is back, not when the old one would have been asked again. */
+START_TEST(a_question_is_asked_at_once_when_the_session_opens_again)
+{
+    struct heard heard = {0};
+    bare_open();
+    ck_assert_int_eq(quern_ask_status(client, 20000, hear, &heard, NULL), 0);
+    ck_assert_int_eq(bare_next().kind, MESSAGE_STATUS);
+    client->ping_ns = client->now;
+    ck_assert_asks_after(1 * S, MESSAGE_STATUS);
+    ck_assert_asks_after(2 * S, MESSAGE_STATUS);
+    session_lost(client);
+    ck_assert_says(MESSAGE_HELLO);
+    bare_open();
+    ck_assert_says(MESSAGE_STATUS);
+    client->ping_ns = client->now;
+    ck_assert_asks_after(1 * S, MESSAGE_STATUS);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, bare_set_up, bare_tear_down);
@@ -466,6 +485,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, nothing_is_said_of_requests_while_the_session_is_not_open);
     tcase_add_test(tests, a_question_is_repeated_after_twice_as_long_each_time_until_it_is_given_up);
     tcase_add_test(tests, a_question_waits_for_the_session_to_open);
+    tcase_add_test(tests, a_question_is_asked_at_once_when_the_session_opens_again);
 }
 
 int main(void)

@@ -431,15 +431,21 @@ static void openai_open(const struct embeddings *e, size_t i, struct json_out *o
     json_out_text(out, ",\"embedding\":");
 }
 
-static void openai_end(const struct embeddings *e, struct json_out *out)
+void embeddings_write_usage(const struct embeddings *e, struct json_out *out)
 {
-    json_out_text(out, "],\"model\":");
-    json_out_name(out, e->model);
     json_out_text(out, ",\"usage\":{\"prompt_tokens\":");
     json_out_number(out, (int64_t)e->prompt_tokens);
     json_out_text(out, ",\"total_tokens\":");
     json_out_number(out, (int64_t)e->prompt_tokens);
-    json_out_text(out, "}}");
+    json_out_text(out, "}");
+}
+
+static void openai_end(const struct embeddings *e, struct json_out *out)
+{
+    json_out_text(out, "],\"model\":");
+    json_out_name(out, e->model);
+    embeddings_write_usage(e, out);
+    json_out_text(out, "}");
 }
 
 static const struct embeddings_form openai_form = {

@@ -61,6 +61,9 @@ struct embeddings {
 void embeddings_answer(struct exchange *exchange, const struct json_row *rows,
                        const struct embeddings_form *form);
 
+/* Writes `,"usage":{…}`, in OpenAI's form. */
+void embeddings_write_usage(const struct embeddings *e, struct json_out *out);
+
 /* POST /v1/embeddings. */
 exchange_handler embeddings_handle;
 

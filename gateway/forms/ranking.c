@@ -26,13 +26,11 @@ static void write_head(const struct embeddings *e, const char *kind, struct json
     json_out_name(out, e->model);
 }
 
-static void write_usage(const struct embeddings *e, struct json_out *out)
+static void write_end(const struct embeddings *e, struct json_out *out)
 {
-    json_out_text(out, "],\"usage\":{\"prompt_tokens\":");
-    json_out_number(out, (int64_t)e->prompt_tokens);
-    json_out_text(out, ",\"total_tokens\":");
-    json_out_number(out, (int64_t)e->prompt_tokens);
-    json_out_text(out, "}}");
+    json_out_text(out, "]");
+    embeddings_write_usage(e, out);
+    json_out_text(out, "}");
 }
 
 /* ---- rerank ---- */
@@ -80,7 +78,7 @@ static void write_rerank(const struct embeddings *e, struct json_out *out)
         json_out_text(out, i ? "," : "");
         write_result(e, &ranked[i], out);
     }
-    write_usage(e, out);
+    write_end(e, out);
 }
 
 static int finish_rerank(struct embeddings_in *in, struct refusal *refusal)
@@ -95,7 +93,7 @@ const struct json_row ranking_rerank_rows[] = {
     {"documents", ranking_documents, NULL, 0},
     {"model", parameters_model, NULL, 0},
     {"top_n", ranking_top_n, NULL, 0},
-    {"return_documents", ranking_returns_documents, NULL, 0},
+    {"return_documents", json_in_bool, NULL, offsetof(struct ranking_in, returns_documents)},
     {"priority", parameters_priority, NULL, 0},
     {"user", json_in_ignore, NULL, 0},
     {"rank_fields", neutral_only, "text", 0},
@@ -126,7 +124,7 @@ static void write_scores(const struct embeddings *e, struct json_out *out)
         json_out_real(out, (double)score_of(e, i));
         json_out_text(out, "}");
     }
-    write_usage(e, out);
+    write_end(e, out);
 }
 
 static int finish_score(struct embeddings_in *in, struct refusal *refusal)

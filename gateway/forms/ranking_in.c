@@ -86,14 +86,6 @@ int ranking_top_n(void *into, const struct json_row *row, const char *path, json
     return 0;
 }
 
-int ranking_returns_documents(void *into, const struct json_row *row, const char *path, json_t *value,
-                              struct refusal *refusal)
-{
-    struct ranking_in *in = into;
-    return json_in_bool(&in->returns_documents, &(struct json_row){row->key, json_in_bool, NULL, 0}, path,
-                        value, refusal);
-}
-
 /* Pairs query i, or the only one, with document i. */
 static int pair(struct ranking_in *in, struct refusal *refusal)
 {

@@ -39,6 +39,6 @@ void ranking_name_pair(const struct ranking_in *in, size_t index, struct refusal
 json_row_take ranking_query;                 /* a text, or an object with one */
 json_row_take ranking_documents;             /* an array of such */
 json_row_take ranking_first, ranking_second; /* either: the queries, or the documents */
-json_row_take ranking_top_n, ranking_returns_documents;
+json_row_take ranking_top_n;
 
 #endif

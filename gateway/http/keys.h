@@ -36,8 +36,8 @@
 #define KEYS_SALT_MOST   64 /* bytes of a request's salt */
 #define KEYS_SPACE_BYTES 33
 
-/* Unanswered questions for a tokenizer, and their bytes. The pool accepts up to the bounds below from one
- * session; a key may have, including the new question, as many as it leaves free. */
+/* Unanswered questions about texts or requests, and their bytes. The pool accepts up to the bounds below from
+ * one session; a key may have, including the new question, as many as it leaves free. */
 struct asked {
     size_t n, bytes;
 };
@@ -56,7 +56,7 @@ struct key {
     uint64_t priority;                   /* its requests may have this, at most, of either sign */
     uint64_t requests, tokens;           /* now */
     struct budget bodies;                /* of its requests: a part of all bodies, see keys_share */
-    struct asked asked;                  /* unanswered questions for a tokenizer */
+    struct asked asked;                  /* unanswered questions */
 };
 
 struct keys { /* zeroed: none are needed */

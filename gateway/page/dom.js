@@ -57,9 +57,8 @@ export const memory = {
     try {
       if (value === null) sessionStorage.removeItem(`quern.${name}`);
       else sessionStorage.setItem(`quern.${name}`, JSON.stringify(value));
-      return true;
     } catch {
-      return false;
+      // forbidden, or full
     }
   },
 };

@@ -89,7 +89,7 @@ class Children {
 }
 
 // Shows a text that grows. What its next characters can change are the last two blocks, so only these are read
-// again: an answer's cost grows with its length.
+// again: the cost of an answer of many blocks grows with its length. One long list or table is read again whole.
 export class Markup {
   constructor(node) {
     this.children = new Children(node);

@@ -4,7 +4,7 @@
 import { element } from "./dom.js";
 
 export class QuestionView {
-  // `again` is called with the new text; it says whether it was taken.
+  // `again` is called with the new text. While an answer runs it takes none.
   constructor(message, again) {
     this.message = message;
     this.again = again;

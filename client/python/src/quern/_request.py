@@ -90,7 +90,8 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if _needs_samplers(fields):
         needed.append("samplers")
     needed += [name for name in ("ignore_eos", "min_tokens") if fields.get(name)]
-    needed += [name for name in ("thinking_budget",) if name in fields]
+    if "thinking_budget" in fields:
+        needed.append("thinking_budget")
     if needed:
         fields["require"] = [*fields.get("require", []), *needed]
     return fields

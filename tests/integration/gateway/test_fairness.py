@@ -97,9 +97,9 @@ class Fairness(Base):
         until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
         self.check_overtakes(worker, flood, CY)
 
-    def test_a_key_that_may_goes_ahead_and_the_next_turn_is_anothers(self):
+    def test_a_key_that_may_goes_ahead_of_what_it_asked_before(self):
         worker = self.hold_worker()
-        flood = [self.begin(ADA, n=CHOICES, max_tokens=TOKENS) for _ in range(TIMES)]
+        flood = [self.begin(CY, n=CHOICES, max_tokens=TOKENS) for _ in range(TIMES)]
         until(lambda: self.at_work() == CHOICES * TIMES, "all choices wait or run")
         self.check_overtakes(worker, flood, CY, priority=-1)
 

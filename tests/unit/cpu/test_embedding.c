@@ -22,8 +22,13 @@ struct rig {
 
 static struct rig open_rig(const struct model *model, uint32_t n_threads)
 {
-    const struct backend_config config = {
-        .model = model, .n_slots = 4, .n_context = 1024, .n_blocks = 128, .cpu = {.n_threads = n_threads}};
+    /* One type for all poolings, which are compared: of a model that ranks the default is another. */
+    const struct backend_config config = {.model = model,
+                                          .n_slots = 4,
+                                          .n_context = 1024,
+                                          .n_blocks = 128,
+                                          .kv_type = BACKEND_KV_F16,
+                                          .cpu = {.n_threads = n_threads}};
     struct rig rig = {0};
     struct error err = {0};
     ck_assert_msg(backend_cpu.open(&config, &rig.backend, &err) == 0, "%s", err.text);

@@ -138,6 +138,23 @@ START_TEST(frames_of_many_requests_wait_and_hold_more)
 }
 END_TEST
 
+/* Four times as long. */
+START_TEST(while_the_broker_is_behind_frames_of_many_wait_longest)
+{
+    const uint64_t wait_ns = 4 * MANY * 8000;
+    uint64_t now = START_NS;
+    while (window_kept(&stream.window) < WINDOW_MOST / 8) {
+        for (unsigned n = 0; n < MANY; n++)
+            make(&outputs[n], 1);
+        publish_due(&publisher, now, UINT64_MAX);
+    }
+    for (unsigned n = 0; n < MANY; n++)
+        make(&outputs[n], 1);
+    ck_assert_uint_eq(leave(now + wait_ns - 1, wait_ns), 0); /* however long the step was */
+    ck_assert_uint_eq(leave(now + wait_ns, SHORT_NS), MANY);
+}
+END_TEST
+
 START_TEST(a_full_frame_waits_for_no_time)
 {
     make(&outputs[0], 1);
@@ -298,6 +315,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_step_as_long_as_a_frame_flushes_all);
     tcase_add_test(tests, while_the_broker_is_behind_frames_wait_and_hold_more);
     tcase_add_test(tests, frames_of_many_requests_wait_and_hold_more);
+    tcase_add_test(tests, while_the_broker_is_behind_frames_of_many_wait_longest);
     tcase_add_test(tests, a_full_frame_waits_for_no_time);
     tcase_add_test(tests, what_was_dropped_never_leaves);
     tcase_add_loop_test(tests, a_long_text_goes_in_several_frames_that_cut_no_character, 0, 10);

@@ -116,6 +116,14 @@ static void check_row(const struct scene *s, uint32_t t)
     }
 }
 
+static void check_all(struct scene *s, const struct kernels *kernels)
+{
+    for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
+        attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
+    for (uint32_t t = 0; t < N_TOKENS; t++)
+        check_row(s, t);
+}
+
 START_TEST(attention_is_the_weighted_mean_of_what_a_row_may_see)
 {
     static const struct {
@@ -128,10 +136,7 @@ START_TEST(attention_is_the_weighted_mean_of_what_a_row_may_see)
         struct scene *s = make_scene(kernels, cases[i].dim);
         s->window = cases[i].window;
         s->cap = cases[i].cap;
-        for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
-            attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
-        for (uint32_t t = 0; t < N_TOKENS; t++)
-            check_row(s, t);
+        check_all(s, kernels);
         free_scene(s);
     }
 }
@@ -252,10 +257,7 @@ START_TEST(numbers_in_8_bits_are_within_half_a_step)
                 ck_assert_float_eq_tol(s->keys[t][d], before->keys[t][d], 2.01f / 127 / 2);
                 ck_assert_float_eq_tol(s->values[t][d], before->values[t][d], 1.01f / 127 / 2);
             }
-        for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
-            attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
-        for (uint32_t t = 0; t < N_TOKENS; t++)
-            check_row(s, t);
+        check_all(s, kernels);
         free(before);
         free_scene(s);
     }
@@ -287,10 +289,7 @@ START_TEST(floats_come_back_as_they_were_and_bfloats_rounded)
                 ck_assert_float_eq(s->values[t][d],
                                    rounds ? format_bf16_to_f32(format_f32_to_bf16(value)) : value);
             }
-        for (uint32_t first = 0; first < N_TOKENS; first += ATTENTION_TILE)
-            attend(s, kernels, first, N_TOKENS - first < ATTENTION_TILE ? N_TOKENS - first : ATTENTION_TILE);
-        for (uint32_t t = 0; t < N_TOKENS; t++)
-            check_row(s, t);
+        check_all(s, kernels);
         free(before);
         free_scene(s);
     }

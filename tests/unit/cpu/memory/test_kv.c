@@ -144,6 +144,22 @@ START_TEST(blocks_of_another_order_have_another_layout)
 }
 END_TEST
 
+START_TEST(a_model_that_ranks_keeps_floats_unless_another_type_is_asked_for)
+{
+    struct model ranks = model;
+    struct kv_config config = {.model = &ranks, .n_blocks = 2, .n_slots = 4, .n_context = 1024};
+    ck_assert_int_eq(take(2), 0);
+    ck_assert_int_eq(kv.type, BACKEND_KV_F16);
+    ranks.params.pooling = POOLING_RANK;
+    ck_assert_int_eq(kv_init(&kv, &config, &memory, &err), 0);
+    ck_assert_int_eq(kv.type, BACKEND_KV_F32);
+    ck_assert_uint_eq(kv.groups[0].block_bytes, 2 * BLOCK);
+    config.type = BACKEND_KV_F16;
+    ck_assert_int_eq(kv_init(&kv, &config, &memory, &err), 0);
+    ck_assert_int_eq(kv.type, BACKEND_KV_F16);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -152,6 +168,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_asks_for_a_number_gets_it_within_his_part);
     tcase_add_test(tests, each_layer_has_its_own_place_in_a_block_of_its_group);
     tcase_add_test(tests, blocks_of_another_order_have_another_layout);
+    tcase_add_test(tests, a_model_that_ranks_keeps_floats_unless_another_type_is_asked_for);
 }
 
 int main(void)

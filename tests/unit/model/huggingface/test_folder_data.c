@@ -17,11 +17,6 @@
     "\"factor\":8,"                                                                                          \
     "\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192}}"
 
-#define TOKENIZER                                                                                            \
-    "{\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"             \
-    "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"                  \
-    "\"merges\":[\"a b\"]}}"
-
 static const struct {
     struct shape shape;
     const char *dtype;
@@ -81,7 +76,7 @@ static void write_tensors(size_t shift)
 
 static void set_up(void)
 {
-    folder_begin(CONFIG, TOKENIZER);
+    folder_begin(CONFIG, SMALL_TOKENIZER);
 }
 
 static void check_numbers(const struct gguf_tensor *tensor, enum format format, size_t n)

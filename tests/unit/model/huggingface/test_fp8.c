@@ -16,11 +16,6 @@
     "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":16,"           \
     "\"max_position_embeddings\":64,\"tie_word_embeddings\":true" more "}"
 
-#define TOKENIZER                                                                                            \
-    "{\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"             \
-    "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"                  \
-    "\"merges\":[\"a b\"]}}"
-
 /* The up projection, of 48 rows and 32 columns, is the one in FP8. */
 #define UP "model.layers.0.mlp.up_proj"
 
@@ -94,7 +89,7 @@ static void write_model(const char *config, const struct scale *scale, const cha
 
 static void set_up(void)
 {
-    folder_begin("{}", TOKENIZER);
+    folder_begin("{}", SMALL_TOKENIZER);
 }
 
 static void expect_refusal(const char *says)

@@ -23,11 +23,6 @@
     "\"num_hidden_layers\":1,\"num_attention_heads\":4,\"num_key_value_heads\":4,"                           \
     "\"max_position_embeddings\":64,\"quantization_config\":{\"quant_method\":\"fp8\"}}"
 
-#define TOKENIZER                                                                                            \
-    "{\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"             \
-    "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"                  \
-    "\"merges\":[\"a b\"]}}"
-
 #define LAYER "model.layers.0."
 
 static const struct shape shapes[] = {{"model.embed_tokens.weight", 512, 512},
@@ -78,7 +73,7 @@ static void write_model(const char *odd, float scale)
 
 static void set_up(void)
 {
-    folder_begin(CONFIG, TOKENIZER);
+    folder_begin(CONFIG, SMALL_TOKENIZER);
     write_model(NULL, 1);
 }
 

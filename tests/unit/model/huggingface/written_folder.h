@@ -13,6 +13,12 @@
 extern char dir[RUNDIR_PATH_MAX + 1];     /* where the test may have other files too */
 extern char folder[RUNDIR_PATH_MAX + 20]; /* "model" in it */
 
+/* A tokenizer.json with three tokens. */
+#define SMALL_TOKENIZER                                                                                      \
+    "{\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"             \
+    "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"                  \
+    "\"merges\":[\"a b\"]}}"
+
 /* Makes both, with these texts as config.json and tokenizer.json; removes both with all that is in them. */
 void folder_begin(const char *config, const char *tokenizer);
 void folder_end(void);

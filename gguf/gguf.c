@@ -327,8 +327,6 @@ void gguf_give_back(const struct gguf *gguf, const void *data, size_t size)
         end = end / page * page;
         if (start < end)
             madvise((void *)start, end - start, MADV_DONTNEED); /* refused, it only costs memory */
-        if (start < end && kind == GGUF_MAP_MADE)
-            mprotect((void *)start, end - start, PROT_NONE);
         return;
     }
 }

@@ -111,16 +111,20 @@ const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
 
 /* Computes rows first … first + n − 1 of a tensor that has a maker, into its data, on up to n_threads
- * threads. Does nothing for other tensors. Several threads may make different rows at once. Reading rows that
- * were not made crashes the process. 0, or -errno with a reason: -ENOMEM, or what the maker found wrong. */
+ * threads. Does nothing for other tensors. Several threads may make different rows at once. Until the first
+ * are made, and after gguf_give_back_tensor, reading any crashes the process. 0, or -errno with a reason:
+ * -ENOMEM, or what the maker found wrong. */
 int gguf_make_rows(const struct gguf_tensor *tensor, uint64_t first, uint64_t n, unsigned n_threads,
                    struct error *err);
 int gguf_make_tensor(const struct gguf_tensor *tensor, unsigned n_threads, struct error *err);
 
 /* Returns the pages of the mapping that lie wholly within these bytes to the system. Those of a file stay
- * readable: the next access reads them from the file. Rows that were made must be made again. For callers
- * that have copied the data. Does nothing for borrowed bytes. */
+ * readable: the next access reads them from the file. Rows that were made are zeros until they are made
+ * again. For callers that have copied the data. Does nothing for borrowed bytes. */
 void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
+
+/* The same of all of a tensor, which nobody else reads or makes rows of meanwhile. */
+void gguf_give_back_tensor(const struct gguf *gguf, const struct gguf_tensor *tensor);
 
 /* Unmaps the files, which may then be truncated or overwritten. Nothing that points into them, including
  * strings, arrays and names, may be read after this: that would crash the process. For callers that have

@@ -4,9 +4,11 @@
  * The head that such a file would begin with is written to memory and parsed as any other, so that whatever
  * is refused there is refused here; names, strings and arrays point into it.
  *
- * A tensor that is made has an address from the beginning, so whoever reads it need not know; its pages are
- * inaccessible until rows are made, and again when they were given back. So a model that is only looked at
- * costs no memory, one that is packed that of a few rows, and a reader who forgot to ask is found out. */
+ * A tensor that is made has an address from the beginning, so whoever reads it need not know; its pages,
+ * which are its own, are inaccessible until rows are made, and again when all of it was given back. Not row
+ * by row: each border between what is accessible and what is not is a mapping more, of which a process may
+ * have 65,530. So a model that is only looked at costs no memory, one that is packed that of a few rows, and
+ * a reader who forgot to ask is found out. */
 
 #include "gguf/gguf_assemble.h"
 
@@ -147,12 +149,12 @@ static void *make_share(void *arg)
     return NULL;
 }
 
-/* Makes the pages of these bytes accessible. */
-static int open_pages(const void *data, size_t size)
+/* Makes the pages of a tensor accessible, or inaccessible. */
+static int protect(const struct gguf_tensor *tensor, int access)
 {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)data / page * page;
-    const uintptr_t end = ((uintptr_t)data + size + page - 1) / page * page;
-    return mprotect((void *)start, end - start, PROT_READ | PROT_WRITE) < 0 ? -errno : 0;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)tensor->data / page * page;
+    const uintptr_t end = ((uintptr_t)tensor->data + tensor->size + page - 1) / page * page;
+    return mprotect((void *)start, end - start, access) < 0 ? -errno : 0;
 }
 
 int gguf_make_rows(const struct gguf_tensor *tensor, uint64_t first, uint64_t n, unsigned n_threads,
@@ -166,7 +168,7 @@ int gguf_make_rows(const struct gguf_tensor *tensor, uint64_t first, uint64_t n,
                             .end = first + n,
                             .next = first,
                             .err = err};
-    int r = open_pages((const uint8_t *)tensor->data + first * making.row_bytes, n * making.row_bytes);
+    int r = protect(tensor, PROT_READ | PROT_WRITE);
     if (r < 0)
         return error_set(err, r, "not enough memory for tensor %s",
                          utf8_printable(tensor->name, sizeof name, name));
@@ -185,6 +187,13 @@ int gguf_make_rows(const struct gguf_tensor *tensor, uint64_t first, uint64_t n,
 int gguf_make_tensor(const struct gguf_tensor *tensor, unsigned n_threads, struct error *err)
 {
     return gguf_make_rows(tensor, 0, tensor->dims[1] * tensor->dims[2] * tensor->dims[3], n_threads, err);
+}
+
+void gguf_give_back_tensor(const struct gguf *gguf, const struct gguf_tensor *tensor)
+{
+    gguf_give_back(gguf, tensor->data, tensor->size);
+    if (tensor->maker)
+        protect(tensor, PROT_NONE);
 }
 
 /* ---- replacing ---- */

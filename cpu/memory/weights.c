@@ -131,12 +131,13 @@ struct packing_job {
     struct error *err;
 };
 
-/* These bytes of a tensor are where they belong. Made rows were given back one by one: other threads may make
- * those of the tensor's next role in the same pages already. */
+/* These bytes of a tensor are where they belong. */
 static void done_with(struct packing_job *job, const struct gguf_tensor *tensor, const void *data,
                       size_t size)
 {
-    if (!tensor->maker)
+    if (tensor->maker)
+        gguf_give_back_tensor(job->model->gguf, tensor);
+    else
         gguf_give_back(job->model->gguf, data, size);
     job->done += size;
     if (job->config->progress)
@@ -171,6 +172,18 @@ static size_t bytes_in_file(const struct matrix *matrix)
     return (size_t)matrix->count * matrix->n_rows * matrix_row_bytes(matrix->tensor);
 }
 
+/* All threads are through with a matrix or table. Rows of the tensor's next role are made in the same pages,
+ * so nobody begins with them before these were given back. */
+static void finish_share(struct packing_job *job, uint32_t index, const struct gguf_tensor *tensor,
+                         const void *data, size_t size)
+{
+    threads_barrier(job->threads);
+    if (index == 0)
+        done_with(job, tensor, data, size);
+    if (tensor->maker)
+        threads_barrier(job->threads);
+}
+
 static void pack_share(struct packing_job *job, struct matrix *matrix, uint32_t index)
 {
     uint32_t first, end;
@@ -182,9 +195,7 @@ static void pack_share(struct packing_job *job, struct matrix *matrix, uint32_t 
         matrix_pack(matrix, first, end, job->zeros);
         give_back_rows(job, matrix->tensor, row, n);
     }
-    threads_barrier(job->threads);
-    if (index == 0)
-        done_with(job, matrix->tensor, matrix_rows(matrix), bytes_in_file(matrix));
+    finish_share(job, index, matrix->tensor, matrix_rows(matrix), bytes_in_file(matrix));
 }
 
 static void copy_share(struct packing_job *job, const struct table *table, uint32_t index)
@@ -201,9 +212,7 @@ static void copy_share(struct packing_job *job, const struct table *table, uint3
                (end - first) * row_bytes);
         give_back_rows(job, tensor, first, end - first);
     }
-    threads_barrier(job->threads);
-    if (index == 0)
-        done_with(job, tensor, tensor->data, tensor->size);
+    finish_share(job, index, tensor, tensor->data, tensor->size);
 }
 
 static void pack_all(void *arg, uint32_t index)

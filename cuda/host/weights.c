@@ -313,6 +313,10 @@ static int load_packed_rows(struct loader *loader, const struct model_tensor *fr
         return r;
     if (!made)
         pack_rows(from, first, n, planes);
+    if (!made && from->weight->maker && !from->run)
+        gguf_give_back(loader->config->model->gguf,
+                       (const uint8_t *)from->weight->data + model_tensor_row(from, first) * row_bytes(from),
+                       n * row_bytes(from));
     keep_piece(loader, size);
     for (uint32_t p = 0; p < layout->n_planes && r == 0; p++) {
         const size_t bytes = layout_row_bytes(layout, p, to->n_columns);

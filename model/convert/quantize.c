@@ -160,8 +160,7 @@ static int fill(void *arg, void *out, size_t size)
     } else {
         r = convert(plan, out);
     }
-    if (plan->from->maker)
-        gguf_give_back(quantizer->gguf, plan->from->data, plan->from->size);
+    gguf_give_back_tensor(quantizer->gguf, plan->from);
     /* Whatever was read until now is of the files as they were opened. */
     return r < 0 || !quantizer->in_file ? r : gguf_check_unchanged(quantizer->gguf, quantizer->why);
 }
@@ -343,7 +342,6 @@ int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,
         if (r < 0)
             error_set(err, r, "%s", why.text[0] ? why.text : strerror(-r));
         gguf_replace_tensor(gguf, i, plans[i].format, memory);
-        gguf_give_back(gguf, from.data, from.size);
         memory = (uint8_t *)memory + padded(bytes);
     }
     if (r == 0)

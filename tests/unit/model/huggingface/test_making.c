@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/backend/backend.h"
 #include "gguf/truncation.h"
 #include "model/convert/quantize.h"
 
@@ -113,8 +114,8 @@ START_TEST(opening_makes_nothing)
     ck_assert_int_eq(gguf_make_tensor(up, 2, NULL), 0);
     ck_assert_uint_ge(resident(up->data), 1024); /* 1,024 · 512 numbers in BF16 */
     ck_assert_uint_eq(((const uint16_t *)up->data)[1024 * 512 - 1], 0x3f80);
-    gguf_give_back(model->gguf, up->data, up->size);
-    ck_assert_uint_eq(resident((const uint8_t *)up->data + 4096), 0); /* its ends may share pages */
+    gguf_give_back_tensor(model->gguf, up);
+    ck_assert_uint_eq(resident(up->data), 0);
     model_free(model);
 }
 END_TEST
@@ -132,6 +133,23 @@ START_TEST(a_scale_that_is_no_number_is_named_when_it_is_needed)
         ck_assert_msg(strstr(err.text, FILE_NAME ": tensor " LAYER "mlp.up_proj.weight_scale holds ") ==
                           err.text,
                       "%s", err.text);
+        model_free(model);
+    }
+}
+END_TEST
+
+/* Whatever thread meets it, and none of the others waits for ever. */
+START_TEST(a_backend_that_packs_such_a_tensor_says_so)
+{
+    write_model(LAYER "mlp.up_proj.weight", NAN);
+    for (uint32_t n_threads = 1; n_threads <= 4; n_threads += 3) {
+        struct model *model = open_unmade();
+        const struct backend_config config = {
+            .model = model, .n_slots = 1, .n_context = 64, .n_blocks = 2, .cpu = {.n_threads = n_threads}};
+        struct backend *backend;
+        struct error err = {0};
+        ck_assert_int_eq(backend_cpu.open(&config, &backend, &err), -EINVAL);
+        ck_assert_msg(strstr(err.text, "mlp.up_proj.weight_scale holds ") != NULL, "%s", err.text);
         model_free(model);
     }
 }
@@ -213,6 +231,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, folder_end);
     tcase_add_test(tests, opening_makes_nothing);
     tcase_add_test(tests, a_scale_that_is_no_number_is_named_when_it_is_needed);
+    tcase_add_test(tests, a_backend_that_packs_such_a_tensor_says_so);
     tcase_add_test(tests, a_file_that_is_truncated_after_opening_is_named);
     tcase_add_test(tests, a_file_that_is_written_to_meanwhile_makes_no_other);
     tcase_add_test(tests, a_scale_that_is_no_number_is_named_by_quantize);

@@ -35,7 +35,7 @@ static bool is_plain(const struct engine_request *request)
 {
     return request->max_tokens == 0 && request->min_tokens == 0 && request->n_output == 0 &&
            request->text_offset == 0 && request->n_stop == 0 && request->n_stop_ids == 0 &&
-           request->n_logprobs == 0 && !request->grammar && request->uncached;
+           request->n_logprobs == 0 && !request->grammar && !request->thinking && request->uncached;
 }
 
 /* Whether the id could never be sampled, though it is forced. */
@@ -89,8 +89,6 @@ static int check_thinking(const struct engine_request *request, const struct mod
     const struct engine_thinking *thinking = request->thinking;
     if (!thinking)
         return 0;
-    if (request->embed)
-        return error_set(err, ENGINE_E_INVALID, "thinking_budget: expected without embed");
     int r = check_thought_end(request, thinking->end, thinking->n_end, model, err);
     return r == 0 ? check_thought_end(request, thinking->again, thinking->n_again, model, err) : r;
 }
@@ -107,8 +105,9 @@ int engine_check_request(const struct engine_request *request, const struct mode
         return error_set(err, ENGINE_E_INVALID,
                          "the model ranks pairs of texts (pooling_type rank) and generates no text");
     if (request->embed && !is_plain(request))
-        return error_set(err, ENGINE_E_INVALID,
-                         "embed excludes tokens, stops, log probabilities, grammar and cache");
+        return error_set(
+            err, ENGINE_E_INVALID,
+            "embed excludes tokens, stops, log probabilities, grammar, thinking_budget and cache");
     if (request->max_tokens == 0 && !request->embed)
         return error_set(err, ENGINE_E_INVALID, "max_tokens is 0");
     uint64_t total = (uint64_t)request->n_prompt + request->max_tokens;

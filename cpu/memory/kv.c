@@ -348,12 +348,6 @@ static void load_8_bits(const struct kv_layer *kv, const struct kernels *kernels
         }
 }
 
-static void load_bfloats(const uint16_t *from, size_t n, float *to)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = format_bf16_to_f32(from[i]);
-}
-
 void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
              uint32_t head, float *ret_keys, float *ret_values)
 {
@@ -369,8 +363,8 @@ void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block,
         kernels->halves_to_floats((uint16_t *)values, (uint32_t)at->head_values, ret_values);
         break;
     case BACKEND_KV_BF16:
-        load_bfloats((uint16_t *)keys, at->head_keys, ret_keys);
-        load_bfloats((uint16_t *)values, at->head_values, ret_values);
+        format_traits(FORMAT_BF16)->to_float(keys, ret_keys, at->head_keys);
+        format_traits(FORMAT_BF16)->to_float(values, ret_values, at->head_values);
         break;
     case BACKEND_KV_Q8:
     case BACKEND_KV_DEFAULT:

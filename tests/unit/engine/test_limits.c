@@ -148,7 +148,8 @@ END_TEST
 
 START_TEST(an_embedding_goes_with_nothing_else)
 {
-    static const char says[] = "embed excludes tokens, stops, log probabilities, grammar and cache";
+    static const char says[] =
+        "embed excludes tokens, stops, log probabilities, grammar, thinking_budget and cache";
     static const struct bytes stop[] = {BYTES_LITERAL("a")};
     accepted(embedding());
 #define EMBEDDING(change)                                                                                    \
@@ -165,6 +166,7 @@ START_TEST(an_embedding_goes_with_nothing_else)
     refused(EMBEDDING((request.stop_ids = ids, request.n_stop_ids = 1)), says);
     refused(EMBEDDING(request.n_logprobs = 1), says);
     refused(EMBEDDING(request.grammar = (struct grammar *)&request), says);
+    refused(EMBEDDING(request.thinking = &(struct engine_thinking){0}), says);
     refused(EMBEDDING(request.uncached = false), says);
     struct error err = {0};
     const struct engine_request request = embedding();

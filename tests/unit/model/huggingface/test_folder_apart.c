@@ -222,7 +222,7 @@ START_TEST(tensors_of_another_size_are_refused_with_the_key)
          "unexpected tensor model.layers.0.experts.down_proj"},
         {"\"num_experts\":2", "\"num_experts\":3", "num_experts"},
         {"\"moe_intermediate_size\":20", "\"moe_intermediate_size\":24", "moe_intermediate_size"},
-        {"[\"sliding_attention\"", "[\"full_attention\"", "global_head_dim"},
+        {"[\"sliding_attention\"", "[\"full_attention\"", "no sliding_attention layer before layer 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[2048];

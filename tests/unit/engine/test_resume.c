@@ -163,8 +163,8 @@ START_TEST(outputs_that_contradict_the_request_are_refused_by_name)
     } cases[] = {{"output[2]", on_and_on, 3, 0},
                  {"output[1]", beyond, 2, 0},
                  {"max_tokens (2)", on_and_on, 3, 0},
-                 {"text_offset is 2", on_and_on, 1, 2},
-                 {"text_offset is 1", NULL, 0, 1}};
+                 {"off is 2", on_and_on, 1, 2},
+                 {"off is 1", NULL, 0, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct engine_request request = request_of(1, 5, i == 2 ? 2 : 10);
         struct error err = {0};

@@ -354,7 +354,7 @@ BAD = [
     ("an output without its seed", {**GENERATE, "require": ["resume"], "output": [5]}, "generate: seed: expected with output, which it made"),
     ("more output than there may be", {**RESUMED, "output": [5, 6], "max_tokens": 1},
      "generate: output: 2 ids are more than max_tokens (1)"),
-    ("an output of negative ids", {**RESUMED, "output": [-1]}, "generate: output: -1 is out of range 0..2147483647"),
+    ("an output of negative ids", {**RESUMED, "output": [-1]}, "generate: output: expected token ids (integers from 0 to 2147483647)"),
     ("a third death", {**RESUMED, "lost": 3}, "generate: lost: 3 is out of range 0..2"),
     ("half a digest", {**RESUMED, "prompt_digest": Bin(bytes(8))}, "generate: prompt_digest: expected a byte string of 16 bytes"),
     ("too many logprobs", {**GENERATE, "logprobs": 22}, "generate: logprobs: 22 is out of range 0..21"),

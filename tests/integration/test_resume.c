@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <quern.h>
 
@@ -27,42 +26,35 @@
 
 static struct pool pools[2];
 static struct quern *clients[2];
-static char template_file[RUNDIR_PATH_MAX + 32];
-
-/* Answers begin inside a thought, which ends with a text. */
-static const char template[] =
-    "{% for message in messages %}{{ '[' + message['role'] + ']\\n' }}{% if message.reasoning_content %}"
-    "{{ '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{% endif %}"
-    "{{ message['content'] + '\\n' }}{% endfor %}{% if add_generation_prompt %}"
-    "{{ '[assistant]\\n<think>\\n' }}{% endif %}";
-
 static void set_up(void)
 {
     srandom(1234);
     for (int i = 0; i < 2; i++) {
-        snprintf(pools[i].log, sizeof pools[i].log, "%s", "");
-        if (i == 0) {
-            snprintf(template_file, sizeof template_file, "/tmp/quern-resume-%d", (int)getpid());
-            FILE *file = fopen(template_file, "w");
-            ck_assert_ptr_nonnull(file);
-            fputs(template, file);
-            fclose(file);
-        }
-        pool_start(&pools[i], tiny_model(), "--device", "cpu", "--threads", "1", "--ctx", "1024", "--frame-us",
-                   "0", "--chat-template", template_file, NULL);
+        pool_start(&pools[i], tiny_model(), "--device", "cpu", "--threads", "1", "--ctx", "1024",
+                   "--frame-us", "0", NULL);
+    }
+}
+
+static void connect(void)
+{
+    for (int i = 0; i < 2; i++) {
         struct quern_error err = {0};
         ck_assert_msg(quern_connect(pools[i].rundir, WAIT_S * 1000, &clients[i], &err) == 0, "%s", err.text);
     }
 }
 
+static void disconnect(void)
+{
+    for (int i = 0; i < 2; i++)
+        clients[i] = quern_free(clients[i]);
+}
+
 static void tear_down(void)
 {
     for (int i = 0; i < 2; i++) {
-        quern_free(clients[i]);
         pool_stop(&pools[i], SIGTERM, WAIT_S);
         pool_forget(&pools[i]);
     }
-    unlink(template_file);
 }
 
 /* ---- what came of a request ---- */
@@ -257,11 +249,11 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 600);
     tcase_add_unchecked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(tests, connect, disconnect);
     tcase_add_test(tests, a_stream_goes_on_in_another_pool_as_if_nothing_had_happened);
 }
 
 int main(void)
 {
-    setenv("CK_FORK", "no", 1);
     return run_tests("resume", add);
 }

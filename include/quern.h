@@ -413,6 +413,7 @@ void quern_watch(struct quern *client, int fd);
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
+    bool chat;                  /* its model has a chat template; else it continues texts */
     const char *tools; /* how its model writes tool calls: "object", "named" or "members"; "": it has none */
     bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
     const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": unknown */

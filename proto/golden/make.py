@@ -191,7 +191,7 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
-                        "aliases": ["gpt-4o", "größe"], "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
+                        "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "ranks": True, "steps": 9,
                         **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
                         "tokens_per_s": 12.5, "hit_rate": 0.25},

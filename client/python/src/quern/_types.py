@@ -156,6 +156,8 @@ class Worker:
     model: str
     aliases: tuple[str, ...]
     """Other names of its model."""
+    chat: bool
+    """Its model has a chat template; else it continues texts."""
     tools: str
     """How its model writes calls of tools: `object`, `named` or `members`; empty: it calls none."""
     thinks: bool

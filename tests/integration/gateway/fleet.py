@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from pool import BUILD, MODEL, Process, child_of, until
+from pool import BUILD, MODEL, Gateway, Process, child_of, until
 
 
 def free_ports():
@@ -87,6 +87,25 @@ class Pool:
         return self.process.process.returncode
 
 
+class FleetGateway(Gateway):
+    """A gateway before the fleet of that folder."""
+
+    def __init__(self, folder, *arguments, name="gateway"):
+        home = folder / name
+        home.mkdir()
+        self.fleet = str(folder / "fleet")
+        super().__init__(home, None, *arguments)
+
+    def endpoint(self, rundir):
+        return "--fleet", self.fleet
+
+    def is_up(self, pool):
+        return self.metrics().get(f'quern_fleet_up{{pool="{pool.name}"}}') == 1
+
+    def of(self, metric, pool):
+        return self.metrics()[f'quern_fleet_{metric}{{pool="{pool.name}"}}']
+
+
 class Base(unittest.TestCase):
     """A folder with an empty fleet in it; pools that a test has made end with it."""
 
@@ -95,9 +114,12 @@ class Base(unittest.TestCase):
         self.fleet = self.folder / "fleet"
         self.fleet.mkdir(mode=0o755)
         self.fleet.chmod(0o755)
-        self.pools = []
+        self.pools, self.gateways = [], []
 
     def tearDown(self):
+        for gateway in self.gateways:
+            status = gateway.end()
+            self.assertEqual(status, 0, gateway.log())
         for pool in self.pools:
             pool.end()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -106,3 +128,12 @@ class Base(unittest.TestCase):
         pool = Pool(self.folder, name, *arguments, **more)
         self.pools.append(pool)
         return pool
+
+    def gateway(self, *pools):
+        """A gateway that is connected to these pools, or to all."""
+        gateway = FleetGateway(self.folder, "--stream-kb", "1000000", "--streams-mb", "1000", name=f"gateway-{len(self.gateways)}")
+        self.gateways.append(gateway)
+        for pool in pools or self.pools:
+            until(lambda pool=pool: gateway.is_up(pool), f"{pool.name} is up")
+        gateway.ready()
+        return gateway

@@ -233,6 +233,19 @@ struct quern_request {
     /* A name for logs and quern_requests: printable ASCII without blanks, at most 128 bytes; NULL: none. It
      * need not be unique. */
     const char *request_id;
+    /* Resuming: this request was begun before, perhaps in another pool, and continues behind `output` as if
+     * nothing had happened. Penalties, stops, grammar and thoughts see the output from its first id on, and
+     * the counters of the end include it. Outputs begin at index n_output. Everything else is the same as in
+     * the request that was begun; above all has_seed and `seed` are required. max_tokens includes `output`:
+     * set it, since the default is up to the pool, and so are the values of sampling parameters that are left
+     * out. A complete output is answered by its end. Not for embeddings, and an encoded request that resumes
+     * can be sent once only. The pool ends it with the error "conflict" if its prompt is another than
+     * prompt_digest says, and with "unsupported" if it cannot resume. */
+    const int32_t *output; /* [n_output] all ids so far */
+    size_t n_output;
+    uint64_t off;  /* bytes of text so far, of whole characters; text of `output` beyond them comes again */
+    uint32_t lost; /* workers that died with it so far, as quern_end says; at most 2 */
+    const uint8_t *prompt_digest; /* [16] that came with `output` (struct quern_output); NULL: any prompt */
     bool progress;      /* outputs also report how much of the prompt is processed (struct quern_progress) */
     bool tell_admitted; /* an output also reports that the pool has accepted it (struct quern_admitted) */
 };
@@ -279,6 +292,9 @@ struct quern_end {
     double queue_ms, prefill_ms, decode_ms; /* arrival → a worker → first token → last token */
     double prepare_ms, wait_ms, lookup_ms;  /* parts of prefill_ms: until ids, turn and prefix are found */
     struct quern_quota requests, tokens;    /* of "overloaded", if the request has limits for its tenant */
+    /* Workers that died with this request, including `lost` of the request. With "worker_lost", 3 says that
+     * the request itself is the likely reason: do not resume it elsewhere. */
+    uint32_t lost;
 };
 
 struct quern_logprob {
@@ -315,6 +331,9 @@ struct quern_output {
     const struct quern_logprob *logprobs; /* [n_ids][n_logprobs]: the id's own first; or NULL */
     size_t n_logprobs;
     const struct quern_piece *pieces; /* [n_ids][n_logprobs], if the request asked for them; or NULL */
+    /* [16] identifies the ids that the prompt became: in the first output of every worker that has the
+     * request, else NULL. A program that may resume the request elsewhere keeps it. */
+    const uint8_t *prompt_digest;
     const float *embedding; /* [n_embedding], of length one, or the scores of a model that ranks: with the
                              * end of a request with `embed` */
     size_t n_embedding;
@@ -349,7 +368,8 @@ int quern_encode(struct quern *client, const struct quern_request *request,
 struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded);
 size_t quern_encoded_bytes(const struct quern_encoded *encoded); /* of the message sent for each */
 
-/* Sends it, as quern_generate does. `seed` is for this output; NULL: that of the request, or a random one. */
+/* Sends it, as quern_generate does. `seed` is for this output; NULL: that of the request, or a random one.
+ * -EINVAL: it resumes a request, and was sent before. */
 int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,
                            quern_output_fn *fn, void *arg, struct quern_id *ret_id, struct quern_error *err);
 
@@ -419,6 +439,7 @@ uint32_t quern_failed_handshakes(const struct quern *client);
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
+    bool chat;                  /* its model has a chat template; else it continues texts */
     const char *tools; /* how its model writes tool calls: "object", "named" or "members"; "": it has none */
     bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
     const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": unknown */

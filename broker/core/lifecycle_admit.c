@@ -46,18 +46,19 @@ void lifecycle_plan(const struct broker *broker, struct request *request, const 
     uint32_t bytes = token_bytes(broker, generation), context = broker_largest_context(broker);
     uint64_t most = generation->max_tokens > 0 ? generation->max_tokens : UINT64_MAX;
     if (generation->max_tokens == 0 || generation->fit_context)
-        most = at_most(at_most(most, growth_most_ids(&broker->journal, bytes)), pool_most(broker));
+        most = at_most(at_most(most, generation->output.n + growth_most_ids(&broker->journal, bytes)),
+                       pool_most(broker));
     if (context > 0)
         most = at_most(most, context);
     growth_plan(request, generation->embed ? 1 : most, bytes);
 }
 
-/* What its ids could take in the end, where nobody lowers that. */
+/* What the ids that it has not made could take in the end, where nobody lowers that. */
 static uint64_t most_bytes(const struct broker *broker, const struct generation *generation)
 {
-    if (generation->fit_context)
+    if (generation->fit_context || generation->max_tokens == 0)
         return 0;
-    return (uint64_t)generation->max_tokens * token_bytes(broker, generation);
+    return (generation->max_tokens - generation->output.n) * token_bytes(broker, generation);
 }
 
 static enum proto_error refuse_model(struct bytes model, struct error *err)
@@ -162,6 +163,8 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     request->tenancy = broker_tenancy(broker, arrival->session, arrival->generation->tenant);
     request->embed = arrival->generation->embed;
     request->pair = arrival->generation->prompt.has_document;
+    request->n_lost = arrival->generation->lost;
+    journal_resume(&request->log, arrival->generation->output.n, arrival->generation->off);
     request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
     int r = 0;
     if (arrival->room)

@@ -55,6 +55,8 @@ static const struct parameter parameters[] = {
     PARAMETER(tpd, rates.tpd)
     PARAMETER(part, part)
     PARAMETER(progress, progress)
+    PARAMETER(off, off)
+    PARAMETER(lost, lost)
 };
 /* clang-format on */
 #define N_PARAMETERS (sizeof parameters / sizeof *parameters)

@@ -41,7 +41,7 @@ struct converted {
     struct logit_bias *biases;
     struct text_bias *text_biases;
     struct bytes *bad_words, *breakers;
-    struct bytes needed[5];
+    struct bytes needed[6];
 };
 
 struct chat_message *request_messages(const struct quern_request *request)
@@ -133,6 +133,21 @@ static bool needs_samplers(const struct quern_request *request)
            request->xtc_probability > 0 || request->dynatemp_range > 0 || request->dry_multiplier > 0;
 }
 
+/* Whether the request was begun before. */
+static bool resumes(const struct quern_request *request)
+{
+    return request->n_output > 0 || request->off > 0 || request->lost > 0 || request->prompt_digest;
+}
+
+static int convert_output(const struct quern_request *from, struct generation *to, struct error *err)
+{
+    if (from->n_output > 0 && !from->has_seed)
+        return error_set(err, -EINVAL, "output: the seed that made it is missing");
+    to->output = (struct id_list){from->output, from->n_output};
+    to->prompt_digest = (struct bytes){from->prompt_digest, from->prompt_digest ? 16 : 0};
+    return 0;
+}
+
 static int convert(const struct quern_request *from, struct generation *to, struct converted *converted,
                    struct error *err)
 {
@@ -155,6 +170,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->has_seed = true;
     to->prompt.has_thinking_budget = from->has_thinking_budget;
     r = convert_lists(from, to, converted, err);
+    if (r == 0)
+        r = convert_output(from, to, err);
     if (r < 0)
         return r;
     to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
@@ -170,7 +187,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
                               samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
                               endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
                               least = {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1},
-                              thinking = {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1};
+                              thinking = {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1},
+                              resume = {PROTO_FEATURE_RESUME, sizeof PROTO_FEATURE_RESUME - 1};
     const struct bytes *needed = from->document        ? &ranks
                                  : from->embed         ? &embeds
                                  : from->continue_turn ? &continues
@@ -187,6 +205,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         converted->needed[to->require.n++] = least;
     if (from->has_thinking_budget && !from->embed)
         converted->needed[to->require.n++] = thinking;
+    if (resumes(from))
+        converted->needed[to->require.n++] = resume;
     return 0;
 }
 
@@ -200,6 +220,7 @@ static int check_limits(const struct limits *limits, const struct generation *ge
         const char *what;
         size_t has, most;
     } bounds[] = {
+        {"ids of an output", generation->output.n, limits->prompt_ids},
         {"ids of a prompt", generation->prompt.form == PROMPT_IDS ? generation->prompt.ids.n : 0,
          limits->prompt_ids},
         {"stop strings", generation->stop.n, limits->stops},
@@ -279,6 +300,9 @@ int request_encode(const struct limits *limits, const struct quern_request *from
                                       .part = from->part,
                                       .has_seed = from->has_seed,
                                       .tells_admitted = from->tell_admitted,
+                                      .resumes = resumes(from),
+                                      .n_output = from->n_output,
+                                      .off = from->off,
                                       .seed = from->seed};
     int r = encode(limits, from, encoded, err);
     if (r < 0) {

@@ -115,6 +115,8 @@ void bare_output(void *arg, const struct quern_output *output)
         memcpy(told->logprobs, output->logprobs,
                output->n_ids * output->n_logprobs * sizeof *output->logprobs);
     told->pieces = output->pieces;
+    if (output->prompt_digest)
+        memcpy(told->prompt_digest, output->prompt_digest, sizeof told->prompt_digest);
     snprintf(told->text, sizeof told->text, "%.*s", (int)output->text_len, output->text);
     if (!output->end)
         return;

@@ -329,9 +329,8 @@ class World:
         self.sent += 1
         request_id = self.sent.to_bytes(16, "big")
         fields = _request.generation(prompt, parameters)
-        wire = _request.encoded(request_id, fields, self.session.limits)
         got = Gathered()
-        self.session.submit(request_id, wire, fields["seed"], got, self.now)
+        self.session.submit(_request.encoded(request_id, fields, self.session.limits), got, self.now)
         return got, request_id
 
     def generate(self, **parameters):

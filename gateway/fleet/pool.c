@@ -290,7 +290,7 @@ static void learn_digests(struct pool *pool)
         return;
     close_client(pool);
     pool->asked = pool->was_open = false;
-    pool->try_ns = 0;
+    pool->open_ns = pool->try_ns = 0;
 }
 
 void pool_turn(struct pool *pool, uint64_t now)

@@ -149,13 +149,15 @@ class Carrying(fleet.Base):
 
     def test_a_stream_goes_nowhere_but_to_its_own_model_and_as_much_context(self):
         own = self.cpu_pool("a")
-        gateway = self.gateway()
-        stream = Stream(gateway)
-        self.begun(stream)
         others = [self.cpu_pool("b", "--rope-freq-base", "12345"), self.cpu_pool("c", "--ctx", "512")]
-        for pool in others:
-            until(lambda pool=pool: gateway.is_up(pool), f"{pool.name} is up")
-        self.assertTrue(stream.is_alive(), "it has ended too early for this test")
+        gateway = self.gateway()
+        for i in range(20):  # each prompt goes to the pool that has done least
+            stream = Stream(gateway, prompt=f"{i}. Tell me about it.")
+            self.begun(stream)
+            if gateway.of("requests", own) == 1:
+                break
+            stream.join(WAIT)
+        self.assertTrue(stream.is_alive(), [gateway.of("chosen_total", pool) for pool in (own, *others)])
         own.kill()
         time.sleep(2)
         self.assertEqual(gateway.of("moved_total", own), 0)

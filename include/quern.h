@@ -265,10 +265,16 @@ struct quern_parameter {
 /* The i-th parameter; false beyond the last. */
 bool quern_parameter(size_t i, struct quern_parameter *ret_parameter);
 
-/* Sets a parameter by name, from text. -ENOENT: unknown name; -EINVAL: not a number, or out of range; the
- * text names the range. */
+/* Sets a parameter by name, from text; NULL: to its default. -ENOENT: unknown name; -EINVAL: not a number, or
+ * out of range; the text names the range. */
 int quern_request_set(struct quern_request *request, const char *name, const char *value,
                       struct quern_error *err);
+
+/* Writes the value of a parameter as quern_request_set takes it; "" if nobody has set it, so that the pool
+ * chooses. -ENOENT: unknown name. */
+#define QUERN_VALUE_BYTES 32
+int quern_request_get(const struct quern_request *request, const char *name,
+                      char ret_value[QUERN_VALUE_BYTES]);
 
 /* Why a request ended. */
 enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };

@@ -181,6 +181,9 @@ static const struct setting {
     {GROUP_HTTP, "http-max-tokens", "N",
      "Max tokens of an answer if the request sets none (default: to the end of the context)", SETTING_NUMBER,
      offsetof(struct options, http_max_tokens), INT32_MAX, 1},
+    {GROUP_HTTP, "http-thinking-budget", "N",
+     "End a thought after N tokens if the request sets no budget; 0: no thought (default: no budget)",
+     SETTING_NUMBER, offsetof(struct options, http_thinking_budget), INT32_MAX, 0},
     {GROUP_HTTP, "http-body-kb", "N",
      "Largest request body, in KiB (default: twice the longest prompt, 8192 at least)", SETTING_NUMBER,
      offsetof(struct options, http_body_kb), 1 << 20, 1},
@@ -238,6 +241,8 @@ static int set(struct options *options, const struct setting *setting, const cha
         options->has_frame_us = true;
     if (field == &options->http_sse_ping)
         options->has_http_sse_ping = true;
+    if (field == &options->http_thinking_budget)
+        options->has_http_thinking_budget = true;
     if (field == &options->cached_blocks)
         options->has_cached_blocks = true;
     if (setting->type == SETTING_NUMBER) {
@@ -481,6 +486,8 @@ static bool is_given(const struct options *options, const struct setting *settin
         return options->has_frame_us;
     if (field == &options->http_sse_ping)
         return options->has_http_sse_ping;
+    if (field == &options->http_thinking_budget)
+        return options->has_http_thinking_budget;
     if (field == &options->cached_blocks)
         return options->has_cached_blocks;
     return field == &options->drain_seconds || *(const uint32_t *)field > 0;

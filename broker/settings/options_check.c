@@ -67,7 +67,8 @@ static int check_http(const struct options *options, struct error *err)
                  {"http-open", options->http_open ? "1" : ""},
                  {"http-max-tokens", options->http_max_tokens ? "1" : ""},
                  {"http-body-kb", options->http_body_kb ? "1" : ""},
-                 {"http-sse-ping", options->has_http_sse_ping ? "1" : ""}};
+                 {"http-sse-ping", options->has_http_sse_ping ? "1" : ""},
+                 {"http-thinking-budget", options->has_http_thinking_budget ? "1" : ""}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
         if (parts[i].value[0])
             return error_set(err, -EINVAL, "%s: requires http", parts[i].name);

@@ -31,6 +31,7 @@ enum {
     KEY_STREAMS_MB,
     KEY_SSE_PING,
     KEY_MAX_TOKENS,
+    KEY_THINKING_BUDGET,
     KEY_PARENT,
     KEY_LISTEN_FD,
     KEY_REPORT_FD,
@@ -76,6 +77,8 @@ static const struct argp_option known[] = {
      "Send a ping on an event stream after N seconds of silence (default 15; 0: never)", 0},
     {"max-tokens", KEY_MAX_TOKENS, "N", 0,
      "Max tokens of an answer if the request sets none (default: to the end of the context)", 0},
+    {"thinking-budget", KEY_THINKING_BUDGET, "N", 0,
+     "End a thought after N tokens if the request sets no budget; 0: no thought (default: no budget)", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does; it passes signals on", 0},
     {"listen-fd", KEY_LISTEN_FD, "N", 0,
      "Serve on the listening socket inherited as descriptor N, instead of --listen", 0},
@@ -106,6 +109,7 @@ static const struct argument arguments[] = {
     {KEY_STREAMS_MB, ARGUMENT_NUMBER, offsetof(struct options, streams_mb), 1, 1 << 20},
     {KEY_SSE_PING, ARGUMENT_NUMBER, offsetof(struct options, sse_ping), 0, 86400},
     {KEY_MAX_TOKENS, ARGUMENT_NUMBER, offsetof(struct options, max_tokens), 1, INT32_MAX},
+    {KEY_THINKING_BUDGET, ARGUMENT_NUMBER, offsetof(struct options, thinking_budget), 0, INT32_MAX},
     {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct options, parent), 1, INT32_MAX},
     {KEY_LISTEN_FD, ARGUMENT_NUMBER, offsetof(struct options, listen_fd), 3, INT32_MAX},
     {KEY_REPORT_FD, ARGUMENT_NUMBER, offsetof(struct options, report_fd), 3, INT32_MAX},
@@ -151,6 +155,7 @@ void options_parse(int argc, char **argv, struct options *ret_options)
                               .stream_kb = 1024,
                               .streams_mb = 96,
                               .sse_ping = 15,
+                              .thinking_budget = OPTIONS_NO_BUDGET,
                               .drain_seconds = 60};
     arguments_parse(&argp, argc, argv, &options);
     *ret_options = options;

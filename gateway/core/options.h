@@ -9,7 +9,8 @@
 
 #include "common/error.h"
 
-#define OPTIONS_HALF UINT32_MAX
+#define OPTIONS_HALF      UINT32_MAX
+#define OPTIONS_NO_BUDGET UINT32_MAX
 
 struct options {
     const char *listen;             /* HOST:PORT */
@@ -34,6 +35,7 @@ struct options {
     uint32_t stream_kb, streams_mb; /* limit of unread bytes, of one stream, of all together */
     uint32_t sse_ping;              /* seconds of silence before a stream gets a ping; 0: never */
     uint32_t max_tokens;            /* of answers without max_tokens; 0: to the end of the context */
+    uint32_t thinking_budget;       /* tokens of a thought, where a request says none; or OPTIONS_NO_BUDGET */
     uint32_t drain_seconds;         /* from the first signal until unfinished answers are ended */
 };
 

@@ -37,6 +37,8 @@ static int check_tools(const struct gateway *gateway, const struct parameters *p
 int turn_apply(const struct gateway *gateway, struct parameters *parameters, struct model_dialect *dialect,
                struct refusal *refusal)
 {
+    parameters->has_default_budget = gateway->options.thinking_budget != OPTIONS_NO_BUDGET;
+    parameters->default_budget = gateway->options.thinking_budget;
     if (read_dialect(gateway, parameters, dialect, refusal) != 0 ||
         thinking_set(parameters, dialect, refusal) != 0 ||
         check_tools(gateway, parameters, dialect, refusal) != 0)

@@ -452,6 +452,11 @@ START_TEST(an_output_that_cannot_be_is_refused_by_name)
     snprintf(text, sizeof text, "off is %zu, inside a character of the output's text", inside);
     expect_refusal(&request, whole->ids, whole->n_ids - 1, inside, "bad_request", text);
 
+    static int32_t many[3000];
+    request.max_tokens = 0;
+    expect_refusal(&request, many, 3000, 0, "too_long", " + output (3000) = ");
+    request.max_tokens = TOKENS;
+
     request.prompt_digest = whole->digest;
     request.text = "The quick brown cat";
     expect_refusal(&request, whole->ids, 5, 0, "conflict", "the output continues another prompt");

@@ -180,13 +180,8 @@ START_TEST(models_and_normalizers_of_other_kinds_are_named)
 }
 END_TEST
 
-#define PREPEND "{\"type\":\"Prepend\",\"prepend\":\"" SPACE "\"}"
 #define METASPACE(scheme, more)                                                                              \
     "{\"type\":\"Metaspace\",\"replacement\":\"" SPACE "\",\"prepend_scheme\":\"" scheme "\"" more "}"
-#define GEMMA                                                                                                \
-    "{\"type\":\"Split\",\"pattern\":{\"String\":\" "                                                        \
-    "\"},\"behavior\":\"MergedWithPrevious\",\"invert\":false}"
-#define NORMALIZERS(parts) "{\"type\":\"Sequence\",\"normalizers\":[" parts "]}"
 
 START_TEST(spaces_of_characters_are_written_and_prepended)
 {

@@ -64,6 +64,37 @@ START_TEST(the_earliest_merge_gives_the_score)
 }
 END_TEST
 
+/* Gemma 4's merge by rank, not by score, and its marks of channels and tools are parsed in every text. */
+START_TEST(characters_of_gemma_4_keep_their_merges)
+{
+    const struct tokens_files files = {
+        .gemma4 = true,
+        .tokenizer = characters_json(REPLACE, GEMMA,
+                                     ",\"added_tokens\":[{\"id\":5,\"content\":\"<|turn>\",\"special\":true},"
+                                     "{\"id\":6,\"content\":\"<|channel>\",\"special\":true}]")};
+    struct gguf *gguf = accepted(&files);
+    const struct gguf_value *merges = gguf_find(gguf, "tokenizer.ggml.merges");
+    size_t cursor = 0;
+    expect_text(gguf, "tokenizer.ggml.model", "gemma4");
+    ck_assert(merges && merges->array.n == 1);
+    ck_assert(bytes_equal(gguf_array_next_string(merges, &cursor), BYTES_LITERAL("a b")));
+    ck_assert_ptr_null(gguf_find(gguf, "tokenizer.ggml.scores"));
+    ck_assert_int_eq(type_at(gguf, 4), TOKEN_BYTE);
+    ck_assert_int_eq(type_at(gguf, 5), TOKEN_CONTROL);
+    ck_assert_int_eq(type_at(gguf, 6), TOKEN_USER_DEFINED);
+    ck_assert_int_eq(id(gguf, "tokenizer.ggml.unknown_token_id"), 1);
+    gguf_free(gguf);
+    /* One that puts a space in front is of no such kind, and neither is one of bytes. */
+    gguf = accepted(&(struct tokens_files){
+        .gemma4 = true, .tokenizer = characters_json(NORMALIZERS(PREPEND "," REPLACE), "null", "")});
+    expect_text(gguf, "tokenizer.ggml.model", "llama");
+    gguf_free(gguf);
+    gguf = accepted(&(struct tokens_files){.gemma4 = true, .tokenizer = bytes_json(BYTES_PRE, "", "")});
+    expect_text(gguf, "tokenizer.ggml.model", "gpt2");
+    gguf_free(gguf);
+}
+END_TEST
+
 START_TEST(merges_that_cannot_be_are_named)
 {
     static const struct {
@@ -291,6 +322,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, tokens_have_types_and_scores);
     tcase_add_test(tests, the_earliest_merge_gives_the_score);
+    tcase_add_test(tests, characters_of_gemma_4_keep_their_merges);
     tcase_add_test(tests, merges_that_cannot_be_are_named);
     tcase_add_test(tests, ids_without_a_token_are_filled);
     tcase_add_test(tests, an_added_token_that_cannot_be_is_named);

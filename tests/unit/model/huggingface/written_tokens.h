@@ -11,6 +11,11 @@
 #define BYTES_PRE "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}"
 #define SPACE     "\xe2\x96\x81" /* U+2581 */
 #define REPLACE   "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" SPACE "\"}"
+#define PREPEND   "{\"type\":\"Prepend\",\"prepend\":\"" SPACE "\"}"
+#define GEMMA                                                                                                \
+    "{\"type\":\"Split\",\"pattern\":{\"String\":\" "                                                        \
+    "\"},\"behavior\":\"MergedWithPrevious\",\"invert\":false}"
+#define NORMALIZERS(parts) "{\"type\":\"Sequence\",\"normalizers\":[" parts "]}"
 
 /* The metadata, to be freed by the caller; a refusal fails the test. */
 struct gguf *accepted(const struct tokens_files *files);

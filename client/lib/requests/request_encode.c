@@ -20,15 +20,6 @@ _Static_assert((int)QUERN_GBNF == (int)GRAMMAR_TEXT_GBNF && (int)QUERN_JSON == (
                    (int)QUERN_REGEX == (int)GRAMMAR_TEXT_REGEX,
                "kinds of grammars are numbered alike");
 
-void quern_request_init(struct quern_request *request)
-{
-    struct generation defaults;
-    generation_defaults(&defaults);
-    *request = (struct quern_request){0};
-    parameters_from_generation(&defaults, request);
-    request->special = true; /* the protocol's own default is false, for clients of old */
-}
-
 static struct bytes optional_text(const char *text)
 {
     return text ? bytes_of_string(text) : (struct bytes){"", 0};

@@ -16,6 +16,7 @@ from pool import BUILD, Base, Process, go_on, main, read_all, until
 QUERY = "What is a panda?"
 DOCUMENTS = ["hi", "it is a bear", "The giant panda is a bear species.", "größe 🌾", "hi"]
 ADA = "sk-0123456789abcdef"
+BOB = "sk-0123456789abcdeb"
 
 
 class Ranking(Base):
@@ -56,6 +57,21 @@ class Ranking(Base):
                          [(i, {"text": DOCUMENTS[i]}) for i in order[:2]])
         self.assertEqual(some["usage"], answer["usage"])
         self.assertEqual(len(self.post("/v1/rerank", query=QUERY, documents=DOCUMENTS, top_n=99)[2]["results"]), 5)
+
+    def test_texts_come_back_as_a_bare_list(self):
+        """As from Text Embeddings Inference, whose scores are shares too."""
+        ranked = self.post("/v1/rerank", query=QUERY, documents=DOCUMENTS)[2]["results"]
+        for path in ("/rerank", "/v1/rerank"):
+            status, _, answer = self.post(path, query=QUERY, texts=DOCUMENTS, truncate=False)
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(answer, [{"index": each["index"], "score": each["relevance_score"]} for each in ranked])
+        answer = self.post("/rerank", query=QUERY, texts=DOCUMENTS, return_text=True, top_n=2)[2]
+        self.assertEqual(answer, [{"index": each["index"], "score": each["relevance_score"], "text": DOCUMENTS[each["index"]]} for each in ranked[:2]])
+        for field in ("truncate", "raw_scores"):
+            status, _, answer = self.post("/rerank", query="q", texts=["a"], **{field: True})
+            self.assertEqual((status, answer["error"]["param"]), (400, field))
+        status, _, answer = self.post("/rerank", query="q", texts=["a", "b" * 40000])
+        self.assertEqual((status, answer["error"]["param"]), (400, "texts[1]"))
 
     def test_a_score_is_the_pairs_own_wherever_it_stands(self):
         """Alone, among thousands, as the second of a list, by another worker."""
@@ -162,6 +178,32 @@ class WithKeys(Ranking):
             status, _, answer = self.post("/v1/rerank", query="q", documents=["a"], priority=priority)
             self.assertEqual((status, answer["error"]["code"]), (403, "priority_not_allowed"))
         self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], priority=0)[0], 200)
+
+
+class WithTokens(Ranking):
+    """With a key whose tokens a minute a long list exceeds."""
+
+    headers = {"Authorization": f"Bearer {ADA}"}
+
+    @classmethod
+    def setUpClass(cls):
+        file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
+        file.write_text(f"ada {ADA} tpm=100000000 rpm=1000\nbob {BOB} tpm=2000 rpm=1000\n")
+        file.chmod(0o600)
+        cls.options = ("--keys", str(file))
+        super().setUpClass()
+        shutil.rmtree(file.parent)
+
+    def test_a_list_of_more_tokens_than_the_key_has_left_gets_429(self):
+        ask = lambda n: self.gateway.ask("POST", "/v1/rerank", {"query": QUERY, "documents": DOCUMENTS[:1] * n},
+                                         {"Authorization": f"Bearer {BOB}"})
+        status, headers, answer = ask(2)
+        self.assertEqual((status, headers["x-ratelimit-limit-tokens"]), (200, "2000"), answer)
+        status, headers, answer = ask(2000)
+        self.assertEqual((status, answer["error"]["code"]), (429, "rate_limit_exceeded"), answer)
+        self.assertIn("the limit of 2000 tokens a minute is reached (tpm)", answer["error"]["message"])
+        self.assertGreater(int(headers["Retry-After"]), 0)
+        self.nothing_runs()
 
 
 class Others(Base):

@@ -366,6 +366,7 @@ int quern_generate(struct quern *client, const struct quern_request *request, qu
 
 /* An encoded request that can be sent several times, for several outputs of one prompt: all of them share one
  * copy in memory. quern_encode checks the request and copies everything; errors are those of quern_generate.
+ * Clients of other pools may send it too; what one of those does not take, it rejects.
  * quern_encoded_free takes NULL, returns NULL, and may be called while outputs are still to come. */
 struct quern_encoded;
 int quern_encode(struct quern *client, const struct quern_request *request,
@@ -413,6 +414,31 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err
 /* From now on quern_dispatch also returns when this descriptor can be read: an epoll(7) with the program's
  * other descriptors, so that one loop serves both. -1: none. It stays the caller's. */
 void quern_watch(struct quern *client, int fd);
+
+/* ---- several pools ----
+ *
+ * A program with a client for each of several pools waits for all of them at once:
+ *
+ *     quern_wait(clients, n, fd, 20);
+ *     for (size_t i = 0; i < n; i++)
+ *         quern_dispatch(clients[i], 0, &err);
+ */
+
+/* Waits until one of the clients has something to do, the descriptor `fd` (-1: none) can be read, or
+ * timeout_ms have passed. Timers of requests need a dispatch every 20 ms while requests run, and of sessions
+ * every 250. Not from inside a callback. 0 or -errno: -ENOMEM. */
+int quern_wait(struct quern *const *clients, size_t n, int fd, int timeout_ms);
+
+/* How often the broker is asked whether it lives, in milliseconds; at least 10. Default 1,000. */
+void quern_set_ping(struct quern *client, uint32_t milliseconds);
+
+/* Milliseconds since the broker last answered such a question, or since the client began to connect. Frames
+ * are no answer: a broker that hears nothing may still send them. */
+uint64_t quern_silence(const struct quern *client);
+
+/* How many handshakes have failed in a row, with CURVE: from three on the server key is most likely another
+ * pool's. */
+uint32_t quern_failed_handshakes(const struct quern *client);
 
 /* ---- questions ---- */
 

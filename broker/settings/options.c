@@ -19,7 +19,7 @@
 
 #include "broker/choose/admission.h"
 #include "broker/settings/allowance.h"
-#include "broker/settings/config_file.h"
+#include "common/files/config_file.h"
 #include "broker/settings/options_check.h"
 #include "broker/settings/sampling_options.h"
 #include "broker/books/ledger.h"
@@ -161,6 +161,9 @@ static const struct setting {
      SETTING_TEXT, offsetof(struct options, client_keys), PATH_MAX, 0},
     {GROUP_NETWORK, "any-client", NULL, "Accept over TCP any client that knows the public key of --curve-key",
      SETTING_NUMBER, offsetof(struct options, any_client), 1, 0},
+    {GROUP_NETWORK, "member", "DIR/NAME",
+     "Be a member of the fleet in DIR: keep the file NAME there while the pool serves", SETTING_TEXT,
+     offsetof(struct options, member), PATH_MAX, 0},
     {GROUP_HTTP, "http", "HOST:PORT",
      "Also serve HTTP there, with a quern-gateway; auto: 127.0.0.1:8080, or another port if it is taken",
      SETTING_TEXT, offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
@@ -440,7 +443,7 @@ static bool is_fixed(const struct setting *setting)
 {
     static const char *const names[] = {"device",     "prefix-store", "rundir",    "no-sandbox",
                                         "tcp",        "public-host",  "curve-key", "client-keys",
-                                        "any-client", "http",         "http-open"};
+                                        "any-client", "member",       "http",      "http-open"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(setting->name, names[i]) == 0)
             return true;

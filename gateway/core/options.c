@@ -12,6 +12,7 @@
 enum {
     KEY_LISTEN = 256,
     KEY_CONNECT,
+    KEY_FLEET,
     KEY_SERVER_KEY,
     KEY_CLIENT_KEY,
     KEY_KEYS,
@@ -44,6 +45,8 @@ static const struct argp_option known[] = {
      "The pool: ipc://PATH, tcp://HOST:PORT or a run directory (default: "
      "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
      0},
+    {"fleet", KEY_FLEET, "DIR", 0,
+     "Instead of one pool, the pools of a fleet: DIR has a file for each (quern serve --member)", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or its file (CURVE)", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
@@ -90,6 +93,7 @@ static const struct argp_option known[] = {
 static const struct argument arguments[] = {
     {KEY_LISTEN, ARGUMENT_TEXT, offsetof(struct options, listen), 0, 0},
     {KEY_CONNECT, ARGUMENT_TEXT, offsetof(struct options, connect), 0, 0},
+    {KEY_FLEET, ARGUMENT_TEXT, offsetof(struct options, fleet), 0, 0},
     {KEY_SERVER_KEY, ARGUMENT_TEXT, offsetof(struct options, server_key), 0, 0},
     {KEY_CLIENT_KEY, ARGUMENT_TEXT, offsetof(struct options, client_key), 0, 0},
     {KEY_KEYS, ARGUMENT_TEXT, offsetof(struct options, keys), 0, 0},
@@ -123,6 +127,9 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case ARGP_KEY_END:
         if (!options->tls_cert != !options->tls_key)
             argp_error(state, "--tls-cert and --tls-key must be given together");
+        if (options->fleet && (options->connect || options->server_key))
+            argp_error(state,
+                       "--fleet excludes --connect and --server-key: the files of the members have both");
         if (options->hosts && !origin_hosts_are_valid(options->hosts))
             argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
                        options->hosts);

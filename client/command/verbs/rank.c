@@ -189,7 +189,8 @@ static void on_output(void *arg, const struct quern_output *output)
     if (output->embedding && output->n_embedding > 0)
         document->score = output->embedding[0];
     else
-        fail(ranking, document, output->end->error, output->end->text);
+        fail(ranking, document, output->end->error,
+             output->end->text[0] ? output->end->text : quern_reason_name(output->end->reason));
 }
 
 /* Sends what may be under way. 0; or -errno with a reason if the pool is lost. */

@@ -265,10 +265,16 @@ struct quern_parameter {
 /* The i-th parameter; false beyond the last. */
 bool quern_parameter(size_t i, struct quern_parameter *ret_parameter);
 
-/* Sets a parameter by name, from text. -ENOENT: unknown name; -EINVAL: not a number, or out of range; the
- * text names the range. */
+/* Sets a parameter by name, from text; NULL: to its default. -ENOENT: unknown name; -EINVAL: not a number, or
+ * out of range; the text names the range. */
 int quern_request_set(struct quern_request *request, const char *name, const char *value,
                       struct quern_error *err);
+
+/* Writes the value of a parameter as quern_request_set takes it; "" if nobody has set it, so that the pool
+ * chooses. -ENOENT: unknown name. */
+#define QUERN_VALUE_BYTES 32
+int quern_request_get(const struct quern_request *request, const char *name,
+                      char ret_value[QUERN_VALUE_BYTES]);
 
 /* Why a request ended. */
 enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };
@@ -360,12 +366,29 @@ int quern_generate(struct quern *client, const struct quern_request *request, qu
 
 /* An encoded request that can be sent several times, for several outputs of one prompt: all of them share one
  * copy in memory. quern_encode checks the request and copies everything; errors are those of quern_generate.
+ * Clients of other pools may send it too; what one of those does not take, it rejects.
  * quern_encoded_free takes NULL, returns NULL, and may be called while outputs are still to come. */
 struct quern_encoded;
 int quern_encode(struct quern *client, const struct quern_request *request,
                  struct quern_encoded **ret_encoded, struct quern_error *err);
 struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded);
 size_t quern_encoded_bytes(const struct quern_encoded *encoded); /* of the message sent for each */
+
+/* What has come of a request that was begun elsewhere: members as those of struct quern_request. */
+struct quern_resume {
+    const int32_t *output; /* [n_output] */
+    size_t n_output;
+    uint64_t off;
+    uint32_t lost;
+    const uint8_t *prompt_digest; /* [16]; NULL: any prompt */
+};
+
+/* The encoded request as one that resumes, for a program that no longer has the request itself. It must have
+ * a seed, here or in quern_generate_encoded; its limits are taken as counted. Errors as of quern_encode;
+ * -EINVAL: it resumes already, or asks for an embedding. */
+int quern_encode_resumed(struct quern *client, const struct quern_encoded *encoded,
+                         const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                         struct quern_error *err);
 
 /* Sends it, as quern_generate does. `seed` is for this output; NULL: that of the request, or a random one.
  * -EINVAL: it resumes a request, and was sent before. */
@@ -407,6 +430,31 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err
 /* From now on quern_dispatch also returns when this descriptor can be read: an epoll(7) with the program's
  * other descriptors, so that one loop serves both. -1: none. It stays the caller's. */
 void quern_watch(struct quern *client, int fd);
+
+/* ---- several pools ----
+ *
+ * A program with a client for each of several pools waits for all of them at once:
+ *
+ *     quern_wait(clients, n, fd, 20);
+ *     for (size_t i = 0; i < n; i++)
+ *         quern_dispatch(clients[i], 0, &err);
+ */
+
+/* Waits until one of the clients has something to do, the descriptor `fd` (-1: none) can be read, or
+ * timeout_ms have passed. Timers of requests need a dispatch every 20 ms while requests run, and of sessions
+ * every 250. Not from inside a callback. 0 or -errno: -ENOMEM. */
+int quern_wait(struct quern *const *clients, size_t n, int fd, int timeout_ms);
+
+/* How often the broker is asked whether it lives, in milliseconds; at least 10. Default 1,000. */
+void quern_set_ping(struct quern *client, uint32_t milliseconds);
+
+/* Milliseconds since the broker last answered such a question, or since the client began to connect. Frames
+ * are no answer: a broker that hears nothing may still send them. */
+uint64_t quern_silence(const struct quern *client);
+
+/* How many handshakes have failed in a row, with CURVE: from three on the server key is most likely another
+ * pool's. */
+uint32_t quern_failed_handshakes(const struct quern *client);
 
 /* ---- questions ---- */
 

@@ -76,6 +76,15 @@ static struct rate_key rate_key_of_arrival(const struct arrival *arrival)
     return rate_key_of(arrival->generation->tenant, session->key ? &session->client : NULL);
 }
 
+/* An input of a list has its whole cost when it is admitted; a choice of an answer goes on with the others.
+ */
+static enum rate_scope rate_scope_of(const struct generation *generation)
+{
+    if (!generation->part)
+        return RATE_WHOLE;
+    return generation->embed ? RATE_INPUT : RATE_PART;
+}
+
 static enum proto_error check_rates(struct broker *broker, const struct arrival *arrival,
                                     struct verdict *verdict)
 {
@@ -86,7 +95,7 @@ static enum proto_error check_rates(struct broker *broker, const struct arrival 
     if (!arrival->session->near && arrival->session->key == 0)
         return error_set(&verdict->reason, PROTO_BAD_REQUEST,
                          "rpm, tpm, rpd and tpd need a client in the run directory, or with a key");
-    return rates_check(&broker->rates, &key, &generation->rates, generation->part, broker->now,
+    return rates_check(&broker->rates, &key, &generation->rates, rate_scope_of(generation), broker->now,
                        &verdict->quotas, &verdict->retry_ms, &verdict->reason);
 }
 

@@ -35,6 +35,7 @@ void bare_set_up(void)
     client->limits = PROTO_LIMITS;
     client->session = state_random_id();
     client->patience_ns = 30 * CLOCK_NS_PER_S;
+    client->ping_every_ns = CLOCK_NS_PER_S;
     client->now = client->heard_ns = 1000 * CLOCK_NS_PER_S;
     session_start(client);
     ck_assert_says(MESSAGE_HELLO);

@@ -125,7 +125,9 @@ static int start(struct carried *carried, struct fleet_pool *pool, struct quern_
     if (!attempt)
         return -ENOMEM;
     *attempt = (struct attempt){.carried = carried, .fleet = carried->fleet, .pool = pool};
-    int r = carried->begun || carried->lost > 0 ? resume(carried, pool->pool.client, &again, err) : 0;
+    int r = carried->begun || (carried->lost > 0 && carried->has_seed)
+                ? resume(carried, pool->pool.client, &again, err)
+                : 0;
     if (r == 0)
         r = quern_generate_encoded(pool->pool.client, again ? again : carried->encoded,
                                    carried->has_seed ? &carried->seed : NULL, on_output, attempt,
@@ -231,7 +233,7 @@ static bool may_move(const struct carried *carried)
 /* Notes what has come, for the next pool. */
 static void keep(struct carried *carried, const struct quern_output *output)
 {
-    if (output->prompt_digest && !carried->has_prompt_digest) {
+    if (output->prompt_digest && (!carried->begun || !carried->has_prompt_digest)) {
         memcpy(carried->prompt_digest, output->prompt_digest, sizeof carried->prompt_digest);
         carried->has_prompt_digest = true;
     }

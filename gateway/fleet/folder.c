@@ -148,7 +148,8 @@ static int look_at(struct folder *folder, DIR *dir, const char *name)
 {
     struct stat status;
     if (fstatat(dirfd(dir), name, &status, 0) < 0) {
-        if (errno == ENOENT) /* removed meanwhile, or a link to nowhere */
+        if (errno == ENOENT || errno == ENOTDIR ||
+            errno == ELOOP) /* removed meanwhile, or a link to nowhere */
             return 0;
         return -errno;
     }

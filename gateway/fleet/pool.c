@@ -255,20 +255,29 @@ static void lose(struct pool *pool, const char *reason)
     say_reason(pool, reason);
     close_client(pool);
     forget_models(pool);
-    pool->asked = pool->was_open = false;
+    pool->asked = pool->was_open = pool->wrong_key = false;
     pool->open_ns = pool->ready_ns = 0;
     pool->try_ns = clock_ns();
 }
 
-/* With a wrong key there is no answer, ever. The other key is tried at once, and both again after a while. */
+/* With a wrong key there is no answer, ever. The other key is tried at once, and both again after a while.
+ * What was sent with this one must end first, which libquern sees to when it has no patience left. */
 static void judge_key(struct pool *pool)
 {
     if (quern_failed_handshakes(pool->client) < WRONG_KEY_HANDSHAKES)
         return;
+    pool->wrong_key = true;
     pool->retry_ns = has_next_key(pool) && !pool->next_key ? 0 : WRONG_KEY_NS;
     pool->next_key = has_next_key(pool) && !pool->next_key;
-    lose(pool, pool->next_key ? "its server key is another one; trying server-key-next"
-                              : "it has none of the server keys of its file");
+    quern_set_patience(pool->client, 0);
+}
+
+static const char *reason_of_loss(const struct pool *pool, const struct quern_error *err)
+{
+    if (!pool->wrong_key)
+        return err->text;
+    return pool->next_key ? "its server key is another one; trying server-key-next"
+                          : "it has none of the server keys of its file";
 }
 
 void pool_deinit(struct pool *pool)
@@ -297,11 +306,12 @@ void pool_turn(struct pool *pool, uint64_t now)
 {
     if (!pool->client)
         try_open(pool, now);
-    if (pool->client)
-        look(pool, now);
-    if (pool->client && pool->name)
+    if (!pool->client || pool->wrong_key)
+        return;
+    look(pool, now);
+    if (pool->name)
         judge_key(pool);
-    if (pool->client && pool->name)
+    if (pool->name && !pool->wrong_key)
         learn_digests(pool);
 }
 
@@ -312,7 +322,7 @@ static int dispatch(struct pool *pool, int timeout_ms)
     if (r == -EACCES && pool->name)
         pool->retry_ns = WRONG_KEY_NS; /* our key has to be put into its folder first */
     if (r < 0)
-        lose(pool, err.text);
+        lose(pool, reason_of_loss(pool, &err));
     return r;
 }
 

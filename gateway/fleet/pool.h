@@ -38,6 +38,7 @@ struct pool {
     const char *name;            /* as a member of a fleet; NULL: it is the only pool */
     struct pool_address address; /* the caller's texts */
     bool next_key;               /* server_key_next is tried */
+    bool wrong_key;              /* the client has the wrong one, and is given up */
     int watched;                 /* a descriptor that ends pool_wait too */
     struct quern *client;        /* NULL: no session now */
     bool was_open;

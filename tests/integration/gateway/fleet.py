@@ -34,7 +34,7 @@ class Pool:
         self.folder, self.name, self.model = folder, name, model
         self.home = folder / name
         self.home.mkdir()
-        subprocess.run([str(BUILD / "quern"), "keys", str(self.home)], check=True, capture_output=True)
+        self.renew_key()
         self.port = free_ports()
         self.file = folder / "fleet" / name
         self.member = ("--member", str(self.file)) if member else ()
@@ -45,6 +45,11 @@ class Pool:
         self.process = Process(self.home, "quern-broker", self.model, "--rundir", str(self.home / "run"),
                                "--tcp", f"127.0.0.1:{self.port}", "--curve-key", str(self.home / "quern.cert_secret"),
                                "--any-client", *self.member, *self.arguments)
+
+    def renew_key(self):
+        for file in self.home.glob("quern.cert*"):
+            file.unlink()
+        subprocess.run([str(BUILD / "quern"), "keys", str(self.home)], check=True, capture_output=True)
 
     @property
     def pid(self):
@@ -72,7 +77,7 @@ class Pool:
         """Every process of it, at once, as if its host had died."""
         os.kill(self.pid, signal.SIGSTOP)  # so that it starts no others meanwhile
         children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        for pid in [self.pid, *map(int, children)]:
+        for pid in [*map(int, children), self.pid]:
             os.kill(pid, signal.SIGKILL)
         self.process.process.wait()
 

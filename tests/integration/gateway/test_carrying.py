@@ -165,6 +165,19 @@ class Carrying(fleet.Base):
         stream.join(WAIT)
         self.assertEqual(stream.events[-1]["error"]["code"], "worker_lost", stream.events[-1])
 
+    def test_a_stream_ends_when_another_pool_has_taken_the_place_of_its_own(self):
+        own = self.cpu_pool("a")
+        gateway = self.gateway()
+        stream = Stream(gateway, max_tokens=900)
+        self.begun(stream)
+        own.kill()
+        own.renew_key()
+        own.member = ()  # the fleet knows it by its old key only
+        own.start()
+        stream.join(WAIT)
+        self.assertFalse(stream.is_alive())
+        self.assertEqual(stream.events[-1]["error"]["code"], "worker_lost", stream.events[-1])
+
 
 if __name__ == "__main__":
     main()

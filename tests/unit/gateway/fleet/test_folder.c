@@ -134,6 +134,17 @@ START_TEST(a_file_that_is_removed_is_gone_at_the_second_look)
 }
 END_TEST
 
+START_TEST(a_link_to_nowhere_harms_nobody_else)
+{
+    write_member("a", 1, 'a');
+    ck_assert_int_eq(symlink("loop", in_folder("loop")), 0);
+    ck_assert_int_eq(symlink("a/b", in_folder("below")), 0);
+    ck_assert_int_eq(symlink("nothing", in_folder("dangling")), 0);
+    ck_assert(folder_look(&folder));
+    ck_assert_str_eq(after(1), "a:1 ");
+}
+END_TEST
+
 START_TEST(a_folder_that_is_gone_or_open_to_others_changes_nothing)
 {
     char away[RUNDIR_PATH_MAX + 8];
@@ -207,6 +218,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, hidden_files_folders_and_secrets_are_skipped);
     tcase_add_test(tests, half_a_file_keeps_what_it_said_before);
     tcase_add_test(tests, a_file_that_is_removed_is_gone_at_the_second_look);
+    tcase_add_test(tests, a_link_to_nowhere_harms_nobody_else);
     tcase_add_test(tests, a_folder_that_is_gone_or_open_to_others_changes_nothing);
     tcase_add_test(tests, of_two_files_for_one_pool_the_first_by_name_counts);
     tcase_add_test(tests, the_thread_tells_each_change_once);

@@ -11,6 +11,7 @@
 
 #include "client/command/terminal/io.h"
 #include "common/files/output_file.h"
+#include "common/utf8.h"
 
 static char *copy_of(struct bytes text)
 {
@@ -97,15 +98,30 @@ static json_t *json_of(const struct conversation *conversation)
     return json_pack("{s:o}", "messages", messages);
 }
 
+/* JSON is UTF-8, and what was typed may not be. */
+static int check_texts(const struct conversation *conversation, struct error *err)
+{
+    for (size_t i = 0; i < conversation->n; i++) {
+        const struct bytes content = bytes_of_string(conversation->turns[i].content);
+        if (utf8_valid(content) < content.len)
+            return error_set(err, -EILSEQ, "the %s message (messages[%zu]) is not UTF-8",
+                             conversation->turns[i].role, i);
+    }
+    return 0;
+}
+
 int conversation_save(const struct conversation *conversation, const char *path, struct error *err)
 {
     struct output_file file;
+    int r = check_texts(conversation, err);
+    if (r < 0)
+        return r;
     json_t *json = json_of(conversation);
     char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
     json_decref(json);
     if (!text)
         return error_set(err, -ENOMEM, "out of memory");
-    int r = output_file_open(&file, path, err);
+    r = output_file_open(&file, path, err);
     if (r == 0) {
         r = output_file_write(&file, text, strlen(text), err);
         r = r == 0 ? output_file_write(&file, "\n", 1, err) : r;
@@ -129,7 +145,7 @@ static const char *role_of(const json_t *message)
 /* A member that the file may have and a conversation on a terminal does not; NULL: none. */
 static const char *foreign_member(const json_t *message)
 {
-    static const char *const names[] = {"tool_calls", "calls", "files"};
+    static const char *const names[] = {"tool_calls", "calls", "files", "images"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *value = json_object_get(message, names[i]);
         if (value && !json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0))

@@ -63,6 +63,16 @@ START_TEST(what_is_saved_is_loaded_again)
 }
 END_TEST
 
+START_TEST(what_is_no_text_is_not_saved)
+{
+    struct error err = {0};
+    ck_assert_int_eq(conversation_set_system(&conversation, "Gr\xfc\xdf"), 0);
+    ck_assert_int_eq(conversation_save(&conversation, path, &err), -EILSEQ);
+    ck_assert_str_eq(err.text, "the system message (messages[0]) is not UTF-8");
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
 START_TEST(a_system_message_is_replaced_and_removed)
 {
     say("user", "Hi", "");
@@ -102,6 +112,7 @@ START_TEST(what_cannot_be_loaded_is_named_and_changes_nothing)
         {"{\"messages\": {}}", "has no array"},
         {"[5]", "messages[0].role is not"},
         {"[{\"role\": \"tool\", \"content\": \"\"}]", "messages[0].role is not system, user or assistant"},
+        {"[{\"role\": \"user\", \"content\": \"Hi\", \"images\": [\"aGk=\"]}]", "messages[0] has images"},
         {"[{\"role\": \"user\"}]", "messages[0].content is not a string"},
         {"[{\"role\": \"user\", \"content\": [{\"text\": \"Hi\"}]}]", "messages[0].content is not a string"},
         {"[{\"role\": \"user\", \"content\": \"Hi\"}]", "messages[0] is a user's without an answer"},
@@ -135,6 +146,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, what_is_saved_is_loaded_again);
+    tcase_add_test(tests, what_is_no_text_is_not_saved);
     tcase_add_test(tests, a_system_message_is_replaced_and_removed);
     tcase_add_test(tests, other_files_with_messages_are_read_too);
     tcase_add_test(tests, what_cannot_be_loaded_is_named_and_changes_nothing);

@@ -37,9 +37,12 @@ export class Composer {
       this.attach(chosen);
     });
     this.field.addEventListener("paste", (event) => {
-      if (event.clipboardData.files.length === 0) return;
+      const { files, types } = event.clipboardData;
+      // Office programs put a picture of a text beside it.
+      const pictures = [...files].every((file) => file.type.startsWith("image/"));
+      if (files.length === 0 || (pictures && types.includes("text/plain"))) return;
       event.preventDefault();
-      this.attach(event.clipboardData.files);
+      this.attach(files);
     });
     const chat = byId("chat");
     chat.addEventListener("dragover", (event) => {

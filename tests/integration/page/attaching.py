@@ -104,3 +104,13 @@ class Attaching(Base):
             data.items.add(new File(["pasted"], "p.txt"));
             document.querySelector("#message").dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));""")
         until(lambda: self.names() == ["d<b>.txt", "p.txt"], "the pasted one")
+
+    def test_a_text_with_its_picture_is_pasted_as_a_text(self):
+        page = self.page
+        taken = page.script("""
+            const data = new DataTransfer();
+            data.items.add(new File(["\\x89PNG"], "image.png", {type: "image/png"}));
+            data.setData("text/plain", "1\\t2");
+            return !document.querySelector("#message").dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));""")
+        self.assertIs(taken, False)  # the browser pastes the text
+        self.assertEqual(page.text("#refused-files"), "")

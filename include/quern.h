@@ -374,6 +374,22 @@ int quern_encode(struct quern *client, const struct quern_request *request,
 struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded);
 size_t quern_encoded_bytes(const struct quern_encoded *encoded); /* of the message sent for each */
 
+/* What has come of a request that was begun elsewhere: members as those of struct quern_request. */
+struct quern_resume {
+    const int32_t *output; /* [n_output] */
+    size_t n_output;
+    uint64_t off;
+    uint32_t lost;
+    const uint8_t *prompt_digest; /* [16]; NULL: any prompt */
+};
+
+/* The encoded request as one that resumes, for a program that no longer has the request itself. It must have
+ * a seed, here or in quern_generate_encoded; its limits are taken as counted. Errors as of quern_encode;
+ * -EINVAL: it resumes already, or asks for an embedding. */
+int quern_encode_resumed(struct quern *client, const struct quern_encoded *encoded,
+                         const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                         struct quern_error *err);
+
 /* Sends it, as quern_generate does. `seed` is for this output; NULL: that of the request, or a random one.
  * -EINVAL: it resumes a request, and was sent before. */
 int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,

@@ -98,8 +98,7 @@ struct generation {
     /* [n_prompts] requests, each for all choices of a prompt; NULL once sent. */
     struct quern_encoded **encoded;
     struct fleet_wish *wishes;      /* [n_prompts] for the pools that they go to, with pieces of their own */
-    uint32_t n_uncounted;           /* the first so many are sent; in a fleet they are kept to the end */
-    struct budget *bodies;          /* where the bytes of the others count */
+    struct budget *bodies;          /* where their bytes count until they are freed */
     uint32_t n_prompts, per_prompt; /* and how many choices that is */
     size_t most_at_once;            /* of its requests under way; 0: one */
     bool has_seed;                  /* `seed` is the first choice's; the others use the numbers after it */

@@ -20,19 +20,12 @@
 
 #define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
 
-/* The request of a prompt is sent for all its choices, or never will be. Prompts come here in their order. */
-static void uncount(struct generation *generation, uint32_t prompt)
-{
-    if (prompt < generation->n_uncounted)
-        return;
-    if (generation->encoded[prompt])
-        budget_give(generation->bodies, quern_encoded_bytes(generation->encoded[prompt]));
-    generation->n_uncounted = prompt + 1;
-}
-
+/* Frees the request of a prompt that is not sent any more: in a fleet when the answer ends, for until then it
+ * may be sent again. */
 static void drop_encoded(struct generation *generation, uint32_t prompt)
 {
-    uncount(generation, prompt);
+    if (generation->encoded[prompt])
+        budget_give(generation->bodies, quern_encoded_bytes(generation->encoded[prompt]));
     generation->encoded[prompt] = quern_encoded_free(generation->encoded[prompt]);
 }
 
@@ -334,11 +327,7 @@ int generation_send(struct generation *generation, struct quern_error *err)
             return r;
         choice->running = true;
         generation->sent++;
-        if (generation->sent % generation->per_prompt > 0)
-            continue;
-        if (fleet_is_many(&generation->gateway->fleet))
-            uncount(generation, choice->prompt);
-        else
+        if (generation->sent % generation->per_prompt == 0 && !fleet_is_many(&generation->gateway->fleet))
             drop_encoded(generation, choice->prompt);
     }
     return 0;

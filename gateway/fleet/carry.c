@@ -93,16 +93,44 @@ static void free_attempt(struct attempt *attempt)
 
 static void on_output(void *arg, const struct quern_output *output);
 
+/* The request with what has come of it, for another pool. */
+static int resume(const struct carried *carried, struct quern *client, struct quern_encoded **ret_encoded,
+                  struct quern_error *err)
+{
+    const struct quern_resume so_far = {.output = (const int32_t *)(const void *)carried->ids.data,
+                                        .n_output = carried->ids.len / sizeof(int32_t),
+                                        .off = carried->off,
+                                        .lost = carried->lost,
+                                        .prompt_digest =
+                                            carried->has_prompt_digest ? carried->prompt_digest : NULL};
+    return quern_encode_resumed(client, carried->encoded, &so_far, ret_encoded, err);
+}
+
+/* What of the first pool every other one must have in common with it. */
+static void note_pool(struct carried *carried, const struct pool *pool)
+{
+    const struct pool_model *model = pool_model(pool, carried->wish.model);
+    const uint8_t *digest = model ? pool_digest(pool, model->name) : NULL;
+    carried->context = model ? model->context : 0;
+    carried->has_model_digest = digest != NULL;
+    if (digest)
+        memcpy(carried->model_digest, digest, sizeof carried->model_digest);
+}
+
 /* Sends it to this pool. 0 or a code of libquern. */
 static int start(struct carried *carried, struct fleet_pool *pool, struct quern_error *err)
 {
+    struct quern_encoded *again = NULL;
     struct attempt *attempt = calloc(1, sizeof *attempt);
     if (!attempt)
         return -ENOMEM;
     *attempt = (struct attempt){.carried = carried, .fleet = carried->fleet, .pool = pool};
-    int r =
-        quern_generate_encoded(pool->pool.client, carried->encoded, carried->has_seed ? &carried->seed : NULL,
-                               on_output, attempt, &attempt->id, err);
+    int r = carried->begun || carried->lost > 0 ? resume(carried, pool->pool.client, &again, err) : 0;
+    if (r == 0)
+        r = quern_generate_encoded(pool->pool.client, again ? again : carried->encoded,
+                                   carried->has_seed ? &carried->seed : NULL, on_output, attempt,
+                                   &attempt->id, err);
+    quern_encoded_free(again);
     if (r < 0) {
         free(attempt);
         return r;
@@ -110,6 +138,8 @@ static int start(struct carried *carried, struct fleet_pool *pool, struct quern_
     enter(attempt);
     carried->attempt = attempt;
     carried->been[carried->moves] = pool;
+    if (!carried->begun)
+        note_pool(carried, &pool->pool);
     return 0;
 }
 
@@ -124,18 +154,23 @@ static bool takes_it(const struct carried *carried, const struct fleet_pool *pre
 static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, struct quern_error *err)
 {
     struct fleet_pool *except[2 * CARRY_MOVES + 1];
+    struct fleet_wish wish = carried->wish;
     size_t n = carried->moves;
-    memcpy(except, carried->been, n * sizeof *except);
     int r = -EHOSTUNREACH;
+    memcpy(except, carried->been, n * sizeof *except);
+    if (carried->begun) {
+        wish.context = carried->context;
+        wish.digest = carried->model_digest;
+    }
     snprintf(err->text, sizeof err->text, "no pool of the fleet takes the request now");
     struct fleet_pool *pool =
-        takes_it(carried, prefer) ? prefer : fleet_choose(carried->fleet, &carried->wish, except, n);
+        takes_it(carried, prefer) ? prefer : fleet_choose(carried->fleet, &wish, except, n);
     while (pool && n < sizeof except / sizeof *except) {
         r = start(carried, pool, err);
         if (r != -EAGAIN)
             return r;
         except[n++] = pool; /* it has too much on its way already */
-        pool = fleet_choose(carried->fleet, &carried->wish, except, n);
+        pool = fleet_choose(carried->fleet, &wish, except, n);
     }
     return r;
 }
@@ -162,46 +197,114 @@ static bool has_quotas(const struct quern_end *end)
     return end->requests.limit > 0 || end->tokens.limit > 0;
 }
 
-/* Whether another pool may do better. One that has lost three workers with a request says "worker_lost", as
- * libquern does of a pool that is gone; only that is a reason to go on. */
-static bool is_for_others(const struct attempt *attempt, const struct quern_end *end)
+static bool says(const struct quern_end *end, const char *error)
+{
+    return strcmp(end->error, error) == 0;
+}
+
+/* A pool with another chat template refuses what another one has begun, as does one too old to resume. */
+static bool says_not_here(const struct carried *carried, const struct quern_end *end)
+{
+    return carried->moves > 0 && end->reason == QUERN_ERROR &&
+           (says(end, "conflict") || says(end, "unsupported"));
+}
+
+/* Whether another pool may do better. One that has lost three workers with a request says so, and libquern
+ * says "worker_lost" of a pool that is gone. */
+static bool is_for_others(const struct carried *carried, const struct quern_end *end)
 {
     if (end->reason != QUERN_ERROR)
         return false;
-    if (strcmp(end->error, "worker_lost") == 0)
-        return !quern_is_open(attempt->pool->pool.client);
-    return strcmp(end->error, "draining") == 0 || strcmp(end->error, "no_worker") == 0 ||
-           (strcmp(end->error, "overloaded") == 0 && !has_quotas(end));
+    if (says(end, "worker_lost"))
+        return end->lost < 3;
+    return says_not_here(carried, end) || says(end, "draining") || says(end, "no_worker") ||
+           (says(end, "overloaded") && !has_quotas(end));
 }
 
 static bool may_move(const struct carried *carried)
 {
-    return !carried->begun && !carried->cancelled && carried->moves < CARRY_MOVES;
+    if (carried->cancelled || carried->moves == CARRY_MOVES)
+        return false;
+    return !carried->begun || (carried->has_seed && carried->has_model_digest && !carried->forgot);
+}
+
+/* Notes what has come, for the next pool. */
+static void keep(struct carried *carried, const struct quern_output *output)
+{
+    if (output->prompt_digest && !carried->has_prompt_digest) {
+        memcpy(carried->prompt_digest, output->prompt_digest, sizeof carried->prompt_digest);
+        carried->has_prompt_digest = true;
+    }
+    if (output->n_ids == 0 && output->text_len == 0)
+        return;
+    carried->begun = true;
+    carried->off += output->text_len;
+    if (buffer_append(&carried->ids, output->ids, output->n_ids * sizeof *output->ids) < 0)
+        carried->forgot = true;
+}
+
+/* An end is told last: its owner may be gone after it. That of a request that no pool could continue says so,
+ * and not only why the last one refused. */
+static void pass_on(struct carried *carried, const struct quern_output *output)
+{
+    struct quern_output other = *output;
+    struct quern_end end;
+    char text[256];
+    if (output->end)
+        buffer_deinit(&carried->ids);
+    if (output->end && says_not_here(carried, output->end)) {
+        end = *output->end;
+        snprintf(text, sizeof text, "its pool is gone, and no other one could continue it: %.160s", end.text);
+        end.error = "worker_lost";
+        end.text = text;
+        other.end = &end;
+    }
+    carried->fn(carried->arg, &other);
+}
+
+/* What came with an end that is not the request's is told without it. */
+static void tell_rest(struct carried *carried, const struct quern_output *output)
+{
+    struct quern_output rest = *output;
+    rest.end = NULL;
+    if (rest.n_ids > 0 || rest.text_len > 0)
+        carried->fn(carried->arg, &rest);
+}
+
+/* The attempt has ended, and is freed. True if the request goes on elsewhere. */
+static bool go_on(struct attempt *attempt, const struct quern_output *output)
+{
+    struct carried *carried = attempt->carried;
+    const struct quern_end *end = output->end;
+    carried->lost = end->lost > carried->lost ? end->lost : carried->lost;
+    leave(attempt, carried->begun || output->embedding);
+    const bool moved = is_for_others(carried, end) && may_move(carried) && move(carried);
+    if (!moved)
+        carried->attempt = NULL;
+    free_attempt(attempt);
+    return moved;
 }
 
 static void on_output(void *arg, const struct quern_output *output)
 {
     struct attempt *attempt = arg;
     struct carried *carried = attempt->carried;
-    if (carried && (output->n_ids > 0 || output->text_len > 0)) {
-        if (attempt->unread > 0)
-            note_read(attempt);
-        carried->begun = true;
-    }
-    if (output->end && carried) {
-        leave(attempt, carried->begun || output->embedding);
-        if (is_for_others(attempt, output->end) && may_move(carried) && move(carried)) {
+    if (!carried) { /* dropped */
+        if (output->end)
             free_attempt(attempt);
-            return;
-        }
-        carried->attempt = NULL;
+        return;
     }
-    if (output->end)
-        free_attempt(attempt);
-    if (!carried || (output->admitted && carried->admitted))
-        return; /* dropped; or told of the first pool */
+    keep(carried, output);
+    if (attempt->unread > 0 && (output->n_ids > 0 || output->text_len > 0))
+        note_read(attempt);
+    if (output->end && go_on(attempt, output)) {
+        tell_rest(carried, output);
+        return;
+    }
+    if (output->admitted && carried->admitted)
+        return; /* told of the first pool */
     carried->admitted |= output->admitted != NULL;
-    carried->fn(carried->arg, output);
+    pass_on(carried, output);
 }
 
 int carry_send(struct fleet *fleet, struct carried *carried, const struct fleet_wish *wish,
@@ -285,8 +388,11 @@ void carry_turn(struct fleet *fleet)
 void carry_forget_all(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->n_pools; i++)
-        while (fleet->pools[i]->attempts)
+        while (fleet->pools[i]->attempts) {
+            if (fleet->pools[i]->attempts->carried)
+                buffer_deinit(&fleet->pools[i]->attempts->carried->ids);
             free_attempt(fleet->pools[i]->attempts);
+        }
 }
 
 /* ---- prompts ---- */

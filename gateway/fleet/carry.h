@@ -4,14 +4,18 @@
 
 /* A request on its way through the pools of a fleet.
  *
- * It is sent to the pool that fleet_choose names. If that pool dies, drains, or has no room, and nothing of
- * the output has come yet, the request goes to another one; its owner sees neither. A pool that is dead here
- * may live: the request is cancelled there, and what it still says is dropped. A request moves three times at
- * most. An end for which the pool itself is not to blame, such as that of a prompt that has killed workers,
- * is passed on.
+ * It is sent to the pool that fleet_choose names. If that pool dies or drains, the request goes on in another
+ * one, behind the output that has come, as if nothing had happened: its owner gets each id once. Request,
+ * seed and ids are kept for that. It goes on only with the same model (by its digest), the same prompt ids
+ * and as much context. A pool that is dead here may live: the request is cancelled there, and what it still
+ * says is dropped. A request moves three times at most. An end for which the request itself is the likely
+ * reason, such as that of a prompt that has killed three workers, is passed on.
+ *
+ * What has not begun to answer also goes elsewhere when a pool has no room. Embeddings begin anew.
  *
  * With one pool requests go straight to libquern, and nothing is kept. */
 
+#include "common/bytes.h"
 #include "gateway/fleet/fleet.h"
 
 #define CARRY_MOVES 3
@@ -28,9 +32,17 @@ struct carried { /* zeroed: not sent */
     struct attempt *attempt; /* in a fleet: where it is now; NULL: it has ended */
     uint32_t moves;
     struct fleet_pool *been[CARRY_MOVES + 1]; /* [moves + 1], to compare with only */
-    bool begun;                               /* output has come */
-    bool cancelled;                           /* nobody wants it */
-    bool admitted;                            /* that was told */
+    bool begun;                               /* output has come: */
+    struct buffer ids;                        /* int32_t each */
+    uint64_t off;                             /* bytes of its text */
+    bool forgot;                              /* not all of it could be kept */
+    uint32_t lost;                            /* workers that died with it */
+    bool has_prompt_digest, has_model_digest;
+    uint8_t prompt_digest[16]; /* of the prompt's ids, as the first pool has said */
+    uint8_t model_digest[16];  /* of the first pool's model */
+    uint32_t context;          /* tokens, of that */
+    bool cancelled;            /* nobody wants it */
+    bool admitted;             /* that was told */
 };
 
 /* Sends it: as quern_generate_encoded, and in a fleet also -EHOSTUNREACH: no pool takes it now. In a fleet

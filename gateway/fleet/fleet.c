@@ -302,7 +302,7 @@ static void judge(struct fleet *fleet, uint64_t now)
     for (size_t i = 0; i < fleet->n_pools && n < sizeof views / sizeof *views; i++) {
         struct fleet_pool *pool = fleet->pools[i];
         struct quern *client = pool->pool.client;
-        pool->trust.watched = client && pool->pool.opened_ns > 0;
+        pool->trust.watched = client && pool->pool.open_ns > 0;
         if (client)
             pool->trust.answered_ns = now - quern_silence(client) * CLOCK_NS_PER_MS;
         views[n++] = &pool->trust;
@@ -447,6 +447,12 @@ static uint32_t slots_of(const struct fleet_pool *pool)
     return slots;
 }
 
+static bool has_digest(const struct pool *pool, const char *model, const uint8_t *digest)
+{
+    const uint8_t *own = digest ? pool_digest(pool, model) : NULL;
+    return !digest || (own && memcmp(own, digest, 16) == 0);
+}
+
 /* How well a pool serves the wish: with a worker that is ready, with one that will be, not at all. */
 enum fit { FITS, MAY_FIT, FITS_NOT };
 
@@ -455,7 +461,7 @@ static enum fit fit_of(const struct fleet *fleet, const struct fleet_pool *pool,
 {
     const struct pool_model *first = wish->model ? NULL : fleet_model(fleet, NULL);
     const struct pool_model *model = pool_model(&pool->pool, first ? first->name : wish->model);
-    if (!takes_work(pool) || !model ||
+    if (!takes_work(pool) || !model || !has_digest(&pool->pool, model->name, wish->digest) ||
         (wish->context > 0 && model->context > 0 && model->context < wish->context))
         return FITS_NOT;
     return model->ready > 0 && quern_is_open(pool->pool.client) ? FITS : MAY_FIT;

@@ -59,6 +59,7 @@ struct fleet_wish {
     double tokens;                      /* of the prompt, estimated */
     double decode;                      /* to be generated, estimated */
     uint32_t context;                   /* the pool's has to be that long; 0: any */
+    const uint8_t *digest;              /* [16] of the model: no other; NULL: any of that name */
 };
 
 /* One pool. Borrows the address. 0 or -ENOMEM. */

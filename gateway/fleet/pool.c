@@ -277,6 +277,22 @@ void pool_deinit(struct pool *pool)
     forget_models(pool);
 }
 
+/* A session that opened before any worker was ready knows no digest. It has no request yet: it is opened
+ * anew.
+ */
+static void learn_digests(struct pool *pool)
+{
+    size_t n;
+    if (!pool->was_open || !pool_is_ready(pool) || quern_active(pool->client) > 0)
+        return;
+    quern_models(pool->client, &n);
+    if (n > 0)
+        return;
+    close_client(pool);
+    pool->asked = pool->was_open = false;
+    pool->open_ns = pool->try_ns = 0;
+}
+
 void pool_turn(struct pool *pool, uint64_t now)
 {
     if (!pool->client)
@@ -285,6 +301,8 @@ void pool_turn(struct pool *pool, uint64_t now)
         look(pool, now);
     if (pool->client && pool->name)
         judge_key(pool);
+    if (pool->client && pool->name)
+        learn_digests(pool);
 }
 
 static int dispatch(struct pool *pool, int timeout_ms)
@@ -325,6 +343,28 @@ const struct pool_model *pool_model(const struct pool *pool, const char *name)
     for (size_t i = 0; i < pool->n_models; i++)
         if (!name || strcmp(pool->models[i].name, name) == 0)
             return &pool->models[i];
+    return NULL;
+}
+
+static bool answers_to(const struct quern_worker *worker, const char *name)
+{
+    if (strcmp(worker->model, name) == 0)
+        return true;
+    for (size_t i = 0; worker->aliases[i]; i++)
+        if (strcmp(worker->aliases[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The session's opening told the digests, under the models' own names. */
+const uint8_t *pool_digest(const struct pool *pool, const char *name)
+{
+    size_t n = 0;
+    const struct quern_model *models = pool->client ? quern_models(pool->client, &n) : NULL;
+    for (size_t i = 0; pool->status && i < pool->status->n_workers; i++)
+        for (size_t j = 0; answers_to(&pool->status->workers[i], name) && j < n; j++)
+            if (strcmp(models[j].name, pool->status->workers[i].model) == 0)
+                return models[j].digest;
     return NULL;
 }
 

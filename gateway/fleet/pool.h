@@ -73,6 +73,9 @@ void pool_wait(struct pool *pool, int timeout_ms);
 void pool_turn(struct pool *pool, uint64_t now);
 void pool_dispatch(struct pool *pool);
 
+/* The digest, [16], of the model that answers to this name; NULL: not known. Valid until the next turn. */
+const uint8_t *pool_digest(const struct pool *pool, const char *name);
+
 /* Whether its session is open, or was some seconds ago. */
 bool pool_answers(const struct pool *pool);
 

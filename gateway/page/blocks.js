@@ -223,8 +223,46 @@ export function blocksOf(text, open = null) {
 }
 
 // Where a line begins in a text.
-export function placeOf(text, line) {
+function placeOf(text, line) {
   let place = 0;
   for (let n = 0; n < line; n++) place = text.indexOf("\n", place) + 1;
   return place;
+}
+
+// Whether it has children that stand before the last two.
+function isLong(block) {
+  return block?.begins !== undefined && block.children.length > 2;
+}
+
+// Reads a text that grows. What its next characters can change are the last two blocks, and of a list or table the
+// last two children. So only these are read again: the cost of an answer grows with its length, and with the square
+// of a single paragraph, code block, quote or item only.
+export class Reader {
+  constructor() {
+    this.text = "";
+    this.settle(0, null, 0, 0);
+  }
+
+  // `blocks` stand, and of the next one, `open`, so many children; they end at `place`.
+  settle(blocks, open, children, place) {
+    Object.assign(this, { settled: blocks, open, settledInside: children, place });
+  }
+
+  // {blocks, from, inFirst}: the blocks from that one on; of the first of them only the children from `inFirst` on.
+  read(text) {
+    if (!text.startsWith(this.text)) this.settle(0, null, 0, 0);
+    this.text = text;
+    const { settled: from, settledInside: inFirst } = this;
+    const rest = text.slice(this.place);
+    const { blocks, starts } = blocksOf(rest, this.open);
+    // What a long block begins with does not change what stands before it.
+    const standing = Math.max(0, blocks.length - (isLong(blocks.at(-1)) ? 1 : 2));
+    const next = blocks[standing];
+    const inside = isLong(next) ? next.children.length - 2 : 0;
+    const line = inside ? next.begins[inside] : (starts[standing] ?? 0);
+    const before = standing === 0 ? inFirst : 0;
+    const open = inside ? next : standing === 0 ? this.open : null;
+    this.settle(from + standing, open, before + inside, this.place + placeOf(rest, line));
+    return { blocks, from, inFirst };
+  }
 }

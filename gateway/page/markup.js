@@ -2,7 +2,7 @@
 // Shows Markdown: what blocks.js and spans.js understand of it. Everything becomes elements made here, with text
 // inside, so a model can write what it likes. A link leads to http, https or mailto, and says where in its title.
 
-import { blocksOf, placeOf } from "./blocks.js";
+import { Reader } from "./blocks.js";
 import { copyButton, element, setText } from "./dom.js";
 import { spansOf } from "./spans.js";
 
@@ -90,40 +90,16 @@ class Children {
   }
 }
 
-// Shows a text that grows. What its next characters can change are the last two blocks, and of a list or table the
-// last two children. So only these are read again: the cost of an answer grows with its length, and with the square
-// of a single paragraph, code block, quote or item only.
+// Shows a text that grows.
 export class Markup {
   constructor(node) {
     this.children = new Children(node);
-    this.text = "";
-    this.settle(0, null, 0, 0);
-  }
-
-  // `blocks` stand, and of the next one, `open`, so many children; they end at `place`.
-  settle(blocks, open, children, place) {
-    Object.assign(this, { settled: blocks, open, settledInside: children, place });
+    this.reader = new Reader();
   }
 
   show(text) {
-    if (text === this.text && text !== "") return;
-    if (!text.startsWith(this.text)) this.settle(0, null, 0, 0);
-    this.text = text;
-    const rest = text.slice(this.place);
-    const { blocks, starts } = blocksOf(rest, this.open);
-    this.children.show(blocks, this.settled, this.settledInside);
-    // What a long block begins with does not change what stands before it.
-    const standing = Math.max(0, blocks.length - (isLong(blocks.at(-1)) ? 1 : 2));
-    const next = blocks[standing];
-    const inside = isLong(next) ? next.children.length - 2 : 0;
-    const line = inside ? next.begins[inside] : (starts[standing] ?? 0);
-    const before = standing === 0 ? this.settledInside : 0;
-    const open = inside ? next : standing === 0 ? this.open : null;
-    this.settle(this.settled + standing, open, before + inside, this.place + placeOf(rest, line));
+    if (text === this.reader.text && text !== "") return;
+    const { blocks, from, inFirst } = this.reader.read(text);
+    this.children.show(blocks, from, inFirst);
   }
-}
-
-// Whether it has children that stand before the last two.
-function isLong(block) {
-  return block?.begins !== undefined && block.children.length > 2;
 }

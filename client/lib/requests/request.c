@@ -44,6 +44,23 @@ int quern_encode(struct quern *client, const struct quern_request *request,
     return 0;
 }
 
+int quern_encode_resumed(struct quern *client, const struct quern_encoded *from,
+                         const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                         struct quern_error *ret_err)
+{
+    struct error err = {0};
+    struct quern_encoded *encoded = NULL;
+    int r = request_encode_resumed(&client->limits, from, resume, &encoded, &err);
+    if (r == 0)
+        r = outgoing_check_generate(client, encoded->bytes.len, &err);
+    if (r < 0) {
+        quern_encoded_free(encoded);
+        return state_say(ret_err, r, &err);
+    }
+    *ret_encoded = encoded;
+    return 0;
+}
+
 int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,
                            quern_output_fn *fn, void *arg, struct quern_id *ret_id,
                            struct quern_error *ret_err)

@@ -306,3 +306,64 @@ int request_encode(const struct limits *limits, const struct quern_request *from
     *ret_encoded = encoded;
     return 0;
 }
+
+/* Writes the message again, with more in it. */
+static int encode_again(const struct limits *limits, struct message *message,
+                        const struct quern_resume *resume, struct quern_encoded *encoded, struct error *err)
+{
+    struct generation *generation = &message->generate.generation;
+    struct bytes needed[PROTO_MAX_FEATURES];
+    struct text_list *require = &generation->require;
+    if (require->n >= PROTO_MAX_FEATURES)
+        return error_set(err, -EINVAL, "require: too many features");
+    for (size_t i = 0; i < require->n; i++)
+        needed[i] = require->items[i];
+    needed[require->n] = (struct bytes){PROTO_FEATURE_RESUME, sizeof PROTO_FEATURE_RESUME - 1};
+    *require = (struct text_list){needed, require->n + 1};
+    generation->output = (struct id_list){resume->output, resume->n_output};
+    generation->off = resume->off;
+    generation->lost = resume->lost;
+    generation->prompt_digest = (struct bytes){resume->prompt_digest, resume->prompt_digest ? 16 : 0};
+    int r = message_encode_or_say(message, &encoded->bytes, err);
+    if (r == 0)
+        r = check_limits(limits, generation, err);
+    return r == 0 ? find_places(encoded, err) : r;
+}
+
+int request_encode_resumed(const struct limits *limits, const struct quern_encoded *from,
+                           const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                           struct error *err)
+{
+    struct message_decoder *decoder;
+    struct message message;
+    if (from->resumes || from->embeds)
+        return error_set(err, -EINVAL, "output: the request %s",
+                         from->embeds ? "asks for an embedding" : "resumes another one already");
+    struct quern_encoded *encoded = calloc(1, sizeof *encoded);
+    if (!encoded || message_decoder_new(&decoder) < 0) {
+        free(encoded);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    *encoded = *from;
+    encoded->refs = 1;
+    encoded->pending = 0;
+    encoded->used = false;
+    encoded->part = true;
+    encoded->resumes = true;
+    encoded->n_output = resume->n_output;
+    encoded->off = resume->off;
+    encoded->bytes = (struct buffer){0};
+    int r = message_decode(decoder, from->bytes.data, from->bytes.len, &message, err);
+    if (r == 0)
+        r = encode_again(limits, &message, resume, encoded, err);
+    else if (r > 0)
+        r = -EINVAL;
+    message_decoder_free(decoder);
+    if (r < 0) {
+        quern_encoded_free(encoded);
+        return r;
+    }
+    trim(&encoded->bytes);
+    *ret_encoded = encoded;
+    return 0;
+}

@@ -19,7 +19,7 @@ import time
 import unittest
 
 BUILD, MODEL = pathlib.Path(sys.argv[1]), sys.argv[2]
-WAIT = 60  # seconds until something that must happen counts as missing
+WAIT = 200  # seconds until something that must happen counts as missing
 
 
 def until(condition, what):

@@ -73,6 +73,37 @@ START_TEST(the_output_so_far_goes_with_the_request_and_the_pool_must_know_what_t
 }
 END_TEST
 
+/* Who has only the encoded request gets what who has the request gets. */
+START_TEST(an_encoded_request_resumes_as_the_request_itself_does)
+{
+    static const char *const stops[] = {"end", "stop"};
+    const struct quern_resume resume = {given, 3, 4, 2, digest};
+    struct quern_request request = resumed(), before = request;
+    struct quern_encoded *whole, *first, *second, *none;
+    struct quern_error err = {.text = ""};
+    before.stop = request.stop = stops;
+    before.n_stop = request.n_stop = 2;
+    before.frequency_penalty = request.frequency_penalty = 0.5;
+    before.ignore_eos = request.ignore_eos = true; /* it requires a feature of its own */
+    before.output = NULL;
+    before.n_output = before.off = before.lost = 0;
+    before.prompt_digest = NULL;
+    ck_assert_msg(quern_encode(client, &request, &whole, &err) == 0, "%s", err.text);
+    ck_assert_msg(quern_encode(client, &before, &first, &err) == 0, "%s", err.text);
+    ck_assert_msg(quern_encode_resumed(client, first, &resume, &second, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(quern_encoded_bytes(second), quern_encoded_bytes(whole));
+    ck_assert_mem_eq(second->bytes.data, whole->bytes.data, whole->bytes.len);
+    ck_assert_uint_eq(second->n_output, 3);
+    ck_assert_uint_eq(second->off, 4);
+    ck_assert(second->has_seed && second->seed == 9 && second->part);
+    ck_assert_int_eq(quern_encode_resumed(client, second, &resume, &none, &err), -EINVAL);
+    ck_assert_str_eq(err.text, "output: the request resumes another one already");
+    quern_encoded_free(whole);
+    quern_encoded_free(first);
+    quern_encoded_free(second);
+}
+END_TEST
+
 START_TEST(outputs_begin_behind_what_was_given)
 {
     static const int32_t ids[] = {8, 9};
@@ -198,6 +229,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, bare_tear_down);
     tcase_add_test(tests, the_output_so_far_goes_with_the_request_and_the_pool_must_know_what_to_do_with_it);
+    tcase_add_test(tests, an_encoded_request_resumes_as_the_request_itself_does);
     tcase_add_test(tests, outputs_begin_behind_what_was_given);
     tcase_add_test(tests, a_request_of_which_nothing_came_is_sent_again_with_what_was_given);
     tcase_add_test(tests, who_attaches_to_one_gets_what_this_pool_has);

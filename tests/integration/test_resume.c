@@ -457,7 +457,8 @@ START_TEST(an_output_that_cannot_be_is_refused_by_name)
     request.prompt_digest = NULL;
     request.grammar = "root ::= \"a\"+";
     request.ignore_eos = false;
-    expect_refusal(&request, whole->ids, 5, 0, "bad_request", "");
+    expect_refusal(&request, whole->ids, 5, 0, "bad_request",
+                   "output: the grammar does not allow the byte 0x");
     request = a_request();
     const int32_t stop_id = whole->ids[30];
     request.stop_ids = &stop_id;

@@ -37,6 +37,7 @@ enum field_type {
     FIELD_BIASES, /* struct logit_bias_list; [[id, real] …], ≤ high of real_low … real_high, or −∞, each */
     FIELD_LOGPROBS, /* struct frame_logprobs; [[[id, real] …] …], ≤ high in a row */
     FIELD_MAP,      /* the sub-table's struct; map */
+    FIELD_HISTOGRAM, /* struct histogram; [integer …]: its sum, then its counts */
     FIELD_MAPS,     /* {const item *items; n}; [map], ≤ high */
 };
 

@@ -22,7 +22,7 @@ static const char *const type_names[] = {
     [FIELD_EPOCH] = "EPOCH",   [FIELD_RANGE] = "RANGE",       [FIELD_NAMES] = "TEXTS",
     [FIELD_IDS] = "IDS",       [FIELD_BINS] = "BINS",         [FIELD_PROMPT] = "PROMPT",
     [FIELD_BIASES] = "BIASES", [FIELD_LOGPROBS] = "LOGPROBS", [FIELD_MAP] = "MAP",
-    [FIELD_MAPS] = "MAPS",
+    [FIELD_MAPS] = "MAPS",     [FIELD_HISTOGRAM] = "HISTOGRAM",
 };
 
 /* As short as it can be written without becoming another number. */
@@ -165,6 +165,28 @@ static void print_parameters(void)
     }
 }
 
+static void print_scale(const char *name, const struct histogram_scale *scale)
+{
+    printf("    \"%s\": (", name);
+    print_real("", scale->per_unit);
+    printf(", (");
+    for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++)
+        print_real(i > 0 ? ", " : "", scale->reals[i]);
+    printf(")),\n");
+}
+
+/* What a number of them is, and where the buckets end. */
+static void print_histograms(void)
+{
+    printf("\nHISTOGRAMS: dict[str, tuple[float, tuple[float, ...]]] = {\n");
+#define PRINT_SECONDS(name)             print_scale(name, &histogram_seconds);
+#define PRINT_ROWS(name)                print_scale(name, &histogram_rows);
+#define PRINT_SHARES(name)              print_scale(name, &histogram_shares);
+#define PRINT_HISTOGRAM(scale, name, ...) PRINT_##scale(#name)
+    WORKER_HISTOGRAMS(PRINT_HISTOGRAM)
+    printf("}");
+}
+
 int main(void)
 {
     printf(
@@ -177,7 +199,7 @@ int main(void)
         "from collections.abc import Mapping, Sequence\n"
         "from typing import TypedDict\n\n"
         "from ._field import (\n"
-        "    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, "
+        "    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, HISTOGRAM, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, "
         "RANGE, REAL, TEXT, TEXTS,\n"
         "    Field, Table, table,\n"
         ")\n\n"
@@ -191,6 +213,7 @@ int main(void)
     print_names(&names_of_errors, 1);
     printf("\nREASONS = ");
     print_names(&names_of_reasons, 0);
+    print_histograms();
     printf("\n\n");
     print_kinds();
     print_parameters();

@@ -13,6 +13,7 @@ import pathlib
 import re
 import struct
 
+HISTOGRAMS = re.findall(r"ROW\(\w+, (\w+), ", (pathlib.Path(__file__).parents[1] / "histograms.h").read_text())
 GAUGES = re.findall(r"ROW\(\w+, (\w+), ", (pathlib.Path(__file__).parents[1] / "gauges.h").read_text())
 
 
@@ -190,6 +191,7 @@ GOOD = [
                         "aliases": ["gpt-4o", "größe"], "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "ranks": True, "steps": 9,
                         **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
+                        **{name: [2**40 + i, *range(i, i + 16)] for i, name in enumerate(HISTOGRAMS)},
                         "tokens_per_s": 12.5, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("status_ok, with requests", {"k": "status_ok", "ref": 5, "boot": 7, "requests": [

@@ -281,6 +281,8 @@ def _decode_value(field: Field, value: object, depth: int) -> object:
         return check_biases(field, value)
     if kind == f.LOGPROBS:
         return check_logprobs(field, value)
+    if kind == f.HISTOGRAM:
+        return check_histogram(field, value)
     if kind == f.MAP:
         assert field.table
         return _decode_map(field.table, value, depth)

@@ -34,5 +34,6 @@ void measures_first(struct measures *measures, uint64_t ns)
 
 void measures_ids(struct measures *measures, uint32_t n, uint64_t ns)
 {
-    measures->gap_hint = histogram_add(&measures->token_gap, &histogram_seconds, measures->gap_hint, ns / n, n);
+    measures->gap_hint =
+        histogram_add(&measures->token_gap, &histogram_seconds, measures->gap_hint, ns / n, n);
 }

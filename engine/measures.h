@@ -13,10 +13,10 @@ struct measures {
     /* Of histogram_seconds: steps that only decode, that only prefill, and that do both. A step ends when its
      * results are read, and begins when it is submitted or the one before is read, whichever is later. */
     struct histogram step_decode, step_prefill, step_mixed;
-    struct histogram step_rows;            /* of histogram_rows; drafts included */
-    struct histogram token_gap;            /* of histogram_seconds; of ids that came together, their share */
-    struct histogram first_token;          /* of histogram_seconds; from submit on; not of embeddings */
-    struct histogram slots_used, kv_used;  /* of histogram_shares, once a step */
+    struct histogram step_rows;           /* of histogram_rows; drafts included */
+    struct histogram token_gap;           /* of histogram_seconds; of ids that came together, their share */
+    struct histogram first_token;         /* of histogram_seconds; from submit on; not of embeddings */
+    struct histogram slots_used, kv_used; /* of histogram_shares, once a step */
     uint32_t step_hint, rows_hint, gap_hint, slots_hint, kv_hint; /* see histogram_add */
 };
 

@@ -420,7 +420,7 @@ struct quern_worker {
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;
     uint32_t kv_cached;
-    double hit_rate;    /* share of prompt tokens found in the prefix cache: 0 … 1 */
+    double hit_rate; /* share of prompt tokens found in the prefix cache: 0 … 1 */
     /* Of all steps: seconds of those that only decode, only prefill, and do both; rows of each; the shares of
      * slots and KV blocks in use. Of all answers: seconds between two tokens, and from a request's arrival at
      * the worker to its first one. */

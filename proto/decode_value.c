@@ -310,7 +310,7 @@ static int decode_histogram(struct reader *reader, struct histogram *ret_histogr
 {
     const size_t expected_items = 1 + HISTOGRAM_BUCKETS;
     uint64_t values[1 + HISTOGRAM_BUCKETS];
-    size_t n;
+    size_t n = 0;
     int r = list_head(reader, "the sum and the counts of a histogram", expected_items, &n, err);
     if (r != 0)
         return r;

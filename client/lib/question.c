@@ -40,7 +40,8 @@ static const char *const *keep_list(const char ***pointers, char **memory, struc
 
 _Static_assert(QUERN_HISTOGRAM_BOUNDS == HISTOGRAM_BOUNDS, "quern.h repeats it");
 
-static struct quern_histogram keep_histogram(const struct histogram *from, const struct histogram_scale *scale)
+static struct quern_histogram keep_histogram(const struct histogram *from,
+                                             const struct histogram_scale *scale)
 {
     struct quern_histogram kept = {.bounds = scale->reals, .sum = (double)from->sum / scale->per_unit};
     memcpy(kept.counts, from->counts, sizeof kept.counts);

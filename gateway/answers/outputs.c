@@ -168,7 +168,7 @@ static void count_generation(const struct generation *generation)
     counters_add_seconds(&counters->generation, seconds_since(generation->begun_ns));
     if (generation->output_tokens > generation->n)
         counters_add_seconds(&counters->between_tokens, generation->decode_ms / 1000 * generation->n /
-                                                     (generation->output_tokens - generation->n));
+                                                            (generation->output_tokens - generation->n));
 }
 
 static void ping(void *arg);

@@ -54,7 +54,8 @@ static void sample_bucket(struct json_out *out, const char *name, const char *la
     json_out_text(out, "\n");
 }
 
-static void sample_of(struct json_out *out, const char *name, const char *end, const char *labels, double value)
+static void sample_of(struct json_out *out, const char *name, const char *end, const char *labels,
+                      double value)
 {
     json_out_text(out, name);
     json_out_text(out, end);

@@ -254,6 +254,10 @@ OTHERWISE = [
 GENERATE = {"k": "generate", "id": ID, "prompt": "Hi"}
 PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
+    ("a histogram that is too short", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [1, 2]}]},
+     "status_ok: workers: item 0: step_rows: 2 numbers, not 17"),
+    ("a histogram that counts down", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [0] * 16 + [-1]}]},
+     "status_ok: workers: item 0: step_rows: item 16: expected an integer"),
     ("empty input", Raw(b""), "an empty message"),
     ("not a map", [1], "not a msgpack map"),
     ("a byte that msgpack never uses", Raw(b"\xc1"), "not a msgpack map"),

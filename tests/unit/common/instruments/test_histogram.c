@@ -4,7 +4,8 @@
 #include "common/instruments/histogram.h"
 #include "tests/unit/run.h"
 
-static const struct histogram_scale *const scales[] = {&histogram_seconds, &histogram_rows, &histogram_shares};
+static const struct histogram_scale *const scales[] = {&histogram_seconds, &histogram_rows,
+                                                       &histogram_shares};
 
 START_TEST(bounds_rise_and_are_the_same_in_both_units)
 {

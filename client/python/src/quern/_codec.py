@@ -21,6 +21,7 @@ from ._values import (
     Pairs,
     check_biases,
     check_count,
+    check_histogram,
     check_ids,
     check_list,
     check_logprobs,

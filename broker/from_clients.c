@@ -31,7 +31,8 @@ static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKE
                                                  {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
                                                  {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
                                                  {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1},
-                                                 {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1}};
+                                                 {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1},
+                                                 {PROTO_FEATURE_RESUME, sizeof PROTO_FEATURE_RESUME - 1}};
 static const struct text_list features = {names_of_features,
                                           sizeof names_of_features / sizeof *names_of_features};
 
@@ -348,6 +349,8 @@ static void attach(struct broker *broker, struct session *session, const struct 
     ok.attach_ok.id = key.id;
     ok.attach_ok.epoch = request->epoch;
     ok.attach_ok.next = request->log.count;
+    ok.attach_ok.from = request->log.given;
+    ok.attach_ok.off = request->log.given_text;
     answer(broker, session, &ok);
     client_link_send_end(&broker->client_link, session, request);
 }

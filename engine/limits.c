@@ -114,14 +114,14 @@ int engine_check_request(const struct engine_request *request, const struct mode
     if (request->embed && (total > n_context || total > n_cache))
         return error_set(err, ENGINE_E_TOO_LONG, "prompt has %u tokens; the %s holds %u", request->n_prompt,
                          total > n_context ? "context" : "KV cache", total > n_context ? n_context : n_cache);
+    /* Nothing more is to be made of an output that has as many ids as it may. */
+    const char *rest = request->n_output == request->max_tokens ? "output" : "max_tokens";
     if (total > n_context)
-        return error_set(err, ENGINE_E_TOO_LONG,
-                         "prompt (%u) + max_tokens (%u) = %llu tokens; the context holds %u",
-                         request->n_prompt, request->max_tokens, (unsigned long long)total, n_context);
+        return error_set(err, ENGINE_E_TOO_LONG, "prompt (%u) + %s (%u) = %llu tokens; the context holds %u",
+                         request->n_prompt, rest, request->max_tokens, (unsigned long long)total, n_context);
     if (total > n_cache)
-        return error_set(err, ENGINE_E_TOO_LONG,
-                         "prompt (%u) + max_tokens (%u) = %llu tokens; the KV cache holds %u",
-                         request->n_prompt, request->max_tokens, (unsigned long long)total, n_cache);
+        return error_set(err, ENGINE_E_TOO_LONG, "prompt (%u) + %s (%u) = %llu tokens; the KV cache holds %u",
+                         request->n_prompt, rest, request->max_tokens, (unsigned long long)total, n_cache);
     if (request->min_tokens > 0 && request->grammar)
         return error_set(err, ENGINE_E_INVALID, "min_tokens: not supported together with a grammar");
     if (sampling_check(&request->sampling, model->params.n_vocab, err) < 0)

@@ -131,9 +131,12 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
     if (n < request->n_output)
         return error_set(err, ENGINE_E_INVALID, "output[%u] is after the end of the answer", n);
     if (request->text_offset > sequence->unsent.len)
-        return error_set(err, ENGINE_E_INVALID,
-                         "text_offset is %llu; the text of %u ids has %zu bytes so far",
+        return error_set(err, ENGINE_E_INVALID, "off is %llu; the text of %u ids has %zu bytes so far",
                          (unsigned long long)request->text_offset, n, sequence->unsent.len);
+    if (request->text_offset < sequence->unsent.len &&
+        (sequence->unsent.data[request->text_offset] & 0xc0) == 0x80)
+        return error_set(err, ENGINE_E_INVALID, "off is %llu, inside a character of the output's text",
+                         (unsigned long long)request->text_offset);
     buffer_consume(&sequence->unsent, request->text_offset);
     sequence->started = n > 0;
     if (end != ENGINE_RUNNING) {

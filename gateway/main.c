@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* quern-gateway: a pool of Quern, by HTTP.
+/* quern-gateway: a pool of Quern, or a fleet of them, by HTTP.
  *
- * One thread and one loop: server_run takes and sends what HTTP has, pool_wait what the pool has, and waits
- * for both.
+ * One thread and one loop: server_run takes and sends what HTTP has, fleet_wait what the pools have, and
+ * waits for both.
  *
  *     SERVING ──SIGTERM, SIGINT──▶ DRAINING ──nothing is being answered, a second signal, too long──▶ end
  *        └──SIGUSR1──▶ RETIRED ──its last connection ended, two signals, too long──▶ end
@@ -27,6 +27,7 @@
 #include "common/log.h"
 #include "common/program/program.h"
 #include "gateway/forms/body_reader.h"
+#include "gateway/fleet/carry.h"
 #include "gateway/server.h"
 #include "gateway/forms/questions/question.h"
 #include "proto/gateway_report.h"
@@ -139,7 +140,8 @@ static size_t tree_bytes(const struct gateway *gateway)
 static void follow_pool(struct gateway *gateway)
 {
     const struct options *options = &gateway->options;
-    const uint32_t context = gateway->pool.context > 0 ? gateway->pool.context : PROTO_LEAST_PROMPT_IDS;
+    const uint32_t context =
+        fleet_context(&gateway->fleet) > 0 ? fleet_context(&gateway->fleet) : PROTO_LEAST_PROMPT_IDS;
     const size_t bytes = options->body_kb > 0 ? (size_t)options->body_kb << 10
                                               : BODY_TIMES * proto_limits(context).generate_bytes;
     if (bytes == gateway->body_bytes)
@@ -150,6 +152,12 @@ static void follow_pool(struct gateway *gateway)
     keys_share(&gateway->keys, &gateway->bodies, bytes);
     if (gateway->body_reader)
         body_reader_allow(gateway->body_reader, tree_bytes(gateway));
+}
+
+static void wait_for_pools(struct gateway *gateway, int timeout_ms)
+{
+    fleet_wait(&gateway->fleet, timeout_ms);
+    carry_turn(&gateway->fleet);
 }
 
 static void serve(struct gateway *gateway, struct server *server)
@@ -175,7 +183,7 @@ static void serve(struct gateway *gateway, struct server *server)
         if ((gateway->draining && gateway->working == 0) ||
             (gateway->retired && server_is_deserted(server)) || clock_ns() >= until)
             break;
-        pool_wait(&gateway->pool, pulses_left_ms(&gateway->pulses, clock_ns(), timeout_ms));
+        wait_for_pools(gateway, pulses_left_ms(&gateway->pulses, clock_ns(), timeout_ms));
     }
     if (gateway->working > 0)
         log_warn("%s not finished", amount_of(gateway->working, "request").text);
@@ -185,8 +193,8 @@ static void serve(struct gateway *gateway, struct server *server)
 static void await_ends(struct gateway *gateway)
 {
     uint64_t until = clock_ns() + CLOSING_NS;
-    while (gateway->pool.client && quern_active(gateway->pool.client) > 0 && clock_ns() < until)
-        pool_wait(&gateway->pool, 20);
+    while (fleet_active(&gateway->fleet) > 0 && clock_ns() < until)
+        fleet_wait(&gateway->fleet, 20);
 }
 
 static int fail(const struct gateway *gateway, const struct error *err)
@@ -219,13 +227,28 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
  * broker's restart its workers are still registering, and an early answer would be that none is ready. */
 static void await_pool(struct gateway *gateway)
 {
-    const struct pool *pool = &gateway->pool;
+    const struct fleet *fleet = &gateway->fleet;
     uint64_t begun = clock_ns();
-    while (signals == 0 && retirements == 0 && !pool_is_ready(pool) &&
-           clock_ns() - begun < (pool->status ? LOADING_NS : AWAY_NS))
-        pool_wait(&gateway->pool, 50);
-    if (!pool->status && signals == 0 && retirements == 0)
-        log_error("the pool cannot be reached: requests get 503 (%s)", pool->reason);
+    while (signals == 0 && retirements == 0 && !fleet_is_ready(fleet) &&
+           clock_ns() - begun <
+               (fleet_named(fleet, NULL) && fleet_named(fleet, NULL)->pool.status ? LOADING_NS : AWAY_NS))
+        fleet_wait(&gateway->fleet, 50);
+    const struct fleet_pool *pool = fleet_named(fleet, NULL);
+    if ((!pool || !pool->pool.status) && signals == 0 && retirements == 0)
+        log_error("the pool cannot be reached: requests get 503 (%s)",
+                  pool ? pool->pool.reason : "no member of the fleet answers");
+}
+
+/* Connects to nothing yet. */
+static int find_pools(struct gateway *gateway, struct error *err)
+{
+    const struct options *options = &gateway->options;
+    if (options->fleet)
+        return fleet_init_folder(&gateway->fleet, options->fleet, options->client_key, err);
+    int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
+                                                               .server_key = options->server_key,
+                                                               .client_key = options->client_key});
+    return r < 0 ? error_set(err, r, "out of memory") : 0;
 }
 
 int main(int argc, char **argv)
@@ -247,20 +270,20 @@ int main(int argc, char **argv)
     gateway.streams.one = (size_t)gateway.options.stream_kb << 10;
     gateway.streams.unread.displace = exchange_displace;
     gateway.streams.unread.budget.most = (size_t)gateway.options.streams_mb << 20;
-    if (prepare(&gateway, &server, &err) < 0)
+    if (find_pools(&gateway, &err) < 0 || prepare(&gateway, &server, &err) < 0)
         return fail(&gateway, &err);
-    pool_init(&gateway.pool, &gateway.options);
     if (gateway.options.report_fd > 0)
         await_pool(&gateway);
-    pool_watch(&gateway.pool, server_watched(server));
+    fleet_watch(&gateway.fleet, server_watched(server));
     log_info("ready: %s://%s", gateway.options.tls_cert ? "https" : "http", server_address(server));
     report(&gateway, GATEWAY_SERVES, "");
     serve(&gateway, server);
     server_stop(server);
     gateway.body_reader = body_reader_stop(gateway.body_reader);
-    pool_watch(&gateway.pool, -1);
+    fleet_watch(&gateway.fleet, -1);
     await_ends(&gateway);
-    pool_deinit(&gateway.pool);
+    carry_forget_all(&gateway.fleet);
+    fleet_deinit(&gateway.fleet);
     question_forget_all(&gateway);
     keys_deinit(&gateway.keys);
     request_log_close(&gateway.request_log);

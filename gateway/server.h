@@ -6,9 +6,9 @@
  *
  *     server_start(…);
  *     while (…)
- *         pool_wait(pool, server_run(server));
+ *         fleet_wait(fleet, server_run(server));
  *
- * All descriptors are in one epoll(7), server_watched, which the pool's wait polls too: so there is one loop,
+ * All descriptors are in one epoll(7), server_watched, which the pools' wait polls too: so there is one loop,
  * one thread, and no lock. */
 
 #include "common/error.h"

@@ -233,6 +233,19 @@ struct quern_request {
     /* A name for logs and quern_requests: printable ASCII without blanks, at most 128 bytes; NULL: none. It
      * need not be unique. */
     const char *request_id;
+    /* Resuming: this request was begun before, perhaps in another pool, and continues behind `output` as if
+     * nothing had happened. Penalties, stops, grammar and thoughts see the output from its first id on, and
+     * the counters of the end include it. Outputs begin at index n_output. Everything else is the same as in
+     * the request that was begun; above all has_seed and `seed` are required. max_tokens includes `output`:
+     * set it, since the default is up to the pool, and so are the values of sampling parameters that are left
+     * out. A complete output is answered by its end. Not for embeddings, and an encoded request that resumes
+     * can be sent once only. The pool ends it with the error "conflict" if its prompt is another than
+     * prompt_digest says, and with "unsupported" if it cannot resume. */
+    const int32_t *output; /* [n_output] all ids so far */
+    size_t n_output;
+    uint64_t off;  /* bytes of text so far, of whole characters; text of `output` beyond them comes again */
+    uint32_t lost; /* workers that died with it so far, as quern_end says; at most 2 */
+    const uint8_t *prompt_digest; /* [16] that came with `output` (struct quern_output); NULL: any prompt */
     bool progress;      /* outputs also report how much of the prompt is processed (struct quern_progress) */
     bool tell_admitted; /* an output also reports that the pool has accepted it (struct quern_admitted) */
 };
@@ -252,10 +265,16 @@ struct quern_parameter {
 /* The i-th parameter; false beyond the last. */
 bool quern_parameter(size_t i, struct quern_parameter *ret_parameter);
 
-/* Sets a parameter by name, from text. -ENOENT: unknown name; -EINVAL: not a number, or out of range; the
- * text names the range. */
+/* Sets a parameter by name, from text; NULL: to its default. -ENOENT: unknown name; -EINVAL: not a number, or
+ * out of range; the text names the range. */
 int quern_request_set(struct quern_request *request, const char *name, const char *value,
                       struct quern_error *err);
+
+/* Writes the value of a parameter as quern_request_set takes it; "" if nobody has set it, so that the pool
+ * chooses. -ENOENT: unknown name. */
+#define QUERN_VALUE_BYTES 32
+int quern_request_get(const struct quern_request *request, const char *name,
+                      char ret_value[QUERN_VALUE_BYTES]);
 
 /* Why a request ended. */
 enum quern_reason { QUERN_STOP, QUERN_LENGTH, QUERN_CANCELLED, QUERN_DEADLINE, QUERN_ERROR };
@@ -279,6 +298,9 @@ struct quern_end {
     double queue_ms, prefill_ms, decode_ms; /* arrival → a worker → first token → last token */
     double prepare_ms, wait_ms, lookup_ms;  /* parts of prefill_ms: until ids, turn and prefix are found */
     struct quern_quota requests, tokens;    /* of "overloaded", if the request has limits for its tenant */
+    /* Workers that died with this request, including `lost` of the request. With "worker_lost", 3 says that
+     * the request itself is the likely reason: do not resume it elsewhere. */
+    uint32_t lost;
 };
 
 struct quern_logprob {
@@ -315,6 +337,9 @@ struct quern_output {
     const struct quern_logprob *logprobs; /* [n_ids][n_logprobs]: the id's own first; or NULL */
     size_t n_logprobs;
     const struct quern_piece *pieces; /* [n_ids][n_logprobs], if the request asked for them; or NULL */
+    /* [16] identifies the ids that the prompt became: in the first output of every worker that has the
+     * request, else NULL. A program that may resume the request elsewhere keeps it. */
+    const uint8_t *prompt_digest;
     const float *embedding; /* [n_embedding], of length one, or the scores of a model that ranks: with the
                              * end of a request with `embed` */
     size_t n_embedding;
@@ -341,6 +366,7 @@ int quern_generate(struct quern *client, const struct quern_request *request, qu
 
 /* An encoded request that can be sent several times, for several outputs of one prompt: all of them share one
  * copy in memory. quern_encode checks the request and copies everything; errors are those of quern_generate.
+ * Clients of other pools may send it too; what one of those does not take, it rejects.
  * quern_encoded_free takes NULL, returns NULL, and may be called while outputs are still to come. */
 struct quern_encoded;
 int quern_encode(struct quern *client, const struct quern_request *request,
@@ -348,7 +374,24 @@ int quern_encode(struct quern *client, const struct quern_request *request,
 struct quern_encoded *quern_encoded_free(struct quern_encoded *encoded);
 size_t quern_encoded_bytes(const struct quern_encoded *encoded); /* of the message sent for each */
 
-/* Sends it, as quern_generate does. `seed` is for this output; NULL: that of the request, or a random one. */
+/* What has come of a request that was begun elsewhere: members as those of struct quern_request. */
+struct quern_resume {
+    const int32_t *output; /* [n_output] */
+    size_t n_output;
+    uint64_t off;
+    uint32_t lost;
+    const uint8_t *prompt_digest; /* [16]; NULL: any prompt */
+};
+
+/* The encoded request as one that resumes, for a program that no longer has the request itself. It must have
+ * a seed, here or in quern_generate_encoded; its limits are taken as counted. Errors as of quern_encode;
+ * -EINVAL: it resumes already, or asks for an embedding. */
+int quern_encode_resumed(struct quern *client, const struct quern_encoded *encoded,
+                         const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                         struct quern_error *err);
+
+/* Sends it, as quern_generate does. `seed` is for this output; NULL: that of the request, or a random one.
+ * -EINVAL: it resumes a request, and was sent before. */
 int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,
                            quern_output_fn *fn, void *arg, struct quern_id *ret_id, struct quern_error *err);
 
@@ -388,6 +431,31 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *err
  * other descriptors, so that one loop serves both. -1: none. It stays the caller's. */
 void quern_watch(struct quern *client, int fd);
 
+/* ---- several pools ----
+ *
+ * A program with a client for each of several pools waits for all of them at once:
+ *
+ *     quern_wait(clients, n, fd, 20);
+ *     for (size_t i = 0; i < n; i++)
+ *         quern_dispatch(clients[i], 0, &err);
+ */
+
+/* Waits until one of the clients has something to do, the descriptor `fd` (-1: none) can be read, or
+ * timeout_ms have passed. Timers of requests need a dispatch every 20 ms while requests run, and of sessions
+ * every 250. Not from inside a callback. 0 or -errno: -ENOMEM. */
+int quern_wait(struct quern *const *clients, size_t n, int fd, int timeout_ms);
+
+/* How often the broker is asked whether it lives, in milliseconds; at least 10. Default 1,000. */
+void quern_set_ping(struct quern *client, uint32_t milliseconds);
+
+/* Milliseconds since the broker last answered such a question, or since the client began to connect. Frames
+ * are no answer: a broker that hears nothing may still send them. */
+uint64_t quern_silence(const struct quern *client);
+
+/* How many handshakes have failed in a row, with CURVE: from three on the server key is most likely another
+ * pool's. */
+uint32_t quern_failed_handshakes(const struct quern *client);
+
 /* ---- questions ---- */
 
 #define QUERN_HISTOGRAM_BOUNDS 15
@@ -403,6 +471,7 @@ struct quern_histogram {
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
+    bool chat;                  /* its model has a chat template; else it continues texts */
     const char *tools; /* how its model writes tool calls: "object", "named" or "members"; "": it has none */
     bool thinks;       /* the model thinks before it answers, as far as its chat template shows it */
     const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": unknown */

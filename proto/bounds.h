@@ -25,6 +25,7 @@
 /* A whole replay_ok: its frames and what wraps them. */
 #define PROTO_MAX_PAGE_BYTES    (PROTO_MAX_FRAME_BYTES + (128u << 10))
 #define PROTO_MAX_MESSAGES      4096 /* chat messages of one prompt */
+#define PROTO_MAX_LOST          2    /* workers that may die with a request, which then goes to another one */
 #define PROTO_MAX_STOPS         16   /* stop strings of one request */
 #define PROTO_MAX_STOP_BYTES    256  /* bytes of one stop string */
 #define PROTO_MAX_STOP_IDS      64

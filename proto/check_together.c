@@ -73,6 +73,44 @@ int field_table_check_generation(const void *value, struct error *err)
     return 0;
 }
 
+static bool requires_feature(const struct generation *generation, const char *name)
+{
+    for (size_t i = 0; i < generation->require.n; i++)
+        if (bytes_equal(generation->require.items[i], bytes_of_string(name)))
+            return true;
+    return false;
+}
+
+/* What a client says of a request that it resumes; an assign has it without any `require`. */
+static int check_resume(const struct generation *generation, struct error *err)
+{
+    const size_t n = generation->output.n;
+    if (n == 0 && generation->off == 0 && generation->lost == 0 && generation->prompt_digest.len == 0)
+        return 0;
+    if (!requires_feature(generation, PROTO_FEATURE_RESUME))
+        return error_set(err, MESSAGE_E_MALFORMED,
+                         "output, off, lost and prompt_digest: expected with \"" PROTO_FEATURE_RESUME
+                         "\" under require");
+    if (generation->embed)
+        return error_set(
+            err, MESSAGE_E_MALFORMED,
+            "output, off, lost and prompt_digest: expected without embed, which makes no tokens");
+    if (n == 0 && generation->off > 0)
+        return error_set(err, MESSAGE_E_MALFORMED, "off: expected with output, whose text it counts");
+    if (n > 0 && !generation->has_seed)
+        return error_set(err, MESSAGE_E_MALFORMED, "seed: expected with output, which it made");
+    if (generation->max_tokens > 0 && n > generation->max_tokens)
+        return error_set(err, MESSAGE_E_MALFORMED, "output: %zu ids are more than max_tokens (%u)", n,
+                         generation->max_tokens);
+    return 0;
+}
+
+int field_table_check_generate(const void *value, struct error *err)
+{
+    int r = field_table_check_generation(value, err);
+    return r == 0 ? check_resume(&((const struct message *)value)->generate.generation, err) : r;
+}
+
 int field_table_check_part(const void *value, struct error *err)
 {
     const struct message *message = value;

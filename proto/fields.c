@@ -102,7 +102,11 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("on whose behalf the client asks: turns and shares are divided among tenants")}, \
     {KEY("request_id", FIELD_NAME, GIVEN(request_id)), .high = PROTO_MAX_NAME_BYTES, HELP("a name for the request in logs and status: printable ASCII without blanks")}, \
     {KEY("progress", FIELD_BOOL, GIVEN(progress)), HELP("tell how much of the prompt is read")}, \
-    {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}
+    {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}, \
+    {KEY("output", FIELD_IDS, GIVEN(output)), .high = PROTO_MAX_PROMPT_IDS, HELP("ids made before, elsewhere: continue behind them")}, \
+    {KEY("off", FIELD_U64, GIVEN(off)), .high = FIELDS_MAX_COUNTER, HELP("with `output`: bytes of its text that the client has")}, \
+    {KEY("lost", FIELD_U32, GIVEN(lost)), .high = PROTO_MAX_LOST, HELP("workers that died with the request so far")}, \
+    {KEY("prompt_digest", FIELD_DIGEST, GIVEN(prompt_digest)), HELP("of the prompt that `output` continues, as a frame said it; left out: any")}
 
 /* ---- parts ---- */
 
@@ -129,6 +133,7 @@ static const struct field ending_fields[] = {
     TEXT_OR_0("text", offsetof(struct ending, text)),
     {KEY("stop", FIELD_TEXT, offsetof(struct ending, stop)), .high = PROTO_MAX_STOP_BYTES},
     {KEY("limit", FIELD_ENUM, offsetof(struct ending, limit)), .low = 1, .names = &names_of_limits},
+    U32_OR_0("lost", offsetof(struct ending, lost)),
     {KEY("usage", FIELD_MAP, offsetof(struct ending, usage)), REQUIRED, .table = &usage_table},
     {KEY("timing", FIELD_MAP, offsetof(struct ending, timing)), REQUIRED, .table = &timing_table},
 };
@@ -302,6 +307,8 @@ static const struct field attach_ok_fields[] = {
     ID("id", IN(attach_ok.id)),
     EPOCH("epoch", IN(attach_ok.epoch)),
     COUNTER("next", IN(attach_ok.next)),
+    COUNTER_OR_0("from", IN(attach_ok.from)),
+    COUNTER_OR_0("off", IN(attach_ok.off)),
 };
 #define POOL_ROW(type, name, ...) type(#name, IN(status_ok.name)),
 static const struct field status_ok_fields[] = {
@@ -342,6 +349,7 @@ static const struct field frame_fields[] = {
     {KEY("logprobs", FIELD_LOGPROBS, IN(frame.logprobs)), .high = PROTO_MAX_LOGPROBS + 1},
     {KEY("pieces", FIELD_BINS, IN(frame.pieces)), .high = PROTO_MAX_FRAME_IDS * (PROTO_MAX_LOGPROBS + 1), .item_high = PROTO_MAX_PIECE_BYTES},
     {KEY("embedding", FIELD_FLOATS, IN(frame.embedding)), .high = PROTO_MAX_EMBEDDING},
+    {KEY("prompt_digest", FIELD_DIGEST, IN(frame.prompt_digest))},
     COUNTER_OR_0("wseq", IN(frame.wseq)),
     {KEY("end", FIELD_MAP, IN(frame.end)), .present = IN(frame.has_end), .table = &ending_table},
 };
@@ -411,8 +419,6 @@ static const struct field assign_fields[] = {
     EPOCH("epoch", IN(assign.epoch)),
     {KEY("deadline_left_ms", FIELD_U64, IN(assign.deadline_left_ms)), .high = MAX_DEADLINE_MS},
     COUNTER_OR_0("queue_us", IN(assign.queue_us)),
-    {KEY("output", FIELD_IDS, IN(assign.output)), .high = PROTO_MAX_PROMPT_IDS},
-    COUNTER_OR_0("off", IN(assign.off)),
     COUNTER_OR_0("credit", IN(assign.credit)),
     COUNTER_OR_0("most", IN(assign.most)),
     {KEY("cache_space", FIELD_NAME, GIVEN(cache_space)), .high = PROTO_MAX_SPACE_BYTES},
@@ -437,7 +443,7 @@ static const struct field drain_fields[] = {
 static const struct field_table tables[] = {
     [MESSAGE_HELLO] = TABLE(hello_fields),
     [MESSAGE_JOIN] = TABLE(join_fields),
-    [MESSAGE_GENERATE] = CHECKED_TABLE(generate_fields, field_table_check_generation),
+    [MESSAGE_GENERATE] = CHECKED_TABLE(generate_fields, field_table_check_generate),
     [MESSAGE_GENERATE_PART] = CHECKED_TABLE(generate_part_fields, field_table_check_part),
     [MESSAGE_CANCEL] = TABLE(cancel_fields),
     [MESSAGE_REPLAY] = TABLE(replay_fields),

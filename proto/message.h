@@ -26,7 +26,7 @@
 #define PROTO_VERSION_MAX 1
 
 /* Features that a request may `require`: `embed`, `document`, `continue_turn`, `suffix`, all samplers and bad
- * words, `ignore_eos`, `min_tokens`, `thinking_budget`. */
+ * words, `ignore_eos`, `min_tokens`, `thinking_budget`, `output` with the fields beside it. */
 #define PROTO_FEATURE_EMBED    "embed"
 #define PROTO_FEATURE_RANK     "document"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
@@ -35,6 +35,7 @@
 #define PROTO_FEATURE_ENDLESS  "ignore_eos"
 #define PROTO_FEATURE_LEAST    "min_tokens"
 #define PROTO_FEATURE_THINKING "thinking_budget"
+#define PROTO_FEATURE_RESUME   "resume"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -230,6 +231,12 @@ struct generation {
     struct bytes request_id;  /* for people: in logs and the status; "" = none */
     bool progress;            /* send progress messages while the prompt is processed */
     struct text_list require; /* features without which the request makes no sense */
+    /* Of a request that was begun before, elsewhere; it continues behind this. In an assign also what earlier
+     * attempts in this pool have made. */
+    struct id_list output;      /* ids made so far */
+    uint64_t off;               /* bytes of text published so far */
+    uint32_t lost;              /* workers that died with it so far */
+    struct bytes prompt_digest; /* of the prompt that `output` continues, as a frame said; "" = any */
 };
 
 /* Sets the defaults; everything else is zero. */
@@ -257,6 +264,7 @@ struct ending {
     struct bytes text;      /* of the error; UTF-8 */
     struct bytes stop;      /* END_STOP: the stop string that ended it; "" = none */
     enum end_limit limit;   /* END_LENGTH: which limit that was */
+    uint32_t lost;          /* workers that died with the request, those before it was resumed included */
     struct usage usage;
     struct timing timing;
 };
@@ -288,7 +296,8 @@ struct frame {
     /* At the END_STOP of a request with `embed`: [n / 4] float 32, little-endian; else empty. Of a model that
      * ranks: a score for each label. */
     struct bytes embedding;
-    uint64_t wseq; /* the worker's own count of its frames, from 1; clients ignore it */
+    struct bytes prompt_digest; /* in the first frame of an attempt: of the prompt's ids; else "" */
+    uint64_t wseq;              /* the worker's own count of its frames, from 1; clients ignore it */
     bool has_end;
     struct ending end;
 };
@@ -436,7 +445,9 @@ struct message {
             struct id128 id;
             struct epoch epoch;
             uint64_t next;
-        } attach_ok; /* next: number of ids so far */
+            uint64_t from, off;
+        } attach_ok; /* next: number of ids so far; from, off: ids and bytes of text that the pool does not
+                      * have, because the request was resumed behind them */
         struct {
             uint64_t ref;
             POOL_STATUS_FIELDS(STATUS_MEMBER)
@@ -522,13 +533,10 @@ struct message {
             struct epoch epoch;
             uint64_t deadline_left_ms;
             uint64_t queue_us;
-            struct id_list output;
-            uint64_t off;
             uint64_t credit, most;
-        } assign; /* deadline_left_ms: 0 = none; queue_us: time in the queue; output, off: the ids and bytes
-                   * of text that earlier attempts have published; credit: number of ids, those included,
-                   * that it may generate until a credit allows more, 0 = unlimited; most: the pool's limit
-                   * of ids for an answer, 0 = unlimited */
+        } assign; /* deadline_left_ms: 0 = none; queue_us: time in the queue; credit: number of ids, those of
+                   * `output` included, that it may generate until a credit allows more, 0 = unlimited; most:
+                   * the pool's limit of ids for an answer, 0 = unlimited */
         struct {
             struct {
                 const struct bytes *items; /* PROTO_TOPIC_BYTES each */

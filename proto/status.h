@@ -22,6 +22,7 @@
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
     ROW(ALIASES, aliases)                          /* other names of its model */                             \
+    ROW(FLAG, chat)                                /* its model has a chat template */                        \
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
     ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
     ROW(DIALECT_OR_0, dialect)                     /* how it calls tools and thinks: JSON */                  \

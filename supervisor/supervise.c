@@ -131,9 +131,9 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What the service manager hears. It is ready once, when the first worker is, and stays so while workers come
- * and go: from then on requests are taken. */
-static void tell_manager(struct supervision *self)
+/* What the service manager hears, and a fleet. The pool is ready once, when the first worker is, and stays so
+ * while workers come and go: from then on requests are taken. */
+static void tell_state(struct supervision *self)
 {
     struct notify_state *state = &self->manager_told;
     state->workers = self->places.n;
@@ -143,6 +143,7 @@ static void tell_manager(struct supervision *self)
     state->ready |= state->workers_ready > 0;
     state->stopping = self->signals > 0;
     notify_turn(&self->notify, state, self->now);
+    member_turn(&self->member, state->ready, state->stopping, self->now);
 }
 
 static void wait_for_something(struct supervision *self)
@@ -164,6 +165,7 @@ static void wait_for_something(struct supervision *self)
     n += gateway_child_poll(&self->gateway, items + n);
     due = earlier(due, reload_due(&self->reload));
     due = earlier(due, notify_due(&self->notify, self->now));
+    due = earlier(due, member_due(&self->member, self->manager_told.ready, self->manager_told.stopping));
     if (self->broker == 0)
         due = earlier(due, self->start_at);
     if (self->serving)
@@ -188,7 +190,7 @@ static void run(struct supervision *self)
         take_signals(self);
         changes_turn(self);
         tick(self);
-        tell_manager(self);
+        tell_state(self);
     }
 }
 
@@ -248,6 +250,8 @@ static int prepare(struct supervision *self, struct error *err)
         r = notify_init(&self->notify, err);
     if (r == 0)
         r = check_model(options->model, err);
+    if (r == 0)
+        r = member_init(&self->member, options, err);
     if (r == 0)
         r = program_sibling("quern-broker", self->program, err);
     if (r == 0)
@@ -319,6 +323,7 @@ int supervise(struct options *options, int argc, char **argv, struct error *err)
     if (r == 0) {
         run(self);
         r = self->status;
+        member_leave(&self->member);
         gateway_child_end(&self->gateway);
         places_stop(&self->places, SIGKILL);
         places_deinit(&self->places);

@@ -14,6 +14,7 @@
 #include "supervisor/boot.h"
 #include "supervisor/children/gateway.h"
 #include "supervisor/control.h"
+#include "supervisor/member.h"
 #include "supervisor/notify.h"
 #include "supervisor/places.h"
 #include "supervisor/reload.h"
@@ -58,6 +59,7 @@ struct supervision {
     struct options before; /* the settings to restore if it fails */
     struct notify notify;  /* the service manager, if one started us */
     struct notify_state manager_told;
+    struct member member; /* its file in the folder of a fleet */
 
     uint32_t signals; /* how many told us to end */
     bool signals_told;

@@ -33,6 +33,7 @@ struct request {
     struct assignments *owner;
     uint32_t credit;                   /* outputs that it may make for now; 0: any number */
     enum end_limit limit;              /* what sets the most that it may make at all */
+    uint32_t lost;                     /* workers that had died with it before */
     uint64_t assigned_ns, deadline_ns; /* on clock_ns; 0: no deadline */
     double prepared_ms;                /* from the assignment until the engine had it */
     struct request *next, *prev;       /* in unstarted or silent */
@@ -120,6 +121,7 @@ static void end_here(struct request *request, enum end_reason reason, enum proto
     const struct ending ending = {.reason = reason,
                                   .error = error,
                                   .text = bytes_of_string(text),
+                                  .lost = request->lost,
                                   .timing = {.queue_ms = request->output.queue_ms}};
     publish_end(request->owner->publisher, &request->output, &ending);
     silence(request);
@@ -181,7 +183,7 @@ static struct request *add_request(struct assignments *assignments, const uint8_
         answer.finished.session = received->message.assign.session;
         answer.finished.id = received->message.assign.id;
         answer.finished.epoch = received->message.assign.epoch;
-        answer.finished.count = received->message.assign.output.n;
+        answer.finished.count = received->message.assign.generation.output.n;
         answer.finished.end = (struct ending){.reason = END_ERROR,
                                               .error = PROTO_INTERNAL,
                                               .text = BYTES_LITERAL("the worker is out of memory")};
@@ -192,10 +194,11 @@ static struct request *add_request(struct assignments *assignments, const uint8_
     const struct message *message = &received->message;
     uint64_t deadline_ms = message->assign.deadline_left_ms;
     request->output.epoch = message->assign.epoch;
-    request->output.seq = message->assign.output.n;
-    request->output.off = message->assign.off;
+    request->output.seq = message->assign.generation.output.n;
+    request->output.off = message->assign.generation.off;
     request->output.queue_ms = (double)message->assign.queue_us / 1e3;
     request->output.pieces = message->assign.generation.pieces;
+    request->lost = message->assign.generation.lost;
     request->owner = assignments;
     request->credit = counted(message->assign.credit);
     request->received = received;
@@ -374,7 +377,7 @@ static uint32_t most_to_make(const struct engine *engine, const struct message *
         most = generation->max_tokens;
         *ret_limit = LIMIT_MAX_TOKENS;
     }
-    return most < assign->assign.output.n ? (uint32_t)assign->assign.output.n : most;
+    return most < generation->output.n ? (uint32_t)generation->output.n : most;
 }
 
 static enum proto_error error_of_submit(int r)
@@ -424,6 +427,16 @@ static bool limit_thoughts(const struct request *request, const struct generatio
     return true;
 }
 
+/* Its first frame says which prompt it is. False: the output that it is to continue is of another one. */
+static bool note_prompt(struct request *request, const struct engine_request *wanted, struct error *err)
+{
+    const struct bytes stated = request->received->message.assign.generation.prompt_digest;
+    struct output *output = &request->output;
+    output->tells_prompt = !wanted->embed;
+    prompt_digest((struct id_list){wanted->prompt, wanted->n_prompt}, output->prompt_digest);
+    return prompt_digest_is(output->prompt_digest, stated, wanted->n_prompt, err);
+}
+
 static void start(struct request *request)
 {
     struct assignments *assignments = request->owner;
@@ -439,12 +452,12 @@ static void start(struct request *request)
     uint8_t salt[SALT_BYTES];
     wanted.cache_salt = salt_of(generation, salt);
     wanted.tag = (uint64_t)(uintptr_t)request;
-    wanted.output = assign->assign.output.items;
-    wanted.n_output = (uint32_t)assign->assign.output.n;
+    wanted.output = generation->output.items;
+    wanted.n_output = (uint32_t)generation->output.n;
     if (!wanted.embed)
         wanted.max_tokens = most_to_make(assignments->engine, assign, wanted.n_prompt, &request->limit);
     wanted.credit = request->credit;
-    wanted.text_offset = assign->assign.off;
+    wanted.text_offset = generation->off;
     wanted.deadline_ns = request->deadline_ns;
     if (generation->tools.len > 0 || generation->marks) {
         wanted.spelled = assignments->encoder->marks;
@@ -457,6 +470,10 @@ static void start(struct request *request)
     struct engine_thinking thinking;
     if (limit_thoughts(request, generation, &thinking))
         wanted.thinking = &thinking;
+    if (!note_prompt(request, &wanted, &err)) {
+        end_here(request, END_ERROR, PROTO_CONFLICT, err.text);
+        return;
+    }
     int r = engine_submit(assignments->engine, &wanted, &err);
     if (r != 0) {
         end_here(request, END_ERROR, error_of_submit(r), err.text);
@@ -495,6 +512,7 @@ static void end_by_event(struct request *request, const struct engine_event *eve
     struct ending ending = {.reason = reasons[event->end],
                             .stop = event->stop,
                             .limit = event->end == ENGINE_END_LENGTH ? request->limit : LIMIT_NONE,
+                            .lost = request->lost,
                             .usage = {totals->n_prompt, totals->n_cached, totals->n_output},
                             .timing = {.queue_ms = request->output.queue_ms,
                                        .prefill_ms = request->prepared_ms + (double)totals->prefill_ns / 1e6,

@@ -146,7 +146,8 @@ static size_t ids_of_frame(const struct output *output, size_t left)
 }
 
 /* Publishes what is pending, and the ending if there is one. It takes more than one frame only when a single
- * token has a very long text, or when many ids tell their pieces. */
+ * token has a very long text, or when many ids tell their pieces. Text never goes before its ids: who gets
+ * the first of these frames only, and goes on elsewhere, has the text of its ids at most. */
 static void flush(struct publisher *publisher, struct output *output, const struct ending *ending,
                   uint64_t now)
 {
@@ -169,9 +170,13 @@ static void flush(struct publisher *publisher, struct output *output, const stru
             tell_pieces(publisher, frame);
         taken_ids += frame->ids.n;
         frame->text.data = output->text.data + taken;
-        frame->text.len = cut_text(frame->text.data, output->text.len - taken, MOST_TEXT);
+        if (taken_ids == output->ids.len)
+            frame->text.len = cut_text(frame->text.data, output->text.len - taken, MOST_TEXT);
         taken += frame->text.len;
         over = taken == output->text.len && taken_ids == output->ids.len;
+        frame->prompt_digest =
+            (struct bytes){output->prompt_digest, output->tells_prompt ? PROMPT_DIGEST_BYTES : 0};
+        output->tells_prompt = false;
         frame->has_end = ending && over;
         if (frame->has_end) {
             frame->end = *ending;

@@ -9,6 +9,7 @@
 
 #include "common/bytes.h"
 #include "proto/message.h"
+#include "worker/prompt_digest.h"
 #include "engine/engine.h"
 #include "worker/link/link.h"
 #include "worker/link/stream.h"
@@ -31,7 +32,9 @@ struct output {
     uint8_t topic[PROTO_TOPIC_BYTES]; /* session ‖ id */
     struct epoch epoch;
     double queue_ms;
-    bool pieces;         /* with logprobs: the bytes of their ids too */
+    bool pieces;       /* with logprobs: the bytes of their ids too */
+    bool tells_prompt; /* its next frame says this: */
+    uint8_t prompt_digest[PROMPT_DIGEST_BYTES];
     uint64_t reading_ns; /* when it was told last how much of the prompt is read */
 };
 

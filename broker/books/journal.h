@@ -53,9 +53,25 @@ struct journal_log { /* zeroed except for the owner: empty, nothing reserved */
     uint64_t reserved;   /* bytes promised */
     bool settled;        /* its request ended */
     bool unread;         /* and its client has not confirmed all of it */
-    uint64_t count;      /* token ids in it: the next seq */
-    uint64_t text_bytes; /* bytes of text in it: the next off */
+    uint64_t count;      /* token ids so far: the next seq */
+    uint64_t text_bytes; /* bytes of text so far: the next off */
+    /* Of those, ids and bytes made before the request was resumed here (journal_resume): the log begins
+     * behind them. */
+    uint64_t given, given_text;
 };
+
+/* Ids in the log. */
+static inline uint64_t journal_made(const struct journal_log *log)
+{
+    return log->count - log->given;
+}
+
+/* The empty log is of a request that had made so many ids and bytes of text elsewhere. */
+static inline void journal_resume(struct journal_log *log, uint64_t ids, uint64_t text_bytes)
+{
+    log->count = log->given = ids;
+    log->text_bytes = log->given_text = text_bytes;
+}
 
 enum { JOURNAL_E_FULL = 1 };
 

@@ -279,8 +279,8 @@ struct rate_key rate_key_of(struct bytes tenant, const struct id128 *client)
 }
 
 enum proto_error rates_check(struct rate_book *book, const struct rate_key *key, const struct rates *limits,
-                             bool part, uint64_t now, struct quotas *ret_quotas, uint32_t *ret_retry_ms,
-                             struct error *reason)
+                             enum rate_scope scope, uint64_t now, struct quotas *ret_quotas,
+                             uint32_t *ret_retry_ms, struct error *reason)
 {
     struct rate_counts counts = {.filled_ns = now};
     const struct rate *known = find(book, key);
@@ -294,8 +294,8 @@ enum proto_error rates_check(struct rate_book *book, const struct rate_key *key,
         return error_set(reason, PROTO_OVERLOADED, "too many tenants with limits (rpm, tpm, rpd, tpd)");
     }
     int worst = -1;
-    for (int i = 0; i < N_BUCKETS && !part; i++)
-        if (counts.limits[i] > 0 && counts.levels[i] < 1 &&
+    for (int i = 0; i < N_BUCKETS && scope != RATE_PART; i++)
+        if (counts.limits[i] > 0 && counts.levels[i] < 1 && (scope == RATE_WHOLE || !traits[i].requests) &&
             (worst < 0 || wait_ms(&counts, i, 1) > wait_ms(&counts, worst, 1)))
             worst = i;
     if (worst < 0)

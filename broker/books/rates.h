@@ -58,12 +58,18 @@ int rates_restore(struct rate_book *book, void *block, size_t size, uint64_t now
 /* Frees the book; counts in the vault stay. */
 void rates_deinit(struct rate_book *book);
 
+/* What of the limits a request has to keep. */
+enum rate_scope {
+    RATE_WHOLE, /* all of them */
+    RATE_INPUT, /* it belongs to a request that was counted: only those of tokens */
+    RATE_PART,  /* the same, and may overdraw those too: parts of an answer that has begun */
+};
+
 /* Whether the tenant may have another request now: PROTO_OK, or PROTO_OVERLOADED with the limit reached and
- * the time to retry. `part`: the request belongs to one that was counted. *ret_quotas, what remains, is set
- * in both cases. */
+ * the time to retry. *ret_quotas, what remains, is set in both cases. */
 enum proto_error rates_check(struct rate_book *book, const struct rate_key *key, const struct rates *limits,
-                             bool part, uint64_t now, struct quotas *ret_quotas, uint32_t *ret_retry_ms,
-                             struct error *reason);
+                             enum rate_scope scope, uint64_t now, struct quotas *ret_quotas,
+                             uint32_t *ret_retry_ms, struct error *reason);
 
 /* A request of about `tokens` tokens is admitted: counts it, unless it is a part. NULL: out of memory. Call
  * rate_leave when the request has ended. */

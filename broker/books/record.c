@@ -15,8 +15,8 @@
 
 #include "common/hash.h"
 
-/* "REQ5", and how many numbers there are. */
-#define MAGIC      (0x35514552u ^ (uint32_t)SAMPLING_N << 16)
+/* "REQ6", and how many numbers there are. */
+#define MAGIC      (0x36514552u ^ (uint32_t)SAMPLING_N << 16)
 #define LARGE_BODY (16u << 10)
 
 /* Its tenant stands alone, if it names one; it came by a socket in the run directory. */
@@ -33,6 +33,7 @@ struct request_record {
         uint64_t owner;
         struct hash128 body_hash;
         uint64_t seed, prompt_tokens, decode, arrived_ns, deadline_ns, keep_ns, reserved;
+        uint64_t given, given_text;
         uint32_t model_at, model_len; /* in the body */
         int32_t priority;
         uint32_t on_disconnect;
@@ -129,6 +130,8 @@ void record_keep(struct vault *vault, const struct request *request,
         .deadline_ns = request->deadline_ns,
         .keep_ns = request->keep_ns,
         .reserved = request->log.reserved,
+        .given = request->log.given,
+        .given_text = request->log.given_text,
         .model_at =
             request->model.len > 0 ? (uint32_t)((const uint8_t *)request->model.data - record->body) : 0,
         .model_len = (uint32_t)request->model.len,
@@ -283,6 +286,7 @@ void record_restore(struct request *request, void *block, struct restored *ret_r
     uint64_t holder = atomic_load(&record->holder);
     request->record = record;
     request->log.owner = fixed->owner;
+    journal_resume(&request->log, fixed->given, fixed->given_text);
     request->body_hash = fixed->body_hash;
     request->seed = fixed->seed;
     request->prompt_tokens = fixed->prompt_tokens;

@@ -118,7 +118,7 @@ struct request {
     uint32_t n_stored;            /* of those, how many the prefix store was believed to have */
     uint64_t prefill, decode;     /* load on its worker: until the first token; until the end */
     bool prefilled;               /* the worker has sent ids of it */
-    uint32_t n_lost;              /* workers that died with it */
+    uint32_t n_lost;              /* workers that died with it, here and where it was resumed from */
     bool has_digest;              /* it was assigned once, */
     uint8_t digest[16];           /* to a worker with this model, and may go to no other, */
     double sampling[SAMPLING_N];  /* with these defaults for parameters that it omits */
@@ -202,7 +202,7 @@ bool request_same_body(const struct request *request, const void *body, size_t l
 /* About how many bytes its assignment takes: what was asked, and what it has made elsewhere. */
 static inline size_t request_assign_bytes(const struct request *request)
 {
-    return request->body.len + request->log.count * 5;
+    return request->body.len + journal_made(&request->log) * 5;
 }
 
 /* What a worker must have for it beside a place and its model, sums of these: room for a message that may

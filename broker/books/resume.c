@@ -22,16 +22,16 @@ static int append_page(const struct journal_page *page, struct message_decoder *
     return 0;
 }
 
-int resume_ids(const struct journal_log *log, struct message_decoder *decoder, struct ids *ret_ids)
+int resume_ids(const struct journal_log *log, struct message_decoder *decoder, struct ids *ids)
 {
     struct journal_page page = {0};
     int r = 0;
-    while (r == 0 && ret_ids->len < log->count) {
-        size_t before = ret_ids->len;
+    while (r == 0 && ids->len < log->count) {
+        size_t before = ids->len;
         r = journal_read(log, before, PAGE_BYTES, &page);
         if (r == 0)
-            r = append_page(&page, decoder, ret_ids);
-        if (r == 0 && ret_ids->len == before)
+            r = append_page(&page, decoder, ids);
+        if (r == 0 && ids->len == before)
             r = -EBADMSG;
     }
     journal_page_deinit(&page);

@@ -8,8 +8,8 @@
 #include "common/bytes.h"
 #include "proto/message.h"
 
-/* Appends the ids of all frames in the log to ret_ids, log->count of them. 0; -ENOMEM; -EBADMSG: the log is
- * damaged. */
-int resume_ids(const struct journal_log *log, struct message_decoder *decoder, struct ids *ret_ids);
+/* Appends the ids of all frames in the log to ids, which holds those that were given (journal_resume), so
+ * that it has log->count of them. 0; -ENOMEM; -EBADMSG: the log is damaged. */
+int resume_ids(const struct journal_log *log, struct message_decoder *decoder, struct ids *ids);
 
 #endif

@@ -139,7 +139,7 @@ static void learn(struct growth *growth, struct request *request)
 {
     struct growth_claim *claim = &request->growth;
     const struct journal_log *log = &request->log;
-    uint64_t mean = log->count >= GROWTH_LEAST_IDS ? journal_written(log) / log->count : 0;
+    uint64_t mean = journal_made(log) >= GROWTH_LEAST_IDS ? journal_written(log) / journal_made(log) : 0;
     if (mean <= claim->token_bytes)
         return;
     claim->token_bytes = mean < UINT32_MAX ? (uint32_t)mean : UINT32_MAX;

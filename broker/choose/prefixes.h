@@ -2,32 +2,15 @@
 #ifndef BROKER_CHOOSE_PREFIXES_H
 #define BROKER_CHOOSE_PREFIXES_H
 
-/* Remembers which worker has processed which beginnings of prompts, and which of them the prefix store has.
- *
- * The broker has no tokenizer, so a prompt is cut into pieces of equal bytes. A piece stands for itself and
- * everything before it: its hash includes the previous hash, and the first one the form of the prompt, its
- * space and its salt (request_set_cache_space). Only hashes are compared. A collision would merely send a
- * request to a worker without its prefix: the worker's own cache compares ids. The table holds a fixed number
- * of pieces and forgets the least recently used ones. */
+/* Remembers which worker has processed which beginnings of prompts, and which of them the prefix store has,
+ * by the hashes of their pieces (proto/prompts/pieces.h). The table holds a fixed number of pieces and
+ * forgets the least recently used ones. */
 
 #include <stdint.h>
 
-#include "proto/message.h"
+#include "proto/prompts/pieces.h"
 
-#define PREFIXES_PIECE_BYTES  256
-#define PREFIXES_PIECE_TOKENS 64   /* exact for a prompt of ids, an estimate for text */
-#define PREFIXES_MOST_PIECES  4096 /* of one prompt: only its first MiB is used */
 #define PREFIXES_MOST_WORKERS 64
-
-/* The pieces of a prompt, one hash each; one block of memory, which free() frees. */
-struct prompt_pieces {
-    uint32_t n;
-    uint64_t hashes[];
-};
-
-/* Cuts a prompt into pieces; an incomplete last piece is left out. NULL: the prompt is shorter than a piece,
- * is not to be cached, or out of memory. The secret keeps clients from choosing prompts with equal hashes. */
-struct prompt_pieces *prefixes_cut(const struct generation *generation, uint64_t secret);
 
 struct prefixes { /* zeroed: knows nothing, and learns nothing */
     struct known_piece *pieces;

@@ -211,7 +211,8 @@ int queue_push(struct queue *queue, struct request *request)
     request->queue_order = queue->order++;
     request->queued_kind = request_kind(request);
     request->queued_target = targets_enter(&queue->targets, request);
-    request->queued_class = request->log.count > 0 ? QUEUE_BEGUN : request->priority - QUEUE_PRIORITY_MIN;
+    request->queued_class =
+        journal_made(&request->log) > 0 ? QUEUE_BEGUN : request->priority - QUEUE_PRIORITY_MIN;
     struct queue_lane_key key = key_of(request);
     struct queue_lane *lane = find_lane(queue, &key);
     if (!lane)

@@ -48,12 +48,12 @@ void routing_admit(const struct routing *routing, struct request *request,
                    const struct generation *generation)
 {
     if (routing->n_workers > 1 && !generation->embed) /* which uses no cache */
-        request->pieces = prefixes_cut(generation, routing->secret);
+        request->pieces = prompt_pieces_cut(generation, routing->secret);
 }
 
 static uint64_t tokens_of(const struct request *request, uint32_t n_pieces)
 {
-    uint64_t tokens = (uint64_t)n_pieces * PREFIXES_PIECE_TOKENS;
+    uint64_t tokens = (uint64_t)n_pieces * PROMPT_PIECE_TOKENS;
     return tokens < request->prompt_tokens ? tokens : request->prompt_tokens;
 }
 

@@ -16,10 +16,20 @@ static bool serves(const struct worker *worker, struct bytes model)
     return model.len == 0 || worker_answers_to(worker, model);
 }
 
-static bool fulfils(const struct worker *worker, const struct scheduler_wish *wish)
+/* A model that ranks does nothing else. What names no model is for the others, as long as one of them serves
+ * or may turn out to; where all rank, one of them says so. */
+static bool leaves_out_ranking(const struct worker *workers, size_t n, const struct scheduler_wish *wish)
+{
+    for (size_t i = 0; wish->model.len == 0 && !wish->pair && !wish->digest && i < n; i++)
+        if (workers[i].state != WORKER_FAILED && !workers[i].ranks)
+            return true;
+    return false;
+}
+
+static bool fulfils(const struct worker *worker, const struct scheduler_wish *wish, bool none_that_ranks)
 {
     return serves(worker, wish->model) && (!wish->embed || worker->embedding > 0) &&
-           (!wish->pair || worker->ranks) &&
+           (!wish->pair || worker->ranks) && !(none_that_ranks && worker->ranks) &&
            (!wish->digest || memcmp(wish->digest, worker->digest, sizeof worker->digest) == 0);
 }
 
@@ -51,6 +61,7 @@ static uint32_t passed(const struct worker *worker, const struct scheduler_wish 
 int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish *wish,
                    struct worker **ret_worker)
 {
+    const bool none_that_ranks = leaves_out_ranking(workers, n, wish);
     struct candidate best = {0};
     bool hope = false;
     for (size_t i = 0; i < n; i++) {
@@ -58,11 +69,11 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
         if (!worker_is_serving(worker)) {
             /* Until it registered, nobody knows its model. */
             bool known = worker->model[0] != 0;
-            if (worker->state != WORKER_FAILED && (!known || fulfils(worker, wish)))
+            if (worker->state != WORKER_FAILED && (!known || fulfils(worker, wish, none_that_ranks)))
                 hope = true;
             continue;
         }
-        if (!fulfils(worker, wish))
+        if (!fulfils(worker, wish, none_that_ranks))
             continue;
         hope = true;
         const struct candidate candidate = {worker,
@@ -79,8 +90,9 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
 
 void scheduler_hold(struct worker *workers, size_t n, const struct scheduler_wish *wish)
 {
+    const bool none_that_ranks = leaves_out_ranking(workers, n, wish);
     for (size_t i = 0; wish->bytes > REQUEST_BRIEF_BYTES && i < n; i++)
-        if (worker_is_serving(&workers[i]) && fulfils(&workers[i], wish))
+        if (worker_is_serving(&workers[i]) && fulfils(&workers[i], wish, none_that_ranks))
             workers[i].held = true;
 }
 

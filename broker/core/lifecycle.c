@@ -25,7 +25,6 @@
 #include "common/log.h"
 #include "common/utf8.h"
 
-#define MOST_LOST  2                    /* a request that kills workers must not visit them all */
 #define OVERDUE_NS (2 * CLOCK_NS_PER_S) /* a cancel takes effect within a step: twice the longest */
 
 /* The story of each request, for who asks with QUERN_LOG=debug. */
@@ -95,11 +94,14 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     assign.assign.generation.has_seed = true;
     assign.assign.generation.sampling.seed = request->seed;
     sampling_complete(&assign.assign.generation.sampling, request->sampling);
+    assign.assign.generation.lost = request->n_lost;
     struct ids output = {0};
-    r = resume_ids(&request->log, broker->frame_decoder, &output);
+    r = ids_append(&output, asked.generate.generation.output.items, asked.generate.generation.output.n);
+    if (r == 0)
+        r = resume_ids(&request->log, broker->frame_decoder, &output);
     if (r == 0) {
-        assign.assign.output = (struct id_list){output.data, output.len};
-        assign.assign.off = request->log.text_bytes;
+        assign.assign.generation.output = (struct id_list){output.data, output.len};
+        assign.assign.generation.off = request->log.text_bytes;
         r = worker_link_send(&broker->worker_link, worker, &assign, err);
     } else {
         error_set(err, r, "its output so far cannot be read");
@@ -130,7 +132,7 @@ static bool start(struct broker *broker, struct request *request)
 
 void lifecycle_stay(struct broker *broker, struct request *request)
 {
-    if (request->log.count > 0)
+    if (journal_made(&request->log) > 0)
         return;
     growth_withdraw(&broker->growth, request);
     record_credited(request);
@@ -295,6 +297,7 @@ void lifecycle_end_here(struct broker *broker, struct request *request, const st
     last.frame.has_end = true;
     last.frame.end = *ending;
     last.frame.end.usage.output_tokens = (uint32_t)request->log.count;
+    last.frame.end.lost = request->n_lost;
     broker->scratch.len = 0;
     if (message_encode(&last, &broker->scratch) == 0) {
         /* Room for the end was reserved; without it the end is still told below. */
@@ -424,13 +427,14 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
             lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
         } else if (left && !request->log.first) {
             lifecycle_returned(broker, request);
-        } else if (request->n_lost < MOST_LOST) {
+        } else if (request->n_lost < PROTO_MAX_LOST) {
             request->n_lost++;
             n_moved++;
             move(broker, request, "its worker died");
-        } else {
+        } else { /* a request that kills workers must not visit them all */
+            const struct amount before = amount_of(request->n_lost++, "worker");
             lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; the request had lost %s before",
-                           worker->name, reason, amount_of(request->n_lost, "worker").text);
+                           worker->name, reason, before.text);
         }
     }
     if (n_moved > 0)

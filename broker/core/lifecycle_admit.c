@@ -46,18 +46,19 @@ void lifecycle_plan(const struct broker *broker, struct request *request, const 
     uint32_t bytes = token_bytes(broker, generation), context = broker_largest_context(broker);
     uint64_t most = generation->max_tokens > 0 ? generation->max_tokens : UINT64_MAX;
     if (generation->max_tokens == 0 || generation->fit_context)
-        most = at_most(at_most(most, growth_most_ids(&broker->journal, bytes)), pool_most(broker));
+        most = at_most(at_most(most, generation->output.n + growth_most_ids(&broker->journal, bytes)),
+                       pool_most(broker));
     if (context > 0)
         most = at_most(most, context);
     growth_plan(request, generation->embed ? 1 : most, bytes);
 }
 
-/* What its ids could take in the end, where nobody lowers that. */
+/* What the ids that it has not made could take in the end, where nobody lowers that. */
 static uint64_t most_bytes(const struct broker *broker, const struct generation *generation)
 {
-    if (generation->fit_context)
+    if (generation->fit_context || generation->max_tokens == 0)
         return 0;
-    return (uint64_t)generation->max_tokens * token_bytes(broker, generation);
+    return (generation->max_tokens - generation->output.n) * token_bytes(broker, generation);
 }
 
 static enum proto_error refuse_model(struct bytes model, struct error *err)
@@ -75,6 +76,15 @@ static struct rate_key rate_key_of_arrival(const struct arrival *arrival)
     return rate_key_of(arrival->generation->tenant, session->key ? &session->client : NULL);
 }
 
+/* An input of a list has its whole cost when it is admitted; a choice of an answer goes on with the others.
+ */
+static enum rate_scope rate_scope_of(const struct generation *generation)
+{
+    if (!generation->part)
+        return RATE_WHOLE;
+    return generation->embed ? RATE_INPUT : RATE_PART;
+}
+
 static enum proto_error check_rates(struct broker *broker, const struct arrival *arrival,
                                     struct verdict *verdict)
 {
@@ -85,7 +95,7 @@ static enum proto_error check_rates(struct broker *broker, const struct arrival 
     if (!arrival->session->near && arrival->session->key == 0)
         return error_set(&verdict->reason, PROTO_BAD_REQUEST,
                          "rpm, tpm, rpd and tpd need a client in the run directory, or with a key");
-    return rates_check(&broker->rates, &key, &generation->rates, generation->part, broker->now,
+    return rates_check(&broker->rates, &key, &generation->rates, rate_scope_of(generation), broker->now,
                        &verdict->quotas, &verdict->retry_ms, &verdict->reason);
 }
 
@@ -162,6 +172,8 @@ static int enqueue(struct broker *broker, struct request *request, const struct 
     request->tenancy = broker_tenancy(broker, arrival->session, arrival->generation->tenant);
     request->embed = arrival->generation->embed;
     request->pair = arrival->generation->prompt.has_document;
+    request->n_lost = arrival->generation->lost;
+    journal_resume(&request->log, arrival->generation->output.n, arrival->generation->off);
     request->model_known = scheduler_knows(broker->workers, broker->n_workers, model);
     int r = 0;
     if (arrival->room)

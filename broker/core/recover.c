@@ -145,7 +145,7 @@ static bool give_to_holder(struct broker *broker, struct request *request, struc
     request->prefill = request->prompt_tokens;
     request->queued_kind = request_kind(request);
     routing_assigned(&broker->routing, request, worker);
-    if (request->log.count > 0)
+    if (journal_made(&request->log) > 0)
         routing_prefilled(&broker->routing, request);
     return true;
 }
@@ -252,7 +252,7 @@ static int restore(struct broker *broker, struct recovery *recovery, const struc
     ledger_attach(&broker->ledger, request, restored.session);
     broker->counters.admitted++;
     broker->counters.moved += request->epoch.move;
-    broker->counters.tokens += request->log.count;
+    broker->counters.tokens += journal_made(&request->log);
     int r = find_end(broker, request, &ending);
     if (r < 0)
         return r;

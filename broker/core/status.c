@@ -40,6 +40,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .device = bytes_of_string(worker->device),
         .model = bytes_of_string(worker->model),
         .aliases = {worker->aliases, worker->n_aliases},
+        .chat = worker->chat,
         .tools = bytes_of_string(worker->tools),
         .thinks = worker->thinks,
         .dialect = bytes_of_string(worker->dialect),

@@ -19,7 +19,7 @@
 
 #include "broker/choose/admission.h"
 #include "broker/settings/allowance.h"
-#include "broker/settings/config_file.h"
+#include "common/files/config_file.h"
 #include "broker/settings/options_check.h"
 #include "broker/settings/sampling_options.h"
 #include "broker/books/ledger.h"
@@ -161,6 +161,9 @@ static const struct setting {
      SETTING_TEXT, offsetof(struct options, client_keys), PATH_MAX, 0},
     {GROUP_NETWORK, "any-client", NULL, "Accept over TCP any client that knows the public key of --curve-key",
      SETTING_NUMBER, offsetof(struct options, any_client), 1, 0},
+    {GROUP_NETWORK, "member", "DIR/NAME",
+     "Be a member of the fleet in DIR: keep the file NAME there while the pool serves", SETTING_TEXT,
+     offsetof(struct options, member), PATH_MAX, 0},
     {GROUP_HTTP, "http", "HOST:PORT",
      "Also serve HTTP there, with a quern-gateway; auto: 127.0.0.1:8080, or another port if it is taken",
      SETTING_TEXT, offsetof(struct options, http), OPTIONS_TEXT_MAX + 1, 0},
@@ -181,6 +184,9 @@ static const struct setting {
     {GROUP_HTTP, "http-max-tokens", "N",
      "Max tokens of an answer if the request sets none (default: to the end of the context)", SETTING_NUMBER,
      offsetof(struct options, http_max_tokens), INT32_MAX, 1},
+    {GROUP_HTTP, "http-thinking-budget", "N",
+     "End a thought after N tokens if the request sets no budget; 0: no thought (default: no budget)",
+     SETTING_NUMBER, offsetof(struct options, http_thinking_budget), INT32_MAX, 0},
     {GROUP_HTTP, "http-body-kb", "N",
      "Largest request body, in KiB (default: twice the longest prompt, 8192 at least)", SETTING_NUMBER,
      offsetof(struct options, http_body_kb), 1 << 20, 1},
@@ -238,6 +244,8 @@ static int set(struct options *options, const struct setting *setting, const cha
         options->has_frame_us = true;
     if (field == &options->http_sse_ping)
         options->has_http_sse_ping = true;
+    if (field == &options->http_thinking_budget)
+        options->has_http_thinking_budget = true;
     if (field == &options->cached_blocks)
         options->has_cached_blocks = true;
     if (setting->type == SETTING_NUMBER) {
@@ -435,7 +443,7 @@ static bool is_fixed(const struct setting *setting)
 {
     static const char *const names[] = {"device",     "prefix-store", "rundir",    "no-sandbox",
                                         "tcp",        "public-host",  "curve-key", "client-keys",
-                                        "any-client", "http",         "http-open"};
+                                        "any-client", "member",       "http",      "http-open"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(setting->name, names[i]) == 0)
             return true;
@@ -481,6 +489,8 @@ static bool is_given(const struct options *options, const struct setting *settin
         return options->has_frame_us;
     if (field == &options->http_sse_ping)
         return options->has_http_sse_ping;
+    if (field == &options->http_thinking_budget)
+        return options->has_http_thinking_budget;
     if (field == &options->cached_blocks)
         return options->has_cached_blocks;
     return field == &options->drain_seconds || *(const uint32_t *)field > 0;

@@ -48,8 +48,11 @@ struct options {
     uint32_t http_max_tokens, http_body_kb; /* passed to it; 0 = not given */
     bool has_http_sse_ping;                 /* passed to it: */
     uint32_t http_sse_ping;                 /* seconds; 0 = never */
+    bool has_http_thinking_budget;          /* passed to it: */
+    uint32_t http_thinking_budget;          /* tokens; 0 = no thought */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
     char client_keys[PATH_MAX];             /* folder of clients' public keys; "" = none */
+    char member[PATH_MAX];                  /* DIR/NAME: its file in the folder of a fleet; "" = none */
     uint32_t any_client;                    /* 1: tcp accepts any client that knows the server's key */
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];

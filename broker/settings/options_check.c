@@ -67,7 +67,8 @@ static int check_http(const struct options *options, struct error *err)
                  {"http-open", options->http_open ? "1" : ""},
                  {"http-max-tokens", options->http_max_tokens ? "1" : ""},
                  {"http-body-kb", options->http_body_kb ? "1" : ""},
-                 {"http-sse-ping", options->has_http_sse_ping ? "1" : ""}};
+                 {"http-sse-ping", options->has_http_sse_ping ? "1" : ""},
+                 {"http-thinking-budget", options->has_http_thinking_budget ? "1" : ""}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !options->http[0]; i++)
         if (parts[i].value[0])
             return error_set(err, -EINVAL, "%s: requires http", parts[i].name);
@@ -95,6 +96,22 @@ static int check_public_host(const char *host, struct error *err)
                      "public-host: \"%.80s\" is neither a name nor an address (IPv6 in brackets)", host);
 }
 
+/* Gateways have to reach it, and to know it by its key. */
+static int check_member(const struct options *options, struct error *err)
+{
+    static const char *const wildcards[] = {"*:", "0.0.0.0:", "[::]:"};
+    if (!options->member[0])
+        return 0;
+    if (!options->tcp[0] || !options->curve_key[0])
+        return error_set(err, -EINVAL, "member: requires tcp and curve-key");
+    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards && !options->public_host[0]; i++)
+        if (strncmp(options->tcp, wildcards[i], strlen(wildcards[i])) == 0)
+            return error_set(err, -EINVAL,
+                             "member: tcp is %s, so public-host must say how to reach this host",
+                             options->tcp);
+    return 0;
+}
+
 static int check_network(const struct options *options, struct error *err)
 {
     int r = options->tcp[0] ? check_tcp(options, err) : 0;
@@ -110,7 +127,7 @@ static int check_network(const struct options *options, struct error *err)
         return error_set(err, -EINVAL, "any-client and client-keys exclude each other");
     if (options->client_keys[0] && !options->curve_key[0])
         return error_set(err, -EINVAL, "client-keys: requires curve-key");
-    return 0;
+    return check_member(options, err);
 }
 
 int options_check(const struct options *options, struct error *err)

@@ -22,6 +22,7 @@ static const struct verb verbs[] = {
     {"run", "answer one prompt", verb_run},
     {"chat", "hold a conversation on the terminal", verb_chat},
     {"embed", "compute the embedding of a text", verb_embed},
+    {"rank", "rank texts by how well they answer a query", verb_rank},
     {"status", "show the workers of a pool and its totals", verb_status},
     {"top", "show the same every second", verb_top},
     {"reload", "replace the processes of a running pool, which keeps serving", verb_reload},

@@ -176,8 +176,31 @@ static void fit(const struct quern_status *status, size_t columns, size_t widths
             }
 }
 
+#define BOLD   "\033[1m"
+#define RED    "\033[31m"
+#define GREEN  "\033[32m"
+#define YELLOW "\033[33m"
+#define PLAIN  "\033[0m"
+
+static const char *colour_of_state(const char *state)
+{
+    if (strcmp(state, "ready") == 0)
+        return GREEN;
+    return strcmp(state, "failed") == 0 || strcmp(state, "absent") == 0 ? RED : YELLOW;
+}
+
+/* The colour of a cell; "": none. Titles have no worker. */
+static const char *colour_of(const struct quern_worker *worker, enum column column, bool colours)
+{
+    if (!colours)
+        return "";
+    if (!worker)
+        return BOLD;
+    return column == STATE ? colour_of_state(worker->state) : "";
+}
+
 /* One line: a worker, or for NULL the titles. */
-static void print_line(const struct quern_worker *worker, const size_t widths[N_COLUMNS])
+static void print_line(const struct quern_worker *worker, const size_t widths[N_COLUMNS], bool colours)
 {
     char line[N_COLUMNS * 2 * CELL_MAX], cell[CELL_MAX];
     int n = 0;
@@ -189,7 +212,9 @@ static void print_line(const struct quern_worker *worker, const size_t widths[N_
         else
             snprintf(cell, sizeof cell, "%s", traits[c].title);
         int blanks = (int)(widths[c] - width_of(cell)), before = traits[c].text ? 0 : blanks;
-        n += sprintf(line + n, "%*s%s%*s", before + (c > 0 ? GAP : 0), "", cell, blanks - before, "");
+        const char *colour = colour_of(worker, c, colours);
+        n += sprintf(line + n, "%*s%s%s%s%*s", before + (c > 0 ? GAP : 0), "", colour, cell,
+                     colour[0] ? PLAIN : "", blanks - before, "");
     }
     while (n > 0 && line[n - 1] == ' ')
         n--;
@@ -262,7 +287,7 @@ static void print_aliases(const struct quern_status *status, size_t i)
     printf(" too\n");
 }
 
-void status_print(const struct quern_status *status, size_t columns)
+void status_print(const struct quern_status *status, size_t columns, bool colours)
 {
     size_t widths[N_COLUMNS];
     printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n", status->version,
@@ -274,16 +299,17 @@ void status_print(const struct quern_status *status, size_t columns)
     print_journal(status);
     print_prompts(status);
     fit(status, columns, widths);
-    print_line(NULL, widths);
+    print_line(NULL, widths, colours);
     for (size_t i = 0; i < status->n_workers; i++)
-        print_line(&status->workers[i], widths);
+        print_line(&status->workers[i], widths, colours);
     for (size_t i = 0; i < status->n_workers; i++)
         print_aliases(status, i);
     for (size_t i = 0; i < status->n_workers; i++) {
         const struct quern_worker *w = &status->workers[i];
         char reason[1024];
         if (w->reason[0])
-            printf("\n%s: %s\n", w->name, utf8_printable(bytes_of_string(w->reason), sizeof reason, reason));
+            printf("\n%s%s: %s%s\n", colours ? RED : "", w->name,
+                   utf8_printable(bytes_of_string(w->reason), sizeof reason, reason), colours ? PLAIN : "");
     }
 }
 

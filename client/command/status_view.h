@@ -26,8 +26,8 @@ extern const struct argp status_argp;
 int status_ask(struct quern *client, const struct quern_status **ret_status, struct error *err);
 
 /* Prints totals and a table of workers to stdout. Omits columns that do not fit in `columns`, the least
- * important first; 0: no limit. */
-void status_print(const struct quern_status *status, size_t columns);
+ * important first; 0: no limit. `colours`: with escape sequences for those. */
+void status_print(const struct quern_status *status, size_t columns, bool colours);
 
 /* The columns of the terminal that stdout is; 0 when it is none. */
 size_t status_columns(void);

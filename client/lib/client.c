@@ -19,6 +19,9 @@
 #include "common/files/rundir.h"
 
 #define PATIENCE_DEFAULT_NS (30 * CLOCK_NS_PER_S)
+#define PING_DEFAULT_NS     (1 * CLOCK_NS_PER_S)
+#define PING_LEAST_MS       10
+#define CONNECT_MS          1000 /* for TCP: else a lost SYN is repeated after 1, 2, 4 … s when a host is back */
 #define SILENT_NS           (3 * CLOCK_NS_PER_S) /* without a word a broker counts as away */
 
 struct keys { /* as the caller named them; NULL: none */
@@ -98,7 +101,9 @@ static int find_own_key(const char *path, struct certificate *ret_own, struct er
 static int watch_handshakes(struct quern *client, struct error *err)
 {
     static const char endpoint[] = "inproc://handshakes";
-    if (zmq_socket_monitor(client->dealer, endpoint, ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) == 0)
+    const int events = ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                       ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    if (zmq_socket_monitor(client->dealer, endpoint, events) == 0)
         client->handshakes = zmq_socket(client->context, ZMQ_PAIR);
     if (!client->handshakes || zmq_connect(client->handshakes, endpoint) < 0)
         return error_set(err, -errno, "ZeroMQ: %s", zmq_strerror(errno));
@@ -140,8 +145,9 @@ static bool set_common(void *socket, bool is_v6)
 {
     const int64_t largest = PROTO_MAX_ANSWER_BYTES;
     return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) == 0 &&
-           set_int(socket, ZMQ_RECONNECT_IVL, 20) && set_int(socket, ZMQ_RECONNECT_IVL_MAX, 500) &&
-           set_int(socket, ZMQ_IPV6, is_v6) && keep_alive(socket);
+           set_int(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS) && set_int(socket, ZMQ_RECONNECT_IVL, 20) &&
+           set_int(socket, ZMQ_RECONNECT_IVL_MAX, 500) && set_int(socket, ZMQ_IPV6, is_v6) &&
+           keep_alive(socket);
 }
 
 /* None may be left out: without a limit of its own a socket holds up quern_free for as long as nobody takes
@@ -194,7 +200,7 @@ static int no_answer(const struct quern *client, bool encrypted, int timeout_ms,
 
 static void begin_session(struct quern *client)
 {
-    client->now = client->heard_ns = client->timers_ns = clock_ns();
+    client->now = client->heard_ns = client->answered_ns = client->timers_ns = clock_ns();
     session_start(client);
 }
 
@@ -225,6 +231,7 @@ static int begin(const char *endpoint, struct keys keys, struct quern **ret_clie
         return -ENOMEM;
     client->session = state_random_id();
     client->patience_ns = PATIENCE_DEFAULT_NS;
+    client->ping_every_ns = PING_DEFAULT_NS;
     client->watched = -1;
     client->limits = PROTO_LIMITS; /* until the pool has told its own */
     int r = message_decoder_new(&client->decoder);
@@ -315,6 +322,21 @@ struct quern *quern_free(struct quern *client)
 void quern_set_patience(struct quern *client, uint32_t milliseconds)
 {
     client->patience_ns = milliseconds * CLOCK_NS_PER_MS;
+}
+
+void quern_set_ping(struct quern *client, uint32_t milliseconds)
+{
+    client->ping_every_ns = (milliseconds < PING_LEAST_MS ? PING_LEAST_MS : milliseconds) * CLOCK_NS_PER_MS;
+}
+
+uint64_t quern_silence(const struct quern *client)
+{
+    return (clock_ns() - client->answered_ns) / CLOCK_NS_PER_MS;
+}
+
+uint32_t quern_failed_handshakes(const struct quern *client)
+{
+    return client->failed_handshakes;
 }
 
 const struct quern_model *quern_models(const struct quern *client, size_t *ret_n)

@@ -58,7 +58,10 @@ void incoming_message(struct quern *client, const struct message *message)
     case MESSAGE_DETOKENIZE_OK:
         question_answer(client, message);
         break;
-    default: /* pong, bye_ok: that it came is all they say */
+    case MESSAGE_PONG:
+        client->answered_ns = client->now;
+        break;
+    default: /* bye_ok: that it came is all it says */
         break;
     }
 }

@@ -8,6 +8,7 @@
 #include "client/lib/loop.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <zmq.h>
 
 #include "client/lib/incoming.h"
@@ -83,6 +84,26 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret
     if (client->delivered > 0 || r == -EINTR)
         return client->delivered;
     return r < 0 ? state_say(ret_err, r, &client->broken_err) : 0;
+}
+
+int quern_wait(struct quern *const *clients, size_t n, int fd, int timeout_ms)
+{
+    zmq_pollitem_t few[2 * 16 + 1], *items = few;
+    int n_items = 0;
+    if (2 * n + 1 > sizeof few / sizeof *few && !(items = calloc(2 * n + 1, sizeof *items)))
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        items[n_items++] = (zmq_pollitem_t){.socket = clients[i]->dealer, .events = ZMQ_POLLIN};
+        items[n_items++] = (zmq_pollitem_t){.socket = clients[i]->stream, .events = ZMQ_POLLIN};
+        if (clients[i]->state == SESSION_BROKEN)
+            timeout_ms = 0;
+    }
+    if (fd >= 0)
+        items[n_items++] = (zmq_pollitem_t){.fd = fd, .events = ZMQ_POLLIN};
+    zmq_poll(items, n_items, timeout_ms);
+    if (items != few)
+        free(items);
+    return 0;
 }
 
 void quern_watch(struct quern *client, int fd)

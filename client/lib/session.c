@@ -25,7 +25,6 @@
 #include "common/utf8.h"
 
 #define HELLO_NS      (1 * CLOCK_NS_PER_S)
-#define PING_NS       (1 * CLOCK_NS_PER_S)
 #define TAKEN_NS      (100 * CLOCK_NS_PER_MS) /* from the end of a request until the broker is told */
 #define JOIN_FIRST_NS (20 * CLOCK_NS_PER_MS)
 #define JOIN_MAX_NS   (1 * CLOCK_NS_PER_S)
@@ -185,21 +184,42 @@ void session_welcome(struct quern *client, uint64_t nonce)
     bool again = client->opened_before;
     client->state = SESSION_OPEN;
     client->opened_before = true;
+    client->answered_ns = client->now;
     client->ping_ns = client->now;
     requests_opened(client, again);
     questions_opened(client);
 }
 
-/* What libzmq tells of a handshake that failed for the client's key; its socket does not try again. */
+/* The next event that libzmq tells of; 0: none. It has two parts, of which the second is an address. */
+static uint16_t next_event(const struct quern *client)
+{
+    uint8_t event[64];
+    uint16_t number = 0;
+    if (!client->handshakes || zmq_recv(client->handshakes, event, sizeof event, ZMQ_DONTWAIT) < 0)
+        return 0;
+    memcpy(&number, event, sizeof number);
+    zmq_recv(client->handshakes, event, sizeof event, ZMQ_DONTWAIT);
+    return number;
+}
+
+/* A handshake that fails for the client's key is final: its socket does not try again. One that fails without
+ * a word may have met another pool's key, or a pool that was just ending. */
 static void judge_handshakes(struct quern *client)
 {
     char text[384];
-    uint8_t event[64]; /* that it comes is all that matters */
-    if (!client->handshakes || zmq_recv(client->handshakes, event, sizeof event, ZMQ_DONTWAIT) < 0)
+    uint16_t event;
+    while ((event = next_event(client)) != 0) {
+        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+            client->failed_handshakes = 0;
+        else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+            client->failed_handshakes++;
+        if (event != ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+            continue;
+        snprintf(text, sizeof text, "the pool at %s does not know this client's key%s", client->endpoint,
+                 client->opened_before ? " any more" : "");
+        break_for_good(client, -EACCES, text);
         return;
-    snprintf(text, sizeof text, "the pool at %s does not know this client's key%s", client->endpoint,
-             client->opened_before ? " any more" : "");
-    break_for_good(client, -EACCES, text);
+    }
 }
 
 /* Whoever is silent is not waited for any longer; nor is one who answers, but not what was asked. */
@@ -243,7 +263,7 @@ void session_timers(struct quern *client)
         join(client);
         break;
     case SESSION_OPEN:
-        if (client->now - client->ping_ns >= PING_NS || must_tell(client)) {
+        if (client->now - client->ping_ns >= client->ping_every_ns || must_tell(client)) {
             client->ping_ns = client->now;
             outgoing_ping(client);
         }

@@ -142,6 +142,8 @@ static const char *given_type(const struct field *field)
         return "float";
     case FIELD_IDS:
         return "Sequence[int]";
+    case FIELD_DIGEST:
+        return "bytes";
     case FIELD_NAMES:
         return "str | Sequence[str]";
     case FIELD_BIASES:

@@ -6,9 +6,8 @@
  *   →  rows: norm of each head, gate, round  →  weights: output projection = delta
  *
  * The recurrence goes from row to row, in prefill as in decode: a state is the same bits however a prompt is
- * cut. A thread holds eight rows of S in its first cache at a time; it is about a sixth of a prefill. The
- * convolution of a row reads those before it in the pass, or in the state, where nothing is
- * written before all have done so: the state's tail is brought up to date by the phase of the recurrence. */
+ * cut. The convolution of a row reads those before it in the pass, or in the state, where nothing is written
+ * before all have done so: the state's tail is brought up to date by the phase of the recurrence. */
 
 #include "cpu/forward/delta_mixer.h"
 
@@ -145,20 +144,20 @@ static void run_rows(const struct forward *forward, const struct layer *layer, c
     const size_t key = (size_t)delta_net_key_head(layer->net, head) * w->key_dim,
                  row = run->first_row + first;
     float *state = run->state + layer->state + w->tail + head * w->head;
-    float *values = work->values + row * work->value_stride + (size_t)head * w->value_dim;
-    struct delta_rows rows = {.queries = work->queries + row * work->key_stride + key,
-                              .keys = work->keys + row * work->key_stride + key,
-                              .decays = work->decays + row * work->head_stride + head,
-                              .betas = work->betas + row * work->head_stride + head,
-                              .key_stride = work->key_stride,
-                              .value_stride = work->value_stride,
-                              .gate_stride = work->head_stride,
-                              .n = end - first,
-                              .key_dim = w->key_dim};
-    for (uint32_t d = 0; d < w->value_dim; d += 8) {
-        rows.values = values + d;
-        forward->kernels->delta_rule(&rows, state + (size_t)d * w->key_dim);
-    }
+    const struct delta_rows rows = {.queries = work->queries + row * work->key_stride + key,
+                                    .keys = work->keys + row * work->key_stride + key,
+                                    .values =
+                                        work->values + row * work->value_stride + (size_t)head * w->value_dim,
+                                    .decays = work->decays + row * work->head_stride + head,
+                                    .betas = work->betas + row * work->head_stride + head,
+                                    .key_stride = work->key_stride,
+                                    .value_stride = work->value_stride,
+                                    .gate_stride = work->head_stride,
+                                    .n = end - first,
+                                    .key_dim = w->key_dim,
+                                    .value_dim = w->value_dim};
+    if (rows.n > 0)
+        forward->kernels->delta_rule(&rows, state);
 }
 
 static void run_head(const struct forward *forward, const struct layer *layer, const struct forward_run *run,

@@ -50,7 +50,6 @@ const struct kernels LANES_NAMED(kernels) = {
     .sigmoid = LANES_NAMED(sigmoid),
     .unit = LANES_NAMED(unit),
     .convolve = LANES_NAMED(convolve),
-    .delta_rule = LANES_NAMED(delta_rule),
     .soft_cap = LANES_NAMED(soft_cap),
     .add = LANES_NAMED(add),
     .floats_to_halves = LANES_NAMED(floats_to_halves),
@@ -60,8 +59,10 @@ const struct kernels LANES_NAMED(kernels) = {
 #if defined(LANES_AVX512)
     .halves_to_floats = halves_to_floats_avx512_pair,
     .attend = attend_avx512_pair,
+    .delta_rule = delta_rule_avx512_pair,
 #else
     .halves_to_floats = LANES_NAMED(halves_to_floats),
     .attend = LANES_NAMED(attend),
+    .delta_rule = LANES_NAMED(delta_rule),
 #endif
 };

@@ -21,6 +21,8 @@ void quantize_avx512(const struct activations *x, uint32_t row);
 void halves_to_floats_avx512_pair(const uint16_t *in, uint32_t n, float *out);
 void attend_avx512_pair(const struct attended_block *block, const struct attending *queries, uint32_t n);
 void quantize_amx(const struct activations *x, uint32_t row);
+void delta_rule_avx512(const struct delta_rows *rows, float *state);
+void delta_rule_avx512_pair(const struct delta_rows *rows, float *state);
 #endif
 
 #if defined(LANES_DOTPROD)

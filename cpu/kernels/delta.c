@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Gated delta nets (struct delta_net in model/description.h): the convolution, unit vectors, the recurrence,
- * and gates.
- *
- * Eight rows of S, one a lane, do not depend on the others: they stay in the first cache while all rows of a
- * sequence go by. Sums over a key run in four chains, for one would wait for each addition, and are added up
- * in one order. */
+/* Gated delta nets (struct delta_net in model/description.h): the convolution, unit vectors and gates. The
+ * recurrence is in delta_rule.c. */
 
 #include "cpu/kernels/build.h"
-
-#define CHAINS 4
 
 void LANES_NAMED(sigmoid)(const float *x, const float *factor, uint32_t n, float *out)
 {
@@ -47,51 +41,5 @@ void LANES_NAMED(convolve)(const float *const *rows, const float *taps, uint32_t
         for (uint32_t t = 1; t < n_taps; t++)
             sum = f32x8_fma(f32x8_load(rows[t] + i), f32x8_load(taps + t * tap_stride + i), sum);
         f32x8_store(out + i, sum);
-    }
-}
-
-LANES_INLINE f32x8 total(const f32x8 chains[CHAINS])
-{
-    return (chains[0] + chains[1]) + (chains[2] + chains[3]);
-}
-
-/* S k. */
-LANES_INLINE f32x8 recall(const float *state, const float *key, uint32_t key_dim)
-{
-    f32x8 sums[CHAINS] = {f32x8_splat(0), f32x8_splat(0), f32x8_splat(0), f32x8_splat(0)};
-    for (uint32_t i = 0; i < key_dim; i += CHAINS) {
-        UNROLLED
-        for (uint32_t c = 0; c < CHAINS; c++)
-            sums[c] = f32x8_fma(f32x8_load(state + 8 * (i + c)), f32x8_splat(key[i + c]), sums[c]);
-    }
-    return total(sums);
-}
-
-/* S ← α S + d kᵀ; S q. */
-LANES_INLINE f32x8 update(float *state, f32x8 decay, f32x8 delta, const float *key, const float *query,
-                          uint32_t key_dim)
-{
-    f32x8 sums[CHAINS] = {f32x8_splat(0), f32x8_splat(0), f32x8_splat(0), f32x8_splat(0)};
-    for (uint32_t i = 0; i < key_dim; i += CHAINS) {
-        UNROLLED
-        for (uint32_t c = 0; c < CHAINS; c++) {
-            float *at = state + 8 * (i + c);
-            f32x8 s = f32x8_fma(f32x8_splat(key[i + c]), delta, decay * f32x8_load(at));
-            f32x8_store(at, s);
-            sums[c] = f32x8_fma(s, f32x8_splat(query[i + c]), sums[c]);
-        }
-    }
-    return total(sums);
-}
-
-void LANES_NAMED(delta_rule)(const struct delta_rows *rows, float *state)
-{
-    for (uint32_t r = 0; r < rows->n; r++) {
-        const float *key = rows->keys + r * rows->key_stride, *query = rows->queries + r * rows->key_stride;
-        float *value = rows->values + r * rows->value_stride;
-        const f32x8 decay = f32x8_splat(rows->decays[r * rows->gate_stride]);
-        const f32x8 beta = f32x8_splat(rows->betas[r * rows->gate_stride]);
-        const f32x8 delta = beta * (f32x8_load(value) - decay * recall(state, key, rows->key_dim));
-        f32x8_store(value, update(state, decay, delta, key, query, rows->key_dim));
     }
 }

@@ -80,13 +80,14 @@ struct attending {
     struct running_softmax *softmax;
 };
 
-/* Rows of a sequence that go through one head of a delta net, eight numbers of its values at a time. */
+/* Rows of a sequence that go through one head of a delta net. */
 struct delta_rows {
     const float *queries, *keys; /* [n][key_stride] */
-    float *values;               /* [n][value_stride]: eight of each row; what it gives takes their place */
+    float *values;               /* [n][value_stride]; what it gives takes their place */
     const float *decays, *betas; /* [n][gate_stride] */
     size_t key_stride, value_stride, gate_stride;
-    uint32_t n, key_dim; /* key_dim a multiple of 8 */
+    uint32_t n, key_dim; /* n ≥ 1; key_dim a multiple of 8 */
+    uint32_t value_dim;  /* of the head, or of a part of it: a multiple of 8 */
 };
 
 struct kernels {
@@ -133,8 +134,7 @@ struct kernels {
     void (*convolve)(const float *const *rows, const float *taps, uint32_t n_taps, size_t tap_stride,
                      uint32_t n, float *out);
 
-    /* For each row: S ← α S, d = β (v − S k), S ← S + d kᵀ, v ← S q, of eight rows of S, state[key_dim][8].
-     */
+    /* For each row: S ← α S, d = β (v − S k), S ← S + d kᵀ, v ← S q; state[value_dim / 8][key_dim][8]. */
     void (*delta_rule)(const struct delta_rows *rows, float *state);
 
     /* x = cap · tanh(x / cap), n a multiple of 8. */

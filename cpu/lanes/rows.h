@@ -103,6 +103,13 @@ LANES_INLINE void rows_f32_store(float *p, rows_f32 v)
     _mm512_storeu_ps(p, (__m512)v);
 }
 
+/* Eight lanes each. */
+LANES_INLINE void rows_f32_store_apart(float *p, size_t apart, rows_f32 v)
+{
+    _mm256_storeu_ps(p, _mm512_castps512_ps256((__m512)v));
+    _mm256_storeu_ps((float *)(void *)((uint8_t *)p + apart), _mm512_extractf32x8_ps((__m512)v, 1));
+}
+
 LANES_INLINE rows_f32 rows_f32_splat(float x)
 {
     return (rows_f32)_mm512_set1_ps(x);

@@ -9,6 +9,7 @@
 #include "gateway/answers/logprobs.h"
 #include "gateway/core/parameters.h"
 #include "gateway/core/pulses.h"
+#include "gateway/fleet/carry.h"
 #include "text/dialect/answer_parser.h"
 
 struct generation;
@@ -26,7 +27,7 @@ struct choice {
     uint32_t prompt;   /* its number */
     struct bytes echo; /* the prompt's text, with which the answer begins; in a stream: still to come */
     uint32_t prompt_tokens, cached_tokens;
-    struct quern_id id;
+    struct carried carried;
     bool running;
     enum quern_reason reason;
     const char *limit;                  /* of QUERN_LENGTH: its name; "": not said */
@@ -71,7 +72,6 @@ struct dialect {
 struct generation {
     struct exchange *exchange; /* NULL: nobody is there any more */
     struct gateway *gateway;
-    struct quern *client;
     const struct dialect *dialect;
     bool stream, begun, include_usage;
     struct pulse pulse;          /* of the stream */
@@ -97,7 +97,8 @@ struct generation {
     uint32_t thought_tokens;          /* of the output */
     /* [n_prompts] requests, each for all choices of a prompt; NULL once sent. */
     struct quern_encoded **encoded;
-    struct budget *bodies;          /* where their bytes count until they are sent */
+    struct fleet_wish *wishes;      /* [n_prompts] for the pools that they go to, with pieces of their own */
+    struct budget *bodies;          /* where their bytes count until they are freed */
     uint32_t n_prompts, per_prompt; /* and how many choices that is */
     size_t most_at_once;            /* of its requests under way; 0: one */
     bool has_seed;                  /* `seed` is the first choice's; the others use the numbers after it */

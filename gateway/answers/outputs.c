@@ -20,7 +20,8 @@
 
 #define MAX_BODY_BYTES (64u << 20) /* of one answer that is not streamed */
 
-/* Frees the request of a prompt that is sent for all its choices, or never will be. */
+/* Frees the request of a prompt that is not sent any more: in a fleet when the answer ends, for until then it
+ * may be sent again. */
 static void drop_encoded(struct generation *generation, uint32_t prompt)
 {
     if (generation->encoded[prompt])
@@ -42,6 +43,9 @@ void generation_free(struct generation *generation)
     json_out_deinit(&generation->out);
     for (uint32_t i = 0; i < generation->n_prompts && generation->encoded; i++)
         drop_encoded(generation, i);
+    for (uint32_t i = 0; i < generation->n_prompts && generation->wishes; i++)
+        free((void *)generation->wishes[i].pieces);
+    free(generation->wishes);
     free(generation->encoded);
     key_release(generation->key, generation->asked_tokens);
     free(generation->model);
@@ -81,7 +85,7 @@ static void abandon(struct generation *generation)
         drop_encoded(generation, i);
     for (uint32_t i = 0; i < generation->n; i++)
         if (generation->choices[i].running)
-            quern_cancel(generation->client, generation->choices[i].id, NULL);
+            carry_cancel(&generation->choices[i].carried);
 }
 
 void generation_gone(void *arg)
@@ -297,6 +301,13 @@ static const char *limit_of(const struct generation *generation, const char *lim
 
 static void on_output(void *arg, const struct quern_output *output);
 
+/* The pool that has another choice of the prompt already; NULL: none, or nobody knows. */
+static const struct fleet_pool *pool_of_prompt(const struct generation *generation,
+                                               const struct choice *choice)
+{
+    return choice->index % generation->per_prompt > 0 ? carry_pool(&choice[-1].carried) : NULL;
+}
+
 int generation_send(struct generation *generation, struct quern_error *err)
 {
     const uint32_t n = generation->n;
@@ -307,15 +318,16 @@ int generation_send(struct generation *generation, struct quern_error *err)
         const uint64_t seed = generation->seed + generation->sent;
         if (under_way > 0 && under_way >= generation->most_at_once)
             return 0;
-        int r = quern_generate_encoded(generation->client, encoded, generation->has_seed ? &seed : NULL,
-                                       on_output, choice, &choice->id, err);
+        int r = carry_send(&generation->gateway->fleet, &choice->carried, &generation->wishes[choice->prompt],
+                           pool_of_prompt(generation, choice), encoded, generation->has_seed ? &seed : NULL,
+                           on_output, choice, err);
         if (r == -EAGAIN && under_way > 0)
             return 0; /* send_more goes on */
         if (r < 0)
             return r;
         choice->running = true;
         generation->sent++;
-        if (generation->sent % generation->per_prompt == 0)
+        if (generation->sent % generation->per_prompt == 0 && !fleet_is_many(&generation->gateway->fleet))
             drop_encoded(generation, choice->prompt);
     }
     return 0;

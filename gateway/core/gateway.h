@@ -8,15 +8,15 @@
 #include "gateway/http/exchange.h"
 #include "gateway/http/keys.h"
 #include "gateway/core/options.h"
-#include "gateway/core/pool.h"
 #include "gateway/core/pulses.h"
+#include "gateway/fleet/fleet.h"
 
 struct body_reader;
 
 struct gateway {
     struct options options;
     struct keys keys;
-    struct pool pool;
+    struct fleet fleet;
     struct counters counters;
     struct stream_limits streams;
     struct pulses pulses; /* of silent streams */
@@ -45,14 +45,14 @@ static inline int gateway_check(const struct gateway *gateway, const char *model
         refusal->retry_after_s = 1;
         return REFUSED;
     }
-    return pool_check(&gateway->pool, model, refusal);
+    return fleet_check(&gateway->fleet, model, refusal);
 }
 
 /* The model name in the answer, after gateway_check: the requested one, or the only one. Valid until the
  * next dispatch. */
 static inline const char *gateway_model(const struct gateway *gateway, const char *model)
 {
-    const struct pool_model *found = pool_model(&gateway->pool, model);
+    const struct pool_model *found = fleet_model(&gateway->fleet, model);
     return found ? found->name : model ? model : "";
 }
 
@@ -62,11 +62,11 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
                                           const struct key *key, uint32_t n)
 {
-    const struct pool_model *found = pool_model(&gateway->pool, model);
+    const struct pool_model *found = fleet_model(&gateway->fleet, model);
+    const uint32_t of_pools = fleet_max_tokens(&gateway->fleet);
     uint32_t most = gateway->options.max_tokens ? gateway->options.max_tokens : INT32_MAX;
-    if (gateway->pool.status && gateway->pool.status->max_tokens > 0 &&
-        gateway->pool.status->max_tokens < most)
-        most = gateway->pool.status->max_tokens;
+    if (of_pools > 0 && of_pools < most)
+        most = of_pools;
     if (found && found->context > 0 && found->context < most)
         most = found->context;
     if (key && key->most_tokens >= n && key->most_tokens / n < most)

@@ -12,6 +12,7 @@
 enum {
     KEY_LISTEN = 256,
     KEY_CONNECT,
+    KEY_FLEET,
     KEY_SERVER_KEY,
     KEY_CLIENT_KEY,
     KEY_KEYS,
@@ -31,6 +32,7 @@ enum {
     KEY_STREAMS_MB,
     KEY_SSE_PING,
     KEY_MAX_TOKENS,
+    KEY_THINKING_BUDGET,
     KEY_PARENT,
     KEY_LISTEN_FD,
     KEY_REPORT_FD,
@@ -43,6 +45,8 @@ static const struct argp_option known[] = {
      "The pool: ipc://PATH, tcp://HOST:PORT or a run directory (default: "
      "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
      0},
+    {"fleet", KEY_FLEET, "DIR", 0,
+     "Instead of one pool, the pools of a fleet: DIR has a file for each (quern serve --member)", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or its file (CURVE)", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
@@ -76,6 +80,8 @@ static const struct argp_option known[] = {
      "Send a ping on an event stream after N seconds of silence (default 15; 0: never)", 0},
     {"max-tokens", KEY_MAX_TOKENS, "N", 0,
      "Max tokens of an answer if the request sets none (default: to the end of the context)", 0},
+    {"thinking-budget", KEY_THINKING_BUDGET, "N", 0,
+     "End a thought after N tokens if the request sets no budget; 0: no thought (default: no budget)", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does; it passes signals on", 0},
     {"listen-fd", KEY_LISTEN_FD, "N", 0,
      "Serve on the listening socket inherited as descriptor N, instead of --listen", 0},
@@ -87,6 +93,7 @@ static const struct argp_option known[] = {
 static const struct argument arguments[] = {
     {KEY_LISTEN, ARGUMENT_TEXT, offsetof(struct options, listen), 0, 0},
     {KEY_CONNECT, ARGUMENT_TEXT, offsetof(struct options, connect), 0, 0},
+    {KEY_FLEET, ARGUMENT_TEXT, offsetof(struct options, fleet), 0, 0},
     {KEY_SERVER_KEY, ARGUMENT_TEXT, offsetof(struct options, server_key), 0, 0},
     {KEY_CLIENT_KEY, ARGUMENT_TEXT, offsetof(struct options, client_key), 0, 0},
     {KEY_KEYS, ARGUMENT_TEXT, offsetof(struct options, keys), 0, 0},
@@ -106,6 +113,7 @@ static const struct argument arguments[] = {
     {KEY_STREAMS_MB, ARGUMENT_NUMBER, offsetof(struct options, streams_mb), 1, 1 << 20},
     {KEY_SSE_PING, ARGUMENT_NUMBER, offsetof(struct options, sse_ping), 0, 86400},
     {KEY_MAX_TOKENS, ARGUMENT_NUMBER, offsetof(struct options, max_tokens), 1, INT32_MAX},
+    {KEY_THINKING_BUDGET, ARGUMENT_NUMBER, offsetof(struct options, thinking_budget), 0, INT32_MAX},
     {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct options, parent), 1, INT32_MAX},
     {KEY_LISTEN_FD, ARGUMENT_NUMBER, offsetof(struct options, listen_fd), 3, INT32_MAX},
     {KEY_REPORT_FD, ARGUMENT_NUMBER, offsetof(struct options, report_fd), 3, INT32_MAX},
@@ -119,6 +127,9 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case ARGP_KEY_END:
         if (!options->tls_cert != !options->tls_key)
             argp_error(state, "--tls-cert and --tls-key must be given together");
+        if (options->fleet && (options->connect || options->server_key))
+            argp_error(state,
+                       "--fleet excludes --connect and --server-key: the files of the members have both");
         if (options->hosts && !origin_hosts_are_valid(options->hosts))
             argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
                        options->hosts);
@@ -151,6 +162,7 @@ void options_parse(int argc, char **argv, struct options *ret_options)
                               .stream_kb = 1024,
                               .streams_mb = 96,
                               .sse_ping = 15,
+                              .thinking_budget = OPTIONS_NO_BUDGET,
                               .drain_seconds = 60};
     arguments_parse(&argp, argc, argv, &options);
     *ret_options = options;

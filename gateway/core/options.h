@@ -9,11 +9,13 @@
 
 #include "common/error.h"
 
-#define OPTIONS_HALF UINT32_MAX
+#define OPTIONS_HALF      UINT32_MAX
+#define OPTIONS_NO_BUDGET UINT32_MAX
 
 struct options {
     const char *listen;             /* HOST:PORT */
     const char *connect;            /* endpoint or run directory of the pool; NULL: the default one */
+    const char *fleet;              /* folder of a fleet's members, instead; NULL: one pool */
     const char *server_key;         /* CURVE; NULL: none */
     const char *client_key;         /* its own certificate at the pool; NULL: none */
     const char *keys;               /* file of keys; NULL: none */
@@ -34,6 +36,7 @@ struct options {
     uint32_t stream_kb, streams_mb; /* limit of unread bytes, of one stream, of all together */
     uint32_t sse_ping;              /* seconds of silence before a stream gets a ping; 0: never */
     uint32_t max_tokens;            /* of answers without max_tokens; 0: to the end of the context */
+    uint32_t thinking_budget;       /* tokens of a thought, where a request says none; or OPTIONS_NO_BUDGET */
     uint32_t drain_seconds;         /* from the first signal until unfinished answers are ended */
 };
 

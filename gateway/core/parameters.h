@@ -76,6 +76,9 @@ struct parameters {
     const char *other_penalties, *with_thinking, *without_thinking;
     const char *effort;      /* of thinking: "low" …; NULL: not said */
     const char *budget_name; /* the name of the parameter that request.thinking_budget is from; NULL: none */
+    bool unbounded_thought;  /* a budget of -1: none, whatever the gateway's default is */
+    bool has_default_budget; /* the gateway has one: */
+    uint32_t default_budget; /* tokens; 0: no thought */
     const char *kwargs;      /* variables of the chat template: JSON; NULL: none */
     bool raw_thoughts;       /* they stay in the text */
     int start;               /* enum dialect_start: where the prompt leaves the model */

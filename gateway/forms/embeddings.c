@@ -18,6 +18,7 @@
 #include "common/amount.h"
 #include "common/clock.h"
 #include "gateway/core/gateway.h"
+#include "gateway/fleet/carry.h"
 #include "gateway/forms/neutral.h"
 
 #define MOST_AT_ONCE   32
@@ -28,7 +29,8 @@
 
 struct embeddings_item {
     struct embeddings *owner;
-    struct quern_id id;
+    struct carried carried;
+    struct quern_encoded *encoded; /* in a fleet: kept until its end */
     bool running;
 };
 
@@ -66,7 +68,7 @@ static void abandon(struct embeddings *e)
     parameters_deinit(&e->in.parameters); /* the inputs: no more are sent */
     for (size_t i = 0; i < e->sent; i++)
         if (e->items[i].running)
-            quern_cancel(e->client, e->items[i].id, NULL);
+            carry_cancel(&e->items[i].carried);
 }
 
 static void on_gone(void *arg)
@@ -234,6 +236,21 @@ static void count(struct embeddings *e)
 
 static void on_output(void *arg, const struct quern_output *output);
 
+/* In a fleet each input goes to the pool that has least to do. */
+static int send_item(struct embeddings *e, struct embeddings_item *item, const struct quern_request *request,
+                     struct quern_error *err)
+{
+    struct fleet *fleet = &e->gateway->fleet;
+    const struct fleet_wish wish = {.model = e->model, .tokens = carry_prompt_tokens(request)};
+    struct quern *client = fleet_client(fleet, e->model);
+    int r = client ? quern_encode(client, request, &item->encoded, err) : -EHOSTUNREACH;
+    if (r == 0)
+        r = carry_send(fleet, &item->carried, &wish, NULL, item->encoded, NULL, on_output, item, err);
+    if (r < 0 || !fleet_is_many(fleet))
+        item->encoded = quern_encoded_free(item->encoded);
+    return r;
+}
+
 /* Sends what may be under way. 0 or the code of what failed. */
 static int send_some(struct embeddings *e, struct quern_error *err)
 {
@@ -257,7 +274,7 @@ static int send_some(struct embeddings *e, struct quern_error *err)
         request.ids = input->ids;
         request.n_ids = input->n_ids;
         item->owner = e;
-        int r = quern_generate(e->client, &request, on_output, item, &item->id, err);
+        int r = send_item(e, item, &request, err);
         if (r == -EAGAIN && e->running > 0)
             return 0; /* when one of those has ended */
         if (r < 0)
@@ -280,6 +297,7 @@ static void on_output(void *arg, const struct quern_output *output)
     if (!output->end)
         return;
     item->running = false;
+    item->encoded = quern_encoded_free(item->encoded);
     e->running--;
     e->prompt_tokens += output->end->prompt_tokens;
     e->queue_ms = output->end->queue_ms > e->queue_ms ? output->end->queue_ms : e->queue_ms;
@@ -353,7 +371,7 @@ static int check(const struct embeddings *e, const struct key *key, struct refus
         key_check_priority(key, gateway->options.open, in->parameters.request.priority, refusal) != 0 ||
         check_pairs(e, refusal) != 0)
         return REFUSED;
-    const struct pool_model *model = pool_model(&gateway->pool, in->parameters.request.model);
+    const struct pool_model *model = fleet_model(&gateway->fleet, in->parameters.request.model);
     if (check_model(model, in, refusal) != 0)
         return REFUSED;
     return model && model->embedding > 0 ? check_dimensions(in, model->embedding, refusal) : 0;
@@ -379,7 +397,6 @@ static void begin(struct body_reading *reading)
         return;
     }
     e->exchange = exchange;
-    e->client = e->gateway->pool.client;
     e->key = exchange->key;
     exchange_when_gone(exchange, on_gone, e);
     r = send_some(e, &err);

@@ -34,7 +34,6 @@ struct embeddings_form {
 struct embeddings {
     struct exchange *exchange; /* NULL: the client has left, or it is answered and owns this */
     struct gateway *gateway;
-    struct quern *client;
     struct key *key;
     struct body_reading reading;
     union {

@@ -34,7 +34,6 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     dialect_init(&generation->model_dialect);
     generation->exchange = exchange;
     generation->gateway = exchange->gateway;
-    generation->client = exchange->gateway->pool.client;
     generation->bodies = exchange_bodies(exchange);
     generation->dialect = dialect;
     generation->stream = parameters->stream;
@@ -46,8 +45,10 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     generation->per_prompt = parameters->n;
     generation->n_prompts = generation->n / generation->per_prompt;
     generation->encoded = calloc(generation->n_prompts, sizeof *generation->encoded);
+    generation->wishes = calloc(generation->n_prompts, sizeof *generation->wishes);
     generation->model = strdup(gateway_model(exchange->gateway, parameters->request.model));
-    if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model || !generation->encoded) {
+    if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model || !generation->encoded ||
+        !generation->wishes) {
         generation_free(generation);
         return NULL;
     }
@@ -56,12 +57,25 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     return generation;
 }
 
+/* What a pool has to have for this prompt. */
+static void make_wish(struct generation *generation, uint32_t prompt, const struct quern_request *request)
+{
+    const struct fleet *fleet = &generation->gateway->fleet;
+    if (!fleet_is_many(fleet))
+        return;
+    generation->wishes[prompt] = (struct fleet_wish){.model = generation->model,
+                                                     .pieces = carry_pieces(fleet, request),
+                                                     .tokens = carry_prompt_tokens(request),
+                                                     .decode = carry_decode_tokens(request)};
+}
+
 /* Encodes the request of each prompt; the largest says how many may be under way. 0 or -errno. */
 static int encode_prompts(struct generation *generation, const struct parameters *parameters,
                           struct quern_request *request, struct quern_error *err)
 {
     size_t largest = 1;
-    int r = 0;
+    struct quern *client = fleet_client(&generation->gateway->fleet, generation->model);
+    int r = client ? 0 : -EHOSTUNREACH;
     for (uint32_t i = 0; i < generation->n_prompts && r == 0; i++) {
         const struct prompt_in prompt =
             parameters->prompts
@@ -75,9 +89,10 @@ static int encode_prompts(struct generation *generation, const struct parameters
         if (parameters->echo)
             r = answer_keep_echo(generation, &prompt, i);
         if (r == 0)
-            r = quern_encode(generation->client, request, &generation->encoded[i], err);
+            r = quern_encode(client, request, &generation->encoded[i], err);
         if (r < 0)
             break;
+        make_wish(generation, i, request);
         const size_t bytes = quern_encoded_bytes(generation->encoded[i]);
         budget_force(generation->bodies, bytes); /* what it was read from counts no more after this */
         largest = bytes > largest ? bytes : largest;
@@ -101,6 +116,9 @@ static int begin(struct generation *generation, const struct parameters *paramet
     generation->asked_limit = parameters->has_max_tokens;
     generation->has_seed = request.has_seed;
     generation->seed = request.seed;
+    if (fleet_is_many(&generation->gateway->fleet) && !generation->has_seed)
+        generation->has_seed =
+            getrandom(&generation->seed, sizeof generation->seed, 0) == sizeof generation->seed;
     for (uint32_t i = 0; i < generation->n; i++) {
         struct choice *choice = &generation->choices[i];
         choice->generation = generation;

@@ -3,6 +3,7 @@
 
 #include "gateway/forms/ranking.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -49,6 +50,27 @@ static int compare(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
+/* A score between 0 and 1: of several labels it is the share of the first, of a single one the logistic
+ * function of its number, as Text Embeddings Inference computes both. */
+static double share_of(const struct embeddings *e, float score)
+{
+    return e->n_embedding > 1 ? (double)score : 1 / (1 + exp(-(double)score));
+}
+
+static void write_bare_result(const struct embeddings *e, const struct ranked *result, struct json_out *out)
+{
+    const struct ranking_in *in = &e->pairs;
+    json_out_text(out, "{\"index\":");
+    json_out_number(out, (int64_t)result->index);
+    json_out_text(out, ",\"score\":");
+    json_out_real(out, share_of(e, result->score));
+    if (in->returns_documents) {
+        json_out_text(out, ",\"text\":");
+        json_out_string(out, in->documents.items[result->index]);
+    }
+    json_out_text(out, "}");
+}
+
 static void write_result(const struct embeddings *e, const struct ranked *result, struct json_out *out)
 {
     const struct ranking_in *in = &e->pairs;
@@ -72,13 +94,17 @@ static void write_rerank(const struct embeddings *e, struct json_out *out)
     for (size_t i = 0; i < n; i++)
         ranked[i] = (struct ranked){score_of(e, i), i};
     qsort(ranked, n, sizeof *ranked, compare);
-    write_head(e, "rerank-", out);
-    json_out_text(out, ",\"results\":[");
+    if (!in->bare)
+        write_head(e, "rerank-", out);
+    json_out_text(out, in->bare ? "[" : ",\"results\":[");
     for (size_t i = 0; i < most; i++) {
         json_out_text(out, i ? "," : "");
-        write_result(e, &ranked[i], out);
+        (in->bare ? write_bare_result : write_result)(e, &ranked[i], out);
     }
-    write_end(e, out);
+    if (in->bare)
+        json_out_text(out, "]");
+    else
+        write_end(e, out);
 }
 
 static int finish_rerank(struct embeddings_in *in, struct refusal *refusal)
@@ -91,11 +117,16 @@ static const struct embeddings_form rerank_form = {.finish = finish_rerank, .wri
 const struct json_row ranking_rerank_rows[] = {
     {"query", ranking_query, NULL, 0},
     {"documents", ranking_documents, NULL, 0},
+    {"texts", ranking_bare_documents, NULL, 0},
     {"model", parameters_model, NULL, 0},
     {"top_n", ranking_top_n, NULL, 0},
     {"return_documents", json_in_bool, NULL, offsetof(struct ranking_in, returns_documents)},
     {"priority", parameters_priority, NULL, 0},
     {"user", json_in_ignore, NULL, 0},
+    {"return_text", json_in_bool, NULL, offsetof(struct ranking_in, returns_documents)},
+    {"truncate", neutral_only, "false", 0},
+    {"truncation_direction", neutral_only, "right Right left Left", 0}, /* of what is not truncated */
+    {"raw_scores", neutral_only, "false", 0},
     {"rank_fields", neutral_only, "text", 0},
     {"max_chunks_per_doc", neutral_only, "", 0},
     {"max_tokens_per_doc", neutral_only, "", 0},

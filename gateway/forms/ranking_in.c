@@ -64,6 +64,13 @@ int ranking_documents(void *into, const struct json_row *row, const char *path, 
     return take_texts(in, row, path, value, &in->documents, refusal);
 }
 
+int ranking_bare_documents(void *into, const struct json_row *row, const char *path, json_t *value,
+                           struct refusal *refusal)
+{
+    ((struct ranking_in *)into)->bare = true;
+    return ranking_documents(into, row, path, value, refusal);
+}
+
 int ranking_first(void *into, const struct json_row *row, const char *path, json_t *value,
                   struct refusal *refusal)
 {

@@ -21,6 +21,7 @@ struct ranking_in {
     size_t bytes; /* of all pairs, a query counted in each of its own */
     size_t top_n; /* results; 0: all */
     bool returns_documents;
+    bool bare; /* they came as `texts`: the answer is a list, as Text Embeddings Inference has it */
 };
 
 /* Makes a pair of the query and each document. 0 or REFUSED. */
@@ -38,6 +39,7 @@ void ranking_name_pair(const struct ranking_in *in, size_t index, struct refusal
 
 json_row_take ranking_query;                 /* a text, or an object with one */
 json_row_take ranking_documents;             /* an array of such */
+json_row_take ranking_bare_documents;        /* the same, for a bare answer */
 json_row_take ranking_first, ranking_second; /* either: the queries, or the documents */
 json_row_take ranking_top_n;
 

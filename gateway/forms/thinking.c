@@ -79,7 +79,8 @@ int thinking_budget(void *into, const struct json_row *row, const char *path, js
                     struct refusal *refusal)
 {
     struct parameters *parameters = into;
-    if (json_is_integer(value) && json_integer_value(value) == -1)
+    parameters->unbounded_thought = json_is_integer(value) && json_integer_value(value) == -1;
+    if (parameters->unbounded_thought)
         return 0;
     if (json_is_integer(value) && json_integer_value(value) == 0) {
         parameters->without_thinking = row->key;
@@ -152,6 +153,24 @@ static int refuse_switch(const char *param, const char *what, struct refusal *re
     return refuse(refusal, 400, "unsupported_parameter", param, "%s: %s", param, what);
 }
 
+/* The gateway's default, where the request says nothing of a budget, nor that there shall be no thought. One
+ * of 0 leaves alone who asks for a thought. */
+static void use_default(struct parameters *parameters, const struct dialect_thoughts *thoughts,
+                        const json_t *variables)
+{
+    const bool said =
+        parameters->budget_name || parameters->unbounded_thought || parameters->without_thinking;
+    if (!parameters->has_default_budget || !parameters->request.messages || !thoughts->known || said ||
+        is_set(variables, thoughts->switch_off))
+        return;
+    if (parameters->default_budget > 0) {
+        parameters->request.has_thinking_budget = true;
+        parameters->request.thinking_budget = parameters->default_budget;
+    } else if (!parameters->with_thinking && !is_set(variables, thoughts->switch_on)) {
+        parameters->without_thinking = "thinking_budget";
+    }
+}
+
 /* A budget that nobody could keep; -1 and 0 are no such. */
 static int check_budget(const struct parameters *parameters, const struct dialect_thoughts *thoughts,
                         struct refusal *refusal)
@@ -199,6 +218,7 @@ int thinking_set(struct parameters *parameters, const struct model_dialect *dial
     if (!variables)
         return parameters_out_of_memory(refusal);
     int r = check_budget(parameters, thoughts, refusal);
+    use_default(parameters, thoughts, variables);
     if (r == 0)
         r = apply(parameters, thoughts, variables, refusal);
     const bool off = parameters->without_thinking || is_set(variables, thoughts->switch_off),

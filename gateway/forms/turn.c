@@ -14,7 +14,7 @@
 static int read_dialect(const struct gateway *gateway, const struct parameters *parameters,
                         struct model_dialect *dialect, struct refusal *refusal)
 {
-    const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
+    const struct pool_model *model = fleet_model(&gateway->fleet, parameters->request.model);
     struct error err = {0};
     if (!parameters->request.messages || !model || !model->dialect)
         return 0;
@@ -26,7 +26,7 @@ static int read_dialect(const struct gateway *gateway, const struct parameters *
 static int check_tools(const struct gateway *gateway, const struct parameters *parameters,
                        const struct model_dialect *dialect, struct refusal *refusal)
 {
-    const struct pool_model *model = pool_model(&gateway->pool, parameters->request.model);
+    const struct pool_model *model = fleet_model(&gateway->fleet, parameters->request.model);
     if (!parameters->request.tools || dialect->calls.known)
         return 0;
     return refuse(refusal, 400, "unsupported_parameter", "tools",
@@ -37,6 +37,8 @@ static int check_tools(const struct gateway *gateway, const struct parameters *p
 int turn_apply(const struct gateway *gateway, struct parameters *parameters, struct model_dialect *dialect,
                struct refusal *refusal)
 {
+    parameters->has_default_budget = gateway->options.thinking_budget != OPTIONS_NO_BUDGET;
+    parameters->default_budget = gateway->options.thinking_budget;
     if (read_dialect(gateway, parameters, dialect, refusal) != 0 ||
         thinking_set(parameters, dialect, refusal) != 0 ||
         check_tools(gateway, parameters, dialect, refusal) != 0)

@@ -4,6 +4,9 @@
 //
 //   code {text, language} · heading, paragraph {text, spans} · rule · quote, list, item, table, row, cell {children}
 //
+// Lists and tables also have `begins`, the line at which each child does, so that a long one can be read on from the
+// middle; a table has its `columns` for that.
+//
 // The last block may be unfinished, as the text may. Every line is read once for each level it stands in, and no
 // level is deeper than DEEPEST: what stands deeper stays as it was written.
 
@@ -124,10 +127,15 @@ function quote(lines, i, depth) {
 function table(lines, i) {
   const columns = columnsAt(lines, i);
   if (!columns) return null;
-  const rows = [row(lines[i], columns, true)];
-  let end = i + 2;
-  for (; end < lines.length && lines[end].includes("|") && !isBlank(lines[end]); end++) rows.push(row(lines[end], columns, false));
-  return [{ kind: "table", children: rows }, end];
+  const [rest, end] = rowsOfTable(lines, i + 2, columns);
+  return [{ ...rest, begins: [i, ...rest.begins], children: [row(lines[i], columns, true), ...rest.children] }, end];
+}
+
+// A table without its head.
+function rowsOfTable(lines, i, columns) {
+  const begins = [];
+  for (let end = i; end < lines.length && lines[end].includes("|") && !isBlank(lines[end]); end++) begins.push(end);
+  return [{ kind: "table", columns, begins, children: begins.map((line) => row(lines[line], columns, false)) }, i + begins.length];
 }
 
 // The lines of one item, and the line behind them. An open fence holds whatever stands there.
@@ -155,14 +163,16 @@ function list(lines, i, depth) {
   const first = itemOf(lines[i]);
   if (!first || isRule(lines[i])) return null;
   const numbered = first[3] !== undefined;
+  const begins = [];
   const children = [];
   let end = i;
   for (let item = first; item && (item[3] !== undefined) === numbered && !isRule(lines[end]); item = end < lines.length ? itemOf(lines[end]) : null) {
     const [inside, behind] = linesOfItem(lines, end, item);
+    begins.push(end);
     children.push({ kind: "item", children: blocksIn(inside, depth + 1) });
     end = behind;
   }
-  return [{ kind: "list", numbered, start: Number(first[3] ?? 1), children }, end];
+  return [{ kind: "list", numbered, start: Number(first[3] ?? 1), begins, children }, end];
 }
 
 const BEGINNINGS = [code, heading, rule, formula, table];
@@ -176,10 +186,11 @@ function beginning(lines, i, depth) {
   return null;
 }
 
-function blocksIn(lines, depth, starts) {
+// From line `first` on; into `starts` goes the line at which each block begins.
+function blocksIn(lines, depth, starts, first = 0) {
   const blocks = [];
   let paragraph = null;
-  for (let i = 0; i < lines.length; ) {
+  for (let i = first; i < lines.length; ) {
     const found = isBlank(lines[i]) ? null : beginning(lines, i, depth);
     if (found) {
       blocks.push(found[0]);
@@ -201,17 +212,57 @@ function blocksIn(lines, depth, starts) {
   return blocks;
 }
 
-// {blocks, starts}: of each block the place in the text where it begins. What stands there does not depend on what
-// stands before.
-export function blocksOf(text) {
+// {blocks, starts}: of each block the line at which it begins. What stands there does not depend on what stands
+// before; but if `open` is a list or table, the text begins with a child of it, and the first block is the rest of it.
+export function blocksOf(text, open = null) {
   const lines = text.split("\n").map((line) => line.replace(/^[ \t]+/, (blanks) => blanks.replaceAll("\t", "    ")));
-  const numbers = [];
-  const blocks = blocksIn(lines, 0, numbers);
   const starts = [];
-  let [line, place] = [0, 0];
-  for (const number of numbers) {
-    for (; line < number; line++) place = text.indexOf("\n", place) + 1;
-    starts.push(place);
+  if (!open) return { blocks: blocksIn(lines, 0, starts), starts };
+  const [rest, end] = open.kind === "list" ? list(lines, 0, 0) : rowsOfTable(lines, 0, open.columns);
+  return { blocks: [rest, ...blocksIn(lines, 0, starts, end)], starts: [0, ...starts] };
+}
+
+// Where a line begins in a text.
+function placeOf(text, line) {
+  let place = 0;
+  for (let n = 0; n < line; n++) place = text.indexOf("\n", place) + 1;
+  return place;
+}
+
+// Whether it has children that stand before the last two.
+function isLong(block) {
+  return block?.begins !== undefined && block.children.length > 2;
+}
+
+// Reads a text that grows. What its next characters can change are the last two blocks, and of a list or table the
+// last two children. So only these are read again: the cost of an answer grows with its length, and with the square
+// of a single paragraph, code block, quote or item only.
+export class Reader {
+  constructor() {
+    this.text = "";
+    this.settle(0, null, 0, 0);
   }
-  return { blocks, starts };
+
+  // `blocks` stand, and of the next one, `open`, so many children; they end at `place`.
+  settle(blocks, open, children, place) {
+    Object.assign(this, { settled: blocks, open, settledInside: children, place });
+  }
+
+  // {blocks, from, inFirst}: the blocks from that one on; of the first of them only the children from `inFirst` on.
+  read(text) {
+    if (!text.startsWith(this.text)) this.settle(0, null, 0, 0);
+    this.text = text;
+    const { settled: from, settledInside: inFirst } = this;
+    const rest = text.slice(this.place);
+    const { blocks, starts } = blocksOf(rest, this.open);
+    // What a long block begins with does not change what stands before it.
+    const standing = Math.max(0, blocks.length - (isLong(blocks.at(-1)) ? 1 : 2));
+    const next = blocks[standing];
+    const inside = isLong(next) ? next.children.length - 2 : 0;
+    const line = inside ? next.begins[inside] : (starts[standing] ?? 0);
+    const before = standing === 0 ? inFirst : 0;
+    const open = inside ? next : standing === 0 ? this.open : null;
+    this.settle(from + standing, open, before + inside, this.place + placeOf(rest, line));
+    return { blocks, from, inFirst };
+  }
 }

@@ -5,11 +5,15 @@
 //
 // What comes is gathered, and shown with the next frame of the screen.
 
-import { AnswerView } from "./answer.js";
+import { AnswerView, narrow } from "./answer.js";
+import { takeCalls } from "./calls.js";
+import { Composer } from "./composer.js";
 import { announce, byId, memory } from "./dom.js";
-import { streamChat } from "./gateway.js";
+import { streamAnswer } from "./gateway.js";
+import { tokensOf } from "./logprobs.js";
 import { QuestionView } from "./question.js";
 import { fresh, nameOf, store } from "./store.js";
+import { messagesOf, textOf } from "./transcript.js";
 
 const NEAR_END = 48; // pixels: who is so near the end follows it
 const FRAME_MS = 16;
@@ -20,31 +24,23 @@ export class Chat {
   constructor(settings) {
     this.settings = settings;
     this.current = store.read(memory.read("current")) ?? fresh();
-    this.messages = this.current.messages; // {role, content}, answers with more: see `ask`
+    this.messages = this.current.messages; // {role, content}, questions with files, answers with more: see `ask`
+    this.modelChats = true; // as far as the page knows
     this.views = new Map(); // of answers
     this.abort = null; // while one runs
     this.follows = true;
     this.log = byId("log");
-    this.field = byId("message");
+    this.composer = new Composer(() => this.send());
+    this.plain = byId("plain");
     this.tokenView = byId("token-view");
     this.tokenView.checked = memory.read("token-view") ?? false;
     this.listen();
     this.messages.forEach((message) => this.append(message));
+    this.showPlain();
     this.updateAll();
-    this.fitField();
   }
 
   listen() {
-    byId("composer").addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.send();
-    });
-    this.field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      this.send();
-    });
-    this.field.addEventListener("input", () => this.fitField());
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.abort && !byId("key-dialog").open) this.stop();
     });
@@ -55,6 +51,11 @@ export class Chat {
       memory.write("token-view", this.tokenView.checked);
       this.updateAll();
     });
+    this.plain.addEventListener("change", () => {
+      memory.write("plain", this.plain.checked);
+      this.clear();
+    });
+    narrow.addEventListener("change", () => this.updateAll());
     addEventListener("pagehide", () => {
       if (!this.abort) return;
       this.messages.at(-1).end = "stopped";
@@ -68,14 +69,15 @@ export class Chat {
 
   append(message) {
     const question = message.role === "user";
-    const view = question ? new QuestionView(message, (text) => this.askAnew(message, text)) : new AnswerView(message, () => this.again());
+    const view = question ? new QuestionView(message, (text, files) => this.askAnew(message, text, files))
+      : new AnswerView(message, { plain: this.current.plain, again: () => this.again(), goOn: () => this.answerAfter() });
     if (!question) this.views.set(message, view);
     this.log.append(view.node);
   }
 
   update(message) {
-    const running = Boolean(this.abort) && message === this.messages.at(-1);
-    this.views.get(message).update({ running, asTokens: this.tokenView.checked });
+    const last = message === this.messages.at(-1);
+    this.views.get(message).update({ running: Boolean(this.abort) && last, last, asTokens: this.tokenView.checked });
   }
 
   updateAll() {
@@ -92,35 +94,63 @@ export class Chat {
     this.log.scrollTop = this.log.scrollHeight;
   }
 
-  fitField() {
-    this.field.style.setProperty("height", "auto");
-    this.field.style.setProperty("height", `${this.field.scrollHeight + 2}px`);
+  // Of the model that is chosen: whether it has a chat template. One without continues texts only.
+  setModelChats(chats) {
+    this.modelChats = chats;
+    this.showPlain();
   }
 
-  send() {
-    if (!this.askFor(this.field.value.trim())) return;
-    this.field.value = "";
-    this.fitField();
+  // What a conversation is, it stays; a new one is what the model allows and the user chose.
+  showPlain() {
+    if (this.messages.length === 0) this.current.plain = !this.modelChats || (memory.read("plain") ?? false);
+    const plain = Boolean(this.current.plain);
+    this.plain.checked = plain;
+    this.plain.disabled = plain && !this.modelChats;
+    this.log.classList.toggle("plain", plain);
+    this.composer.setPlain(plain);
+    byId("lead").textContent = plain ? "Write the beginning of a text." : "Ask the model something.";
+    this.whenPlain(plain);
   }
 
-  // Whether the question is asked.
-  askFor(content) {
-    if (content === "" || this.abort || !this.settings.check()) return false;
-    const answer = { role: "assistant", content: "" };
-    this.messages.push({ role: "user", content }, answer);
-    this.messages.slice(-2).forEach((message) => this.append(message));
+  // Set by the page: other examples are to be shown.
+  whenPlain() {}
+
+  async send() {
+    await this.composer.files.pending; // what was chosen before belongs to it
+    const { content, files } = this.composer.draft();
+    if (this.askFor(content, files)) this.composer.clear();
+  }
+
+  // Whether the question is asked. A text goes as it was written, and none lets the model go on with what there is.
+  askFor(written, files = []) {
+    const plain = this.current.plain;
+    const content = plain ? written : written.trim();
+    const empty = content === "" && files.length === 0 && !(plain && this.messages.length > 0);
+    if (empty || this.abort || !this.settings.check()) return false;
+    const question = { role: "user", content, ...(files.length && { files }) };
+    this.messages.push(question);
+    this.append(question);
     this.follows = true;
-    this.field.focus();
-    this.ask(answer);
+    this.answerAfter();
     return true;
   }
 
-  // A question in other words: what followed it goes.
-  askAnew(question, content) {
+  // Asks for an answer to what there is: a question, or results of tool calls.
+  answerAfter() {
     if (this.abort || !this.settings.check()) return;
+    const answer = { role: "assistant", content: "" };
+    this.messages.push(answer);
+    this.append(answer);
+    this.composer.focus();
+    this.ask(answer);
+  }
+
+  // A question in other words: what followed it goes.
+  askAnew(question, content, files) {
+    if (this.abort || !this.settings.check() || (content.trim() === "" && files.length === 0)) return;
     this.messages.splice(this.messages.indexOf(question));
     this.draw();
-    this.askFor(content);
+    this.askFor(content, files);
   }
 
   // The last answer once more.
@@ -129,11 +159,7 @@ export class Chat {
     const old = this.messages.pop();
     this.views.get(old).node.remove();
     this.views.delete(old);
-    const answer = { role: "assistant", content: "" };
-    this.messages.push(answer);
-    this.append(answer);
-    this.field.focus();
-    this.ask(answer);
+    this.answerAfter();
   }
 
   stop() {
@@ -144,7 +170,7 @@ export class Chat {
     this.leave();
     this.takeUp(fresh());
     announce("A new conversation.");
-    this.field.focus();
+    this.composer.focus();
   }
 
   // Another conversation of those that are kept.
@@ -154,7 +180,7 @@ export class Chat {
     this.leave();
     this.takeUp(conversation);
     announce(`Opened: ${nameOf(conversation)}`);
-    this.field.focus();
+    this.composer.focus();
   }
 
   // The open one was deleted.
@@ -178,6 +204,7 @@ export class Chat {
     this.messages = conversation.messages;
     memory.write("current", this.messages.length ? conversation.id : null);
     this.follows = true;
+    this.showPlain();
     this.draw();
     this.updateAll();
     this.whenKept();
@@ -219,19 +246,13 @@ export class Chat {
   // Set by the list of conversations: there is something new to list.
   whenKept() {}
 
-  // What the model is to read: a question that got no answer is left out with the answer.
-  transcript() {
-    const messages = [];
-    for (let i = 0; i + 1 < this.messages.length; i += 2) {
-      const [question, answer] = [this.messages[i], this.messages[i + 1]];
-      const last = i + 2 === this.messages.length;
-      if (last || answer.content) messages.push({ role: "user", content: question.content });
-      if (!last && answer.content) messages.push({ role: "assistant", content: answer.content, ...(answer.thought && { reasoning_content: answer.thought }) });
-    }
-    return messages;
+  // The body of a request for the last answer.
+  request() {
+    const tokens = this.tokenView.checked;
+    return this.current.plain ? this.settings.textRequest(textOf(this.messages), tokens) : this.settings.request(messagesOf(this.messages), tokens);
   }
 
-  // Fills in an answer: content, and as far as they come tokens, end, usage, timings, firstMs, error.
+  // Fills in an answer: content, and as far as they come thought, calls, tokens, end, usage, timings, firstMs, error.
   async ask(answer) {
     const abort = (this.abort = new AbortController());
     const begun = performance.now();
@@ -239,8 +260,7 @@ export class Chat {
     this.save();
     this.updateAll();
     try {
-      const request = this.settings.request(this.transcript(), this.tokenView.checked);
-      for await (const chunk of streamChat(request, abort.signal)) {
+      for await (const chunk of streamAnswer(this.request(), abort.signal)) {
         this.take(answer, chunk, begun);
         this.showSoon(answer);
       }
@@ -252,7 +272,7 @@ export class Chat {
     if (this.abort !== abort) return; // it was cleared away
     this.abort = null;
     this.save();
-    if (document.activeElement === byId("stop")) this.field.focus();
+    if (document.activeElement === byId("stop")) this.composer.focus();
     this.updateAll();
     announce(answer.error ?? (answer.end === "stopped" ? "Stopped." : `The answer is complete: ${answer.content}`));
   }
@@ -263,15 +283,12 @@ export class Chat {
     if (chunk.prompt_progress) answer.progress = chunk.prompt_progress;
     const choice = chunk.choices?.[0];
     if (!choice) return;
-    if (choice.delta?.reasoning_content) {
-      answer.firstMs ??= performance.now() - begun;
-      answer.thought = (answer.thought ?? "") + choice.delta.reasoning_content;
-    }
-    if (choice.delta?.content) {
-      answer.firstMs ??= performance.now() - begun;
-      answer.content += choice.delta.content;
-    }
-    if (choice.logprobs?.content) (answer.tokens ??= []).push(...choice.logprobs.content);
+    const { reasoning_content: thought, content = choice.text, tool_calls: calls } = choice.delta ?? {};
+    if (thought || content || calls) answer.firstMs ??= performance.now() - begun;
+    if (thought) answer.thought = (answer.thought ?? "") + thought;
+    if (content) answer.content += content;
+    if (calls) takeCalls(answer, calls);
+    if (choice.logprobs) (answer.tokens ??= []).push(...tokensOf(choice.logprobs));
     if (choice.finish_reason) answer.end = choice.finish_reason;
   }
 

@@ -83,5 +83,5 @@ export function bytes(value) {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   let unit = 0;
   for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
-  return `${number(value)} ${units[unit]}`;
+  return value === 1 && unit === 0 ? "1 byte" : `${number(value)} ${units[unit]}`;
 }

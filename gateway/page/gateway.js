@@ -77,10 +77,10 @@ async function* events(body) {
   }
 }
 
-// The chunks of an answer of /v1/chat/completions. Aborting `signal` closes the connection, and with that the
-// pool ends the request. An answer that breaks off throws.
-export async function* streamChat(request, signal) {
-  const answer = await ask("v1/chat/completions", {
+// The chunks of an answer: of /v1/completions to a `prompt`, else of /v1/chat/completions. Aborting `signal` closes
+// the connection, and with that the pool ends the request. An answer that breaks off throws.
+export async function* streamAnswer(request, signal) {
+  const answer = await ask(request.prompt === undefined ? "v1/chat/completions" : "v1/completions", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true }, return_progress: true }),

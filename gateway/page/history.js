@@ -3,15 +3,19 @@
 
 import { byId, element } from "./dom.js";
 import { nameOf, store } from "./store.js";
+import { contentOf } from "./transcript.js";
 
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export function asMarkdown(conversation) {
   const parts = [`# ${nameOf(conversation)}`];
-  for (const { role, content, thought, error } of conversation.messages) {
+  for (const message of conversation.messages) {
+    const { role, thought, calls = [], error } = message;
+    const content = contentOf(message);
     parts.push(role === "user" ? "## You" : "## Model");
     if (thought) parts.push(thought.split("\n").map((line) => `> ${line}`).join("\n"));
     if (content) parts.push(content);
+    for (const { name, arguments: given, result } of calls) parts.push(`Called ${name}: \`${given}\`${result ? ` → ${result}` : ""}`);
     if (error) parts.push(`(${error})`);
   }
   return `${parts.join("\n\n")}\n`;

@@ -21,7 +21,9 @@ function show(view) {
   memory.write("view", view);
 }
 
-function offerModels(names) {
+// `models`: {name, chat}, as the pool has them.
+function offerModels(models) {
+  const names = models.map(({ name }) => name);
   const choice = byId("model");
   const chosen = choice.value || memory.read("model");
   choice.replaceChildren(...names.map((name) => element("option", { value: name, text: name })));
@@ -69,13 +71,20 @@ const chat = new Chat(settings);
 new History(chat, () => {
   if (!wide.matches) show("chat");
 });
-offerExamples([], (text) => chat.askFor(text));
-byId("model").addEventListener("change", () => memory.write("model", byId("model").value));
+let models = [];
+const tellChat = () => chat.setModelChats(models.find(({ name }) => name === byId("model").value)?.chat ?? true);
+chat.whenPlain = (plain) => offerExamples(models.map(({ name }) => name), plain, (text) => chat.askFor(text));
+tellChat();
+byId("model").addEventListener("change", () => {
+  memory.write("model", byId("model").value);
+  tellChat();
+});
 for (const button of document.querySelectorAll("[data-show]"))
   button.addEventListener("click", () => show(button.dataset.show));
 wide.addEventListener("change", () => show(memory.read("view") ?? "chat"));
 show(memory.read("view") ?? "chat");
-new Pool((names) => {
-  offerModels(names);
-  offerExamples(names, (text) => chat.askFor(text));
+new Pool((found) => {
+  models = found;
+  offerModels(models);
+  tellChat();
 }).watch();

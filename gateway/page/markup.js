@@ -2,7 +2,7 @@
 // Shows Markdown: what blocks.js and spans.js understand of it. Everything becomes elements made here, with text
 // inside, so a model can write what it likes. A link leads to http, https or mailto, and says where in its title.
 
-import { blocksOf } from "./blocks.js";
+import { Reader } from "./blocks.js";
 import { copyButton, element, setText } from "./dom.js";
 import { spansOf } from "./spans.js";
 
@@ -49,7 +49,7 @@ function frame(block) {
 }
 
 // What must be the same for an element to stay.
-const shapeOf = ({ text, children, ...shape }) => JSON.stringify(shape);
+const shapeOf = ({ text, children, begins, columns, ...shape }) => JSON.stringify(shape);
 
 // A block that is shown. An update changes what differs and leaves the rest alone, and with it a selection in it.
 class Shown {
@@ -74,10 +74,12 @@ class Children {
     this.shown = [];
   }
 
-  show(blocks, from = 0) {
+  // `inFirst`: the first block has only its children from there on; those before stay.
+  show(blocks, from = 0, inFirst = 0) {
     const added = document.createDocumentFragment();
     blocks.forEach((block, k) => {
       const old = this.shown[from + k];
+      if (k === 0 && inFirst > 0) return old.children.show(block.children, inFirst);
       if (old?.shape === shapeOf(block)) return old.update(block);
       const made = (this.shown[from + k] = new Shown(block));
       if (old) old.node.replaceWith(made.node);
@@ -88,24 +90,16 @@ class Children {
   }
 }
 
-// Shows a text that grows. What its next characters can change are the last two blocks, so only these are read
-// again: the cost of an answer of many blocks grows with its length. One long list or table is read again whole.
+// Shows a text that grows.
 export class Markup {
   constructor(node) {
     this.children = new Children(node);
-    this.text = "";
-    this.settled = 0; // blocks that stand,
-    this.place = 0; // and where they end
+    this.reader = new Reader();
   }
 
   show(text) {
-    if (text === this.text && text !== "") return;
-    if (!text.startsWith(this.text)) this.settled = this.place = 0;
-    this.text = text;
-    const { blocks, starts } = blocksOf(text.slice(this.place));
-    this.children.show(blocks, this.settled);
-    const standing = Math.max(0, blocks.length - 2);
-    this.settled += standing;
-    if (standing) this.place += starts[standing];
+    if (text === this.reader.text && text !== "") return;
+    const { blocks, from, inFirst } = this.reader.read(text);
+    this.children.show(blocks, from, inFirst);
   }
 }

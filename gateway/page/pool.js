@@ -92,7 +92,7 @@ function table(list, rows) {
 }
 
 export class Pool {
-  // `onModels` is called with the names of the models that are served, when they change.
+  // `onModels` is called with the models that are served, {name, chat}, when they change.
   constructor(onModels) {
     this.onModels = onModels;
     this.models = "";
@@ -169,12 +169,13 @@ export class Pool {
 
   tellModels(status) {
     const ready = status.workers.filter((worker) => worker.state === "ready").length;
-    const names = [...new Set(status.workers.map((worker) => worker.model).filter(Boolean))];
+    const models = [...new Map(status.workers.filter(({ model }) => model).map(({ model, chat }) => [model, chat]))].map(([name, chat]) => ({ name, chat }));
     const workers = `${ready} of ${count(status.workers.length, "worker")} ready`;
     this.summarize(status.draining ? "draining" : ready > 0 ? "ready" : "loading",
-      status.draining ? "The pool is shutting down" : names.length === 1 ? `${names[0]} · ${workers}` : workers);
-    if (names.join("\n") === this.models) return;
-    this.models = names.join("\n");
-    this.onModels(names);
+      status.draining ? "The pool is shutting down" : models.length === 1 ? `${models[0].name} · ${workers}` : workers);
+    const told = JSON.stringify(models);
+    if (told === this.models) return;
+    this.models = told;
+    this.onModels(models);
   }
 }

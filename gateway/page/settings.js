@@ -30,6 +30,18 @@ const NUMBERS = [
   { name: "top_logprobs", label: "Alternatives", least: 0, most: 20, whole: true, initial: "5", help: "for each token in the token view" },
 ];
 const STOPS_MOST = 16;
+const CHAT_ONLY = ["thinking_budget"]; // what is no field of completions
+
+// The tools of a list in JSON, as OpenAI writes it; null: it is none.
+function toolsOf(text) {
+  if (text.trim() === "") return [];
+  try {
+    const tools = JSON.parse(text);
+    return Array.isArray(tools) && tools.every((tool) => typeof tool?.function?.name === "string") ? tools : null;
+  } catch {
+    return null;
+  }
+}
 
 function problemOf(row, text) {
   const value = Number(text);
@@ -64,7 +76,7 @@ export class Settings {
     this.form.append(
       element("div", { class: "field wide" }, element("label", { for: "setting-system", text: "System prompt" }),
         element("textarea", { id: "setting-system", name: "system", rows: 3, "aria-describedby": "setting-system-help" }),
-        element("p", { id: "setting-system-help", class: "fine", text: "Given to the model before the conversation." })),
+        element("p", { id: "setting-system-help", class: "fine", text: "Given to the model before the conversation; not with plain text." })),
       element("div", { class: "fields" }, ...NUMBERS.filter((row) => !row.more).map(field)),
       element("details", { class: "field wide", id: "more-samplers" }, element("summary", { text: "More samplers" }),
         element("div", { class: "fields" }, ...NUMBERS.filter((row) => row.more).map(field))),
@@ -72,12 +84,16 @@ export class Settings {
         element("textarea", { id: "setting-stop", name: "stop", rows: 2, "aria-describedby": "setting-stop-help" }),
         element("p", { id: "setting-stop-help", class: "fine",
           text: `An answer stops before any of these texts: one per line, at most ${STOPS_MOST}.` })),
+      element("div", { class: "field wide" }, element("label", { for: "setting-tools", text: "Tools" }),
+        element("textarea", { id: "setting-tools", name: "tools", rows: 2, spellcheck: "false", "aria-describedby": "setting-tools-help" }),
+        element("p", { id: "setting-tools-help", class: "fine",
+          text: "That the model may call: a JSON list, as OpenAI's tools. You write what a call returns." })),
       element("button", { type: "button", class: "quiet", text: "Reset to defaults", onclick: () => this.reset() }));
   }
 
   text(name) {
     const { value } = this.form.elements[name];
-    return name === "system" || name === "stop" ? value : value.trim();
+    return ["system", "stop", "tools"].includes(name) ? value : value.trim();
   }
 
   stops() {
@@ -88,6 +104,7 @@ export class Settings {
   problems() {
     const found = NUMBERS.map((row) => [row.name, problemOf(row, this.text(row.name))]);
     found.push(["stop", this.stops().length > STOPS_MOST ? `At most ${STOPS_MOST} texts are allowed.` : ""]);
+    found.push(["tools", toolsOf(this.text("tools")) ? "" : "Enter a JSON list of tools: [{\"type\": \"function\", \"function\": {\"name\": …}}]."]);
     return found;
   }
 
@@ -122,16 +139,34 @@ export class Settings {
     this.changed();
   }
 
-  // The body of a request.
-  request(messages, tokens) {
-    const request = { messages };
-    const system = this.text("system").trim();
-    if (system) request.messages = [{ role: "system", content: system }, ...messages];
+  // What requests of both kinds have, without the fields in `except`.
+  common(except) {
+    const request = {};
     for (const { name } of NUMBERS)
-      if (name !== "top_logprobs" && this.text(name) !== "") request[name] = Number(this.text(name));
+      if (name !== "top_logprobs" && !except.includes(name) && this.text(name) !== "") request[name] = Number(this.text(name));
     if (this.stops().length) request.stop = this.stops();
-    if (tokens) Object.assign(request, { logprobs: true, top_logprobs: Number(this.text("top_logprobs") || 5) });
     if (byId("model").value) request.model = byId("model").value;
     return request;
+  }
+
+  // The body of a request for an answer to messages; `tokens`: with how sure the model was.
+  request(messages, tokens) {
+    const system = this.text("system").trim();
+    const tools = toolsOf(this.text("tools"));
+    return {
+      messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+      ...this.common([]),
+      ...(tools.length && { tools }),
+      ...(tokens && { logprobs: true, top_logprobs: this.alternatives() }),
+    };
+  }
+
+  // For the continuation of a text.
+  textRequest(prompt, tokens) {
+    return { prompt, ...this.common(CHAT_ONLY), ...(tokens && { logprobs: this.alternatives() }) };
+  }
+
+  alternatives() {
+    return Number(this.text("top_logprobs") || 5);
   }
 }

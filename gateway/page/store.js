@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Conversations that the browser keeps: an entry of localStorage each, {id, name, changed, messages}. How much there
-// is room for, the browser says (about 5 MB); nothing is deleted to make room. Tokens are not kept: they are most
-// of an answer.
+// Conversations that the browser keeps: an entry of localStorage each, {id, name, changed, plain, messages}, where
+// `plain` says that texts are continued. How much there is room for, the browser says (about 5 MB); nothing is deleted
+// to make room. Tokens are not kept: they are most of an answer.
 
 const PREFIX = "quern.conversation.";
 const NAME_MOST = 60; // characters of a name that is made of the first question
@@ -11,15 +11,20 @@ export function fresh() {
 }
 
 export function nameOf(conversation) {
-  const question = conversation.messages[0]?.content.trim().split("\n", 1)[0] ?? "";
+  const first = conversation.messages[0];
+  const question = (first?.content.trim() || first?.files?.[0]?.name || "").split("\n", 1)[0];
   return conversation.name || (question.length > NAME_MOST ? `${question.slice(0, NAME_MOST)}…` : question) || "Without a name";
 }
 
 const isText = (value) => typeof value === "string";
+const isTextOrNone = (value) => value === undefined || value === null || isText(value);
+const isListOrNone = (value, isItem) => value === undefined || (Array.isArray(value) && value.every(isItem));
+const isFile = (file) => isText(file?.name) && isText(file.text);
+const isCall = (call) => isText(call?.id) && isText(call.name) && isText(call.arguments) && isTextOrNone(call.result);
 
 function isMessage(message) {
-  return ["user", "assistant"].includes(message?.role) && isText(message.content) &&
-    [message.thought, message.error].every((text) => text === undefined || text === null || isText(text));
+  return ["user", "assistant"].includes(message?.role) && isText(message.content) && [message.thought, message.error].every(isTextOrNone) &&
+    isListOrNone(message.files, isFile) && isListOrNone(message.calls, isCall);
 }
 
 // What an entry says, or null: whoever writes to this origin may have left anything there.

@@ -26,8 +26,10 @@ void health_handle(struct exchange *exchange)
     struct refusal refusal;
     if (gateway_check(gateway, NULL, &refusal) != 0)
         reply(exchange, 503, strcmp(refusal.code, "loading") == 0 ? "loading" : "unavailable", refusal.text);
-    else if (!pool_is_ready(&gateway->pool))
+    else if (!fleet_is_ready(&gateway->fleet))
         reply(exchange, 503, "loading", "no worker is ready");
+    else if (fleet_is_cut_off(&gateway->fleet))
+        reply(exchange, 503, "unavailable", "most pools have fallen silent together");
     else
         reply(exchange, 200, "ok", NULL);
 }

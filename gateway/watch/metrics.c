@@ -223,13 +223,47 @@ static void write_pool(const struct quern_status *status, struct json_out *out)
     write_histograms(status, out);
 }
 
+/* What is told of each member of a fleet: its name, what it is, where its value is from. */
+#define FLEET_METRICS(ROW)                                                                                   \
+    ROW("up", "gauge", "Whether the pool answers.", fleet_pool_is_up(pool))                                  \
+    ROW("draining", "gauge", "Whether it is chosen no more: it ends, or was taken away.",                    \
+        pool->leaving || pool->pool.draining)                                                                \
+    ROW("requests", "gauge", "Requests of this gateway there.", pool->n_requests)                            \
+    ROW("load_tokens", "gauge", "Tokens to be processed and generated for those.", pool->load)               \
+    ROW("foreign_requests", "gauge", "Requests of others there, by its last status.", pool->foreign)         \
+    ROW("queued", "gauge", "Requests that wait for a worker there, by its last status.",                     \
+        pool->pool.status ? pool->pool.status->queued : 0)                                                   \
+    ROW("running", "gauge", "Requests assigned to workers there, by its last status.",                       \
+        pool->pool.status ? pool->pool.status->running : 0)                                                  \
+    ROW("chosen_total", "counter", "Requests sent there.", (double)pool->chosen)                             \
+    ROW("moved_total", "counter", "Requests taken from there to another pool.", (double)pool->moved)
+
+static void write_fleet(const struct fleet *fleet, struct json_out *out)
+{
+    single(out, "quern_fleet_members", "gauge", "Pools of the fleet.", (double)fleet->n_pools);
+    single(out, "quern_fleet_cut_off", "gauge", "Whether most pools have fallen silent together.",
+           fleet_is_cut_off(fleet));
+#define WRITE_FLEET_METRIC(metric, type, help, value)                                                        \
+    declare(out, "quern_fleet_" metric, type, help);                                                         \
+    for (size_t i = 0; i < fleet->n_pools; i++) {                                                            \
+        const struct fleet_pool *pool = fleet->pools[i];                                                     \
+        json_out_text(out, "quern_fleet_" metric "{");                                                       \
+        label(out, "pool", pool->member.name);                                                               \
+        sample(out, "}", value);                                                                             \
+    }
+    FLEET_METRICS(WRITE_FLEET_METRIC)
+}
+
 void metrics_handle(struct exchange *exchange)
 {
     const struct gateway *gateway = exchange->gateway;
     struct json_out out = {0};
     write_gateway(gateway, &out);
-    if (gateway->pool.status)
-        write_pool(gateway->pool.status, &out);
+    const struct fleet *fleet = &gateway->fleet;
+    if (fleet_is_many(fleet))
+        write_fleet(fleet, &out);
+    else if (fleet->pools[0]->pool.status)
+        write_pool(fleet->pools[0]->pool.status, &out);
     if (out.failed)
         exchange_reply_json(exchange, 500, &out);
     else

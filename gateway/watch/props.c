@@ -8,6 +8,7 @@
 
 #include "common/sampling_defaults.h"
 #include "gateway/core/gateway.h"
+#include "gateway/core/named_pool.h"
 
 static const struct quern_worker *first_that_serves(const struct quern_status *status)
 {
@@ -26,11 +27,12 @@ static void write_member(const char *before, const char *name, struct json_out *
 
 void props_handle(struct exchange *exchange)
 {
+    const struct fleet_pool *pool;
     const struct quern_status *status;
     struct refusal refusal;
     struct json_out out = {0};
     struct sampling_defaults defaults;
-    int r = pool_status(&exchange->gateway->pool, &status, &refusal);
+    int r = named_pool_status(exchange, &pool, &status, &refusal);
     const struct quern_worker *worker = r == 0 ? first_that_serves(status) : NULL;
     if (r == 0 && !worker)
         r = refuse(&refusal, 503, "loading", NULL, "no worker has reported its model yet");

@@ -5,6 +5,7 @@
 #include "gateway/watch/status.h"
 
 #include "gateway/core/gateway.h"
+#include "gateway/core/named_pool.h"
 #include "proto/message.h"
 
 static void of_text(struct json_out *out, const char *text)
@@ -91,13 +92,14 @@ static void write_status(const struct quern_status *status, int64_t time_ms, str
 
 void status_handle(struct exchange *exchange)
 {
+    const struct fleet_pool *pool;
     const struct quern_status *status;
     struct refusal refusal;
     struct json_out out = {0};
-    if (pool_status(&exchange->gateway->pool, &status, &refusal) != 0) {
+    if (named_pool_status(exchange, &pool, &status, &refusal) != 0) {
         exchange_refuse(exchange, &refusal);
         return;
     }
-    write_status(status, exchange->gateway->pool.status_ms, &out);
+    write_status(status, pool->pool.status_ms, &out);
     exchange_reply_json(exchange, 200, &out);
 }

@@ -10,24 +10,30 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "model/huggingface/config/config_apart.h"
 
-static uint32_t extent_of(const struct config *config, enum extent extent)
+/* Of a layer; of the model, whose extents are the same for any. */
+static uint32_t extent_of(const struct config *config, enum extent extent, uint32_t layer)
 {
-    const uint32_t queries = config->n_heads * config->head_dim, keys = config->n_kv_heads * config->head_dim;
+    const uint32_t dim = config_head_dim(config, layer), queries = config->n_heads * dim,
+                   keys = config_kv_heads(config, layer) * dim;
     const uint32_t delta_keys = config->n_key_heads * config->key_dim,
                    delta_values = config->n_value_heads * config->value_dim;
     const uint32_t extents[EXTENTS] = {[NONE] = 0,
                                        [VOCAB] = config->n_vocab,
                                        [POSITIONS] = config->n_context,
                                        [EMBD] = config->n_embd,
-                                       [FF] = config->n_ff,
+                                       [FF] = config_ff(config, layer),
                                        [TWO_FF] = 2 * config->n_ff,
                                        [QUERIES] = queries,
                                        [QUERIES_AND_GATES] = 2 * queries,
                                        [KEYS] = keys,
                                        [ALL_QKV] = queries + 2 * keys,
-                                       [HEAD] = config->head_dim,
+                                       [HEAD] = dim,
                                        [HEADS] = config->n_heads,
+                                       [ONE] = 1,
+                                       [LAYER_EMBD] = config->n_layer_embd,
+                                       [ALL_LAYER_EMBD] = config->n_layers * config->n_layer_embd,
                                        [EXPERTS] = config->n_experts,
                                        [EXPERT_FF] = config->expert_ff,
                                        [TWO_EXPERT_FF] = 2 * config->expert_ff,
@@ -42,7 +48,21 @@ static uint32_t extent_of(const struct config *config, enum extent extent)
     return extents[extent];
 }
 
-static const char *key_of(enum extent extent)
+/* Those of layers without a window, where heads differ, and of layers that are twice as wide. */
+static const char *key_of_few(const struct config *config, enum extent extent, uint32_t layer)
+{
+    const bool large = config->family->uses & USES_APART && !config_has_small_heads(config, layer);
+    if (extent == FF && config_ff(config, layer) != config->n_ff)
+        return "intermediate_size · 2, by use_double_wide_mlp";
+    if (large && extent == HEAD)
+        return "global_head_dim or per_layer_config";
+    if (large && extent == QUERIES)
+        return "num_attention_heads · global_head_dim or per_layer_config";
+    return large && extent == KEYS ? "num_global_key_value_heads · global_head_dim or per_layer_config"
+                                   : NULL;
+}
+
+static const char *key_of(const struct config *config, enum extent extent, uint32_t layer)
 {
     static const char *const keys[EXTENTS] = {
         [NONE] = "",
@@ -57,6 +77,9 @@ static const char *key_of(enum extent extent)
         [ALL_QKV] = "(num_attention_heads + 2 · num_key_value_heads) · head_dim",
         [HEAD] = "head_dim",
         [HEADS] = "num_attention_heads",
+        [ONE] = "",
+        [LAYER_EMBD] = "hidden_size_per_layer_input",
+        [ALL_LAYER_EMBD] = "num_hidden_layers · hidden_size_per_layer_input",
         [EXPERTS] = "num_experts or num_local_experts",
         [EXPERT_FF] = "moe_intermediate_size or intermediate_size",
         [TWO_EXPERT_FF] = "moe_intermediate_size",
@@ -68,7 +91,8 @@ static const char *key_of(enum extent extent)
         [DELTA_VALUE] = "linear_value_head_dim",
         [DELTA_HEADS] = "linear_num_value_heads",
         [TWO_DELTA_HEADS] = "linear_num_value_heads · 2"};
-    return keys[extent];
+    const char *few = key_of_few(config, extent, layer);
+    return few ? few : keys[extent];
 }
 
 /* ---- names as they are ---- */
@@ -83,6 +107,14 @@ static const char *const other_parts[] = {"vision_tower.",
                                           "model.vision_tower.",
                                           "multi_modal_projector.",
                                           "model.multi_modal_projector.",
+                                          "audio_tower.",
+                                          "model.audio_tower.",
+                                          "embed_vision.",
+                                          "model.embed_vision.",
+                                          "embed_audio.",
+                                          "model.embed_audio.",
+                                          "vision_embedder.",
+                                          "model.vision_embedder.",
                                           "model.visual.",
                                           "visual.",
                                           "mtp.",
@@ -121,13 +153,6 @@ void names_note(struct config *config, const char *name)
         config->fused_experts = true;
 }
 
-/* Tables that older files carry, and heads beside an embedding that is one. */
-static bool is_needless(const struct config *config, const char *name)
-{
-    const char *end = strrchr(name, '.');
-    return (end && strcmp(end, ".inv_freq") == 0) || (config->tied && strcmp(name, "lm_head.weight") == 0);
-}
-
 /* A number below `limit`, without leading zeros, at the start of a text; *ret_end is what follows. */
 static bool read_number(const char *text, uint32_t limit, uint32_t *ret_number, const char **ret_end)
 {
@@ -152,6 +177,30 @@ static bool split_layer(const struct config *config, const char *name, uint32_t 
         return false;
     *ret_stem = end + 1;
     return true;
+}
+
+/* Of layers that attend to keys and values of others, published files have their own all the same. */
+static bool is_unused_kv(const struct config *config, const char *name)
+{
+    static const char *const stems[] = {"self_attn.k_proj.", "self_attn.v_proj.", "self_attn.k_norm.",
+                                        "self_attn.v_norm."};
+    uint32_t layer;
+    const char *stem;
+    if (config->n_borrowing == 0 || !split_layer(config, name, &layer, &stem) ||
+        !config_borrows(config, layer))
+        return false;
+    for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++)
+        if (begins_with(stem, stems[i]))
+            return true;
+    return false;
+}
+
+/* Tables that older files carry, heads beside an embedding that is one, maps that nothing is put through. */
+static bool is_needless(const struct config *config, const char *name)
+{
+    const char *end = strrchr(name, '.');
+    return (end && strcmp(end, ".inv_freq") == 0) || (config->tied && strcmp(name, "lm_head.weight") == 0) ||
+           is_unused_kv(config, name);
 }
 
 /* Does a stem begin with what a row is called? *ret_end is what stands behind it. */
@@ -198,6 +247,10 @@ static bool must_have_bias(const struct config *config, const struct name_row *r
 
 static bool is_of_layer(const struct config *config, const struct name_row *row, uint32_t layer)
 {
+    if ((row->need == OWN_KEYS || row->need == OWN_VALUES) && config_borrows(config, layer))
+        return false;
+    if (row->need == OWN_VALUES && config_keys_are_values(config, layer))
+        return false;
     return row->of == OF_LAYER || (row->of == OF_ATTENDING && !(config->family->uses & USES_DELTA)) ||
            (config->family->uses & USES_DELTA &&
             config_is_special(config, layer) == (row->of == OF_RECURRENT));
@@ -208,7 +261,13 @@ static bool is_needed(const struct config *config, const struct name_row *row)
     const bool mxfp4 = config->quantization.kind == QUANTIZATION_MXFP4;
     switch (row->need) {
     case ALWAYS:
+    case OWN_KEYS: /* in some layers */
+    case OWN_VALUES:
         return true;
+    case BESIDE_EXPERTS:
+        return config->n_experts > 0;
+    case LAYER_EMBEDDINGS:
+        return config->n_layer_embd > 0;
     case UNTIED:
         return !config->tied;
     case FUSED_EXPERTS:
@@ -247,12 +306,14 @@ static void add_dim(struct place *place, uint32_t n, const char *key)
 }
 
 /* The shape of their tensor: GGUF's, but for how it is stored there. */
-static void set_shape(const struct config *config, const struct name_row *row, struct place *place)
+static void set_shape(const struct config *config, const struct name_row *row, uint32_t layer,
+                      struct place *place)
 {
     const uint32_t rows = place->rows * (names_is_half(row->how) ? 2 : 1);
-    const char *rows_key = key_of(row->rows), *columns_key = key_of(row->columns);
+    const char *rows_key = key_of(config, row->rows, layer),
+               *columns_key = key_of(config, row->columns, layer);
     if (row->shape == STACKED || row->shape == STACKED_TURNED || row->shape == STACKED_BLOCKS)
-        add_dim(place, config->n_experts, key_of(EXPERTS));
+        add_dim(place, config->n_experts, key_of(config, EXPERTS, layer));
     if (row->shape == ROW_OF_ONE)
         add_dim(place, 1, "");
     if (row->how == TURNED || row->shape == STACKED_TURNED) {
@@ -273,15 +334,15 @@ static void set_shape(const struct config *config, const struct name_row *row, s
 }
 
 /* A bias has an element for each row, one for each expert's. */
-static void set_place(const struct config *config, const struct name_row *row, bool bias, uint32_t expert,
-                      struct place *place)
+static void set_place(const struct config *config, const struct name_row *row, uint32_t layer, bool bias,
+                      uint32_t expert, struct place *place)
 {
     const bool each = strchr(row->theirs, '*');
     const bool stacked =
         row->shape == STACKED || row->shape == STACKED_TURNED || row->shape == STACKED_BLOCKS;
     place->how = bias ? COPIED : row->how;
-    place->rows = bias ? 0 : extent_of(config, row->rows);
-    place->columns = extent_of(config, bias && row->rows != NONE ? row->rows : row->columns);
+    place->rows = bias ? 0 : extent_of(config, row->rows, layer);
+    place->columns = extent_of(config, bias && row->rows != NONE ? row->rows : row->columns, layer);
     place->of_experts = each || stacked;
     place->count = place->of_experts ? config->n_experts : 1;
     place->index = expert;
@@ -290,9 +351,9 @@ static void set_place(const struct config *config, const struct name_row *row, b
     place->blocks = row->shape == STACKED_BLOCKS;
     place->plain = place->rows == 0 || row->shape == MIDDLE_ONE;
     if (bias)
-        add_dim(place, place->columns, key_of(row->rows != NONE ? row->rows : row->columns));
+        add_dim(place, place->columns, key_of(config, row->rows != NONE ? row->rows : row->columns, layer));
     else
-        set_shape(config, row, place);
+        set_shape(config, row, layer, place);
 }
 
 static bool place_of(const struct config *config, const struct name_row *row, bool of_layer, uint32_t layer,
@@ -308,7 +369,7 @@ static bool place_of(const struct config *config, const struct name_row *row, bo
     if (row->bare ? *end != '\0' : !(bias && may_have_bias(config, row)) && strcmp(end, ".weight") != 0)
         return false;
     if (row->ours) {
-        set_place(config, row, !row->bare && bias, expert, &place);
+        set_place(config, row, layer, !row->bare && bias, expert, &place);
         if (of_layer)
             snprintf(place.name, sizeof place.name, "blk.%u.%s%s", layer, row->ours, row->bare ? "" : end);
         else

@@ -99,7 +99,19 @@ static int take_words(struct list *list, json_t *words, uint64_t most, bool byte
     return 0;
 }
 
-static int take_added(struct list *list, const json_t *added, uint64_t most, struct error *err)
+/* Are they spelled in texts, though their authors call them special? */
+static bool is_spelled(const char *text)
+{
+    static const char *const spelled[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
+                                          "<tool_call|>", "<|tool_response>", "<tool_response|>",
+                                          "<|\"|>"};
+    for (size_t i = 0; i < sizeof spelled / sizeof spelled[0]; i++)
+        if (strcmp(spelled[i], text) == 0)
+            return true;
+    return false;
+}
+
+static int take_added(struct list *list, const json_t *added, bool gemma4, uint64_t most, struct error *err)
 {
     for (size_t i = 0; i < json_array_size(added); i++) {
         const json_t *token = json_array_get(added, i), *content = json_object_get(token, "content");
@@ -115,7 +127,8 @@ static int take_added(struct list *list, const json_t *added, uint64_t most, str
             if (json_is_true(json_object_get(token, refused[f])))
                 return error_set(err, -EINVAL, "added_tokens: %s of %s is not supported", refused[f],
                                  utf8_printable(text_of(content), sizeof shown, shown));
-        bool special = json_is_true(json_object_get(token, "special"));
+        bool special = json_is_true(json_object_get(token, "special")) &&
+                       !(gemma4 && is_spelled(json_string_value(content)));
         r = take_id(list, id, text_of(content), special ? TOKEN_CONTROL : TOKEN_USER_DEFINED, err);
         if (r < 0)
             return error_prefix(err, r, "added_tokens");
@@ -142,7 +155,8 @@ static int fill_gaps(struct list *list)
     return 0;
 }
 
-static int take_vocabulary(struct list *list, const json_t *tokenizer, bool bytes_too, struct error *err)
+static int take_vocabulary(struct list *list, const json_t *tokenizer, const struct tokens_kind *kind,
+                           struct error *err)
 {
     const json_t *model = json_object_get(tokenizer, "model"),
                  *added = json_object_get(tokenizer, "added_tokens");
@@ -154,10 +168,10 @@ static int take_vocabulary(struct list *list, const json_t *tokenizer, bool byte
     list->types = calloc(n + MOST_GAPS, sizeof *list->types);
     if (!list->texts || !list->types)
         return -ENOMEM;
-    int r = take_words(list, words, n + MOST_GAPS - 1, bytes_too, err);
+    int r = take_words(list, words, n + MOST_GAPS - 1, !kind->pre, err);
     if (r < 0)
         return error_prefix(err, r, "model: vocab");
-    r = take_added(list, added, n + MOST_GAPS - 1, err);
+    r = take_added(list, added, kind->gemma4, n + MOST_GAPS - 1, err);
     return r < 0 ? r : fill_gaps(list);
 }
 
@@ -256,7 +270,7 @@ static int write_list(const json_t *tokenizer, const struct tokens_kind *kind, s
 {
     struct buffer merges = {0};
     int r = 0;
-    if (!kind->pre) { /* what no merge makes is the last resort */
+    if (!kind->pre && !kind->gemma4) { /* what no merge makes is the last resort */
         list->scores = calloc(list->n, sizeof *list->scores);
         for (uint32_t id = 0; list->scores && id < list->n; id++)
             list->scores[id] = -1e9f;
@@ -270,7 +284,7 @@ static int write_list(const json_t *tokenizer, const struct tokens_kind *kind, s
         r = gguf_writer_i32s(writer, "tokenizer.ggml.token_type", list->types, list->n);
     if (r == 0 && list->scores)
         r = gguf_writer_f32s(writer, "tokenizer.ggml.scores", list->scores, list->n);
-    if (r == 0 && kind->pre)
+    if (r == 0 && !list->scores)
         r = write_merges(&merges, writer);
     buffer_deinit(&merges);
     return r;
@@ -359,7 +373,10 @@ static int write_kind(const struct sides *sides, struct gguf_writer *writer)
     const struct tokens_kind *kind = sides->kind;
     const json_t *model = json_object_get(sides->tokenizer, "model");
     int64_t unknown = id_of(sides->tokenizer, json_string_value(json_object_get(model, "unk_token")));
-    int r = gguf_writer_string(writer, "tokenizer.ggml.model", kind->pre ? "gpt2" : "llama");
+    int r = gguf_writer_string(writer, "tokenizer.ggml.model",
+                               kind->pre      ? "gpt2"
+                               : kind->gemma4 ? "gemma4"
+                                              : "llama");
     if (r == 0 && kind->pre)
         r = gguf_writer_string(writer, "tokenizer.ggml.pre", kind->pre);
     if (r == 0 && kind->says_whole)
@@ -402,13 +419,15 @@ static int write_template(struct bytes chat, const json_t *config, struct gguf_w
 
 /* ---- the whole ---- */
 
-static int write_all(struct sides *sides, struct bytes chat, struct gguf_writer *writer, struct error *err)
+static int write_all(struct sides *sides, const struct tokens_files *files, struct gguf_writer *writer,
+                     struct error *err)
 {
     struct tokens_kind kind;
     struct list list = {0};
     int r = tokens_kind_of(sides->tokenizer, &kind, err);
+    kind.gemma4 = r == 0 && files->gemma4 && !kind.pre && !kind.space_prefix;
     if (r == 0)
-        r = take_vocabulary(&list, sides->tokenizer, !kind.pre, err);
+        r = take_vocabulary(&list, sides->tokenizer, &kind, err);
     sides->kind = &kind;
     sides->list = &list;
     if (r == 0)
@@ -420,7 +439,7 @@ static int write_all(struct sides *sides, struct bytes chat, struct gguf_writer 
     else
         r = write_specials(sides, writer, err);
     list_deinit(&list);
-    return r < 0 ? r : write_template(chat, sides->config, writer, err);
+    return r < 0 ? r : write_template(files->chat, sides->config, writer, err);
 }
 
 static int parse(struct bytes text, size_t most, const char *name, json_t **ret_json, struct error *err)
@@ -465,7 +484,7 @@ int tokens_write(const struct tokens_files *files, struct gguf_writer *writer, s
         r = parse(files->generation, MOST_CONFIG, "generation_config.json", &generation, err);
     if (r == 0) {
         struct sides sides = {.tokenizer = tokenizer, .config = config, .generation = generation};
-        r = write_all(&sides, files->chat, writer, err);
+        r = write_all(&sides, files, writer, err);
         if (r == 0)
             r = write_sampling(generation, writer);
     }

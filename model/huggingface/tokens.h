@@ -14,6 +14,9 @@ struct tokens_files {
     struct bytes config;     /* tokenizer_config.json */
     struct bytes generation; /* generation_config.json */
     struct bytes chat;       /* chat_template.jinja */
+    /* GGUF calls a tokenizer of characters "gemma4", which merges by rank, instead of "llama". Tokens that
+     * mark channels and tools are then parsed in every text, as its files have it. */
+    bool gemma4;
 };
 
 /* Two kinds are supported, both BPE: of bytes, with a pre-tokenizer recognized by its expression, and

@@ -14,6 +14,7 @@ struct tokens_kind {
     bool whole_words;   /* of the former: words that are tokens are taken whole, whatever merges say */
     bool says_whole;    /* that is otherwise than with that name */
     bool space_prefix;  /* of the latter */
+    bool gemma4;        /* of the latter, merged by rank; whoever knows the model sets it */
     bool nfc;           /* texts are brought into that form */
     const char *before; /* token that the post-processor puts before a text and behind it; NULL: none. They */
     const char *behind; /* live as long as the JSON */

@@ -152,6 +152,9 @@ GOOD = [
                                 "require": ["embed"]}),
     ("generate, a pair to rank", {"k": "generate", "id": ID, "prompt": "größe?", "embed": True, "document": "größe",
                                   **{k: v for k, v in FIXED.items() if k != "max_tokens"}, "require": ["document"]}),
+    ("generate, resumed", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "seed": 42, "require": ["resume"], "output": [5, 70000], "off": 6,
+                           "lost": 2, "prompt_digest": DIGEST}),
+    ("generate, resumed before its first token", {"k": "generate", "id": ID, "prompt": "Once", **FIXED, "require": ["resume"], "lost": 1}),
     ("cancel", {"k": "cancel", "id": ID}),
     ("cancel to a worker", {"k": "cancel", "session": SESSION, "id": ID}),
     ("replay", {"k": "replay", "id": ID, "epoch": EPOCH, "next": 300}),
@@ -184,11 +187,12 @@ GOOD = [
                    "frames": [Bin(pack(FRAME))]}),
     ("replay_ok, nothing yet", {"k": "replay_ok", "id": ID, "epoch": EPOCH, "from": 0, "next": 0, "done": True}),
     ("attach_ok", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4}),
+    ("attach_ok, of a resumed request", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4, "from": 3, "off": 2**53}),
     ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
-                        "aliases": ["gpt-4o", "größe"], "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
+                        "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "ranks": True, "steps": 9,
                         **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
                         **{name: [2**40 + i, *range(i, i + 16)] for i, name in enumerate(HISTOGRAMS)},
@@ -205,7 +209,10 @@ GOOD = [
     ("bye_ok", {"k": "bye_ok"}),
     ("end, by a stop string", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": STOPPED}),
     ("end", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": END}),
+    ("end, of what killed three workers", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": {
+        "reason": "error", "error": "worker_lost", "text": "it died", "lost": 3, "usage": FAILED["usage"], "timing": FAILED["timing"]}}),
     ("frame", {**FRAME, "wseq": 1}),
+    ("frame, the first one", {**FRAME, "prompt_digest": DIGEST, "wseq": 1}),
     ("frame, several ids", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 1, "off": 4, "ids": [300, 70000], "text": "größe",
                             "wseq": 2}),
     ("frame, logprobs", {"k": "frame", "id": ID, "epoch": EPOCH, "seq": 1, "off": 4, "ids": [300, 301], "text": "",
@@ -233,8 +240,10 @@ GOOD = [
                 "prompt": "Once", **FIXED, "seed": 42}),
     ("assign, of a client with a key", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "cache_space": "c0123t",
                 "prompt": "Once", **FIXED, "seed": 42}),
-    ("assign, with credit", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "output": [5], "off": 2, "credit": 65,
-                "most": 4096, "prompt": "Once", **FIXED, "seed": 42}),
+    ("assign, with credit", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "credit": 65,
+                "most": 4096, "prompt": "Once", **FIXED, "seed": 42, "output": [5], "off": 2}),
+    ("assign, resumed", {"k": "assign", "session": SESSION, "id": ID, "epoch": EPOCH, "credit": 65, "prompt": "Once", **FIXED, "seed": 42,
+                         "require": ["resume"], "output": [5], "off": 2, "lost": 2, "prompt_digest": DIGEST}),
     ("credit", {"k": "credit", "topics": [Bin(SESSION + ID), Bin(ID + SESSION)], "counts": [128, 2**31 - 1]}),
     ("ack", {"k": "ack", "wseq": 256}),
     ("resend", {"k": "resend", "wseq": 1}),
@@ -252,6 +261,8 @@ OTHERWISE = [
 ]
 
 GENERATE = {"k": "generate", "id": ID, "prompt": "Hi"}
+RESUMED = {**GENERATE, "seed": 1, "require": ["resume"], "output": [5]}
+RESUME_UNSAID = 'generate: output, off, lost and prompt_digest: expected with "resume" under require'
 PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
     ("a histogram that is too short", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [1, 2]}]},
@@ -340,6 +351,18 @@ BAD = [
     ("half a number of an embedding", {**FRAME, "embedding": Bin(b"123456")}, "frame: embedding: 6 bytes are not a whole number of 32-bit floats"),
     ("too large an embedding", {**FRAME, "embedding": Bin(bytes(4 * 32769))}, "frame: embedding: 32769 items; at most 32768 are allowed"),
     ("an embedding that is a text", {**FRAME, "embedding": "1234"}, "frame: embedding: expected a byte string"),
+    ("an output without its feature", {**GENERATE, "seed": 1, "output": [5]}, RESUME_UNSAID),
+    ("a digest without the feature", {**GENERATE, "prompt_digest": DIGEST, "require": ["embed"]}, RESUME_UNSAID),
+    ("deaths without the feature", {**GENERATE, "lost": 1}, RESUME_UNSAID),
+    ("an output of an embedding", {**RESUMED, "embed": True},
+     "generate: output, off, lost and prompt_digest: expected without embed, which makes no tokens"),
+    ("bytes of no output", {**GENERATE, "require": ["resume"], "off": 1}, "generate: off: expected with output, whose text it counts"),
+    ("an output without its seed", {**GENERATE, "require": ["resume"], "output": [5]}, "generate: seed: expected with output, which it made"),
+    ("more output than there may be", {**RESUMED, "output": [5, 6], "max_tokens": 1},
+     "generate: output: 2 ids are more than max_tokens (1)"),
+    ("an output of negative ids", {**RESUMED, "output": [-1]}, "generate: output: expected token ids (integers from 0 to 2147483647)"),
+    ("a third death", {**RESUMED, "lost": 3}, "generate: lost: 3 is out of range 0..2"),
+    ("half a digest", {**RESUMED, "prompt_digest": Bin(bytes(8))}, "generate: prompt_digest: expected a byte string of 16 bytes"),
     ("too many logprobs", {**GENERATE, "logprobs": 22}, "generate: logprobs: 22 is out of range 0..21"),
     ("a grammar that is too long", {**GENERATE, "grammar": "x" * 262145},
      "generate: grammar: 262145 bytes; at most 262144 are allowed"),

@@ -192,6 +192,8 @@ int launch_gateway(const char *program, const struct options *options, int liste
         command_line_number(&line, "--body-kb", options->http_body_kb);
     if (options->has_http_sse_ping)
         command_line_number(&line, "--sse-ping", options->http_sse_ping);
+    if (options->has_http_thinking_budget)
+        command_line_number(&line, "--thinking-budget", options->http_thinking_budget);
     command_line_option(&line, "--connect", options->rundir);
     command_line_number(&line, "--parent", getpid());
     char *const *words = command_line_words(&line);

@@ -52,6 +52,12 @@ static bool is_same(const struct gguf_tensor *a, const struct gguf_tensor *b, ui
     return true;
 }
 
+/* Tensors that a file has and nobody reads: keys and values of layers that attend to those of others. */
+static bool is_unused(const struct model *model, uint32_t layer, const char *name)
+{
+    return model->layers[layer].traits.borrows_kv && (strstr(name, ".attn_k") || strstr(name, ".attn_v"));
+}
+
 static bool compare(const char *folder, const char *twin)
 {
     struct model *a = NULL, *b = NULL;
@@ -73,8 +79,11 @@ static bool compare(const char *folder, const char *twin)
         char name[TENSOR_NAME_SIZE];
         uint32_t layer;
         snprintf(name, sizeof name, "%.*s", (int)theirs->name.len, (const char *)theirs->name.data);
-        if (tensor_layer_of(theirs->name, &layer) && layer >= b->params.n_layers)
+        const bool of_layer = tensor_layer_of(theirs->name, &layer);
+        if (of_layer && layer >= b->params.n_layers)
             continue; /* a draft layer's, which are not published in these names */
+        if (of_layer && is_unused(b, layer, name))
+            continue;
         const struct gguf_tensor *ours = gguf_find_tensor(a->gguf, name);
         if (ours && is_same(ours, theirs, halves))
             continue;

@@ -147,7 +147,7 @@ GEMMA4S = {
                                       layer=gemma4_layer((1,), experts=6, beside=True))),
     "gemma4-e-F16": ("gemma4", dict(GEMMA4, layers=6, windows=(1, 0, 1, 1, 0, 1), borrowing=3, layer_embd=12,
                                     layer=lambda i: gemma4_layer(
-                                        (1, 4), ff=(48, 48, 48, 64, 64, 64), values_are_keys=False,
+                                        (1, 4), ff=(32, 32, 32, 64, 64, 64), values_are_keys=False,
                                         kv_from={3: 2, 4: 1, 5: 2}.get(i))(i))),
 }
 
@@ -192,7 +192,8 @@ PUBLISHED = {"mixtral-F16": "mixtral", "qwen3moe-F16": "qwen3_moe", "gemma2-F16"
              "mistral3-F16": "mistral3", "smollm3-F16": "smollm3", "granite-F16": "granite",
              "granitemoe-F16": "granitemoeshared", "olmo2-F16": "olmo2", "olmo3-F16": "olmo3", "seed_oss-F16": "seed_oss",
              "qwen35-F16": "qwen3_5_text", "qwen35-listed-F32": "qwen3_5", "qwen35moe-F16": "qwen3_5_moe",
-             "qwen3next-F16": "qwen3_next", "qwen3next-first-F16": "qwen3_next"}
+             "qwen3next-F16": "qwen3_next", "qwen3next-first-F16": "qwen3_next",
+             "gemma4-F16": "gemma4_unified", "gemma4-moe-F16": "gemma4", "gemma4-e-F16": "gemma4_text"}
 
 
 def models():

@@ -137,6 +137,17 @@ DELTA = {"output_norm": ("model.norm", less_one), "attn_norm": ("input_layernorm
          "ffn_gate_inp_shexp": ("mlp.shared_expert_gate", as_row)} | {
              f"ffn_{t}_shexp": (f"mlp.shared_expert.{t}_proj", same) for t in ("gate", "up", "down")}
 
+GEMMA4_NAMES = {
+    "ffn_norm": ("pre_feedforward_layernorm", same), "layer_output_scale": ("layer_scalar", same),
+    "ffn_gate_inp": ("router.proj", same), "ffn_gate_inp.scale": ("router.scale", same),
+    "ffn_down_exps.scale": ("router.per_expert_scale", same), "ffn_gate_up_exps": ("experts.gate_up_proj", same),
+    "ffn_down_exps": ("experts.down_proj", same), "pre_ffw_norm_2": ("pre_feedforward_layernorm_2", same),
+    "post_ffw_norm_1": ("post_feedforward_layernorm_1", same), "post_ffw_norm_2": ("post_feedforward_layernorm_2", same),
+    "per_layer_token_embd": ("model.embed_tokens_per_layer", same),
+    "per_layer_model_proj": ("model.per_layer_model_projection", same),
+    "per_layer_proj_norm": ("model.per_layer_projection_norm", same), "inp_gate": ("per_layer_input_gate", same),
+    "proj": ("per_layer_projection", same), "post_norm": ("post_per_layer_input_norm", same)}
+
 NAMES = {
     "llama": LLAMA, "mistral": LLAMA, "ministral3": LLAMA, "smollm3": LLAMA, "granite": LLAMA, "qwen2": QWEN,
     "qwen3": QWEN | HEAD_NORMS, "qwen3_moe": QWEN | HEAD_NORMS | EXPERTS,
@@ -158,9 +169,11 @@ NAMES = {
     "gpt_oss": QWEN | NEXT_NORM | {"attn_sinks": ("self_attn.sinks", same), "ffn_gate_inp": ("mlp.router", same)},
     "qwen3_5_text": QWEN | HEAD_NORMS | DELTA, "qwen3_5_moe_text": QWEN | HEAD_NORMS | DELTA | {"ffn_gate_inp": ("mlp.gate", same)},
     "qwen3_next": QWEN | HEAD_NORMS | EXPERTS | DELTA,
+    "gemma4_text": QWEN | HEAD_NORMS | AFTER | GEMMA4_NAMES,
 }
-NAMES |= {"granitemoeshared": NAMES["granitemoe"], "olmo3": NAMES["olmo2"]}
-BARE = {"self_attn.sinks", "linear_attn.A_log", "linear_attn.dt_bias"}
+NAMES |= {"granitemoeshared": NAMES["granitemoe"], "olmo3": NAMES["olmo2"], "gemma4_unified_text": NAMES["gemma4_text"]}
+BARE = {"self_attn.sinks", "linear_attn.A_log", "linear_attn.dt_bias", "layer_scalar", "router.scale",
+        "router.per_expert_scale", "experts.gate_up_proj", "experts.down_proj"}
 # Two tensors of GGUF that are one: gate rows, then up rows, or one by one.
 JOINED = {"granitemoe": {"exps": "block_sparse_moe.input_linear.weight", "shexp": "shared_mlp.input_linear.weight"},
           "qwen3_5_moe_text": {"exps": "mlp.experts.gate_up_proj"}, "gpt_oss": {"exps": "mlp.experts.gate_up_proj"}}
@@ -169,7 +182,7 @@ JOINED["granitemoeshared"] = JOINED["granitemoe"]
 
 def split_name(name):
     """(prefix of GGUF's layer, number or None, stem, end)."""
-    if name in ("ssm_a",) or re.fullmatch(r"blk\.\d+\.(ssm_a|ssm_dt\.bias)", name):
+    if name in ("ssm_a",) or re.fullmatch(r"blk\.\d+\.(ssm_a|ssm_dt\.bias|.*\.scale)", name):
         _, layer, stem = name.split(".", 2)
         return layer, stem, ""
     match = re.fullmatch(r"(?:blk\.(\d+)\.)?(.*)\.(weight|bias)", name)
@@ -252,7 +265,7 @@ def publish_tensors(model_type, source, prefix):
                 a = turned(source, name, a)
             put(layer, "mlp.experts.down_proj" + ("_bias" if end == "bias" else ""), form, a)
             continue
-        if stem == "ffn_gate_up_exps":
+        if stem == "ffn_gate_up_exps" and not model_type.startswith("gemma4"):
             put(layer, "mlp.experts.gate_up_proj", form, a)
             continue
         if stem == "attn_qkv" and model_type == "phi":
@@ -266,6 +279,10 @@ def publish_tensors(model_type, source, prefix):
                 put(layer, f"{theirs.replace('*', str(e))}.{end}", form, matrix)
         else:
             put(layer, theirs if theirs in BARE else f"{theirs}.{end}", form, a)
+    trunk = source.numbers["block_count"]
+    for layer in range(trunk - source.numbers.get("attention.shared_kv_layers", 0), trunk):  # there, and not used
+        put(str(layer), "self_attn.k_norm.weight", "F32", np.full(3, 7, "<f4"))
+        put(str(layer), "self_attn.v_proj.weight", "F32", np.full((2, 3), 7, "<f4"))
     return out
 
 
@@ -309,6 +326,35 @@ def rope_of(model_type, source):
     return rope
 
 
+def config_of_gemma4(model_type, source, config):
+    """Heads of layers with a window have the plain keys; those of the others one by one where no key says them."""
+    n = source.numbers
+    windows, kv, ff = n["attention.sliding_window_pattern"], n["attention.head_count_kv"], n["feed_forward_length"]
+    kv = [int(k) for k in kv] if isinstance(kv, (list, np.ndarray)) else [kv] * len(windows)
+    ff = [int(f) for f in ff] if isinstance(ff, (list, np.ndarray)) else [ff] * len(windows)
+    small, full = kv[list(windows).index(True)], kv[list(windows).index(False)]
+    same_map = any(f"blk.{i}.attn_v.weight" not in source.tensors for i, w in enumerate(windows) if not w)
+    borrowing = n.get("attention.shared_kv_layers", 0)
+    factors = np.frombuffer(source.tensors["rope_freqs.weight"][2], "<f4")
+    del config["hidden_act"], config["rope_theta"]
+    config |= {"hidden_activation": "gelu_pytorch_tanh", "num_key_value_heads": small, "intermediate_size": ff[0],
+               "head_dim": n["attention.key_length_swa"], "attention_k_eq_v": same_map, "num_kv_shared_layers": borrowing,
+               "use_double_wide_mlp": ff[-1] != ff[0], "vocab_size_per_layer_input": config["vocab_size"],
+               "hidden_size_per_layer_input": n.get("embedding_length_per_layer_input", 0),
+               "enable_moe_block": "expert_count" in n, "use_bidirectional_attention": "vision",
+               "layer_types": [("full_attention", "sliding_attention")[w] for w in windows],
+               "rope_parameters": {
+                   "full_attention": {"rope_type": "proportional", "rope_theta": n["rope.freq_base"],
+                                      "partial_rotary_factor": int((factors < 1e30).sum()) / len(factors)},
+                   "sliding_attention": {"rope_type": "default", "rope_theta": n["rope.freq_base_swa"]}}}
+    if "expert_count" in n:
+        config["top_k_experts"] = config.pop("num_experts_per_tok")
+    if same_map or small == full:
+        return config | {"global_head_dim": source.dim, "num_global_key_value_heads": full if same_map else None}
+    return config | {"per_layer_config": {str(i): {"head_dim": source.dim, "num_key_value_heads": full}
+                                          for i, w in enumerate(windows) if not w}}
+
+
 def publish_config(model_type, source):
     n = source.numbers
     config = {"model_type": model_type, "vocab_size": source.tensors["token_embd.weight"][1][1],
@@ -331,6 +377,8 @@ def publish_config(model_type, source):
     dims = n.get("rope.dimension_count", source.dim)
     if dims != source.dim:
         config["partial_rotary_factor"] = dims / source.dim
+    if model_type.startswith("gemma4"):
+        return config_of_gemma4(model_type, source, config)
     if model_type.startswith("gemma"):
         config["query_pre_attn_scalar"] = source.dim
         config["hidden_activation"] = "gelu_pytorch_tanh"
@@ -359,7 +407,8 @@ def publish_config(model_type, source):
     return config
 
 
-WRAPPERS = {"gemma3": "gemma3_text", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "mistral3": "ministral3"}
+WRAPPERS = {"gemma3": "gemma3_text", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text", "mistral3": "ministral3",
+            "gemma4": "gemma4_text", "gemma4_unified": "gemma4_unified_text"}
 
 
 def publish(model_type, pairs, tensors):
@@ -372,6 +421,9 @@ def publish(model_type, pairs, tensors):
         config["tie_word_embeddings"] = config["text_config"].pop("tie_word_embeddings")
         out = publish_tensors(inner, source, prefix)
         out["model.vision_tower.patch.weight"] = ("F32", [2], bytes(8))
+        if model_type.startswith("gemma4"):
+            for part in ("embed_vision", "audio_tower", "embed_audio", "vision_embedder"):
+                out[f"model.{part}.weight"] = ("F32", [2], bytes(8))
     else:
         prefix = lambda name: name
         config = publish_config(inner, source)
@@ -444,7 +496,8 @@ def main(path, out, model_type, twin=None):
     config, published, twins = publish(model_type, pairs, tensors)
     write_files(pathlib.Path(out), config, published)
     if twin:
-        arrays = {k: v for k, v in pairs.items() if not isinstance(v, list) or (v and isinstance(v[0], bool))}
+        arrays = {k: v for k, v in pairs.items() if not isinstance(v, list) or (v and isinstance(v[0], bool))}  # numbers of each layer as GGUF has them
+        arrays |= {k: np.array(v, "<i4") for k, v in pairs.items() if isinstance(v, list) and v and type(v[0]) is int}
         pathlib.Path(twin).write_bytes(gguf(arrays, twins))
 
 

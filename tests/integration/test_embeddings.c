@@ -218,6 +218,42 @@ START_TEST(the_command_prints_it_as_lines_and_as_json)
 }
 END_TEST
 
+START_TEST(the_command_takes_ids_and_writes_floats)
+{
+    static float numbers[MOST_NUMBERS + 1];
+    char line[1024];
+    start("1");
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "embed", "--connect", pool.rundir, "--tokens",
+                                 "5,6, 7,300", NULL),
+                     0);
+    snprintf(line, sizeof line, "'%s' embed --connect '%s' --raw -t 5,6,7,300", build_path("quern"),
+             pool.rundir);
+    FILE *pipe = popen(line, "r");
+    ck_assert_ptr_nonnull(pipe);
+    const size_t n = fread(numbers, sizeof *numbers, MOST_NUMBERS + 1, pipe);
+    ck_assert_int_eq(pclose(pipe), 0);
+    ck_assert_uint_gt(n, 0);
+    char *at = strtok(out, "\n");
+    for (size_t i = 0; i < n; i++, at = strtok(NULL, "\n")) {
+        ck_assert_ptr_nonnull(at);
+        ck_assert_float_eq(strtof(at, NULL), numbers[i]);
+    }
+    ck_assert_ptr_null(at);
+    ck_assert_int_eq(
+        run_program(again, sizeof again, "quern", "embed", "--connect", pool.rundir, "-t", "5,6,7,301", NULL),
+        0);
+    ck_assert_str_ne(strtok(again, "\n"), out);
+    static const char *const wrong[] = {"--tokens=5,x", "--tokens=,", "--tokens=-1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_int_eq(run_program(out, sizeof out, "quern", "embed", wrong[i], NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "embed", "-t", "5", "a text", NULL), 2);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "embed", "--json", "--raw", "a text", NULL), 2);
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern", "embed", "--connect", pool.rundir, "-t", "99999999", NULL), 1);
+    stop();
+}
+END_TEST
+
 START_TEST(a_worker_that_is_killed_takes_no_embedding_along)
 {
     static struct vector before[N], after[N];
@@ -367,6 +403,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_embedding_has_length_one_and_means_its_text);
     tcase_add_test(tests, the_call_that_waits_brings_the_same_and_says_what_went_wrong);
     tcase_add_test(tests, the_command_prints_it_as_lines_and_as_json);
+    tcase_add_test(tests, the_command_takes_ids_and_writes_floats);
     tcase_add_test(tests, a_worker_that_is_killed_takes_no_embedding_along);
     tcase_add_test(tests, a_broker_that_is_killed_takes_no_embedding_along);
     tcase_add_test(tests, a_cancel_and_a_deadline_end_it_without_one);

@@ -268,6 +268,24 @@ def test_a_request_is_taken_over_from_its_first_token(pool, client, expected):
         client.attach(bytes(16), session).text()
 
 
+def test_a_request_goes_on_in_another_session_as_if_nothing_had_happened(pool, client, expected):
+    ids, text, digest = [], "", None
+    with quern.Client(pool.rundir, timeout=WAIT) as first, long_request(first) as stream:
+        for piece in stream:
+            ids += piece.ids
+            text += piece.text
+            digest = digest or piece.prompt_digest
+            if len(ids) > 1000:
+                break
+    rest = long_request(client, output=ids, off=len(text.encode()), prompt_digest=digest).result()
+    assert [*ids, *rest.ids] == list(expected.ids)
+    assert text + rest.text == expected.text
+    assert rest.end.output_tokens == expected.end.output_tokens and rest.end.lost == 0
+    with pytest.raises(quern.Error, match="prompt_digest: the prompt of") as refusal:
+        long_request(client, output=ids, prompt_digest=bytes(16)).text()
+    assert refusal.value.name == "conflict"
+
+
 def test_a_stream_that_loses_most_frames_brings_every_token(pool, expected):
     proxy = Lossy(pool.rundir, pool.folder / "lossy")
     try:

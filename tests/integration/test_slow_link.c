@@ -67,7 +67,7 @@ static uint64_t read_again(struct quern_id *session, struct quern_id id, uint32_
     uint64_t before = passed_on(0);
     set_rate(bytes_per_s);
     ck_assert_int_eq(quern_attach(client, *session, id, answer_collect, &answer, NULL), 0);
-    await_answers(client, &answer, 1, 120);
+    await_answers(client, &answer, 1, 200);
     ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
     ck_assert_uint_eq(answer.output_tokens, TOKENS);
     uint64_t bytes = passed_on(0) - before;
@@ -90,7 +90,7 @@ START_TEST(pages_of_a_replay_come_once_over_a_slow_link)
     struct quern_id session = quern_session(client);
     struct quern_request request = with_logprobs();
     struct quern_id id = send_request(client, &request, &answer);
-    await_answers(client, &answer, 1, 60);
+    await_answers(client, &answer, 1, 200);
     uint64_t needed = read_again(&session, id, FAST_BYTES_PER_S);
     uint64_t came = read_again(&session, id, SLOW_BYTES_PER_S);
     printf("%" PRIu64 " bytes, over a slow link %" PRIu64 "\n", needed, came);
@@ -130,12 +130,12 @@ START_TEST(what_a_client_cannot_take_does_not_pile_up_in_the_kernel)
     set_rate(SLOW_BYTES_PER_S); /* or all may have come before the link ends */
     for (int i = 0; i < N; i++)
         send_request(client, &request, &far[i]);
-    await_ids(client, &far[N - 1], 1, 60);
+    await_ids(client, &far[N - 1], 1, 200);
     set_rate(0);
     /* It is here and says so, and hears nothing. */
     send_request(neighbour, &request, &near);
     for (uint64_t until = clock_ns() + 3 * CLOCK_NS_PER_S; clock_ns() < until || near.ends == 0;) {
-        ck_assert_uint_lt(clock_ns(), until + 60 * CLOCK_NS_PER_S);
+        ck_assert_uint_lt(clock_ns(), until + 200 * CLOCK_NS_PER_S);
         ck_assert_int_ge(quern_dispatch(client, 20, NULL), 0);
         ck_assert_int_ge(quern_dispatch(neighbour, 20, NULL), 0);
     }
@@ -145,7 +145,7 @@ START_TEST(what_a_client_cannot_take_does_not_pile_up_in_the_kernel)
     ck_assert_uint_le(most_unsent(port), 512u << 10);
     ck_assert_uint_le(most_unsent(port + 1), 512u << 10);
     set_rate(FAST_BYTES_PER_S);
-    await_answers(client, far, N, 60);
+    await_answers(client, far, N, 200);
     for (int i = 0; i < N; i++) {
         ck_assert_msg(far[i].reason == QUERN_LENGTH, "%s: %s", far[i].error, far[i].error_text);
         answer_deinit(&far[i]);

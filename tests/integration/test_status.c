@@ -132,6 +132,7 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_str_eq(json_string_value(json_array_get(aliases, 1)), "llama");
         ck_assert_str_eq(text(w, "state"), "ready");
         ck_assert_str_eq(text(w, "reason"), "");
+        ck_assert(json_is_true(json_object_get(w, "chat")));
         ck_assert_str_eq(text(w, "tools"), "object"); /* as the template writes calls */
         ck_assert_ptr_nonnull(strstr(text(w, "dialect"), "<tool_call>"));
         ck_assert(json_is_true(json_object_get(w, "thinks")));

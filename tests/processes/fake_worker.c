@@ -141,7 +141,7 @@ static void finished(struct fake *fake, const struct message *assign, uint64_t c
 static void count(struct fake *fake, const struct message *assign, uint64_t n, int copies, uint64_t lost)
 {
     struct ending end = {.reason = END_LENGTH, .usage = {.prompt_tokens = 1, .output_tokens = (uint32_t)n}};
-    for (uint64_t i = assign->assign.output.n; i < n; i++) {
+    for (uint64_t i = assign->assign.generation.output.n; i < n; i++) {
         const struct kept *kept = make_frame(fake, assign, i, true, i + 1 == n ? &end : NULL);
         for (int c = 0; c < copies; c++)
             if (i != lost)
@@ -191,7 +191,7 @@ static void beat(struct fake *fake)
 
 static void leave(struct fake *fake, const struct message *assign)
 {
-    publish(fake, make_frame(fake, assign, assign->assign.output.n, true, NULL));
+    publish(fake, make_frame(fake, assign, assign->assign.generation.output.n, true, NULL));
     remember(fake, assign, true);
     fake->ending = true;
     beat(fake);
@@ -216,7 +216,7 @@ static void await_ack(struct fake *fake)
 static void die(struct fake *fake, const struct message *assign)
 {
     for (uint64_t i = 0; i < 2; i++)
-        publish(fake, make_frame(fake, assign, assign->assign.output.n + i, true, NULL));
+        publish(fake, make_frame(fake, assign, assign->assign.generation.output.n + i, true, NULL));
     await_ack(fake);
     raise(SIGKILL);
 }
@@ -224,10 +224,10 @@ static void die(struct fake *fake, const struct message *assign)
 /* The ids and the text of make_frame, from the first on. */
 static bool is_output_of_ours(const struct message *assign)
 {
-    for (size_t i = 0; i < assign->assign.output.n; i++)
-        if (assign->assign.output.items[i] != (int32_t)i)
+    for (size_t i = 0; i < assign->assign.generation.output.n; i++)
+        if (assign->assign.generation.output.items[i] != (int32_t)i)
             return false;
-    return assign->assign.off == assign->assign.output.n;
+    return assign->assign.generation.off == assign->assign.generation.output.n;
 }
 
 static void answer_ping(struct fake *fake, uint64_t ref)
@@ -296,7 +296,7 @@ static void assigned(struct fake *fake, const struct message *message)
     } else if (strncmp(text, "tail", 4) == 0) {
         count(fake, message, n, 1, n - 1);
     } else if (strcmp(text, "wait") == 0) {
-        publish(fake, make_frame(fake, message, message->assign.output.n, true, NULL));
+        publish(fake, make_frame(fake, message, message->assign.generation.output.n, true, NULL));
         remember(fake, message, true);
     } else if (strcmp(text, "return") == 0) {
         remember(fake, message, false);
@@ -336,7 +336,7 @@ static void assigned(struct fake *fake, const struct message *message)
         zmq_close(fake->stream);
         hostile_beginnings(fake->stream_fd, "XPUB");
     } else if (strcmp(text, "stale") == 0) {
-        const struct kept *kept = make_frame(fake, message, message->assign.output.n, true, NULL);
+        const struct kept *kept = make_frame(fake, message, message->assign.generation.output.n, true, NULL);
         publish(fake, kept);
         await_ack(fake);
         zmq_close(fake->stream);
@@ -355,7 +355,7 @@ static void cancelled(struct fake *fake, const struct message *message)
         struct message *assign = &fake->waiting[i];
         if (assign->kind == MESSAGE_NONE || memcmp(&message->cancel.id, &assign->assign.id, 16) != 0)
             continue;
-        uint64_t made = assign->assign.output.n + fake->begun[i];
+        uint64_t made = assign->assign.generation.output.n + fake->begun[i];
         publish(fake, make_frame(fake, assign, made, false, made ? &end : &back));
         finished(fake, assign, made, made ? &end : &back);
         assign->kind = MESSAGE_NONE;
@@ -365,7 +365,7 @@ static void cancelled(struct fake *fake, const struct message *message)
 static void give_back(struct fake *fake, const struct message *assign, bool begun)
 {
     struct ending back = {.reason = END_ERROR, .error = PROTO_DRAINING, .text = BYTES_LITERAL("ending")};
-    uint64_t made = assign->assign.output.n + begun;
+    uint64_t made = assign->assign.generation.output.n + begun;
     publish(fake, make_frame(fake, assign, made, false, &back));
     finished(fake, assign, made, &back);
 }

@@ -104,3 +104,9 @@ bool io_redraws(int fd)
     const char *term = getenv("TERM");
     return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
 }
+
+bool io_colours(int fd)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return io_redraws(fd) && !(no_color && no_color[0]);
+}

@@ -40,4 +40,7 @@ int io_read_file(const char *path, size_t max, struct buffer *ret_data, struct e
 /* Whether lines can be overwritten: a terminal that is not dumb. */
 bool io_redraws(int fd);
 
+/* Whether colours are welcome: such a terminal, and NO_COLOR is unset or empty. */
+bool io_colours(int fd);
+
 #endif

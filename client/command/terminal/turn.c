@@ -62,6 +62,28 @@ static bool opens(const char *line, const struct line_editor *editor)
            (!line_editor_pasted(editor) || before_quotes(line + N_QUOTES) >= 0);
 }
 
+/* The line, and those that follow it as long as each ends with a backslash; as read_quoted. */
+static int read_continued(struct turn *turn, const char *line, struct line_editor *editor, struct error *err)
+{
+    for (;;) {
+        const size_t len = strlen(line);
+        const bool goes_on = len > 0 && line[len - 1] == '\\' && !line_editor_pasted(editor);
+        int r = append(turn, line, goes_on ? len - 1 : len, err);
+        if (r < 0 || !goes_on)
+            return r < 0 ? r : 1;
+        line = line_editor_read(editor, "... ");
+        if (!line) /* a file may end there */
+            return line_editor_interactive(editor) ? 0 : 1;
+        if (line_editor_gave_up(editor)) {
+            turn->text.len = 0;
+            return 1;
+        }
+        r = append(turn, "\n", 1, err);
+        if (r < 0)
+            return r;
+    }
+}
+
 int turn_read(struct turn *turn, struct line_editor *editor, struct error *err)
 {
     const char *line = line_editor_read(editor, "> ");
@@ -69,11 +91,8 @@ int turn_read(struct turn *turn, struct line_editor *editor, struct error *err)
     if (!line)
         return 0;
     turn->quoted = opens(line, editor);
-    int r;
-    if (turn->quoted)
-        r = read_quoted(turn, line + N_QUOTES, editor, err);
-    else if ((r = append(turn, line, strlen(line), err)) == 0)
-        r = 1;
+    int r = turn->quoted ? read_quoted(turn, line + N_QUOTES, editor, err)
+                         : read_continued(turn, line, editor, err);
     if (r == 0 && !line_editor_interactive(editor))
         r = error_set(err, -EINVAL, "stdin ends before " QUOTES " closes a turn");
     if (r == 1 && buffer_append(&turn->text, "", 1) < 0)

@@ -2,15 +2,17 @@
 #ifndef CLIENT_COMMAND_TERMINAL_TURN_H
 #define CLIENT_COMMAND_TERMINAL_TURN_H
 
-/* The user's next turn in a conversation: a line, or several between triple quotes as in Python.
+/* The user's next turn in a conversation: a line, several of which all but the last end with a backslash, or
+ * several between triple quotes as in Python.
  *
  *     """def f(x):
  *         return x
  *     """
  *
  * A line that begins with """ opens it, and one that ends with """ closes it, which may be the same; the
- * quotes and a newline next to them are not part of the turn. A pasted line that begins with quotes and does
- * not end with them is a turn as is. */
+ * quotes and a newline next to them are not part of the turn. Backslashes at the end of lines are not part of
+ * it either; the newlines are. A pasted line that begins with quotes and does not end with them, or ends with
+ * a backslash, is a turn as is. */
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * The whole conversation goes to the pool with each turn; the model's chat template makes a prompt of it
  * there. What the model said becomes part of it as it was printed, a stopped answer up to where it was
  * stopped. Ctrl-C stops an answer, never the program; Ctrl-D or /exit ends it. Each line is a turn, and what
- * is pasted or quoted one of several lines (turn.h, line_editor.h); while the user thinks, the session with
- * the pool is kept alive. */
+ * is pasted, quoted or continued one of several lines (turn.h, line_editor.h); a slash and a word are a
+ * command (chat_commands.h). While the user thinks, the session with the pool is kept alive. */
 
 #include <argp.h>
 #include <errno.h>
@@ -15,8 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/command/terminal/answer.h"
 #include "client/command/arguments.h"
+#include "client/command/chat/chat_commands.h"
+#include "client/command/terminal/answer.h"
 #include "client/command/terminal/interrupt.h"
 #include "client/command/terminal/io.h"
 #include "client/command/terminal/line_editor.h"
@@ -38,51 +39,14 @@ struct chat_options {
 };
 
 struct chat {
-    const struct chat_options *options;
+    struct chat_state state;
     struct quern *client;
-    struct quern_message *turns; /* [n_turns]; their texts are ours */
-    size_t n_turns, cap_turns;
     struct line_editor *editor;
     struct buffer answer, thought;
     struct thoughts thoughts;
     struct wrap wrap; /* of the answer on a terminal */
     int status;       /* of a conversation that cannot go on; 0 */
 };
-
-/* ---- the conversation ---- */
-
-static void forget_from(struct chat *chat, size_t n)
-{
-    while (chat->n_turns > n) {
-        free((char *)chat->turns[--chat->n_turns].content);
-        free((char *)chat->turns[chat->n_turns].thought);
-    }
-}
-
-static int add_turn(struct chat *chat, const char *role, const char *text, size_t len)
-{
-    if (chat->n_turns == chat->cap_turns) {
-        size_t larger = chat->cap_turns * 2 + 16;
-        struct quern_message *moved = realloc(chat->turns, larger * sizeof *moved);
-        if (!moved)
-            return -ENOMEM;
-        chat->turns = moved;
-        chat->cap_turns = larger;
-    }
-    char *copy = strndup(text, len);
-    if (!copy)
-        return -ENOMEM;
-    chat->turns[chat->n_turns++] = (struct quern_message){.role = role, .content = copy};
-    return 0;
-}
-
-/* To its first state: nothing, or the system's message. */
-static int reset(struct chat *chat)
-{
-    const char *system = chat->options->system;
-    forget_from(chat, 0);
-    return system ? add_turn(chat, "system", system, strlen(system)) : 0;
-}
 
 /* ---- a turn ---- */
 
@@ -117,10 +81,11 @@ static int take_piece(void *arg, const struct quern_output *piece)
  * where it began. */
 static int take_answer(struct chat *chat, size_t before, struct error *err)
 {
-    struct quern_request request = chat->options->common.request;
+    struct conversation *conversation = &chat->state.conversation;
+    struct quern_request request = *chat->state.request;
     struct answer answer;
-    request.messages = chat->turns;
-    request.n_messages = chat->n_turns;
+    request.messages = conversation->turns;
+    request.n_messages = conversation->n;
     request.marks = chat->thoughts.known;
     chat->answer.len = chat->thought.len = 0;
     wrap_begin(&chat->wrap, io_redraws(STDOUT_FILENO) ? status_columns() : 0);
@@ -148,57 +113,45 @@ static int take_answer(struct chat *chat, size_t before, struct error *err)
     if (failed) {
         if (before > 0 && strcmp(answer.error, "too_long") == 0)
             fputs("(/reset begins a new conversation)\n", stderr);
-        forget_from(chat, before);
+        conversation_forget_from(conversation, before);
         return 0;
     }
-    r = add_turn(chat, "assistant", (const char *)chat->answer.data, chat->answer.len);
-    if (r == 0 && chat->thought.len > 0) {
-        char *thought = strndup((const char *)chat->thought.data, chat->thought.len);
-        chat->turns[chat->n_turns - 1].thought = thought;
-        r = thought ? 0 : -ENOMEM;
-    }
-    return r;
+    return conversation_add(conversation, "assistant", (struct bytes){chat->answer.data, chat->answer.len},
+                            (struct bytes){chat->thought.data, chat->thought.len});
 }
 
 static int take_turn(struct chat *chat, const char *text, struct error *err)
 {
-    size_t before = chat->n_turns;
-    int r = add_turn(chat, "user", text, strlen(text));
+    const size_t before = chat->state.conversation.n;
+    int r = conversation_add(&chat->state.conversation, "user", bytes_of_string(text), (struct bytes){0});
     return r < 0 ? r : take_answer(chat, before, err);
-}
-
-static const char usage[] = "/reset begins a new conversation, /exit or Ctrl-D ends; Ctrl-C stops an answer; "
-                            "\"\"\" opens and closes a turn of several lines";
-
-/* A slash and a word is meant for us and not for the model, whatever follows; its length with the slash, or
- * 0. A path ("/usr/bin") is none. */
-static size_t command_length(const char *text)
-{
-    size_t n = text[0] == '/' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
-    return n > 0 && (text[1 + n] == 0 || text[1 + n] == ' ' || text[1 + n] == '\t') ? 1 + n : 0;
 }
 
 /* Does what the turn asks for; false: to end. */
 static bool obey(struct chat *chat, const struct turn *turn, int *ret_r, struct error *err)
 {
     const char *text = (const char *)turn->text.data;
-    if (!turn->quoted && strcmp(text, "/exit") == 0)
-        return false;
-    if (!turn->quoted && strcmp(text, "/reset") == 0)
-        *ret_r = reset(chat);
-    else if (!turn->quoted && command_length(text) > 0)
-        fprintf(stderr, "(unknown command %.*s; %s)\n", (int)command_length(text), text, usage);
-    else if (text[strspn(text, " \t\r\n")])
+    enum chat_command_result result = CHAT_SAID;
+    if (!turn->quoted)
+        *ret_r = chat_command(&chat->state, text, &result, err);
+    if (result == CHAT_SAID && text[strspn(text, " \t\r\n")])
         *ret_r = take_turn(chat, text, err);
-    return true;
+    return result != CHAT_LEAVE;
+}
+
+/* What the conversation is with, and how to find out more. */
+static void greet(const struct chat *chat)
+{
+    fprintf(stderr, "%s\n/help lists commands; /exit or Ctrl-D ends, Ctrl-C stops an answer\n",
+            chat->state.model);
 }
 
 static int converse(struct chat *chat, struct line_editor *editor, struct error *err)
 {
     struct turn turn = {0};
-    int r = reset(chat);
+    int r = chat_state_reset(&chat->state);
     if (line_editor_interactive(editor))
-        fprintf(stderr, "%s\n", usage);
+        greet(chat);
     while (r == 0 && chat->status == 0) {
         int got = turn_read(&turn, editor, err);
         if (got <= 0) {
@@ -244,9 +197,21 @@ static int parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* The name of the model that answers. */
+static const char *model_of(struct quern *client, const struct quern_request *request)
+{
+    size_t n;
+    const struct quern_model *models = quern_models(client, &n);
+    return request->model ? request->model : n > 0 ? models[0].name : "";
+}
+
 static int chat_with(struct chat_options *options, struct pool *pool)
 {
-    struct chat chat = {.options = options, .client = pool_client(pool)};
+    struct quern *client = pool_client(pool);
+    struct quern_request *request = &options->common.request;
+    struct chat chat = {.client = client, .state = {.request = request, .system = options->system}};
+    /* A copy: the client's list changes with the pool. */
+    char *model = strdup(model_of(client, request));
     struct line_editor *editor = NULL;
     struct error err = {0};
     int r;
@@ -254,14 +219,15 @@ static int chat_with(struct chat_options *options, struct pool *pool)
         r = error_set(&err, -EINVAL, "the model has no chat template; quern run --raw continues any text");
     else
         r = line_editor_new(keep_alive, &chat, &editor, &err);
+    chat.state.model = model ? model : "";
     thoughts_init(&chat.thoughts, chat.client);
     chat.editor = editor;
     if (r == 0)
         r = converse(&chat, editor, &err);
     thoughts_deinit(&chat.thoughts);
     line_editor_free(editor);
-    forget_from(&chat, 0);
-    free(chat.turns);
+    chat_state_deinit(&chat.state);
+    free(model);
     buffer_deinit(&chat.answer);
     buffer_deinit(&chat.thought);
     wrap_deinit(&chat.wrap);
@@ -279,10 +245,12 @@ int verb_chat(int argc, char **argv)
         .children = children,
         .options = known,
         .parser = parse,
-        .doc = "Holds a conversation. Each line is a turn; so are lines enclosed in \"\"\", and pasted text. "
-               "/reset starts over, /exit or Ctrl-D ends, Ctrl-C stops an answer; other lines that begin "
-               "with a slash and a word are not sent.\vWithout --connect and --model: uses the running pool, "
-               "or starts a private one with $QUERN_MODEL or the demo model."};
+        .doc =
+            "Holds a conversation. Each line is a turn; so are lines enclosed in \"\"\", lines that end with "
+            "a backslash with the one that follows, and pasted text. A slash and a word are a command: /set "
+            "NAME VALUE, /show, /save FILE, /load FILE, /reset, /help, /exit. Ctrl-C stops an answer, Ctrl-D "
+            "ends.\vWithout --connect and --model: uses the running pool, "
+            "or starts a private one with $QUERN_MODEL or the demo model."};
     struct error err = {0};
     struct pool *pool;
     options.common.request.max_tokens = 0; /* not said */

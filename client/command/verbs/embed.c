@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* quern embed: a text → its embedding, a number a line on stdout, or one JSON object.
+/* quern embed: a text, or token ids → its embedding, a number a line on stdout, or one JSON object, or
+ * floats.
  *
  * The text is the argument, or stdin up to its end; nothing is added to it but the model's own special
- * tokens. Numbers are written so that they read back as the same floats. The first Ctrl-C cancels, as in
- * quern run. */
+ * tokens, and nothing to ids. Numbers are written so that they read back as the same floats. The first
+ * Ctrl-C cancels, as in quern run. */
 
 #include <argp.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/command/arguments.h"
 #include "client/command/terminal/answer.h"
 #include "client/command/terminal/interrupt.h"
 #include "client/command/terminal/io.h"
@@ -23,13 +25,31 @@
 
 #define MAX_TEXT (4u << 20)
 
-enum { KEY_JSON = 256, KEY_SPECIAL };
+enum { KEY_JSON = 256, KEY_SPECIAL, KEY_RAW };
 
 struct embed_options {
     struct pool_options pool;
     const char *text; /* NULL or "-": stdin */
-    bool special, json;
+    bool special, json, raw;
+    int32_t *ids; /* [n_ids], instead of a text */
+    size_t n_ids;
 };
+
+/* The ids of an option, which is cut up on the way. */
+static void take_ids(struct embed_options *options, char *list, struct argp_state *state)
+{
+    char *rest;
+    for (char *word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
+        const uint64_t id = argument_number(state, "--tokens", word, 0, INT32_MAX);
+        int32_t *ids = reallocarray(options->ids, options->n_ids + 1, sizeof *ids);
+        if (!ids)
+            argp_failure(state, EXIT_FAILURE, ENOMEM, "%s", "--tokens");
+        options->ids = ids;
+        ids[options->n_ids++] = (int32_t)id;
+    }
+    if (options->n_ids == 0)
+        argp_error(state, "--tokens: no ids");
+}
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
@@ -44,6 +64,18 @@ static int parse(int key, char *arg, struct argp_state *state)
     case KEY_SPECIAL:
         options->special = true;
         return 0;
+    case KEY_RAW:
+        options->raw = true;
+        return 0;
+    case 't':
+        take_ids(options, arg, state);
+        return 0;
+    case ARGP_KEY_END:
+        if (options->json && options->raw)
+            argp_error(state, "--json and --raw exclude one another");
+        if (options->ids && (options->text || options->special))
+            argp_error(state, "--tokens takes the place of a text");
+        return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0)
             argp_error(state, "more than one text: put the text in quotes");
@@ -56,6 +88,8 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option known_options[] = {
     {"json", KEY_JSON, NULL, 0, "Print one JSON object instead: the embedding and prompt_tokens", 1},
+    {"raw", KEY_RAW, NULL, 0, "Write 32-bit floats, little-endian, instead", 1},
+    {"tokens", 't', "ID,ID,...", 0, "The input ids, instead of a text; none are added", 1},
     {"special", KEY_SPECIAL, NULL, 0, "Parse control tokens in the text", 1},
     {0},
 };
@@ -90,6 +124,11 @@ static int write_lines(const struct quern_output *output)
     return r;
 }
 
+static int write_raw(const struct quern_output *output)
+{
+    return io_write(output->embedding, output->n_embedding * sizeof *output->embedding);
+}
+
 static int write_json(const struct quern_output *output)
 {
     json_t *numbers = json_array();
@@ -104,6 +143,8 @@ static int take(void *arg, const struct quern_output *output)
     const struct embed_options *options = arg;
     if (!output->embedding)
         return 0; /* how it ended is said on stderr */
+    if (options->raw)
+        return write_raw(output);
     return options->json ? write_json(output) : write_lines(output);
 }
 
@@ -113,8 +154,13 @@ static int embed(struct embed_options *options, struct quern *client, const stru
     struct answer answer;
     struct error err = {0};
     quern_request_init(&request);
-    request.text = (const char *)text->data;
-    request.text_len = text->len;
+    if (options->ids) {
+        request.ids = options->ids;
+        request.n_ids = options->n_ids;
+    } else {
+        request.text = (const char *)text->data;
+        request.text_len = text->len;
+    }
     request.special = options->special;
     request.embed = true;
     int r = answer_follow(client, &request, take, options, &answer, &err);
@@ -138,7 +184,7 @@ int verb_embed(int argc, char **argv)
     struct error err = {0};
     struct pool *pool;
     arguments_parse(&argp, argc, argv, &options);
-    int r = read_text(&options, &text, &err);
+    int r = options.ids ? 0 : read_text(&options, &text, &err);
     if (r == 0) {
         interrupt_catch();
         r = pool_open(&options.pool, &pool, &err);
@@ -152,5 +198,6 @@ int verb_embed(int argc, char **argv)
         status = r == -EINTR ? interrupt_status() : EXIT_FAILURE;
     }
     buffer_deinit(&text);
+    free(options.ids);
     return status;
 }

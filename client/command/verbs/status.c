@@ -108,7 +108,7 @@ int verb_status(int argc, char **argv)
     if (r == 0 && options.json)
         print_json(status, options.requests);
     else if (r == 0)
-        status_print(status, status_columns());
+        status_print(status, status_columns(), false);
     if (r == 0 && options.requests && !options.json)
         print_requests(status);
     quern_free(client);

@@ -73,7 +73,9 @@ struct quern_encoded {
     bool part;             /* the flag's value for the first request that uses it; true for the others */
     bool used;
     bool embeds, has_seed, tells_admitted;
-    uint64_t seed; /* for requests without one */
+    uint64_t seed;          /* for requests without one */
+    uint64_t n_output, off; /* it resumes a request behind these; 0: it begins one */
+    bool resumes;
     char tenant[PROTO_MAX_NAME_BYTES + 1];
 };
 
@@ -109,9 +111,10 @@ struct request {
     bool attached;
 
     struct epoch epoch;
-    uint64_t next; /* ids delivered */
-    uint64_t off;  /* bytes of text delivered */
-    bool over;     /* the end was delivered */
+    uint64_t next;             /* ids delivered, or made before it was resumed */
+    uint64_t off;              /* bytes of text likewise */
+    uint64_t first, first_off; /* `next` and `off` before anything was delivered */
+    bool over;                 /* the end was delivered */
 
     uint64_t sent_ns;  /* when generate or attach was last sent */
     uint64_t heard_ns; /* when a message about it last came */
@@ -161,8 +164,11 @@ struct quern {
     uint64_t nonce, join_ns, join_wait_ns;
     uint64_t now; /* clock_ns when this round of the loop began */
     uint64_t hello_ns, ping_ns, timers_ns;
-    uint64_t heard_ns;  /* the last message from the broker */
-    uint64_t closed_ns; /* when the session was last lost */
+    uint64_t heard_ns;    /* the last message from the broker */
+    uint64_t closed_ns;   /* when the session was last lost */
+    uint64_t answered_ns; /* the last answer to a ping or to an opening */
+    uint64_t ping_every_ns;
+    uint32_t failed_handshakes; /* in a row */
     uint64_t patience_ns;
     uint64_t page_ns; /* from a replay to its page: of the last full page, or of a slower one since */
 
@@ -211,6 +217,12 @@ void state_remove_request(struct quern *client, struct request *request);
 int state_request_waits(struct quern *client, struct request *request);
 void state_request_sent(struct quern *client, struct request *request);
 void state_request_settled(struct quern *client, struct request *request);
+
+/* Whether any of its output was delivered. */
+static inline bool state_request_has_begun(const struct request *request)
+{
+    return request->next > request->first || request->off > request->first_off;
+}
 
 /* Frees the encoding of a request that will not be sent again: its output has begun, or it ends. */
 void state_drop_encoded(struct request *request);

@@ -57,6 +57,7 @@ void delivery_set_end(struct request *request, const struct ending *ending)
         .prepare_ms = ending->timing.prepare_ms,
         .wait_ms = ending->timing.wait_ms,
         .lookup_ms = ending->timing.lookup_ms,
+        .lost = ending->lost,
     };
 }
 
@@ -117,7 +118,7 @@ void delivery_admitted(struct quern *client, struct request *request, const stru
 void delivery_progress(struct quern *client, struct request *request, const struct message *message)
 {
     const int order = epoch_compare(message->progress.epoch, request->epoch);
-    if (request->next > 0 || request->off > 0 || order < 0 || request->state == REQUEST_ATTACHING)
+    if (state_request_has_begun(request) || order < 0 || request->state == REQUEST_ATTACHING)
         return;
     request->epoch = message->progress.epoch;
     const struct quern_progress progress = {message->progress.total, message->progress.cached,
@@ -184,6 +185,8 @@ bool delivery_frame(struct quern *client, struct request *request, const struct 
         fail_without_embedding(client, request);
         return true;
     }
+    if (frame->prompt_digest.len > 0)
+        output.prompt_digest = frame->prompt_digest.data;
     request->next += output.n_ids;
     request->off += output.text_len;
     request->fruitless = 0;

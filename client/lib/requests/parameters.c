@@ -9,6 +9,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "client/lib/core/state.h"
 #include "common/number.h"
@@ -55,6 +60,8 @@ static const struct parameter parameters[] = {
     PARAMETER(tpd, rates.tpd)
     PARAMETER(part, part)
     PARAMETER(progress, progress)
+    PARAMETER(off, off)
+    PARAMETER(lost, lost)
 };
 /* clang-format on */
 #define N_PARAMETERS (sizeof parameters / sizeof *parameters)
@@ -76,6 +83,15 @@ void parameters_from_generation(const struct generation *generation, struct quer
 {
     for (const struct parameter *p = parameters; p < parameters + N_PARAMETERS; p++)
         memcpy((char *)request + p->in_request, (const char *)generation + p->in_generation, p->size);
+}
+
+void quern_request_init(struct quern_request *request)
+{
+    struct generation defaults;
+    generation_defaults(&defaults);
+    *request = (struct quern_request){0};
+    parameters_from_generation(&defaults, request);
+    request->special = true; /* the protocol's own default is false, for clients of old */
 }
 
 bool quern_parameter(size_t i, struct quern_parameter *ret_parameter)
@@ -119,23 +135,100 @@ static int read_value(const struct field *field, const char *text, void *ret_val
     }
 }
 
+/* The index of a name; N_PARAMETERS: there is none. */
+static size_t index_of(const char *name)
+{
+    size_t i = 0;
+    while (i < N_PARAMETERS && strcmp(parameters[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* The flag that says whether a parameter was set; NULL: its value says it. */
+static bool *flag_of(struct quern_request *request, const struct parameter *parameter)
+{
+    if (parameter->in_request == offsetof(struct quern_request, seed))
+        return &request->has_seed;
+    if (parameter->in_request == offsetof(struct quern_request, thinking_budget))
+        return &request->has_thinking_budget;
+    return NULL;
+}
+
 int quern_request_set(struct quern_request *request, const char *name, const char *value,
                       struct quern_error *ret_err)
 {
     struct error err = {0};
-    size_t i = 0;
-    while (i < N_PARAMETERS && strcmp(parameters[i].name, name) != 0)
-        i++;
+    struct quern_request defaults;
+    const size_t i = index_of(name);
+    int r = 0;
     if (i == N_PARAMETERS) {
         error_set(&err, 0, "%.80s: unknown parameter", name);
         return state_say(ret_err, -ENOENT, &err);
     }
-    int r = read_value(field_of(&parameters[i]), value, (char *)request + parameters[i].in_request, &err);
+    const struct parameter *parameter = &parameters[i];
+    void *to = (char *)request + parameter->in_request;
+    quern_request_init(&defaults);
+    if (value)
+        r = read_value(field_of(parameter), value, to, &err);
+    else
+        memcpy(to, (const char *)&defaults + parameter->in_request, parameter->size);
     if (r < 0)
         return state_say(ret_err, error_prefix(&err, r, "%s", name), &err);
-    if (parameters[i].in_request == offsetof(struct quern_request, seed))
-        request->has_seed = true;
-    if (parameters[i].in_request == offsetof(struct quern_request, thinking_budget))
-        request->has_thinking_budget = true;
+    bool *flag = flag_of(request, parameter);
+    if (flag)
+        *flag = value != NULL;
+    return 0;
+}
+
+/* A real number in as few digits as read back the same. */
+static void write_real(double real, char ret_value[QUERN_VALUE_BYTES])
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(ret_value, QUERN_VALUE_BYTES, "%.*g", digits, real);
+        if (strtod(ret_value, NULL) == real)
+            return;
+    }
+}
+
+/* Of an integer whose bounds exclude it: it was not set. */
+static void write_integer(const struct field *field, int64_t value, char ret_value[QUERN_VALUE_BYTES])
+{
+    if (value >= field->low)
+        snprintf(ret_value, QUERN_VALUE_BYTES, "%" PRId64, value);
+}
+
+int quern_request_get(const struct quern_request *request, const char *name,
+                      char ret_value[QUERN_VALUE_BYTES])
+{
+    const size_t i = index_of(name);
+    if (i == N_PARAMETERS)
+        return -ENOENT;
+    const struct field *field = field_of(&parameters[i]);
+    struct quern_request copy = *request;
+    const void *at = (char *)&copy + parameters[i].in_request;
+    const bool *flag = flag_of(&copy, &parameters[i]);
+    ret_value[0] = 0;
+    if (flag && !*flag)
+        return 0;
+    switch ((enum field_type)field->type) {
+    case FIELD_BOOL:
+        snprintf(ret_value, QUERN_VALUE_BYTES, "%d", *(const bool *)at);
+        break;
+    case FIELD_U32:
+        write_integer(field, *(const uint32_t *)at, ret_value);
+        break;
+    case FIELD_I32:
+        write_integer(field, *(const int32_t *)at, ret_value);
+        break;
+    case FIELD_U64:
+        snprintf(ret_value, QUERN_VALUE_BYTES, "%" PRIu64, *(const uint64_t *)at);
+        break;
+    case FIELD_REAL:
+        if (!isnan(*(const double *)at))
+            write_real(*(const double *)at, ret_value);
+        break;
+    default:
+        break;
+    }
     return 0;
 }

@@ -44,6 +44,23 @@ int quern_encode(struct quern *client, const struct quern_request *request,
     return 0;
 }
 
+int quern_encode_resumed(struct quern *client, const struct quern_encoded *from,
+                         const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                         struct quern_error *ret_err)
+{
+    struct error err = {0};
+    struct quern_encoded *encoded = NULL;
+    int r = request_encode_resumed(&client->limits, from, resume, &encoded, &err);
+    if (r == 0)
+        r = outgoing_check_generate(client, encoded->bytes.len, &err);
+    if (r < 0) {
+        quern_encoded_free(encoded);
+        return state_say(ret_err, r, &err);
+    }
+    *ret_encoded = encoded;
+    return 0;
+}
+
 int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, const uint64_t *seed,
                            quern_output_fn *fn, void *arg, struct quern_id *ret_id,
                            struct quern_error *ret_err)
@@ -52,6 +69,8 @@ int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, 
     if (client->state == SESSION_BROKEN)
         return state_say(ret_err, client->broken, &client->broken_err);
     int r = sending_check(client, encoded, &err);
+    if (r == 0 && encoded->resumes && encoded->used)
+        r = error_set(&err, -EINVAL, "output: a request resumes one output, and was sent before");
     if (r < 0)
         return state_say(ret_err, r, &err);
     struct request *request = state_add_request(client, state_random_id(), fn, arg);
@@ -63,6 +82,8 @@ int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, 
     request->embeds = encoded->embeds;
     request->part = encoded->part || encoded->used;
     request->tells_admitted = encoded->tells_admitted;
+    request->next = request->first = encoded->n_output;
+    request->off = request->first_off = encoded->off;
     request->seed = seed ? *seed : encoded->has_seed ? encoded->seed : state_random_u64();
     r = state_request_waits(client, request);
     if (r == 0)
@@ -271,7 +292,11 @@ void request_attached(struct quern *client, const struct message *message)
         return;
     request->state = REQUEST_LIVE;
     request->attached = false;
-    request->session = (struct id128){{0}}; /* ours now */
+    request->session = (struct id128){{0}};        /* ours now */
+    if (request->next < message->attach_ok.from) { /* another client has what is before */
+        request->next = request->first = message->attach_ok.from;
+        request->off = request->first_off = message->attach_ok.off;
+    }
     if (epoch_compare(message->attach_ok.epoch, request->epoch) > 0)
         request->epoch = message->attach_ok.epoch;
     request->heard_ns = client->now;
@@ -351,7 +376,7 @@ static void request_forgotten(struct quern *client, struct request *request)
 {
     if (request->end_told && request->next == request->end_count) {
         delivery_close(client, request);
-    } else if (request->encoded && request->next == 0 && request->off == 0 && !request->end_told) {
+    } else if (request->encoded && !state_request_has_begun(request) && !request->end_told) {
         begin_anew(client, request);
     } else {
         char text[128];

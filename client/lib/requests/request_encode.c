@@ -20,15 +20,6 @@ _Static_assert((int)QUERN_GBNF == (int)GRAMMAR_TEXT_GBNF && (int)QUERN_JSON == (
                    (int)QUERN_REGEX == (int)GRAMMAR_TEXT_REGEX,
                "kinds of grammars are numbered alike");
 
-void quern_request_init(struct quern_request *request)
-{
-    struct generation defaults;
-    generation_defaults(&defaults);
-    *request = (struct quern_request){0};
-    parameters_from_generation(&defaults, request);
-    request->special = true; /* the protocol's own default is false, for clients of old */
-}
-
 static struct bytes optional_text(const char *text)
 {
     return text ? bytes_of_string(text) : (struct bytes){"", 0};
@@ -41,7 +32,7 @@ struct converted {
     struct logit_bias *biases;
     struct text_bias *text_biases;
     struct bytes *bad_words, *breakers;
-    struct bytes needed[5];
+    struct bytes needed[6];
 };
 
 struct chat_message *request_messages(const struct quern_request *request)
@@ -133,6 +124,21 @@ static bool needs_samplers(const struct quern_request *request)
            request->xtc_probability > 0 || request->dynatemp_range > 0 || request->dry_multiplier > 0;
 }
 
+/* Whether the request was begun before. */
+static bool resumes(const struct quern_request *request)
+{
+    return request->n_output > 0 || request->off > 0 || request->lost > 0 || request->prompt_digest;
+}
+
+static int convert_output(const struct quern_request *from, struct generation *to, struct error *err)
+{
+    if (from->n_output > 0 && !from->has_seed)
+        return error_set(err, -EINVAL, "output: the seed that made it is missing");
+    to->output = (struct id_list){from->output, from->n_output};
+    to->prompt_digest = (struct bytes){from->prompt_digest, from->prompt_digest ? 16 : 0};
+    return 0;
+}
+
 static int convert(const struct quern_request *from, struct generation *to, struct converted *converted,
                    struct error *err)
 {
@@ -155,6 +161,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
     to->has_seed = true;
     to->prompt.has_thinking_budget = from->has_thinking_budget;
     r = convert_lists(from, to, converted, err);
+    if (r == 0)
+        r = convert_output(from, to, err);
     if (r < 0)
         return r;
     to->on_disconnect = from->keep_s > 0 ? DISCONNECT_KEEP : DISCONNECT_CANCEL;
@@ -170,7 +178,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
                               samplers = {PROTO_FEATURE_SAMPLERS, sizeof PROTO_FEATURE_SAMPLERS - 1},
                               endless = {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
                               least = {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1},
-                              thinking = {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1};
+                              thinking = {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1},
+                              resume = {PROTO_FEATURE_RESUME, sizeof PROTO_FEATURE_RESUME - 1};
     const struct bytes *needed = from->document        ? &ranks
                                  : from->embed         ? &embeds
                                  : from->continue_turn ? &continues
@@ -187,6 +196,8 @@ static int convert(const struct quern_request *from, struct generation *to, stru
         converted->needed[to->require.n++] = least;
     if (from->has_thinking_budget && !from->embed)
         converted->needed[to->require.n++] = thinking;
+    if (resumes(from))
+        converted->needed[to->require.n++] = resume;
     return 0;
 }
 
@@ -200,6 +211,7 @@ static int check_limits(const struct limits *limits, const struct generation *ge
         const char *what;
         size_t has, most;
     } bounds[] = {
+        {"ids of an output", generation->output.n, limits->prompt_ids},
         {"ids of a prompt", generation->prompt.form == PROMPT_IDS ? generation->prompt.ids.n : 0,
          limits->prompt_ids},
         {"stop strings", generation->stop.n, limits->stops},
@@ -279,6 +291,9 @@ int request_encode(const struct limits *limits, const struct quern_request *from
                                       .part = from->part,
                                       .has_seed = from->has_seed,
                                       .tells_admitted = from->tell_admitted,
+                                      .resumes = resumes(from),
+                                      .n_output = from->n_output,
+                                      .off = from->off,
                                       .seed = from->seed};
     int r = encode(limits, from, encoded, err);
     if (r < 0) {
@@ -287,6 +302,67 @@ int request_encode(const struct limits *limits, const struct quern_request *from
     }
     if (from->tenant) /* encoding it has checked its length */
         snprintf(encoded->tenant, sizeof encoded->tenant, "%s", from->tenant);
+    trim(&encoded->bytes);
+    *ret_encoded = encoded;
+    return 0;
+}
+
+/* Writes the message again, with more in it. */
+static int encode_again(const struct limits *limits, struct message *message,
+                        const struct quern_resume *resume, struct quern_encoded *encoded, struct error *err)
+{
+    struct generation *generation = &message->generate.generation;
+    struct bytes needed[PROTO_MAX_FEATURES];
+    struct text_list *require = &generation->require;
+    if (require->n >= PROTO_MAX_FEATURES)
+        return error_set(err, -EINVAL, "require: too many features");
+    for (size_t i = 0; i < require->n; i++)
+        needed[i] = require->items[i];
+    needed[require->n] = (struct bytes){PROTO_FEATURE_RESUME, sizeof PROTO_FEATURE_RESUME - 1};
+    *require = (struct text_list){needed, require->n + 1};
+    generation->output = (struct id_list){resume->output, resume->n_output};
+    generation->off = resume->off;
+    generation->lost = resume->lost;
+    generation->prompt_digest = (struct bytes){resume->prompt_digest, resume->prompt_digest ? 16 : 0};
+    int r = message_encode_or_say(message, &encoded->bytes, err);
+    if (r == 0)
+        r = check_limits(limits, generation, err);
+    return r == 0 ? find_places(encoded, err) : r;
+}
+
+int request_encode_resumed(const struct limits *limits, const struct quern_encoded *from,
+                           const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                           struct error *err)
+{
+    struct message_decoder *decoder;
+    struct message message;
+    if (from->resumes || from->embeds)
+        return error_set(err, -EINVAL, "output: the request %s",
+                         from->embeds ? "asks for an embedding" : "resumes another one already");
+    struct quern_encoded *encoded = calloc(1, sizeof *encoded);
+    if (!encoded || message_decoder_new(&decoder) < 0) {
+        free(encoded);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    *encoded = *from;
+    encoded->refs = 1;
+    encoded->pending = 0;
+    encoded->used = false;
+    encoded->part = true;
+    encoded->resumes = true;
+    encoded->n_output = resume->n_output;
+    encoded->off = resume->off;
+    encoded->bytes = (struct buffer){0};
+    int r = message_decode(decoder, from->bytes.data, from->bytes.len, &message, err);
+    if (r == 0)
+        r = encode_again(limits, &message, resume, encoded, err);
+    else if (r > 0)
+        r = -EINVAL;
+    message_decoder_free(decoder);
+    if (r < 0) {
+        quern_encoded_free(encoded);
+        return r;
+    }
     trim(&encoded->bytes);
     *ret_encoded = encoded;
     return 0;

@@ -15,6 +15,11 @@ struct quern_encoded;
 int request_encode(const struct limits *limits, const struct quern_request *from,
                    struct quern_encoded **ret_encoded, struct error *err);
 
+/* The same of an encoded request, with what has come of it. */
+int request_encode_resumed(const struct limits *limits, const struct quern_encoded *from,
+                           const struct quern_resume *resume, struct quern_encoded **ret_encoded,
+                           struct error *err);
+
 /* The messages of a request in the protocol's form: [n_messages], which the caller frees; texts are borrowed
  * from the request. NULL: out of memory. */
 struct chat_message *request_messages(const struct quern_request *request);

@@ -74,10 +74,10 @@ static void on_read(struct body_reading *reading)
     struct exchange *exchange = reading->exchange;
     const char *name = asked->parameters.request.model;
     struct refusal refusal;
-    if (exchange && pool_check(&exchange->gateway->pool, name, &refusal) != 0)
+    if (exchange && fleet_check(&exchange->gateway->fleet, name, &refusal) != 0)
         exchange_refuse(exchange, &refusal);
     else if (exchange)
-        show(exchange, pool_model(&exchange->gateway->pool, name));
+        show(exchange, fleet_model(&exchange->gateway->fleet, name));
     parameters_deinit(&asked->parameters);
     free(asked);
 }

@@ -30,10 +30,10 @@ void models_handle(struct exchange *exchange)
 void models_handle_one(struct exchange *exchange)
 {
     const struct gateway *gateway = exchange->gateway;
-    const struct pool_model *model = pool_model(&gateway->pool, exchange->rest);
+    const struct pool_model *model = fleet_model(&gateway->fleet, exchange->rest);
     struct refusal refusal;
     struct json_out out = {0};
-    int r = pool_check(&gateway->pool, NULL, &refusal);
+    int r = fleet_check(&gateway->fleet, NULL, &refusal);
     if (r == 0 && !model)
         r = refuse(&refusal, 404, "model_not_found", "model", "the model \"%.128s\" does not exist",
                    exchange->rest);

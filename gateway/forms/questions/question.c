@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "gateway/core/gateway.h"
+#include "gateway/core/named_pool.h"
 #include "gateway/forms/body_reader.h"
 #include "gateway/forms/turn.h"
 #include "gateway/tools/tool_choice.h"
@@ -78,11 +79,10 @@ static int put(struct quern *client, const struct question_in *in, struct questi
                         : quern_ask_detokenize(client, &ids, ANSWER_MS, on_answer, question, err);
 }
 
-/* Asks what was read, or, if that is NULL, for at most `most` requests. */
-static int ask(struct exchange *exchange, const struct question_in *in, uint32_t most,
+/* Asks the pool what was read, or, if that is NULL, for at most `most` requests. */
+static int ask(struct exchange *exchange, struct quern *client, const struct question_in *in, uint32_t most,
                const struct question_form *form, struct refusal *refusal)
 {
-    struct quern *client = exchange->gateway->pool.client;
     struct quern_error err = {.text = ""};
     struct keys *keys = &exchange->gateway->keys;
     const size_t bytes = in ? in->parameters.arena.used : 0;
@@ -106,6 +106,18 @@ static int ask(struct exchange *exchange, const struct question_in *in, uint32_t
     else
         keys_answered(keys, exchange->key, bytes);
     refusal_of_code(r, err.text, refusal);
+    return REFUSED;
+}
+
+/* Asks a pool that serves the model. */
+static int ask_any(struct exchange *exchange, const struct question_in *in, const struct question_form *form,
+                   struct refusal *refusal)
+{
+    const struct fleet_wish wish = {.model = in->parameters.request.model};
+    const struct fleet_pool *pool = fleet_choose(&exchange->gateway->fleet, &wish, NULL, 0);
+    if (pool)
+        return ask(exchange, pool->pool.client, in, 0, form, refusal);
+    refusal_of_code(-EHOSTUNREACH, "no pool of the fleet answers", refusal);
     return REFUSED;
 }
 
@@ -142,7 +154,7 @@ static void begin(struct body_reading *reading)
     struct refusal refusal;
     if (exchange && (gateway_check(exchange->gateway, parameters->request.model, &refusal) != 0 ||
                      apply(exchange->gateway, parameters, &refusal) != 0 ||
-                     ask(exchange, &asked->in, 0, asked->form, &refusal) != 0))
+                     ask_any(exchange, &asked->in, asked->form, &refusal) != 0))
         exchange_refuse(exchange, &refusal);
     parameters_deinit(parameters);
     free(asked);
@@ -168,8 +180,9 @@ void question_handle(struct exchange *exchange, const struct question_form *form
 void question_handle_requests(struct exchange *exchange, const struct question_form *form, uint32_t most)
 {
     struct refusal refusal;
-    if (gateway_check(exchange->gateway, NULL, &refusal) != 0 ||
-        ask(exchange, NULL, most, form, &refusal) != 0)
+    const struct fleet_pool *pool;
+    if (gateway_check(exchange->gateway, NULL, &refusal) != 0 || named_pool(exchange, &pool, &refusal) != 0 ||
+        ask(exchange, pool->pool.client, NULL, most, form, &refusal) != 0)
         exchange_refuse(exchange, &refusal);
 }
 

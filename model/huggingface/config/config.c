@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "model/huggingface/config/config_apart.h"
 #include "model/huggingface/config/config_settings.h"
 #include "model/huggingface/json_values.h"
 
@@ -108,10 +109,13 @@ static int check_fixed(const json_t *text, const struct family *family, struct e
     return r;
 }
 
-/* What the class fills in, where the file has not even null. */
+/* What the class fills in, where the file has not even null. Some classes fill in rope_parameters all the
+ * same. */
 static int fill_in(json_t *text, const struct family *family)
 {
     json_t *defaults = json_loads(family->defaults, 0, NULL);
+    if (family->uses & USES_APART && json_is_null(json_object_get(text, "rope_parameters")))
+        json_object_del(text, "rope_parameters");
     if (json_object_get(text, "rope_scaling") || json_object_get(text, "rope_theta"))
         json_object_del(defaults, "rope_parameters");
     int r = defaults && json_object_update_missing(text, defaults) == 0 ? 0 : -ENOMEM;
@@ -340,6 +344,8 @@ static int read_text(json_t *json, struct config *config, struct error *err)
         r = check_fixed(json, config->family, err);
     if (r == 0)
         r = read_layer_types(json, config, err);
+    if (r == 0)
+        r = config_read_apart(json, config, err);
     if (r < 0)
         return r;
     settle_window(config);

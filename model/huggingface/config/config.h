@@ -18,7 +18,14 @@
 #define CONFIG_MOST_LAYERS  512 /* whose kinds are listed */
 #define CONFIG_MOST_FACTORS 512 /* of long-rope: pairs that turn */
 
-enum config_scaling { CONFIG_UNSCALED, CONFIG_LINEAR, CONFIG_YARN, CONFIG_LLAMA3, CONFIG_LONG };
+enum config_scaling {
+    CONFIG_UNSCALED,
+    CONFIG_LINEAR,
+    CONFIG_YARN,
+    CONFIG_LLAMA3,
+    CONFIG_LONG,
+    CONFIG_PROPORTIONAL /* the first pairs of a head turn, by the frequencies of a whole one */
+};
 
 enum config_flag { CONFIG_UNSAID, CONFIG_NO, CONFIG_YES };
 
@@ -39,7 +46,16 @@ struct config {
     uint64_t special[CONFIG_MOST_LAYERS / 64];
     uint32_t period; /* what layer_types says is as with this one; 0: only the bits say it */
 
+    /* Of families whose layers with a window differ from the others (config_apart.h): n_kv_heads and
+     * window_head_dim are of those with one, head_dim and n_full_kv_heads of those without. */
+    uint32_t window_head_dim, n_full_kv_heads;
+    uint32_t n_borrowing;  /* last layers, which attend to keys and values of earlier ones */
+    bool wide_borrowers;   /* whose feed-forward is twice as wide */
+    bool keys_are_values;  /* in layers without a window */
+    uint32_t n_layer_embd; /* of a token in each layer; 0: none */
+
     uint32_t rope_dims;
+    uint32_t n_turning;           /* pairs of them, with CONFIG_PROPORTIONAL */
     float rope_base, window_base; /* the latter 0: not said */
     enum config_scaling scaling;
     float factor, low, high, fast_turns, slow_turns, attention_factor; /* 0: not said */

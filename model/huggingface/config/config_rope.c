@@ -10,11 +10,9 @@
 #include "model/huggingface/config/config.h"
 #include "model/huggingface/json_values.h"
 
-static const char *const names[] = {[CONFIG_UNSCALED] = "default",
-                                    [CONFIG_LINEAR] = "linear",
-                                    [CONFIG_YARN] = "yarn",
-                                    [CONFIG_LLAMA3] = "llama3",
-                                    [CONFIG_LONG] = "longrope"};
+static const char *const names[] = {
+    [CONFIG_UNSCALED] = "default", [CONFIG_LINEAR] = "linear", [CONFIG_YARN] = "yarn",
+    [CONFIG_LLAMA3] = "llama3",    [CONFIG_LONG] = "longrope", [CONFIG_PROPORTIONAL] = "proportional"};
 
 /* One number for each pair that turns. */
 static int read_factors(const json_t *scaling, const char *key, const struct config *config,
@@ -141,9 +139,9 @@ static int read_type(const json_t *scaling, struct config *config, struct error 
     if (strcmp(type, "su") == 0) /* as older files have it */
         type = "longrope";
     int which = CONFIG_UNSCALED;
-    while (which <= CONFIG_LONG && strcmp(names[which], type) != 0)
+    while (which <= CONFIG_PROPORTIONAL && strcmp(names[which], type) != 0)
         which++;
-    if (which > CONFIG_LONG)
+    if (which > CONFIG_PROPORTIONAL || (which == CONFIG_PROPORTIONAL && !(config->family->uses & USES_APART)))
         return error_set(err, -EINVAL,
                          "rope_type \"%s\" is not supported (default, linear, yarn, llama3 and longrope are)",
                          utf8_printable(bytes_of_string(type), sizeof shown, shown));
@@ -215,6 +213,49 @@ static int complete_window_base(const char *key, struct config *config, struct e
     return 0;
 }
 
+/* Of a kind of layers: rope_theta, and the share of pairs that turn, which is 1 unless rope_type says how. */
+static int read_kind(const json_t *parameters, struct config *config, float *ret_base, float *ret_share,
+                     struct error *err)
+{
+    int r = read_type(parameters, config, err);
+    if (r == 0)
+        r = json_read_positive(parameters, "rope_theta", 10000, ret_base, err);
+    if (r == 0)
+        r = json_read_positive(parameters, "partial_rotary_factor", 1, ret_share, err);
+    if (r < 0)
+        return r;
+    if (config->scaling != CONFIG_PROPORTIONAL && config->scaling != CONFIG_UNSCALED)
+        return error_set(err, -EINVAL, "rope_type \"%s\" is not supported (default and proportional are)",
+                         names[config->scaling]);
+    if (*ret_share > 1 || (*ret_share != 1 && config->scaling == CONFIG_UNSCALED))
+        return error_set(err, -EINVAL, "partial_rotary_factor is %g; %s is supported", (double)*ret_share,
+                         config->scaling == CONFIG_UNSCALED ? "only 1" : "at most 1");
+    return 0;
+}
+
+/* Heads of two sizes turn each in its own way: whole ones in layers with a window. */
+static int read_kinds(const json_t *parameters, struct config *config, struct error *err)
+{
+    static const char *const kinds[] = {"full_attention", "sliding_attention"};
+    struct config window = {.family = config->family};
+    float share = 1, window_share = 1;
+    for (size_t i = 0; i < 2; i++)
+        if (!json_is_object(json_object_get(parameters, kinds[i])))
+            return error_set(err, -EINVAL, "%s is missing or no object", kinds[i]);
+    const json_t *full = json_object_get(parameters, kinds[0]);
+    int r = read_kind(full, config, &config->rope_base, &share, err);
+    if (r == 0 && config->scaling == CONFIG_PROPORTIONAL)
+        r = json_read_positive(full, "factor", 1, &config->factor, err);
+    if (r < 0)
+        return error_prefix(err, r, "%s", kinds[0]);
+    config->rope_dims = config->head_dim;
+    config->n_turning = (uint32_t)((double)share * config->head_dim / 2);
+    r = read_kind(json_object_get(parameters, kinds[1]), &window, &config->window_base, &window_share, err);
+    if (r == 0 && window.scaling != CONFIG_UNSCALED)
+        r = error_set(err, -EINVAL, "rope_type \"%s\" is not supported (default is)", names[window.scaling]);
+    return r < 0 ? error_prefix(err, r, "%s", kinds[1]) : 0;
+}
+
 int config_read_rope(const json_t *json, struct config *config, struct error *err)
 {
     const json_t *parameters = json_object_get(json, "rope_parameters");
@@ -223,6 +264,10 @@ int config_read_rope(const json_t *json, struct config *config, struct error *er
     int r = 0;
     if (config->family->uses & USES_NO_ROPE)
         return 0;
+    if (config->family->uses & USES_APART) {
+        r = read_kinds(parameters, config, err);
+        return r < 0 ? error_prefix(err, r, "rope_parameters") : 0;
+    }
     if (full && config->family->period > 0)
         r = read_window_turns(scaling, config, err);
     if (full)
@@ -254,7 +299,9 @@ const char *config_factors_name(enum config_factors list)
 uint32_t config_n_factors(const struct config *config, enum config_factors list)
 {
     if (list == CONFIG_FACTORS)
-        return config->scaling == CONFIG_LLAMA3 ? config->rope_dims / 2 : 0;
+        return config->scaling == CONFIG_LLAMA3 || config->scaling == CONFIG_PROPORTIONAL
+                   ? config->rope_dims / 2
+                   : 0;
     return config->n_long;
 }
 
@@ -270,10 +317,19 @@ static void llama3_factors(const struct config *config, uint32_t n, float *ret_f
     }
 }
 
+/* What does not turn is slowed until no context is long enough to see it, as in GGUF's files. */
+static void proportional_factors(const struct config *config, uint32_t n, float *ret_factors)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ret_factors[i] = i < config->n_turning ? config->factor : 1e30f;
+}
+
 void config_factors(const struct config *config, enum config_factors list, float *ret_factors)
 {
     const uint32_t n = config_n_factors(config, list);
-    if (list == CONFIG_FACTORS)
+    if (list == CONFIG_FACTORS && config->scaling == CONFIG_PROPORTIONAL)
+        proportional_factors(config, n, ret_factors);
+    else if (list == CONFIG_FACTORS)
         llama3_factors(config, n, ret_factors);
     else
         memcpy(ret_factors, list == CONFIG_LONG_FACTORS ? config->long_factors : config->short_factors,

@@ -24,7 +24,7 @@ static const struct config_setting settings[] = {
     SETTING("shared_expert_intermediate_size", "shared_intermediate_size",
             "expert_shared_feed_forward_length", shared_ff, COUNT_OR_NONE, USES_EXPERTS),
     SETTING("final_logit_softcapping", NULL, "final_logit_softcapping", logit_cap, POSITIVE_OR_NONE,
-            USES_CAPS),
+            USES_CAPS | USES_APART),
     SETTING("attn_logit_softcapping", NULL, "attn_logit_softcapping", score_cap, POSITIVE_OR_NONE, USES_CAPS),
     SETTING("query_pre_attn_scalar", NULL, NULL, query_scalar, POSITIVE_OR_NONE, USES_CAPS),
     SETTING("embedding_multiplier", NULL, "embedding_scale", embedding_factor, POSITIVE_OR_NONE,

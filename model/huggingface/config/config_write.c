@@ -2,9 +2,11 @@
 /* A configuration as GGUF's metadata. Numbers that are 0 are not said, and not written. */
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "model/huggingface/config/config.h"
+#include "model/huggingface/config/config_apart.h"
 #include "model/huggingface/config/config_settings.h"
 #include "gguf/gguf_writer.h"
 
@@ -97,7 +99,8 @@ static void put_rope(struct output *output, const struct config *config)
     put_count(output, "rope.dimension_count", config->rope_dims);
     put_real(output, "rope.freq_base", config->rope_base);
     put_real(output, "rope.freq_base_swa", config->window_base);
-    if (config->scaling != CONFIG_UNSCALED && config->scaling != CONFIG_LLAMA3)
+    if (config->scaling != CONFIG_UNSCALED && config->scaling != CONFIG_LLAMA3 &&
+        config->scaling != CONFIG_PROPORTIONAL) /* the latter two are factors */
         put_scaling(output, config);
     if (output->r == 0 && config->sections[0] > 0)
         output->r =
@@ -127,6 +130,57 @@ static void put_layers(struct output *output, const struct config *config)
         output->r = gguf_writer_bools(output->writer, key, listed, config->n_layers);
 }
 
+static void put_list(struct output *output, const struct config *config, const char *name,
+                     uint32_t (*count_of)(const struct config *config, uint32_t i))
+{
+    char key[96];
+    int32_t counts[CONFIG_MOST_LAYERS];
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        counts[i] = (int32_t)count_of(config, i);
+    if (output->r == 0)
+        output->r = gguf_writer_i32s(output->writer, key_of(output, name, key), counts, config->n_layers);
+}
+
+/* Is it another number in some layers? Then it is written as a list. */
+static bool is_listed(const struct config *config, const struct config_setting *setting)
+{
+    const bool apart = config->family->uses & USES_APART;
+    return (apart && setting->offset == offsetof(struct config, n_kv_heads) &&
+            config->n_kv_heads != config->n_full_kv_heads) ||
+           (setting->offset == offsetof(struct config, n_ff) && config->wide_borrowers &&
+            config->n_borrowing > 0);
+}
+
+static void put_setting(struct output *output, const struct config *config,
+                        const struct config_setting *setting)
+{
+    const void *field = (const char *)config + setting->offset;
+    if (!setting->ours || !config_has_setting(config, setting))
+        return;
+    if (is_listed(config, setting))
+        put_list(output, config, setting->ours,
+                 setting->offset == offsetof(struct config, n_ff) ? config_ff : config_kv_heads);
+    else if (setting->kind == POSITIVE_OR_NONE)
+        put_real(output, setting->ours, *(const float *)field);
+    else
+        put_count(output, setting->ours, *(const uint32_t *)field);
+}
+
+/* What only families have whose layers with a window differ from the others. */
+static void put_apart(struct output *output, const struct config *config)
+{
+    if (!(config->family->uses & USES_APART))
+        return;
+    put_count(output, "attention.key_length_swa", config->window_head_dim);
+    put_count(output, "attention.value_length_swa", config->window_head_dim);
+    put_count(output, "rope.dimension_count_swa", config->window_head_dim);
+    put_count(output, "attention.shared_kv_layers", config->n_borrowing);
+    put_count(output, "embedding_length_per_layer_input", config->n_layer_embd);
+    put_count(output, "expert_count", config->n_experts);
+    put_count(output, "expert_used_count", config->n_used);
+    put_count(output, "expert_feed_forward_length", config->expert_ff);
+}
+
 int config_write(const struct config *config, const char *name, struct gguf_writer *writer)
 {
     const unsigned uses = config->family->uses;
@@ -134,16 +188,9 @@ int config_write(const struct config *config, const char *name, struct gguf_writ
     output.r = gguf_writer_string(writer, "general.architecture", config->architecture);
     if (output.r == 0)
         output.r = gguf_writer_string(writer, "general.name", name);
-    for (unsigned i = 0; config_setting_at(i); i++) {
-        const struct config_setting *setting = config_setting_at(i);
-        const void *field = (const char *)config + setting->offset;
-        if (!setting->ours || !config_has_setting(config, setting))
-            continue;
-        if (setting->kind == POSITIVE_OR_NONE)
-            put_real(&output, setting->ours, *(const float *)field);
-        else
-            put_count(&output, setting->ours, *(const uint32_t *)field);
-    }
+    for (unsigned i = 0; config_setting_at(i); i++)
+        put_setting(&output, config, config_setting_at(i));
+    put_apart(&output, config);
     put_count(&output, "attention.value_length", config->head_dim);
     put_real(&output,
              uses & USES_LAYER_NORM ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",

@@ -30,6 +30,20 @@
     "128,"                                                                                                   \
     "\"linear_value_head_dim\":128,\"linear_num_key_heads\":16,\"linear_num_value_heads\":32"
 
+/* Of both classes of Gemma 4, but for the context and the window. */
+#define GEMMA4_DEFAULTS                                                                                      \
+    "\"vocab_size\":262144,\"hidden_size\":2304,\"intermediate_size\":9216,\"num_hidden_layers\":30,"        \
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":256,\"global_head_dim\":512,"          \
+    "\"hidden_activation\":\"gelu_pytorch_tanh\",\"tie_word_embeddings\":true,"                              \
+    "\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":10000.0},"         \
+    "\"full_attention\":{\"rope_type\":\"proportional\",\"partial_rotary_factor\":0.25,\"rope_theta\":"      \
+    "1000000.0}}"
+
+/* Pictures alone are seen both ways. */
+#define GEMMA4_FIXED                                                                                         \
+    "{\"hidden_activation\":\"gelu_pytorch_tanh\",\"use_bidirectional_attention\":[\"vision\",false]"        \
+    "," NO_BIAS "}"
+
 #define QWEN_EXPERTS                                                                                         \
     NO_QWEN_WINDOW "," NO_BIAS ",\"norm_topk_prob\":true,\"decoder_sparse_step\":1,\"mlp_only_layers\":[[]]"
 
@@ -116,6 +130,29 @@ static const struct family families[] = {
      .names = {names_outer_one_added, names_norms_gemma, names_attention_plain, names_head_norms_one_added,
                names_mlp}},
     {.model_type = "gemma3", .text_type = "gemma3_text"},
+    {.model_type = "gemma4_text",
+     .architecture = "gemma4",
+     .uses = USES_WINDOW | USES_LIST | USES_APART,
+     .period = 6,
+     .special = "sliding_attention",
+     .defaults = "{" GEMMA4_DEFAULTS ",\"max_position_embeddings\":131072,\"sliding_window\":512,"
+                 "\"hidden_size_per_layer_input\":256,\"vocab_size_per_layer_input\":262144}",
+     .fixed = GEMMA4_FIXED,
+     .layers = LAYERS,
+     .names = {names_outer_gemma4, names_norms_gemma4, names_attention_gemma4, names_mlp,
+               names_experts_gemma4, names_layer_embeddings}},
+    {.model_type = "gemma4", .text_type = "gemma4_text"},
+    {.model_type = "gemma4_unified_text",
+     .architecture = "gemma4",
+     .uses = USES_WINDOW | USES_LIST | USES_APART,
+     .period = 6,
+     .special = "sliding_attention",
+     .defaults = "{" GEMMA4_DEFAULTS ",\"max_position_embeddings\":262144,\"sliding_window\":1024}",
+     .fixed = GEMMA4_FIXED,
+     .layers = LAYERS,
+     .names = {names_outer_gemma4, names_norms_gemma4, names_attention_gemma4, names_mlp,
+               names_experts_gemma4, names_layer_embeddings}},
+    {.model_type = "gemma4_unified", .text_type = "gemma4_unified_text"},
     {.model_type = "phi3",
      .architecture = "phi3",
      .uses = USES_WINDOW | USES_PARTS | USES_LONG,

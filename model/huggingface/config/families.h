@@ -24,6 +24,9 @@ enum extent {
     ALL_QKV,
     HEAD,
     HEADS,
+    ONE,
+    LAYER_EMBD,     /* of one layer */
+    ALL_LAYER_EMBD, /* of all layers */
     EXPERTS,
     EXPERT_FF,
     TWO_EXPERT_FF,
@@ -63,6 +66,10 @@ enum need {
     MXFP4_EXPERTS,
     PLAIN_EXPERTS,
     SHARED_EXPERT,
+    BESIDE_EXPERTS,   /* where layers have experts besides a dense feed-forward */
+    OWN_KEYS,         /* in layers that attend to keys of their own */
+    OWN_VALUES,       /* in those whose values are not their keys */
+    LAYER_EMBEDDINGS, /* where tokens have one for each layer */
     NEVER
 };
 
@@ -99,6 +106,8 @@ extern const struct name_row names_mixtral[], names_experts[], names_granite_exp
 extern const struct name_row names_norms_next[], names_attention_gated[], names_delta[], names_delta_next[];
 extern const struct name_row names_experts_fused[], names_shared_expert[];
 extern const struct name_row names_attention_gpt_oss[], names_experts_gpt_oss[];
+extern const struct name_row names_outer_gemma4[], names_norms_gemma4[], names_attention_gemma4[];
+extern const struct name_row names_experts_gemma4[], names_layer_embeddings[];
 
 enum family_uses { /* groups of settings, bits */
                    USES_HALVES =
@@ -119,7 +128,8 @@ enum family_uses { /* groups of settings, bits */
                    USES_GROUPS = 1 << 14,         /* value heads stay as they are in GGUF's files */
                    USES_WIDE_FF = 1 << 15,        /* four times the width, if it is not said */
                    USES_TURNING_LAYERS = 1 << 16, /* no_rope_layers: every fourth does not turn */
-                   USES_WINDOW_BASE = 1 << 17     /* layers with a window may have any rotary base */
+                   USES_WINDOW_BASE = 1 << 17,    /* layers with a window may have any rotary base */
+                   USES_APART = 1 << 18           /* and heads of another size (config_apart.h) */
 };
 
 #define FAMILY_MOST_NAMES 8

@@ -248,3 +248,55 @@ const struct name_row names_experts_gpt_oss[] = {
     {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", NONE, EMBD, .of = OF_LAYER, .shape = STACKED,
      .bare = true},
     END};
+
+/* ---- Gemma 4 ---- */
+
+const struct name_row names_outer_gemma4[] = {
+    {"model.embed_tokens", "token_embd", VOCAB, EMBD, .of = OF_MODEL},
+    {"model.norm", "output_norm", NONE, EMBD, .of = OF_MODEL},
+    {"lm_head", "output", VOCAB, EMBD, .of = OF_MODEL, .need = UNTIED},
+    {"model.embed_tokens_per_layer", "per_layer_token_embd", VOCAB, ALL_LAYER_EMBD, .of = OF_MODEL,
+     .need = LAYER_EMBEDDINGS},
+    {"model.per_layer_model_projection", "per_layer_model_proj", ALL_LAYER_EMBD, EMBD, .of = OF_MODEL,
+     .need = LAYER_EMBEDDINGS},
+    {"model.per_layer_projection_norm", "per_layer_proj_norm", NONE, LAYER_EMBD, .of = OF_MODEL,
+     .need = LAYER_EMBEDDINGS},
+    END};
+
+/* Nothing is added to their weights. */
+const struct name_row names_norms_gemma4[] = {
+    {"input_layernorm", "attn_norm", NONE, EMBD, .of = OF_LAYER},
+    {"post_attention_layernorm", "post_attention_norm", NONE, EMBD, .of = OF_LAYER},
+    {"pre_feedforward_layernorm", "ffn_norm", NONE, EMBD, .of = OF_LAYER},
+    {"post_feedforward_layernorm", "post_ffw_norm", NONE, EMBD, .of = OF_LAYER},
+    {"layer_scalar", "layer_output_scale.weight", NONE, ONE, .of = OF_LAYER, .bare = true},
+    END};
+
+const struct name_row names_attention_gemma4[] = {
+    {"self_attn.q_proj", "attn_q", QUERIES, EMBD, .of = OF_LAYER},
+    {"self_attn.k_proj", "attn_k", KEYS, EMBD, .of = OF_LAYER, .need = OWN_KEYS},
+    {"self_attn.v_proj", "attn_v", KEYS, EMBD, .of = OF_LAYER, .need = OWN_VALUES},
+    {"self_attn.o_proj", "attn_output", EMBD, QUERIES, .of = OF_LAYER},
+    {"self_attn.q_norm", "attn_q_norm", NONE, HEAD, .of = OF_LAYER},
+    {"self_attn.k_norm", "attn_k_norm", NONE, HEAD, .of = OF_LAYER, .need = OWN_KEYS},
+    END};
+
+const struct name_row names_experts_gemma4[] = {
+    {"router.proj", "ffn_gate_inp", EXPERTS, EMBD, .of = OF_LAYER, .need = BESIDE_EXPERTS},
+    {"router.scale", "ffn_gate_inp.scale", NONE, EMBD, .of = OF_LAYER, .need = BESIDE_EXPERTS, .bare = true},
+    {"router.per_expert_scale", "ffn_down_exps.scale", NONE, EXPERTS, .of = OF_LAYER, .need = BESIDE_EXPERTS,
+     .bare = true},
+    {"experts.gate_up_proj", "ffn_gate_up_exps.weight", TWO_EXPERT_FF, EMBD, .of = OF_LAYER,
+     .need = BESIDE_EXPERTS, .shape = STACKED, .bare = true},
+    {"experts.down_proj", "ffn_down_exps.weight", EMBD, EXPERT_FF, .of = OF_LAYER, .need = BESIDE_EXPERTS,
+     .shape = STACKED, .bare = true},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2", NONE, EMBD, .of = OF_LAYER, .need = BESIDE_EXPERTS},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1", NONE, EMBD, .of = OF_LAYER, .need = BESIDE_EXPERTS},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2", NONE, EMBD, .of = OF_LAYER, .need = BESIDE_EXPERTS},
+    END};
+
+const struct name_row names_layer_embeddings[] = {
+    {"per_layer_input_gate", "inp_gate", LAYER_EMBD, EMBD, .of = OF_LAYER, .need = LAYER_EMBEDDINGS},
+    {"per_layer_projection", "proj", EMBD, LAYER_EMBD, .of = OF_LAYER, .need = LAYER_EMBEDDINGS},
+    {"post_per_layer_input_norm", "post_norm", NONE, EMBD, .of = OF_LAYER, .need = LAYER_EMBEDDINGS},
+    END};

@@ -114,10 +114,10 @@ static void try_pooling(struct bytes bytes)
         abort();
 }
 
-static void try_tokens(struct bytes bytes, struct gguf_writer *writer)
+static void try_tokens(struct bytes bytes, bool gemma4, struct gguf_writer *writer)
 {
-    const struct tokens_files files = {.tokenizer = bytes,
-                                       .generation = BYTES_LITERAL("{\"eos_token_id\":0}")};
+    const struct tokens_files files = {
+        .gemma4 = gemma4, .tokenizer = bytes, .generation = BYTES_LITERAL("{\"eos_token_id\":0}")};
     struct error err = {0};
     int r = tokens_write(&files, writer, &err);
     if (r != 0)
@@ -141,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         try_pooling(rest);
         break;
     default:
-        try_tokens(rest, writer);
+        try_tokens(rest, data[0] == '5', writer); /* of any family, or of Gemma 4 */
     }
     gguf_writer_free(writer);
     return 0;

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Texts of '1' are config.json, of '2' tokenizer.json: the characters' numbers are 1 and 2 modulo 3. */
+/* Texts of '1' are config.json, of '2' and '5' tokenizer.json: the characters' numbers are 1 and 2 modulo 3.
+ */
 static const char *const texts[] = {
     "1{\"model_type\":\"llama\",\"vocab_size\":8,\"hidden_size\":32,\"intermediate_size\":32,"
     "\"num_hidden_layers\":1,\"num_attention_heads\":4,\"max_position_embeddings\":64,\"rope_scaling\":{"
@@ -29,6 +30,20 @@ static const char *const texts[] = {
     "\"num_experts\":3,\"num_experts_per_tok\":2,\"full_attention_interval\":2,\"rope_parameters\":{"
     "\"rope_type\":\"default\",\"mrope_section\":[11,11,10]}},\"quantization_config\":{\"quant_method\":"
     "\"compressed-tensors\",\"format\":\"float-quantized\"}}",
+    "1{\"model_type\":\"gemma4\",\"text_config\":{\"vocab_size\":8,\"hidden_size\":32,\"intermediate_size\":"
+    "32,"
+    "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"global_"
+    "head_"
+    "dim\":16,\"attention_k_eq_v\":true,\"num_global_key_value_heads\":1,\"num_kv_shared_layers\":1,\"use_"
+    "double_"
+    "wide_mlp\":true,\"hidden_size_per_layer_input\":4,\"vocab_size_per_layer_input\":8,\"enable_moe_block\":"
+    "true,\"num_experts\":2,\"top_k_experts\":1,\"moe_intermediate_size\":20,\"layer_types\":[\"sliding_"
+    "attention\",\"full_attention\",\"sliding_attention\"]}}",
+    "1{\"model_type\":\"gemma4_text\",\"vocab_size\":8,\"num_hidden_layers\":2,\"hidden_size_per_layer_"
+    "input\":0,"
+    "\"layer_types\":[\"sliding_attention\",\"full_attention\"],\"per_layer_config\":{\"1\":{\"head_dim\":16,"
+    "\"num_key_value_heads\":1}},\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"proportional\","
+    "\"partial_rotary_factor\":0.25,\"factor\":2},\"sliding_attention\":{\"rope_type\":\"default\"}}}",
     "1{\"model_type\":\"phi3\",\"vocab_size\":8,\"hidden_size\":16,\"intermediate_size\":32,"
     "\"num_hidden_layers\":1,\"num_attention_heads\":4,\"max_position_embeddings\":64,"
     "\"original_max_position_embeddings\":16,\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,2],"
@@ -46,6 +61,10 @@ static const char *const texts[] = {
     "\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"vocab\":{\"<unk>\":0,\"<0x21>\":1,"
     "\"\xe2\x96\x81\":2,\"a\":3,\"\xe2\x96\x81"
     "a\":4},\"merges\":[\"\xe2\x96\x81 a\"]}}",
+    "5{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" "
+    "\"},\"content\":\"\xe2\x96\x81\"},\"model\":{"
+    "\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"a\":0,\"<0x21>\":1,\"aa\":2},\"merges\":[\"a a\"]},"
+    "\"added_tokens\":[{\"id\":3,\"content\":\"<|channel>\",\"special\":true}]}",
 };
 
 /* '0' is a SafeTensors file: the length of its header, the header, the data. */

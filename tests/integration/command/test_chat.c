@@ -109,14 +109,71 @@ START_TEST(a_conversation_goes_on_from_turn_to_turn)
     expect(terminal, "> ");
     type(terminal, "/reset\r");
     expect(terminal, "> ");
-    type(terminal, "/help\r");
-    expect(terminal, "(unknown command /help; /reset begins a new conversation");
-    expect(terminal, "> ");
     type(terminal, "/foo bar\r");
-    expect(terminal, "(unknown command /foo; /reset begins a new conversation");
+    expect(terminal, "(unknown command /foo; /help lists them)");
     expect(terminal, "> ");
     type(terminal, "/exit\r");
     ck_assert_int_eq(end_of(pid, terminal), 0);
+}
+END_TEST
+
+/* What chat says on stdout and stderr to these lines; its answers are those of a greedy model. */
+static void chat_says(const char *lines, const char *expected[])
+{
+    char command[4096], said[65536] = "", path[sizeof dir + 16];
+    snprintf(path, sizeof path, "%s/lines", dir);
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(lines, file);
+    ck_assert_int_eq(fclose(file), 0);
+    snprintf(command, sizeof command, "cd '%s' && '%s' chat --model '%s' -n 4 --temp 0 <lines 2>&1", dir,
+             build_path("quern"), model);
+    FILE *pipe = popen(command, "r");
+    ck_assert_ptr_nonnull(pipe);
+    said[fread(said, 1, sizeof said - 1, pipe)] = 0;
+    ck_assert_int_eq(pclose(pipe), 0);
+    const char *at = said;
+    for (size_t i = 0; expected[i]; i++) {
+        const char *found = strstr(at, expected[i]);
+        ck_assert_msg(found != NULL, "\"%s\" is not in \"%s\"", expected[i], at);
+        at = found + strlen(expected[i]);
+    }
+}
+
+START_TEST(commands_set_show_save_and_load)
+{
+    chat_says("/set temperature 0.5\n/set parameter top-k 7\n/set system Be brief,\\\nand kind.\n/show\n"
+              "/set top_k default\n/set system\n/show\n",
+              (const char *[]){"(temperature is 0.5)", "(top_k is 7)", "(the system message is set)",
+                               "  model: ", "  system: Be brief,", "and kind.", "  messages: 0\n",
+                               "  max_tokens: 4\n", "  temperature: 0.5\n", "  top_k: 7\n",
+                               "(top_k is default)", "(there is no system message)", "  messages: 0\n",
+                               "  temperature: 0.5\n", NULL});
+    chat_says("/set\n/set colour 5\n/set top_p 2\n/set top_p\n/set embed 1\n/save\n/load\n/load none\n/?\n",
+              (const char *[]){"  temperature ", "  system ", "(colour: unknown parameter; /set lists them)",
+                               "(top_p: 2 is out of range 0..1)", "(/set top_p needs a value",
+                               "(embed: unknown parameter", "(/save needs", "(/load needs",
+                               "(not loaded: none: No such file or directory)", "/set NAME VALUE",
+                               "/load FILE", NULL});
+    chat_says("Hello\n/save a b.json\n/clear\n/show\n/load a b.json\n/show\n/bye\nHello\n",
+              (const char *[]){"(2 messages saved to a b.json)", "  messages: 0\n",
+                               "(2 messages loaded from a b.json)", "  messages: 2\n", NULL});
+}
+END_TEST
+
+START_TEST(a_parameter_that_is_set_changes_the_answer)
+{
+    char command[4096], said[2][65536];
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "printf '%s' | '%s' chat --model '%s' -n %d --temp 0 2>/dev/null",
+                 i == 0 ? "/set max_tokens 2\\nHello\\n" : "Hello\\n", build_path("quern"), model,
+                 i == 0 ? 9 : 2);
+        FILE *pipe = popen(command, "r");
+        ck_assert_ptr_nonnull(pipe);
+        said[i][fread(said[i], 1, sizeof said[i] - 1, pipe)] = 0;
+        ck_assert_int_eq(pclose(pipe), 0);
+    }
+    ck_assert_str_eq(said[0], said[1]);
 }
 END_TEST
 
@@ -387,6 +444,8 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_conversation_goes_on_from_turn_to_turn);
+    tcase_add_test(tests, commands_set_show_save_and_load);
+    tcase_add_test(tests, a_parameter_that_is_set_changes_the_answer);
     tcase_add_test(tests, what_is_typed_during_an_answer_appears_behind_it);
     tcase_add_test(tests, an_interrupt_stops_the_answer_and_not_the_program);
     tcase_add_test(tests, a_refused_turn_does_not_end_the_conversation);

@@ -302,7 +302,14 @@ START_TEST(a_status_fits_the_terminal_and_top_ends_with_q)
     }
     ck_assert_int_eq(on_terminal("top", &pool, 80, "xterm", "xq"), 0);
     ck_assert(begins(out, "\033[H\033[J"));
+    ck_assert_ptr_nonnull(strstr(out, "\nworker-1  \033[32mready\033[0m"));
+    setenv("NO_COLOR", "", 1); /* as good as unset */
+    ck_assert_int_eq(on_terminal("top", &pool, 80, "xterm", "q"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\nworker-1  \033[32mready\033[0m"));
+    setenv("NO_COLOR", "1", 1);
+    ck_assert_int_eq(on_terminal("top", &pool, 80, "xterm", "q"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nworker-1  ready"));
+    unsetenv("NO_COLOR");
     ck_assert_int_eq(on_terminal("top", &pool, 80, "dumb", "Q"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nworker-1  ready"));
     ck_assert_ptr_null(strchr(out, '\033'));

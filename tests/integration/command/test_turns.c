@@ -238,6 +238,41 @@ START_TEST(quotes_hold_the_lines_of_a_turn_together)
 }
 END_TEST
 
+START_TEST(a_line_that_ends_with_a_backslash_goes_on)
+{
+    static const struct {
+        const char *typed, *turn;
+    } cases[] = {
+        {"What is 2\\\nplus\\\n3?\n", "What is 2\nplus\n3?"},
+        {"What is 2\\\n\nHello\n", "What is 2\n"},
+        {"What is 7?\\", "What is 7?"}, /* at the end of a file */
+        {"a \\ b\n", "a \\ b"},
+        {"Hello\\\n/reset\n", "Hello\n/reset"}, /* no command */
+        {"\"\"\"one\\\ntwo\"\"\"\n", "one\\\ntwo"},
+    };
+    char got[8192];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(chat_of(cases[i].typed, got, sizeof got), 0);
+        const char *answer = answer_to(cases[i].turn);
+        ck_assert_msg(strncmp(got, answer, strlen(answer)) == 0, "%s: %s and not %s", cases[i].typed, got,
+                      answer);
+    }
+    int terminal;
+    pid_t pid = start_chat(&terminal, "xterm");
+    type(terminal, "What is 2\\\r");
+    expect(terminal, "... ");
+    type(terminal, "\x03");
+    expect(terminal, "> ");
+    type(terminal, "What is 2\\\r");
+    expect(terminal, "... ");
+    type(terminal, "plus 5?\r");
+    expect_answer(terminal, "What is 2\nplus 5?");
+    type(terminal, BEGIN "C:\\" END "\r"); /* as it is */
+    expect_answer(terminal, "C:\\");
+    leave(pid, terminal);
+}
+END_TEST
+
 START_TEST(quotes_that_nothing_closes_are_an_error_of_a_pipe)
 {
     char got[8192];
@@ -263,6 +298,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_terminal_is_not_left_with_marks_by_whatever_ends_the_chat);
     tcase_add_test(tests, a_dumb_terminal_is_asked_for_nothing);
     tcase_add_test(tests, quotes_hold_the_lines_of_a_turn_together);
+    tcase_add_test(tests, a_line_that_ends_with_a_backslash_goes_on);
     tcase_add_test(tests, quotes_that_nothing_closes_are_an_error_of_a_pipe);
 }
 

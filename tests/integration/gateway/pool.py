@@ -19,7 +19,7 @@ import time
 import unittest
 
 BUILD, MODEL = pathlib.Path(sys.argv[1]), sys.argv[2]
-WAIT = 60  # seconds until something that must happen counts as missing
+WAIT = 200  # seconds until something that must happen counts as missing
 
 
 def until(condition, what):
@@ -96,7 +96,7 @@ class Gateway(Process):
     def __init__(self, folder, rundir, *arguments):
         # Where a test does not say, answers of a device that never stops would go to the end of a million tokens.
         limit = () if "--max-tokens" in arguments else ("--max-tokens", str(self.unasked))
-        super().__init__(folder, *self.command, "--connect", rundir, "--listen", "127.0.0.1:0", *limit, *arguments)
+        super().__init__(folder, *self.command, *self.endpoint(rundir), "--listen", "127.0.0.1:0", *limit, *arguments)
         self.tls = None
         scheme = "http://"
         if "--tls-cert" in arguments:
@@ -105,6 +105,9 @@ class Gateway(Process):
         self.says("ready: " + scheme)
         self.host, port = self.log().rsplit("ready: " + scheme, 1)[1].split()[0].rsplit(":", 1)
         self.port = int(port)
+
+    def endpoint(self, rundir):
+        return "--connect", rundir
 
     def connect(self):
         if self.tls:

@@ -16,6 +16,8 @@ from pool import BUILD, Base, Process, go_on, main, read_all, until
 QUERY = "What is a panda?"
 DOCUMENTS = ["hi", "it is a bear", "The giant panda is a bear species.", "größe 🌾", "hi"]
 ADA = "sk-0123456789abcdef"
+MOST = 300 if "QUERN_TEST_SCALE" in os.environ else 2048  # fewer where a sanitizer makes everything slow
+BOB = "sk-0123456789abcdeb"
 
 
 class Ranking(Base):
@@ -57,12 +59,27 @@ class Ranking(Base):
         self.assertEqual(some["usage"], answer["usage"])
         self.assertEqual(len(self.post("/v1/rerank", query=QUERY, documents=DOCUMENTS, top_n=99)[2]["results"]), 5)
 
+    def test_texts_come_back_as_a_bare_list(self):
+        """As from Text Embeddings Inference, whose scores are shares too."""
+        ranked = self.post("/v1/rerank", query=QUERY, documents=DOCUMENTS)[2]["results"]
+        for path in ("/rerank", "/v1/rerank"):
+            status, _, answer = self.post(path, query=QUERY, texts=DOCUMENTS, truncate=False)
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(answer, [{"index": each["index"], "score": each["relevance_score"]} for each in ranked])
+        answer = self.post("/rerank", query=QUERY, texts=DOCUMENTS, return_text=True, top_n=2)[2]
+        self.assertEqual(answer, [{"index": each["index"], "score": each["relevance_score"], "text": DOCUMENTS[each["index"]]} for each in ranked[:2]])
+        for field in ("truncate", "raw_scores"):
+            status, _, answer = self.post("/rerank", query="q", texts=["a"], **{field: True})
+            self.assertEqual((status, answer["error"]["param"]), (400, field))
+        status, _, answer = self.post("/rerank", query="q", texts=["a", "b" * 40000])
+        self.assertEqual((status, answer["error"]["param"]), (400, "texts[1]"))
+
     def test_a_score_is_the_pairs_own_wherever_it_stands(self):
         """Alone, among thousands, as the second of a list, by another worker."""
         alone = [self.score(QUERY, text)[0] for text in DOCUMENTS]
         self.assertEqual(self.score([QUERY] * 5, DOCUMENTS), alone)
-        many = self.score(QUERY, (DOCUMENTS * 410)[:2048])
-        self.assertEqual(many, (alone * 410)[:2048])
+        many = self.score(QUERY, (DOCUMENTS * 410)[:MOST])
+        self.assertEqual(many, (alone * 410)[:MOST])
         self.assertEqual(self.score([DOCUMENTS[0], QUERY], [QUERY, DOCUMENTS[0]])[1], alone[0])
         self.assertNotEqual(self.score(DOCUMENTS[1], QUERY), alone[1:2])
 
@@ -123,11 +140,11 @@ class Ranking(Base):
         self.assertEqual(self.post("/v1/embeddings", input=[1, 2, 3])[0], 400)
 
     def test_a_worker_that_dies_loses_no_pair(self):
-        expected = self.score(QUERY, (DOCUMENTS * 410)[:2048])
+        expected = self.score(QUERY, (DOCUMENTS * 410)[:MOST])
         worker = self.status()["workers"][0]["pid"]
         os.kill(worker, signal.SIGSTOP)
         self.addCleanup(go_on, worker)
-        text = json.dumps({"text_1": QUERY, "text_2": (DOCUMENTS * 410)[:2048]})
+        text = json.dumps({"text_1": QUERY, "text_2": (DOCUMENTS * 410)[:MOST]})
         head = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
         connection = self.gateway.raw(f"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}"
                                       f"Content-Length: {len(text.encode())}\r\n\r\n{text}".encode())
@@ -162,6 +179,32 @@ class WithKeys(Ranking):
             status, _, answer = self.post("/v1/rerank", query="q", documents=["a"], priority=priority)
             self.assertEqual((status, answer["error"]["code"]), (403, "priority_not_allowed"))
         self.assertEqual(self.post("/v1/rerank", query="q", documents=["a"], priority=0)[0], 200)
+
+
+class WithTokens(Ranking):
+    """With a key whose tokens a minute a long list exceeds."""
+
+    headers = {"Authorization": f"Bearer {ADA}"}
+
+    @classmethod
+    def setUpClass(cls):
+        file = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-")) / "keys"
+        file.write_text(f"ada {ADA} tpm=100000000 rpm=1000\nbob {BOB} tpm=2000 rpm=1000\n")
+        file.chmod(0o600)
+        cls.options = ("--keys", str(file))
+        super().setUpClass()
+        shutil.rmtree(file.parent)
+
+    def test_a_list_of_more_tokens_than_the_key_has_left_gets_429(self):
+        ask = lambda n: self.gateway.ask("POST", "/v1/rerank", {"query": QUERY, "documents": DOCUMENTS[:1] * n},
+                                         {"Authorization": f"Bearer {BOB}"})
+        status, headers, answer = ask(2)
+        self.assertEqual((status, headers["x-ratelimit-limit-tokens"]), (200, "2000"), answer)
+        status, headers, answer = ask(2000)
+        self.assertEqual((status, answer["error"]["code"]), (429, "rate_limit_exceeded"), answer)
+        self.assertIn("the limit of 2000 tokens a minute is reached (tpm)", answer["error"]["message"])
+        self.assertGreater(int(headers["Retry-After"]), 0)
+        self.nothing_runs()
 
 
 class Others(Base):

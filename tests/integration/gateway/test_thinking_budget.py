@@ -92,6 +92,24 @@ class Budgets(unittest.TestCase):
         for none in (-1, 5000, 2**31 - 1, None):
             self.assertEqual(self.always.tokens(thinking_budget=none), free)
 
+    def test_a_gateway_has_a_default(self):
+        free = self.always.tokens()
+        for default, budget in (("4", 4), ("0", 0)):
+            gateway = Gateway(self.always.folder, self.always.rundir, "--thinking-budget", default)
+            try:
+                gateway.ready()
+
+                def tokens(**more):
+                    status, _, answer = gateway.post(CHAT, **{**RAW, **more})
+                    self.assertEqual(status, 200, answer)
+                    return [token["token"] for token in answer["choices"][0]["logprobs"]["content"]]
+                self.assertEqual(tokens()[:budget], free[:budget])
+                self.assertTrue("".join(tokens()[budget:]).startswith(END), tokens())
+                self.assertEqual(tokens(thinking_budget=9)[:9], free[:9])
+                self.assertEqual(tokens(thinking_budget=-1), free)
+            finally:
+                gateway.end()
+
     def test_the_parts_and_the_usage_are_those_of_any_thought(self):
         n_end = len(self.always.tokens(thinking_budget=4)) - 4
         message, usage = self.always.message(thinking_budget=4, ignore_eos=True)

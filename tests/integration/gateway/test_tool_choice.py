@@ -13,7 +13,7 @@ import unittest
 
 import pool
 
-SEEDS = 20 if "QUERN_TEST_SCALE" in os.environ else 50  # fewer where a sanitizer makes everything slow
+SEEDS = 8 if "QUERN_TEST_SCALE" in os.environ else 50  # fewer where a sanitizer makes everything slow
 # What the pool takes for templates of these forms; the demo model makes nothing of it.
 HEAD = "{{ tools | map(attribute='function') | map(attribute='name') | join(' ') if tools }}{% for m in messages %}{{ m.content or '' }}"
 EACH = "{% for c in m.tool_calls or [] %}"

@@ -9,7 +9,10 @@ unittest: a test by its name, as Chat.test_a_question_is_answered."""
 import sys
 import unittest
 
+from attaching import Attaching  # noqa: F401
+from calling import Calling  # noqa: F401
 from chat import AskedForKeys, Chat  # noqa: F401
+from continuing import Continuing, ContinuingByChoice  # noqa: F401
 from support import rest
 from watching import Gallery, ThePool  # noqa: F401
 from writing import Writing  # noqa: F401

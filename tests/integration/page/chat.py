@@ -36,12 +36,11 @@ class Chat(Base):
         page.one("[data-show=settings]").click()
         page.set(temperature="0", stop="ZeroMQ\n", max_tokens="100", thinking_budget="0", seed="7", top_k="3", top_p="0.5", min_p="0.1",
                  repetition_penalty="1", presence_penalty="0", frequency_penalty="0", system="You know Quern.")
-        page.script("window.sent = []; const send = fetch; window.fetch = (path, options) => {"
-                    " if (options?.body) sent.push(JSON.parse(options.body)); return send(path, options); }")
+        page.records()
         page.shoot("settings")
         page.write(QUESTION)
         self.assertEqual(page.answered().strip(), "The broker takes requests over")
-        self.assertEqual(page.script("return sent"), [
+        self.assertEqual(page.sent(), [
             {"messages": [{"role": "system", "content": "You know Quern."}, {"role": "user", "content": QUESTION}],
              "temperature": 0, "stop": ["ZeroMQ"], "max_tokens": 100, "thinking_budget": 0, "seed": 7, "top_k": 3, "top_p": 0.5, "min_p": 0.1,
              "repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "model": "Quern demo", "stream": True,
@@ -89,11 +88,10 @@ class Chat(Base):
     def test_more_samplers_are_sent_and_shown_when_they_are_wrong(self):
         page = self.page
         page.set(max_tokens="3", dry_multiplier="0.8", xtc_probability="0.1", top_n_sigma="1.5", repeat_last_n="64")
-        page.script("window.sent = []; const send = fetch; window.fetch = (path, options) => {"
-                    " if (options?.body) sent.push(JSON.parse(options.body)); return send(path, options); }")
+        page.records()
         page.write("Hi")
         page.answered()
-        (sent,) = page.script("return sent")
+        (sent,) = page.sent()
         self.assertEqual({name: sent.get(name) for name in ("dry_multiplier", "xtc_probability", "top_n_sigma", "repeat_last_n")},
                          {"dry_multiplier": 0.8, "xtc_probability": 0.1, "top_n_sigma": 1.5, "repeat_last_n": 64})
         page.set(dry_allowed_length="0")

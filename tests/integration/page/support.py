@@ -24,7 +24,7 @@ parser.add_argument("build", type=pathlib.Path)
 parser.add_argument("model")
 arguments, rest = parser.parse_known_args()
 
-WAIT = 60  # seconds until something that must happen counts as missing
+WAIT = 200  # seconds until something that must happen counts as missing
 QUESTION = "What does the broker do?"
 ANSWER = ("The broker takes requests over ZeroMQ, queues them, and routes each one to a worker. "
           "It also restarts workers that die.")
@@ -49,11 +49,11 @@ def until(condition, what):
 class Pool:
     """A pool with two workers, and its gateway."""
 
-    def __init__(self, folder, context, *options):
+    def __init__(self, folder, context, *options, model=arguments.model):
         self.rundir, self.log = folder / "run", folder / "log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [arguments.build / "quern", "serve", arguments.model, "--workers", "2", "--ctx", context, "--rundir", self.rundir,
+                [arguments.build / "quern", "serve", model, "--workers", "2", "--ctx", context, "--rundir", self.rundir,
                  "--device", "cpu", "--http", "127.0.0.1:0", *options], stdout=log, stderr=log)
         self.url = until(self.address, "the gateway listens")
 
@@ -80,6 +80,12 @@ class Pool:
         asked = urllib.request.Request(f"{self.url}v1/chat/completions", body, {"Authorization": f"Bearer {KEY}"})
         with urllib.request.urlopen(asked, timeout=WAIT) as answer:
             return json.load(answer)["choices"][0]["message"]["content"]
+
+    def complete(self, prompt, **request):
+        """The continuation of a text, by the interface."""
+        asked = urllib.request.Request(f"{self.url}v1/completions", json.dumps({"prompt": prompt, **request}).encode())
+        with urllib.request.urlopen(asked, timeout=WAIT) as answer:
+            return json.load(answer)["choices"][0]["text"]
 
     def end(self):
         self.process.terminate()
@@ -167,14 +173,27 @@ class Page:
                     "sessionStorage.setItem('quern.current', '\"kept\"')", kept)
         self.driver.refresh()
 
+    def records(self):
+        """Keeps the bodies of requests from now on; `sent` returns them."""
+        self.script("window.sent = []; const send = fetch; window.fetch = (path, options) => {"
+                    " if (options?.body) sent.push(JSON.parse(options.body)); return send(path, options); }")
+
+    def sent(self):
+        return self.script("return sent")
+
     def answers(self, content):
         """Has the next request answered with this, in pieces of three characters."""
-        chunks = [{"choices": [{"delta": {"content": content[i:i + 3]}}]} for i in range(0, len(content), 3)]
-        chunks.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+        self.answers_with(*({"content": content[i:i + 3]} for i in range(0, len(content), 3)))
+
+    def answers_with(self, *deltas, end="stop"):
+        """Has the next request answered with these."""
+        chunks = [{"choices": [{"delta": delta}]} for delta in deltas]
+        chunks.append({"choices": [{"delta": {}, "finish_reason": end}]})
         self.script("""const send = fetch;
             window.fetch = async (path, options) => {
               if (!options?.body) return send(path, options);
               window.fetch = send;
+              window.sent?.push(JSON.parse(options.body));
               const body = new ReadableStream({
                 async start(out) {
                   for (const chunk of [...chunks.map(JSON.stringify), "[DONE]"]) {
@@ -204,7 +223,7 @@ class Base(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-page-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        cls.pool = Pool(cls.folder, cls.context, *cls.make_options())
+        cls.pool = Pool(cls.folder, cls.context, *cls.make_options(), model=cls.make_model())
         cls.addClassCleanup(cls.pool.end)
         until(cls.pool.ready, "the workers are ready")
         cls.page = Page(cls.folder)
@@ -213,6 +232,10 @@ class Base(unittest.TestCase):
     @classmethod
     def make_options(cls):
         return ()
+
+    @classmethod
+    def make_model(cls):
+        return arguments.model
 
     def setUp(self):
         self.page.size(1280, 800)

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from support import arguments, Base, ENDLESS, QUESTION, STORY, until, WAIT
+from support import arguments, Base, ENDLESS, Pool, QUESTION, STORY, until, WAIT
 
 
 class ThePool(Base):
@@ -69,6 +69,15 @@ class ThePool(Base):
         page.answered()
         page.write(f"{'long' * 100} `{'code' * 100}`\n")
         page.answered()
+        self.assertEqual(page.text(".answer:last-of-type .facts"), "")
+        figures = page.one(".answer:last-of-type .folded p")
+        self.assertFalse(figures.is_displayed())
+        page.one(".answer:last-of-type .folded summary").click()
+        self.assertRegex(figures.text, r"^\d+ tokens · ")
+        self.assertTrue(page.fits())
+        page.size(1280, 800)
+        until(lambda: not page.seen(".folded") and page.text(".answer:last-of-type .facts"), "they are shown where there is room")
+        page.size(360, 740, phone=True)
         for view in ("settings", "history", "pool", "chat"):
             page.one(f"[data-show={view}]").click()
             self.assertTrue(page.seen(f"#{view}"))

@@ -47,6 +47,46 @@ def f(x):
 """
 
 
+MIXED = """Before
+- a | b
+- c
+- d
+  - e
+
+    f
+- g | h
+--|--
+- - -
+1. x
+2. ```
+   y
+3. z
+   ```
+10. w
+3) v
+
+| a | b |
+|--:|:-:|
+| 1 | `2|` |
+| 3 | 4 |
+| 5
+| 6 | 7 | 8 |
+after | that
+no more
+
+* one
+* two
+* three
+- four
+- five
+- six
+- ---
+> - seven
+> - eight
+> - nine
+"""
+
+
 class Writing(Base):
     def test_what_a_model_writes_stays_text(self):
         page = self.page
@@ -176,3 +216,47 @@ class Writing(Base):
         grown = page.script("return document.querySelector('.answer .text').innerHTML")
         page.driver.refresh()
         self.assertEqual(page.script("return document.querySelector('.answer .text').innerHTML"), grown)
+
+    def test_a_text_is_shown_as_whole_however_it_came(self):
+        page = self.page
+        for text in (MARKUP, MIXED):
+            differ = page.driver.execute_async_script("""
+                const [text, done] = arguments;
+                import("./page/markup.js").then(({ Markup }) => {
+                  for (const step of [1, 2, 7, 30]) {
+                    const node = document.createElement("div");
+                    const growing = new Markup(node);
+                    for (let end = 0; end < text.length + step; end += step) {
+                      growing.show(text.slice(0, end));
+                      const whole = document.createElement("div");
+                      new Markup(whole).show(text.slice(0, end));
+                      if (whole.innerHTML !== node.innerHTML) return done(`${step}: ${text.slice(0, end)}`);
+                    }
+                  }
+                  done("");
+                });""", text)
+            self.assertEqual(differ, "")
+
+    def test_of_a_long_list_or_table_only_the_end_is_read_again(self):
+        page = self.page
+        for head, child in (("", "- an item, with `code`\n"), ("", "1. an item\n\n   of two parts\n"), ("a | b\n--|--\n", "1 | **2**\n"),
+                            ("Words:\n", "- an item\n  - another\n")):
+            behind, children, first_stays = page.driver.execute_async_script("""
+                const [head, child, done] = arguments;
+                import("./page/markup.js").then(({ Markup }) => {
+                  const node = document.createElement("div");
+                  const growing = new Markup(node);
+                  let text = head;
+                  let behind = 0;
+                  let first;
+                  for (let n = 0; n < 3000; n++) {
+                    text += child;
+                    growing.show(text);
+                    first ??= node.querySelector("li, tr");
+                    if (n > 10) behind = Math.max(behind, text.length - growing.place);
+                  }
+                  done([behind, node.querySelectorAll(":scope > * > li, tr").length, first === node.querySelector("li, tr")]);
+                });""", head, child)
+            self.assertLessEqual(behind, 3 * len(child))
+            self.assertEqual(children, 3000 + ("|" in head))
+            self.assertTrue(first_stays)

@@ -135,8 +135,8 @@ START_TEST(what_is_handed_over_can_be_gone_on_with_as_if_nothing_had_happened)
     struct told whole = read_request(s, 1);
     ck_assert_uint_eq(whole.ids.len, LONG);
     assign.assign.epoch.move = 1;
-    assign.assign.output = (struct id_list){part.ids.data, part.ids.len};
-    assign.assign.off = part.text.len;
+    assign.assign.generation.output = (struct id_list){part.ids.data, part.ids.len};
+    assign.assign.generation.off = part.text.len;
     say(s, &assign);
     while (!part.ended || part.ids.len < LONG) {
         struct frame frame;

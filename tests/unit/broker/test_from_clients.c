@@ -77,11 +77,12 @@ START_TEST(hello_is_answered_with_what_the_pool_is)
     ck_assert_uint_eq(ok.hello_ok.models.n, 1);
     ck_assert_text(ok.hello_ok.models.items[0].name, "m");
     ck_assert_uint_eq(ok.hello_ok.models.items[0].workers, 2);
-    ck_assert_uint_eq(ok.hello_ok.features.n, 9);
+    ck_assert_uint_eq(ok.hello_ok.features.n, 10);
     ck_assert_text(ok.hello_ok.features.items[0], "taken");
     ck_assert_text(ok.hello_ok.features.items[1], "embed");
     ck_assert_text(ok.hello_ok.features.items[2], "document");
     ck_assert_text(ok.hello_ok.features.items[8], "thinking_budget");
+    ck_assert_text(ok.hello_ok.features.items[9], "resume");
     ck_assert(!sessions[0]->tells);
 }
 END_TEST

@@ -154,7 +154,7 @@ END_TEST
 START_TEST(outputs_that_contradict_the_request_are_refused_by_name)
 {
     struct harness *h = start(0);
-    const int32_t on_and_on[] = {'a', FAKE_END, 'b'}, beyond[] = {'a', FAKE_VOCAB};
+    const int32_t on_and_on[] = {'a', FAKE_END, 'b'}, beyond[] = {'a', FAKE_VOCAB}, wide[] = {0xc3, 0xa9};
     const struct {
         const char *name;
         const int32_t *output;
@@ -163,8 +163,9 @@ START_TEST(outputs_that_contradict_the_request_are_refused_by_name)
     } cases[] = {{"output[2]", on_and_on, 3, 0},
                  {"output[1]", beyond, 2, 0},
                  {"max_tokens (2)", on_and_on, 3, 0},
-                 {"text_offset is 2", on_and_on, 1, 2},
-                 {"text_offset is 1", NULL, 0, 1}};
+                 {"off is 2", on_and_on, 1, 2},
+                 {"off is 1", NULL, 0, 1},
+                 {"off is 1, inside a character", wide, 2, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct engine_request request = request_of(1, 5, i == 2 ? 2 : 10);
         struct error err = {0};

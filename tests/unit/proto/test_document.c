@@ -94,12 +94,17 @@ static void describe_type(const struct field *f, char *out, size_t size)
     case FIELD_I32:
         if (f->high == UINT64_MAX)
             snprintf(out, size, "u64");
+        else if (f->high == FIELDS_MAX_COUNTER)
+            snprintf(out, size, "counter");
         else
             snprintf(out, size, "int %s … %s", number((double)f->low, low), number((double)f->high, high));
         break;
     case FIELD_NAMES:
         snprintf(out, size, "array of ≤ %" PRIu64 " texts, %" PRId64 " … %" PRIu64 " bytes each", f->high,
                  f->low, f->item_high);
+        break;
+    case FIELD_DIGEST:
+        snprintf(out, size, "bin of 16 bytes");
         break;
     case FIELD_IDS:
         snprintf(out, size, "token ids (≤ %" PRIu64 ")", f->high);
@@ -136,7 +141,7 @@ static void describe_default(const struct field *f, char *out, size_t size)
     else if (f->type == FIELD_NAME)
         snprintf(out, size, "empty");
     else if (f->type == FIELD_NAMES || f->type == FIELD_IDS || f->type == FIELD_BIASES ||
-             f->type == FIELD_MAPS || f->type == FIELD_TEXT)
+             f->type == FIELD_MAPS || f->type == FIELD_TEXT || f->type == FIELD_DIGEST)
         snprintf(out, size, "none");
     else
         snprintf(out, size, "%s", number(f->initial, buffer));

@@ -221,6 +221,7 @@ START_TEST(frames_that_tell_pieces_hold_as_many_as_fit)
         ck_assert_uint_eq(message.frame.seq, n);
         ck_assert_uint_eq(message.frame.pieces.n, message.frame.ids.n * WIDTH);
         n += message.frame.ids.n;
+        ck_assert_uint_eq(message.frame.text.len, n == N); /* never before the ids that it is of */
     }
     ck_assert_uint_eq(n, N);
     const struct bytes *pieces = message.frame.pieces.items;
@@ -307,6 +308,21 @@ START_TEST(places_without_an_id_have_one_that_the_wire_takes)
 }
 END_TEST
 
+START_TEST(the_first_frame_of_an_attempt_says_which_prompt_it_is)
+{
+    static const uint8_t digest[PROMPT_DIGEST_BYTES] = {1, 2, 3};
+    outputs[0].tells_prompt = true;
+    memcpy(outputs[0].prompt_digest, digest, sizeof digest);
+    for (unsigned i = 0; i < 2; i++) {
+        make(&outputs[0], 1);
+        ck_assert_uint_eq(leave(START_NS + i * FRAME_NS, FRAME_NS), 1);
+    }
+    ck_assert(bytes_equal(frame_at(1)->prompt_digest, (struct bytes){digest, sizeof digest}));
+    ck_assert_uint_eq(frame_at(2)->prompt_digest.len, 0);
+    frame_at(0);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, setup, teardown);
@@ -321,6 +337,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_long_text_goes_in_several_frames_that_cut_no_character, 0, 10);
     tcase_add_test(tests, places_without_an_id_have_one_that_the_wire_takes);
     tcase_add_test(tests, frames_that_tell_pieces_hold_as_many_as_fit);
+    tcase_add_test(tests, the_first_frame_of_an_attempt_says_which_prompt_it_is);
 }
 
 int main(void)

@@ -18,6 +18,7 @@ from ._base import BaseClient, BaseStream, Gathered, Name, embedding_of, ranking
 from ._documents import documented
 from ._driver import Driver
 from ._errors import Error
+from ._request import Encoded
 from ._types import Embedding, Message, Piece, Prompt, Ranking, RequestStatus, Result, Status
 
 if TYPE_CHECKING:
@@ -155,8 +156,8 @@ class AsyncClient(BaseClient):
         """
         return self._send(self._encode(prompt, parameters), bool(parameters.get("keep_s")))
 
-    def _send(self, encoded: tuple[bytes, bytes, int], keeps: bool) -> AsyncStream:
-        stream = AsyncStream(self._driver, encoded[0], keeps)
+    def _send(self, encoded: Encoded, keeps: bool) -> AsyncStream:
+        stream = AsyncStream(self._driver, encoded.request_id, keeps)
         self._submit(encoded, stream._inbox.put)  # and not the stream itself, which shall end when nobody has it
         return stream
 

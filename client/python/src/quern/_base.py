@@ -12,6 +12,7 @@ from typing import Any
 from . import _certificate, _place, _request
 from ._driver import Driver
 from ._errors import BadRequest, Error, error_of
+from ._request import Encoded
 from ._tables import HISTOGRAMS
 from ._types import Embedding, End, Histogram, Logprob, Model, Piece, Prompt, Ranking, RequestStatus, Result, Status, Worker
 
@@ -102,31 +103,29 @@ class BaseClient:
         """Whether the session is open now: not while it opens, nor after it was closed or broke."""
         return self._driver.session.state == "open"
 
-    def _encode(self, prompt: Prompt, parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
-        """A new request's id, its bytes and its seed."""
+    def _encode(self, prompt: Prompt, parameters: Mapping[str, Any]) -> Encoded:
+        """A new request, to be sent."""
         return self._encoded(_request.generation(prompt, parameters))
 
-    def _encode_embedding(self, prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
+    def _encode_embedding(self, prompt: str | Sequence[int], parameters: Mapping[str, Any]) -> Encoded:
         """The same of a request for an embedding."""
         return self._encoded(_request.embedding(prompt, parameters))
 
-    def _encode_ranking(self, query: str, document: str, parameters: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
+    def _encode_ranking(self, query: str, document: str, parameters: Mapping[str, Any]) -> Encoded:
         """The same of a request for the scores of a pair of texts."""
         return self._encoded(_request.ranking(query, document, parameters))
 
-    def _submit(self, encoded: tuple[bytes, bytes, int], sink: Callable[[Piece], None]) -> None:
+    def _submit(self, encoded: Encoded, sink: Callable[[Piece], None]) -> None:
         """Sends it. Pieces go to the sink, from the driver's thread."""
-        request_id, wire, seed = encoded
-        self._driver.call(lambda session, now: session.submit(request_id, wire, seed, sink, now))
+        self._driver.call(lambda session, now: session.submit(encoded, sink, now))
 
     def _attach(self, request_id: bytes, owner: bytes | None, sink: Callable[[Piece], None]) -> None:
         """Asks for the output of a request of that session; None: of this one."""
         session = owner or self.session
         self._driver.call(lambda driven, now: driven.attach(request_id, session, sink, now))
 
-    def _encoded(self, fields: Mapping[str, Any]) -> tuple[bytes, bytes, int]:
-        request_id = os.urandom(16)
-        return request_id, _request.encoded(request_id, fields, self._driver.session.limits), fields["seed"]
+    def _encoded(self, fields: Mapping[str, Any]) -> Encoded:
+        return _request.encoded(os.urandom(16), fields, self._driver.session.limits)
 
 
 class BaseStream:

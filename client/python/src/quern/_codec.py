@@ -69,6 +69,8 @@ def _check_whole(table: Table, fields: Fields) -> None:
         _check_document(fields)
     if fields.get("embed"):
         _check_embedding(fields)
+    if "prompt" in fields and "session" not in fields:  # a worker's has an output without asking for the feature
+        _check_resume(fields)
 
 
 def _check_question(fields: Fields) -> None:
@@ -135,6 +137,25 @@ def _check_embedding(fields: Fields) -> None:
     for name, value in told.items():
         if value:
             raise Malformed(f"{name}: expected without embed, which makes no tokens")
+
+
+def _check_resume(fields: Fields) -> None:
+    output, most = fields.get("output") or (), fields.get("max_tokens") or 0
+    n = len(output)  # type: ignore[arg-type]
+    digest = fields.get("prompt_digest")
+    if not (n or fields.get("off") or fields.get("lost") or digest is not None):
+        return
+    names = "output, off, lost and prompt_digest"
+    if "resume" not in (fields.get("require") or ()):  # type: ignore[operator]
+        raise Malformed(f'{names}: expected with "resume" under require')
+    if fields.get("embed"):
+        raise Malformed(f"{names}: expected without embed, which makes no tokens")
+    if n == 0 and fields.get("off"):
+        raise Malformed("off: expected with output, whose text it counts")
+    if n > 0 and fields.get("seed") is None:
+        raise Malformed("seed: expected with output, which it made")
+    if isinstance(most, int) and 0 < most < n:
+        raise Malformed(f"output: {n} ids are more than max_tokens ({most})")
 
 
 def _check_document(fields: Fields) -> None:
@@ -211,7 +232,8 @@ def _decode_map(table: Table, value: object, depth: int) -> Fields:
     return _decode_pairs(table, value, depth, False)
 
 
-def _decode_pairs(table: Table, pairs: Pairs, depth: int, top: bool) -> Fields:
+def _read_pairs(table: Table, pairs: Pairs, depth: int, top: bool) -> Fields:
+    """The fields that are there, each as it should be by itself."""
     fields: Fields = {}
     kind_seen = False
     by_key = table.by_key
@@ -233,6 +255,11 @@ def _decode_pairs(table: Table, pairs: Pairs, depth: int, top: bool) -> Fields:
             fields[key] = _decode_value(field, value, depth - 1)
         except Malformed as wrong:
             raise Malformed(f"{key}: {wrong}") from None
+    return fields
+
+
+def _decode_pairs(table: Table, pairs: Pairs, depth: int, top: bool) -> Fields:
+    fields = _read_pairs(table, pairs, depth, top)
     for field in table.fields:
         if field.key not in fields:
             if field.required:
@@ -319,7 +346,7 @@ def decode(data: bytes) -> tuple[str, Fields]:
     try:
         if isinstance(rest, str):
             # What stands before it may be wrong too, and is told first.
-            _decode_pairs(Table((), 0, table.by_key), pairs, tables.MAX_DEPTH, True)
+            _read_pairs(table, pairs, tables.MAX_DEPTH, True)
             text = "truncated, too deep, or not msgpack" if rest and rest not in table.by_key else _BROKEN
             raise Malformed(f"{rest}: {text}" if rest else text)
         fields = _decode_pairs(table, pairs, tables.MAX_DEPTH, True)

@@ -27,7 +27,7 @@ import math
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _codec, _tables
 from ._errors import BadRequest, TooLong
@@ -69,7 +69,7 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("stop", "require", "bad_words", "dry_sequence_breakers"):
         if isinstance(fields.get(name), str):
             fields[name] = [fields[name]]
-    for name in ("stop", "require", "stop_ids", "bad_words", "dry_sequence_breakers"):
+    for name in ("stop", "require", "stop_ids", "bad_words", "dry_sequence_breakers", "output"):
         if name in fields and isinstance(fields[name], Sequence):
             fields[name] = list(fields[name])
     if isinstance(fields.get("grammar"), Mapping):  # a schema as Python has it
@@ -82,6 +82,8 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
         fields["logit_bias"] = list(fields["logit_bias"].items())
     if isinstance(fields.get("logit_bias_text"), Mapping):
         fields["logit_bias_text"] = [{"text": text, "bias": bias} for text, bias in fields["logit_bias_text"].items()]
+    if fields.get("output") and "seed" not in fields:
+        raise BadRequest("output: the seed that made it is missing")
     fields.setdefault("seed", int.from_bytes(os.urandom(8), "big"))
     if fields.get("keep_s"):
         fields["on_disconnect"] = "keep"
@@ -92,6 +94,8 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     needed += [name for name in ("ignore_eos", "min_tokens") if fields.get(name)]
     if "thinking_budget" in fields:
         needed.append("thinking_budget")
+    if fields.get("output") or fields.get("off") or fields.get("lost") or "prompt_digest" in fields:
+        needed.append("resume")
     if needed:
         fields["require"] = [*fields.get("require", []), *needed]
     return fields
@@ -131,6 +135,7 @@ def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
     if (grammar or fields.get("grammar_kind", "gbnf") != "gbnf") and limits["grammar_bytes"] == 0:
         raise TooLong("the pool does not support grammars")
     for what, has, most in (
+        ("ids of an output", len(fields.get("output", [])), limits["prompt_ids"]),
         ("ids of a prompt", ids, limits["prompt_ids"]),
         ("stop strings", len(stop), limits["stops"]),
         ("bytes of a stop string", max((len(each.encode()) for each in stop), default=0), limits["stop_bytes"]),
@@ -143,8 +148,18 @@ def check_limits(fields: Mapping[str, Any], limits: Mapping[str, int]) -> None:
             raise TooLong(f"the pool accepts {most} {what}; this request has {has}")
 
 
-def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, int]) -> bytes:
-    """The bytes of the generate; `BadRequest` or `TooLong` when no pool, or not this one, would take them."""
+class Encoded(NamedTuple):
+    """A request that can be sent."""
+
+    request_id: bytes
+    wire: bytes
+    seed: int
+    given: tuple[int, int] = (0, 0)
+    """Ids and bytes of text that it had before, if it is resumed."""
+
+
+def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, int]) -> Encoded:
+    """The request with the bytes of its generate; `BadRequest` or `TooLong` when no pool, or not this one, would take them."""
     try:
         wire = _codec.encode("generate", {"id": request_id, **fields})
     except Malformed as wrong:
@@ -152,7 +167,7 @@ def encoded(request_id: bytes, fields: Mapping[str, Any], limits: Mapping[str, i
     check_limits(fields, limits)
     if len(wire) > most_bytes(limits):
         raise TooLong(_too_long(wire, limits))
-    return wire
+    return Encoded(request_id, wire, fields["seed"], (len(fields.get("output", ())), fields.get("off", 0)))
 
 
 def most_bytes(limits: Mapping[str, int]) -> int:
@@ -192,18 +207,19 @@ def _logprobs(frame: Mapping[str, Any]) -> tuple[tuple[Logprob, ...], ...]:
 class Request:
     """One request of a session. `sink` gets each piece in order, and then exactly one with an end."""
 
-    def __init__(self, request_id: bytes, sink: Sink, wire: bytes, seed: int, now: float) -> None:
-        self.id = request_id
+    def __init__(self, made: Encoded, sink: Sink, now: float) -> None:
+        self.id = made.request_id
         self.sink = sink
-        self.wire = wire  # to send again, byte for byte; empty for an attached one
+        self.wire = made.wire  # to send again, byte for byte; empty for an attached one
         self.tenant: str | None = None  # of `wire`, once it was sent in parts
         self.send_wait = SILENCE  # before it is sent again
-        self.seed = seed
+        self.seed = made.seed
         self.state = "new"
         self.owner: bytes | None = None  # attaching to another session's: that session
         self.epoch: Epoch = (0, 0)
-        self.next = 0  # ids delivered
-        self.off = 0  # bytes of text delivered
+        self.given = made.given  # ids and bytes of text before anything was delivered
+        self.next = made.given[0]  # ids delivered, or given
+        self.off = made.given[1]  # bytes of text likewise
         self.sent_at = self.heard_at = now
         self.replaying = False
         self.replay_at = self.asked_at = 0.0  # the last asking for a page, and the first for this one
@@ -309,6 +325,8 @@ class Request:
             return
         self.state = "live"
         self.owner = None
+        if self.next < message["from"]:  # another client has what is before
+            self.given = (self.next, self.off) = (message["from"], message["off"])
         self._renew(message["epoch"])
         self.heard_at = session.now
         self.press_cancel(session)
@@ -350,7 +368,7 @@ class Request:
         """The broker does not know it, though it had accepted it once."""
         if self.told_count is not None and self.next == self.told_count:
             self._deliver(session, "", (), (), self._end_of(self.told_end))
-        elif self.wire and self.next == 0 and self.off == 0 and self.told_count is None:
+        elif self.wire and (self.next, self.off) == self.given and self.told_count is None:
             # To this broker nothing that came of an earlier one counts, its epoch least of all: a machine that starts
             # with an empty run directory counts its boots from one.
             self.epoch = (0, 0)
@@ -376,7 +394,7 @@ class Request:
         self.heard_at = session.now
         if self.state == "sent":
             self.state = "live"
-        if self.next > 0 or self.off > 0 or fields["epoch"] < self.epoch or self.state == "attaching":
+        if (self.next, self.off) != self.given or fields["epoch"] < self.epoch or self.state == "attaching":
             return
         self.epoch = fields["epoch"]
         done = Progress(fields["total"], fields["cached"], fields["read"])
@@ -474,7 +492,9 @@ class Request:
         self.off += len(rest)
         self.fruitless = 0
         vector = _floats(fields["embedding"])
-        return self._deliver(session, text, ids, logprobs, self._end_of(end) if end is not None else None, vector)
+        digest = fields["prompt_digest"]
+        last = self._end_of(end) if end is not None else None
+        return self._deliver(session, text, ids, logprobs, last, vector, digest)
 
     # -- delivery: the one place where a request ends --
 
@@ -488,6 +508,7 @@ class Request:
             **end["timing"],
             stop=end["stop"],
             limit=end["limit"] or "",
+            lost=end["lost"],
         )
 
     def _deliver(
@@ -498,8 +519,9 @@ class Request:
         logprobs: tuple[tuple[Logprob, ...], ...],
         end: End | None,
         vector: tuple[float, ...] = (),
+        digest: bytes | None = None,
     ) -> bool:
-        piece = Piece(text, ids, self.next, logprobs, end, vector)
+        piece = Piece(text, ids, self.next, logprobs, end, vector, prompt_digest=digest)
         self.next += len(ids)
         if end is not None:
             session.forget(self)

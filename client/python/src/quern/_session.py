@@ -40,7 +40,7 @@ from ._errors import (
     Unsupported,
     error_of,
 )
-from ._request import Request, Sink, printable
+from ._request import Encoded, Request, Sink, printable
 from ._types import Model
 from ._values import Malformed
 
@@ -114,10 +114,10 @@ class Session:
 
     # ---- what the program wants ----
 
-    def submit(self, request_id: bytes, wire: bytes, seed: int, sink: Sink, now: float) -> None:
+    def submit(self, made: Encoded, sink: Sink, now: float) -> None:
         """Sends an encoded generate, now or when the session is open."""
         self.now = now
-        request = Request(request_id, sink, wire, seed, now)
+        request = Request(made, sink, now)
         if not self._add(request):
             return
         if self.state == "open":
@@ -126,7 +126,7 @@ class Session:
     def attach(self, request_id: bytes, owner: bytes, sink: Sink, now: float) -> None:
         """Takes over a request of another session, from its first output on."""
         self.now = now
-        request = Request(request_id, sink, b"", 0, now)
+        request = Request(Encoded(request_id, b"", 0), sink, now)
         request.owner = owner
         request.state = "attaching"
         if not self._add(request):

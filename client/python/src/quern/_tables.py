@@ -105,6 +105,10 @@ KINDS: dict[str, Table] = {
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
         Field("progress", BOOL, help="tell how much of the prompt is read"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
+        Field("output", IDS, high=4194304, help="ids made before, elsewhere: continue behind them"),
+        Field("off", INT, high=9007199254740992, help="with `output`: bytes of its text that the client has"),
+        Field("lost", INT, high=2, help="workers that died with the request so far"),
+        Field("prompt_digest", ID, help="of the prompt that `output` continues, as a frame said it; left out: any"),
         Field("rpm", INT, high=1000000000000000, help="most requests of the tenant in a minute; 0 = no limit"),
         Field("tpm", INT, high=1000000000000000, help="most tokens of the tenant, of prompts and answers, in a minute"),
         Field("rpd", INT, high=1000000000000000, help="most requests of the tenant in a day"),
@@ -231,6 +235,8 @@ KINDS: dict[str, Table] = {
         Field("id", ID, required=True, always=True),
         Field("epoch", EPOCH, required=True, always=True),
         Field("next", INT, required=True, always=True, high=9007199254740992),
+        Field("from", INT, high=9007199254740992),
+        Field("off", INT, high=9007199254740992),
         max_bytes=6881280,
     ),
     "status_ok": table(
@@ -253,7 +259,7 @@ KINDS: dict[str, Table] = {
         Field("supervisor_pid", INT, high=4294967295),
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("dialect", TEXT, high=8192), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("ranks", BOOL), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("step_decode", HISTOGRAM, low=17, high=17), Field("step_prefill", HISTOGRAM, low=17, high=17), Field("step_mixed", HISTOGRAM, low=17, high=17), Field("step_rows", HISTOGRAM, low=17, high=17), Field("token_gap", HISTOGRAM, low=17, high=17), Field("first_token", HISTOGRAM, low=17, high=17), Field("slots_used", HISTOGRAM, low=17, high=17), Field("kv_used", HISTOGRAM, low=17, high=17), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("chat", BOOL), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("dialect", TEXT, high=8192), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("ranks", BOOL), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("step_decode", HISTOGRAM, low=17, high=17), Field("step_prefill", HISTOGRAM, low=17, high=17), Field("step_mixed", HISTOGRAM, low=17, high=17), Field("step_rows", HISTOGRAM, low=17, high=17), Field("token_gap", HISTOGRAM, low=17, high=17), Field("first_token", HISTOGRAM, low=17, high=17), Field("slots_used", HISTOGRAM, low=17, high=17), Field("kv_used", HISTOGRAM, low=17, high=17), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         Field("requests", MAPS, high=1024, table=table(Field("id", NAME, required=True, always=True, high=128), Field("request_id", NAME, high=128), Field("state", NAME, required=True, always=True, high=128), Field("worker", NAME, high=128), Field("model", NAME, high=128), Field("age_ms", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("moves", INT, high=4294967295))),
         max_bytes=6881280,
     ),
@@ -280,7 +286,7 @@ KINDS: dict[str, Table] = {
         Field("id", ID, required=True, always=True),
         Field("epoch", EPOCH, required=True, always=True),
         Field("count", INT, required=True, always=True, high=9007199254740992),
-        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("lost", INT, high=4294967295), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=6881280,
     ),
     "frame": table(
@@ -293,8 +299,9 @@ KINDS: dict[str, Table] = {
         Field("logprobs", LOGPROBS, high=21),
         Field("pieces", BINS, high=86016, item_high=256),
         Field("embedding", FLOATS, high=32768),
+        Field("prompt_digest", ID),
         Field("wseq", INT, high=9007199254740992),
-        Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, optional=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("lost", INT, high=4294967295), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=262144,
     ),
     "progress": table(
@@ -350,7 +357,7 @@ KINDS: dict[str, Table] = {
         Field("epoch", EPOCH, required=True, always=True),
         Field("count", INT, required=True, always=True, high=9007199254740992),
         Field("wseq", INT, required=True, always=True, high=9007199254740992),
-        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
+        Field("end", MAP, required=True, always=True, table=table(Field("reason", ENUM, required=True, always=True, names=("stop", "length", "cancelled", "deadline", "error",)), Field("error", ENUM, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True), Field("text", TEXT, high=1024), Field("stop", TEXT, high=256), Field("limit", ENUM, names=("max_tokens", "context", "pool",), optional=True), Field("lost", INT, high=4294967295), Field("usage", MAP, required=True, always=True, table=table(Field("prompt_tokens", INT, required=True, always=True, high=4294967295), Field("cached_tokens", INT, high=4294967295), Field("output_tokens", INT, required=True, always=True, high=4294967295))), Field("timing", MAP, required=True, always=True, table=table(Field("queue_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prefill_ms", REAL, always=True, real_low=0, real_high=1e+15), Field("prepare_ms", REAL, real_low=0, real_high=1e+15), Field("wait_ms", REAL, real_low=0, real_high=1e+15), Field("lookup_ms", REAL, real_low=0, real_high=1e+15), Field("decode_ms", REAL, always=True, real_low=0, real_high=1e+15))))),
         max_bytes=6881280,
     ),
     "register_ok": table(
@@ -365,8 +372,6 @@ KINDS: dict[str, Table] = {
         Field("epoch", EPOCH, required=True, always=True),
         Field("deadline_left_ms", INT, high=2592000000),
         Field("queue_us", INT, high=9007199254740992),
-        Field("output", IDS, high=4194304),
-        Field("off", INT, high=9007199254740992),
         Field("credit", INT, high=9007199254740992),
         Field("most", INT, high=9007199254740992),
         Field("cache_space", NAME, high=40),
@@ -425,6 +430,10 @@ KINDS: dict[str, Table] = {
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
         Field("progress", BOOL, help="tell how much of the prompt is read"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
+        Field("output", IDS, high=4194304, help="ids made before, elsewhere: continue behind them"),
+        Field("off", INT, high=9007199254740992, help="with `output`: bytes of its text that the client has"),
+        Field("lost", INT, high=2, help="workers that died with the request so far"),
+        Field("prompt_digest", ID, help="of the prompt that `output` continues, as a frame said it; left out: any"),
         max_bytes=54591488,
     ),
     "credit": table(
@@ -554,6 +563,14 @@ class Parameters(TypedDict, total=False):
     """tell how much of the prompt is read"""
     require: str | Sequence[str]
     """features that the request needs"""
+    output: Sequence[int]
+    """ids made before, elsewhere: continue behind them"""
+    off: int
+    """with `output`: bytes of its text that the client has"""
+    lost: int
+    """workers that died with the request so far"""
+    prompt_digest: bytes
+    """of the prompt that `output` continues, as a frame said it; left out: any"""
     rpm: int
     """most requests of the tenant in a minute; 0 = no limit"""
     tpm: int

@@ -59,6 +59,9 @@ class End:
     """With the reason `stop`: the stop string that ended it, if one did."""
     limit: str = ""
     """With the reason `length`: which limit that was: `max_tokens`, `context` or `pool`."""
+    lost: int = 0
+    """Workers that died with this request, the parameter `lost` included. With `worker_lost`, 3 says that the request
+    itself is the likely reason: do not resume it elsewhere."""
 
 
 class Progress(NamedTuple):
@@ -87,6 +90,9 @@ class Piece:
     """With the end of a request for one; or the scores of a model that ranks."""
     progress: Progress | None = None
     """With the parameter `progress`, in pieces without text that come before the output."""
+    prompt_digest: bytes | None = None
+    """Stands for the ids of the prompt: in the first piece of every worker that has the request. A program that may
+    resume the request in another pool keeps it."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,8 @@ class Worker:
     model: str
     aliases: tuple[str, ...]
     """Other names of its model."""
+    chat: bool
+    """Its model has a chat template; else it continues texts."""
     tools: str
     """How its model writes calls of tools: `object`, `named` or `members`; empty: it calls none."""
     thinks: bool

@@ -31,7 +31,7 @@ static void end(void)
 
 static enum proto_error check(const struct rates *limits, uint64_t now)
 {
-    return rates_check(&book, &ada, limits, false, now, &quotas, &retry_ms, &err);
+    return rates_check(&book, &ada, limits, RATE_WHOLE, now, &quotas, &retry_ms, &err);
 }
 
 /* One request of so many tokens, which ends at once. */
@@ -115,13 +115,31 @@ START_TEST(a_part_is_never_refused_and_counts_tokens_only)
     const struct rates limits = {.rpm = 1, .tpm = 100};
     ask(&limits, 10, S);
     ck_assert_int_eq(check(&limits, S), PROTO_OVERLOADED);
-    ck_assert_int_eq(rates_check(&book, &ada, &limits, true, S, &quotas, &retry_ms, &err), PROTO_OK);
+    ck_assert_int_eq(rates_check(&book, &ada, &limits, RATE_PART, S, &quotas, &retry_ms, &err), PROTO_OK);
     struct rate *rate = rates_enter(&book, &ada, &limits, true, 10, S);
     quotas = rate_quotas(rate, S);
     ck_assert_uint_eq(quotas.tokens.remaining, 80);
     rate_leave(rate);
     ck_assert_int_eq(check(&limits, 61 * S), PROTO_OK);
     ck_assert_uint_eq(quotas.requests.remaining, 1);
+}
+END_TEST
+
+START_TEST(an_input_is_refused_for_tokens_only)
+{
+    const struct rates limits = {.rpm = 1, .tpm = 100, .rpd = 1};
+    ask(&limits, 99, S);
+    ck_assert_int_eq(rates_check(&book, &ada, &limits, RATE_INPUT, S, &quotas, &retry_ms, &err), PROTO_OK);
+    struct rate *rate = rates_enter(&book, &ada, &limits, true, 50, S);
+    ck_assert_int_eq(rates_check(&book, &ada, &limits, RATE_PART, S, &quotas, &retry_ms, &err), PROTO_OK);
+    ck_assert_int_eq(rates_check(&book, &ada, &limits, RATE_INPUT, S, &quotas, &retry_ms, &err),
+                     PROTO_OVERLOADED);
+    ck_assert_ptr_nonnull(strstr(err.text, "the limit of 100 tokens a minute is reached (tpm)"));
+    ck_assert_uint_gt(retry_ms, 29000);
+    ck_assert_uint_lt(retry_ms, 31000);
+    rate_leave(rate);
+    ck_assert_int_eq(rates_check(&book, &ada, &limits, RATE_INPUT, 32 * S, &quotas, &retry_ms, &err),
+                     PROTO_OK);
 }
 END_TEST
 
@@ -134,7 +152,7 @@ START_TEST(tenants_and_clients_are_counted_apart)
     ask(&limits, 0, S);
     ck_assert_int_eq(check(&limits, S), PROTO_OVERLOADED);
     for (size_t i = 0; i < 2; i++)
-        ck_assert_int_eq(rates_check(&book, &others[i], &limits, false, S, &quotas, &retry_ms, &err),
+        ck_assert_int_eq(rates_check(&book, &others[i], &limits, RATE_WHOLE, S, &quotas, &retry_ms, &err),
                          PROTO_OK);
 }
 END_TEST
@@ -182,7 +200,7 @@ static void ask_of_all(const struct id128 *client, const struct rates *limits, u
 static void expect_room(const struct id128 *client, const struct rates *limits, uint64_t now)
 {
     const struct rate_key key = rate_key_of(BYTES_LITERAL("one more"), client);
-    ck_assert_int_eq(rates_check(&book, &key, limits, false, now, &quotas, &retry_ms, &err), PROTO_OK);
+    ck_assert_int_eq(rates_check(&book, &key, limits, RATE_WHOLE, now, &quotas, &retry_ms, &err), PROTO_OK);
     ck_assert_uint_eq(HASH_COUNT(book.by_key), 0);
 }
 
@@ -236,7 +254,7 @@ START_TEST(the_book_has_an_end_and_those_with_all_of_theirs_make_room)
     uint32_t taken = 0;
     for (; taken < RATES_MOST + 10; taken++) {
         const struct rate_key key = rate_key_of((struct bytes){&taken, sizeof taken}, &client);
-        if (rates_check(&book, &key, &limits, false, S, &quotas, &retry_ms, &err) != PROTO_OK)
+        if (rates_check(&book, &key, &limits, RATE_WHOLE, S, &quotas, &retry_ms, &err) != PROTO_OK)
             break;
         rate_leave(rates_enter(&book, &key, &limits, false, 0, S));
     }
@@ -245,7 +263,8 @@ START_TEST(the_book_has_an_end_and_those_with_all_of_theirs_make_room)
     ck_assert_uint_eq(retry_ms, 1000);
     ck_assert_int_eq(check(&limits, S), PROTO_OK); /* of somebody else */
     const struct rate_key key = rate_key_of(BYTES_LITERAL("one more"), &client);
-    ck_assert_int_eq(rates_check(&book, &key, &limits, false, 8 * S, &quotas, &retry_ms, &err), PROTO_OK);
+    ck_assert_int_eq(rates_check(&book, &key, &limits, RATE_WHOLE, 8 * S, &quotas, &retry_ms, &err),
+                     PROTO_OK);
     ck_assert_uint_le(HASH_COUNT(book.by_key), 1); /* all were full again */
 }
 END_TEST
@@ -299,7 +318,8 @@ START_TEST(what_was_left_damaged_counts_nothing_and_harms_nobody)
         restore(vault, &next, 2 * S);
         ck_assert_uint_le(HASH_COUNT(next.by_key), 1);
         struct quotas left;
-        ck_assert_int_eq(rates_check(&next, &ada, &limits, false, 2 * S, &left, &retry_ms, &err), PROTO_OK);
+        ck_assert_int_eq(rates_check(&next, &ada, &limits, RATE_WHOLE, 2 * S, &left, &retry_ms, &err),
+                         PROTO_OK);
         ck_assert_uint_eq(left.requests.remaining, 2);
         rates_deinit(&next);
     }
@@ -321,6 +341,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, tokens_may_be_overdrawn_by_what_runs_and_are_given_back);
     tcase_add_test(tests, of_a_minute_and_a_day_the_one_with_less_left_is_told);
     tcase_add_test(tests, a_part_is_never_refused_and_counts_tokens_only);
+    tcase_add_test(tests, an_input_is_refused_for_tokens_only);
     tcase_add_test(tests, tenants_and_clients_are_counted_apart);
     tcase_add_test(tests, limits_that_change_leave_used_what_was_used);
     tcase_add_test(tests, a_limit_that_is_taken_away_leaves_nothing_behind);

@@ -152,6 +152,30 @@ START_TEST(a_request_and_its_frames_are_what_they_were)
 }
 END_TEST
 
+/* Its log begins behind what it had made elsewhere. */
+START_TEST(what_a_resumed_request_brought_along_is_remembered)
+{
+    struct request *request = admit(1, "a body");
+    journal_resume(&request->log, 30, 60);
+    record_keep(journal.vault, request, NULL);
+    append(request, 5);
+    struct after after = die();
+    ck_assert(after.whole);
+    ck_assert_uint_eq(after.request->log.count, 35);
+    ck_assert_uint_eq(after.request->log.text_bytes, 70);
+    ck_assert_uint_eq(after.request->log.given, 30);
+    ck_assert_uint_eq(after.request->log.given_text, 60);
+    ck_assert_uint_eq(journal_made(&after.request->log), 5);
+    struct journal_page page = {0};
+    ck_assert_int_eq(journal_read(&after.request->log, 32, 1 << 20, &page), 0);
+    ck_assert_uint_eq(page.n, 3);
+    ck_assert_uint_eq(page.from, 32);
+    ck_assert_int_eq(*(const char *)page.items[0].data, 32);
+    journal_page_deinit(&page);
+    forget(&after);
+}
+END_TEST
+
 START_TEST(each_step_of_its_life_is_remembered)
 {
     struct request *request = admit(1, "a body");
@@ -356,6 +380,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, a_request_and_its_frames_are_what_they_were);
+    tcase_add_test(tests, what_a_resumed_request_brought_along_is_remembered);
     tcase_add_test(tests, each_step_of_its_life_is_remembered);
     tcase_add_test(tests, of_an_ended_request_the_body_is_gone_and_the_rest_is_there);
     tcase_add_test(tests, large_bodies_that_ended_leave_room_for_others);

@@ -50,6 +50,21 @@ START_TEST(the_ids_of_all_frames_are_one_list)
 }
 END_TEST
 
+START_TEST(frames_come_behind_what_was_made_elsewhere)
+{
+    const int32_t given[] = {8, 8}, made[] = {3, 1};
+    journal_resume(&request_log, 2, 5);
+    ck_assert_int_eq(ids_append(&ids, given, 2), 0);
+    ck_assert_int_eq(resume_ids(&request_log, decoder, &ids), 0);
+    ck_assert_uint_eq(ids.len, 2);
+    append(2, made, 2, 2, false);
+    ck_assert_int_eq(resume_ids(&request_log, decoder, &ids), 0);
+    const int32_t all[] = {8, 8, 3, 1};
+    ck_assert_uint_eq(ids.len, 4);
+    ck_assert_mem_eq(ids.data, all, sizeof all);
+}
+END_TEST
+
 START_TEST(of_no_frames_there_are_no_ids)
 {
     ck_assert_int_eq(resume_ids(&request_log, decoder, &ids), 0);
@@ -111,6 +126,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, the_ids_of_all_frames_are_one_list);
+    tcase_add_test(tests, frames_come_behind_what_was_made_elsewhere);
     tcase_add_test(tests, of_no_frames_there_are_no_ids);
     tcase_add_test(tests, a_long_output_is_read_in_pages);
     tcase_add_test(tests, a_frame_that_does_not_continue_the_ones_before_is_refused);

@@ -2,6 +2,7 @@
 /* The book of prefixes: what two prompts share, who has how much of it, and that it never grows. */
 
 #include "broker/choose/prefixes.h"
+#include "proto/message.h"
 #include "tests/unit/run.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #define SECRET 77
 #define N      20 /* pieces */
 
-static int32_t ids[N * PREFIXES_PIECE_TOKENS];
+static int32_t ids[N * PROMPT_PIECE_TOKENS];
 static struct prefixes book;
 static uint32_t has[3];
 
@@ -37,7 +38,7 @@ static struct generation prompt_of_chat(const struct chat_message *messages, siz
 
 static struct prompt_pieces *cut(struct generation generation)
 {
-    return prefixes_cut(&generation, SECRET);
+    return prompt_pieces_cut(&generation, SECRET);
 }
 
 /* How many pieces two prompts share, and frees them. */
@@ -56,7 +57,7 @@ static uint32_t shared(struct prompt_pieces *a, struct prompt_pieces *b)
 
 static void set_up(void)
 {
-    for (int32_t i = 0; i < N * PREFIXES_PIECE_TOKENS; i++)
+    for (int32_t i = 0; i < N * PROMPT_PIECE_TOKENS; i++)
         ids[i] = i;
     ck_assert_int_eq(prefixes_init(&book, 1000), 0);
 }
@@ -69,10 +70,10 @@ static void tear_down(void)
 START_TEST(only_whole_pieces_count)
 {
     ck_assert_ptr_null(cut(prompt_of_ids(0)));
-    ck_assert_ptr_null(cut(prompt_of_ids(PREFIXES_PIECE_TOKENS - 1)));
-    for (size_t n = PREFIXES_PIECE_TOKENS; n < 5 * PREFIXES_PIECE_TOKENS; n += 37) {
+    ck_assert_ptr_null(cut(prompt_of_ids(PROMPT_PIECE_TOKENS - 1)));
+    for (size_t n = PROMPT_PIECE_TOKENS; n < 5 * PROMPT_PIECE_TOKENS; n += 37) {
         struct prompt_pieces *pieces = cut(prompt_of_ids(n));
-        ck_assert_uint_eq(pieces->n, n / PREFIXES_PIECE_TOKENS);
+        ck_assert_uint_eq(pieces->n, n / PROMPT_PIECE_TOKENS);
         free(pieces);
     }
 }
@@ -80,10 +81,10 @@ END_TEST
 
 START_TEST(prompts_share_what_they_begin_with)
 {
-    ck_assert_uint_eq(shared(cut(prompt_of_ids(1000)), cut(prompt_of_ids(700))), 700 / PREFIXES_PIECE_TOKENS);
+    ck_assert_uint_eq(shared(cut(prompt_of_ids(1000)), cut(prompt_of_ids(700))), 700 / PROMPT_PIECE_TOKENS);
     struct prompt_pieces *before = cut(prompt_of_ids(1000));
     ids[500]++;
-    ck_assert_uint_eq(shared(before, cut(prompt_of_ids(1000))), 500 / PREFIXES_PIECE_TOKENS);
+    ck_assert_uint_eq(shared(before, cut(prompt_of_ids(1000))), 500 / PROMPT_PIECE_TOKENS);
     before = cut(prompt_of_ids(1000));
     ids[0]++;
     ck_assert_uint_eq(shared(before, cut(prompt_of_ids(1000))), 0);
@@ -101,7 +102,7 @@ START_TEST(a_chat_that_grows_shares_all_that_was_said)
     }
     const size_t each = 8 + 4 + sizeof said[0]; /* the lengths, the role, the content */
     ck_assert_uint_eq(shared(cut(prompt_of_chat(messages, 2)), cut(prompt_of_chat(messages, 3))),
-                      2 * each / PREFIXES_PIECE_BYTES);
+                      2 * each / PROMPT_PIECE_BYTES);
     /* The same letters otherwise divided are another chat. */
     struct chat_message one = {.role = BYTES_LITERAL("user"), .content = {said[0], 300}};
     ck_assert_uint_eq(shared(cut(prompt_of_chat(&one, 1)), cut(prompt_of_chat(messages, 1))), 0);
@@ -128,7 +129,7 @@ START_TEST(what_is_not_read_alike_is_not_the_same)
     ck_assert_uint_eq(shared(cut(plain), cut(special)), 0);
     ck_assert_uint_eq(shared(cut(plain), cut(other)), 0);
     ck_assert_uint_eq(shared(cut(special), cut(other)), 0);
-    ck_assert_uint_eq(shared(cut(plain), prefixes_cut(&plain, SECRET + 100)), 0);
+    ck_assert_uint_eq(shared(cut(plain), prompt_pieces_cut(&plain, SECRET + 100)), 0);
 }
 END_TEST
 
@@ -142,10 +143,10 @@ END_TEST
 
 START_TEST(no_prompt_is_looked_at_beyond_a_bound)
 {
-    size_t len = (size_t)(PREFIXES_MOST_PIECES + 3) * PREFIXES_PIECE_BYTES;
+    size_t len = (size_t)(PROMPT_PIECES_MOST + 3) * PROMPT_PIECE_BYTES;
     char *text = calloc(1, len);
     struct prompt_pieces *pieces = cut(prompt_of_text(text, len));
-    ck_assert_uint_eq(pieces->n, PREFIXES_MOST_PIECES);
+    ck_assert_uint_eq(pieces->n, PROMPT_PIECES_MOST);
     free(pieces);
     free(text);
 }
@@ -153,8 +154,8 @@ END_TEST
 
 START_TEST(each_worker_is_known_for_what_it_has)
 {
-    struct prompt_pieces *whole = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS));
-    struct prompt_pieces *part = cut(prompt_of_ids(8 * PREFIXES_PIECE_TOKENS));
+    struct prompt_pieces *whole = cut(prompt_of_ids(N * PROMPT_PIECE_TOKENS));
+    struct prompt_pieces *part = cut(prompt_of_ids(8 * PROMPT_PIECE_TOKENS));
     prefixes_find(&book, whole, 3, has);
     for (int i = 0; i < 3; i++)
         ck_assert_uint_eq(has[i], 0);
@@ -179,8 +180,8 @@ END_TEST
 
 START_TEST(what_the_store_has_is_known_without_a_worker)
 {
-    struct prompt_pieces *whole = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS));
-    struct prompt_pieces *part = cut(prompt_of_ids(8 * PREFIXES_PIECE_TOKENS));
+    struct prompt_pieces *whole = cut(prompt_of_ids(N * PROMPT_PIECE_TOKENS));
+    struct prompt_pieces *part = cut(prompt_of_ids(8 * PROMPT_PIECE_TOKENS));
     prefixes_store(&book, whole); /* nobody has read it */
     ck_assert_uint_eq(prefixes_stored(&book, whole), 0);
     prefixes_add(&book, whole, 1);
@@ -201,7 +202,7 @@ END_TEST
 START_TEST(every_worker_has_a_bit_of_its_own)
 {
     uint32_t all[PREFIXES_MOST_WORKERS];
-    struct prompt_pieces *prompt = cut(prompt_of_ids(PREFIXES_PIECE_TOKENS));
+    struct prompt_pieces *prompt = cut(prompt_of_ids(PROMPT_PIECE_TOKENS));
     for (uint32_t i = 0; i < PREFIXES_MOST_WORKERS; i += 3)
         prefixes_add(&book, prompt, i);
     prefixes_find(&book, prompt, PREFIXES_MOST_WORKERS, all);
@@ -215,11 +216,11 @@ END_TEST
  */
 START_TEST(what_nobody_asks_for_is_forgotten_first)
 {
-    struct prompt_pieces *kept = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS)), *first = NULL;
+    struct prompt_pieces *kept = cut(prompt_of_ids(N * PROMPT_PIECE_TOKENS)), *first = NULL;
     for (int32_t i = 0; i < 5000; i++) {
         prefixes_add(&book, kept, 0);
         ids[0] = -i - 1;
-        struct prompt_pieces *other = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS));
+        struct prompt_pieces *other = cut(prompt_of_ids(N * PROMPT_PIECE_TOKENS));
         prefixes_add(&book, other, 1);
         prefixes_find(&book, other, 2, has);
         ck_assert_uint_eq(has[1], N);
@@ -242,15 +243,15 @@ START_TEST(of_a_prompt_its_end_is_forgotten_first)
 {
     struct prefixes small;
     ck_assert_int_eq(prefixes_init(&small, N), 0);
-    struct prompt_pieces *whole = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS));
+    struct prompt_pieces *whole = cut(prompt_of_ids(N * PROMPT_PIECE_TOKENS));
     prefixes_add(&small, whole, 0);
     ids[0] = -1;
-    struct prompt_pieces *other = cut(prompt_of_ids(5 * PREFIXES_PIECE_TOKENS));
+    struct prompt_pieces *other = cut(prompt_of_ids(5 * PROMPT_PIECE_TOKENS));
     prefixes_add(&small, other, 1);
     prefixes_find(&small, whole, 2, has);
     ck_assert_uint_eq(has[0], N - 5);
     free(other);
-    other = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS));
+    other = cut(prompt_of_ids(N * PROMPT_PIECE_TOKENS));
     prefixes_deinit(&small);
     /* Less room than one prompt takes: its beginning is what stays. */
     ck_assert_int_eq(prefixes_init(&small, 3), 0);
@@ -266,7 +267,7 @@ END_TEST
 START_TEST(a_book_of_zeroes_learns_nothing)
 {
     struct prefixes none = {0};
-    struct prompt_pieces *prompt = cut(prompt_of_ids(N * PREFIXES_PIECE_TOKENS));
+    struct prompt_pieces *prompt = cut(prompt_of_ids(N * PROMPT_PIECE_TOKENS));
     prefixes_add(&none, prompt, 0);
     prefixes_drop(&none, prompt, 0, 0);
     prefixes_forget(&none, 0);
@@ -279,7 +280,7 @@ END_TEST
 
 START_TEST(every_part_of_a_message_tells_prompts_apart)
 {
-    static char rest[4 * PREFIXES_PIECE_BYTES];
+    static char rest[4 * PROMPT_PIECE_BYTES];
     const struct bytes ann = BYTES_LITERAL("ann"), bob = BYTES_LITERAL("bob");
     const struct chat_message all = {
         .role = ann, .content = ann, .name = ann, .tool_calls = ann, .tool_call_id = ann, .thought = ann};
@@ -299,7 +300,7 @@ END_TEST
 
 START_TEST(a_chat_has_as_many_pieces_as_its_parts_have_bytes)
 {
-    static char text[4 * PREFIXES_PIECE_BYTES];
+    static char text[4 * PROMPT_PIECE_BYTES];
     const size_t lengths = 6 * sizeof(uint32_t), parts = 2 + 3 + 4 + 5 + 6;
     struct chat_message message = {.role = BYTES_LITERAL("ro"),
                                    .name = BYTES_LITERAL("nam"),
@@ -319,7 +320,7 @@ END_TEST
 
 START_TEST(a_salt_of_one_byte_is_a_salt)
 {
-    struct generation a = prompt_of_ids(4 * PREFIXES_PIECE_TOKENS), b = a, none = a;
+    struct generation a = prompt_of_ids(4 * PROMPT_PIECE_TOKENS), b = a, none = a;
     a.cache_salt = BYTES_LITERAL("a");
     b.cache_salt = BYTES_LITERAL("b");
     ck_assert_uint_eq(shared(cut(a), cut(b)), 0);

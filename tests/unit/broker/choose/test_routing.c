@@ -38,7 +38,7 @@ START_TEST(the_same_prompt_goes_where_it_was_read)
     finish(&request, 0);
     for (int i = 0; i < 20; i++) {
         ck_assert_ptr_eq(send(&request, prompt, 2000), first);
-        ck_assert_uint_le(request.prefill, 2000 % PREFIXES_PIECE_TOKENS);
+        ck_assert_uint_le(request.prefill, 2000 % PROMPT_PIECE_TOKENS);
         finish(&request, 1984);
     }
     for (int i = 0; i < N; i++)
@@ -152,7 +152,7 @@ START_TEST(a_cancel_takes_back_only_what_it_brought)
     free(second.pieces);
     finish(&first, 0);
     ck_assert_ptr_eq(send(&third, prompt, 2000), worker);
-    ck_assert_uint_eq(third.n_found, 1280 / PREFIXES_PIECE_TOKENS);
+    ck_assert_uint_eq(third.n_found, 1280 / PROMPT_PIECE_TOKENS);
     finish(&third, 1280);
 }
 END_TEST
@@ -200,7 +200,7 @@ START_TEST(what_a_block_lacks_is_no_broken_word)
         ck_assert_ptr_eq(send(&request, prompt, 2000), worker);
         ck_assert_uint_gt(request.n_found, 0);
         const struct hit_estimate before = worker->cached;
-        finish(&request, request.n_found * PREFIXES_PIECE_TOKENS - lacks);
+        finish(&request, request.n_found * PROMPT_PIECE_TOKENS - lacks);
         ck_assert_uint_gt(worker->cached.believed, before.believed);
         ck_assert_uint_eq(worker->cached.believed - before.believed,
                           worker->cached.came_true - before.came_true + (lacks > 64 ? lacks : 0));
@@ -253,8 +253,8 @@ START_TEST(what_the_store_has_outlives_the_worker_that_read_it)
     routing_lost(&routing, first);
     send(&request, prompt, 2000);
     ck_assert_uint_eq(request.n_found, 0);
-    ck_assert_uint_eq(request.n_stored, 2000 / PREFIXES_PIECE_TOKENS);
-    ck_assert_uint_le(request.prefill, 2000 / 8 + PREFIXES_PIECE_TOKENS);
+    ck_assert_uint_eq(request.n_stored, 2000 / PROMPT_PIECE_TOKENS);
+    ck_assert_uint_le(request.prefill, 2000 / 8 + PROMPT_PIECE_TOKENS);
     finish(&request, 1984);
     /* A worker whose request moves had read it, too. */
     prompt[0] = 1;
@@ -264,7 +264,7 @@ START_TEST(what_the_store_has_outlives_the_worker_that_read_it)
     routing_lost(&routing, first);
     free(request.pieces);
     send(&request, prompt, 2000);
-    ck_assert_uint_eq(request.n_stored, 2000 / PREFIXES_PIECE_TOKENS);
+    ck_assert_uint_eq(request.n_stored, 2000 / PROMPT_PIECE_TOKENS);
     finish(&request, 1984);
 }
 END_TEST

@@ -79,6 +79,36 @@ START_TEST(a_pair_goes_where_it_is_ranked)
 }
 END_TEST
 
+/* Whatever it is, if it names no model. */
+START_TEST(what_is_no_pair_goes_to_no_model_that_ranks)
+{
+    struct worker workers[] = {serving("embeds", 4), serving("ranks", 4)};
+    const struct scheduler_wish embed = {.embed = true}, text = {.bytes = REQUEST_BRIEF_BYTES + 1},
+                                named = {.model = BYTES_LITERAL("ranks")};
+    struct worker *worker = NULL;
+    workers[0].embedding = workers[1].embedding = 64;
+    workers[0].load = 1000;
+    workers[1].ranks = true;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &embed, &worker), 0);
+    ck_assert_ptr_eq(worker, &workers[0]);
+    ck_assert_ptr_eq(pick(workers, 2, ""), &workers[0]);
+    scheduler_hold(workers, 2, &text);
+    ck_assert(workers[0].held && !workers[1].held);
+    scheduler_release(workers, 2);
+    ck_assert_int_eq(scheduler_pick(workers, 2, &named, &worker), 0); /* it says itself that it cannot */
+    ck_assert_ptr_eq(worker, &workers[1]);
+    workers[0].embedding = 0;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &embed, &worker), SCHEDULER_E_NO_WORKER);
+    ck_assert(scheduler_lacks_embeddings(workers, 2, &embed));
+    workers[0].embedding = 64;
+    workers[0].state = WORKER_STARTING;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &embed, &worker), SCHEDULER_E_BUSY); /* it is waited for */
+    workers[0].state = WORKER_FAILED;
+    ck_assert_int_eq(scheduler_pick(workers, 2, &embed, &worker), 0); /* where all rank, one says so */
+    ck_assert_ptr_eq(worker, &workers[1]);
+}
+END_TEST
+
 START_TEST(a_prompt_that_is_read_is_no_load_any_more)
 {
     struct worker workers[] = {serving("m", 4), serving("m", 4)};
@@ -320,6 +350,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, load_spreads_by_what_was_assigned_and_comes_back_by_what_ended);
     tcase_add_test(tests, embeddings_go_where_they_can_be_made);
     tcase_add_test(tests, a_pair_goes_where_it_is_ranked);
+    tcase_add_test(tests, what_is_no_pair_goes_to_no_model_that_ranks);
     tcase_add_test(tests, a_prompt_that_is_read_is_no_load_any_more);
     tcase_add_test(tests, what_comes_one_by_one_goes_to_each_in_turn);
     tcase_add_test(tests, what_is_saved_at_a_worker_is_taken_off_its_load);

@@ -43,7 +43,7 @@ START_TEST(a_worker_is_told_what_was_fixed_and_what_time_is_left)
     ck_assert(assign.assign.generation.has_seed);
     ck_assert_uint_eq(assign.assign.generation.sampling.seed, 42);
     ck_assert_text(assign.assign.generation.prompt.text, "a prompt");
-    ck_assert_uint_eq(assign.assign.output.n, 0);
+    ck_assert_uint_eq(assign.assign.generation.output.n, 0);
 }
 END_TEST
 

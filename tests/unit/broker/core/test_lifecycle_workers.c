@@ -32,8 +32,8 @@ START_TEST(another_worker_goes_on_where_one_died)
     struct message assign = worker_hears(1);
     ck_assert_int_eq(assign.kind, MESSAGE_ASSIGN);
     ck_assert_uint_eq(assign.assign.epoch.move, 1);
-    ck_assert_uint_eq(assign.assign.output.n, 3);
-    ck_assert_uint_eq(assign.assign.off, 3);
+    ck_assert_uint_eq(assign.assign.generation.output.n, 3);
+    ck_assert_uint_eq(assign.assign.generation.off, 3);
     ck_assert_int_eq(client_hears(0).kind, MESSAGE_NONE);
     make(request, 2);
     inside_produce(request, 0, END_STOP);

@@ -51,8 +51,8 @@ START_TEST(what_is_written_reads_the_same)
                            "--override-kv", "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4",
                            "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
                            "--http-open", "--share-prefixes", "--http-cors=*", "--http-max-tokens=3",
-                           "--http-body-kb=4", "--http-sse-ping=0", "--owner", "7", "--supervision-fd", "9",
-                           "--said-by", "x y", "--", "-odd name"),
+                           "--http-body-kb=4", "--http-sse-ping=0", "--http-thinking-budget=0", "--owner",
+                           "7", "--supervision-fd", "9", "--said-by", "x y", "--", "-odd name"),
                      0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
@@ -76,6 +76,8 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_uint_eq(again.http_max_tokens, 3);
     ck_assert(again.has_http_sse_ping);
     ck_assert_uint_eq(again.http_sse_ping, 0);
+    ck_assert(again.has_http_thinking_budget);
+    ck_assert_uint_eq(again.http_thinking_budget, 0);
     ck_assert_uint_eq(again.prefix_store, 64);
     ck_assert_uint_eq(again.drain_seconds, 0);
     ck_assert_str_eq(options.said_by, "x y");
@@ -300,6 +302,8 @@ START_TEST(what_bears_on_http_takes_http)
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-max-tokens", "9"), -EINVAL);
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-body-kb", "9"), -EINVAL);
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-sse-ping", "9"), -EINVAL);
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-thinking-budget", "9"), -EINVAL);
+    ck_assert_str_eq(err.text, "http-thinking-budget: requires http");
     ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--http", "auto", "--http-open", "--http-max-tokens",
                            "7", "--http-body-kb", "9", "--http-cors", "*"),
                      0);

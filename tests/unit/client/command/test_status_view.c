@@ -9,17 +9,22 @@
 #include <string.h>
 
 /* To be freed. */
-static char *shown(const struct quern_status *status)
+static char *shown_in(const struct quern_status *status, bool colours)
 {
     FILE *before = stdout;
     char *text = NULL;
     size_t len;
     stdout = open_memstream(&text, &len);
     ck_assert_ptr_nonnull(stdout);
-    status_print(status, 0);
+    status_print(status, 0, colours);
     ck_assert_int_eq(fclose(stdout), 0);
     stdout = before;
     return text;
+}
+
+static char *shown(const struct quern_status *status)
+{
+    return shown_in(status, false);
 }
 
 static void check_shown(const struct quern_status *status, const char *expected)
@@ -83,8 +88,35 @@ START_TEST(no_sum_of_counters_wraps)
 }
 END_TEST
 
+START_TEST(states_have_colours_which_take_no_room)
+{
+    const struct quern_worker workers[] = {
+        {.name = "worker-0", .state = "ready", .model = "m", .device = "cpu", .reason = ""},
+        {.name = "worker-1", .state = "loading", .model = "", .device = "", .reason = ""},
+        {.name = "worker-2", .state = "failed", .model = "", .device = "", .reason = "no such file"}};
+    const struct quern_status status = {.version = "1", .workers = workers, .n_workers = 3};
+    char *plain = shown(&status), *coloured = shown_in(&status, true);
+    ck_assert_ptr_null(strchr(plain, '\033'));
+    ck_assert_ptr_nonnull(strstr(coloured, "\033[32mready\033[0m"));
+    ck_assert_ptr_nonnull(strstr(coloured, "\033[33mloading\033[0m"));
+    ck_assert_ptr_nonnull(strstr(coloured, "\033[31mfailed\033[0m"));
+    ck_assert_ptr_nonnull(strstr(coloured, "\033[31mworker-2: no such file\033[0m"));
+    char *to = coloured; /* without the sequences it is the same */
+    for (const char *from = coloured; *from;)
+        if (*from == '\033')
+            from += strcspn(from, "m") + 1;
+        else
+            *to++ = *from++;
+    *to = 0;
+    ck_assert_str_eq(coloured, plain);
+    free(plain);
+    free(coloured);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, states_have_colours_which_take_no_room);
     tcase_add_test(tests, workers_are_added_up);
     tcase_add_test(tests, other_names_of_a_model_are_told_once);
     tcase_add_test(tests, no_sum_of_counters_wraps);

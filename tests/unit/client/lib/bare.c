@@ -35,6 +35,7 @@ void bare_set_up(void)
     client->limits = PROTO_LIMITS;
     client->session = state_random_id();
     client->patience_ns = 30 * CLOCK_NS_PER_S;
+    client->ping_every_ns = CLOCK_NS_PER_S;
     client->now = client->heard_ns = 1000 * CLOCK_NS_PER_S;
     session_start(client);
     ck_assert_says(MESSAGE_HELLO);
@@ -114,6 +115,8 @@ void bare_output(void *arg, const struct quern_output *output)
         memcpy(told->logprobs, output->logprobs,
                output->n_ids * output->n_logprobs * sizeof *output->logprobs);
     told->pieces = output->pieces;
+    if (output->prompt_digest)
+        memcpy(told->prompt_digest, output->prompt_digest, sizeof told->prompt_digest);
     snprintf(told->text, sizeof told->text, "%.*s", (int)output->text_len, output->text);
     if (!output->end)
         return;

@@ -39,6 +39,7 @@ struct told {
     char text[64];
     struct quern_logprob logprobs[16];
     const struct quern_piece *pieces;
+    uint8_t prompt_digest[16];
     struct quern_end end; /* its texts are copies */
     char error[64], error_text[256];
 };

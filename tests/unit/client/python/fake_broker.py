@@ -51,6 +51,7 @@ class Broker:
         self.versions = (1, 1)
         self.stream = ["tcp://10.0.0.1:1", "ipc:///run/quern/stream"]
         self.status_lost = 0
+        self.given = (0, 0)  # ids and bytes of text before what it has of any request
         self.__dict__.update(config)
         self.boot, self.move = 5, 0
         self.session = None
@@ -206,7 +207,8 @@ class Broker:
         if request not in self.requests:
             self.reply("error", id=request, error="unknown_request", text="unknown")
             return
-        self.reply("attach_ok", id=request, epoch=(self.boot, self.move), next=2 * self.n_frames)
+        begins = {"from": self.given[0], "off": self.given[1]}
+        self.reply("attach_ok", id=request, epoch=(self.boot, self.move), next=2 * self.n_frames, **begins)
         self.play(request)
 
     def on_cancel(self, fields):
@@ -329,9 +331,8 @@ class World:
         self.sent += 1
         request_id = self.sent.to_bytes(16, "big")
         fields = _request.generation(prompt, parameters)
-        wire = _request.encoded(request_id, fields, self.session.limits)
         got = Gathered()
-        self.session.submit(request_id, wire, fields["seed"], got, self.now)
+        self.session.submit(_request.encoded(request_id, fields, self.session.limits), got, self.now)
         return got, request_id
 
     def generate(self, **parameters):

@@ -16,7 +16,7 @@ from quern import _certificate, _codec, _errors, _place, _request, _session, _ta
 
 
 def encoded(prompt="Hi", limits=_session.LIMITS, **parameters):
-    return _codec.decode(_request.encoded(bytes(16), _request.generation(prompt, parameters), limits))[1]
+    return _codec.decode(_request.encoded(bytes(16), _request.generation(prompt, parameters), limits).wire)[1]
 
 
 def test_a_prompt_is_a_text_or_ids_or_messages():
@@ -42,15 +42,15 @@ def test_every_parameter_arrives_as_it_was_given():
              "seed": 2**64 - 1, "stop": ["a", "b"], "stop_ids": [7], "ignore_eos": True, "min_tokens": 4, "thinking_budget": 0, "logprobs": 2, "pieces": True, "priority": -3,
              "deadline_ms": 1000, "keep_s": 9, "cache_salt": "mine", "cache_prompt": False, "tenant": "ann",
              "request_id": "r-1", "progress": True, "rpm": 1, "tpm": 2, "rpd": 3, "tpd": 4, "part": True,
-             "require": ["x"]}
+             "output": [1, 70000], "off": 3, "lost": 2, "prompt_digest": bytes(range(16)), "require": ["x"]}
     assert set(given) == set(_tables.Parameters.__annotations__), "a parameter is not tried here"
     chat = given.keys() - {"suffix", "files", "ignore_eos", "min_tokens"}
     infill = given.keys() - {"tools", "continue_turn", "template_kwargs", "marks", "grammar", "grammar_kind"}
     fields = encoded([{"role": "user", "content": "Hi"}], **{name: given[name] for name in chat})
     filled = encoded("Hi", **{name: given[name] for name in infill})
     fields.update({name: filled[name] for name in ("suffix", "files", "ignore_eos", "min_tokens")})
-    assert fields.pop("require") == ["x", "continue_turn", "samplers", "thinking_budget"]
-    assert filled["require"] == ["x", "suffix", "samplers", "ignore_eos", "min_tokens", "thinking_budget"]
+    assert fields.pop("require") == ["x", "continue_turn", "samplers", "thinking_budget", "resume"]
+    assert filled["require"] == ["x", "suffix", "samplers", "ignore_eos", "min_tokens", "thinking_budget", "resume"]
     assert fields.pop("logit_bias") == [(3, -1.0)]
     assert fields.pop("logit_bias_text") == [{"text": "a", "bias": 1.5}]
     assert fields.pop("on_disconnect") == "keep"
@@ -75,6 +75,8 @@ def test_what_is_left_out_is_as_the_protocol_says_and_the_seed_is_random():
         ({"ignore_eos": True}, ["ignore_eos"]), ({"ignore_eos": False}, []),
         ({"min_tokens": 1}, ["min_tokens"]), ({"min_tokens": 0}, []),
         ({"thinking_budget": 0}, ["thinking_budget"]), ({"thinking_budget": None}, []),
+        ({"output": [1], "seed": 1}, ["resume"]), ({"output": [], "lost": 0}, []), ({"lost": 1}, ["resume"]),
+        ({"prompt_digest": bytes(16)}, ["resume"]),
     ],
 )
 def test_an_older_pool_is_told_what_it_must_not_leave_out(asked, needed):
@@ -106,6 +108,10 @@ def test_a_schema_may_be_given_as_python_has_it():
         ({"logit_bias": {"a": 1}}, "logit_bias: item 0"), ({"logit_bias": 5}, "logit_bias"),
         ({"on_disconnect": "keep"}, "unknown parameter"), ({"seed": -1}, "seed: -1 is out of range"),
         ({"grammar_kind": "lark"}, "grammar_kind"), ({"grammar": 5}, "grammar: expected"),
+        ({"output": [1]}, "output: the seed that made it is missing"),
+        ({"output": [1, 2], "seed": 1, "max_tokens": 1}, "output: 2 ids are more than max_tokens (1)"),
+        ({"output": [-1], "seed": 1}, "output: expected token ids"), ({"lost": 3}, "lost: 3 is out of range 0..2"),
+        ({"off": 1}, "off: expected with output"), ({"prompt_digest": b"x"}, "prompt_digest: expected a byte string of 16"),
         ({"model": "a\nb"}, "model: control character"), ({"keep_s": 10**6}, "keep_s"),
     ],
 )  # fmt: skip
@@ -134,7 +140,7 @@ def test_a_pool_that_takes_no_parts_takes_one_message():
 
 @pytest.mark.parametrize("length", [4000, 4097, 8000, 16000])
 def test_a_long_request_goes_in_parts_that_are_it(length):
-    wire = _request.encoded(bytes(16), _request.generation("x" * length, {"tenant": "ann"}), LIMITS)
+    wire = _request.encoded(bytes(16), _request.generation("x" * length, {"tenant": "ann"}), LIMITS).wire
     sent = list(_request.parts(bytes(16), wire, "ann", LIMITS))
     assert all(len(each) <= LIMITS["request_bytes"] for each in sent)
     if len(wire) <= LIMITS["request_bytes"]:
@@ -176,7 +182,7 @@ def test_all_that_the_pool_tells_of_itself_can_be_read():
     assert [each.name for each in dataclasses.fields(quern.Model)] == keys(
         _tables.KINDS["hello_ok"].by_key["models"].table)
     end = _tables.KINDS["end"].by_key["end"].table
-    told = {"reason", "error", "text", "stop", "limit", *keys(end.by_key["usage"].table), *keys(end.by_key["timing"].table)}
+    told = {"reason", "error", "text", "stop", "limit", "lost", *keys(end.by_key["usage"].table), *keys(end.by_key["timing"].table)}
     assert {each.name for each in dataclasses.fields(quern.End)} == told | {"retry_after_ms", "seed"}
 
 

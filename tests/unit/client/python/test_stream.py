@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 
 import pytest
 
-from fake_broker import AFTER_REPLAY, END, FORGET, MOVE, STALE, Broker, World
-from quern import _codec
+from fake_broker import AFTER_REPLAY, END, FORGET, MOVE, STALE, Broker, Gathered, World, text_of
+from quern import _codec, _request
 
 
 def play(n_frames, script, **config):
@@ -26,6 +27,65 @@ def test_frames_in_order_need_no_replay():
 
 def test_an_end_that_overtakes_its_frames_is_waited_for():
     assert play(4, [0, 1, END, 2, 3])[0] == 0
+
+
+def resume(known, script, **config):
+    """Resumes a request behind so many frames, and checks that the rest arrives."""
+    world = World(n_frames=8, script=script, **config).open()
+    got, request = world.send(output=range(2 * known), off=len(texts(known)), seed=3, lost=1, prompt_digest=bytes(16))
+    got.ids, got.text = list(range(2 * known)), texts(known).decode()
+    world.until(lambda: got.end is not None)
+    got.logprobs = [row for i in range(known) for row in logprobs_of(world, request, i)] + got.logprobs
+    return world, got
+
+
+def texts(n):
+    return "".join(text_of(i) for i in range(n)).encode()
+
+
+def logprobs_of(world, request, i):
+    return _request._logprobs(_codec.decode(_codec.encode("frame", world.broker.frame(request, i)))[1])
+
+
+@pytest.mark.parametrize("script", [[3, 4, 5, 6, 7], [4, 3, 6, 7], [7], [5, AFTER_REPLAY, 6, 7], [3, FORGET]])
+def test_a_resumed_request_brings_the_rest(script):
+    more = {"next_script": [4, 6, 5]} if FORGET in script else {}
+    world, got = resume(3, script, page_frames=2, **more)
+    got.check_whole(8)
+    said = world.broker.generates[0]
+    assert (said["output"], said["off"], said["lost"]) == ([0, 1, 2, 3, 4, 5], len(texts(3)), 1)
+    assert said["prompt_digest"] == bytes(16) and said["require"] == ["resume"] and said["seed"] == 3
+
+
+def test_a_resumed_request_of_which_nothing_came_is_sent_again():
+    world, got = resume(3, [FORGET], forgets_requests=True, next_script=[3, 5, 4, 6, 7])
+    got.check_whole(8)
+    assert [said["off"] for said in world.broker.generates] == 2 * [len(texts(3))]
+
+
+def test_who_attaches_to_a_resumed_request_gets_what_the_pool_has():
+    world = World(n_frames=8, script=[]).open()
+    got, request = Gathered(), bytes(15) + b"a"
+    world.broker.requests[request] = deque([3, 4, 5, 6, 7])
+    world.broker.given = (6, len(texts(3)))
+    world.session.attach(request, bytes(16), got, world.now)
+    got.ids, got.text = list(range(6)), texts(3).decode()
+    world.until(lambda: got.end is not None)
+    assert got.ids == list(range(16)) and got.text == texts(8).decode()
+
+
+def test_the_first_frame_says_which_prompt_it_is():
+    world = World(n_frames=2, script=[]).open()
+    pieces = []
+    world.session.submit(_request.encoded(bytes(16), _request.generation("Hi", {}), world.session.limits), pieces.append, world.now)
+    world.run(0.1)
+    world.broker.publish(bytes(16), **{**world.broker.frame(bytes(16), 0), "prompt_digest": bytes(range(16))})
+    end = world.broker.frame(bytes(16), 1)
+    end["end"] = {**end["end"], "reason": "error", "error": "worker_lost", "lost": 3}
+    world.broker.publish(bytes(16), **end)
+    world.run(0.1)
+    assert [piece.prompt_digest for piece in pieces] == [bytes(range(16)), None]
+    assert pieces[-1].end.lost == 3
 
 
 def test_lost_frames_are_replayed_page_by_page_at_once():

@@ -101,7 +101,7 @@ START_TEST(the_delta_rule_is_the_papers)
         decays[r][0] = 0.5f + 0.5f * random_float() * random_float();
         betas[r][0] = 0.5f + 0.4f * random_float();
     }
-    struct delta_rows rows = {queries[0], keys[0], values[0], decays[0], betas[0], KEY, 16, 3, ROWS, KEY};
+    struct delta_rows rows = {queries[0], keys[0], values[0], decays[0], betas[0], KEY, 16, 3, ROWS, KEY, 8};
     kernels->delta_rule(&rows, state[0]);
     for (uint32_t r = 0; r < ROWS; r++)
         for (uint32_t j = 0; j < 8; j++) {
@@ -121,7 +121,8 @@ START_TEST(the_delta_rule_is_the_papers)
     rows.values = again[0];
     rows.n = 4;
     kernels->delta_rule(&rows, state_again[0]);
-    rows = (struct delta_rows){queries[4], keys[4], again[4], decays[4], betas[4], KEY, 16, 3, ROWS - 4, KEY};
+    rows =
+        (struct delta_rows){queries[4], keys[4], again[4], decays[4], betas[4], KEY, 16, 3, ROWS - 4, KEY, 8};
     kernels->delta_rule(&rows, state_again[0]);
     ck_assert_mem_eq(state, state_again, sizeof state);
     ck_assert_mem_eq(values, again, sizeof values);
@@ -158,6 +159,41 @@ START_TEST(a_state_has_room_for_every_recurrent_layer)
 }
 END_TEST
 
+/* How many rows of S a vector holds is nobody's matter: all of them at once, or eight by eight. */
+START_TEST(the_delta_rule_has_the_same_bits_for_any_number_of_values)
+{
+    enum { ROWS = 5, KEY = 16, MOST = 88 };
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    float queries[ROWS][KEY], keys[ROWS][KEY], values[ROWS][MOST], apart[ROWS][MOST], decays[ROWS],
+        betas[ROWS];
+    float state[MOST / 8][KEY][8], state_apart[MOST / 8][KEY][8];
+    for (uint32_t value_dim = 8; value_dim <= MOST; value_dim += 8) {
+        for (uint32_t r = 0; r < ROWS; r++) {
+            for (uint32_t k = 0; k < KEY; k++) {
+                queries[r][k] = random_float();
+                keys[r][k] = random_float() * 0.3f;
+            }
+            for (uint32_t j = 0; j < MOST; j++)
+                values[r][j] = apart[r][j] = random_float();
+            decays[r] = 0.5f + 0.5f * random_float() * random_float();
+            betas[r] = 0.5f + 0.4f * random_float();
+        }
+        for (uint32_t i = 0; i < MOST * KEY; i++)
+            (&state[0][0][0])[i] = (&state_apart[0][0][0])[i] = random_float();
+        struct delta_rows rows = {queries[0], keys[0], values[0], decays, betas,    KEY,
+                                  MOST,       1,       ROWS,      KEY,    value_dim};
+        kernels->delta_rule(&rows, state[0][0]);
+        rows.value_dim = 8;
+        for (uint32_t d = 0; d < value_dim; d += 8) {
+            rows.values = apart[0] + d;
+            kernels->delta_rule(&rows, state_apart[d / 8][0]);
+        }
+        ck_assert_mem_eq(state, state_apart, sizeof state);
+        ck_assert_mem_eq(values, apart, sizeof values); /* those of others as they were */
+    }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     int n = 0;
@@ -167,6 +203,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_unit_vector_has_the_length_of_its_scale, 0, n);
     tcase_add_loop_test(tests, a_convolution_sums_its_taps, 0, n);
     tcase_add_loop_test(tests, the_delta_rule_is_the_papers, 0, n);
+    tcase_add_loop_test(tests, the_delta_rule_has_the_same_bits_for_any_number_of_values, 0, n);
     tcase_add_test(tests, a_state_has_room_for_every_recurrent_layer);
 }
 

@@ -139,19 +139,20 @@ START_TEST(products_stay_within_what_they_are_given)
 END_TEST
 
 /* Three rows, of keys of so many numbers. */
-static void recur(const struct kernels *kernels, struct fences *fences, uint32_t key_dim)
+static void recur(const struct kernels *kernels, struct fences *fences, uint32_t key_dim, uint32_t value_dim)
 {
     const struct delta_rows rows = {.queries = fenced_floats(fences, 3 * key_dim),
                                     .keys = fenced_floats(fences, 3 * key_dim),
-                                    .values = fenced_floats(fences, 3 * 8),
+                                    .values = fenced_floats(fences, 3 * value_dim),
                                     .decays = fenced_floats(fences, 3),
                                     .betas = fenced_floats(fences, 3),
                                     .key_stride = key_dim,
-                                    .value_stride = 8,
+                                    .value_stride = value_dim,
                                     .gate_stride = 1,
                                     .n = 3,
-                                    .key_dim = key_dim};
-    kernels->delta_rule(&rows, fenced_floats(fences, 8 * (size_t)key_dim));
+                                    .key_dim = key_dim,
+                                    .value_dim = value_dim};
+    kernels->delta_rule(&rows, fenced_floats(fences, value_dim * (size_t)key_dim));
 }
 
 START_TEST(rows_stay_within_what_they_are_given)
@@ -179,7 +180,7 @@ START_TEST(rows_stay_within_what_they_are_given)
                     kernels->sigmoid(x, y, n, out);
                     kernels->convolve((const float *const[]){x, bias}, fenced_floats(&fences, 2 * n), 2, n, n,
                                       out);
-                    recur(kernels, &fences, n);
+                    recur(kernels, &fences, n, 8 * (1 + n % 11)); /* vectors of each width, and a rest */
                 }
                 kernels->unit(x, n, 1e-6f, 1, fenced_floats(&fences, (n + 7) / 8 * 8));
                 take_down(&fences);

@@ -349,6 +349,49 @@ START_TEST(thinking_is_switched_as_the_template_has_it)
 }
 END_TEST
 
+/* What a request comes to where the gateway has a default: "" no budget, "=5", or with the variables that the
+ * template gets. */
+static void check_default(const char *member, uint32_t budget, size_t model, const char *wanted)
+{
+    struct model_dialect dialect;
+    char got[200];
+    ck_assert_int_eq(take(&chat, member), 0);
+    dialect_init(&dialect);
+    ck_assert_int_eq(dialect_read(bytes_of_string(thinkers[model]), &dialect, NULL), 0);
+    parameters.has_default_budget = true;
+    parameters.default_budget = budget;
+    ck_assert_int_eq(thinking_set(&parameters, &dialect, &refusal), 0);
+    const char *variables = parameters.request.template_kwargs;
+    const int n = snprintf(got, sizeof got, "%s", variables ? variables : "");
+    if (parameters.request.has_thinking_budget)
+        snprintf(got + n, sizeof got - (size_t)n, "=%u", parameters.request.thinking_budget);
+    ck_assert_msg(strcmp(got, wanted) == 0, "%s, %u, %zu: %s", member, budget, model, got);
+    dialect_deinit(&dialect);
+}
+
+START_TEST(a_default_budget_holds_where_a_request_says_none)
+{
+    check_default("\"seed\": 1", 5, 0, ""); /* a model that does not think */
+    check_default("\"seed\": 1", 5, 1, "=5");
+    check_default("\"seed\": 1", 5, 3, "{\"thinking_budget\":5}=5");
+    check_default("\"seed\": 1", 0, 0, "");
+    check_default("\"seed\": 1", 0, 1, "=0");
+    check_default("\"seed\": 1", 0, 2, "{\"enable_thinking\":false}");
+    check_default("\"thinking_budget\": 7", 5, 1, "=7");
+    check_default("\"thinking_budget\": 7", 0, 1, "=7");
+    check_default("\"thinking_budget\": -1", 5, 1, "");
+    check_default("\"thinking_budget\": -1", 0, 2, "");
+    check_default("\"thinking_budget\": 0", 5, 1, "=0");
+    check_default("\"reasoning_effort\": \"none\"", 5, 2, "{\"enable_thinking\":false}");
+    check_default("\"chat_template_kwargs\": {\"enable_thinking\": false}", 5, 2,
+                  "{\"enable_thinking\":false}");
+    check_default("\"reasoning_effort\": \"high\"", 5, 1, "=5");
+    check_default("\"reasoning_effort\": \"high\"", 0, 1, ""); /* a thought is asked for */
+    check_default("\"chat_template_kwargs\": {\"reasoning_effort\": \"high\"}", 0, 3,
+                  "{\"reasoning_effort\":\"high\"}");
+}
+END_TEST
+
 START_TEST(a_message_needs_content_unless_it_calls_tools)
 {
 #define CALLS "\"tool_calls\": [{\"id\": \"x\", \"function\": {\"name\": \"f\", \"arguments\": \"{}\"}}]"
@@ -441,6 +484,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, minus_one_means_off_and_no_limit);
     tcase_add_test(tests, a_lower_priority_goes_first_as_with_vllm);
     tcase_add_test(tests, thinking_is_switched_as_the_template_has_it);
+    tcase_add_test(tests, a_default_budget_holds_where_a_request_says_none);
     tcase_add_test(tests, a_message_needs_content_unless_it_calls_tools);
     tcase_add_test(tests, errors_of_embeddings_name_the_input);
 }

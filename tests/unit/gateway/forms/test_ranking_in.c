@@ -32,6 +32,35 @@ static void check_pair(size_t i, const char *query, const char *document)
     ck_assert(in.in.ranks && !pair->ids);
 }
 
+START_TEST(texts_are_documents_of_a_bare_answer)
+{
+    ck_assert_int_eq(take(ranking_rerank_rows,
+                          "{\"query\": \"q\", \"texts\": [\"a\", \"b\"], \"return_text\": true, "
+                          "\"truncate\": false, \"truncation_direction\": \"Right\", "
+                          "\"raw_scores\": false}"),
+                     0);
+    ck_assert_uint_eq(in.in.n, 2);
+    check_pair(1, "q", "b");
+    ck_assert(in.bare && in.returns_documents);
+    ck_assert_int_eq(take(ranking_rerank_rows, "{\"query\": \"q\", \"documents\": [\"a\"]}"), 0);
+    ck_assert(!in.bare && !in.returns_documents);
+    static const char *const refused[][2] = {
+        {"{\"query\": \"q\", \"texts\": [\"a\"], \"truncate\": true}", "truncate"},
+        {"{\"query\": \"q\", \"texts\": [\"a\"], \"raw_scores\": true}", "raw_scores"},
+        {"{\"query\": \"q\", \"texts\": [\"a\"], \"truncation_direction\": \"up\"}", "truncation_direction"},
+        {"{\"query\": \"q\", \"texts\": \"a\"}", "texts"},
+        {"{\"query\": \"q\", \"texts\": []}", "texts"},
+        {"{\"query\": \"q\", \"texts\": [\"a\", \"\"]}", "texts[1]"},
+        {"{\"query\": \"q\", \"documents\": [\"a\"], \"texts\": [\"a\"]}", "texts"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        ck_assert_msg(take(ranking_rerank_rows, refused[i][0]) != 0, "%s", refused[i][0]);
+        ck_assert_uint_eq(refusal.status, 400);
+        ck_assert_str_eq(refusal.param, refused[i][1]);
+    }
+}
+END_TEST
+
 static void tear_down(void)
 {
     parameters_deinit(&in.in.parameters);
@@ -95,7 +124,7 @@ START_TEST(what_makes_no_pairs_is_refused_by_name)
          "max_tokens_per_doc", "is not supported"},
         {false, "{\"query\": \"q\", \"documents\": [\"a\"], \"rank_fields\": [\"title\"]}", "rank_fields",
          "only text"},
-        {false, "{\"query\": \"q\", \"texts\": [\"a\"]}", "texts", "texts"},
+        {false, "{\"query\": \"q\", \"passages\": [\"a\"]}", "passages", "passages"},
         {true, "{\"text_2\": \"a\"}", "text_1", "text_1 is missing"},
         {true, "{\"text_1\": \"a\"}", "text_2", "text_2 is missing"},
         {true, "{\"text_1\": [\"a\", \"b\"], \"text_2\": [\"a\", \"b\", \"c\"]}", "text_2",
@@ -173,6 +202,7 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, tear_down);
+    tcase_add_test(tests, texts_are_documents_of_a_bare_answer);
     tcase_add_test(tests, a_query_goes_with_each_document);
     tcase_add_test(tests, a_text_goes_with_one_or_each_with_its_own);
     tcase_add_test(tests, what_makes_no_pairs_is_refused_by_name);

@@ -124,6 +124,44 @@ START_TEST(what_is_no_number_of_a_request_is_no_parameter)
 }
 END_TEST
 
+static const char *got(const char *name)
+{
+    static char value[QUERN_VALUE_BYTES];
+    memset(value, 'x', sizeof value);
+    ck_assert_int_eq(quern_request_get(&request, name, value), 0);
+    return value;
+}
+
+START_TEST(a_value_is_read_back_as_it_is_set_and_an_unset_one_is_empty)
+{
+    static const char *const values[][2] = {
+        {"temperature", "0.7"}, {"temperature", "0"},         {"top_p", "0.123456789012345"},
+        {"top_k", "40"},        {"repeat_last_n", "-1"},      {"seed", "18446744073709551615"},
+        {"max_tokens", "1"},    {"thinking_budget", "0"},     {"priority", "-8"},
+        {"ignore_eos", "1"},    {"presence_penalty", "-1.5"}, {"dry_base", "1.75"},
+    };
+    static const char *const unset[] = {"temperature", "top_k",           "seed",
+                                        "max_tokens",  "thinking_budget", "min_p"};
+    quern_request_init(&request);
+    for (size_t i = 0; i < sizeof unset / sizeof *unset; i++)
+        ck_assert_str_eq(got(unset[i]), "");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        ck_assert_int_eq(set(values[i][0], values[i][1]), 0);
+        ck_assert_str_eq(got(values[i][0]), values[i][1]);
+    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        ck_assert_int_eq(set(values[i][0], NULL), 0);
+    ck_assert(!request.has_seed && !request.has_thinking_budget);
+    for (size_t i = 0; i < sizeof unset / sizeof *unset; i++)
+        ck_assert_str_eq(got(unset[i]), "");
+    ck_assert_str_eq(got("priority"), "0");
+    char value[QUERN_VALUE_BYTES] = "untouched";
+    ck_assert_int_eq(quern_request_get(&request, "colour", value), -ENOENT);
+    ck_assert_str_eq(value, "untouched");
+    ck_assert_int_eq(set("colour", NULL), -ENOENT);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, each_is_found_once_by_its_number_and_the_list_ends);
@@ -131,6 +169,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_value_goes_to_its_member_and_nowhere_else);
     tcase_add_test(tests, a_value_beyond_its_bounds_changes_nothing_and_is_told);
     tcase_add_test(tests, what_is_no_number_of_a_request_is_no_parameter);
+    tcase_add_test(tests, a_value_is_read_back_as_it_is_set_and_an_unset_one_is_empty);
 }
 
 int main(void)

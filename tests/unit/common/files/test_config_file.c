@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The form of a configuration file: what is a setting, and that nothing else is passed over. */
 
-#include "broker/settings/config_file.h"
+#include "common/files/config_file.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -165,5 +165,5 @@ static void add(TCase *tests)
 
 int main(void)
 {
-    return run_tests("broker/config_file", add);
+    return run_tests("common/config_file", add);
 }

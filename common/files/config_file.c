@@ -6,7 +6,7 @@
  * than a pool that does not start. That is why a line that is indented counts like any other, and why a zero
  * byte, behind which nothing of its line would be seen, makes it no such file. */
 
-#include "broker/settings/config_file.h"
+#include "common/files/config_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

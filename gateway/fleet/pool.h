@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef GATEWAY_CORE_POOL_H
-#define GATEWAY_CORE_POOL_H
+#ifndef GATEWAY_FLEET_POOL_H
+#define GATEWAY_FLEET_POOL_H
 
-/* The pool behind the gateway: one session, reopened whenever it is lost, and the last status.
+/* A pool behind the gateway: one session, reopened whenever it is lost, and the last status.
  *
- * Only pool_wait waits. While the pool cannot be reached or restarts, running requests continue as far as
- * libquern can. New ones are accepted for some seconds, enough for replacing a broker; then they are rejected
- * at once. */
+ * While the pool cannot be reached or restarts, running requests continue as far as libquern can. New ones
+ * are accepted for some seconds, enough for replacing a broker; then they are rejected at once.
+ *
+ * The only pool of a gateway is waited for with pool_wait. Members of a fleet (fleet.h) take turns with
+ * pool_turn and pool_dispatch, which do not wait; they are asked more often whether they live. */
 
 #include <quern.h>
 
-#include "gateway/core/options.h"
+#include "common/error.h"
 #include "gateway/json/refusal.h"
+
+#define POOL_PING_MS 100 /* between two questions to a member whether it lives */
+
+/* Where a pool is and how it is known; what is not given is NULL or "". */
+struct pool_address {
+    const char *connect;         /* endpoint or run directory; NULL: the default one */
+    const char *server_key;      /* CURVE */
+    const char *server_key_next; /* the key that replaces it soon */
+    const char *client_key;      /* the gateway's own certificate */
+};
 
 struct pool_model {
     char *name;              /* its own name or an alias: there is an entry for each */
@@ -23,33 +35,49 @@ struct pool_model {
 };
 
 struct pool {
-    const struct options *options; /* its address, and the keys */
-    int watched;                   /* a descriptor that ends pool_wait too */
-    struct quern *client;          /* NULL: no session now */
+    const char *name;            /* as a member of a fleet; NULL: it is the only pool */
+    struct pool_address address; /* the caller's texts */
+    bool next_key;               /* server_key_next is tried */
+    int watched;                 /* a descriptor that ends pool_wait too */
+    struct quern *client;        /* NULL: no session now */
     bool was_open;
     uint64_t try_ns, asked_ns; /* last attempt to open a session; last question for the status */
     uint64_t open_ns;          /* when the session was last seen open; 0: never */
     uint64_t opened_ns;        /* when it opened */
     uint64_t ready_ns;         /* when a status last had a ready worker; 0: never */
     bool asked;                /* the status was asked for, without an answer yet */
+    uint64_t retry_ns;         /* from a session that was lost to the next attempt */
     char reason[512];          /* why there is no session */
+    bool told;                 /* of a member: that was logged */
     bool draining;
     const struct quern_status *status; /* the last one; NULL: none */
     int64_t status_ms;                 /* when it came, in ms since 1970 */
     uint32_t context;                  /* the largest known one of all workers; 0: none is known */
     struct pool_model *models; /* [n_models] of workers that serve, or did last; 0: none is known yet */
     size_t n_models;
+    uint64_t n_statuses; /* that have come */
 };
 
-/* Borrows the options. */
-void pool_init(struct pool *pool, const struct options *options);
+/* Borrows the texts. `name`: of a member of a fleet, else NULL. */
+void pool_init(struct pool *pool, const char *name, const struct pool_address *address);
+void pool_deinit(struct pool *pool);
 
 /* From now on pool_wait also returns when this descriptor is readable; -1: none. */
 void pool_watch(struct pool *pool, int watched);
-void pool_deinit(struct pool *pool);
 
 /* Handles messages for at most timeout_ms, and keeps the session open. */
 void pool_wait(struct pool *pool, int timeout_ms);
+
+/* The same in two steps without waiting: opens the session and asks for the status when due; handles what has
+ * come. */
+void pool_turn(struct pool *pool, uint64_t now);
+void pool_dispatch(struct pool *pool);
+
+/* The digest, [16], of the model that answers to this name; NULL: not known. Valid until the next turn. */
+const uint8_t *pool_digest(const struct pool *pool, const char *name);
+
+/* Whether its session is open, or was some seconds ago. */
+bool pool_answers(const struct pool *pool);
 
 /* Whether a worker is ready, or was some seconds ago: during a reload there may be none for a moment. */
 bool pool_is_ready(const struct pool *pool);

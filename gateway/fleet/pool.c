@@ -2,17 +2,20 @@
 /* See pool.h.
  *
  *   no client ──quern_connect_begin──▶ opening ──▶ open ──silence beyond patience──▶ no client
- *        ▲──────────── at once, and after a quarter of a second ───────────────────────┘
+ *        ▲          └──three handshakes failed: the other key, after a while──▶ │
+ *        ▲──────────── at once, and after a quarter of a second ────────────────┘
  *
  * The status is asked every second, more often in the beginning. It says which models are served now, which
  * the opening of the session told only of that moment. Until a worker has said what it serves nothing is
  * asked of the pool: an answer could not name its model, nor would anybody know how long it may become or how
  * its model calls tools. */
 
-#include "gateway/core/pool.h"
+#include "gateway/fleet/pool.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +27,20 @@
 #define RETRY_NS  (250 * CLOCK_NS_PER_MS)
 #define AWAY_NS   (5 * CLOCK_NS_PER_S) /* of a session, or of all workers, before that is told */
 #define STATUS_NS (1 * CLOCK_NS_PER_S)
-#define SOON_NS   (50 * CLOCK_NS_PER_MS) /* instead, until a worker is ready, or SETTLES_NS at most */
-#define STATUS_MS 5000                   /* most that an answer is waited for */
+#define MEMBER_NS (500 * CLOCK_NS_PER_MS) /* the same, of a member, whose load decides what it gets */
+#define SOON_NS   (50 * CLOCK_NS_PER_MS)  /* instead, until a worker is ready, or SETTLES_NS at most */
+#define STATUS_MS 5000                    /* most that an answer is waited for */
+
+/* A wrong server key makes libzmq try again every 24 ms for ever. */
+#define WRONG_KEY_HANDSHAKES 3
+#define WRONG_KEY_NS         (5 * CLOCK_NS_PER_S) /* until the next try, when no other key is left */
 
 /* After the session has opened workers register with the broker, if they were there before. */
 #define SETTLES_NS (10 * CLOCK_NS_PER_S)
 
-void pool_init(struct pool *pool, const struct options *options)
+void pool_init(struct pool *pool, const char *name, const struct pool_address *address)
 {
-    *pool = (struct pool){.options = options, .watched = -1};
+    *pool = (struct pool){.name = name, .address = *address, .watched = -1, .retry_ns = RETRY_NS};
     snprintf(pool->reason, sizeof pool->reason, "the pool is not connected yet");
 }
 
@@ -54,32 +62,38 @@ static void forget_models(struct pool *pool)
     pool->n_models = 0;
 }
 
-void pool_deinit(struct pool *pool)
-{
-    quern_free(pool->client);
-    forget_models(pool);
-}
-
+/* Of a member one line stands for all until it is back: it may be a host that is gone, whose file stays. */
 static void say_reason(struct pool *pool, const char *reason)
 {
-    if (strcmp(pool->reason, reason) != 0)
+    if (!pool->name && strcmp(pool->reason, reason) != 0)
         log_warn("%s", reason);
+    else if (pool->name && !pool->told)
+        log_warn("fleet: %s: %s", pool->name, reason);
+    pool->told = true;
     snprintf(pool->reason, sizeof pool->reason, "%s", reason);
+}
+
+static bool has_next_key(const struct pool *pool)
+{
+    return pool->address.server_key_next && pool->address.server_key_next[0];
 }
 
 static void try_open(struct pool *pool, uint64_t now)
 {
     struct quern_error err;
-    if (pool->try_ns != 0 && now - pool->try_ns < RETRY_NS)
+    if (pool->try_ns != 0 && now - pool->try_ns < pool->retry_ns)
         return;
     pool->try_ns = now;
-    const struct options *options = pool->options;
-    int r =
-        quern_connect_begin(options->connect, options->server_key, options->client_key, &pool->client, &err);
-    if (r < 0)
+    const struct pool_address *address = &pool->address;
+    const char *key = pool->next_key ? address->server_key_next : address->server_key;
+    int r = quern_connect_begin(address->connect, key, address->client_key, &pool->client, &err);
+    if (r < 0) {
         say_reason(pool, err.text);
-    else
-        quern_watch(pool->client, pool->watched);
+        return;
+    }
+    quern_watch(pool->client, pool->watched);
+    if (pool->name)
+        quern_set_ping(pool->client, POOL_PING_MS);
 }
 
 /* The entry of that name, a new one if there is none; NULL when out of memory. */
@@ -154,6 +168,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
     pool->asked = false;
     if (answer->code != 0)
         return; /* asked again in a second */
+    pool->n_statuses++;
     if (any_serves(answer->status))
         forget_models(pool); /* else those of before are told, none of them ready, until one comes back */
     for (size_t i = 0; i < pool->n_models; i++)
@@ -182,7 +197,7 @@ static bool is_settling(const struct pool *pool, uint64_t now)
 
 static void ask_status(struct pool *pool, uint64_t now)
 {
-    uint64_t wait_ns = is_settling(pool, now) ? SOON_NS : STATUS_NS;
+    uint64_t wait_ns = is_settling(pool, now) ? SOON_NS : pool->name ? MEMBER_NS : STATUS_NS;
     if (pool->asked || (pool->asked_ns != 0 && now - pool->asked_ns < wait_ns))
         return;
     pool->asked_ns = now;
@@ -193,8 +208,13 @@ static void look(struct pool *pool, uint64_t now)
 {
     bool open = quern_is_open(pool->client);
     if (open && !pool->was_open) {
-        log_info("the pool is connected");
+        if (pool->name)
+            log_info("fleet: %s at %s is connected", pool->name, pool->address.connect);
+        else
+            log_info("the pool is connected");
         pool->reason[0] = 0;
+        pool->told = false;
+        pool->retry_ns = RETRY_NS;
         pool->asked_ns = 0;
         pool->opened_ns = now;
     } else if (!open && pool->was_open) {
@@ -207,35 +227,115 @@ static void look(struct pool *pool, uint64_t now)
     ask_status(pool, now);
 }
 
+/* A goodbye that does not leave holds up who says it for 200 ms; with a fleet others wait meanwhile. */
+static void *free_client(void *client)
+{
+    quern_free(client);
+    return NULL;
+}
+
+static void close_client(struct pool *pool)
+{
+    pthread_t thread;
+    sigset_t all, before; /* signals are the main thread's */
+    struct quern *client = pool->client;
+    pool->client = NULL;
+    pool->status = NULL; /* which was the client's */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (client && pool->name && pthread_create(&thread, NULL, free_client, client) == 0)
+        pthread_detach(thread);
+    else
+        quern_free(client);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static void lose(struct pool *pool, const char *reason)
 {
     say_reason(pool, reason);
-    pool->client = quern_free(pool->client);
-    pool->status = NULL;
+    close_client(pool);
     forget_models(pool);
     pool->asked = pool->was_open = false;
     pool->open_ns = pool->ready_ns = 0;
     pool->try_ns = clock_ns();
 }
 
-void pool_wait(struct pool *pool, int timeout_ms)
+/* With a wrong key there is no answer, ever. The other key is tried at once, and both again after a while. */
+static void judge_key(struct pool *pool)
 {
-    struct quern_error err;
-    uint64_t now = clock_ns();
+    if (quern_failed_handshakes(pool->client) < WRONG_KEY_HANDSHAKES)
+        return;
+    pool->retry_ns = has_next_key(pool) && !pool->next_key ? 0 : WRONG_KEY_NS;
+    pool->next_key = has_next_key(pool) && !pool->next_key;
+    lose(pool, pool->next_key ? "its server key is another one; trying server-key-next"
+                              : "it has none of the server keys of its file");
+}
+
+void pool_deinit(struct pool *pool)
+{
+    close_client(pool);
+    forget_models(pool);
+}
+
+/* A session that opened before any worker was ready knows no digest. It has no request yet: it is opened
+ * anew.
+ */
+static void learn_digests(struct pool *pool)
+{
+    size_t n;
+    if (!pool->was_open || !pool_is_ready(pool) || quern_active(pool->client) > 0)
+        return;
+    quern_models(pool->client, &n);
+    if (n > 0)
+        return;
+    close_client(pool);
+    pool->asked = pool->was_open = false;
+    pool->open_ns = pool->try_ns = 0;
+}
+
+void pool_turn(struct pool *pool, uint64_t now)
+{
     if (!pool->client)
         try_open(pool, now);
+    if (pool->client)
+        look(pool, now);
+    if (pool->client && pool->name)
+        judge_key(pool);
+    if (pool->client && pool->name)
+        learn_digests(pool);
+}
+
+static int dispatch(struct pool *pool, int timeout_ms)
+{
+    struct quern_error err;
+    int r = quern_dispatch(pool->client, timeout_ms, &err);
+    if (r == -EACCES && pool->name)
+        pool->retry_ns = WRONG_KEY_NS; /* our key has to be put into its folder first */
+    if (r < 0)
+        lose(pool, err.text);
+    return r;
+}
+
+void pool_dispatch(struct pool *pool)
+{
+    if (pool->client)
+        dispatch(pool, 0);
+}
+
+void pool_wait(struct pool *pool, int timeout_ms)
+{
+    uint64_t now = clock_ns();
+    pool_turn(pool, now);
     if (!pool->client) {
         struct pollfd watched = {.fd = pool->watched, .events = POLLIN};
         int left = (int)(RETRY_NS / CLOCK_NS_PER_MS);
         poll(&watched, 1, timeout_ms >= 0 && timeout_ms < left ? timeout_ms : left);
         return;
     }
-    look(pool, now);
     int timer_ms = is_settling(pool, now) ? (int)(SOON_NS / CLOCK_NS_PER_MS) : 250;
     if (timeout_ms < 0 || timeout_ms > timer_ms)
         timeout_ms = timer_ms; /* for the timers here */
-    if (quern_dispatch(pool->client, timeout_ms, &err) < 0)
-        lose(pool, err.text);
+    dispatch(pool, timeout_ms);
 }
 
 const struct pool_model *pool_model(const struct pool *pool, const char *name)
@@ -243,6 +343,28 @@ const struct pool_model *pool_model(const struct pool *pool, const char *name)
     for (size_t i = 0; i < pool->n_models; i++)
         if (!name || strcmp(pool->models[i].name, name) == 0)
             return &pool->models[i];
+    return NULL;
+}
+
+static bool answers_to(const struct quern_worker *worker, const char *name)
+{
+    if (strcmp(worker->model, name) == 0)
+        return true;
+    for (size_t i = 0; worker->aliases[i]; i++)
+        if (strcmp(worker->aliases[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The session's opening told the digests, under the models' own names. */
+const uint8_t *pool_digest(const struct pool *pool, const char *name)
+{
+    size_t n = 0;
+    const struct quern_model *models = pool->client ? quern_models(pool->client, &n) : NULL;
+    for (size_t i = 0; pool->status && i < pool->status->n_workers; i++)
+        for (size_t j = 0; answers_to(&pool->status->workers[i], name) && j < n; j++)
+            if (strcmp(models[j].name, pool->status->workers[i].model) == 0)
+                return models[j].digest;
     return NULL;
 }
 
@@ -254,7 +376,7 @@ static int refuse_unavailable(const struct pool *pool, struct refusal *refusal)
     return REFUSED;
 }
 
-static bool answers(const struct pool *pool)
+bool pool_answers(const struct pool *pool)
 {
     if (!pool->client)
         return false;
@@ -268,7 +390,7 @@ bool pool_is_ready(const struct pool *pool)
 
 int pool_status(const struct pool *pool, const struct quern_status **ret_status, struct refusal *refusal)
 {
-    if (!answers(pool) || !pool->status)
+    if (!pool_answers(pool) || !pool->status)
         return refuse_unavailable(pool, refusal);
     *ret_status = pool->status;
     return 0;
@@ -276,7 +398,7 @@ int pool_status(const struct pool *pool, const struct quern_status **ret_status,
 
 int pool_check(const struct pool *pool, const char *model, struct refusal *refusal)
 {
-    if (!answers(pool))
+    if (!pool_answers(pool))
         return refuse_unavailable(pool, refusal);
     if (pool->draining) {
         refuse(refusal, 503, "draining", NULL, "the pool is shutting down");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef BROKER_SETTINGS_CONFIG_FILE_H
-#define BROKER_SETTINGS_CONFIG_FILE_H
+#ifndef COMMON_FILES_CONFIG_FILE_H
+#define COMMON_FILES_CONFIG_FILE_H
 
 /* Reads the syntax of a configuration file (man/quern.conf.5), not its settings: each line is NAME = VALUE.
  * Blanks around both are ignored. A value may be in quotes ("…" or '…'); outside of them '#' begins a

@@ -2,52 +2,12 @@
 /* What a device has to show before it serves: one that computes wrongly in any kernel, or got other weights
  * than the file's, is refused, and told by what. */
 
-#include "cuda/backend.h"
-#include "cuda/device/device.h"
-#include "cuda/check/reference.h"
+#include "tests/unit/cuda/check/gated.h"
 #include "tests/unit/run.h"
-#include "tests/unit/cpu/activations.h"
-#include "tests/unit/cpu/small_model.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct model *model;
-static enum backend_kv_type kv_type;
-
-/* With an environment variable that the emulated device reads. */
-static int open_sized(const char *name, const char *value, const struct backend_config *sizes,
-                      struct error *err)
-{
-    struct backend_config config = *sizes;
-    config.model = model;
-    config.kv_type = kv_type;
-    struct backend *backend = NULL;
-    setenv(name, value, 1);
-    err->text[0] = 0;
-    int r = quern_backend.open(&config, &backend, err);
-    unsetenv(name);
-    if (r == 0)
-        quern_backend.close(backend);
-    return r;
-}
-
-static int open_with(const char *name, const char *value, uint32_t n_slots, uint32_t n_context,
-                     struct error *err)
-{
-    const struct backend_config config = {.n_slots = n_slots, .n_context = n_context, .max_rows = 64};
-    return open_sized(name, value, &config, err);
-}
-
-static void check_refused(const char *kernel, const char *named)
-{
-    struct error err;
-    ck_assert_msg(open_with("QUERN_EMU_SKIP", kernel, 8, 96, &err) == -ENODEV, "%s: %s", kernel, err.text);
-    ck_assert_msg(strncmp(err.text, "emulated computes wrong results: ", 27) == 0, "%s", err.text);
-    ck_assert_msg(strstr(err.text, named) != NULL, "%s: %s", kernel, err.text);
-}
 
 static const struct {
     const char *kernel, *named;
@@ -101,9 +61,6 @@ START_TEST(a_row_in_the_middle_of_a_recording_is_held_to_it_too)
     model_free(model);
 }
 END_TEST
-
-/* Room for all that is asked of long sequences and large steps. */
-static const struct backend_config far = {.n_slots = 2, .n_context = 600, .max_rows = 128};
 
 /* Blocks that there are in no launch for few rows and few positions. */
 static const struct {
@@ -193,21 +150,6 @@ START_TEST(kernels_of_experts_are_held_to_it_too)
 }
 END_TEST
 
-/* A model of experts, of which each row goes to all but one. */
-static struct synth_shape experts_of(const char *architecture, uint32_t n_shared_ff)
-{
-    struct synth_shape shape = small_shape;
-    shape.architecture = architecture;
-    shape.window = strcmp(architecture, "gpt-oss") == 0 ? 30 : 0;
-    shape.rope_factor = 0;
-    shape.biases = false;
-    shape.n_experts = 4;
-    shape.n_experts_used = 3;
-    shape.n_expert_ff = 96;
-    shape.n_shared_ff = n_shared_ff;
-    return shape;
-}
-
 /* Block 17 of a tile's launch is there in none but that of its gate and up. */
 static const struct {
     const char *kernel, *named;
@@ -227,20 +169,6 @@ START_TEST(a_shared_expert_is_held_to_it_too)
     model_free(model);
 }
 END_TEST
-
-/* Recurrent layers, attention with a gate, and a shared expert with one. */
-static struct synth_shape hybrid_of(const char *architecture)
-{
-    struct synth_shape shape = hybrid_shape;
-    shape.architecture = architecture;
-    if (strcmp(architecture, "qwen35") == 0)
-        return shape;
-    shape.n_experts = 4;
-    shape.n_experts_used = 3;
-    shape.n_expert_ff = 96;
-    shape.n_shared_ff = 200;
-    return shape;
-}
 
 /* A head has four blocks of 16 rows of S; the last three blocks of a launch have the tail. */
 static const struct {
@@ -263,16 +191,6 @@ START_TEST(recurrent_layers_and_gates_are_held_to_it_too)
     model_free(model);
 }
 END_TEST
-
-/* Experts beside a plain half, whose router and whose parts have norms of their own. */
-static struct synth_shape beside_shape(void)
-{
-    struct synth_shape shape = differing_shape;
-    shape.n_experts = 4;
-    shape.n_experts_used = 3;
-    shape.n_expert_ff = 96;
-    return shape;
-}
 
 static const struct {
     const char *kernel, *named;
@@ -448,152 +366,6 @@ START_TEST(weights_that_arrive_changed_are_named)
 }
 END_TEST
 
-START_TEST(a_device_that_is_not_to_be_checked_is_not)
-{
-    struct error err;
-    model = make_model(&odd_shape, "F32");
-    setenv("QUERN_UNCHECKED", "1", 1);
-    ck_assert_msg(open_with("QUERN_EMU_SKIP", "norm", 1, 96, &err) == 0, "%s", err.text);
-    setenv("QUERN_UNCHECKED", "0", 1);
-    ck_assert_int_eq(open_with("QUERN_EMU_SKIP", "norm", 1, 96, &err), -ENODEV);
-    unsetenv("QUERN_UNCHECKED");
-    model_free(model);
-}
-END_TEST
-
-START_TEST(a_sound_device_passes_whatever_room_there_is)
-{
-    static const struct {
-        uint32_t n_slots, n_context;
-    } rooms[] = {{1, 1}, {1, 2}, {1, 31}, {1, 32}, {2, 33}, {3, 64}, {9, 96}};
-    struct error err;
-    model = make_model(&odd_shape, "F32");
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
-        ck_assert_msg(
-            open_with("QUERN_EAGER", i % 2 ? "1" : "0", rooms[i].n_slots, rooms[i].n_context, &err) == 0,
-            "%s", err.text);
-    model_free(model);
-}
-END_TEST
-
-/* Two kinds of layers, and with experts; some of the rooms have no step of 72 rows, no third piece, or no
- * second one. */
-START_TEST(a_sound_device_passes_far_along_too)
-{
-    static const struct {
-        uint32_t n_context, max_rows;
-    } rooms[] = {{600, 128}, {257, 16}, {256, 64}, {255, 65}, {300, 2}, {521, 72}, {520, 71}, {513, 1}};
-    struct synth_shape shapes[3] = {small_shape, odd_shape, small_shape};
-    struct error err;
-    shapes[0].architecture = "gemma2";
-    shapes[0].window = 100;
-    shapes[0].cap = 30;
-    shapes[0].biases = false;
-    shapes[0].rope_factor = 0;
-    shapes[2].n_experts = 8;
-    shapes[2].n_experts_used = 3;
-    shapes[2].n_expert_ff = 96;
-    model = make_model(&shapes[_i], _i == 1 ? "BF16" : "Q4_K_M");
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
-        const struct backend_config sizes = {
-            .n_slots = 1, .n_context = rooms[i].n_context, .max_rows = rooms[i].max_rows, .invariant = i % 2};
-        kv_type = i % 3 == 0 ? BACKEND_KV_Q8 : BACKEND_KV_F16;
-        ck_assert_msg(open_sized("QUERN_EAGER", "0", &sizes, &err) == 0, "%u, %u: %s", rooms[i].n_context,
-                      rooms[i].max_rows, err.text);
-    }
-    model_free(model);
-}
-END_TEST
-
-static struct model *make_growing(void)
-{
-    struct synth_shape shape = small_shape;
-    shape.architecture = "mistral3";
-    struct model *growing = make_model(&shape, "Q8_0");
-    growing->layers[0].traits.query_growth = (struct query_growth){.factor = 0.7f, .span = 5};
-    growing->layers[1].traits.query_growth = (struct query_growth){.factor = 0.3f, .span = 16384};
-    return growing;
-}
-
-static struct model *make_of(const char *architecture)
-{
-    struct synth_shape shape = odd_shape;
-    shape.architecture = architecture;
-    shape.tied = false;
-    shape.n_layers = 4;
-    shape.window = strcmp(architecture, "olmo2") == 0 ? 50 : 0;
-    return make_model(&shape, "F32");
-}
-
-/* Heads of two shapes, of which no size is a multiple of eight, and layers that differ in width. */
-static struct model *make_differing(void)
-{
-    struct synth_shape shape = borrowing_shape;
-    shape.n_borrowing_layers = shape.n_layer_embd = 0;
-    shape.full_kv_heads = 3;
-    struct model *differing = make_model(&shape, "F32");
-    differing->layers[3].traits.window = 70;
-    return differing;
-}
-
-/* What only some families have: near and far, kept in either type, and invariant. */
-START_TEST(a_sound_device_passes_with_models_of_every_family)
-{
-    const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300),
-                                         hybrid_of("qwen35"),      hybrid_of("qwen35moe"),
-                                         odd_hybrid_shape,         beside_shape(),
-                                         borrowing_shape};
-    struct error err;
-    model = _i == 0   ? make_model(&shapes[0], "Q8_0")
-            : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
-            : _i == 2 ? make_growing()
-            : _i == 8 ? make_model(&differing_shape, "Q4_K_M")
-            : _i == 9 ? make_differing()
-            : _i > 9  ? make_model(&shapes[_i - 5], _i == 10 ? "Q4_K_M" : "F32")
-            : _i < 5  ? make_of(_i == 3 ? "olmo2" : "smollm3")
-                      : make_model(&shapes[_i - 3], _i == 7 ? "F32" : "Q4_K_M");
-    model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
-    for (int invariant = 0; invariant < 2; invariant++) {
-        const struct backend_config sizes = {
-            .n_slots = 3, .n_context = 600, .max_rows = 128, .invariant = invariant};
-        kv_type = invariant ? BACKEND_KV_Q8 : BACKEND_KV_F16;
-        ck_assert_msg(open_sized("QUERN_EAGER", "0", &sizes, &err) == 0, "%s: %s", model->params.architecture,
-                      err.text);
-    }
-    model_free(model);
-}
-END_TEST
-
-/* Launches of the gate. */
-static uint64_t launches_of(const struct backend_config *sizes)
-{
-    struct backend *backend = NULL;
-    struct backend_config config = *sizes;
-    struct error err;
-    config.model = model;
-    ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
-    const uint64_t n = device_counts(backend_device(backend)).launches;
-    quern_backend.close(backend);
-    return n;
-}
-
-START_TEST(looking_far_along_costs_no_more_of_a_deeper_model)
-{
-    struct synth_shape shape = small_shape;
-    const struct backend_config near = {.n_slots = 2, .n_context = 96, .max_rows = 64};
-    uint64_t cost[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        shape.n_layers = i ? 9 : 2;
-        model = make_model(&shape, "Q8_0");
-        cost[i] = launches_of(&far) - launches_of(&near);
-        model_free(model);
-    }
-    ck_assert_uint_eq(cost[0], cost[1]);
-    ck_assert_uint_gt(cost[0], 20);
-    ck_assert_uint_lt(cost[0], 32);
-}
-END_TEST
-
 START_TEST(a_device_that_fails_or_stands_still_before_it_serves_is_told)
 {
     struct error err;
@@ -606,99 +378,8 @@ START_TEST(a_device_that_fails_or_stands_still_before_it_serves_is_told)
 }
 END_TEST
 
-/* Numbers that are none are the model's fault. */
-START_TEST(a_model_that_is_broken_does_not_speak_against_the_device)
-{
-    static const enum tensor_role roles[] = {TENSOR_OUTPUT_NORM, TENSOR_EMBEDDING};
-    struct error err;
-    model = make_model(&small_shape, "F32");
-    kv_type = _i ? BACKEND_KV_Q8 : BACKEND_KV_F16;
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        const struct gguf_tensor *sound = model->tensors[roles[i]].weight;
-        struct gguf_tensor broken = *sound;
-        float *values = malloc(broken.size);
-        for (size_t k = 0; k < broken.size / sizeof *values; k++)
-            values[k] = k % 7 ? 1 : NAN;
-        broken.data = values;
-        model->tensors[roles[i]].weight = &broken;
-        ck_assert_msg(open_with("QUERN_EAGER", "0", 2, 96, &err) == 0, "%s", err.text);
-        model->tensors[roles[i]].weight = sound;
-        free(values);
-    }
-    model_free(model);
-}
-END_TEST
-
-START_TEST(sinks_that_are_no_numbers_do_not_speak_against_the_device_either)
-{
-    static const float values[] = {NAN, INFINITY, -INFINITY, 1};
-    const struct synth_shape shape = experts_of("gpt-oss", 0);
-    struct error err;
-    model = make_model(&shape, "F32");
-    struct model_tensor *sinks = &model->layers[0].tensors[TENSOR_SINKS];
-    struct gguf_tensor broken = *sinks->weight;
-    ck_assert_uint_eq(broken.size, sizeof values);
-    broken.data = (const void *)values;
-    const struct gguf_tensor *sound = sinks->weight;
-    sinks->weight = &broken;
-    ck_assert_msg(open_with("QUERN_EAGER", "0", 2, 96, &err) == 0, "%s", err.text);
-    sinks->weight = sound;
-    model_free(model);
-}
-END_TEST
-
-START_TEST(the_reference_of_the_gate_activates_by_the_textbook)
-{
-    for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++)
-        for (double x = -30; x < 30; x += 0.37) {
-            double expected = activated(every_activation[a], x);
-            ck_assert_double_eq_tol(reference_activation(every_activation[a], x), expected,
-                                    1e-12 * (1 + fabs(expected)));
-            ck_assert_double_eq_tol(reference_activation(every_activation[a], 2) *
-                                        reference_factor(every_activation[a], x),
-                                    gated(every_activation[a], 2, x), 1e-12 * (1 + fabs(x)));
-        }
-    for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++) {
-        ck_assert_double_nan(reference_activation(every_activation[a], NAN));
-        ck_assert_double_nan(reference_factor(every_activation[a], NAN));
-    }
-}
-END_TEST
-
-START_TEST(the_reference_of_the_gate_lets_queries_grow)
-{
-    const struct layer_traits plain = {.attention_scale = 0.25f},
-                              growing = {.attention_scale = 0.25f, .query_growth = {0.5f, 10}};
-    ck_assert_double_eq(reference_query_scale(&plain, 1000), 0.25);
-    ck_assert_double_eq(reference_query_scale(&growing, 9), 0.25);
-    ck_assert_double_eq_tol(reference_query_scale(&growing, 10), 0.25 * (1 + 0.5 * log(2)), 1e-12);
-    ck_assert_double_eq_tol(reference_query_scale(&growing, 69), 0.25 * (1 + 0.5 * log(7)), 1e-12);
-}
-END_TEST
-
-/* Two positions and a sink of equal scores: a third of each. */
-START_TEST(the_reference_of_the_gate_gives_a_sink_its_part)
-{
-    static const float keys[] = {1, 1}, values[] = {6, 12}, query = 2, sink = 2, far_below = -1000;
-    struct reference_attention attention = {
-        .keys = keys, .values = values, .dim = 1, .stride = 1, .position = 1, .sink = &sink};
-    double out;
-    ck_assert_double_eq(reference_attend(&attention, &query, &out), 12);
-    ck_assert_double_eq_tol(out, 6, 1e-12);
-    attention.sink = &far_below;
-    reference_attend(&attention, &query, &out);
-    ck_assert_double_eq_tol(out, 9, 1e-12);
-    attention.sink = NULL;
-    reference_attend(&attention, &query, &out);
-    ck_assert_double_eq_tol(out, 9, 1e-12);
-}
-END_TEST
-
 static void add(TCase *tests)
 {
-    tcase_add_test(tests, the_reference_of_the_gate_activates_by_the_textbook);
-    tcase_add_test(tests, the_reference_of_the_gate_lets_queries_grow);
-    tcase_add_test(tests, the_reference_of_the_gate_gives_a_sink_its_part);
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_is_named, 0, sizeof kernels / sizeof *kernels);
     tcase_add_loop_test(tests, a_kernel_that_computes_wrongly_only_far_along_or_for_many_rows_is_named, 0,
@@ -725,15 +406,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, keys_and_values_in_8_bits_are_held_to_it_too);
     tcase_add_test(tests, parts_that_few_models_have_are_held_to_it_too);
     tcase_add_test(tests, weights_that_arrive_changed_are_named);
-    tcase_add_test(tests, a_device_that_is_not_to_be_checked_is_not);
-    tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
-    tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, 3);
-    tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0, 12);
     tcase_add_loop_test(tests, what_few_layers_have_is_held_to_it_too, 0, sizeof few / sizeof *few);
-    tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, a_device_that_fails_or_stands_still_before_it_serves_is_told);
-    tcase_add_test(tests, sinks_that_are_no_numbers_do_not_speak_against_the_device_either);
-    tcase_add_loop_test(tests, a_model_that_is_broken_does_not_speak_against_the_device, 0, 2);
 }
 
 int main(void)

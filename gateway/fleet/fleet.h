@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_FLEET_FLEET_H
+#define GATEWAY_FLEET_FLEET_H
+
+/* The pools behind the gateway: one, or the members of a fleet.
+ *
+ * One pool is waited for as libquern does it, and none of what follows concerns it. The members of a fleet
+ * are those of a folder (members.h). Each has a session of its own; a request goes to the one that placing.h
+ * chooses among those that serve its model, and carry.h takes it to another one if its pool dies.
+ *
+ * A member that is taken away from the folder is draining, not dead: it is chosen no more, and leaves when it
+ * has none of our requests. A member whose address or keys change is another pool from then on.
+ *
+ * Membership says where a pool may be. Whether it is there is only learnt by asking it. */
+
+#include "gateway/fleet/book.h"
+#include "gateway/fleet/members.h"
+#include "gateway/fleet/pool.h"
+#include "gateway/fleet/trust.h"
+
+struct attempt; /* a request of ours at a pool (carry.h) */
+
+struct fleet_pool {
+    struct pool pool;
+    struct member member; /* zeroed: the only pool */
+    uint32_t number;      /* in the book; never reused */
+    bool leaving;         /* it was taken away from the folder, at: */
+    uint64_t leaving_ns;
+    struct trust_pool trust;
+    struct attempt *attempts; /* utlist, the latest last */
+    uint32_t n_requests;      /* of ours, there now */
+    double load;              /* tokens that it has to process and generate for those */
+    double recent;            /* the same of those that have ended lately */
+    uint64_t n_statuses;      /* of the pool, when `foreign` was computed */
+    uint32_t foreign;         /* requests there that are not ours */
+    uint64_t chosen, moved;   /* requests sent there; taken away from there */
+};
+
+struct fleet {
+    const char *folder;        /* NULL: one pool */
+    const char *client_key;    /* the gateway's own certificate; NULL: none */
+    struct fleet_pool **pools; /* [n_pools], in the order of their names; those that leave are among them */
+    size_t n_pools;
+    struct members *members;
+    struct trust trust;
+    struct book book;
+    uint64_t secret; /* of the book's hashes */
+    uint32_t last_number;
+    int watched;
+    uint64_t stamp;            /* of what `models` were made from */
+    struct pool_model *models; /* [n_models] of a fleet, of all pools together */
+    size_t n_models;
+};
+
+/* What a request needs. */
+struct fleet_wish {
+    const char *model;                  /* NULL: any */
+    const struct prompt_pieces *pieces; /* of its prompt; NULL: none */
+    double tokens;                      /* of the prompt, estimated */
+    double decode;                      /* to be generated, estimated */
+    uint32_t context;                   /* the pool's has to be that long; 0: any */
+    const uint8_t *digest;              /* [16] of the model: no other; NULL: any of that name */
+};
+
+/* One pool. Borrows the address. 0 or -ENOMEM. */
+int fleet_init(struct fleet *fleet, const struct pool_address *address);
+
+/* The members of a folder. Borrows both texts. -errno with a reason: the folder cannot be read, or not only
+ * its owner may write it. */
+int fleet_init_folder(struct fleet *fleet, const char *folder, const char *client_key, struct error *err);
+void fleet_deinit(struct fleet *fleet);
+
+/* Whether it has several pools, or may have. */
+static inline bool fleet_is_many(const struct fleet *fleet)
+{
+    return fleet->folder != NULL;
+}
+
+/* From now on fleet_wait also returns when this descriptor is readable; -1: none. */
+void fleet_watch(struct fleet *fleet, int watched);
+
+/* Handles messages for at most timeout_ms, keeps sessions open, and follows the folder. */
+void fleet_wait(struct fleet *fleet, int timeout_ms);
+
+/* Unfinished requests of this gateway at all pools. */
+size_t fleet_active(const struct fleet *fleet);
+
+/* Whether a worker of any pool is ready, or was some seconds ago. */
+bool fleet_is_ready(const struct fleet *fleet);
+
+/* Whether the gateway seems to be cut off: most pools have fallen silent together. */
+bool fleet_is_cut_off(const struct fleet *fleet);
+
+/* Whether a request for this model (NULL: any) can be sent now. 0 or REFUSED: 503 if retrying makes sense,
+ * with the code "loading" if no worker has reported its model yet. */
+int fleet_check(const struct fleet *fleet, const char *model, struct refusal *refusal);
+
+/* Whether a pool's session is open and it is not silent. */
+bool fleet_pool_is_up(const struct fleet_pool *pool);
+
+/* The models of all pools, [*ret_n], valid until the next fleet_wait; the one with this name (NULL: the
+ * first), or NULL. */
+const struct pool_model *fleet_models(const struct fleet *fleet, size_t *ret_n);
+const struct pool_model *fleet_model(const struct fleet *fleet, const char *name);
+
+/* The largest known context of all workers; 0: none is known. And the smallest limit of an answer that a pool
+ * sets; 0: none does. */
+uint32_t fleet_context(const struct fleet *fleet);
+uint32_t fleet_max_tokens(const struct fleet *fleet);
+
+/* A client of a pool that serves the model, with which to encode requests; NULL: none does now. */
+struct quern *fleet_client(const struct fleet *fleet, const char *model);
+
+/* The pool of a report: the member with this name; NULL: the first that answers. NULL: there is none. */
+struct fleet_pool *fleet_named(const struct fleet *fleet, const char *name);
+
+/* The pool for a request, except these, [n_except]; NULL: none serves it now. */
+struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wish,
+                                struct fleet_pool *const *except, size_t n_except);
+
+#endif

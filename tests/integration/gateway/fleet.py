@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Pools of a fleet on loopback TCP with CURVE keys, for the tests beside it."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from pool import BUILD, MODEL, Gateway, Process, child_of, until
+
+
+def free_ports():
+    """A port that is free, with the next one, on which the streams are."""
+    while True:
+        with socket.socket() as one, socket.socket() as next_one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            try:
+                next_one.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return port
+
+
+class Pool:
+    """A pool that is a member of the fleet in `folder`/fleet, under this name."""
+
+    def __init__(self, folder, name, *arguments, model=MODEL, member=True):
+        self.folder, self.name, self.model = folder, name, model
+        self.home = folder / name
+        self.home.mkdir()
+        subprocess.run([str(BUILD / "quern"), "keys", str(self.home)], check=True, capture_output=True)
+        self.port = free_ports()
+        self.file = folder / "fleet" / name
+        self.member = ("--member", str(self.file)) if member else ()
+        self.arguments = arguments
+        self.start()
+
+    def start(self):
+        self.process = Process(self.home, "quern-broker", self.model, "--rundir", str(self.home / "run"),
+                               "--tcp", f"127.0.0.1:{self.port}", "--curve-key", str(self.home / "quern.cert_secret"),
+                               "--any-client", *self.member, *self.arguments)
+
+    @property
+    def pid(self):
+        return self.process.process.pid
+
+    @property
+    def broker(self):
+        """The pid of the process that clients talk to."""
+        return child_of(self.pid, "quern-broker")
+
+    def key(self):
+        for line in (self.home / "quern.cert").read_text().splitlines():
+            if "public-key" in line:
+                return line.split('"')[1]
+        raise AssertionError("no public key")
+
+    def text(self, key=None, port=None):
+        """What its file says, or would."""
+        return f'connect = "tcp://127.0.0.1:{port or self.port}"\nserver-key = "{key or self.key()}"\n'
+
+    def is_member(self):
+        return self.file.exists()
+
+    def kill(self):
+        """Every process of it, at once, as if its host had died."""
+        os.kill(self.pid, signal.SIGSTOP)  # so that it starts no others meanwhile
+        children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        for pid in [self.pid, *map(int, children)]:
+            os.kill(pid, signal.SIGKILL)
+        self.process.process.wait()
+
+    def status(self):
+        said = subprocess.run([str(BUILD / "quern"), "status", "--json", "--connect", str(self.home / "run")],
+                              capture_output=True, timeout=60, check=True)
+        return json.loads(said.stdout)
+
+    def end(self):
+        if self.process.process.poll() is None:
+            return self.process.end()
+        return self.process.process.returncode
+
+
+class FleetGateway(Gateway):
+    """A gateway before the fleet of that folder."""
+
+    def __init__(self, folder, *arguments, name="gateway"):
+        home = folder / name
+        home.mkdir()
+        self.fleet = str(folder / "fleet")
+        super().__init__(home, None, *arguments)
+
+    def endpoint(self, rundir):
+        return "--fleet", self.fleet
+
+    def is_up(self, pool):
+        return self.metrics().get(f'quern_fleet_up{{pool="{pool.name}"}}') == 1
+
+    def of(self, metric, pool):
+        return self.metrics()[f'quern_fleet_{metric}{{pool="{pool.name}"}}']
+
+
+class Base(unittest.TestCase):
+    """A folder with an empty fleet in it; pools that a test has made end with it."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-fl-"))
+        self.fleet = self.folder / "fleet"
+        self.fleet.mkdir(mode=0o755)
+        self.fleet.chmod(0o755)
+        self.pools, self.gateways = [], []
+
+    def tearDown(self):
+        for gateway in self.gateways:
+            status = gateway.end()
+            self.assertEqual(status, 0, gateway.log())
+        for pool in self.pools:
+            pool.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def pool(self, name, *arguments, **more):
+        pool = Pool(self.folder, name, *arguments, **more)
+        self.pools.append(pool)
+        return pool
+
+    def gateway(self, *pools):
+        """A gateway that is connected to these pools, or to all."""
+        gateway = FleetGateway(self.folder, "--stream-kb", "1000000", "--streams-mb", "1000", name=f"gateway-{len(self.gateways)}")
+        self.gateways.append(gateway)
+        for pool in pools or self.pools:
+            until(lambda pool=pool: gateway.is_up(pool), f"{pool.name} is up")
+        gateway.ready()
+        return gateway

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Which pool a request goes to, by what each has and has to do. */
+
+#include "gateway/fleet/placing.h"
+#include "tests/unit/run.h"
+
+#define CHOOSE(tokens, ...)                                                                                  \
+    placing_choose((const struct placing_pool[]){__VA_ARGS__},                                               \
+                   sizeof((const struct placing_pool[]){__VA_ARGS__}) / sizeof(struct placing_pool), tokens)
+
+START_TEST(the_least_loaded_gets_what_nobody_knows)
+{
+    ck_assert_uint_eq(CHOOSE(100, {.load = 500}, {.load = 300}, {.load = 400}), 1);
+    ck_assert_uint_eq(CHOOSE(100, {.load = 300}), 0);
+}
+END_TEST
+
+START_TEST(load_is_what_each_slot_has)
+{
+    ck_assert_uint_eq(CHOOSE(100, {.load = 500, .slots = 8}, {.load = 1000, .slots = 32}), 1);
+    ck_assert_uint_eq(CHOOSE(100, {.load = 200, .slots = 8}, {.load = 1000, .slots = 32}), 0);
+}
+END_TEST
+
+START_TEST(a_prompt_that_is_known_is_worth_five_times_its_tokens_of_load)
+{
+    /* Four for the overlap, and one that is not read. */
+    ck_assert_uint_eq(CHOOSE(1000, {.load = 4900, .overlap = 1000}, {.load = 0}), 0);
+    ck_assert_uint_eq(CHOOSE(1000, {.load = 5100, .overlap = 1000}, {.load = 0}), 1);
+    ck_assert_uint_eq(CHOOSE(1000, {.load = 0, .overlap = 200}, {.load = 0, .overlap = 700}), 1);
+    /* More than the whole prompt cannot be known. */
+    ck_assert_uint_eq(CHOOSE(100, {.load = 600, .overlap = 6400}, {.load = 0}), 1);
+}
+END_TEST
+
+START_TEST(who_has_done_more_lately_loses_a_little_of_its_saving)
+{
+    ck_assert_uint_eq(CHOOSE(1000, {.overlap = 1000, .recent = 50000}, {.overlap = 1000, .recent = 20000}),
+                      1);
+    /* A tenth: 5,000 less 3,000 is better still than a pool that knows nothing. */
+    ck_assert_uint_eq(CHOOSE(1000, {.overlap = 1000, .recent = 30000}, {.recent = 0}), 0);
+    /* It takes no more than the saving. */
+    ck_assert_uint_eq(CHOOSE(1000, {.recent = 900000}, {.load = 1, .recent = 0}), 0);
+}
+END_TEST
+
+START_TEST(on_a_tie_who_has_done_less_lately)
+{
+    ck_assert_uint_eq(CHOOSE(100, {.recent = 30}, {.recent = 10}, {.recent = 20}), 1);
+    ck_assert_uint_eq(CHOOSE(100, {.recent = 10}, {.recent = 10}), 0);
+}
+END_TEST
+
+static void add(TCase *tests)
+{
+    tcase_add_test(tests, the_least_loaded_gets_what_nobody_knows);
+    tcase_add_test(tests, load_is_what_each_slot_has);
+    tcase_add_test(tests, a_prompt_that_is_known_is_worth_five_times_its_tokens_of_load);
+    tcase_add_test(tests, who_has_done_more_lately_loses_a_little_of_its_saving);
+    tcase_add_test(tests, on_a_tie_who_has_done_less_lately);
+}
+
+int main(void)
+{
+    return run_tests("gateway/fleet/placing", add);
+}

@@ -302,7 +302,9 @@ static void judge(struct fleet *fleet, uint64_t now)
     for (size_t i = 0; i < fleet->n_pools && n < sizeof views / sizeof *views; i++) {
         struct fleet_pool *pool = fleet->pools[i];
         struct quern *client = pool->pool.client;
-        pool->trust.watched = client && pool->pool.open_ns > 0;
+        /* One that ends falls silent, and says nothing of the gateway by it. */
+        const bool ends = (pool->leaving || pool->pool.draining) && pool->n_requests == 0;
+        pool->trust.watched = client && pool->pool.open_ns > 0 && !ends;
         if (client)
             pool->trust.answered_ns = now - quern_silence(client) * CLOCK_NS_PER_MS;
         views[n++] = &pool->trust;

@@ -72,7 +72,7 @@ class Pool:
         """Every process of it, at once, as if its host had died."""
         os.kill(self.pid, signal.SIGSTOP)  # so that it starts no others meanwhile
         children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        for pid in [self.pid, *map(int, children)]:
+        for pid in [*map(int, children), self.pid]:
             os.kill(pid, signal.SIGKILL)
         self.process.process.wait()
 

@@ -58,6 +58,9 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
                                       .incarnation = report->incarnation,
                                       .step_started_ns = facts->step_started_ns};
     if (facts->engine) {
+        const struct measures *measures = engine_measures(facts->engine);
+#define COPY_HISTOGRAM(scale, name, ...) snapshot.name = measures->name;
+        WORKER_HISTOGRAMS(COPY_HISTOGRAM)
         engine_stats(facts->engine, &stats);
         const struct backend_info *info = engine_backend_info(facts->engine);
         snapshot.kv_block_bytes = (uint32_t)(backend_kv_bytes(info) / info->groups[0].n_blocks);

@@ -158,6 +158,17 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
 }
 END_TEST
 
+/* How many values a histogram of the first worker has seen. */
+static json_int_t observed(const json_t *json, const char *name)
+{
+    const json_t *counts = json_object_get(json_object_get(worker(json, 0), name), "counts");
+    json_int_t n = 0;
+    ck_assert_uint_eq(json_array_size(counts), QUERN_HISTOGRAM_BOUNDS + 1);
+    for (size_t i = 0; i <= QUERN_HISTOGRAM_BOUNDS; i++)
+        n += json_integer_value(json_array_get(counts, i));
+    return n;
+}
+
 /* One worker with KV blocks for one of these prompts at a time, and room for two sequences. */
 START_TEST(a_busy_pool_shows_what_it_does)
 {
@@ -216,6 +227,11 @@ START_TEST(a_busy_pool_shows_what_it_does)
     ck_assert_int_eq(number(json, "running"), 0);
     ck_assert_int_eq(number(json, "queued"), 0);
     ck_assert_int_eq(number(json, "tokens"), REQUESTS * OUTPUT);
+    ck_assert_int_eq(observed(json, "step_decode") + observed(json, "step_prefill") +
+                         observed(json, "step_mixed"),
+                     number(worker(json, 0), "steps"));
+    ck_assert_int_eq(observed(json, "step_rows"), number(worker(json, 0), "steps"));
+    ck_assert_int_eq(observed(json, "first_token") + observed(json, "token_gap"), REQUESTS * OUTPUT);
     json_decref(json);
     for (int i = 0; i < REQUESTS; i++)
         answer_deinit(&answers[i]);

@@ -152,7 +152,8 @@ static void take_members(struct fleet *fleet, const struct member *list, size_t 
         else
             log_error("fleet: %s: out of memory", list[i].name);
     }
-    qsort(fleet->pools, fleet->n_pools, sizeof *fleet->pools, by_name);
+    if (fleet->n_pools > 0)
+        qsort(fleet->pools, fleet->n_pools, sizeof *fleet->pools, by_name);
 }
 
 /* Those that left and have nothing of ours any more. */

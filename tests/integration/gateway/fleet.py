@@ -117,12 +117,12 @@ class Base(unittest.TestCase):
         self.pools, self.gateways = [], []
 
     def tearDown(self):
-        for gateway in self.gateways:
-            status = gateway.end()
-            self.assertEqual(status, 0, gateway.log())
+        ends = [(gateway.end(), gateway.log()) for gateway in self.gateways]
         for pool in self.pools:
             pool.end()
         shutil.rmtree(self.folder, ignore_errors=True)
+        for status, log in ends:
+            self.assertEqual(status, 0, log)
 
     def pool(self, name, *arguments, **more):
         pool = Pool(self.folder, name, *arguments, **more)

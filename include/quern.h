@@ -488,6 +488,9 @@ struct quern_worker {
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;
+    /* Bytes: what its device has taken for it, weights and all; of it the KV cache, of which sequences hold a
+     * part; and the states of recurrent layers with their snapshots. 0: not known yet. */
+    uint64_t memory, memory_kv, memory_kv_held, memory_states;
     uint32_t kv_cached;
     double hit_rate; /* share of prompt tokens found in the prefix cache: 0 … 1 */
     /* Of all steps: seconds of those that only decode, only prefill, and do both; rows of each; the shares of

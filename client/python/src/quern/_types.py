@@ -201,6 +201,14 @@ class Worker:
     prefill_tokens: int
     evictions: int
     restores: int
+    memory: int
+    """Bytes that its device has taken for it; 0: not known yet. The next three are parts of it."""
+    memory_kv: int
+    """The KV cache."""
+    memory_kv_held: int
+    """Of the KV cache: blocks that sequences hold."""
+    memory_states: int
+    """States of recurrent layers, and their snapshots."""
     step_decode: Histogram
     """Seconds of steps that only decode; the next two: that only prefill, and that do both."""
     step_prefill: Histogram

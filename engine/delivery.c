@@ -152,8 +152,12 @@ void delivery_ids(struct delivery *delivery, struct sequence *sequence, const st
         return;
     }
     event.n_ids = (uint32_t)taken;
-    if (sequence->first_ns == 0)
+    if (sequence->first_ns == 0) {
         sequence->first_ns = now;
+        measures_first(delivery->measures, now - sequence->submitted_ns);
+    } else if (taken > 0) {
+        measures_ids(delivery->measures, event.n_ids, now - sequence->last_ns);
+    }
     sequence->last_ns = now;
     delivery->tokens += event.n_ids;
     if (event.end == ENGINE_RUNNING)

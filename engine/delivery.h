@@ -20,6 +20,7 @@ struct delivery {
     float *embedding;       /* [n_embedding] of the event being made, or the scores of a model that ranks */
     uint32_t n_embedding;
     struct ranking ranking;
+    struct measures *measures; /* the owner's */
 };
 
 void delivery_deinit(struct delivery *delivery);

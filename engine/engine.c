@@ -53,6 +53,7 @@ struct engine {
     uint64_t last_read_ns;
 
     struct engine_stats stats;
+    struct measures measures;
     int failed; /* -errno: why, once the device is lost */
     struct error failure;
 };
@@ -136,6 +137,7 @@ int engine_new(const struct engine_config *config, engine_sink *sink, void *sink
     engine->delivery.sink = sink;
     engine->delivery.sink_arg = sink_arg;
     engine->delivery.tokenizer = config->model->tokenizer;
+    engine->delivery.measures = &engine->measures;
     engine->first_deadline = UINT64_MAX;
     int r = open_parts(engine, err);
     if (r < 0) {
@@ -478,6 +480,19 @@ static int launch(struct engine *engine)
     return flight->plan.n > 0;
 }
 
+/* A flight was read that took this long. */
+static void measure(struct engine *engine, const struct plan *plan, uint64_t ns)
+{
+    const struct scheduler *scheduler = &engine->scheduler;
+    const uint32_t blocks = blocks_total(scheduler->blocks[0]);
+    plan_measure(&engine->planner, plan, ns);
+    engine->stats.prefill_tokens += plan->prefill_rows;
+    engine->stats.steps++;
+    measures_step(&engine->measures, plan->decode_rows, plan->prefill_rows, ns);
+    measures_use(&engine->measures, scheduler->n_running, scheduler->n_slots,
+                 blocks - prefix_available(scheduler->prefix, 0), blocks);
+}
+
 /* Reads the oldest flight. 0, -EAGAIN when it is not done yet, or another -errno. */
 static int land(struct engine *engine)
 {
@@ -497,9 +512,7 @@ static int land(struct engine *engine)
     if (!abandoned) {
         uint64_t from =
             flight->submitted_ns > engine->last_read_ns ? flight->submitted_ns : engine->last_read_ns;
-        plan_measure(&engine->planner, &flight->plan, now - from);
-        engine->stats.prefill_tokens += flight->plan.prefill_rows;
-        engine->stats.steps++;
+        measure(engine, &flight->plan, now - from);
     }
     engine->last_read_ns = now;
     engine->first_flight = (engine->first_flight + 1) % engine->most_flights;
@@ -574,6 +587,11 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     for (uint32_t i = 0; i < scheduler->n_running; i++)
         if (scheduler->running[i]->state == SEQUENCE_PREFILLING)
             ret_stats->waiting_tokens += sequence_wants(scheduler->running[i]);
+}
+
+const struct measures *engine_measures(const struct engine *engine)
+{
+    return &engine->measures;
 }
 
 uint32_t engine_embedding(const struct engine *engine)

@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "engine/backend/backend.h"
+#include "engine/measures.h"
 #include "engine/sampling/sampling.h"
 
 struct engine;
@@ -194,6 +195,9 @@ bool engine_step_is_moot(const struct engine *engine);
 int engine_step(struct engine *engine, struct error *err);
 
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
+
+/* Of all steps and tokens; it grows with each step. */
+const struct measures *engine_measures(const struct engine *engine);
 
 /* Numbers of an embedding, or of the scores of a model that ranks; 0: the backend cannot compute them. */
 uint32_t engine_embedding(const struct engine *engine);

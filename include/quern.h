@@ -458,6 +458,16 @@ uint32_t quern_failed_handshakes(const struct quern *client);
 
 /* ---- questions ---- */
 
+#define QUERN_HISTOGRAM_BOUNDS 15
+
+/* How often a value was seen, since its worker's start: counts[i] times above the bound before and up to
+ * bounds[i], the last of them above all bounds. */
+struct quern_histogram {
+    const double *bounds; /* [QUERN_HISTOGRAM_BOUNDS] rising: seconds, rows, or shares up to 1 */
+    uint64_t counts[QUERN_HISTOGRAM_BOUNDS + 1];
+    double sum; /* of all values */
+};
+
 struct quern_worker {
     const char *name, *device, *model;
     const char *const *aliases; /* other names of its model; a NULL ends them */
@@ -478,8 +488,16 @@ struct quern_worker {
     uint64_t steps, tokens, cache_hits;
     double tokens_per_s;
     uint64_t prefill_tokens, evictions, restores;
+    /* Bytes: what its device has taken for it, weights and all; of it the KV cache, of which sequences hold a
+     * part; and the states of recurrent layers with their snapshots. 0: not known yet. */
+    uint64_t memory, memory_kv, memory_kv_held, memory_states;
     uint32_t kv_cached;
-    double hit_rate;    /* share of prompt tokens found in the prefix cache: 0 … 1 */
+    double hit_rate; /* share of prompt tokens found in the prefix cache: 0 … 1 */
+    /* Of all steps: seconds of those that only decode, only prefill, and do both; rows of each; the shares of
+     * slots and KV blocks in use. Of all answers: seconds between two tokens, and from a request's arrival at
+     * the worker to its first one. */
+    struct quern_histogram step_decode, step_prefill, step_mixed, step_rows, slots_used, kv_used;
+    struct quern_histogram token_gap, first_token;
     const char *reason; /* why it failed, or "" */
 };
 

@@ -26,12 +26,14 @@
 #include <stdint.h>
 
 #include "proto/gauges.h"
+#include "proto/histograms.h"
 #include "proto/message.h"
 
 #define BOARD_MAGIC 0x44524f42u /* "BORD" */
-/* The number of gauges is part of it: a new one needs no other version, any other change does. */
+/* The number of gauges and histograms is part of it: a new one needs no other version, any other change does.
+ */
 #define BOARD_ONE_MORE(...) +1u
-#define BOARD_VERSION       (6u << 16 | (0u WORKER_GAUGES(BOARD_ONE_MORE)))
+#define BOARD_VERSION       (7u << 16 | (0u WORKER_GAUGES(BOARD_ONE_MORE) WORKER_HISTOGRAMS(BOARD_ONE_MORE)))
 
 struct board_snapshot {
     uint32_t state; /* enum worker_state */
@@ -39,9 +41,10 @@ struct board_snapshot {
     uint32_t incarnation;
     uint32_t slots;
     WORKER_GAUGES(STATUS_MEMBER) /* totals count from the worker's start */
-    double tokens_per_s;         /* over about the last second */
-    uint64_t step_started_ns;    /* clock_ns of the running step; 0 when idle */
-    char device[32];             /* zero-terminated */
+    WORKER_HISTOGRAMS(STATUS_MEMBER)
+    double tokens_per_s;      /* over about the last second */
+    uint64_t step_started_ns; /* clock_ns of the running step; 0 when idle */
+    char device[32];          /* zero-terminated */
 };
 
 struct board_slot {

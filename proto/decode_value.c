@@ -306,6 +306,29 @@ static int decode_integer(const struct field *field, const struct item *item, vo
     return 0;
 }
 
+static int decode_histogram(struct reader *reader, struct histogram *ret_histogram, struct error *err)
+{
+    const size_t expected_items = 1 + HISTOGRAM_BUCKETS;
+    uint64_t values[1 + HISTOGRAM_BUCKETS];
+    size_t n = 0;
+    int r = list_head(reader, "the sum and the counts of a histogram", expected_items, &n, err);
+    if (r != 0)
+        return r;
+    if (n != expected_items)
+        return error_set(err, MESSAGE_E_MALFORMED, "%zu numbers, not %zu", n, expected_items);
+    for (size_t i = 0; i < n; i++) {
+        struct item item;
+        if (!reader_next(reader, &item))
+            return decode_broken(err);
+        if (item.type != ITEM_UNSIGNED)
+            return error_set(err, MESSAGE_E_MALFORMED, "item %zu: expected an integer", i);
+        values[i] = item.number;
+    }
+    ret_histogram->sum = values[0];
+    memcpy(ret_histogram->counts, values + 1, sizeof ret_histogram->counts);
+    return 0;
+}
+
 /* The types whose value is one item. */
 static int decode_scalar(struct reader *reader, const struct field *field, void *at, struct error *err)
 {
@@ -402,6 +425,8 @@ int decode_value(struct decoding *decoding, unsigned depth, const struct field *
         return decode_biases(decoding, field, at, err);
     case FIELD_LOGPROBS:
         return decode_logprobs(decoding, field, at, err);
+    case FIELD_HISTOGRAM:
+        return decode_histogram(reader, at, err);
     case FIELD_MAP:
         return decode_map(decoding, depth, field->table, at, err);
     case FIELD_MAPS:

@@ -85,6 +85,8 @@ static bool is_absent(const struct field *field, const void *base)
     case FIELD_LOGPROBS:
         return ((const struct frame_logprobs *)at)->width == 0 ||
                ((const struct message *)base)->frame.ids.n == 0;
+    case FIELD_HISTOGRAM:
+        return is_zero(at, sizeof(struct histogram));
     case FIELD_RANGE:
     case FIELD_PROMPT:
     case FIELD_MAP:
@@ -251,6 +253,16 @@ static int encode_pair(struct encoder *e, uint64_t a, uint32_t b)
     return r == 0 ? msgpack_pack_uint32(&e->packer, b) : r;
 }
 
+static int encode_histogram(struct encoder *e, const struct histogram *histogram)
+{
+    int r = msgpack_pack_array(&e->packer, 1 + HISTOGRAM_BUCKETS);
+    if (r == 0)
+        r = msgpack_pack_uint64(&e->packer, histogram->sum);
+    for (uint32_t i = 0; r == 0 && i < HISTOGRAM_BUCKETS; i++)
+        r = msgpack_pack_uint64(&e->packer, histogram->counts[i]);
+    return r;
+}
+
 static int encode_number(struct encoder *e, const struct field *field, const void *at)
 {
     if (field->type == FIELD_REAL) {
@@ -335,6 +347,8 @@ static int encode_value(struct encoder *e, const struct field *field, const void
         return encode_prompt(e, at);
     case FIELD_LOGPROBS:
         return encode_logprobs(e, field, at, ((const struct message *)base)->frame.ids.n);
+    case FIELD_HISTOGRAM:
+        return encode_histogram(e, at);
     case FIELD_MAP:
         return encode_map(e, field->table, NULL, at);
     }

@@ -167,6 +167,10 @@ static const struct field_table model_table = PART(model_fields, struct model_in
 
 #define STATE(k, o) {KEY(k, FIELD_ENUM, o), REQUIRED, .names = &names_of_states}
 #define REAL(k, o)  {KEY(k, FIELD_REAL, o), .real_high = 1e12}
+#define HISTOGRAM(k, o) {KEY(k, FIELD_HISTOGRAM, o), .low = HISTOGRAM_BUCKETS + 1, .high = HISTOGRAM_BUCKETS + 1}
+#define SECONDS(k, o)   HISTOGRAM(k, o)
+#define ROWS(k, o)      HISTOGRAM(k, o)
+#define SHARES(k, o)    HISTOGRAM(k, o)
 #define WORKER_ROW(type, name, ...) type(#name, offsetof(struct worker_status, name)),
 static const struct field worker_fields[] = {
     WORKER_STATUS_FIELDS(WORKER_ROW)

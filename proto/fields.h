@@ -35,9 +35,10 @@ enum field_type {
     FIELD_BINS,     /* {const struct bytes *items; n}; [bin], ≤ high of ≤ item_high bytes each */
     FIELD_PROMPT,   /* struct prompt; str, [integer] or [{role, content}] */
     FIELD_BIASES, /* struct logit_bias_list; [[id, real] …], ≤ high of real_low … real_high, or −∞, each */
-    FIELD_LOGPROBS, /* struct frame_logprobs; [[[id, real] …] …], ≤ high in a row */
-    FIELD_MAP,      /* the sub-table's struct; map */
-    FIELD_MAPS,     /* {const item *items; n}; [map], ≤ high */
+    FIELD_LOGPROBS,  /* struct frame_logprobs; [[[id, real] …] …], ≤ high in a row */
+    FIELD_MAP,       /* the sub-table's struct; map */
+    FIELD_HISTOGRAM, /* struct histogram; [integer …]: its sum, then its counts */
+    FIELD_MAPS,      /* {const item *items; n}; [map], ≤ high */
 };
 
 enum {

@@ -18,7 +18,11 @@
     ROW(U64_OR_0, cache_hits, "cache_hit_tokens_total", "counter", "Tokens of prompts found in the prefix cache.") \
     ROW(U64_OR_0, prefill_tokens, "prefill_tokens_total", "counter", "Tokens of prompts computed.")           \
     ROW(U64_OR_0, evictions, "cache_evictions_total", "counter", "Blocks that left the prefix cache.")        \
-    ROW(U64_OR_0, restores, "cache_restores_total", "counter", "Blocks that came back from the prefix store.")
+    ROW(U64_OR_0, restores, "cache_restores_total", "counter", "Blocks that came back from the prefix store.") \
+    ROW(U64_OR_0, memory, "memory_bytes", "gauge", "Memory that the worker's device has taken for it.")       \
+    ROW(U64_OR_0, memory_kv, "memory_kv_bytes", "gauge", "Of it, the KV cache.")                              \
+    ROW(U64_OR_0, memory_kv_held, "memory_kv_held_bytes", "gauge", "Of that, blocks that sequences hold.")    \
+    ROW(U64_OR_0, memory_states, "memory_states_bytes", "gauge", "Of it, states of recurrent layers and their snapshots.")
 /* clang-format on */
 
 #endif

@@ -9,13 +9,15 @@
 
 #include "common/bytes.h"
 #include "proto/codes.h"
+#include "common/instruments/histogram.h"
 #include "proto/gauges.h"
+#include "proto/histograms.h"
 #include "proto/lists.h"
 
 /* One list of fields each. The structs here, their tables (fields.c), libquern's copy into its public structs
  * (quern.h must have a member of the same name, or it does not compile) and the JSON of `quern status` come
  * from these lists; broker/core/status.c sets the values. A row has the type in fields.c and the name; rows
- * of WORKER_GAUGES have more (gauges.h). */
+ * of WORKER_GAUGES and WORKER_HISTOGRAMS have more (gauges.h, histograms.h). */
 /* clang-format off */
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
@@ -32,7 +34,7 @@
     ROW(U32_OR_0, embedding)                       /* numbers of an embedding; 0: not available */            \
     ROW(FLAG, ranks)                               /* those are the scores of a pair of texts */              \
     ROW(U64_OR_0, steps)                                                                                      \
-    WORKER_GAUGES(ROW)                                                                                        \
+    WORKER_GAUGES(ROW) WORKER_HISTOGRAMS(ROW)                                                                                        \
     ROW(REAL, tokens_per_s)                                                                                   \
     ROW(REAL, hit_rate) /* cache_hits ÷ (cache_hits + prefill_tokens) */                                      \
     ROW(TEXT_OR_0, reason) /* of WORKER_FAILED */
@@ -68,6 +70,9 @@
 #define STATUS_U64                     uint64_t
 #define STATUS_U64_OR_0                uint64_t
 #define STATUS_REAL                    double
+#define STATUS_SECONDS                 struct histogram
+#define STATUS_ROWS                    struct histogram
+#define STATUS_SHARES                  struct histogram
 #define STATUS_MEMBER(type, name, ...) STATUS_##type name;
 
 struct worker_status {

@@ -47,6 +47,17 @@ static void measure_rate(struct report *report, uint64_t now, uint64_t tokens)
     report->rate_since_ns = now;
 }
 
+/* What the device has taken for this worker, and of it the parts that are known. */
+static void describe_memory(const struct backend_info *info, const struct engine_stats *stats,
+                            struct board_snapshot *snapshot)
+{
+    snapshot->memory = info->memory_bytes;
+    snapshot->memory_kv = backend_kv_bytes(info);
+    for (uint32_t g = 0; g < info->n_groups; g++)
+        snapshot->memory_kv_held += (uint64_t)stats->blocks_held[g] * info->groups[g].block_bytes;
+    snapshot->memory_states = (uint64_t)info->state_bytes * (info->n_slots + info->n_snapshots);
+}
+
 void report_write(struct report *report, const struct report_facts *facts, uint64_t now, uint64_t ns)
 {
     report->next_ns = now + ns;
@@ -58,9 +69,13 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
                                       .incarnation = report->incarnation,
                                       .step_started_ns = facts->step_started_ns};
     if (facts->engine) {
+        const struct measures *measures = engine_measures(facts->engine);
+#define COPY_HISTOGRAM(scale, name, ...) snapshot.name = measures->name;
+        WORKER_HISTOGRAMS(COPY_HISTOGRAM)
         engine_stats(facts->engine, &stats);
         const struct backend_info *info = engine_backend_info(facts->engine);
         snapshot.kv_block_bytes = (uint32_t)(backend_kv_bytes(info) / info->groups[0].n_blocks);
+        describe_memory(info, &stats, &snapshot);
         measure_rate(report, now, stats.tokens);
         snprintf(snapshot.device, sizeof snapshot.device, "%.*s", (int)sizeof snapshot.device - 1,
                  engine_backend_info(facts->engine)->device);

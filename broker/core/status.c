@@ -60,6 +60,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
     };
 #define COPY_GAUGE(type, name, ...) status->name = board.name;
     WORKER_GAUGES(COPY_GAUGE)
+    WORKER_HISTOGRAMS(COPY_GAUGE)
     /* The board knows that a process is loading before it registers. */
     if (worker->state == WORKER_STARTING && board.state == WORKER_LOADING)
         status->state = WORKER_LOADING;

@@ -26,6 +26,19 @@ static json_t *of_real(double real)
     return json_real(real);
 }
 
+static json_t *of_histogram(struct quern_histogram histogram)
+{
+    json_t *json = json_object(), *bounds = json_array(), *counts = json_array();
+    for (size_t i = 0; i < QUERN_HISTOGRAM_BOUNDS; i++)
+        json_array_append_new(bounds, json_real(histogram.bounds[i]));
+    for (size_t i = 0; i <= QUERN_HISTOGRAM_BOUNDS; i++)
+        json_array_append_new(counts, of_number(histogram.counts[i]));
+    json_object_set_new(json, "bounds", bounds);
+    json_object_set_new(json, "counts", counts);
+    json_object_set_new(json, "sum", of_real(histogram.sum));
+    return json;
+}
+
 static json_t *of_texts(const char *const *texts)
 {
     json_t *json = json_array();
@@ -36,7 +49,8 @@ static json_t *of_texts(const char *const *texts)
 
 #define JSON_OF(value)                                                                                       \
     _Generic((value), const char *: of_text, const char *const *: of_texts, bool: of_flag,                   \
-             uint32_t: of_number, uint64_t: of_number, double: of_real)(value)
+             uint32_t: of_number, uint64_t: of_number, double: of_real,                              \
+             struct quern_histogram: of_histogram)(value)
 
 static json_t *json_of_worker(const struct quern_worker *worker)
 {

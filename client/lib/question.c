@@ -38,6 +38,16 @@ static const char *const *keep_list(const char ***pointers, char **memory, struc
     return kept;
 }
 
+_Static_assert(QUERN_HISTOGRAM_BOUNDS == HISTOGRAM_BOUNDS, "quern.h repeats it");
+
+static struct quern_histogram keep_histogram(const struct histogram *from,
+                                             const struct histogram_scale *scale)
+{
+    struct quern_histogram kept = {.bounds = scale->reals, .sum = (double)from->sum / scale->per_unit};
+    memcpy(kept.counts, from->counts, sizeof kept.counts);
+    return kept;
+}
+
 /* How a value of the message becomes one of the public struct, what room it takes in memory for texts, and
  * how many pointers to them. */
 #define KEEP_NAME(value)         keep(&texts, value)
@@ -51,6 +61,9 @@ static const char *const *keep_list(const char ***pointers, char **memory, struc
 #define KEEP_U64(value)          (value)
 #define KEEP_U64_OR_0(value)     (value)
 #define KEEP_REAL(value)         (value)
+#define KEEP_SECONDS(value)      keep_histogram(&(value), &histogram_seconds)
+#define KEEP_ROWS(value)         keep_histogram(&(value), &histogram_rows)
+#define KEEP_SHARES(value)       keep_histogram(&(value), &histogram_shares)
 #define ROOM_OF(value)                                                                                       \
     _Generic((value), struct bytes                                                                           \
              : room_of_text, struct text_list                                                                \

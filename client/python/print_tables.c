@@ -15,14 +15,29 @@
 #include "proto/fields.h"
 
 static const char *const type_names[] = {
-    [FIELD_BOOL] = "BOOL",     [FIELD_U32] = "INT",           [FIELD_U64] = "INT",
-    [FIELD_I32] = "INT",       [FIELD_REAL] = "REAL",         [FIELD_ENUM] = "ENUM",
-    [FIELD_ID] = "ID",         [FIELD_DIGEST] = "ID",         [FIELD_FLOATS] = "FLOATS",
-    [FIELD_BIN] = "BIN",       [FIELD_TEXT] = "TEXT",         [FIELD_NAME] = "NAME",
-    [FIELD_EPOCH] = "EPOCH",   [FIELD_RANGE] = "RANGE",       [FIELD_NAMES] = "TEXTS",
-    [FIELD_IDS] = "IDS",       [FIELD_BINS] = "BINS",         [FIELD_PROMPT] = "PROMPT",
-    [FIELD_BIASES] = "BIASES", [FIELD_LOGPROBS] = "LOGPROBS", [FIELD_MAP] = "MAP",
+    [FIELD_BOOL] = "BOOL",
+    [FIELD_U32] = "INT",
+    [FIELD_U64] = "INT",
+    [FIELD_I32] = "INT",
+    [FIELD_REAL] = "REAL",
+    [FIELD_ENUM] = "ENUM",
+    [FIELD_ID] = "ID",
+    [FIELD_DIGEST] = "ID",
+    [FIELD_FLOATS] = "FLOATS",
+    [FIELD_BIN] = "BIN",
+    [FIELD_TEXT] = "TEXT",
+    [FIELD_NAME] = "NAME",
+    [FIELD_EPOCH] = "EPOCH",
+    [FIELD_RANGE] = "RANGE",
+    [FIELD_NAMES] = "TEXTS",
+    [FIELD_IDS] = "IDS",
+    [FIELD_BINS] = "BINS",
+    [FIELD_PROMPT] = "PROMPT",
+    [FIELD_BIASES] = "BIASES",
+    [FIELD_LOGPROBS] = "LOGPROBS",
+    [FIELD_MAP] = "MAP",
     [FIELD_MAPS] = "MAPS",
+    [FIELD_HISTOGRAM] = "HISTOGRAM",
 };
 
 /* As short as it can be written without becoming another number. */
@@ -167,32 +182,55 @@ static void print_parameters(void)
     }
 }
 
+static void print_scale(const char *name, const struct histogram_scale *scale)
+{
+    printf("    \"%s\": (", name);
+    print_real("", scale->per_unit);
+    printf(", (");
+    for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++)
+        print_real(i > 0 ? ", " : "", scale->reals[i]);
+    printf(")),\n");
+}
+
+/* What a number of them is, and where the buckets end. */
+static void print_histograms(void)
+{
+    printf("\nHISTOGRAMS: dict[str, tuple[float, tuple[float, ...]]] = {\n");
+#define PRINT_SECONDS(name)               print_scale(name, &histogram_seconds);
+#define PRINT_ROWS(name)                  print_scale(name, &histogram_rows);
+#define PRINT_SHARES(name)                print_scale(name, &histogram_shares);
+#define PRINT_HISTOGRAM(scale, name, ...) PRINT_##scale(#name)
+    WORKER_HISTOGRAMS(PRINT_HISTOGRAM)
+    printf("}");
+}
+
 int main(void)
 {
-    printf(
-        "# SPDX-License-Identifier: MIT\n"
-        "# fmt: off\n"
-        "# ruff: noqa: E501, I001\n"
-        "\"\"\"The protocol as data. Printed by client/python/print_tables.c from proto/; a test holds it "
-        "to that.\"\"\"\n\n"
-        "from __future__ import annotations\n\n"
-        "from collections.abc import Mapping, Sequence\n"
-        "from typing import TypedDict\n\n"
-        "from ._field import (\n"
-        "    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, "
-        "RANGE, REAL, TEXT, TEXTS,\n"
-        "    Field, Table, table,\n"
-        ")\n\n"
-        "VERSION_MIN = %d\nVERSION_MAX = %d\nMAX_KEYS = %d\nMAX_DEPTH = %d\nMAX_MESSAGES = %d\n"
-        "MAX_PROMPT_IDS = %d\nMAX_REQUEST_BYTES = %d\nMAX_GENERATE_BYTES = %d\nMAX_TEXT_BYTES = %d\n"
-        "MAX_FRAME_IDS = %d\nMAX_BYTES = %d\n",
-        PROTO_VERSION_MIN, PROTO_VERSION_MAX, FIELDS_MAX_KEYS, FIELDS_MAX_DEPTH, PROTO_MAX_MESSAGES,
-        PROTO_MAX_PROMPT_IDS, PROTO_MAX_REQUEST_BYTES, PROTO_MAX_GENERATE_BYTES, PROTO_MAX_TEXT_BYTES,
-        PROTO_MAX_FRAME_IDS, PROTO_MAX_ANSWER_BYTES);
+    printf("# SPDX-License-Identifier: MIT\n"
+           "# fmt: off\n"
+           "# ruff: noqa: E501, I001\n"
+           "\"\"\"The protocol as data. Printed by client/python/print_tables.c from proto/; a test holds it "
+           "to that.\"\"\"\n\n"
+           "from __future__ import annotations\n\n"
+           "from collections.abc import Mapping, Sequence\n"
+           "from typing import TypedDict\n\n"
+           "from ._field import (\n"
+           "    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, HISTOGRAM, ID, IDS, INT, LOGPROBS, MAP, MAPS, "
+           "NAME, PROMPT, "
+           "RANGE, REAL, TEXT, TEXTS,\n"
+           "    Field, Table, table,\n"
+           ")\n\n"
+           "VERSION_MIN = %d\nVERSION_MAX = %d\nMAX_KEYS = %d\nMAX_DEPTH = %d\nMAX_MESSAGES = %d\n"
+           "MAX_PROMPT_IDS = %d\nMAX_REQUEST_BYTES = %d\nMAX_GENERATE_BYTES = %d\nMAX_TEXT_BYTES = %d\n"
+           "MAX_FRAME_IDS = %d\nMAX_BYTES = %d\n",
+           PROTO_VERSION_MIN, PROTO_VERSION_MAX, FIELDS_MAX_KEYS, FIELDS_MAX_DEPTH, PROTO_MAX_MESSAGES,
+           PROTO_MAX_PROMPT_IDS, PROTO_MAX_REQUEST_BYTES, PROTO_MAX_GENERATE_BYTES, PROTO_MAX_TEXT_BYTES,
+           PROTO_MAX_FRAME_IDS, PROTO_MAX_ANSWER_BYTES);
     printf("ERRORS = ");
     print_names(&names_of_errors, 1);
     printf("\nREASONS = ");
     print_names(&names_of_reasons, 0);
+    print_histograms();
     printf("\n\n");
     print_kinds();
     print_parameters();

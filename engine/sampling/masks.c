@@ -100,6 +100,8 @@ static int follow(struct mask *mask, uint64_t begun, struct error *err)
     size_t i = 0;
     for (; i < mask->taken.len && r == 0 && clock_ns() - begun < SLICE_NS; i++)
         r = grammar_answer_take(mask->answer, piece_of(mask, mask->taken.data[i]), err);
+    if (r == GRAMMAR_E_INVALID && i > 0) /* what is sampled here is allowed: it was made elsewhere */
+        error_prefix(err, r, "output");
     mask->taken.len -= i;
     memmove(mask->taken.data, mask->taken.data + i, mask->taken.len * sizeof *mask->taken.data);
     if (r != 0 || mask->taken.len > 0)

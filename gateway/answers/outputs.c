@@ -168,11 +168,11 @@ static void count_generation(const struct generation *generation)
     counters->prompt_tokens += generation->prompt_tokens;
     counters->cached_tokens += generation->cached_tokens;
     counters->output_tokens += generation->output_tokens;
-    histogram_add(&counters->queue, generation->queue_ms / 1000);
-    histogram_add(&counters->generation, seconds_since(generation->begun_ns));
+    counters_add_seconds(&counters->queue, generation->queue_ms / 1000);
+    counters_add_seconds(&counters->generation, seconds_since(generation->begun_ns));
     if (generation->output_tokens > generation->n)
-        histogram_add(&counters->between_tokens, generation->decode_ms / 1000 * generation->n /
-                                                     (generation->output_tokens - generation->n));
+        counters_add_seconds(&counters->between_tokens, generation->decode_ms / 1000 * generation->n /
+                                                            (generation->output_tokens - generation->n));
 }
 
 static void ping(void *arg);
@@ -371,7 +371,7 @@ static void on_output(void *arg, const struct quern_output *output)
     }
     if (generation->first_ns == 0 && output->n_ids > 0) {
         generation->first_ns = clock_ns();
-        histogram_add(&generation->gateway->counters.first_token, seconds_since(generation->begun_ns));
+        counters_add_seconds(&generation->gateway->counters.first_token, seconds_since(generation->begun_ns));
     }
     if (output->end) {
         choice->running = false;

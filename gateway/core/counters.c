@@ -3,15 +3,7 @@
 
 #include "gateway/core/counters.h"
 
-const double histogram_bounds[HISTOGRAM_BOUNDS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                                   0.25,  0.5,    1,     2.5,  5,     10,   60};
-
-void histogram_add(struct histogram *histogram, double seconds)
+void counters_add_seconds(struct histogram *histogram, double seconds)
 {
-    size_t i = 0;
-    while (i < HISTOGRAM_BOUNDS && seconds > histogram_bounds[i])
-        i++;
-    histogram->counts[i]++;
-    histogram->n++;
-    histogram->sum += seconds;
+    histogram_add(histogram, &histogram_seconds, 0, seconds > 0 ? (uint64_t)(seconds * 1e9) : 0, 1);
 }

@@ -241,7 +241,8 @@ static void keep(struct carried *carried, const struct quern_output *output)
         return;
     carried->begun = true;
     carried->off += output->text_len;
-    if (buffer_append(&carried->ids, output->ids, output->n_ids * sizeof *output->ids) < 0)
+    if (output->n_ids > 0 &&
+        buffer_append(&carried->ids, output->ids, output->n_ids * sizeof *output->ids) < 0)
         carried->forgot = true;
 }
 

@@ -152,7 +152,8 @@ static void take_members(struct fleet *fleet, const struct member *list, size_t 
         else
             log_error("fleet: %s: out of memory", list[i].name);
     }
-    qsort(fleet->pools, fleet->n_pools, sizeof *fleet->pools, by_name);
+    if (fleet->n_pools > 0)
+        qsort(fleet->pools, fleet->n_pools, sizeof *fleet->pools, by_name);
 }
 
 /* Those that left and have nothing of ours any more. */
@@ -302,7 +303,9 @@ static void judge(struct fleet *fleet, uint64_t now)
     for (size_t i = 0; i < fleet->n_pools && n < sizeof views / sizeof *views; i++) {
         struct fleet_pool *pool = fleet->pools[i];
         struct quern *client = pool->pool.client;
-        pool->trust.watched = client && pool->pool.open_ns > 0;
+        /* One that ends falls silent, and says nothing of the gateway by it. */
+        const bool ends = (pool->leaving || pool->pool.draining) && pool->n_requests == 0;
+        pool->trust.watched = client && pool->pool.open_ns > 0 && !ends;
         if (client)
             pool->trust.answered_ns = now - quern_silence(client) * CLOCK_NS_PER_MS;
         views[n++] = &pool->trust;

@@ -43,24 +43,45 @@ static bool any_heard_since(struct trust_pool *const *pools, size_t n, uint64_t 
     return false;
 }
 
-void trust_judge(struct trust *trust, struct trust_pool *const *pools, size_t n, uint64_t now)
+/* Whether any silence is worth a verdict; those that were dead and answer are not any more. */
+static bool look(const struct trust *trust, struct trust_pool *const *pools, size_t n, uint64_t now,
+                 bool *ret_suspect)
 {
     bool any = false;
+    *ret_suspect = false;
     for (size_t i = 0; i < n; i++) {
-        const bool silent = pools[i]->watched && silence_of(trust, pools[i], now) >= TRUST_DEAD_NS;
-        pools[i]->dead = pools[i]->dead && silent;
-        any |= silent && !pools[i]->dead;
+        struct trust_pool *pool = pools[i];
+        pool->dead = pool->dead && pool->watched && pool->answered_ns <= pool->dead_ns;
+        if (!pool->watched || pool->dead)
+            continue;
+        any |= silence_of(trust, pool, now) >= TRUST_DEAD_NS;
+        *ret_suspect |= silence_of(trust, pool, now) >= TRUST_SUSPECT_NS;
     }
-    const bool cleared = trust->doubted_ns != 0 && any_heard_since(pools, n, trust->doubted_ns);
-    if (cleared)
+    return any;
+}
+
+void trust_judge(struct trust *trust, struct trust_pool *const *pools, size_t n, uint64_t now)
+{
+    bool suspect;
+    const bool any = look(trust, pools, n, now, &suspect);
+    if (trust->doubted_ns != 0) {
+        if (!any_heard_since(pools, n, trust->doubted_ns))
+            return;
         trust->doubted_ns = 0;
-    if (!any || trust->doubted_ns != 0)
+        trust->from_ns = now;
+        trust->believes = true;
         return;
-    if (!cleared && most_are_silent(trust, pools, n, now)) {
+    }
+    trust->believes = trust->believes && (suspect || now - trust->from_ns < TRUST_DEAD_NS);
+    if (!any)
+        return;
+    if (!trust->believes && most_are_silent(trust, pools, n, now)) {
         trust->doubted_ns = now;
         return;
     }
     for (size_t i = 0; i < n; i++)
-        if (pools[i]->watched && silence_of(trust, pools[i], now) >= TRUST_DEAD_NS)
+        if (pools[i]->watched && !pools[i]->dead && silence_of(trust, pools[i], now) >= TRUST_DEAD_NS) {
             pools[i]->dead = true;
+            pools[i]->dead_ns = now;
+        }
 }

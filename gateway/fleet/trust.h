@@ -10,7 +10,8 @@
  *
  * The gateway distrusts itself first. If its own loop was late, nobody was heard, so every silence begins
  * anew. If more than half of the pools fall silent together, the gateway is likely to be cut off: nobody is
- * dead until one of them has been heard again.
+ * dead until one of them has been heard again, and then every silence begins anew, for they come back one
+ * after the other. Who is dead by then is believed. A dead pool is dead until it answers.
  *
  * Pure: times come from the caller. */
 
@@ -27,13 +28,15 @@
 struct trust_pool {
     bool watched;         /* it has answered since it was connected; set by the caller, with: */
     uint64_t answered_ns; /* when it last answered */
-    bool dead;            /* the verdict */
+    bool dead;            /* the verdict, and when it fell: */
+    uint64_t dead_ns;
 };
 
 struct trust {           /* zeroed: before the first turn */
     uint64_t turn_ns;    /* of the last turn; 0: none */
     uint64_t from_ns;    /* silence before that counts for nothing */
     uint64_t doubted_ns; /* since when the gateway seems to be cut off; 0: it does not */
+    bool believes;       /* a doubt has ended: the next that are dead are, however many */
 };
 
 /* A turn of the loop begins. True if it was late. */

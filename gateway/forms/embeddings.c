@@ -228,8 +228,8 @@ static void count(struct embeddings *e)
     struct counters *counters = &e->gateway->counters;
     e->ended_ns = clock_ns();
     counters->prompt_tokens += e->prompt_tokens;
-    histogram_add(&counters->queue, e->queue_ms / 1000);
-    histogram_add(&counters->generation, (double)(e->ended_ns - e->begun_ns) / CLOCK_NS_PER_S);
+    counters_add_seconds(&counters->queue, e->queue_ms / 1000);
+    counters_add_seconds(&counters->generation, (double)(e->ended_ns - e->begun_ns) / CLOCK_NS_PER_S);
 }
 
 /* ---- what is sent and comes ---- */

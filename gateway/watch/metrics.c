@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "gateway/core/gateway.h"
+#include "common/instruments/histogram.h"
 #include "proto/gauges.h"
+#include "proto/histograms.h"
 
 static void declare(struct json_out *out, const char *name, const char *type, const char *help)
 {
@@ -36,27 +38,54 @@ static void single(struct json_out *out, const char *name, const char *type, con
     sample(out, name, value);
 }
 
+static void sample_bucket(struct json_out *out, const char *name, const char *labels, const double *bound,
+                          uint64_t count)
+{
+    json_out_text(out, name);
+    json_out_text(out, "_bucket{");
+    json_out_text(out, labels);
+    json_out_text(out, labels[0] ? ",le=\"" : "le=\"");
+    if (bound)
+        json_out_real(out, *bound);
+    else
+        json_out_text(out, "+Inf");
+    json_out_text(out, "\"} ");
+    json_out_number(out, (int64_t)count);
+    json_out_text(out, "\n");
+}
+
+static void sample_of(struct json_out *out, const char *name, const char *end, const char *labels,
+                      double value)
+{
+    json_out_text(out, name);
+    json_out_text(out, end);
+    if (labels[0]) {
+        json_out_text(out, "{");
+        json_out_text(out, labels);
+        json_out_text(out, "}");
+    }
+    sample(out, "", value);
+}
+
+/* Its lines; `labels` are those of all of them, "" or with commas between. */
+static void write_buckets(struct json_out *out, const char *name, const char *labels, const double *bounds,
+                          const uint64_t *counts, double sum)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        n += counts[i];
+        sample_bucket(out, name, labels, i < HISTOGRAM_BOUNDS ? &bounds[i] : NULL, n);
+    }
+    sample_of(out, name, "_sum", labels, sum);
+    sample_of(out, name, "_count", labels, (double)n);
+}
+
 static void write_histogram(struct json_out *out, const char *name, const char *help,
                             const struct histogram *histogram)
 {
-    uint64_t sum = 0;
     declare(out, name, "histogram", help);
-    for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++) {
-        sum += histogram->counts[i];
-        json_out_text(out, name);
-        json_out_text(out, "_bucket{le=\"");
-        if (i < HISTOGRAM_BOUNDS)
-            json_out_real(out, histogram_bounds[i]);
-        else
-            json_out_text(out, "+Inf");
-        json_out_text(out, "\"} ");
-        json_out_number(out, (int64_t)sum);
-        json_out_text(out, "\n");
-    }
-    json_out_text(out, name);
-    sample(out, "_sum", histogram->sum);
-    json_out_text(out, name);
-    sample(out, "_count", (double)histogram->n);
+    write_buckets(out, name, "", histogram_seconds.reals, histogram->counts,
+                  (double)histogram->sum / histogram_seconds.per_unit);
 }
 
 /* A label's value: backslash, quote and newline are escaped; JSON's other escapes cannot come, for names have
@@ -147,6 +176,33 @@ static void write_workers(const struct quern_status *status, struct json_out *ou
     WORKER_GAUGES(WRITE_GAUGE)
 }
 
+static void write_of_worker(const struct quern_worker *worker, const char *metric, const char *more,
+                            const struct quern_histogram *histogram, struct json_out *out)
+{
+    struct json_out labels = {0};
+    label(&labels, "worker", worker->name);
+    json_out_text(&labels, ",");
+    label(&labels, "model", worker->model);
+    json_out_text(&labels, more[0] ? "," : "");
+    json_out_text(&labels, more);
+    if (labels.failed || buffer_append(&labels.buffer, "", 1) < 0)
+        out->failed = true;
+    else
+        write_buckets(out, metric, (const char *)labels.buffer.data, histogram->bounds, histogram->counts,
+                      histogram->sum);
+    buffer_deinit(&labels.buffer);
+}
+
+static void write_histograms(const struct quern_status *status, struct json_out *out)
+{
+#define WRITE_HISTOGRAM(scale, name, metric, more, help)                                                     \
+    if ((help)[0])                                                                                           \
+        declare(out, "quern_worker_" metric, "histogram", help);                                             \
+    for (size_t i = 0; i < status->n_workers; i++)                                                           \
+        write_of_worker(&status->workers[i], "quern_worker_" metric, more, &status->workers[i].name, out);
+    WORKER_HISTOGRAMS(WRITE_HISTOGRAM)
+}
+
 static void write_pool(const struct quern_status *status, struct json_out *out)
 {
     single(out, "quern_pool_sessions", "gauge", "Clients of the broker.", status->sessions);
@@ -164,6 +220,7 @@ static void write_pool(const struct quern_status *status, struct json_out *out)
     single(out, "quern_pool_journal_waiting", "gauge",
            "Running requests that wait for room for their output.", status->journal_waiting);
     write_workers(status, out);
+    write_histograms(status, out);
 }
 
 /* What is told of each member of a fleet: its name, what it is, where its value is from. */

@@ -28,6 +28,23 @@ static void of_real(struct json_out *out, double real)
     json_out_real(out, real);
 }
 
+static void of_histogram(struct json_out *out, struct quern_histogram histogram)
+{
+    json_out_text(out, "{\"bounds\":[");
+    for (size_t i = 0; i < QUERN_HISTOGRAM_BOUNDS; i++) {
+        json_out_text(out, i ? "," : "");
+        json_out_real(out, histogram.bounds[i]);
+    }
+    json_out_text(out, "],\"counts\":[");
+    for (size_t i = 0; i <= QUERN_HISTOGRAM_BOUNDS; i++) {
+        json_out_text(out, i ? "," : "");
+        of_number(out, histogram.counts[i]);
+    }
+    json_out_text(out, "],\"sum\":");
+    json_out_real(out, histogram.sum);
+    json_out_text(out, "}");
+}
+
 static void of_texts(struct json_out *out, const char *const *texts)
 {
     json_out_text(out, "[");
@@ -40,7 +57,8 @@ static void of_texts(struct json_out *out, const char *const *texts)
 
 #define WRITE_VALUE(out, value)                                                                              \
     _Generic((value), const char *: of_text, const char *const *: of_texts, bool: of_flag,                   \
-             uint32_t: of_number, uint64_t: of_number, double: of_real)(out, value)
+             uint32_t: of_number, uint64_t: of_number, double: of_real,                              \
+             struct quern_histogram: of_histogram)(out, value)
 
 /* A member, behind what stands before it: an opening brace, then commas. */
 #define WRITE_MEMBER(from, name)                                                                             \

@@ -13,6 +13,7 @@ import pathlib
 import re
 import struct
 
+HISTOGRAMS = re.findall(r"ROW\(\w+, (\w+), ", (pathlib.Path(__file__).parents[1] / "histograms.h").read_text())
 GAUGES = re.findall(r"ROW\(\w+, (\w+), ", (pathlib.Path(__file__).parents[1] / "gauges.h").read_text())
 
 
@@ -194,6 +195,7 @@ GOOD = [
                         "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "ranks": True, "steps": 9,
                         **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
+                        **{name: [2**40 + i, *range(i, i + 16)] for i, name in enumerate(HISTOGRAMS)},
                         "tokens_per_s": 12.5, "hit_rate": 0.25},
                        {"name": "worker-1", "state": "failed", "reason": "no such file"}]}),
     ("status_ok, with requests", {"k": "status_ok", "ref": 5, "boot": 7, "requests": [
@@ -263,6 +265,10 @@ RESUMED = {**GENERATE, "seed": 1, "require": ["resume"], "output": [5]}
 RESUME_UNSAID = 'generate: output, off, lost and prompt_digest: expected with "resume" under require'
 PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
+    ("a histogram that is too short", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [1, 2]}]},
+     "status_ok: workers: item 0: step_rows: 2 numbers, not 17"),
+    ("a histogram that counts down", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [0] * 16 + [-1]}]},
+     "status_ok: workers: item 0: step_rows: item 16: expected an integer"),
     ("empty input", Raw(b""), "an empty message"),
     ("not a map", [1], "not a msgpack map"),
     ("a byte that msgpack never uses", Raw(b"\xc1"), "not a msgpack map"),

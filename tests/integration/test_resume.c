@@ -100,6 +100,13 @@ static void tear_down(void)
     unlink(template_file);
 }
 
+/* Outputs without text, ids or log probabilities have null pointers. */
+static void copy(void *to, const void *from, size_t len)
+{
+    if (len > 0)
+        memcpy(to, from, len);
+}
+
 static void listen(void *arg, const struct quern_output *output)
 {
     struct heard *heard = arg;
@@ -108,10 +115,10 @@ static void listen(void *arg, const struct quern_output *output)
         ck_assert_uint_eq(output->index, heard->n_ids);
         ck_assert_uint_le(heard->n_ids + output->n_ids, LONG);
         ck_assert_uint_le(heard->text_len + output->text_len, sizeof heard->text);
-        memcpy(heard->ids + heard->n_ids, output->ids, output->n_ids * sizeof *output->ids);
-        memcpy(heard->text + heard->text_len, output->text, output->text_len);
-        memcpy(heard->logprobs + heard->n_logprobs, output->logprobs,
-               output->n_ids * output->n_logprobs * sizeof *output->logprobs);
+        copy(heard->ids + heard->n_ids, output->ids, output->n_ids * sizeof *output->ids);
+        copy(heard->text + heard->text_len, output->text, output->text_len);
+        copy(heard->logprobs + heard->n_logprobs, output->logprobs,
+             output->n_ids * output->n_logprobs * sizeof *output->logprobs);
         heard->n_logprobs += output->n_ids * output->n_logprobs;
         heard->n_ids += output->n_ids;
         heard->text_len += output->text_len;
@@ -457,7 +464,8 @@ START_TEST(an_output_that_cannot_be_is_refused_by_name)
     request.prompt_digest = NULL;
     request.grammar = "root ::= \"a\"+";
     request.ignore_eos = false;
-    expect_refusal(&request, whole->ids, 5, 0, "bad_request", "");
+    expect_refusal(&request, whole->ids, 5, 0, "bad_request",
+                   "output: the grammar does not allow the byte 0x");
     request = a_request();
     const int32_t stop_id = whole->ids[30];
     request.stop_ids = &stop_id;

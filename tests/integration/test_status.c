@@ -144,11 +144,15 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_int_eq(number(w, "kv_free"), 300);
         ck_assert_int_eq(number(w, "kv_total"), 300);
         ck_assert_int_eq(number(w, "kv_block_bytes"), 2 * 2 * 2 * 64 * 32 * 2); /* layers, K and V, heads … */
+        ck_assert_int_eq(number(w, "memory_kv"), 300 * number(w, "kv_block_bytes"));
+        ck_assert_int_gt(number(w, "memory"), number(w, "memory_kv")); /* the weights too */
+        ck_assert_int_eq(number(w, "memory_kv_held"), 0);
+        ck_assert_int_eq(number(w, "memory_states"), 0); /* it has no recurrent layers */
         /* The other gauges count what has happened, and nothing has. */
 #define NAME_OF(type, name, ...) #name,
         const char *const gauges[] = {WORKER_GAUGES(NAME_OF) "restarts", "steps"};
         for (size_t j = 0; j < sizeof gauges / sizeof *gauges; j++)
-            if (!strstr("kv_free kv_total kv_block_bytes", gauges[j]))
+            if (!strstr("kv_free kv_total kv_block_bytes memory_kv", gauges[j]))
                 ck_assert_int_eq(number(w, gauges[j]), 0);
         ck_assert_double_eq(real(w, "tokens_per_s"), 0);
         ck_assert_double_eq(real(w, "hit_rate"), 0);
@@ -157,6 +161,17 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
 }
 END_TEST
+
+/* How many values a histogram of the first worker has seen. */
+static json_int_t observed(const json_t *json, const char *name)
+{
+    const json_t *counts = json_object_get(json_object_get(worker(json, 0), name), "counts");
+    json_int_t n = 0;
+    ck_assert_uint_eq(json_array_size(counts), QUERN_HISTOGRAM_BOUNDS + 1);
+    for (size_t i = 0; i <= QUERN_HISTOGRAM_BOUNDS; i++)
+        n += json_integer_value(json_array_get(counts, i));
+    return n;
+}
 
 /* One worker with KV blocks for one of these prompts at a time, and room for two sequences. */
 START_TEST(a_busy_pool_shows_what_it_does)
@@ -201,6 +216,9 @@ START_TEST(a_busy_pool_shows_what_it_does)
     ck_assert_int_eq(number(w, "kv_total"), 35);
     ck_assert_int_gt(number(w, "steps"), 2);
     ck_assert_int_gt(number(w, "tokens"), 0);
+    ck_assert_int_eq(number(w, "memory_kv_held"),
+                     (number(w, "kv_total") - number(w, "kv_free")) * number(w, "kv_block_bytes"));
+    ck_assert_int_lt(number(w, "memory_kv_held"), number(w, "memory_kv") + 1);
     json_decref(json);
     await_ids(client, &answers[0], OUTPUT / 2, 60);
     double rate = 0;
@@ -216,6 +234,11 @@ START_TEST(a_busy_pool_shows_what_it_does)
     ck_assert_int_eq(number(json, "running"), 0);
     ck_assert_int_eq(number(json, "queued"), 0);
     ck_assert_int_eq(number(json, "tokens"), REQUESTS * OUTPUT);
+    ck_assert_int_eq(observed(json, "step_decode") + observed(json, "step_prefill") +
+                         observed(json, "step_mixed"),
+                     number(worker(json, 0), "steps"));
+    ck_assert_int_eq(observed(json, "step_rows"), number(worker(json, 0), "steps"));
+    ck_assert_int_eq(observed(json, "first_token") + observed(json, "token_gap"), REQUESTS * OUTPUT);
     json_decref(json);
     for (int i = 0; i < REQUESTS; i++)
         answer_deinit(&answers[i]);

@@ -14,6 +14,7 @@
 #include "client/command/terminal/interrupt.h"
 #include "client/command/terminal/io.h"
 #include "client/command/pool/pool.h"
+#include "client/command/latency_view.h"
 #include "client/command/status_view.h"
 #include "client/command/verbs.h"
 #include "common/program/arguments.h"
@@ -56,7 +57,7 @@ static bool wants_to_leave(const struct keyboard *keyboard)
 }
 
 /* Shows the status once. 0 or -errno with a reason. */
-static int show(struct quern *client, struct error *err)
+static int show(struct quern *client, struct latency_view *view, struct error *err)
 {
     const struct quern_status *status;
     int r = status_ask(client, &status, err);
@@ -65,6 +66,7 @@ static int show(struct quern *client, struct error *err)
     if (io_redraws(STDOUT_FILENO))
         fputs("\033[H\033[J", stdout); /* home, clear */
     status_print(status, status_columns(), io_colours(STDOUT_FILENO));
+    latency_print(view, status, io_colours(STDOUT_FILENO));
     if (!io_redraws(STDOUT_FILENO))
         putchar('\n');
     return fflush(stdout) == 0 ? 0 : error_set(err, -errno, "stdout: %s", strerror(errno));
@@ -73,12 +75,13 @@ static int show(struct quern *client, struct error *err)
 static int watch(struct quern *client, struct error *err)
 {
     struct keyboard keyboard;
+    static struct latency_view view;
     bool leave = false;
     int r = 0;
     keyboard_open(&keyboard);
     while (r == 0 && !leave && !interrupt_signal()) {
         uint64_t shown_ns = clock_ns();
-        r = show(client, err);
+        r = show(client, &view, err);
         while (r == 0 && !leave && !interrupt_signal() && clock_ns() - shown_ns < REFRESH_NS) {
             struct quern_error said = {0};
             int made = quern_dispatch(client, KEY_WAIT_MS, &said);
@@ -105,8 +108,10 @@ int verb_top(int argc, char **argv)
     static const struct argp argp = {
         .children = children,
         .parser = parse,
-        .doc = "Shows the workers of a pool and its totals, every second, until q or "
-               "Ctrl-C.\v" STATUS_DEFAULT_POOL};
+        .doc =
+            "Shows the workers of a pool and its totals, every second, until q or "
+            "Ctrl-C. Times are those since the last second: half are below the first number, 99% below the "
+            "second.\v" STATUS_DEFAULT_POOL};
     struct status_arguments arguments = {0};
     struct quern *client = NULL;
     struct error err = {0};

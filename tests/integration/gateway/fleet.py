@@ -27,6 +27,20 @@ def free_ports():
             return port
 
 
+def new_keys(home):
+    """Makes a pool's keys in a new folder."""
+    subprocess.run([str(BUILD / "quern"), "keys", str(home)], check=True, capture_output=True)
+    return home
+
+
+def key_of(home):
+    """The public key there."""
+    for line in (home / "quern.cert").read_text().splitlines():
+        if "public-key" in line:
+            return line.split('"')[1]
+    raise AssertionError("no public key")
+
+
 class Pool:
     """A pool that is a member of the fleet in `folder`/fleet, under this name."""
 
@@ -34,7 +48,7 @@ class Pool:
         self.folder, self.name, self.model = folder, name, model
         self.home = folder / name
         self.home.mkdir()
-        self.renew_key()
+        new_keys(self.home)
         self.port = free_ports()
         self.file = folder / "fleet" / name
         self.member = ("--member", str(self.file)) if member else ()
@@ -49,7 +63,7 @@ class Pool:
     def renew_key(self):
         for file in self.home.glob("quern.cert*"):
             file.unlink()
-        subprocess.run([str(BUILD / "quern"), "keys", str(self.home)], check=True, capture_output=True)
+        new_keys(self.home)
 
     @property
     def pid(self):
@@ -61,10 +75,7 @@ class Pool:
         return child_of(self.pid, "quern-broker")
 
     def key(self):
-        for line in (self.home / "quern.cert").read_text().splitlines():
-            if "public-key" in line:
-                return line.split('"')[1]
-        raise AssertionError("no public key")
+        return key_of(self.home)
 
     def text(self, key=None, port=None):
         """What its file says, or would."""
@@ -122,12 +133,12 @@ class Base(unittest.TestCase):
         self.pools, self.gateways = [], []
 
     def tearDown(self):
-        for gateway in self.gateways:
-            status = gateway.end()
-            self.assertEqual(status, 0, gateway.log())
+        ends = [(gateway.end(), gateway.log()) for gateway in self.gateways]
         for pool in self.pools:
             pool.end()
         shutil.rmtree(self.folder, ignore_errors=True)
+        for status, log in ends:
+            self.assertEqual(status, 0, log)
 
     def pool(self, name, *arguments, **more):
         pool = Pool(self.folder, name, *arguments, **more)

@@ -115,7 +115,7 @@ class Fleet(fleet.Base):
         stranger = self.pool("c", *NULL, member=False)
         gateway = self.gateway(a, b)
         (self.fleet / "half").write_text("connect = \"tcp://127.0.0.1:770")
-        (self.fleet / "wrong-key").write_text(stranger.text(key=stranger.key()[::-1]))
+        (self.fleet / "wrong-key").write_text(stranger.text(key=fleet.key_of(fleet.new_keys(self.folder / "other"))))
         (self.fleet / "doubled").write_text(a.text())
         b.file.write_text("nonsense")
         for said in ("half:1: unterminated quote", "doubled is passed over: a has the same address",
@@ -134,7 +134,7 @@ class Fleet(fleet.Base):
         a, b = self.two()
         gateway = self.gateway()
         before = a.key()
-        subprocess.run([str(BUILD / "quern"), "keys", str(a.home / "next")], check=True, capture_output=True)
+        fleet.new_keys(a.home / "next")
         a.end()
         for name in ("quern.cert", "quern.cert_secret"):
             (a.home / name).unlink()

@@ -43,6 +43,36 @@ START_TEST(requests_in_one_batch_do_not_touch_one_another)
 }
 END_TEST
 
+/* Whatever happens on the way, each step, token and request is in one bucket. */
+START_TEST(histograms_count_each_step_and_each_token_once)
+{
+    enum { REQUESTS = 20, OUTPUT = 30 };
+    struct harness *h = harness_start(_i, (struct backend_config){.n_slots = 4, .max_rows = 64});
+    for (uint64_t tag = 1; tag <= REQUESTS; tag++) {
+        struct engine_request request = request_of(tag, 50 + (uint32_t)tag, OUTPUT);
+        submit(h, &request);
+    }
+    run_dry(h);
+    const struct engine_stats stats = stats_of(h);
+    const struct measures *measures = engine_measures(h->engine);
+    ck_assert_uint_eq(histogram_count(&measures->step_decode) + histogram_count(&measures->step_prefill) +
+                          histogram_count(&measures->step_mixed),
+                      stats.steps);
+    ck_assert_uint_gt(histogram_count(&measures->step_decode), 0);
+    ck_assert_uint_eq(histogram_count(&measures->step_rows), stats.steps);
+    ck_assert_uint_ge(measures->step_rows.sum, stats.prefill_tokens + stats.tokens - REQUESTS);
+    ck_assert_uint_eq(histogram_count(&measures->slots_used), stats.steps);
+    ck_assert_uint_gt(measures->slots_used.counts[HISTOGRAM_BOUNDS - 1], 0); /* all four */
+    ck_assert_uint_eq(measures->slots_used.counts[HISTOGRAM_BOUNDS], 0);
+    ck_assert_uint_eq(histogram_count(&measures->kv_used), stats.steps);
+    ck_assert_uint_eq(measures->kv_used.counts[HISTOGRAM_BOUNDS], 0);
+    ck_assert_uint_gt(measures->kv_used.sum, 0);
+    ck_assert_uint_eq(histogram_count(&measures->first_token), REQUESTS);
+    ck_assert_uint_eq(histogram_count(&measures->token_gap), stats.tokens - REQUESTS);
+    harness_free(h);
+}
+END_TEST
+
 START_TEST(a_watched_request_tells_how_much_of_its_prompt_is_read)
 {
     struct harness *h = harness_start(_i, (struct backend_config){.max_rows = 64});
@@ -431,6 +461,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, a_request_gets_the_ids_and_the_text_of_the_model, 0, 2);
     tcase_add_loop_test(tests, requests_in_one_batch_do_not_touch_one_another, 0, 2);
+    tcase_add_loop_test(tests, histograms_count_each_step_and_each_token_once, 0, 2);
     tcase_add_loop_test(tests, a_watched_request_tells_how_much_of_its_prompt_is_read, 0, 2);
     tcase_add_loop_test(tests, a_stop_string_ends_the_text_before_it, 0, 2);
     tcase_add_loop_test(tests, a_stop_id_ends_the_request_and_adds_no_text, 0, 2);

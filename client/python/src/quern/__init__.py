@@ -37,7 +37,7 @@ from ._errors import (
     WorkerLost,
 )
 from ._tables import Parameters
-from ._types import Embedding, End, Logprob, Message, Model, Piece, Progress, Prompt, Ranking, RequestStatus, Result, Status, Worker
+from ._types import Embedding, End, Histogram, Logprob, Message, Model, Piece, Progress, Prompt, Ranking, RequestStatus, Result, Status, Worker
 
 try:
     __version__ = _version("quern")
@@ -57,6 +57,7 @@ __all__ = [
     "End",
     "Error",
     "HelloRequired",
+    "Histogram",
     "InternalError",
     "Logprob",
     "Message",

@@ -13,9 +13,16 @@ from . import _certificate, _place, _request
 from ._driver import Driver
 from ._errors import BadRequest, Error, error_of
 from ._request import Encoded
-from ._types import Embedding, End, Logprob, Model, Piece, Prompt, Ranking, RequestStatus, Result, Status, Worker
+from ._tables import HISTOGRAMS
+from ._types import Embedding, End, Histogram, Logprob, Model, Piece, Prompt, Ranking, RequestStatus, Result, Status, Worker
 
 Name = str | os.PathLike[str]
+
+
+def _histogram_of(name: str, numbers: Sequence[int]) -> Histogram:
+    per_unit, bounds = HISTOGRAMS[name]
+    total, *counts = numbers or [0] * (len(bounds) + 2)
+    return Histogram(bounds, tuple(counts), total / per_unit)
 
 
 def status_of(fields: Mapping[str, Any]) -> Status:
@@ -26,7 +33,8 @@ def status_of(fields: Mapping[str, Any]) -> Status:
     for each in fields["workers"]:
         texts = {key: for_people(value) for key, value in each.items() if isinstance(value, str)}
         aliases = tuple(map(for_people, each["aliases"]))
-        workers.append(Worker(**{**each, **texts, "aliases": aliases}))
+        histograms = {key: _histogram_of(key, each[key]) for key in HISTOGRAMS}
+        workers.append(Worker(**{**each, **texts, "aliases": aliases, **histograms}))
     requests = [
         RequestStatus(**{key: for_people(value) if isinstance(value, str) else value for key, value in each.items()})
         for each in fields["requests"] or ()

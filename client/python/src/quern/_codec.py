@@ -21,6 +21,7 @@ from ._values import (
     Pairs,
     check_biases,
     check_count,
+    check_histogram,
     check_ids,
     check_list,
     check_logprobs,
@@ -308,6 +309,8 @@ def _decode_value(field: Field, value: object, depth: int) -> object:
         return check_biases(field, value)
     if kind == f.LOGPROBS:
         return check_logprobs(field, value)
+    if kind == f.HISTOGRAM:
+        return check_histogram(field, value)
     if kind == f.MAP:
         assert field.table
         return _decode_map(field.table, value, depth)

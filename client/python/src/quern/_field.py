@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 # Types of fields. INT is every integer, whose bounds say the rest; ID is a byte string of 16, FLOATS one of float 32,
-# little-endian, BIN any other.
+# little-endian, BIN any other. A HISTOGRAM is its sum, then its counts, in whole numbers.
 (
-    BOOL, INT, REAL, ENUM, ID, FLOATS, BIN, TEXT, NAME, EPOCH, RANGE, TEXTS, IDS, BINS, PROMPT, BIASES, LOGPROBS, MAP, MAPS
-) = range(19)  # fmt: skip
+    BOOL, INT, REAL, ENUM, ID, FLOATS, BIN, TEXT, NAME, EPOCH, RANGE, TEXTS, IDS, BINS, PROMPT, BIASES, LOGPROBS, MAP, MAPS, HISTOGRAM
+) = range(20)  # fmt: skip
 
 
 @dataclass(frozen=True)

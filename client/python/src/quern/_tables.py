@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from ._field import (
-    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, REAL, TEXT, TEXTS,
+    BIASES, BIN, BINS, BOOL, ENUM, EPOCH, FLOATS, HISTOGRAM, ID, IDS, INT, LOGPROBS, MAP, MAPS, NAME, PROMPT, RANGE, REAL, TEXT, TEXTS,
     Field, Table, table,
 )
 
@@ -26,6 +26,16 @@ MAX_FRAME_IDS = 4096
 MAX_BYTES = 6881280
 ERRORS = ("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",)
 REASONS = ("stop", "length", "cancelled", "deadline", "error",)
+HISTOGRAMS: dict[str, tuple[float, tuple[float, ...]]] = {
+    "step_decode": (1000000000, (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)),
+    "step_prefill": (1000000000, (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)),
+    "step_mixed": (1000000000, (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)),
+    "step_rows": (1, (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048)),
+    "token_gap": (1000000000, (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)),
+    "first_token": (1000000000, (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)),
+    "slots_used": (1000, (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 1)),
+    "kv_used": (1000, (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 1)),
+}
 
 KINDS: dict[str, Table] = {
     "hello": table(
@@ -249,7 +259,7 @@ KINDS: dict[str, Table] = {
         Field("supervisor_pid", INT, high=4294967295),
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("chat", BOOL), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("dialect", TEXT, high=8192), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("ranks", BOOL), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("chat", BOOL), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("dialect", TEXT, high=8192), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("ranks", BOOL), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("memory", INT, high=18446744073709551615), Field("memory_kv", INT, high=18446744073709551615), Field("memory_kv_held", INT, high=18446744073709551615), Field("memory_states", INT, high=18446744073709551615), Field("step_decode", HISTOGRAM, low=17, high=17), Field("step_prefill", HISTOGRAM, low=17, high=17), Field("step_mixed", HISTOGRAM, low=17, high=17), Field("step_rows", HISTOGRAM, low=17, high=17), Field("token_gap", HISTOGRAM, low=17, high=17), Field("first_token", HISTOGRAM, low=17, high=17), Field("slots_used", HISTOGRAM, low=17, high=17), Field("kv_used", HISTOGRAM, low=17, high=17), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         Field("requests", MAPS, high=1024, table=table(Field("id", NAME, required=True, always=True, high=128), Field("request_id", NAME, high=128), Field("state", NAME, required=True, always=True, high=128), Field("worker", NAME, high=128), Field("model", NAME, high=128), Field("age_ms", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("moves", INT, high=4294967295))),
         max_bytes=6881280,
     ),

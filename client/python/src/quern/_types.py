@@ -148,6 +148,17 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Histogram:
+    """How often a value was seen, since its worker's start."""
+
+    bounds: tuple[float, ...]
+    """Of the buckets, the bound itself included: seconds, rows, or shares up to 1. The last bucket has none."""
+    counts: tuple[int, ...]
+    sum: float
+    """Of all values."""
+
+
+@dataclass(frozen=True)
 class Worker:
     """One worker of the pool. KV is counted in blocks."""
 
@@ -190,6 +201,28 @@ class Worker:
     prefill_tokens: int
     evictions: int
     restores: int
+    memory: int
+    """Bytes that its device has taken for it; 0: not known yet. The next three are parts of it."""
+    memory_kv: int
+    """The KV cache."""
+    memory_kv_held: int
+    """Of the KV cache: blocks that sequences hold."""
+    memory_states: int
+    """States of recurrent layers, and their snapshots."""
+    step_decode: Histogram
+    """Seconds of steps that only decode; the next two: that only prefill, and that do both."""
+    step_prefill: Histogram
+    step_mixed: Histogram
+    step_rows: Histogram
+    """Rows of a step."""
+    token_gap: Histogram
+    """Seconds between two tokens of an answer."""
+    first_token: Histogram
+    """Seconds from a request's arrival at the worker to its first token."""
+    slots_used: Histogram
+    """Shares of the slots that steps found in use."""
+    kv_used: Histogram
+    """Shares of the KV blocks that sequences held during steps."""
     tokens_per_s: float
     hit_rate: float
     reason: str

@@ -141,6 +141,16 @@ def check_logprobs(field: Field, value: object) -> list[list[tuple[int, float]]]
     return rows
 
 
+def check_histogram(field: Field, value: object) -> list[int]:
+    numbers = check_list(value, "the sum and the counts of a histogram", field.high)
+    if len(numbers) != field.high:
+        raise Malformed(f"{len(numbers)} numbers, not {field.high}")
+    for i, number in enumerate(numbers):
+        if not is_integer(number) or number < 0:
+            raise Malformed(f"item {i}: expected an integer")
+    return numbers
+
+
 def check_scalar(field: Field, value: Any) -> Any:
     kind = field.type
     if kind == f.BOOL:

@@ -9,6 +9,9 @@ from saying import TOP, Gateway
 # Metrics, and the fields of the status that they show. Those of gauges are in rows: ROW(type, field, "metric", …).
 GAUGES = {metric: field for field, metric in re.findall(r'ROW\(\w+, (\w+), "(\w+)"', (TOP / "proto/gauges.h").read_text())}
 WORKER = {"slots": "slots", "steps_total": "steps", "restarts_total": "restarts", **GAUGES}
+# And of histograms: ROW(scale, field, "metric", "label", …).
+HISTOGRAMS = [(field, metric, label.replace('\\"', '"')) for field, metric, label in re.findall(
+    r'ROW\(\w+, (\w+), "(\w+)", "((?:[^"\\]|\\.)*)"', (TOP / "proto/histograms.h").read_text())]
 POOL = {
     "sessions": "sessions", "queued": "queued", "running": "running", "admitted_total": "admitted",
     "rejected_total": "rejected", "ended_total": "ended", "moved_total": "moved", "journal_bytes": "journal_bytes", "journal_limit_bytes": "journal_limit", "journal_waiting": "journal_waiting",
@@ -28,6 +31,7 @@ def metrics(gateway):
 def test_each_number_of_the_status_has_its_metric(folder):
     assert GAUGES["kv_blocks_free"] == "kv_free" and len(GAUGES) > 10
     worker = {field: 100 + i for i, field in enumerate(WORKER.values())}
+    worker |= {field: [2_000_000_000, *range(i, i + 16)] for i, (field, _, _) in enumerate(HISTOGRAMS)}
     pool = {field: 200 + i for i, field in enumerate(POOL.values())}
     with Gateway(folder, "hermes", ["a"], **worker) as gateway:
         gateway.broker.pool.update(pool)
@@ -40,6 +44,15 @@ def test_each_number_of_the_status_has_its_metric(folder):
         for name, field in POOL.items():
             assert told[f"quern_pool_{name}"] == pool[field], name
         known = {f"quern_worker_{name}{labels}" for name in [*WORKER, "ready"]} | {f"quern_pool_{name}" for name in POOL}
+        for i, (field, metric, more) in enumerate(HISTOGRAMS):
+            inside = labels[1:-1] + (f",{more}" if more else "")
+            assert told[f"quern_worker_{metric}_count{{{inside}}}"] == sum(range(i, i + 16)), field
+            per_unit = {"seconds": 1e9, "ratio": 1e3}.get(metric.split("_")[-1], 1)
+            assert told[f"quern_worker_{metric}_sum{{{inside}}}"] == 2_000_000_000 / per_unit, field
+            buckets = [name for name in told if name.startswith(f"quern_worker_{metric}_bucket{{{inside},le=")]
+            assert [told[name] for name in buckets] == [sum(range(i, i + n)) for n in range(1, 17)], field
+            assert buckets[-1].endswith('le="+Inf"}')
+            known |= {f"quern_worker_{metric}_{end}{{{inside}}}" for end in ("count", "sum")} | set(buckets)
         assert {name for name in told if name.startswith(("quern_worker_", "quern_pool_"))} == known
         # A worker that does not take work says so.
         gateway.broker.worker["state"] = "loading"

@@ -127,7 +127,9 @@ START_TEST(what_it_does_now_is_on_the_board)
                                             .evictions = 9,
                                             .restores = 11,
                                             .kv_cached = 12,
-                                            .kv_block_bytes = 13};
+                                            .kv_block_bytes = 13,
+                                            .step_mixed = {.sum = 15, .counts = {[3] = 16}},
+                                            .kv_used = {.sum = 17, .counts = {[15] = 18}}};
     board_write(slot, &snapshot);
     atomic_store(&slot->steps, 14);
     const struct worker_status *status = status_of(2);
@@ -144,6 +146,10 @@ START_TEST(what_it_does_now_is_on_the_board)
     ck_assert_uint_eq(status->kv_cached, 12);
     ck_assert_uint_eq(status->kv_block_bytes, 13);
     ck_assert_uint_eq(status->steps, 14);
+    ck_assert_uint_eq(status->step_mixed.sum, 15);
+    ck_assert_uint_eq(status->step_mixed.counts[3], 16);
+    ck_assert_uint_eq(status->kv_used.counts[15], 18);
+    ck_assert_uint_eq(histogram_count(&status->step_decode), 0);
     ck_assert_double_eq(status->hit_rate, 0.75);
     ck_assert_double_eq(status_of(0)->hit_rate, 0); /* of no prompts */
 }

@@ -78,12 +78,43 @@ START_TEST(once_one_is_heard_again_the_others_are_dead)
 {
     pass(1000, 0);
     ck_assert_int_eq(dead(), 0);
-    pass(120, 1);
+    pass(300, 1); /* the others have 400 ms from when it is heard */
+    ck_assert_int_eq(dead(), 0);
+    pass(300, 1);
     ck_assert_int_eq(dead(), 2);
     ck_assert(!pools[0].dead);
     pass(1000, 1); /* and stay so without another doubt */
     ck_assert_int_eq(dead(), 2);
     ck_assert_uint_eq(trust.doubted_ns, 0);
+}
+END_TEST
+
+START_TEST(pools_that_come_back_one_after_the_other_are_not_dead)
+{
+    pass(1000, 0);
+    pass(200, 1);
+    pass(100, 2);
+    pass(1000, N);
+    ck_assert_int_eq(dead(), 0);
+    ck_assert(!trust.believes); /* the next time it is doubted again */
+    pass(1000, 0);
+    ck_assert_int_eq(dead(), 0);
+    ck_assert_uint_ne(trust.doubted_ns, 0);
+}
+END_TEST
+
+START_TEST(a_dead_pool_is_dead_until_it_answers_whatever_the_loop_does)
+{
+    pass(600, 2);
+    ck_assert_int_eq(dead(), 1);
+    now += 150 * MS;
+    trust_turn(&trust, now);
+    pass(100, 2);
+    ck_assert_int_eq(dead(), 1);
+    pass(1000, 2);
+    ck_assert_int_eq(dead(), 1);
+    pass(100, N);
+    ck_assert_int_eq(dead(), 0);
 }
 END_TEST
 
@@ -135,6 +166,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_brokers_restart_is_no_death);
     tcase_add_test(tests, when_all_fall_silent_together_it_is_the_gateway);
     tcase_add_test(tests, once_one_is_heard_again_the_others_are_dead);
+    tcase_add_test(tests, pools_that_come_back_one_after_the_other_are_not_dead);
+    tcase_add_test(tests, a_dead_pool_is_dead_until_it_answers_whatever_the_loop_does);
     tcase_add_test(tests, the_second_death_is_believed_while_a_third_answers);
     tcase_add_test(tests, a_loop_that_was_late_makes_nobody_dead);
     tcase_add_test(tests, who_was_never_connected_is_neither_dead_nor_a_voter);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLIENT_COMMAND_LATENCY_VIEW_H
+#define CLIENT_COMMAND_LATENCY_VIEW_H
+
+/* What `quern top` shows of the workers' histograms: a second table, of what happened since the last one. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <quern.h>
+
+#define LATENCY_VIEW_WORKERS 64 /* as many as a pool has */
+
+/* The histograms as they were at the last look; a zeroed one has seen nothing. */
+struct latency_view {
+    struct {
+        uint32_t incarnation;
+        struct quern_histogram decode, other, rows, gap, first, slots, kv;
+    } before[LATENCY_VIEW_WORKERS];
+};
+
+/* The value below which the share `q` of a histogram's values lies, taken to be spread evenly over their
+ * bucket, as Prometheus' histogram_quantile; of the last bucket its lower bound. 0 if there are none. */
+double latency_quantile(const struct quern_histogram *histogram, double q);
+
+/* What came since `before`, which must be an earlier look at the same histogram. */
+struct quern_histogram latency_since(const struct quern_histogram *now, const struct quern_histogram *before);
+
+/* Prints the table to stdout, in colour where a time is long, and remembers the histograms. A worker that did
+ * nothing since the last look has dashes; the first look covers all since its start. */
+void latency_print(struct latency_view *view, const struct quern_status *status, bool colours);
+
+#endif

@@ -286,9 +286,8 @@ void pool_deinit(struct pool *pool)
     forget_models(pool);
 }
 
-/* A session that opened before any worker was ready knows no digest. It has no request yet: it is opened
- * anew.
- */
+/* A session that opened before any worker was ready knows no digest. While it has no request it is opened
+ * anew. */
 static void learn_digests(struct pool *pool)
 {
     size_t n;
@@ -311,8 +310,6 @@ void pool_turn(struct pool *pool, uint64_t now)
     look(pool, now);
     if (pool->name)
         judge_key(pool);
-    if (pool->name && !pool->wrong_key)
-        learn_digests(pool);
 }
 
 static int dispatch(struct pool *pool, int timeout_ms)
@@ -328,8 +325,8 @@ static int dispatch(struct pool *pool, int timeout_ms)
 
 void pool_dispatch(struct pool *pool)
 {
-    if (pool->client)
-        dispatch(pool, 0);
+    if (pool->client && dispatch(pool, 0) >= 0 && pool->name && !pool->wrong_key)
+        learn_digests(pool); /* before anybody can send something there */
 }
 
 void pool_wait(struct pool *pool, int timeout_ms)

@@ -384,8 +384,8 @@ struct quern_resume {
 };
 
 /* The encoded request as one that resumes, for a program that no longer has the request itself. It must have
- * a seed, here or in quern_generate_encoded; its limits are taken as counted. Errors as of quern_encode;
- * -EINVAL: it resumes already, or asks for an embedding. */
+ * a seed, here or in quern_generate_encoded; its limits are taken as counted, and its deadline begins anew.
+ * Errors as of quern_encode; -EINVAL: it resumes already, or asks for an embedding. */
 int quern_encode_resumed(struct quern *client, const struct quern_encoded *encoded,
                          const struct quern_resume *resume, struct quern_encoded **ret_encoded,
                          struct quern_error *err);

@@ -15,8 +15,7 @@
  * the numbers. -EINVAL with a reason that names the key. */
 int config_read_apart(const json_t *json, struct config *config, struct error *err);
 
-/* Has layer i, which is below 2³², a window, and with it heads of another size? False in all other families.
- */
+/* Does layer i have a window, and with it heads of another size? False in all other families. */
 bool config_has_small_heads(const struct config *config, uint32_t i);
 
 /* Does layer i attend to keys and values of an earlier one? */

@@ -116,15 +116,17 @@ class Carrying(fleet.Base):
         self.assertEqual(sum(gateway.of("moved_total", pool) for pool in pools), 1)
 
     def test_nothing_moves_for_a_broker_a_worker_or_the_gateway_itself(self):
-        pools, gateway, whole = self.three()
-        stream = Stream(gateway)
+        pools = [self.cpu_pool(name) for name in "abc"]
+        gateway = self.gateway()
+        whole = Stream(gateway, max_tokens=900).whole()
+        stream = Stream(gateway, max_tokens=900)
         self.begun(stream)
         busy = self.with_it(gateway, pools)
-        os.kill(busy.broker, signal.SIGKILL)
-        count = len(stream.events)
-        self.begun(stream, count + 20)
         for worker in children_of(busy.pid, "quern-worker"):
             os.kill(worker, signal.SIGKILL)
+        self.begun(stream, len(stream.events) + 20)
+        if busy.replace_broker() >= fleet.SOON:
+            self.skipTest("the machine is too busy to replace a broker in time")
         gateway.process.send_signal(signal.SIGSTOP)
         time.sleep(1.5)
         gateway.process.send_signal(signal.SIGCONT)

@@ -102,13 +102,20 @@ class Fleet(fleet.Base):
     def test_a_broker_that_is_replaced_moves_nothing(self):
         a, b = self.two()
         gateway = self.gateway()
-        for pool in (a, b, a, b):
-            dead = pool.broker
-            os.kill(dead, signal.SIGKILL)
+        soon = 0
+        for pool in (a, b) * 6:
+            before = gateway.of("moved_total", pool)
+            seconds = pool.replace_broker()
             for _ in range(5):
                 self.assertEqual(self.ask(gateway)[0], 200)
-            until(lambda: pool.status()["broker_pid"] != dead and gateway.is_up(pool), "another broker serves")
-        self.assertEqual([gateway.of("moved_total", pool) for pool in (a, b)], [0, 0])
+            until(lambda: gateway.is_up(pool), "it is up")
+            if seconds < fleet.SOON:
+                soon += 1
+                self.assertEqual(gateway.of("moved_total", pool), before, gateway.log())
+            if soon == 4:
+                return
+        if soon == 0:
+            self.skipTest("the machine is too busy to replace a broker in time")
 
     def test_files_that_are_wrong_harm_nobody_else(self):
         a, b = self.two()

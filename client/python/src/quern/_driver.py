@@ -91,7 +91,7 @@ class Driver:
         made.linger = 0
         made.sndhwm = made.rcvhwm = 4096
         made.maxmsgsize = _tables.MAX_BYTES
-        made.reconnect_ivl, made.reconnect_ivl_max = 20, 500
+        made.reconnect_ivl, made.reconnect_ivl_max = 20, 100
         # A machine that starts anew closes no connection. The DEALER finds out when it says something; the stream
         # never says anything, so TCP asks for it, well within the patience.
         made.tcp_keepalive, made.tcp_keepalive_idle, made.tcp_keepalive_intvl, made.tcp_keepalive_cnt = 1, 5, 2, 5

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "proto/message.h"
 
@@ -22,7 +23,8 @@
 
 #define RECENT_TOKENS 65536 /* of any pool, above which those of all are halved */
 #define TOKEN_BYTES   4     /* of text, about */
-#define DECODE_TOKENS 256   /* of an answer, at most as far as its load goes: who says more rarely means it */
+#define AGAIN_NS      (500 * CLOCK_NS_PER_MS)
+#define DECODE_TOKENS 256 /* of an answer, at most as far as its load goes: who says more rarely means it */
 
 struct attempt {
     struct carried *carried; /* NULL: dropped */
@@ -139,7 +141,7 @@ static int start(struct carried *carried, struct fleet_pool *pool, struct quern_
     }
     enter(attempt);
     carried->attempt = attempt;
-    carried->been[carried->moves] = pool;
+    carried->been[carried->moves] = pool->number;
     if (!carried->begun)
         note_pool(carried, &pool->pool);
     return 0;
@@ -155,7 +157,7 @@ static bool takes_it(const struct carried *carried, const struct fleet_pool *pre
 /* Sends it to the best pool that takes it, but to none of those it has been at. */
 static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, struct quern_error *err)
 {
-    struct fleet_pool *except[2 * CARRY_MOVES + 1];
+    uint32_t except[2 * CARRY_MOVES + 1];
     struct fleet_wish wish = carried->wish;
     size_t n = carried->moves;
     int r = -EHOSTUNREACH;
@@ -171,7 +173,7 @@ static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, st
         r = start(carried, pool, err);
         if (r != -EAGAIN)
             return r;
-        except[n++] = pool; /* it has too much on its way already */
+        except[n++] = pool->number; /* it has too much on its way already */
         pool = fleet_choose(carried->fleet, &wish, except, n);
     }
     return r;
@@ -183,7 +185,8 @@ static bool move(struct carried *carried)
     struct quern_error err = {.text = ""};
     struct attempt *before = carried->attempt;
     carried->moves++;
-    if (send_somewhere(carried, NULL, &err) == 0) {
+    const int r = send_somewhere(carried, NULL, &err);
+    if (r == 0) {
         before->pool->moved++;
         log_info("fleet: a request moves from %s to %s", before->pool->member.name,
                  carried->attempt->pool->member.name);
@@ -191,6 +194,8 @@ static bool move(struct carried *carried)
     }
     carried->moves--;
     carried->attempt = before;
+    if (r != -EHOSTUNREACH) /* to encode a long one at every turn would take the loop's time */
+        carried->again_ns = clock_ns() + AGAIN_NS;
     return false;
 }
 
@@ -344,7 +349,7 @@ const struct fleet_pool *carry_pool(const struct carried *carried)
 static void take_away(struct attempt *attempt)
 {
     struct carried *carried = attempt->carried;
-    if (!may_move(carried) || !move(carried))
+    if (clock_ns() < carried->again_ns || !may_move(carried) || !move(carried))
         return;
     leave(attempt, carried->begun);
     attempt->carried = NULL;

@@ -31,12 +31,13 @@ struct carried { /* zeroed: not sent */
     struct quern_id id;      /* with one pool */
     struct attempt *attempt; /* in a fleet: where it is now; NULL: it has ended */
     uint32_t moves;
-    struct fleet_pool *been[CARRY_MOVES + 1]; /* [moves + 1], to compare with only */
-    bool begun;                               /* output has come: */
-    struct buffer ids;                        /* int32_t each */
-    uint64_t off;                             /* bytes of its text */
-    bool forgot;                              /* not all of it could be kept */
-    uint32_t lost;                            /* workers that died with it */
+    uint32_t been[CARRY_MOVES + 1]; /* [moves + 1]: the numbers of pools */
+    uint64_t again_ns;              /* of a move that failed: not before this */
+    bool begun;                     /* output has come: */
+    struct buffer ids;              /* int32_t each */
+    uint64_t off;                   /* bytes of its text */
+    bool forgot;                    /* not all of it could be kept */
+    uint32_t lost;                  /* workers that died with it */
     bool has_prompt_digest, has_model_digest;
     uint8_t prompt_digest[16]; /* of the prompt's ids, as the first pool has said */
     uint8_t model_digest[16];  /* of the first pool's model */

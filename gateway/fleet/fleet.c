@@ -470,16 +470,16 @@ static enum fit fit_of(const struct fleet *fleet, const struct fleet_pool *pool,
     return model->ready > 0 && quern_is_open(pool->pool.client) ? FITS : MAY_FIT;
 }
 
-static bool is_among(const struct fleet_pool *pool, struct fleet_pool *const *pools, size_t n)
+static bool is_among(uint32_t number, const uint32_t *numbers, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (pools[i] == pool)
+        if (numbers[i] == number)
             return true;
     return false;
 }
 
-struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wish,
-                                struct fleet_pool *const *except, size_t n_except)
+struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wish, const uint32_t *except,
+                                size_t n_except)
 {
     struct fleet_pool *found[FOLDER_MAX];
     struct placing_pool views[FOLDER_MAX];
@@ -490,7 +490,7 @@ struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wi
         return n_except == 0 ? fleet->pools[0] : NULL;
     for (size_t i = 0; i < fleet->n_pools && n < FOLDER_MAX; i++) {
         const enum fit fit = fit_of(fleet, fleet->pools[i], wish);
-        if (fit == FITS_NOT || fit > best || is_among(fleet->pools[i], except, n_except))
+        if (fit == FITS_NOT || fit > best || is_among(fleet->pools[i]->number, except, n_except))
             continue;
         n = fit < best ? 0 : n;
         best = fit;

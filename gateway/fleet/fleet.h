@@ -114,8 +114,8 @@ struct quern *fleet_client(const struct fleet *fleet, const char *model);
 /* The pool of a report: the member with this name; NULL: the first that answers. NULL: there is none. */
 struct fleet_pool *fleet_named(const struct fleet *fleet, const char *name);
 
-/* The pool for a request, except these, [n_except]; NULL: none serves it now. */
-struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wish,
-                                struct fleet_pool *const *except, size_t n_except);
+/* The pool for a request, except those of these numbers, [n_except]; NULL: none serves it now. */
+struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wish, const uint32_t *except,
+                                size_t n_except);
 
 #endif

@@ -55,11 +55,25 @@ class Pool:
         self.home = folder / name
         self.home.mkdir()
         new_keys(self.home)
-        self.port = free_ports()
         self.file = folder / "fleet" / name
         self.member = ("--member", str(self.file)) if member else ()
         self.arguments = arguments
-        self.start()
+        for _ in range(5):
+            self.port = free_ports()
+            self.start()
+            if self.begins():
+                return
+        raise AssertionError(f"it does not begin:\n{self.process.log()}")
+
+    def begins(self):
+        """Whether it begins to serve: another test may have taken its ports meanwhile."""
+        try:
+            self.process.says("ready:")
+        except AssertionError:
+            if "Address already in use" in self.process.log():
+                return False
+            raise
+        return True
 
     def start(self):
         self.process = Process(self.home, "quern-broker", self.model, "--rundir", str(self.home / "run"),

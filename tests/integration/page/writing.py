@@ -253,7 +253,7 @@ class Writing(Base):
                     text += child;
                     growing.show(text);
                     first ??= node.querySelector("li, tr");
-                    if (n > 10) behind = Math.max(behind, text.length - growing.place);
+                    if (n > 10) behind = Math.max(behind, text.length - growing.reader.place);
                   }
                   done([behind, node.querySelectorAll(":scope > * > li, tr").length, first === node.querySelector("li, tr")]);
                 });""", head, child)

@@ -5,6 +5,7 @@
  * folds them. Nobody waits. What becomes of one piece is attention_piece.h's matter. */
 
 #include "cuda/kernels/activations.h"
+#include "cuda/kernels/arrivals.h"
 #include "cuda/kernels/attention/attention_piece.h"
 #include "cuda/kernels/attention/kv_f16.h"
 #include "cuda/kernels/attention/kv_q8.h"
@@ -146,17 +147,8 @@ __device__ static inline void fold_partials(const struct attention_work<QUERIES>
 
 template <uint32_t QUERIES> __device__ static inline void share_work(const struct attention_work<QUERIES> *w)
 {
-    simt_fence();
-    simt_barrier();
-    if (threadIdx.x == 0) {
-        uint32_t *arrived = &w->g->arrived[(size_t)w->item.tile * w->g->n_units + w->unit];
-        w->shared->last = simt_atomic_add(arrived, 1u) + 1 == w->item.n_tile_pieces;
-        if (w->shared->last)
-            *arrived = 0; /* for the next layer */
-    }
-    simt_barrier();
-    if (w->shared->last) {
-        simt_fence();
+    uint32_t *arrived = &w->g->arrived[(size_t)w->item.tile * w->g->n_units + w->unit];
+    if (last_to_arrive(arrived, 1, w->item.n_tile_pieces, &w->shared->last)) {
         fold_partials(w);
         write_out(w);
     }

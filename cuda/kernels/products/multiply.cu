@@ -2,6 +2,7 @@
 /* Products of weight matrices with rows of activations. One to four rows take gemv.h; from five rows on, and
  * where a row's bits may not depend on how many there are: tiles.cu. */
 
+#include "cuda/kernels/arrivals.h"
 #include "cuda/kernels/products/gemv.h"
 #include "cuda/kernels/norm_row.h"
 
@@ -48,7 +49,7 @@ static __device__ inline void activate_block(const struct products &products,
 }
 
 struct following_shared {
-    uint32_t taken;
+    uint32_t is_last;
     struct sums_shared sums;
 };
 
@@ -64,16 +65,8 @@ static __device__ inline void follow(const struct products &products, const stru
         group = share.row / 32;
         n_blocks = products.n * (((left < 32 ? left : 32) + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK);
     }
-    simt_fence();
-    simt_barrier();
-    if (threadIdx.x == 0)
-        shared->taken = simt_atomic_add(&following.tickets[group], 1u);
-    simt_barrier();
-    if (shared->taken != n_blocks - 1)
+    if (!last_to_arrive(&following.tickets[group], 1, n_blocks, &shared->is_last))
         return;
-    simt_fence();
-    if (threadIdx.x == 0)
-        following.tickets[group] = 0;
     if (following.what == following::ACTIVATE) {
         if (threadIdx.x < SIMT_LANES)
             activate_block(products, following, group * 32, n_x_rows);

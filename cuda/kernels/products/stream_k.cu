@@ -5,6 +5,7 @@
  * the tile's ticket. Whoever makes that number whole adds up what all have left, in the order of the parts,
  * and stores the outputs. */
 
+#include "cuda/kernels/arrivals.h"
 #include "cuda/kernels/products/tile.h"
 
 #define SUMS_FLOATS (WIDE_ROWS * WIDE_X_ROWS) /* of a part of a tile */
@@ -65,23 +66,6 @@ static __device__ __forceinline__ void collect_sums(const struct shared_tiles &t
     }
 }
 
-/* Whether the n parts of a divided tile that this block has left were the last ones. All threads ask. */
-static __device__ inline bool were_last(const struct shared_tiles &tiles, uint32_t tile, uint32_t n,
-                                        uint32_t *is_last)
-{
-    simt_fence();
-    simt_barrier();
-    if (threadIdx.x == 0) {
-        *is_last = simt_atomic_add(&tiles.tickets[tile], n) + n == PARTS;
-        if (*is_last)
-            tiles.tickets[tile] = 0; /* for the next launch */
-    }
-    simt_barrier();
-    if (*is_last)
-        simt_fence();
-    return *is_last;
-}
-
 /* The task of a tile, and its outputs. Where they are, is found again: kept meanwhile it would take registers
  * of the product. */
 static __device__ inline struct tile_task task_of(const struct products &products,
@@ -117,7 +101,7 @@ static __device__ __forceinline__ void multiply_piece(const struct products &pro
                       end, &shared->tile, [&](uint32_t part, const float sums[WIDE_NB][4]) {
                           leave_sums(tiles, tile, part, sums);
                       });
-    if (were_last(tiles, tile, end - first, &shared->is_last)) {
+    if (last_to_arrive(&tiles.tickets[tile], end - first, PARTS, &shared->is_last)) {
         float totals[WIDE_NB][4] = {};
         collect_sums(tiles, tile, totals);
         wide_store(wide_place(), totals, [&](uint32_t row, uint32_t x_row, float sum) {

@@ -122,10 +122,9 @@ static __global__ void __launch_bounds__(THREADS, 1)
         sampled_at(sampled, i)->best = 0; /* for the next step */
     for (uint32_t s = threadIdx.x / SIMT_LANES; s < memory.step->n_sets; s += WARPS)
         finish_set(&slots, &memory, s, sampled, mailbox);
-    simt_fence_system();
     simt_barrier();
     if (threadIdx.x == 0) {
-        simt_fence_system();
+        simt_fence_system(); /* for what all threads have written */
         *(volatile uint64_t *)mailbox->number = memory.step->number;
     }
 }

@@ -23,6 +23,7 @@
 
 #include "cuda/kernels/sampling/sample.h"
 
+#include "cuda/kernels/arrivals.h"
 #include "cuda/kernels/sampling/bins.h"
 #include "cuda/kernels/sampling/descent.h"
 #include "cuda/kernels/sampling/filters.h"
@@ -125,20 +126,10 @@ __device__ static inline int32_t choose(const struct sampled_row *row, struct sa
 
 /* ---- the three kernels: grid (chunks, outputs) ---- */
 
-/* What a block has written is seen by the last of its output's blocks to
- * arrive, of which it is told whether it is the one. All threads. */
+/* Whether this block is the last of its output's. All threads. */
 __device__ static inline bool is_last(struct sampled *sampled, uint32_t *shared_flag)
 {
-    simt_fence();
-    simt_barrier();
-    if (threadIdx.x == 0) {
-        *shared_flag = simt_atomic_add(&sampled->arrived, 1u) + 1 == gridDim.x;
-        if (*shared_flag)
-            sampled->arrived = 0; /* for the next kernel */
-    }
-    simt_barrier();
-    simt_fence();
-    return *shared_flag;
+    return last_to_arrive(&sampled->arrived, 1, gridDim.x, shared_flag);
 }
 
 /* What is left to be done, once the best is known. */

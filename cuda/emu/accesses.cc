@@ -43,37 +43,15 @@ struct together {
 
 static struct list lists[EMU_MOST_THREADS / LANES]; /* by warp */
 
-/* The device's memory, in order: most of what is looked for is not in it. */
-static struct region {
-    uintptr_t first, end;
-} * regions;
-static uint32_t n_regions, room_of_regions;
+static struct emu_regions device_memory;
 
-static int by_address(const void *a, const void *b)
+void emu_accesses_begin(const struct emu_memory *allocations, const struct emu_memory *pinned)
 {
-    const struct region *x = (const struct region *)a, *y = (const struct region *)b;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-void emu_accesses_begin(const struct emu_memory *allocations)
-{
-    n_regions = 0;
-    for (const struct emu_memory *entry = allocations; entry; entry = entry->next) {
-        if (n_regions == room_of_regions) {
-            room_of_regions = room_of_regions ? 2 * room_of_regions : 256;
-            regions = (struct region *)realloc(regions, room_of_regions * sizeof *regions);
-            if (!regions)
-                emu_die("no memory to know the device's");
-        }
-        const uintptr_t first = (uintptr_t)entry->memory;
-        regions[n_regions++] = region{first, first + entry->bytes};
-    }
-    qsort(regions, n_regions, sizeof *regions, by_address);
+    emu_regions_fill(&device_memory, allocations);
 }
 
 void emu_accesses_end(void)
 {
-    n_regions = 0;
 }
 
 /* ---- noting ---- */
@@ -83,26 +61,13 @@ static bool lies_in(uintptr_t at, const void *from, size_t bytes)
     return at - (uintptr_t)from < bytes;
 }
 
-static bool is_device_memory(uintptr_t at)
-{
-    uint32_t first = 0, end = n_regions;
-    while (first < end) {
-        const uint32_t middle = (first + end) / 2;
-        if (regions[middle].end <= at)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first < n_regions && at >= regions[first].first;
-}
-
 static void note(uint64_t instruction, uintptr_t at, uint32_t bytes)
 {
     /* Most are of the thread's own stack, which lies above this frame (stacks.cc). */
     if (!emu_self || lies_in(at, __builtin_frame_address(0), EMU_STACK_BYTES / 2))
         return;
     const bool is_shared = lies_in(at, emu_block.shared, emu_block.shared_bytes);
-    if (!is_shared && !is_device_memory(at))
+    if (!is_shared && !emu_regions_hold(&device_memory, at))
         return;
     if (!is_shared && emu_block.overlaps && !emu_self->started)
         emu_die("it touches the device's memory before simt_start, beside the launch before it");

@@ -3,7 +3,7 @@
 
 #include "cuda/emu/emu.h"
 
-void emu_accesses_begin(const struct emu_memory *allocations)
+void emu_accesses_begin(const struct emu_memory *allocations, const struct emu_memory *pinned)
 {
 }
 

@@ -63,7 +63,8 @@ struct device {
      * inverted; $QUERN_EMU_BYTES is what the device has. $QUERN_EMU_DEVICES: so many there are, each with
      * memory of its own. */
     uint64_t fault_at, stall_at, n_run, flip_at, n_copied;
-    int fault; /* -errno, once it has failed */
+    bool under_way; /* a launch has begun, and some of its blocks have still to run */
+    int fault;      /* -errno, once it has failed */
     struct error reason;
 };
 
@@ -127,6 +128,8 @@ struct device *device_close(struct device *device)
 {
     if (!device)
         return NULL;
+    if (device->under_way)
+        emu_drop();
     release(&device->stream.queue);
     if (device->stream.recording)
         device_graph_free(device->stream.recording);
@@ -202,13 +205,13 @@ static void check_reach(const struct device *device, const void *from, size_t by
 
 static void run_launch(struct device *device, const struct emu_launch *launch)
 {
-    if (++device->n_run == device->fault_at) {
+    if (!device->under_way && ++device->n_run == device->fault_at) {
         device->fault =
             error_set(&device->reason, -EIO, "kernel %s, grid %u,%u,%u of %u threads, failed", launch->name,
                       launch->grid.x, launch->grid.y, launch->grid.z, launch->block.x);
     } else {
-        emu_accesses_begin(device->allocations);
-        emu_run(launch);
+        emu_accesses_begin(device->allocations, device->pinned);
+        device->under_way = !emu_run(launch);
         emu_accesses_end();
     }
 }
@@ -258,7 +261,7 @@ static void finish_first(struct device_stream *stream)
                                 : NULL;
 }
 
-/* Runs one copy, fill, launch or mark. False: nothing is queued, or runs any more. */
+/* Runs one copy, fill, launch or mark, or a part of a launch. False: nothing is queued, or runs any more. */
 static bool run_next(struct device_stream *stream)
 {
     struct work *first = stream->queue.first;
@@ -267,12 +270,15 @@ static bool run_next(struct device_stream *stream)
         return false;
     if (first->kind != GRAPH) {
         run_one(stream, first);
-        finish_first(stream);
+        if (!device->under_way)
+            finish_first(stream);
         return true;
     }
     const struct work *part = stream->next_of_graph;
     if (part) {
         run_one(stream, part);
+        if (device->under_way)
+            return true;
         stream->next_of_graph = part->next;
     }
     if (!stream->next_of_graph)

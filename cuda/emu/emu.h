@@ -2,13 +2,16 @@
 #ifndef CUDA_EMU_EMU_H
 #define CUDA_EMU_EMU_H
 
-/* The emulator's parts: fibers.cc runs one launch on the stacks of stacks.cc, matrix.cc computes matrix
- * products of warps, memory.cc tracks device and pinned memory, profile.cc counts, and device.cc is the
- * device around them.
+/* The emulator's parts: fibers.cc runs the threads of a block on the stacks of stacks.cc, blocks_in_turn.cc
+ * or blocks_at_once.cc the blocks of a launch, matrix.cc computes matrix products of warps, memory.cc tracks
+ * device and pinned memory, profile.cc counts, and device.cc is the device around them.
  *
  * Behaviour that a GPU does not guarantee can be varied:
  *     QUERN_EMU_FILL=N        the byte that fills fresh memory (165)
  *     QUERN_EMU_SHUFFLE=SEED  threads run in random orders, and the queue in pieces of random length
+ *     QUERN_EMU_ORDER=SEED    blocks at once: who runs when, and what others see of it; 0: in turn (1)
+ *     QUERN_EMU_OMIT=WHAT     a kernel that does not wait for the launch before it, or FILE:LINE, a fence
+ *                             that does nothing
  *     QUERN_EMU_PROFILE=1     print the counts of each kernel when the device is closed
  *
  * Under AddressSanitizer device memory is poisoned while no work runs, so a host access is reported. Under
@@ -17,8 +20,14 @@
 
 #include "cuda/device/simt.h"
 
-/* Runs all blocks of a launch, here and now. */
-void emu_run(const struct emu_launch *launch);
+/* Runs a launch, here and now, or goes on with it. False: some blocks have still to run. */
+bool emu_run(const struct emu_launch *launch);
+
+/* Forgets the launch that is under way: its device is closed. */
+void emu_drop(void);
+
+/* All threads of a block have met, by the last of them: its turn may be over. */
+void emu_met(void);
 
 /* ---- where.cc ---- */
 
@@ -37,6 +46,10 @@ bool emu_is_random(void);
 uint32_t emu_random(uint32_t n); /* below n; 0 when there is no seed */
 int emu_fill_byte(void);
 
+/* The same of blocks at once. */
+bool emu_order_is_random(void);
+uint32_t emu_order_random(uint32_t n);
+
 /* The number in an environment variable. */
 uint64_t emu_number(const char *name, uint64_t otherwise);
 
@@ -45,8 +58,10 @@ uint64_t emu_number(const char *name, uint64_t otherwise);
 #define EMU_MOST_THREADS 1024
 #define EMU_STACK_BYTES  (128 * 1024)
 
-/* The lowest byte of the stack of thread `number`; a guard page is below it, at most a page away. */
-uint8_t *emu_stack(uint32_t number);
+/* The lowest byte of the stack of thread `number` of a block; a guard page is below it, at most a page away.
+ * Blocks that are on the device at once have seats. */
+#define EMU_SEATS 4
+uint8_t *emu_stack(uint32_t seat, uint32_t number);
 
 /* ---- memory.cc ---- */
 
@@ -72,10 +87,20 @@ struct backend_kernel *emu_profile_current(void);                     /* the row
 uint32_t emu_profile_take(const struct backend_kernel **ret_kernels); /* as device_kernels */
 void emu_profile_print(void);                                         /* if requested */
 
-/* ---- accesses.cc, or accesses_none.cc, which counts nothing ---- */
+/* ---- regions.cc ---- */
 
-/* Call these around a launch: only memory in `allocations` counts as the device's. */
-void emu_accesses_begin(const struct emu_memory *allocations);
+/* The memory in a list, for a quick look whether an address is in it; zeroed: none. */
+struct emu_regions {
+    struct emu_region *items;
+    uint32_t n, room;
+};
+void emu_regions_fill(struct emu_regions *regions, const struct emu_memory *list);
+bool emu_regions_hold(const struct emu_regions *regions, uintptr_t at);
+
+/* ---- accesses.cc, which counts; views.cc, which orders; or accesses_none.cc, which does nothing ---- */
+
+/* Call these around a launch, or a part of one: only memory in these lists counts. */
+void emu_accesses_begin(const struct emu_memory *allocations, const struct emu_memory *pinned);
 void emu_accesses_end(void);
 
 /* All lanes of a warp wait for one another, or have ended. */

@@ -11,15 +11,12 @@
  * For ThreadSanitizer, which sees the kernels but not this file, barriers order memory, and so do the start
  * and the end of a block; shuffles and ballots do not, as on a GPU. */
 
-#include "cuda/emu/emu.h"
+#include "cuda/emu/blocks.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cuda/emu/switch.h"
-#include "engine/backend/backend.h"
-
-#define MARGIN_BYTES 64   /* behind shared memory, to see who writes there */
-#define MARGIN_BYTE  0x5c /* what it is full of */
 
 struct warp {
     uint64_t values[2][32], joined[2];
@@ -37,7 +34,8 @@ static struct context contexts[EMU_MOST_THREADS], scheduler;
 static struct warp warps[EMU_MOST_THREADS / 32];
 static uint32_t ready_warps; /* a bit for each with lanes that are ready */
 static uint32_t n_threads, n_at_barrier, n_ended, n_barriers;
-static bool is_random;
+static uint32_t next_to_run; /* where the block begins, or goes on */
+static bool is_random, has_yielded;
 static char start_order, end_order, barrier_orders[2];
 
 /* What a call must keep lies on the stack that is switched out: so many words, one of them where the switch
@@ -234,8 +232,10 @@ void emu_barrier(void)
     warps[number / 32].meetings[number % 32] = EMU_BARRIER;
     stop(number);
     const bool is_last = ++n_at_barrier == n_threads;
-    if (is_last)
+    if (is_last) {
         end_barrier();
+        emu_met();
+    }
     if (!is_last || is_random)
         hand_over(number);
     order_take(order);
@@ -316,17 +316,16 @@ void simt_prefetch(const void *at)
 /* ---- running ---- */
 
 /* A fiber that has not run yet begins in fiber_main; one that has waits there for its next block. */
-static void prepare(uint32_t number, struct simt_dim size)
+static void prepare(uint32_t number, struct simt_dim size, uint32_t seat)
 {
     struct context *context = &contexts[number];
     struct emu_thread *thread = &threads[number];
     thread->index = simt_dim{number % size.x, number / size.x % size.y, number / size.x / size.y};
     thread->lane = number % 32;
     thread->warp = number / 32;
-    thread->loaded = 0;
     if (context->top)
         return;
-    uint8_t *stack = emu_stack(number);
+    uint8_t *stack = emu_stack(seat, number);
     void **top = (void **)(stack + EMU_STACK_BYTES) - SWITCH_WORDS;
     memset(top, 0, SWITCH_WORDS * sizeof *top);
     top[RETURN_WORD] = (void *)fiber_main;
@@ -334,108 +333,105 @@ static void prepare(uint32_t number, struct simt_dim size)
     context_tell(context, stack, EMU_STACK_BYTES);
 }
 
-static void run_block(void)
+void emu_fibers_open(struct simt_dim size, uint32_t seat)
 {
-    const uint32_t n_warps = n_threads / 32;
+    n_threads = size.x * size.y * size.z;
+    if (n_threads == 0 || n_threads > EMU_MOST_THREADS || n_threads % 32 != 0)
+        emu_die("%u threads; a block has 32 to %d, in whole warps", n_threads, EMU_MOST_THREADS);
+    for (uint32_t i = 0; i < n_threads; i++)
+        prepare(i, size, seat);
+    is_random = emu_is_random();
+    context_is_own(&scheduler);
+}
+
+void emu_fibers_begin(void)
+{
     n_at_barrier = n_ended = n_barriers = 0;
-    for (uint32_t i = 0; i < n_warps; i++) {
+    for (uint32_t i = 0; i < n_threads / 32; i++) {
         warps[i].n = warps[i].arrived = warps[i].ended = 0;
         let_go_on(i);
     }
     order_pass(&start_order);
-    const uint32_t first = next_after(31); /* in their order, the first lane of the first warp */
-    emu_self = &threads[first];
-    context_switch(&scheduler, &contexts[first]);
+    next_to_run = next_after(31); /* in their order, the first lane of the first warp */
+}
+
+bool emu_fibers_run(void)
+{
+    has_yielded = false;
+    emu_self = &threads[next_to_run];
+    context_switch(&scheduler, &contexts[next_to_run]);
     emu_self = NULL;
+    if (has_yielded)
+        return false;
     if (n_ended < n_threads)
         diverged("threads wait for others that never come");
     order_take(&end_order);
-    for (uint32_t i = 0; i < n_warps; i++)
+    for (uint32_t i = 0; i < n_threads / 32; i++)
         emu_accesses_meet(i);
+    return true;
 }
 
-/* A block's shared memory: as long as it was asked for, and a margin behind it. */
-static void open_shared(size_t bytes)
+void emu_fibers_yield(void)
 {
-    void *memory = NULL;
-    if (posix_memalign(&memory, 16, bytes + MARGIN_BYTES) != 0)
-        abort();
-    memset((uint8_t *)memory + bytes, MARGIN_BYTE, MARGIN_BYTES);
-    emu_block.shared = memory;
-    emu_block.shared_bytes = bytes;
-    emu_memory_poison((uint8_t *)memory + bytes, MARGIN_BYTES, true);
+    next_to_run = running();
+    has_yielded = true;
+    context_switch(&contexts[next_to_run], &scheduler);
 }
 
-static void check_margin(void)
+uint32_t emu_fibers_barriers(void)
 {
-    const uint8_t *margin = (const uint8_t *)emu_block.shared + emu_block.shared_bytes;
-    for (uint32_t i = 0; i < MARGIN_BYTES; i++)
-        if (margin[i] != MARGIN_BYTE)
-            emu_die("it wrote behind its %zu bytes of shared memory", emu_block.shared_bytes);
+    return n_barriers;
 }
 
-/* What its threads have counted, each for itself. */
-static void count_loads(void)
+uint64_t emu_fibers_loaded(void)
 {
-    for (uint32_t i = 0; i < n_threads; i++)
-        emu_profile_current()->loaded += threads[i].loaded;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n_threads; i++) {
+        sum += threads[i].loaded;
+        threads[i].loaded = 0;
+    }
+    return sum;
 }
 
-static void close_shared(void)
+/* ---- several blocks ---- */
+
+struct emu_fibers {
+    struct emu_thread threads[EMU_MOST_THREADS];
+    struct context contexts[EMU_MOST_THREADS];
+    struct warp warps[EMU_MOST_THREADS / 32];
+    uint32_t ready_warps, n_threads, n_at_barrier, n_ended, n_barriers, next_to_run;
+};
+
+struct emu_fibers *emu_fibers_new(void)
 {
-    emu_memory_poison((uint8_t *)emu_block.shared + emu_block.shared_bytes, MARGIN_BYTES, false);
-    free(emu_block.shared);
-    emu_block.shared = NULL;
+    struct emu_fibers *parked = (struct emu_fibers *)calloc(1, sizeof *parked);
+    if (!parked)
+        emu_die("no memory for a block's threads");
+    return parked;
 }
 
-static void open_launch(const struct emu_launch *launch)
+void emu_fibers_park(struct emu_fibers *to)
 {
-    emu_launched = launch;
-    emu_self = NULL;
-    emu_block.index = simt_dim{0, 0, 0};
-    emu_block.size = launch->block;
-    emu_block.grid = launch->grid;
-    emu_block.overlaps = launch->overlaps;
-    n_threads = launch->block.x * launch->block.y * launch->block.z;
-    if (n_threads == 0 || n_threads > EMU_MOST_THREADS || n_threads % 32 != 0)
-        emu_die("%u threads; a block has 32 to %d, in whole warps", n_threads, EMU_MOST_THREADS);
-    for (uint32_t i = 0; i < n_threads; i++)
-        prepare(i, launch->block);
-    is_random = emu_is_random();
-    context_is_own(&scheduler);
-    open_shared(launch->shared_bytes);
+    memcpy(to->threads, threads, n_threads * sizeof *threads);
+    memcpy(to->contexts, contexts, sizeof contexts); /* of all that have run at this seat */
+    memcpy(to->warps, warps, n_threads / 32 * sizeof *warps);
+    to->ready_warps = ready_warps;
+    to->n_threads = n_threads;
+    to->n_at_barrier = n_at_barrier;
+    to->n_ended = n_ended;
+    to->n_barriers = n_barriers;
+    to->next_to_run = next_to_run;
 }
 
-/* $QUERN_EMU_SKIP names a kernel that computes wrongly: its last block does nothing, or that of the number
- * behind a colon, in launches that are so large. UINT64_MAX: all blocks do what they should. */
-static uint64_t skipped_block(const struct emu_launch *launch)
+void emu_fibers_unpark(const struct emu_fibers *from)
 {
-    const char *name = getenv("QUERN_EMU_SKIP");
-    const size_t length = strlen(launch->name);
-    if (!name || strncmp(name, launch->name, length) != 0)
-        return UINT64_MAX;
-    if (name[length] == ':')
-        return strtoull(name + length + 1, NULL, 10);
-    return name[length] ? UINT64_MAX : (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z - 1;
-}
-
-void emu_run(const struct emu_launch *launch)
-{
-    const struct simt_dim grid = launch->grid;
-    uint64_t until_skipped = skipped_block(launch);
-    open_launch(launch);
-    emu_profile_launch(launch);
-    for (uint32_t z = 0; z < grid.z; z++)
-        for (uint32_t y = 0; y < grid.y; y++)
-            for (uint32_t x = 0; x < grid.x; x++) {
-                emu_block.index = simt_dim{x, y, z};
-                if (until_skipped-- == 0)
-                    continue;
-                memset(emu_block.shared, emu_fill_byte(), launch->shared_bytes);
-                run_block();
-                check_margin();
-            }
-    count_loads();
-    close_shared();
-    emu_launched = NULL;
+    memcpy(threads, from->threads, from->n_threads * sizeof *threads);
+    memcpy(contexts, from->contexts, sizeof contexts);
+    memcpy(warps, from->warps, from->n_threads / 32 * sizeof *warps);
+    ready_warps = from->ready_warps;
+    n_threads = from->n_threads;
+    n_at_barrier = from->n_at_barrier;
+    n_ended = from->n_ended;
+    n_barriers = from->n_barriers;
+    next_to_run = from->next_to_run;
 }

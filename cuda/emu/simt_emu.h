@@ -3,8 +3,9 @@
 #define CUDA_EMU_SIMT_EMU_H
 
 /* simt.h on the host: the threads of a block are fibers of one thread, which switch at barriers and warp
- * operations; blocks run one after the other, in the order of their index. This verifies logic, but not PTX,
- * order between blocks, or speed. */
+ * operations. Blocks run one after the other, in the order of their index (blocks_in_turn.cc), or several at
+ * once, each with a view of memory that only fences bring up to date (blocks_at_once.cc). This verifies
+ * logic, and order between blocks, but not PTX or speed. */
 
 #include <math.h>
 #include <new>
@@ -38,6 +39,7 @@ struct emu_block {
     void *shared;
     size_t shared_bytes;
     bool overlaps; /* the launch before it may still run, until simt_start */
+    bool waits;    /* simt_start does what it should */
 };
 
 extern struct emu_thread *emu_self; /* the fiber that runs */
@@ -57,7 +59,7 @@ template <class T> static inline T *simt_shared()
 
 static inline void simt_start(void)
 {
-    emu_self->started = true;
+    emu_self->started = emu_block.waits;
 }
 
 void simt_prefetch(const void *at); /* fibers.cc */
@@ -317,13 +319,11 @@ static inline uint32_t simt_atomic_and(uint32_t *at, uint32_t value)
     return old;
 }
 
-static inline void simt_fence(void)
-{
-}
+/* A fence of the thread that runs, and where it is. `reaches_host`: it orders what the host sees, too. */
+void emu_fence(const char *file, uint32_t line, bool reaches_host);
 
-static inline void simt_fence_system(void)
-{
-}
+#define simt_fence()        emu_fence(__FILE__, __LINE__, false)
+#define simt_fence_system() emu_fence(__FILE__, __LINE__, true)
 
 struct alignas(16) simt_16 {
     uint32_t words[4];

@@ -17,15 +17,19 @@
 #define HAS_HANDLER false
 #endif
 
-static uint8_t *stacks; /* [EMU_MOST_THREADS][PITCH] */
-static uint32_t n_open;
+static struct {
+    uint8_t *stacks; /* [EMU_MOST_THREADS][PITCH] */
+    uint32_t n_open;
+} seats[EMU_SEATS];
 static uint8_t handler_stack[64 * 1024];
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
-    uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)stacks;
-    if (at < (uintptr_t)EMU_MOST_THREADS * PITCH)
-        emu_die("its stack of %u KiB overflows", EMU_STACK_BYTES / 1024);
+    for (uint32_t i = 0; i < EMU_SEATS && seats[i].stacks; i++) {
+        const uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)seats[i].stacks;
+        if (at < (uintptr_t)EMU_MOST_THREADS * PITCH)
+            emu_die("its stack of %u KiB overflows", EMU_STACK_BYTES / 1024);
+    }
     struct sigaction otherwise = {};
     otherwise.sa_handler = SIG_DFL; /* the instruction runs again */
     sigaction(signal, &otherwise, NULL);
@@ -43,19 +47,20 @@ static void watch(void)
         abort();
 }
 
-uint8_t *emu_stack(uint32_t number)
+uint8_t *emu_stack(uint32_t seat, uint32_t number)
 {
+    uint8_t *stacks = seats[seat].stacks;
     if (!stacks) {
         void *memory = mmap(NULL, (size_t)EMU_MOST_THREADS * PITCH, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
             abort();
-        stacks = (uint8_t *)memory;
-        if (!HAS_HANDLER)
+        seats[seat].stacks = stacks = (uint8_t *)memory;
+        if (seat == 0 && !HAS_HANDLER)
             watch();
     }
-    for (; n_open <= number; n_open++)
-        if (mprotect(stacks + (size_t)n_open * PITCH + GUARD_BYTES, SPREAD + EMU_STACK_BYTES,
+    for (uint32_t *n = &seats[seat].n_open; *n <= number; ++*n)
+        if (mprotect(stacks + (size_t)*n * PITCH + GUARD_BYTES, SPREAD + EMU_STACK_BYTES,
                      PROT_READ | PROT_WRITE) < 0)
             abort();
     /* Those of a warp's lanes do not begin at the same place of their pages: they would share a few lines of

@@ -63,7 +63,7 @@ int link_open(struct link *link, void *zmq, const struct listener *listener, con
               const struct message *introduction, struct error *err);
 void link_close(struct link *link);
 
-/* The next message for the owner: cancel, credit, ack, assign, tokenize, detokenize, resend or drain; NULL if
+/* The next message for the owner: cancel, credit, ack, assign, tokenize, detokenize, trace, resend or drain; NULL if
  * there is none, or after a bounded number of others. Valid until the next call. */
 const struct message *link_receive(struct link *link);
 

@@ -435,7 +435,9 @@ static bool note_prompt(struct request *request, const struct engine_request *wa
 {
     const struct bytes stated = request->received->message.assign.generation.prompt_digest;
     struct output *output = &request->output;
-    output->tells_prompt = !wanted->embed;
+    if (wanted->embed)
+        return true; /* it has no output to continue */
+    output->tells_prompt = true;
     prompt_digest((struct id_list){wanted->prompt, wanted->n_prompt}, output->prompt_digest);
     return prompt_digest_is(output->prompt_digest, stated, wanted->n_prompt, err);
 }

@@ -36,7 +36,7 @@ struct engine {
     struct engine_stats stats;
     struct measures measures;
     const struct engine_observer *observer; /* NULL: nobody */
-    int failed; /* -errno: why, once the device is lost */
+    int failed;                             /* -errno: why, once the device is lost */
     struct error failure;
 };
 

@@ -231,6 +231,13 @@ bool engine_credit(struct engine *engine, uint64_t tag, uint32_t credit)
 
 /* ---- what there is ---- */
 
+void engine_observe(struct engine *engine, const struct engine_observer *observer)
+{
+    engine->observer = engine->scheduler.observer = observer;
+    if (engine->config.backend->watch)
+        engine->config.backend->watch(engine->backend, observer != NULL);
+}
+
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
 {
     const struct scheduler *scheduler = &engine->scheduler;

@@ -35,7 +35,8 @@ struct engine {
 
     struct engine_stats stats;
     struct measures measures;
-    int failed; /* -errno: why, once the device is lost */
+    const struct engine_observer *observer; /* NULL: nobody */
+    int failed;                             /* -errno: why, once the device is lost */
     struct error failure;
 };
 

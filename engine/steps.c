@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "engine/inside.h"
+#include "engine/observe.h"
 
 #define POLL_MS 10 /* the owner's loop comes round at least this often */
 
@@ -114,6 +115,8 @@ static void admit(struct engine *engine)
             error_set(&reason, r, "%s: out of memory for the sequence", engine->config.backend->name);
         else if (r < 0)
             error_set(&reason, r, "%s: sequence rejected: %s", engine->config.backend->name, strerror(-r));
+        if (r == 0 && engine->observer)
+            observe_started(engine->observer, sequence, n_filled);
         if (r < 0)
             end(engine, sequence, ENGINE_END_FAULT, reason.text);
         else
@@ -159,6 +162,8 @@ static void take(struct engine *engine, struct sequence *sequence, const struct 
         delivery_reading(&engine->delivery, sequence);
     if (result && result->sums && counts(sequence))
         delivery_embedding(&engine->delivery, sequence, result->sums, now);
+    if (engine->observer && result && counts(sequence))
+        observe_read(engine->observer, sequence, set, n, now);
     if (n > 0)
         delivery_ids(&engine->delivery, sequence, result, n, now);
     scheduler_offer(&engine->scheduler, sequence);
@@ -229,6 +234,8 @@ static int launch(struct engine *engine)
         return r;
     }
     engine->n_flights -= flight->plan.n == 0;
+    if (engine->observer)
+        observe_submitted(engine->observer, &flight->plan, flight->submitted_ns);
     return flight->plan.n > 0;
 }
 
@@ -243,6 +250,20 @@ static void measure(struct engine *engine, const struct plan *plan, uint64_t ns)
     measures_step(&engine->measures, plan->decode_rows, plan->prefill_rows, ns);
     measures_use(&engine->measures, scheduler->n_running, scheduler->n_slots,
                  blocks - prefix_available(scheduler->prefix, 0), blocks);
+}
+
+static void tell_step(const struct engine *engine, const struct plan *plan, uint64_t begun, uint64_t now,
+                      uint64_t tokens_before)
+{
+    struct engine_step_facts facts = {.number = engine->stats.steps,
+                                      .decode_rows = plan->decode_rows,
+                                      .prefill_rows = plan->prefill_rows,
+                                      .ids = (uint32_t)(engine->delivery.tokens - tokens_before),
+                                      .begun_ns = begun,
+                                      .read_ns = now};
+    if (engine->config.backend->facts)
+        engine->config.backend->facts(engine->backend, &facts.backend);
+    engine->observer->step(engine->observer->arg, &facts);
 }
 
 /* Reads the oldest flight. 0, -EAGAIN when it is not done yet, or another -errno. */
@@ -260,17 +281,18 @@ static int land(struct engine *engine)
         return r;
     }
     bool abandoned = r == -ECANCELED;
-    uint64_t now = clock_ns();
-    if (!abandoned) {
-        uint64_t from =
-            flight->submitted_ns > engine->last_read_ns ? flight->submitted_ns : engine->last_read_ns;
+    uint64_t now = clock_ns(), tokens = engine->delivery.tokens;
+    const uint64_t from =
+        flight->submitted_ns > engine->last_read_ns ? flight->submitted_ns : engine->last_read_ns;
+    if (!abandoned)
         measure(engine, &flight->plan, now - from);
-    }
     engine->last_read_ns = now;
     engine->first_flight = (engine->first_flight + 1) % engine->most_flights;
     engine->n_flights--;
     for (uint32_t i = 0; i < flight->plan.n; i++)
         take(engine, flight->plan.sequences[i], &flight->plan.sets[i], abandoned ? NULL : &results[i], now);
+    if (engine->observer && !abandoned)
+        tell_step(engine, &flight->plan, from, now, tokens);
     return 0;
 }
 

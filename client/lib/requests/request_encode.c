@@ -347,6 +347,7 @@ int request_encode_resumed(const struct limits *limits, const struct quern_encod
     *encoded = *from;
     encoded->refs = 1;
     encoded->pending = 0;
+    encoded->counted_by = NULL;
     encoded->used = false;
     encoded->part = true;
     encoded->resumes = true;

@@ -17,14 +17,11 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "proto/message.h"
 
 #include <utlist.h>
 
 #define RECENT_TOKENS 65536 /* of any pool, above which those of all are halved */
-#define TOKEN_BYTES   4     /* of text, about */
 #define AGAIN_NS      (500 * CLOCK_NS_PER_MS)
-#define DECODE_TOKENS 256 /* of an answer, at most as far as its load goes: who says more rarely means it */
 
 struct attempt {
     struct carried *carried; /* NULL: dropped */
@@ -55,19 +52,19 @@ static void enter(struct attempt *attempt)
     DL_APPEND(pool->attempts, attempt);
 }
 
-/* The pool has processed the prompt. */
-static void note_read(struct attempt *attempt)
-{
-    attempt->pool->load -= attempt->unread;
-    attempt->pool->recent += attempt->unread;
-    attempt->unread = 0;
-}
-
 static void note_recent(struct fleet *fleet, struct fleet_pool *pool, double tokens)
 {
     pool->recent += tokens;
     for (size_t i = 0; pool->recent > RECENT_TOKENS && i < fleet->n_pools; i++)
         fleet->pools[i]->recent /= 2;
+}
+
+/* The pool has processed the prompt. */
+static void note_read(struct attempt *attempt)
+{
+    attempt->pool->load -= attempt->unread;
+    note_recent(attempt->fleet, attempt->pool, attempt->unread);
+    attempt->unread = 0;
 }
 
 /* It counts no more. `begun`: its output had begun, so the pool has its prompt. */
@@ -149,8 +146,7 @@ static int start(struct carried *carried, struct fleet_pool *pool, struct quern_
 
 static bool takes_it(const struct carried *carried, const struct fleet_pool *prefer)
 {
-    return prefer && !prefer->leaving && !prefer->trust.dead && !prefer->pool.draining &&
-           prefer->pool.client && quern_is_open(prefer->pool.client) &&
+    return prefer && !prefer->leaving && !prefer->pool.draining && fleet_pool_is_up(prefer) &&
            pool_model(&prefer->pool, carried->wish.model);
 }
 
@@ -194,7 +190,9 @@ static bool move(struct carried *carried)
     }
     carried->moves--;
     carried->attempt = before;
-    if (r != -EHOSTUNREACH) /* to encode a long one at every turn would take the loop's time */
+    /* To encode a long one at every turn would take the loop's time. Pools that have too much on their way
+     * have room again within milliseconds. */
+    if (r != -EHOSTUNREACH && r != -EAGAIN)
         carried->again_ns = clock_ns() + AGAIN_NS;
     return false;
 }
@@ -401,77 +399,4 @@ void carry_forget_all(struct fleet *fleet)
                 buffer_deinit(&fleet->pools[i]->attempts->carried->ids);
             free_attempt(fleet->pools[i]->attempts);
         }
-}
-
-/* ---- prompts ---- */
-
-static struct bytes text_of(const char *text)
-{
-    return bytes_of_string(text ? text : "");
-}
-
-/* The messages as the protocol has them; the caller frees them. NULL: out of memory. */
-static struct chat_message *messages_of(const struct quern_request *request)
-{
-    struct chat_message *messages = calloc(request->n_messages, sizeof *messages);
-    for (size_t i = 0; messages && i < request->n_messages; i++) {
-        const struct quern_message *from = &request->messages[i];
-        messages[i] = (struct chat_message){.role = text_of(from->role),
-                                            .content = text_of(from->content),
-                                            .name = text_of(from->name),
-                                            .tool_calls = text_of(from->tool_calls),
-                                            .tool_call_id = text_of(from->tool_call_id),
-                                            .thought = text_of(from->thought)};
-    }
-    return messages;
-}
-
-static size_t text_len(const struct quern_request *request)
-{
-    return request->text_len > 0 || !request->text ? request->text_len : strlen(request->text);
-}
-
-struct prompt_pieces *carry_pieces(const struct fleet *fleet, const struct quern_request *request)
-{
-    struct generation generation = {.cache_prompt = request->cache_prompt,
-                                    .cache_space = text_of(request->tenant),
-                                    .cache_salt = text_of(request->cache_salt),
-                                    .tools = text_of(request->tools)};
-    struct chat_message *messages = NULL;
-    if (!fleet_is_many(fleet) || request->embed)
-        return NULL;
-    generation.prompt.special = request->special;
-    generation.prompt.template_kwargs = text_of(request->template_kwargs);
-    if (request->messages) {
-        if (!(messages = messages_of(request)))
-            return NULL;
-        generation.prompt.form = PROMPT_CHAT;
-        generation.prompt.chat.items = messages;
-        generation.prompt.chat.n = request->n_messages;
-    } else if (request->ids) {
-        generation.prompt.form = PROMPT_IDS;
-        generation.prompt.ids = (struct id_list){request->ids, request->n_ids};
-    } else {
-        generation.prompt.form = PROMPT_TEXT;
-        generation.prompt.text = (struct bytes){request->text ? request->text : "", text_len(request)};
-    }
-    struct prompt_pieces *pieces = prompt_pieces_cut(&generation, fleet->secret);
-    free(messages);
-    return pieces;
-}
-
-double carry_prompt_tokens(const struct quern_request *request)
-{
-    size_t bytes = text_len(request) + (request->tools ? strlen(request->tools) : 0);
-    for (size_t i = 0; request->messages && i < request->n_messages; i++)
-        bytes += strlen(request->messages[i].content ? request->messages[i].content : "");
-    return (double)request->n_ids + (double)bytes / TOKEN_BYTES;
-}
-
-double carry_decode_tokens(const struct quern_request *request)
-{
-    if (request->embed)
-        return 0;
-    return request->max_tokens > 0 && request->max_tokens < DECODE_TOKENS ? request->max_tokens
-                                                                          : DECODE_TOKENS;
 }

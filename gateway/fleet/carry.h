@@ -66,12 +66,4 @@ void carry_turn(struct fleet *fleet);
 /* Forgets all requests at all pools; nobody hears of them any more. */
 void carry_forget_all(struct fleet *fleet);
 
-/* The pieces of a request's prompt for its wish: NULL if it is short or not to be cached, or with one pool.
- * free() frees them. */
-struct prompt_pieces *carry_pieces(const struct fleet *fleet, const struct quern_request *request);
-
-/* About how many tokens the request's prompt has, and how many will be generated. */
-double carry_prompt_tokens(const struct quern_request *request);
-double carry_decode_tokens(const struct quern_request *request);
-
 #endif

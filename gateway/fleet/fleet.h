@@ -17,6 +17,7 @@
 #include "gateway/fleet/members.h"
 #include "gateway/fleet/pool.h"
 #include "gateway/fleet/trust.h"
+#include "gateway/fleet/wish.h"
 
 struct attempt; /* a request of ours at a pool (carry.h) */
 
@@ -50,16 +51,6 @@ struct fleet {
     uint64_t stamp;            /* of what `models` were made from */
     struct pool_model *models; /* [n_models] of a fleet, of all pools together */
     size_t n_models;
-};
-
-/* What a request needs. */
-struct fleet_wish {
-    const char *model;                  /* NULL: any */
-    const struct prompt_pieces *pieces; /* of its prompt; NULL: none */
-    double tokens;                      /* of the prompt, estimated */
-    double decode;                      /* to be generated, estimated */
-    uint32_t context;                   /* the pool's has to be that long; 0: any */
-    const uint8_t *digest;              /* [16] of the model: no other; NULL: any of that name */
 };
 
 /* One pool. Borrows the address. 0 or -ENOMEM. */

@@ -32,6 +32,19 @@ def until(condition, what):
     raise AssertionError(f"{what}: not within {WAIT} s")
 
 
+def free_ports():
+    """A port that is free, and so is the next one, on which the streams are."""
+    while True:
+        with socket.socket() as one, socket.socket() as next_one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            try:
+                next_one.bind(("127.0.0.1", port + 1))
+                return port
+            except (OSError, OverflowError):  # it is taken; there is no port 65536
+                continue
+
+
 def children_of(parent, name):
     """The pids of the children of that name."""
     found = set()

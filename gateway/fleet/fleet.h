@@ -33,8 +33,10 @@ struct fleet_pool {
     double load;              /* tokens that it has to process and generate for those */
     double recent;            /* the same of those that have ended lately */
     uint64_t n_statuses;      /* of the pool, when `foreign` was computed */
+    uint64_t boot;            /* of the pool, by its last status; 0: not known */
     uint32_t foreign;         /* requests there that are not ours */
     uint64_t chosen, moved;   /* requests sent there; taken away from there */
+    uint64_t moved_unequal;   /* of those, to a pool with another arithmetic */
 };
 
 struct fleet {

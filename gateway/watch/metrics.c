@@ -236,7 +236,17 @@ static void write_pool(const struct quern_status *status, struct json_out *out)
     ROW("running", "gauge", "Requests assigned to workers there, by its last status.",                       \
         pool->pool.status ? pool->pool.status->running : 0)                                                  \
     ROW("chosen_total", "counter", "Requests sent there.", (double)pool->chosen)                             \
-    ROW("moved_total", "counter", "Requests taken from there to another pool.", (double)pool->moved)
+    ROW("moved_total", "counter", "Requests taken from there to another pool.", (double)pool->moved)         \
+    ROW("moved_unequal_total", "counter", "Of those, requests to a pool with another arithmetic.",           \
+        (double)pool->moved_unequal)
+
+/* Whether it leaves, and another one has its name by now. They stand in the order of their names, the newest
+ * last. */
+static bool is_outlived(const struct fleet *fleet, size_t i)
+{
+    return i + 1 < fleet->n_pools &&
+           strcmp(fleet->pools[i]->member.name, fleet->pools[i + 1]->member.name) == 0;
+}
 
 static void write_fleet(const struct fleet *fleet, struct json_out *out)
 {
@@ -247,6 +257,8 @@ static void write_fleet(const struct fleet *fleet, struct json_out *out)
     declare(out, "quern_fleet_" metric, type, help);                                                         \
     for (size_t i = 0; i < fleet->n_pools; i++) {                                                            \
         const struct fleet_pool *pool = fleet->pools[i];                                                     \
+        if (is_outlived(fleet, i))                                                                           \
+            continue;                                                                                        \
         json_out_text(out, "quern_fleet_" metric "{");                                                       \
         label(out, "pool", pool->member.name);                                                               \
         sample(out, "}", value);                                                                             \

@@ -76,7 +76,7 @@ class Fleet(fleet.Base):
             data = data[-10:] + part
         stream.close()
         busy.file.write_text(text)
-        until(lambda: gateway.metrics().get("quern_fleet_members") == 3, "it is a member again")
+        until(lambda: gateway.of("draining", busy) == 0, "it is a member again")
 
     def test_a_request_without_output_goes_to_another_pool_when_its_own_is_killed(self):
         a, b = self.two()

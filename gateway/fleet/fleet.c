@@ -396,6 +396,13 @@ bool fleet_pool_is_up(const struct fleet_pool *pool)
     return pool->pool.client && quern_is_open(pool->pool.client) && !pool->trust.dead;
 }
 
+/* They stand in the order of their names, the newest last. */
+bool fleet_is_outlived(const struct fleet *fleet, size_t index)
+{
+    return index + 1 < fleet->n_pools &&
+           strcmp(fleet->pools[index]->member.name, fleet->pools[index + 1]->member.name) == 0;
+}
+
 /* ---- choices ---- */
 
 static int refuse_for_now(struct refusal *refusal, const char *code, const char *text)

@@ -91,6 +91,9 @@ int fleet_check(const struct fleet *fleet, const char *model, struct refusal *re
 /* Whether a pool's session is open and it is not silent. */
 bool fleet_pool_is_up(const struct fleet_pool *pool);
 
+/* Whether the pool of this index leaves, and another one has its name by now. Reports are silent of it. */
+bool fleet_is_outlived(const struct fleet *fleet, size_t index);
+
 /* The models of all pools, [*ret_n], valid until the next fleet_wait; the one with this name (NULL: the
  * first), or NULL. */
 const struct pool_model *fleet_models(const struct fleet *fleet, size_t *ret_n);

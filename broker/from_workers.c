@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "broker/frames.h"
+#include "broker/core/instruments.h"
 #include "broker/core/lifecycle.h"
 #include "broker/core/tokenize.h"
 #include "broker/wire/worker_intake.h"
@@ -251,6 +252,9 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
     case MESSAGE_TOKENIZE_OK:
     case MESSAGE_DETOKENIZE_OK:
         tokenize_answered(broker, worker, &message);
+        break;
+    case MESSAGE_TRACE_OK:
+        instruments_answered(broker, worker, &message);
         break;
     case MESSAGE_PONG:
         worker_link_taken(worker, message.pong.ref);

@@ -125,12 +125,22 @@ size_t status_models(const struct broker *broker, struct model_info models[WORKE
     return n;
 }
 
+bool status_may_see_all(const struct session *asker)
+{
+    return asker->near && asker->key == 0;
+}
+
+bool status_may_see(const struct session *asker, const struct request *request)
+{
+    return status_may_see_all(asker) ||
+           memcmp(request_client(request), session_client(asker), sizeof(struct id128)) == 0;
+}
+
 static bool is_wanted(const struct request *request, const struct session *asker, struct bytes name)
 {
     if (request->state == REQUEST_ENDED || (name.len > 0 && !bytes_equal(name, request->name)))
         return false;
-    return (asker->near && asker->key == 0) ||
-           memcmp(request_client(request), session_client(asker), sizeof(struct id128)) == 0;
+    return status_may_see(asker, request);
 }
 
 static struct request_status describe(const struct broker *broker, const struct request *request,

@@ -314,6 +314,7 @@ struct quern *quern_free(struct quern *client)
     buffer_deinit(&client->taken);
     session_forget_models(client);
     free(client->status_memory);
+    free(client->trace_memory);
     ids_deinit(&client->tokens);
     buffer_deinit(&client->content);
     buffer_deinit(&client->spelled);

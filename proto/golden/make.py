@@ -204,6 +204,14 @@ GOOD = [
     ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),
     ("tokenize_ok, empty", {"k": "tokenize_ok", "ids": []}),
     ("tokenize_ok, written", {"k": "tokenize_ok", "ids": [5], "text": "<|user|>Hi"}),
+    ("trace", {"k": "trace", "ref": 7, "worker": "worker-0", "from": 2**53, "most": 1024}),
+    ("trace, from now on", {"k": "trace", "ref": 7, "worker": "größe"}),
+    ("trace_ok", {"k": "trace_ok", "ref": 7, "incarnation": 2, "next": 12, "lost": 3, "records": [
+        {"what": "step", "at_us": 0, "n": 2**64 - 1, "decode_rows": 3, "prefill_rows": 128, "padding_rows": 1, "ids": 4,
+         "total_us": 4600, "embed_us": 12, "layers_us": 4321, "sample_us": 210},
+        {"what": "admitted", "at_us": 17, "n": 250, "session": SESSION, "id": ID},
+        {"what": "end", "at_us": 18, "n": 9, "id": ID, "request_id": "req_1", "reason": "length"}]}),
+    ("trace_ok, nothing new", {"k": "trace_ok", "ref": 7, "incarnation": 2, "next": 12}),
     ("detokenize_ok", {"k": "detokenize_ok", "ref": 6, "text": "größe\ufffd"}),
     ("pong", {"k": "pong", "ref": 9}),
     ("bye_ok", {"k": "bye_ok"}),
@@ -265,6 +273,9 @@ RESUMED = {**GENERATE, "seed": 1, "require": ["resume"], "output": [5]}
 RESUME_UNSAID = 'generate: output, off, lost and prompt_digest: expected with "resume" under require'
 PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
+    ("a trace of nobody", {"k": "trace", "ref": 7}, "trace: worker: missing"),
+    ("a record of nothing", {"k": "trace_ok", "next": 1, "records": [{"what": "stage", "at_us": 1}]},
+     "trace_ok: records: item 0: what: unknown value \"stage\""),
     ("a histogram that is too short", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [1, 2]}]},
      "status_ok: workers: item 0: step_rows: 2 numbers, not 17"),
     ("a histogram that counts down", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [0] * 16 + [-1]}]},

@@ -199,6 +199,8 @@ struct quern {
     uint64_t last_ref;
     struct quern_status status;
     char *status_memory;
+    struct quern_trace trace;
+    char *trace_memory;
     struct ids tokens;
     struct buffer content;   /* text of a detokenize or a prompt */
     struct buffer spelled;   /* the bytes of all pieces of a tokenize */

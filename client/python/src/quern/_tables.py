@@ -168,6 +168,13 @@ KINDS: dict[str, Table] = {
         Field("special", BOOL),
         max_bytes=6881280,
     ),
+    "trace": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("worker", NAME, required=True, always=True, high=128),
+        Field("from", INT, high=9007199254740992),
+        Field("most", INT, high=1024),
+        max_bytes=6881280,
+    ),
     "ping": table(
         Field("ref", INT, high=18446744073709551615),
         Field("taken", BINS, high=4096, item_high=16),
@@ -209,7 +216,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "trace", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "trace_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -273,6 +280,14 @@ KINDS: dict[str, Table] = {
     "detokenize_ok": table(
         Field("ref", INT, high=18446744073709551615),
         Field("text", TEXT, required=True, always=True, high=4194304),
+        max_bytes=6881280,
+    ),
+    "trace_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("incarnation", INT, high=4294967295),
+        Field("next", INT, required=True, always=True, high=9007199254740992),
+        Field("lost", INT, high=9007199254740992),
+        Field("records", MAPS, high=1024, table=table(Field("what", ENUM, required=True, always=True, names=("step", "admitted", "tokenized", "slot", "prefix", "prefill_begin", "prefill_end", "first_token", "slot_lost", "end",)), Field("at_us", INT, required=True, always=True, high=18446744073709551615), Field("n", INT, high=18446744073709551615), Field("decode_rows", INT, high=4294967295), Field("prefill_rows", INT, high=4294967295), Field("padding_rows", INT, high=4294967295), Field("ids", INT, high=4294967295), Field("total_us", INT, high=4294967295), Field("embed_us", INT, high=4294967295), Field("layers_us", INT, high=4294967295), Field("sample_us", INT, high=4294967295), Field("session", ID), Field("id", ID), Field("request_id", NAME, high=128), Field("reason", ENUM, names=("stop", "length", "cancelled", "deadline", "error",)))),
         max_bytes=6881280,
     ),
     "pong": table(

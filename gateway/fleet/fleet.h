@@ -33,8 +33,10 @@ struct fleet_pool {
     double load;              /* tokens that it has to process and generate for those */
     double recent;            /* the same of those that have ended lately */
     uint64_t n_statuses;      /* of the pool, when `foreign` was computed */
+    uint64_t boot;            /* of the pool, by its last status; 0: not known */
     uint32_t foreign;         /* requests there that are not ours */
     uint64_t chosen, moved;   /* requests sent there; taken away from there */
+    uint64_t moved_unequal;   /* of those, to a pool with another arithmetic */
 };
 
 struct fleet {
@@ -88,6 +90,9 @@ int fleet_check(const struct fleet *fleet, const char *model, struct refusal *re
 
 /* Whether a pool's session is open and it is not silent. */
 bool fleet_pool_is_up(const struct fleet_pool *pool);
+
+/* Whether the pool of this index leaves, and another one has its name by now. Reports are silent of it. */
+bool fleet_is_outlived(const struct fleet *fleet, size_t index);
 
 /* The models of all pools, [*ret_n], valid until the next fleet_wait; the one with this name (NULL: the
  * first), or NULL. */

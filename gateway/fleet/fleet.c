@@ -53,12 +53,13 @@ int fleet_init(struct fleet *fleet, const struct pool_address *address)
     return add_pool(fleet, NULL, address) ? 0 : -ENOMEM;
 }
 
-int fleet_init_folder(struct fleet *fleet, const char *folder, const char *client_key, struct error *err)
+int fleet_init_members(struct fleet *fleet, const char *place, const char *server_key, const char *client_key,
+                       struct error *err)
 {
-    *fleet = (struct fleet){.folder = folder, .client_key = client_key, .watched = -1};
+    *fleet = (struct fleet){.place = place, .client_key = client_key, .watched = -1};
     if (getrandom(&fleet->secret, sizeof fleet->secret, 0) != sizeof fleet->secret)
         return error_set(err, -errno, "fleet: random numbers: %s", strerror(errno));
-    return members_start(folder, &fleet->members, err);
+    return members_start(place, server_key, &fleet->members, err);
 }
 
 static void forget_models(struct fleet *fleet)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "broker/frames.h"
+#include "broker/core/instruments.h"
 #include "broker/core/lifecycle.h"
 #include "broker/core/tokenize.h"
 #include "broker/wire/worker_intake.h"
@@ -57,6 +58,13 @@ static void copy_text(char *to, size_t size, struct bytes text)
     if (len > 0)
         memcpy(to, text.data, len);
     to[len] = 0;
+}
+
+static void take_digest(struct worker *worker, const uint8_t digest[16])
+{
+    memcpy(worker->digest, digest, sizeof worker->digest);
+    for (size_t i = 0; i < sizeof worker->digest; i++)
+        snprintf(worker->digest_text + 2 * i, 3, "%02x", digest[i]);
 }
 
 /* The place at the other end, if it is that whose process this says it is; else NULL. Its pid may be on its
@@ -138,7 +146,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     }
     take_names(broker, worker, message->register_.model);
     copy_text(worker->device, sizeof worker->device, message->register_.device);
-    memcpy(worker->digest, message->register_.digest.data, sizeof worker->digest);
+    take_digest(worker, message->register_.digest.data);
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;
     if (broker->options.journal == 0)
@@ -150,6 +158,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     copy_text(worker->tools, sizeof worker->tools, message->register_.tools);
     worker->thinks = message->register_.thinks;
     copy_text(worker->dialect, sizeof worker->dialect, message->register_.dialect);
+    copy_text(worker->arithmetic, sizeof worker->arithmetic, message->register_.arithmetic);
     copy_text(worker->sampling, sizeof worker->sampling, message->register_.sampling);
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;
@@ -243,6 +252,9 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
     case MESSAGE_TOKENIZE_OK:
     case MESSAGE_DETOKENIZE_OK:
         tokenize_answered(broker, worker, &message);
+        break;
+    case MESSAGE_TRACE_OK:
+        instruments_answered(broker, worker, &message);
         break;
     case MESSAGE_PONG:
         worker_link_taken(worker, message.pong.ref);

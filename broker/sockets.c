@@ -25,6 +25,7 @@
 #include "broker/wire/intake.h"
 #include "broker/wire/worker_intake.h"
 #include "common/files/certificate.h"
+#include "common/system/listen.h"
 
 /* Messages in flight to one client, of which fewer are handed over: a socket learns late what was taken. */
 #define CLIENT_SEND_HIGH_WATER (4 * CREDIT_MESSAGES)
@@ -262,7 +263,7 @@ static int bind_tcp(struct broker *broker, struct error *err)
     /* Clients are told where the stream is: a wildcard would lead each to itself. */
     if (broker->options.public_host[0])
         strcpy(host, broker->options.public_host);
-    else if (strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0)
+    else if (listen_is_wildcard(bytes_of_string(host)))
         gethostname(host, sizeof host - 1);
     snprintf(broker->endpoints.streams[1], BROKER_ENDPOINT_MAX, "tcp://%s:%u", host, port + 1u);
     broker->endpoints.n_streams = 2;

@@ -225,6 +225,24 @@ static int cpu_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
     return 0;
 }
 
+/* In the middle of a pass too: one that began without is measured from the next on. */
+static void cpu_watch(struct backend *backend, bool on)
+{
+    backend->forward.timed = on;
+}
+
+static void cpu_facts(const struct backend *backend, struct backend_facts *ret_facts)
+{
+    const struct forward *forward = &backend->forward;
+    const bool whole = forward->pass_begun > 0 && forward->embed_ns > 0;
+    *ret_facts = (struct backend_facts){0};
+    if (!whole)
+        return;
+    ret_facts->embed_ns = forward->embed_ns;
+    ret_facts->sample_ns = forward->sample_ns;
+    ret_facts->layers_ns = forward->pass_ns - forward->embed_ns - forward->sample_ns;
+}
+
 static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
 {
     if (slot < backend->n_slots)
@@ -293,6 +311,8 @@ const struct backend_ops backend_cpu = {
     .slot_close = cpu_slot_close,
     .submit = cpu_submit,
     .poll = cpu_poll,
+    .watch = cpu_watch,
+    .facts = cpu_facts,
     .trim = cpu_trim,
     .copy_out = cpu_copy_out,
     .copy_in = cpu_copy_in,

@@ -343,6 +343,11 @@ static int cuda_verdict(struct backend *backend, struct error *err)
     return steps_verdict(&backend->steps, err);
 }
 
+static void cuda_facts(const struct backend *backend, struct backend_facts *ret_facts)
+{
+    steps_facts(&backend->steps, ret_facts);
+}
+
 static uint32_t cuda_profile(struct backend *backend, const struct backend_kernel **ret_kernels)
 {
     return device_kernels(backend->device, ret_kernels);
@@ -371,6 +376,7 @@ const struct backend_ops quern_backend = {
     .submit = cuda_submit,
     .poll = cuda_poll,
     .trim = cuda_trim,
+    .facts = cuda_facts,
     .copy_out = cuda_copy_out,
     .copy_in = cuda_copy_in,
     .verdict = cuda_verdict,

@@ -87,11 +87,11 @@ void delivery_end(struct delivery *delivery, struct sequence *sequence, enum eng
 {
     assert(sequence->state != SEQUENCE_ENDED);
     struct engine_event event = {.end = end, .fault = fault};
-    size_t whole = 0;
-    if (begin_text(delivery, sequence) == 0)
-        whole = delivery->text.len;
-    if (text_finish(&sequence->text, &delivery->text) < 0)
-        delivery->text.len = whole;
+    if (begin_text(delivery, sequence) == 0) { /* else what is held back would come behind a gap */
+        const size_t whole = delivery->text.len;
+        if (text_finish(&sequence->text, &delivery->text) < 0)
+            delivery->text.len = whole;
+    }
     event.text = (struct bytes){delivery->text.data, delivery->text.len};
     send_last(delivery, sequence, &event);
 }

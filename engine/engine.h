@@ -142,6 +142,35 @@ struct engine_event {
 /* Takes an event; its pointers are valid during the call. Called only inside engine_step. */
 typedef void engine_sink(void *arg, const struct engine_event *event);
 
+/* What becomes of a request, for an observer. */
+enum engine_mark {
+    ENGINE_MARK_SLOT,          /* it has a slot; n: which */
+    ENGINE_MARK_PREFIX,        /* with it, n ids of the prefix cache */
+    ENGINE_MARK_PREFILL_BEGIN, /* its first n ids were submitted */
+    ENGINE_MARK_PREFILL_END,   /* all of them are computed: n, without those of the cache */
+    ENGINE_MARK_FIRST_TOKEN,   /* n ids came with it */
+    ENGINE_MARK_SLOT_LOST      /* its slot is another's, until it gets one again; n: ids it has in all */
+};
+
+/* A step that was read. */
+struct engine_step_facts {
+    uint64_t number; /* from 1 */
+    uint32_t decode_rows, prefill_rows;
+    uint32_t ids; /* that requests got from it */
+    /* On clock_ns: when it began, that is, when it was submitted or the one before was read, whichever is
+     * later; and when it was read. */
+    uint64_t begun_ns, read_ns;
+    struct backend_facts backend;
+};
+
+/* Who is told of each step and mark. Called only inside engine_step; requests are named by their tags, which
+ * are alive. */
+struct engine_observer {
+    void (*step)(void *arg, const struct engine_step_facts *facts);
+    void (*mark)(void *arg, uint64_t tag, enum engine_mark mark, uint64_t n, uint64_t now);
+    void *arg;
+};
+
 struct engine_stats {
     uint32_t active, waiting, slots;           /* waiting: including those that wait for credit */
     uint32_t held;                             /* of the waiting ones, those that wait for credit */
@@ -193,6 +222,10 @@ bool engine_step_is_moot(const struct engine *engine);
 /* One step: admit, build, submit, take results, call the sink. 1: work is left; 0: idle; -errno: the backend
  * has failed, and every request has got its event with ENGINE_END_FAULT. */
 int engine_step(struct engine *engine, struct error *err);
+
+/* From now on `observer`, which outlives this, is told of steps and requests; NULL: nobody is, which costs a
+ * branch for each row set of a step. May be called from the backend's progress hook. */
+void engine_observe(struct engine *engine, const struct engine_observer *observer);
 
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
 

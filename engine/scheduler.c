@@ -420,6 +420,9 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
         prefix_return_snapshot(scheduler->prefix, sequence->snapshots[--sequence->n_snapshots].snapshot);
     sequence_leave(sequence);
     if (sequence->state == SEQUENCE_WAITING) {
+        if (scheduler->observer)
+            scheduler->observer->mark(scheduler->observer->arg, sequence->tag, ENGINE_MARK_SLOT_LOST,
+                                      sequence->ids.len, clock_ns());
         enqueue(scheduler, sequence);
         scheduler->preemptions += !sequence->is_held;
     }

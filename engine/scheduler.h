@@ -38,6 +38,7 @@ struct scheduler {
         uint64_t arrival, changes; /* of the cache: nodes and snapshots that came, so far */
         uint32_t available[BACKEND_MOST_GROUPS], n_running;
     } refused;
+    const struct engine_observer *observer; /* is told of lost slots; NULL: nobody is */
     uint64_t preemptions;
     uint64_t cache_hits; /* ids that needed no prefill */
 };

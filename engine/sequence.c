@@ -164,7 +164,7 @@ void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled)
     sequence->slot = slot;
     sequence->n_prefill = (uint32_t)sequence->ids.len;
     sequence->n_blocks = sequence->n_offered = n_filled;
-    sequence->fed = sequence->n_final = n_filled * BACKEND_BLOCK_TOKENS;
+    sequence->fed = sequence->n_final = sequence->n_begun = n_filled * BACKEND_BLOCK_TOKENS;
     if (!sequence->started)
         sequence->n_cached = sequence->fed;
     sequence->started = true;

@@ -94,6 +94,7 @@ struct sequence {
     bool started;        /* it ran before, here or elsewhere */
     bool is_held;        /* it stands in the list of those that wait for credit */
     uint32_t slot;       /* or SEQUENCE_NO_SLOT */
+    uint32_t n_begun;    /* positions that were filled when it got its slot */
     uint32_t n_prefill;  /* ids that it had when it got its slot: the slot is fed these */
     uint32_t fed;        /* positions submitted: what the slot's will be, at most */
     uint32_t in_flight;  /* submitted sets that were not read */

@@ -223,6 +223,13 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     return r < 0 ? r : server_start(gateway, ret_server, err);
 }
 
+/* Whether a pool has told its status. */
+static bool has_answered(const struct fleet *fleet)
+{
+    const struct fleet_pool *pool = fleet_named(fleet, NULL);
+    return pool && pool->pool.status;
+}
+
 /* Until a worker is ready, or for a while: then nothing serves yet, or the pool is not there. Right after a
  * broker's restart its workers are still registering, and an early answer would be that none is ready. */
 static void await_pool(struct gateway *gateway)
@@ -230,11 +237,10 @@ static void await_pool(struct gateway *gateway)
     const struct fleet *fleet = &gateway->fleet;
     uint64_t begun = clock_ns();
     while (signals == 0 && retirements == 0 && !fleet_is_ready(fleet) &&
-           clock_ns() - begun <
-               (fleet_named(fleet, NULL) && fleet_named(fleet, NULL)->pool.status ? LOADING_NS : AWAY_NS))
+           clock_ns() - begun < (has_answered(fleet) ? LOADING_NS : AWAY_NS))
         fleet_wait(&gateway->fleet, 50);
     const struct fleet_pool *pool = fleet_named(fleet, NULL);
-    if ((!pool || !pool->pool.status) && signals == 0 && retirements == 0)
+    if (!has_answered(fleet) && signals == 0 && retirements == 0)
         log_error("the pool cannot be reached: requests get 503 (%s)",
                   pool ? pool->pool.reason : "no member of the fleet answers");
 }
@@ -244,7 +250,8 @@ static int find_pools(struct gateway *gateway, struct error *err)
 {
     const struct options *options = &gateway->options;
     if (options->fleet)
-        return fleet_init_folder(&gateway->fleet, options->fleet, options->client_key, err);
+        return fleet_init_members(&gateway->fleet, options->fleet, options->server_key, options->client_key,
+                                  err);
     int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
                                                                .server_key = options->server_key,
                                                                .client_key = options->client_key});

@@ -381,10 +381,11 @@ struct quern_resume {
     uint64_t off;
     uint32_t lost;
     const uint8_t *prompt_digest; /* [16]; NULL: any prompt */
+    uint64_t elapsed_ms;          /* since it was begun: its deadline is that much shorter, at least 1 ms */
 };
 
 /* The encoded request as one that resumes, for a program that no longer has the request itself. It must have
- * a seed, here or in quern_generate_encoded; its limits are taken as counted, and its deadline begins anew.
+ * a seed, here or in quern_generate_encoded; its limits are taken as counted.
  * Errors as of quern_encode; -EINVAL: it resumes already, or asks for an embedding. */
 int quern_encode_resumed(struct quern *client, const struct quern_encoded *encoded,
                          const struct quern_resume *resume, struct quern_encoded **ret_encoded,
@@ -477,6 +478,10 @@ struct quern_worker {
     const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": unknown */
     /* Its sampling defaults, each with its source (pool, model or default): "temperature=0.6:model …" */
     const char *sampling;
+    const char *digest; /* of its model's file, 32 hexadecimal digits */
+    /* What its ids depend on beside that: "cpu avx2 kv=f16 weights=file"; with the same, they are the same.
+     */
+    const char *arithmetic;
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;
@@ -524,6 +529,7 @@ struct quern_status {
     uint64_t journal_limit;   /* bytes that the journal may have */
     uint32_t journal_waiting; /* running requests that wait for room in it */
     uint32_t max_tokens;      /* limit of an answer; 0: none */
+    uint64_t uptime_s;        /* seconds since the pool was started; 0: not known */
     uint32_t supervisor_pid, broker_pid;
     uint32_t gateway_pid; /* of the pool's own gateway; 0: no HTTP, or not running now */
     const struct quern_worker *workers;
@@ -542,6 +548,38 @@ int quern_status(struct quern *client, int timeout_ms, const struct quern_status
  * everybody's, else the client's own. `request_id`: only those with this name; NULL: all. */
 int quern_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                    const struct quern_status **ret_status, struct quern_error *err);
+
+/* A step of a worker, or a mark of a request, in microseconds since the worker began; 0: not known. */
+struct quern_trace_record {
+    /* "step"; of a request: "admitted" (n: microseconds in the queue), "tokenized" (ids of its prompt),
+     * "slot" (which), "prefix" (ids found in the cache), "prefill_begin" and "prefill_end" (ids),
+     * "first_token", "slot_lost", "end" (ids of the answer) */
+    const char *what;
+    uint64_t at_us;
+    uint64_t n; /* of a step: its number */
+    /* Of a step: its rows, those that were computed for nothing, and ids that requests got from it; its time
+     * in all, until its rows were embedded, in layers and head, and sampling. */
+    uint32_t decode_rows, prefill_rows, padding_rows, ids;
+    uint32_t total_us, embed_us, layers_us, sample_us;
+    const char *id;         /* of the request, hexadecimal; "": of a step */
+    const char *request_id; /* its client's name for it, at least with "admitted"; "": none */
+    const char *reason;     /* of an "end": "stop", "length", "cancelled", "deadline", "error"; else "" */
+};
+
+struct quern_trace {
+    uint32_t incarnation; /* of the worker: another one counts its records anew */
+    uint64_t next;        /* `from` of the next call */
+    uint64_t lost;        /* records after `from` that were overwritten before this call */
+    const struct quern_trace_record *records;
+    size_t n;
+};
+
+/* What this worker does: records from number `from` on, as many as one answer has (1024); 0: of those made
+ * from now on. The worker makes them as long as somebody asks at least every three seconds, and keeps the
+ * last 4096. In the run directory all steps and requests are seen, else the client's own requests. Valid
+ * until the next call with this client. */
+int quern_trace(struct quern *client, const char *worker, uint64_t from, int timeout_ms,
+                const struct quern_trace **ret_trace, struct quern_error *err);
 
 /* A text to tokenize. */
 struct quern_text {
@@ -576,6 +614,7 @@ struct quern_answer {
     int code;         /* 0; -EREMOTEIO: the pool rejected it; -ETIMEDOUT; or the code of a broken session */
     const char *text; /* the reason if it is not 0; else "" */
     const struct quern_status *status;
+    const struct quern_trace *trace;
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
     const struct quern_piece *pieces; /* [n_ids] if the tokenize asked for them; else NULL */
@@ -590,6 +629,8 @@ int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, 
 /* The status with requests, as quern_requests. */
 int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
+int quern_ask_trace(struct quern *client, const char *worker, uint64_t from, int timeout_ms,
+                    quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,

@@ -47,6 +47,7 @@
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
 #define PROTO_MAX_CREDITS       1024  /* requests of one credit */
 #define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens per minute or day */
+#define PROTO_MAX_TRACE         1024                /* records of one trace_ok */
 #define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 
 #endif

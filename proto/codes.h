@@ -57,4 +57,20 @@ enum worker_state {
 };
 const char *worker_state_name(enum worker_state state);
 
+/* What a record of a trace tells of: a step, or what has just become of a request. */
+enum trace_what {
+    TRACE_STEP,          /* a step was read */
+    TRACE_ADMITTED,      /* the worker was assigned it; n: µs it had waited in the broker's queue */
+    TRACE_TOKENIZED,     /* its ids are known, and the engine has it; n: ids of the prompt */
+    TRACE_SLOT,          /* it has a slot; n: which */
+    TRACE_PREFIX,        /* with it, n ids that were found in the prefix cache */
+    TRACE_PREFILL_BEGIN, /* a step with its first n ids was submitted */
+    TRACE_PREFILL_END,   /* its prompt is computed: n ids of it */
+    TRACE_FIRST_TOKEN,   /* n: ids that came at once */
+    TRACE_SLOT_LOST, /* preempted, or out of credit; n: ids it has, prompt included. It gets another one */
+    TRACE_END,       /* n: ids of its answer */
+    TRACE_WHAT_COUNT
+};
+const char *trace_what_name(enum trace_what what);
+
 #endif

@@ -183,6 +183,19 @@ static const struct field request_fields[] = {
 };
 static const struct field_table request_table = PART(request_fields, struct request_status, NULL);
 
+#define TRACED(type, name) type(#name, offsetof(struct trace_record, name))
+static const struct field trace_fields[] = {
+    {KEY("what", FIELD_ENUM, offsetof(struct trace_record, what)), REQUIRED, .names = &names_of_traces},
+    TRACED(U64, at_us), TRACED(U64_OR_0, n),
+    TRACED(U32_OR_0, decode_rows), TRACED(U32_OR_0, prefill_rows), TRACED(U32_OR_0, padding_rows), TRACED(U32_OR_0, ids),
+    TRACED(U32_OR_0, total_us), TRACED(U32_OR_0, embed_us), TRACED(U32_OR_0, layers_us), TRACED(U32_OR_0, sample_us),
+    {KEY("session", FIELD_ID, offsetof(struct trace_record, session))},
+    {KEY("id", FIELD_ID, offsetof(struct trace_record, id))},
+    TRACED(NAME_OR_0, request_id),
+    {KEY("reason", FIELD_ENUM, offsetof(struct trace_record, reason)), .names = &names_of_reasons},
+};
+static const struct field_table trace_table = PART(trace_fields, struct trace_record, NULL);
+
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
     {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_GENERATE_BYTES},
@@ -257,6 +270,12 @@ static const struct field detokenize_fields[] = {
     {KEY("ids", FIELD_IDS, IN(detokenize.ids)), REQUIRED, .high = PROTO_MAX_QUESTION_IDS},
     FLAG("special", IN(detokenize.special)),
 };
+static const struct field trace_question_fields[] = {
+    U64_OR_0("ref", IN(trace.ref)),
+    NAME("worker", IN(trace.worker)),
+    COUNTER_OR_0("from", IN(trace.from)),
+    {KEY("most", FIELD_U32, IN(trace.most)), .high = PROTO_MAX_TRACE},
+};
 static const struct field ping_fields[] = {
     U64_OR_0("ref", IN(ping.ref)),
     {KEY("taken", FIELD_BINS, IN(ping.taken)), .high = PROTO_MAX_TAKEN, .item_high = sizeof(struct id128)},
@@ -327,6 +346,13 @@ static const struct field detokenize_ok_fields[] = {
     U64_OR_0("ref", IN(detokenize_ok.ref)),
     {KEY("text", FIELD_TEXT, IN(detokenize_ok.text)), REQUIRED, .high = PROTO_MAX_REQUEST_BYTES},
 };
+static const struct field trace_ok_fields[] = {
+    U64_OR_0("ref", IN(trace_ok.ref)),
+    U32_OR_0("incarnation", IN(trace_ok.incarnation)),
+    COUNTER("next", IN(trace_ok.next)),
+    COUNTER_OR_0("lost", IN(trace_ok.lost)),
+    {KEY("records", FIELD_MAPS, IN(trace_ok.records)), .high = PROTO_MAX_TRACE, .table = &trace_table},
+};
 static const struct field pong_fields[] = {
     U64_OR_0("ref", IN(pong.ref)),
 };
@@ -385,6 +411,7 @@ static const struct field register_fields[] = {
     {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},
     FLAG("ranks", IN(register_.ranks)),
     NAME_OR_0("device", IN(register_.device)),
+    NAME_OR_0("arithmetic", IN(register_.arithmetic)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
     COUNTER_OR_0("acked", IN(register_.acked)),
 };
@@ -451,6 +478,7 @@ static const struct field_table tables[] = {
     [MESSAGE_STATUS] = TABLE(status_fields),
     [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, field_table_check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
+    [MESSAGE_TRACE] = TABLE(trace_question_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},
     [MESSAGE_HELLO_OK] = TABLE(hello_ok_fields),
@@ -463,6 +491,7 @@ static const struct field_table tables[] = {
     [MESSAGE_STATUS_OK] = TABLE(status_ok_fields),
     [MESSAGE_TOKENIZE_OK] = TABLE(tokenize_ok_fields),
     [MESSAGE_DETOKENIZE_OK] = TABLE(detokenize_ok_fields),
+    [MESSAGE_TRACE_OK] = TABLE(trace_ok_fields),
     [MESSAGE_PONG] = TABLE(pong_fields),
     [MESSAGE_BYE_OK] = {0},
     [MESSAGE_END] = TABLE(end_fields),

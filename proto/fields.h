@@ -104,7 +104,7 @@ void field_table_initials(const struct field_table *table, void *ret_value);
 size_t message_max_bytes(enum message_kind kind);
 
 extern const struct name_table names_of_kinds, names_of_errors, names_of_reasons, names_of_limits,
-    names_of_states, names_of_policies, names_of_grammars;
+    names_of_states, names_of_traces, names_of_policies, names_of_grammars;
 bool name_find(const struct name_table *table, struct bytes name, uint32_t *ret_value);
 enum message_kind message_kind_find(struct bytes name); /* MESSAGE_NONE: no such kind */
 

@@ -68,6 +68,7 @@ enum message_kind {
     MESSAGE_STATUS,        /* asks for the pool's status */
     MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
     MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
+    MESSAGE_TRACE,         /* asks what a worker does; also broker → worker */
     MESSAGE_PING,          /* renews the lease; also worker liveness probe */
     MESSAGE_BYE,           /* closes the session */
     /* broker → client */
@@ -81,6 +82,7 @@ enum message_kind {
     MESSAGE_STATUS_OK,
     MESSAGE_TOKENIZE_OK,   /* also worker → broker */
     MESSAGE_DETOKENIZE_OK, /* also worker → broker */
+    MESSAGE_TRACE_OK,      /* also worker → broker */
     MESSAGE_PONG,          /* answers ping, and a worker's heartbeat */
     MESSAGE_BYE_OK,
     MESSAGE_END, /* a request ended, with its count; also on the stream */
@@ -332,6 +334,21 @@ struct model_info {
     bool ranks;          /* those are the scores of a pair of texts: it ranks, and embeds nothing */
 };
 
+/* A step of a worker, or a mark of a request. Times are whole microseconds; 0: not known. */
+struct trace_record {
+    enum trace_what what;
+    uint64_t at_us; /* since the worker began */
+    uint64_t n;     /* of a step: its number, counted from 1; of a mark: see enum trace_what */
+    /* Of a step: its rows; rows that were computed beside them for nothing; ids that requests got from it;
+     * and how long it took: in all, until its rows were embedded, in its layers and the head, and sampling.
+     */
+    uint32_t decode_rows, prefill_rows, padding_rows, ids;
+    uint32_t total_us, embed_us, layers_us, sample_us;
+    struct id128 session, id; /* of a mark: the request; session: worker → broker only */
+    struct bytes request_id;  /* what its client calls it; "" = nothing, or it is not told here */
+    enum end_reason reason;   /* of TRACE_END */
+};
+
 /* ---- messages ---- */
 
 struct message {
@@ -399,6 +416,12 @@ struct message {
             struct id_list ids;
             bool special; /* write control tokens by their names */
         } detokenize;
+        struct {
+            uint64_t ref;
+            struct bytes worker; /* its name */
+            uint64_t from;       /* number of the first record; 0: of the next that will be made */
+            uint32_t most;       /* records of the answer; 0: as many as it may have */
+        } trace;
         struct {
             struct version_range proto;
             struct text_list features;
@@ -474,6 +497,16 @@ struct message {
             struct bytes text; /* invalid UTF-8 in tokens becomes U+FFFD */
         } detokenize_ok;
         struct {
+            uint64_t ref;
+            uint32_t incarnation; /* of the worker: another one counts its records anew */
+            uint64_t next;        /* number of the record behind these: `from` of the next question */
+            uint64_t lost;        /* records from `from` on that were overwritten before they were read */
+            struct {
+                const struct trace_record *items;
+                size_t n;
+            } records;
+        } trace_ok;
+        struct {
             struct id128 id;
             struct epoch epoch;
             uint64_t count;
@@ -504,7 +537,8 @@ struct message {
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
             bool ranks;                     /* those are the scores of a pair of texts */
             struct bytes device;
-            uint64_t wseq, acked; /* its last frame so far, the last acknowledged one */
+            struct bytes arithmetic; /* what ids depend on beside the file; "": it does not say */
+            uint64_t wseq, acked;    /* its last frame so far, the last acknowledged one */
         } register_;
         struct {
             uint32_t incarnation;

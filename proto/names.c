@@ -18,6 +18,7 @@ static const char *const kind_names[] = {
     [MESSAGE_STATUS] = "status",
     [MESSAGE_TOKENIZE] = "tokenize",
     [MESSAGE_DETOKENIZE] = "detokenize",
+    [MESSAGE_TRACE] = "trace",
     [MESSAGE_PING] = "ping",
     [MESSAGE_BYE] = "bye",
     [MESSAGE_HELLO_OK] = "hello_ok",
@@ -30,6 +31,7 @@ static const char *const kind_names[] = {
     [MESSAGE_STATUS_OK] = "status_ok",
     [MESSAGE_TOKENIZE_OK] = "tokenize_ok",
     [MESSAGE_DETOKENIZE_OK] = "detokenize_ok",
+    [MESSAGE_TRACE_OK] = "trace_ok",
     [MESSAGE_PONG] = "pong",
     [MESSAGE_BYE_OK] = "bye_ok",
     [MESSAGE_END] = "end",
@@ -86,6 +88,20 @@ static const char *const state_names[] = {
 };
 _Static_assert(sizeof state_names / sizeof *state_names == WORKER_STATE_COUNT, "a name for every state");
 
+static const char *const trace_names[] = {
+    [TRACE_STEP] = "step",
+    [TRACE_ADMITTED] = "admitted",
+    [TRACE_TOKENIZED] = "tokenized",
+    [TRACE_SLOT] = "slot",
+    [TRACE_PREFIX] = "prefix",
+    [TRACE_PREFILL_BEGIN] = "prefill_begin",
+    [TRACE_PREFILL_END] = "prefill_end",
+    [TRACE_FIRST_TOKEN] = "first_token",
+    [TRACE_SLOT_LOST] = "slot_lost",
+    [TRACE_END] = "end",
+};
+_Static_assert(sizeof trace_names / sizeof *trace_names == TRACE_WHAT_COUNT, "a name for all that is traced");
+
 static const char *const policy_names[] = {[DISCONNECT_CANCEL] = "cancel", [DISCONNECT_KEEP] = "keep"};
 
 static const char *const grammar_names[] = {[GRAMMAR_TEXT_GBNF] = "gbnf",
@@ -100,6 +116,7 @@ const struct name_table names_of_errors = {error_names, PROTO_ERROR_COUNT};
 const struct name_table names_of_reasons = {reason_names, END_REASON_COUNT};
 const struct name_table names_of_limits = {limit_names, END_LIMIT_COUNT};
 const struct name_table names_of_states = {state_names, WORKER_STATE_COUNT};
+const struct name_table names_of_traces = {trace_names, TRACE_WHAT_COUNT};
 const struct name_table names_of_policies = {policy_names, 2};
 const struct name_table names_of_grammars = {grammar_names, GRAMMAR_TEXT_KIND_COUNT};
 
@@ -132,6 +149,11 @@ const char *end_limit_name(enum end_limit limit)
 const char *worker_state_name(enum worker_state state)
 {
     return name_at(state_names, WORKER_STATE_COUNT, state);
+}
+
+const char *trace_what_name(enum trace_what what)
+{
+    return name_at(trace_names, TRACE_WHAT_COUNT, what);
 }
 
 bool name_find(const struct name_table *table, struct bytes name, uint32_t *ret_value)

@@ -26,6 +26,8 @@
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \
     ROW(FLAG, thinks)                              /* before it answers, as far as its template shows it */   \
     ROW(DIALECT_OR_0, dialect)                     /* how it calls tools and thinks: JSON */                  \
+    ROW(NAME_OR_0, digest)                         /* of its model's file, hexadecimal */                     \
+    ROW(NAME_OR_0, arithmetic)                     /* what its ids depend on beside the file */               \
     ROW(TEXT_OR_0, sampling)                       /* what requests that do not say get, and from where */    \
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \
@@ -46,6 +48,7 @@
     ROW(U64_OR_0, journal_limit)                   /* bytes of it there may be */                             \
     ROW(U32_OR_0, journal_waiting)                 /* running requests that wait for room in it */            \
     ROW(U32_OR_0, max_tokens)                      /* of an answer; 0: the pool sets none */                  \
+    ROW(U64_OR_0, uptime_s)                        /* of the pool, its supervisor; 0: not known */            \
     ROW(U32_OR_0, supervisor_pid) ROW(U32_OR_0, broker_pid) ROW(U32_OR_0, gateway_pid) /* 0: it has none */
 /* Of an unfinished request, if the question asks for them. */
 #define REQUEST_STATUS_FIELDS(ROW)                                                                            \

@@ -123,6 +123,7 @@ static void end_here(struct request *request, enum end_reason reason, enum proto
                                   .text = bytes_of_string(text),
                                   .lost = request->lost,
                                   .timing = {.queue_ms = request->output.queue_ms}};
+    trace_end(request->owner->trace, request->output.topic, reason, request->output.seq);
     publish_end(request->owner->publisher, &request->output, &ending);
     silence(request);
 }
@@ -205,6 +206,8 @@ static struct request *add_request(struct assignments *assignments, const uint8_
     request->assigned_ns = clock_ns();
     request->deadline_ns = deadline_ms ? request->assigned_ns + deadline_ms * CLOCK_NS_PER_MS : 0;
     request->stage = STAGE_PREPARED;
+    trace_admitted(assignments->trace, topic, message->assign.generation.request_id, message->assign.queue_us,
+                   request->assigned_ns);
     DL_APPEND(assignments->unstarted, request);
     assignments->n++;
     return request;
@@ -432,7 +435,9 @@ static bool note_prompt(struct request *request, const struct engine_request *wa
 {
     const struct bytes stated = request->received->message.assign.generation.prompt_digest;
     struct output *output = &request->output;
-    output->tells_prompt = !wanted->embed;
+    if (wanted->embed)
+        return true; /* it has no output to continue */
+    output->tells_prompt = true;
     prompt_digest((struct id_list){wanted->prompt, wanted->n_prompt}, output->prompt_digest);
     return prompt_digest_is(output->prompt_digest, stated, wanted->n_prompt, err);
 }
@@ -481,7 +486,9 @@ static void start(struct request *request)
     }
     DL_DELETE(assignments->unstarted, request);
     request->stage = STAGE_RUNNING;
-    request->prepared_ms = (double)(clock_ns() - request->assigned_ns) / 1e6;
+    const uint64_t now = clock_ns();
+    request->prepared_ms = (double)(now - request->assigned_ns) / 1e6;
+    trace_mark(assignments->trace, request->output.topic, TRACE_TOKENIZED, wanted.n_prompt, now);
     request->received = received_free(request->received);
     ids_deinit(ids);
     words_deinit(&request->preparation.words);
@@ -524,7 +531,13 @@ static void end_by_event(struct request *request, const struct engine_event *eve
         ending.error = event->end == ENGINE_END_INVALID ? PROTO_BAD_REQUEST : PROTO_MODEL_ERROR;
         ending.text = bytes_of_string(event->fault);
     }
+    trace_end(request->owner->trace, request->output.topic, ending.reason, totals->n_output);
     publish_end(request->owner->publisher, &request->output, &ending);
+}
+
+const uint8_t *assignments_topic_of(uint64_t tag)
+{
+    return ((const struct request *)(uintptr_t)tag)->output.topic;
 }
 
 void assignments_event(void *arg, const struct engine_event *event)

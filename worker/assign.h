@@ -16,6 +16,7 @@
 #include "proto/message.h"
 #include "common/sampling_defaults.h"
 #include "engine/engine.h"
+#include "worker/instruments/trace.h"
 #include "worker/link/link.h"
 #include "worker/prepare/prepare.h"
 #include "worker/publish.h"
@@ -27,6 +28,7 @@ struct assignments {
     struct preparer *preparer;
     struct engine *engine; /* knows a request by its address */
     struct publisher *publisher;
+    struct trace *trace; /* NULL: it is told of nothing */
     const struct prompt_encoder *encoder;
     const struct sampling_defaults *sampling; /* where an older broker did not complete a request */
     struct request *requests;                 /* uthash by topic */
@@ -73,6 +75,9 @@ void assignments_start(struct assignments *assignments);
 
 /* The engine's sink; arg is the assignments. */
 void assignments_event(void *arg, const struct engine_event *event);
+
+/* The topic of a request that the engine knows by this tag. */
+const uint8_t *assignments_topic_of(uint64_t tag);
 
 /* Requests that wait for their ids or for the end of the step. */
 uint32_t assignments_unstarted(const struct assignments *assignments);

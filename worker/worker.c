@@ -31,6 +31,7 @@
 #include "common/program/program.h"
 #include "worker/assign.h"
 #include "gguf/truncation.h"
+#include "worker/instruments/trace.h"
 #include "worker/link/link.h"
 #include "worker/load.h"
 #include "worker/publish.h"
@@ -56,6 +57,7 @@ struct worker {
     struct publisher publisher;
     struct assignments assignments;
     struct tokenize tokenize;
+    struct trace trace;
     struct report report;
 
     enum worker_state state;
@@ -161,6 +163,9 @@ static void take(struct worker *worker, const struct message *message)
     case MESSAGE_DETOKENIZE:
         tokenize_take(&worker->tokenize);
         break;
+    case MESSAGE_TRACE:
+        trace_take(&worker->trace, message, clock_ns());
+        break;
     case MESSAGE_ACK:
         window_ack(&worker->stream.window, message->ack.wseq);
         break;
@@ -206,6 +211,7 @@ static void attend(struct worker *worker, uint64_t now)
         report_progress(&worker->report);
     assignments_expire(&worker->assignments, now);
     tokenize_expire(&worker->tokenize, now);
+    trace_expire(&worker->trace, now);
     tend_link(worker, now);
 }
 
@@ -356,6 +362,7 @@ static struct message introduction(const struct worker *worker)
     message.register_.embedding = n_embedding <= PROTO_MAX_EMBEDDING ? n_embedding : 0;
     message.register_.ranks = message.register_.embedding > 0 && model->params.pooling == POOLING_RANK;
     message.register_.device = bytes_of_string(engine_backend_info(worker->load.engine)->device);
+    message.register_.arithmetic = bytes_of_string(worker->load.arithmetic);
     return message;
 }
 
@@ -382,6 +389,9 @@ static int connect_pool(struct worker *worker, struct error *err)
     tokenize_init(&worker->tokenize, &worker->link, worker->load.preparer, worker->load.encoder.tokenizer);
     assignments_init(&worker->assignments, &worker->link, worker->load.preparer, worker->load.engine,
                      &worker->publisher, &worker->load.encoder, &worker->load.sampling);
+    trace_init(&worker->trace, &worker->link, worker->load.engine, worker->options->incarnation,
+               assignments_topic_of);
+    worker->assignments.trace = &worker->trace;
     return 0;
 }
 
@@ -392,6 +402,7 @@ static bool close_parts(struct worker *worker)
         return false;
     tokenize_deinit(&worker->tokenize);
     assignments_deinit(&worker->assignments);
+    trace_close(&worker->trace);
     publisher_deinit(&worker->publisher);
     load_close(&worker->load);
     link_close(&worker->link);

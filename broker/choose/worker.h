@@ -40,7 +40,9 @@ struct worker {
     /* What it registered; texts are zero-terminated. */
     char model[PROTO_MAX_NAME_BYTES + 1];
     char device[PROTO_MAX_NAME_BYTES + 1];
+    char arithmetic[PROTO_MAX_NAME_BYTES + 1];
     uint8_t digest[16];
+    char digest_text[2 * 16 + 1]; /* the same, hexadecimal */
     uint32_t context, slots;
     uint32_t embedding; /* numbers of an embedding; 0: not available */
     bool ranks;         /* those are the scores of a pair of texts */
@@ -56,11 +58,12 @@ struct worker {
     struct peer peer; /* the same once it has registered; len 0: it has not, or was given up */
     struct outbox outbox;
     struct worker_credits credits;
-    size_t under_way;   /* bytes of large messages sent to it that it has not taken yet */
-    bool held;          /* a large message waits: no other large one is sent meanwhile */
-    uint64_t asked;     /* ref of the large tokenize that it works on; 0: none */
-    uint64_t ending_ns; /* clock_ns when it announced its end; 0: it has not */
-    bool relieved;      /* and it was told to give back its requests */
+    size_t under_way;             /* bytes of large messages sent to it that it has not taken yet */
+    bool held;                    /* a large message waits: no other large one is sent meanwhile */
+    uint64_t asked;               /* ref of the large tokenize that it works on; 0: none */
+    uint64_t asked_by_foreign_ns; /* clock_ns when somebody not trusted last asked what it does */
+    uint64_t ending_ns;           /* clock_ns when it announced its end; 0: it has not */
+    bool relieved;                /* and it was told to give back its requests */
 
     /* Its stream. */
     void *stream;           /* SUB socket; NULL when not connected */

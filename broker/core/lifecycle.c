@@ -94,7 +94,7 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     assign.assign.generation.has_seed = true;
     assign.assign.generation.sampling.seed = request->seed;
     sampling_complete(&assign.assign.generation.sampling, request->sampling);
-    assign.assign.generation.lost = request->n_lost;
+    assign.assign.generation.lost = request->n_lost < PROTO_MAX_LOST ? request->n_lost : PROTO_MAX_LOST;
     struct ids output = {0};
     r = ids_append(&output, asked.generate.generation.output.items, asked.generate.generation.output.n);
     if (r == 0)
@@ -432,7 +432,8 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
             n_moved++;
             move(broker, request, "its worker died");
         } else { /* a request that kills workers must not visit them all */
-            const struct amount before = amount_of(request->n_lost++, "worker");
+            const struct amount before = amount_of(PROTO_MAX_LOST, "worker");
+            request->n_lost = PROTO_MAX_LOST + 1; /* and no more: damaged memory may have said any number */
             lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; the request had lost %s before",
                            worker->name, reason, before.text);
         }

@@ -6,6 +6,7 @@
  * does not fit into a message would keep the status of the whole pool from being sent. */
 
 #include "broker/core/status.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,6 +45,8 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .tools = bytes_of_string(worker->tools),
         .thinks = worker->thinks,
         .dialect = bytes_of_string(worker->dialect),
+        .digest = bytes_of_string(worker->digest_text),
+        .arithmetic = bytes_of_string(worker->arithmetic),
         .sampling = bytes_of_string(worker->sampling),
         .embedding = worker->embedding,
         .ranks = worker->ranks,
@@ -64,6 +67,13 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
     /* The board knows that a process is loading before it registers. */
     if (worker->state == WORKER_STARTING && board.state == WORKER_LOADING)
         status->state = WORKER_LOADING;
+}
+
+/* Of a pool that began at that second; 0: not known. */
+static uint64_t uptime_s(uint32_t began)
+{
+    uint64_t now = clock_ns() / CLOCK_NS_PER_S;
+    return began > 0 && now > began ? now - began : 0;
 }
 
 void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
@@ -88,6 +98,7 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     ok.status_ok.journal_limit = broker->journal.limit;
     ok.status_ok.journal_waiting = broker->growth.n_waiting;
     ok.status_ok.max_tokens = broker->options.max_tokens;
+    ok.status_ok.uptime_s = uptime_s(broker->options.began);
     ok.status_ok.supervisor_pid = (uint32_t)getppid();
     ok.status_ok.broker_pid = (uint32_t)getpid();
     ok.status_ok.gateway_pid = broker->supervisor.gateway_pid;
@@ -123,12 +134,22 @@ size_t status_models(const struct broker *broker, struct model_info models[WORKE
     return n;
 }
 
+bool status_may_see_all(const struct session *asker)
+{
+    return asker->near && asker->key == 0;
+}
+
+bool status_may_see(const struct session *asker, const struct request *request)
+{
+    return status_may_see_all(asker) ||
+           memcmp(request_client(request), session_client(asker), sizeof(struct id128)) == 0;
+}
+
 static bool is_wanted(const struct request *request, const struct session *asker, struct bytes name)
 {
     if (request->state == REQUEST_ENDED || (name.len > 0 && !bytes_equal(name, request->name)))
         return false;
-    return (asker->near && asker->key == 0) ||
-           memcmp(request_client(request), session_client(asker), sizeof(struct id128)) == 0;
+    return status_may_see(asker, request);
 }
 
 static struct request_status describe(const struct broker *broker, const struct request *request,

@@ -6,6 +6,11 @@
 
 #include "broker/core/broker.h"
 
+/* Whether this session may see what all clients do: it came through the run directory, without a key. */
+bool status_may_see_all(const struct session *asker);
+/* Whether it may know of this request: all, or those of its own client. */
+bool status_may_see(const struct session *asker, const struct request *request);
+
 /* Fills a status_ok that borrows from the broker and from `workers`. */
 void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
                  struct message *ret_message);

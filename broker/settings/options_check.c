@@ -99,16 +99,15 @@ static int check_public_host(const char *host, struct error *err)
 /* Gateways have to reach it, and to know it by its key. */
 static int check_member(const struct options *options, struct error *err)
 {
-    static const char *const wildcards[] = {"*:", "0.0.0.0:", "[::]:"};
     if (!options->member[0])
         return 0;
     if (!options->tcp[0] || !options->curve_key[0])
         return error_set(err, -EINVAL, "member: requires tcp and curve-key");
-    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards && !options->public_host[0]; i++)
-        if (strncmp(options->tcp, wildcards[i], strlen(wildcards[i])) == 0)
-            return error_set(err, -EINVAL,
-                             "member: tcp is %s, so public-host must say how to reach this host",
-                             options->tcp);
+    const char *colon = strrchr(options->tcp, ':');
+    const struct bytes host = {options->tcp, colon ? (size_t)(colon - options->tcp) : 0};
+    if (!options->public_host[0] && listen_is_wildcard(host))
+        return error_set(err, -EINVAL, "member: tcp is %s, so public-host must say how to reach this host",
+                         options->tcp);
     return 0;
 }
 

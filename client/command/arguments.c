@@ -3,7 +3,10 @@
 
 #include "client/command/arguments.h"
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "client/command/terminal/prompt.h"
 #include "common/number.h"
@@ -18,6 +21,18 @@ uint64_t argument_number(struct argp_state *state, const char *option, const cha
     if (number_read(text, min, max, &n, &err) < 0)
         argp_error(state, "%s: %s", option, err.text);
     return n;
+}
+
+void argument_ids(struct argp_state *state, char *list, struct ids *ids)
+{
+    char *item;
+    ids->len = 0;
+    while ((item = strsep(&list, ","))) {
+        item += strspn(item, " ");
+        const uint64_t id = argument_number(state, "--tokens", item, 0, INT32_MAX);
+        if (ids_push(ids, (int32_t)id) < 0)
+            argp_failure(state, EXIT_FAILURE, ENOMEM, "%s", "--tokens");
+    }
 }
 
 enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text)

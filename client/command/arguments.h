@@ -8,11 +8,16 @@
 #include <argp.h>
 #include <stdint.h>
 
+#include "common/bytes.h"
 #include "engine/backend/backend.h"
 
 /* A number within bounds; the reason names the option. */
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max);
+
+/* The ids of --tokens: numbers between commas, blanks after a comma allowed, one at least. They replace what
+ * `ids` had; the caller frees them. The list is cut up on the way. */
+void argument_ids(struct argp_state *state, char *list, struct ids *ids);
 
 /* What --kv-type names. */
 enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text);

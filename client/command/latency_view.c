@@ -8,14 +8,18 @@
 #include "client/command/latency_view.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "client/command/terminal/table.h"
 #include "common/utf8.h"
 
 /* Above these, in seconds, a time is yellow, and above ten times as much red. */
 #define LONG_GAP   0.1
 #define LONG_FIRST 1.0
-
-#define CELL 20
+#define BAR        10  /* characters */
+#define FULL       0.9 /* from this share on a bar is yellow */
+#define YELLOW     "\033[33m"
+#define RED        "\033[31m"
 
 double latency_quantile(const struct quern_histogram *histogram, double q)
 {
@@ -60,29 +64,44 @@ static const char *put_time(double seconds, char *ret_text, size_t size)
 }
 
 /* The median and the 99th percentile; `limit` 0: never in colour. */
-static void print_times(const struct quern_histogram *histogram, double limit, bool colours)
+static void fill_times(const struct quern_histogram *histogram, double limit, struct table_cell *ret_cell)
 {
-    char middle[16], high[16], cell[2 * sizeof middle + 4];
+    char middle[16], high[16];
     if (count_of(histogram) == 0) {
-        printf("  %*s", CELL, "-");
+        strcpy(ret_cell->text, "-");
         return;
     }
     const double last = latency_quantile(histogram, 0.99);
-    snprintf(cell, sizeof cell, "%s, %s", put_time(latency_quantile(histogram, 0.5), middle, sizeof middle),
+    snprintf(ret_cell->text, sizeof ret_cell->text, "%s, %s",
+             put_time(latency_quantile(histogram, 0.5), middle, sizeof middle),
              put_time(last, high, sizeof high));
-    const char *colour = !colours || limit == 0 || last <= limit ? ""
-                         : last <= 10 * limit                    ? "\033[33m"
-                                                                 : "\033[31m";
-    printf("  %s%*s%s", colour, CELL, cell, colour[0] ? "\033[0m" : "");
+    if (limit > 0 && last > limit)
+        ret_cell->colour = last > 10 * limit ? RED : YELLOW;
 }
 
-static void print_mean(const struct quern_histogram *histogram, double factor, const char *unit)
+static void fill_mean(const struct quern_histogram *histogram, double factor, const char *unit,
+                      struct table_cell *ret_cell)
 {
     const uint64_t n = count_of(histogram);
-    char cell[32] = "-";
-    if (n > 0)
-        snprintf(cell, sizeof cell, "%.*f%s", unit[0] ? 0 : 1, factor * histogram->sum / (double)n, unit);
-    printf("  %6s", cell);
+    if (n == 0)
+        strcpy(ret_cell->text, "-");
+    else
+        snprintf(ret_cell->text, sizeof ret_cell->text, "%.*f%s", unit[0] ? 0 : 1,
+                 factor * histogram->sum / (double)n, unit);
+}
+
+/* The mean of shares as a bar. */
+static void fill_bar(const struct quern_histogram *histogram, struct table_cell *ret_cell)
+{
+    const uint64_t n = count_of(histogram);
+    const double share = n > 0 ? histogram->sum / (double)n : 0;
+    const int filled = share < 1 ? (int)(share * BAR + 0.5) : BAR;
+    if (n == 0)
+        return;
+    memset(ret_cell->text, '#', (size_t)filled);
+    memset(ret_cell->text + filled, '-', (size_t)(BAR - filled));
+    if (share >= FULL)
+        ret_cell->colour = YELLOW;
 }
 
 /* What came since `before`, which becomes `now`. */
@@ -101,31 +120,87 @@ static struct quern_histogram sum(struct quern_histogram a, struct quern_histogr
     return a;
 }
 
-void latency_print(struct latency_view *view, const struct quern_status *status, bool colours)
+enum column { WORKER, DECODE, PROMPT, GAP, FIRST, ROWS, SLOTS, SLOTS_BAR, KV, KV_BAR, N_COLUMNS };
+
+static const struct table_column columns[N_COLUMNS] = {
+    [WORKER] = {"HALF, 99%", 7, true},
+    [DECODE] = {"DECODE STEP", 4, false},
+    [PROMPT] = {"PROMPT STEP", 3, false},
+    [GAP] = {"TOKEN GAP", 6, false},
+    [FIRST] = {"FIRST TOKEN", 5, false},
+    [ROWS] = {"ROWS", 0, false},
+    [SLOTS] = {"SLOTS", 1, false},
+    [SLOTS_BAR] = {"", -2, true},
+    [KV] = {"KV", 2, false},
+    [KV_BAR] = {"", -1, true},
+};
+
+struct shown {
+    const struct latency_view *view;
+    const struct quern_status *status;
+};
+
+static void fill_cell(const void *arg, size_t row, size_t column, struct table_cell *ret_cell)
 {
-    char name[64];
-    printf("\n%-12s  %*s  %*s  %*s  %*s  %6s  %6s  %6s\n", "HALF, 99%", CELL, "DECODE STEP", CELL,
-           "PROMPT STEP", CELL, "TOKEN GAP", CELL, "FIRST TOKEN", "ROWS", "SLOTS", "KV");
-    for (size_t i = 0; i < status->n_workers && i < LATENCY_VIEW_WORKERS; i++) {
-        const struct quern_worker *w = &status->workers[i];
-        if (view->before[i].incarnation != w->incarnation)
-            view->before[i] = (typeof(view->before[i])){.incarnation = w->incarnation};
-        typeof(&view->before[i]) before = &view->before[i];
-        const struct quern_histogram decode = take(&before->decode, w->step_decode);
-        const struct quern_histogram other = take(&before->other, sum(w->step_prefill, w->step_mixed));
-        const struct quern_histogram gap = take(&before->gap, w->token_gap);
-        const struct quern_histogram first = take(&before->first, w->first_token);
-        const struct quern_histogram rows = take(&before->rows, w->step_rows);
-        const struct quern_histogram slots = take(&before->slots, w->slots_used);
-        const struct quern_histogram kv = take(&before->kv, w->kv_used);
-        printf("%-12s", utf8_printable(bytes_of_string(w->name), sizeof name, name));
-        print_times(&decode, 0, colours);
-        print_times(&other, 0, colours);
-        print_times(&gap, LONG_GAP, colours);
-        print_times(&first, LONG_FIRST, colours);
-        print_mean(&rows, 1, "");
-        print_mean(&slots, 100, "%");
-        print_mean(&kv, 100, "%");
-        printf("\n");
+    const struct shown *shown = arg;
+    const struct latencies *since = &shown->view->since[row];
+    switch ((enum column)column) {
+    case WORKER:
+        utf8_printable(bytes_of_string(shown->status->workers[row].name), TABLE_CELL_MAX, ret_cell->text);
+        break;
+    case DECODE:
+        fill_times(&since->decode, 0, ret_cell);
+        break;
+    case PROMPT:
+        fill_times(&since->other, 0, ret_cell);
+        break;
+    case GAP:
+        fill_times(&since->gap, LONG_GAP, ret_cell);
+        break;
+    case FIRST:
+        fill_times(&since->first, LONG_FIRST, ret_cell);
+        break;
+    case ROWS:
+        fill_mean(&since->rows, 1, "", ret_cell);
+        break;
+    case SLOTS:
+        fill_mean(&since->slots, 100, "%", ret_cell);
+        break;
+    case SLOTS_BAR:
+        fill_bar(&since->slots, ret_cell);
+        break;
+    case KV:
+        fill_mean(&since->kv, 100, "%", ret_cell);
+        break;
+    case KV_BAR:
+        fill_bar(&since->kv, ret_cell);
+        break;
+    case N_COLUMNS:
+        break;
     }
+}
+
+/* What has happened at a worker since the last look. */
+static void look(struct latencies *before, struct latencies *since, const struct quern_worker *w)
+{
+    if (before->incarnation != w->incarnation)
+        *before = (struct latencies){.incarnation = w->incarnation};
+    since->decode = take(&before->decode, w->step_decode);
+    since->other = take(&before->other, sum(w->step_prefill, w->step_mixed));
+    since->gap = take(&before->gap, w->token_gap);
+    since->first = take(&before->first, w->first_token);
+    since->rows = take(&before->rows, w->step_rows);
+    since->slots = take(&before->slots, w->slots_used);
+    since->kv = take(&before->kv, w->kv_used);
+}
+
+void latency_print(struct latency_view *view, const struct quern_status *status, size_t width, bool colours)
+{
+    const struct shown shown = {view, status};
+    const size_t n = status->n_workers < LATENCY_VIEW_WORKERS ? status->n_workers : LATENCY_VIEW_WORKERS;
+    const struct table table = {columns, N_COLUMNS, n, fill_cell, &shown};
+    for (size_t i = 0; i < n; i++)
+        look(&view->before[i], &view->since[i], &status->workers[i]);
+    printf("\n");
+    table_print(&table, width, colours);
 }

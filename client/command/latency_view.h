@@ -11,12 +11,14 @@
 
 #define LATENCY_VIEW_WORKERS 64 /* as many as a pool has */
 
-/* The histograms as they were at the last look; a zeroed one has seen nothing. */
+struct latencies { /* of a worker */
+    uint32_t incarnation;
+    struct quern_histogram decode, other, rows, gap, first, slots, kv;
+};
+
+/* The histograms as they were at the last look, and what came of it; a zeroed one has seen nothing. */
 struct latency_view {
-    struct {
-        uint32_t incarnation;
-        struct quern_histogram decode, other, rows, gap, first, slots, kv;
-    } before[LATENCY_VIEW_WORKERS];
+    struct latencies before[LATENCY_VIEW_WORKERS], since[LATENCY_VIEW_WORKERS];
 };
 
 /* The value below which the share `q` of a histogram's values lies, taken to be spread evenly over their
@@ -27,7 +29,8 @@ double latency_quantile(const struct quern_histogram *histogram, double q);
 struct quern_histogram latency_since(const struct quern_histogram *now, const struct quern_histogram *before);
 
 /* Prints the table to stdout, in colour where a time is long, and remembers the histograms. A worker that did
- * nothing since the last look has dashes; the first look covers all since its start. */
-void latency_print(struct latency_view *view, const struct quern_status *status, bool colours);
+ * nothing since the last look has dashes; the first look covers all since its start. Omits columns that do
+ * not fit in `width`, the least important first; 0: no limit. */
+void latency_print(struct latency_view *view, const struct quern_status *status, size_t width, bool colours);
 
 #endif

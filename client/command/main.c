@@ -25,6 +25,7 @@ static const struct verb verbs[] = {
     {"rank", "rank texts by how well they answer a query", verb_rank},
     {"status", "show the workers of a pool and its totals", verb_status},
     {"top", "show the same every second", verb_top},
+    {"trace", "show what workers do, step by step", verb_trace},
     {"reload", "replace the processes of a running pool, which keeps serving", verb_reload},
     {"scale", "change the number of workers of a running pool", verb_scale},
     {"drain", "take a worker out of a running pool, which keeps serving", verb_drain},

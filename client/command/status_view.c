@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table that fits.
- *
- * Every column is as wide as its widest cell. While a line is wider than the terminal, the column with the
- * lowest rank goes; the first, which names the worker, stays. Why a worker failed is a sentence and stands
- * below. */
+/* Totals, and a table of the workers. Why a worker failed is a sentence and stands below the table. */
 
 #include "client/command/status_view.h"
 
@@ -15,11 +11,9 @@
 #include <unistd.h>
 
 #include "client/command/pool/place.h"
+#include "client/command/terminal/table.h"
 #include "common/amount.h"
 #include "common/utf8.h"
-
-#define CELL_MAX 64 /* bytes, the zero included */
-#define GAP      2  /* blanks between columns */
 
 enum { KEY_CONNECT = 1024, KEY_RUNDIR, KEY_SERVER_KEY, KEY_CLIENT_KEY }; /* beyond the keys of the verbs */
 
@@ -78,11 +72,7 @@ enum column {
     N_COLUMNS
 };
 
-static const struct {
-    const char *title;
-    int rank;  /* the lowest goes first */
-    bool text; /* begins at the left; numbers end at the right */
-} traits[N_COLUMNS] = {
+static const struct table_column columns_of_workers[N_COLUMNS] = {
     [WORKER] = {"WORKER", 14, true},     [STATE] = {"STATE", 13, true},
     [PID] = {"PID", 10, false},          [RESTARTS] = {"RESTARTS", 3, false},
     [ACTIVE] = {"ACTIVE", 12, false},    [WAITING] = {"WAITING", 5, false},
@@ -93,90 +83,59 @@ static const struct {
     [RESTORED] = {"RESTORED", 0, false},
 };
 
-static void fill_cell(const struct quern_worker *w, enum column column, char ret_cell[CELL_MAX])
+static void fill_text(const struct quern_worker *w, enum column column, char ret_cell[TABLE_CELL_MAX])
 {
     switch (column) {
     case WORKER:
-        utf8_printable(bytes_of_string(w->name), CELL_MAX, ret_cell);
+        utf8_printable(bytes_of_string(w->name), TABLE_CELL_MAX, ret_cell);
         break;
     case STATE:
-        utf8_printable(bytes_of_string(w->state), CELL_MAX, ret_cell);
+        utf8_printable(bytes_of_string(w->state), TABLE_CELL_MAX, ret_cell);
         break;
     case PID:
-        snprintf(ret_cell, CELL_MAX, "%u", w->pid);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%u", w->pid);
         break;
     case RESTARTS:
-        snprintf(ret_cell, CELL_MAX, "%u", w->restarts);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%u", w->restarts);
         break;
     case ACTIVE:
-        snprintf(ret_cell, CELL_MAX, "%u/%u", w->active, w->slots);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%u/%u", w->active, w->slots);
         break;
     case WAITING:
-        snprintf(ret_cell, CELL_MAX, "%u", w->waiting);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%u", w->waiting);
         break;
     case KV_FREE:
-        snprintf(ret_cell, CELL_MAX, "%u/%u", w->kv_free, w->kv_total);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%u/%u", w->kv_free, w->kv_total);
         break;
     case CACHED:
-        snprintf(ret_cell, CELL_MAX, "%u", w->kv_cached);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%u", w->kv_cached);
         break;
     case EVICTED:
-        snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->evictions);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%" PRIu64, w->evictions);
         break;
     case RESTORED:
-        snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->restores);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%" PRIu64, w->restores);
         break;
     case HITS:
-        snprintf(ret_cell, CELL_MAX, "%.0f%%", w->hit_rate * 100);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%.0f%%", w->hit_rate * 100);
         break;
     case TOKENS:
-        snprintf(ret_cell, CELL_MAX, "%" PRIu64, w->tokens);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%" PRIu64, w->tokens);
         break;
     case RATE:
-        snprintf(ret_cell, CELL_MAX, "%.1f", w->tokens_per_s);
+        snprintf(ret_cell, TABLE_CELL_MAX, "%.1f", w->tokens_per_s);
         break;
     case MODEL:
-        utf8_printable(bytes_of_string(w->model), CELL_MAX, ret_cell);
+        utf8_printable(bytes_of_string(w->model), TABLE_CELL_MAX, ret_cell);
         break;
     case DEVICE:
-        utf8_printable(bytes_of_string(w->device), CELL_MAX, ret_cell);
+        utf8_printable(bytes_of_string(w->device), TABLE_CELL_MAX, ret_cell);
         break;
     case N_COLUMNS:
         break;
     }
 }
 
-/* Columns on the screen: characters, not bytes. */
-static size_t width_of(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
-}
-
-/* Leaves in `widths` those columns that fit; 0 is a column that does not. */
-static void fit(const struct quern_status *status, size_t columns, size_t widths[N_COLUMNS])
-{
-    char cell[CELL_MAX];
-    size_t line = 0;
-    for (enum column c = 0; c < N_COLUMNS; c++) {
-        widths[c] = strlen(traits[c].title);
-        for (size_t i = 0; i < status->n_workers; i++) {
-            fill_cell(&status->workers[i], c, cell);
-            widths[c] = width_of(cell) > widths[c] ? width_of(cell) : widths[c];
-        }
-        line += widths[c] + (c > 0 ? GAP : 0);
-    }
-    for (int rank = 0; columns > 0 && line > columns && rank < traits[WORKER].rank; rank++)
-        for (enum column c = 0; c < N_COLUMNS; c++)
-            if (traits[c].rank == rank) {
-                line -= widths[c] + GAP;
-                widths[c] = 0;
-            }
-}
-
-#define BOLD   "\033[1m"
 #define RED    "\033[31m"
 #define GREEN  "\033[32m"
 #define YELLOW "\033[33m"
@@ -189,36 +148,13 @@ static const char *colour_of_state(const char *state)
     return strcmp(state, "failed") == 0 || strcmp(state, "absent") == 0 ? RED : YELLOW;
 }
 
-/* The colour of a cell; "": none. Titles have no worker. */
-static const char *colour_of(const struct quern_worker *worker, enum column column, bool colours)
+static void fill_cell(const void *arg, size_t row, size_t column, struct table_cell *ret_cell)
 {
-    if (!colours)
-        return "";
-    if (!worker)
-        return BOLD;
-    return column == STATE ? colour_of_state(worker->state) : "";
-}
-
-/* One line: a worker, or for NULL the titles. */
-static void print_line(const struct quern_worker *worker, const size_t widths[N_COLUMNS], bool colours)
-{
-    char line[N_COLUMNS * 2 * CELL_MAX], cell[CELL_MAX];
-    int n = 0;
-    for (enum column c = 0; c < N_COLUMNS; c++) {
-        if (widths[c] == 0)
-            continue;
-        if (worker)
-            fill_cell(worker, c, cell);
-        else
-            snprintf(cell, sizeof cell, "%s", traits[c].title);
-        int blanks = (int)(widths[c] - width_of(cell)), before = traits[c].text ? 0 : blanks;
-        const char *colour = colour_of(worker, c, colours);
-        n += sprintf(line + n, "%*s%s%s%s%*s", before + (c > 0 ? GAP : 0), "", colour, cell,
-                     colour[0] ? PLAIN : "", blanks - before, "");
-    }
-    while (n > 0 && line[n - 1] == ' ')
-        n--;
-    printf("%.*s\n", n, line);
+    const struct quern_status *status = arg;
+    const struct quern_worker *worker = &status->workers[row];
+    fill_text(worker, column, ret_cell->text);
+    if (column == STATE)
+        ret_cell->colour = colour_of_state(worker->state);
 }
 
 /* The integer that is nearest to a sum of them. */
@@ -287,21 +223,35 @@ static void print_aliases(const struct quern_status *status, size_t i)
     printf(" too\n");
 }
 
+/* "45 s", "5 min", "3 h 5 min", "4 d 3 h". */
+static const char *put_duration(uint64_t s, char *ret_text, size_t size)
+{
+    if (s < 60)
+        snprintf(ret_text, size, "%" PRIu64 " s", s);
+    else if (s < 3600)
+        snprintf(ret_text, size, "%" PRIu64 " min", s / 60);
+    else if (s < 86400)
+        snprintf(ret_text, size, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
+    else
+        snprintf(ret_text, size, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
+    return ret_text;
+}
+
 void status_print(const struct quern_status *status, size_t columns, bool colours)
 {
-    size_t widths[N_COLUMNS];
-    printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n", status->version,
-           status->draining ? ", draining" : "", status->boot, status->sessions,
-           status->sessions == 1 ? "" : "s", status->queued, status->running);
+    char uptime[64];
+    const struct table workers = {columns_of_workers, N_COLUMNS, status->n_workers, fill_cell, status};
+    printf("broker %s%s, boot %" PRIu64, status->version, status->draining ? ", draining" : "", status->boot);
+    if (status->uptime_s > 0) /* else it has just begun, or is of an earlier version */
+        printf(", up %s", put_duration(status->uptime_s, uptime, sizeof uptime));
+    printf(": %u session%s, %u queued, %u running\n", status->sessions, status->sessions == 1 ? "" : "s",
+           status->queued, status->running);
     print_processes(status);
     printf("%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n",
            status->admitted, status->ended, status->rejected, status->moved);
     print_journal(status);
     print_prompts(status);
-    fit(status, columns, widths);
-    print_line(NULL, widths, colours);
-    for (size_t i = 0; i < status->n_workers; i++)
-        print_line(&status->workers[i], widths, colours);
+    table_print(&workers, columns, colours);
     for (size_t i = 0; i < status->n_workers; i++)
         print_aliases(status, i);
     for (size_t i = 0; i < status->n_workers; i++) {

@@ -56,6 +56,7 @@ void incoming_message(struct quern *client, const struct message *message)
     case MESSAGE_STATUS_OK:
     case MESSAGE_TOKENIZE_OK:
     case MESSAGE_DETOKENIZE_OK:
+    case MESSAGE_TRACE_OK:
         question_answer(client, message);
         break;
     case MESSAGE_PONG:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions (status, tokenize, detokenize) and their answers, known by their references.
+/* Questions (status, trace, tokenize, detokenize) and their answers, known by their references.
  *
  * A question is asked again after a second, two, four … until its answer comes, and at once when the session
  * opens again: so a broker that restarts in between is met in stride. What is answered is copied out of the
@@ -9,6 +9,7 @@
 #include "client/lib/question.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +149,61 @@ static bool keep_status(struct quern *client, const struct message *message)
     return true;
 }
 
+#define HEX_BYTES (2 * sizeof(struct id128) + 1)
+
+static void write_hex(const struct id128 *id, char ret_text[HEX_BYTES])
+{
+    for (size_t i = 0; i < sizeof id->bytes; i++)
+        snprintf(ret_text + 2 * i, 3, "%02x", id->bytes[i]);
+}
+
+/* False when out of memory: it is asked again. */
+static bool keep_trace(struct quern *client, const struct message *message)
+{
+    const struct trace_record *from = message->trace_ok.records.items;
+    const size_t n = message->trace_ok.records.n;
+    size_t room = 0;
+    for (size_t i = 0; i < n; i++)
+        room += from[i].request_id.len + 1 + HEX_BYTES;
+    char *memory = calloc(1, n * sizeof(struct quern_trace_record) + room + 1);
+    if (!memory)
+        return false;
+    free(client->trace_memory);
+    client->trace_memory = memory;
+    struct quern_trace_record *records = (struct quern_trace_record *)(void *)memory;
+    char *texts = (char *)(void *)(records + n);
+    for (size_t i = 0; i < n; i++) {
+        const bool step = from[i].what == TRACE_STEP;
+        records[i] = (struct quern_trace_record){.what = trace_what_name(from[i].what),
+                                                 .at_us = from[i].at_us,
+                                                 .n = from[i].n,
+                                                 .decode_rows = from[i].decode_rows,
+                                                 .prefill_rows = from[i].prefill_rows,
+                                                 .padding_rows = from[i].padding_rows,
+                                                 .ids = from[i].ids,
+                                                 .total_us = from[i].total_us,
+                                                 .embed_us = from[i].embed_us,
+                                                 .layers_us = from[i].layers_us,
+                                                 .sample_us = from[i].sample_us,
+                                                 .id = "",
+                                                 .request_id = keep(&texts, from[i].request_id),
+                                                 .reason = ""};
+        if (from[i].what == TRACE_END)
+            records[i].reason = end_reason_name(from[i].reason);
+        if (!step) {
+            write_hex(&from[i].id, texts);
+            records[i].id = texts;
+            texts += HEX_BYTES;
+        }
+    }
+    client->trace = (struct quern_trace){.incarnation = message->trace_ok.incarnation,
+                                         .next = message->trace_ok.next,
+                                         .lost = message->trace_ok.lost,
+                                         .records = records,
+                                         .n = n};
+    return true;
+}
+
 static bool keep_tokens(struct quern *client, const struct message *message)
 {
     client->tokens.len = 0;
@@ -219,6 +275,24 @@ static void send_question(struct quern *client, struct question *question)
     outgoing_bytes(client, &question->wire, NULL); /* a full socket: next time */
 }
 
+static void set_ref(struct message *message, uint64_t ref)
+{
+    switch (message->kind) {
+    case MESSAGE_STATUS:
+        message->status.ref = ref;
+        break;
+    case MESSAGE_TRACE:
+        message->trace.ref = ref;
+        break;
+    case MESSAGE_TOKENIZE:
+        message->tokenize.ref = ref;
+        break;
+    default:
+        message->detokenize.ref = ref;
+        break;
+    }
+}
+
 int question_ask(struct quern *client, struct message *message, int timeout_ms, quern_answer_fn *fn,
                  void *arg, struct error *err)
 {
@@ -232,12 +306,7 @@ int question_ask(struct quern *client, struct message *message, int timeout_ms, 
     question->arg = arg;
     client->now = question->asked_ns = clock_ns();
     question->until_ns = client->now + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * CLOCK_NS_PER_MS;
-    if (message->kind == MESSAGE_STATUS)
-        message->status.ref = question->ref;
-    else if (message->kind == MESSAGE_TOKENIZE)
-        message->tokenize.ref = question->ref;
-    else
-        message->detokenize.ref = question->ref;
+    set_ref(message, question->ref);
     DL_APPEND(client->questions, question);
     int r = message_encode_or_say(message, &question->wire, err);
     if (r == 0)
@@ -263,6 +332,10 @@ void question_answer(struct quern *client, const struct message *message)
     if (message->kind == MESSAGE_STATUS_OK && (question = find(client, message->status_ok.ref))) {
         with.status = &client->status;
         if (keep_status(client, message))
+            answer(client, question, &with);
+    } else if (message->kind == MESSAGE_TRACE_OK && (question = find(client, message->trace_ok.ref))) {
+        with.trace = &client->trace;
+        if (keep_trace(client, message))
             answer(client, question, &with);
     } else if (message->kind == MESSAGE_TOKENIZE_OK && (question = find(client, message->tokenize_ok.ref))) {
         if (!keep_tokens(client, message) || !keep_pieces(client, message, &with.pieces))

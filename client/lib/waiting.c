@@ -36,6 +36,16 @@ int quern_ask_requests(struct quern *client, const char *request_id, uint32_t mo
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
+int quern_ask_trace(struct quern *client, const char *worker, uint64_t from, int timeout_ms,
+                    quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_TRACE};
+    struct error err = {0};
+    message.trace.worker = bytes_of_string(worker);
+    message.trace.from = from;
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {
@@ -135,6 +145,20 @@ int quern_requests(struct quern *client, const char *request_id, uint32_t most, 
         r = await(client, &asked, err);
     if (r == 0)
         *ret_status = asked.answer.status;
+    return r;
+}
+
+int quern_trace(struct quern *client, const char *worker, uint64_t from, int timeout_ms,
+                const struct quern_trace **ret_trace, struct quern_error *err)
+{
+    struct asked asked = {0};
+    int r = loop_refuse_inside(client, err);
+    if (r == 0)
+        r = quern_ask_trace(client, worker, from, timeout_ms, on_answer, &asked, err);
+    if (r == 0)
+        r = await(client, &asked, err);
+    if (r == 0)
+        *ret_trace = asked.answer.trace;
     return r;
 }
 

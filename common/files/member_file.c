@@ -20,6 +20,7 @@
 #include "common/files/config_file.h"
 #include "common/files/secret_file.h"
 #include "common/number.h"
+#include "common/system/listen.h"
 
 #define FILE_MODE 0644 /* whatever the umask is: who can write it decides where prompts go */
 
@@ -47,7 +48,7 @@ static int check_endpoint(const char *value, struct error *err)
     if (!has_host || number_read_u32(colon + 1, 1, 65534, &port, NULL) < 0)
         return error_set(err, -EINVAL,
                          "connect: \"%.80s\" is not tcp://HOST:PORT with a port from 1 to 65534", value);
-    if (*host == '*' || strncmp(host, "0.0.0.0:", 8) == 0 || strncmp(host, "[::]:", 5) == 0)
+    if (listen_is_wildcard((struct bytes){host, (size_t)(colon - host)}))
         return error_set(err, -EINVAL, "connect: \"%.80s\" names no host", value);
     return 0;
 }

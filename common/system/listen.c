@@ -36,6 +36,26 @@ static int split(const char *host_port, char ret_host[256], char ret_port[8], st
     return 0;
 }
 
+bool listen_is_wildcard(struct bytes host)
+{
+    const char *start = host.data;
+    char text[LISTEN_ADDRESS];
+    struct in_addr v4;
+    struct in6_addr v6;
+    const bool brackets = host.len > 1 && start[0] == '[' && start[host.len - 1] == ']';
+    const size_t len = brackets ? host.len - 2 : host.len;
+    if (len >= sizeof text)
+        return false;
+    memcpy(text, start + brackets, len);
+    text[len] = 0;
+    if (!brackets)
+        return strcmp(text, "*") == 0 || (inet_aton(text, &v4) != 0 && v4.s_addr == INADDR_ANY);
+    if (inet_pton(AF_INET6, text, &v6) != 1)
+        return false;
+    memcpy(&v4, v6.s6_addr + 12, sizeof v4);
+    return IN6_IS_ADDR_UNSPECIFIED(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v4.s_addr == INADDR_ANY);
+}
+
 int listen_check(const char *host_port, struct error *err)
 {
     char host[256], port[8];

@@ -8,12 +8,17 @@
 
 #include <stdbool.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
 
 #define LISTEN_ADDRESS 80 /* bytes of such a text */
 
 /* Whether it is HOST:PORT at all. 0, or -EINVAL with a reason. */
 int listen_check(const char *host_port, struct error *err);
+
+/* Whether a host, as it stands before the port (IPv6 in brackets), means every address of the machine: "*",
+ * or an address of zeros in any notation. Nobody can connect to that from elsewhere. */
+bool listen_is_wildcard(struct bytes host);
 
 /* Listens on HOST:PORT: an address (those of IPv6 in brackets), a name, or * for all; port 0: one that is
  * free. The descriptor, which is close-on-exec and does not block, or -errno with a reason that names the

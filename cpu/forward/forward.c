@@ -100,6 +100,7 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
         &forward->weights->output, forward->logits, forward->vocab_stride, n, 0, 0};
     multiplier_share(&forward->multiplier, &output, 1, &forward->normed, index);
     phases_end_products(forward, index, "head", &output, 1);
+    const uint64_t begun = index == 0 && forward->pass_begun > 0 ? clock_ns() : 0;
 
     /* One claim takes all neighbouring segments of one sequence, so that they come in order. */
     while (threads_claim(forward->threads, end - first, 1, &i, &unused)) {
@@ -117,6 +118,8 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
         }
     }
     phases_end(forward, index, "sample");
+    if (begun > 0)
+        forward->sample_ns += clock_ns() - begun;
 }
 
 /* Adds the final states of rows. A row is normed by whoever claims it; then whoever claims a few columns of
@@ -192,6 +195,8 @@ static void run(void *arg, uint32_t index)
     while (threads_claim(forward->threads, pass->n_rows, 1, &i, &end))
         embed_row(forward, i);
     phases_end(forward, index, "embed");
+    if (index == 0 && forward->pass_begun > 0)
+        forward->embed_ns = clock_ns() - forward->pass_begun;
     if (forward->model->params.n_layer_embd > 0)
         layer_inputs_make(forward, index);
 
@@ -263,6 +268,8 @@ int forward_run(struct forward *forward, const struct forward_pass *pass)
 {
     forward->pass = pass;
     forward->phase_begun = forward->profile ? clock_ns() : 0;
+    forward->pass_begun = forward->timed ? clock_ns() : 0;
+    forward->embed_ns = forward->sample_ns = 0;
     atomic_store(&forward->abandoned, false);
     bool small = pass->n_rows * (uint64_t)forward->weights->bytes < SMALL_PASS;
     forward->n_threads = small ? 1 : threads_count(forward->threads);
@@ -270,5 +277,6 @@ int forward_run(struct forward *forward, const struct forward_pass *pass)
     plan_runs(forward);
     (small ? threads_run_alone : threads_run)(forward->threads, run, forward);
     forward->pass = NULL;
+    forward->pass_ns = forward->pass_begun > 0 ? clock_ns() - forward->pass_begun : 0;
     return atomic_load(&forward->abandoned) ? -ECANCELED : 0;
 }

@@ -113,6 +113,8 @@ struct forward {
     uint32_t embd_stride, q_stride, k_stride, v_stride, output_gate_stride, ff_stride, vocab_stride;
 
     struct profile *profile; /* time of each phase; NULL: not measured */
+    bool timed;              /* the times of the pass are noted: */
+    uint64_t pass_begun, embed_ns, sample_ns, pass_ns;
 
     /* Of the pass that runs. */
     uint64_t phase_begun; /* on the clock, of a profile */

@@ -516,6 +516,7 @@ int steps_submit(struct steps *steps, const struct backend_step *step, uint64_t 
     flight->abandoned = false;
     flight->n_sets = step->n_sets;
     const struct described described = describe(steps, step, flight);
+    flight->padding_rows = described.decodes ? graphs_bucket(step->n_sets) - step->n_sets : 0;
     follow(steps, step);
     steps->queued = step;
     r = queue_step(steps, step, flight, &described);
@@ -581,4 +582,9 @@ int steps_poll(struct steps *steps, uint64_t ticket, int timeout_ms,
         return -ECANCELED;
     *ret_results = flight->results;
     return 0;
+}
+
+void steps_facts(const struct steps *steps, struct backend_facts *ret_facts)
+{
+    *ret_facts = (struct backend_facts){.padding_rows = steps->flights[steps->read % MAILBOXES].padding_rows};
 }

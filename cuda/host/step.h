@@ -21,6 +21,7 @@ struct flight {
     uint64_t number; /* the ticket */
     uint64_t waited_ns;
     bool abandoned;
+    uint32_t padding_rows; /* of its bucket, surplus */
     uint32_t n_sets;
     struct flight_set *sets;        /* [n_sets] */
     struct backend_result *results; /* [n_sets] */
@@ -71,6 +72,9 @@ int steps_init(struct steps *steps, struct device_memory *memory, const struct s
  * graphs unless `eager`. 0 or a fault. */
 int steps_start(struct steps *steps, bool eager);
 void steps_deinit(struct steps *steps);
+
+/* Of the step that was read last. */
+void steps_facts(const struct steps *steps, struct backend_facts *ret_facts);
 
 /* As backend_ops.submit, poll and verdict, of steps. */
 int steps_submit(struct steps *steps, const struct backend_step *step, uint64_t *ret_ticket);

@@ -337,6 +337,13 @@ struct backend_result {
     const double *sums; /* SUM_LAST: [info.n_embedding], until the slot is closed at most; else NULL */
 };
 
+/* What a step was, as far as the backend knows it, of a backend that is watched; 0: not known. */
+struct backend_facts {
+    uint32_t padding_rows; /* computed beside those of the step, for nothing */
+    /* Until the rows were embedded; in the layers and the head; sampling. */
+    uint64_t embed_ns, layers_ns, sample_ns;
+};
+
 /* ---- copies ---- */
 
 struct backend_copy {
@@ -406,6 +413,12 @@ struct backend_ops {
      * copy); -EAGAIN: not done yet; -ECANCELED: the step was abandoned; -EINVAL: no such ticket is open. */
     int (*poll)(struct backend *backend, uint64_t ticket, int timeout_ms,
                 const struct backend_result **ret_results, struct error *err);
+
+    /* From now on, or no longer, steps note their facts. May be called from the progress hook, inside a step.
+     * NULL: they always do. */
+    void (*watch)(struct backend *backend, bool on);
+    /* Of the step that was polled to its end last. NULL: this backend knows none. */
+    void (*facts)(const struct backend *backend, struct backend_facts *ret_facts);
 
     /* Cuts the sequence to its first `position` ids, and each table to ⌈position / 32⌉ blocks; clears its end
      * and its last id. Counts of penalties stay. No set of the slot may be in flight, and `position` must lie

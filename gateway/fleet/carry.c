@@ -17,14 +17,11 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "proto/message.h"
 
 #include <utlist.h>
 
 #define RECENT_TOKENS 65536 /* of any pool, above which those of all are halved */
-#define TOKEN_BYTES   4     /* of text, about */
 #define AGAIN_NS      (500 * CLOCK_NS_PER_MS)
-#define DECODE_TOKENS 256 /* of an answer, at most as far as its load goes: who says more rarely means it */
 
 struct attempt {
     struct carried *carried; /* NULL: dropped */
@@ -55,19 +52,19 @@ static void enter(struct attempt *attempt)
     DL_APPEND(pool->attempts, attempt);
 }
 
-/* The pool has processed the prompt. */
-static void note_read(struct attempt *attempt)
-{
-    attempt->pool->load -= attempt->unread;
-    attempt->pool->recent += attempt->unread;
-    attempt->unread = 0;
-}
-
 static void note_recent(struct fleet *fleet, struct fleet_pool *pool, double tokens)
 {
     pool->recent += tokens;
     for (size_t i = 0; pool->recent > RECENT_TOKENS && i < fleet->n_pools; i++)
         fleet->pools[i]->recent /= 2;
+}
+
+/* The pool has processed the prompt. */
+static void note_read(struct attempt *attempt)
+{
+    attempt->pool->load -= attempt->unread;
+    note_recent(attempt->fleet, attempt->pool, attempt->unread);
+    attempt->unread = 0;
 }
 
 /* It counts no more. `begun`: its output had begun, so the pool has its prompt. */
@@ -103,6 +100,7 @@ static int resume(const struct carried *carried, struct quern *client, struct qu
                                         .n_output = carried->ids.len / sizeof(int32_t),
                                         .off = carried->off,
                                         .lost = carried->lost,
+                                        .elapsed_ms = (clock_ns() - carried->sent_ns) / CLOCK_NS_PER_MS,
                                         .prompt_digest =
                                             carried->has_prompt_digest ? carried->prompt_digest : NULL};
     return quern_encode_resumed(client, carried->encoded, &so_far, ret_encoded, err);
@@ -112,11 +110,9 @@ static int resume(const struct carried *carried, struct quern *client, struct qu
 static void note_pool(struct carried *carried, const struct pool *pool)
 {
     const struct pool_model *model = pool_model(pool, carried->wish.model);
-    const uint8_t *digest = model ? pool_digest(pool, model->name) : NULL;
     carried->context = model ? model->context : 0;
-    carried->has_model_digest = digest != NULL;
-    if (digest)
-        memcpy(carried->model_digest, digest, sizeof carried->model_digest);
+    snprintf(carried->digest, sizeof carried->digest, "%s", model ? model->digest : "");
+    snprintf(carried->arithmetic, sizeof carried->arithmetic, "%s", model ? model->arithmetic : "");
 }
 
 /* Sends it to this pool. 0 or a code of libquern. */
@@ -149,12 +145,21 @@ static int start(struct carried *carried, struct fleet_pool *pool, struct quern_
 
 static bool takes_it(const struct carried *carried, const struct fleet_pool *prefer)
 {
-    return prefer && !prefer->leaving && !prefer->trust.dead && !prefer->pool.draining &&
-           prefer->pool.client && quern_is_open(prefer->pool.client) &&
+    return prefer && !prefer->leaving && !prefer->pool.draining && fleet_pool_is_up(prefer) &&
            pool_model(&prefer->pool, carried->wish.model);
 }
 
-/* Sends it to the best pool that takes it, but to none of those it has been at. */
+/* The best pool that takes it, except these: first all that it has been at. An earlier one may be back, as in
+ * a fleet of two that are upgraded one after the other. */
+static struct fleet_pool *choose(const struct carried *carried, const struct fleet_wish *wish,
+                                 const uint32_t *except, size_t n)
+{
+    struct fleet_pool *pool = fleet_choose(carried->fleet, wish, except, n);
+    const size_t earlier = carried->moves > 0 ? carried->moves - 1 : 0;
+    return pool || earlier == 0 ? pool : fleet_choose(carried->fleet, wish, except + earlier, n - earlier);
+}
+
+/* Sends it to the best pool that takes it. */
 static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, struct quern_error *err)
 {
     uint32_t except[2 * CARRY_MOVES + 1];
@@ -164,19 +169,29 @@ static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, st
     memcpy(except, carried->been, n * sizeof *except);
     if (carried->begun) {
         wish.context = carried->context;
-        wish.digest = carried->model_digest;
+        wish.digest = carried->digest;
+        wish.arithmetic = carried->arithmetic[0] ? carried->arithmetic : NULL;
     }
     snprintf(err->text, sizeof err->text, "no pool of the fleet takes the request now");
-    struct fleet_pool *pool =
-        takes_it(carried, prefer) ? prefer : fleet_choose(carried->fleet, &wish, except, n);
+    struct fleet_pool *pool = takes_it(carried, prefer) ? prefer : choose(carried, &wish, except, n);
     while (pool && n < sizeof except / sizeof *except) {
         r = start(carried, pool, err);
         if (r != -EAGAIN)
             return r;
         except[n++] = pool->number; /* it has too much on its way already */
-        pool = fleet_choose(carried->fleet, &wish, except, n);
+        pool = choose(carried, &wish, except, n);
     }
     return r;
+}
+
+static void note_move(const struct carried *carried, struct fleet_pool *from, const struct fleet_pool *to)
+{
+    const struct pool_model *model = pool_model(&to->pool, carried->wish.model);
+    const bool unequal = carried->begun && model && strcmp(model->arithmetic, carried->arithmetic) != 0;
+    from->moved++;
+    from->moved_unequal += unequal;
+    log_info("fleet: a request moves from %s to %s%s", from->member.name, to->member.name,
+             unequal ? ", whose arithmetic is another" : "");
 }
 
 /* True if it is on its way to another pool. */
@@ -187,14 +202,14 @@ static bool move(struct carried *carried)
     carried->moves++;
     const int r = send_somewhere(carried, NULL, &err);
     if (r == 0) {
-        before->pool->moved++;
-        log_info("fleet: a request moves from %s to %s", before->pool->member.name,
-                 carried->attempt->pool->member.name);
+        note_move(carried, before->pool, carried->attempt->pool);
         return true;
     }
     carried->moves--;
     carried->attempt = before;
-    if (r != -EHOSTUNREACH) /* to encode a long one at every turn would take the loop's time */
+    /* To encode a long one at every turn would take the loop's time. Pools that have too much on their way
+     * have room again within milliseconds. */
+    if (r != -EHOSTUNREACH && r != -EAGAIN)
         carried->again_ns = clock_ns() + AGAIN_NS;
     return false;
 }
@@ -232,7 +247,7 @@ static bool may_move(const struct carried *carried)
 {
     if (carried->cancelled || carried->moves == CARRY_MOVES)
         return false;
-    return !carried->begun || (carried->has_seed && carried->has_model_digest && !carried->forgot);
+    return !carried->begun || (carried->has_seed && carried->digest[0] && !carried->forgot);
 }
 
 /* Notes what has come, for the next pool. */
@@ -319,7 +334,8 @@ int carry_send(struct fleet *fleet, struct carried *carried, const struct fleet_
                const struct fleet_pool *prefer, struct quern_encoded *encoded, const uint64_t *seed,
                quern_output_fn *fn, void *arg, struct quern_error *err)
 {
-    *carried = (struct carried){.fleet = fleet, .wish = *wish, .encoded = encoded, .fn = fn, .arg = arg};
+    *carried = (struct carried){
+        .fleet = fleet, .wish = *wish, .encoded = encoded, .fn = fn, .arg = arg, .sent_ns = clock_ns()};
     if (seed) {
         carried->has_seed = true;
         carried->seed = *seed;
@@ -401,77 +417,4 @@ void carry_forget_all(struct fleet *fleet)
                 buffer_deinit(&fleet->pools[i]->attempts->carried->ids);
             free_attempt(fleet->pools[i]->attempts);
         }
-}
-
-/* ---- prompts ---- */
-
-static struct bytes text_of(const char *text)
-{
-    return bytes_of_string(text ? text : "");
-}
-
-/* The messages as the protocol has them; the caller frees them. NULL: out of memory. */
-static struct chat_message *messages_of(const struct quern_request *request)
-{
-    struct chat_message *messages = calloc(request->n_messages, sizeof *messages);
-    for (size_t i = 0; messages && i < request->n_messages; i++) {
-        const struct quern_message *from = &request->messages[i];
-        messages[i] = (struct chat_message){.role = text_of(from->role),
-                                            .content = text_of(from->content),
-                                            .name = text_of(from->name),
-                                            .tool_calls = text_of(from->tool_calls),
-                                            .tool_call_id = text_of(from->tool_call_id),
-                                            .thought = text_of(from->thought)};
-    }
-    return messages;
-}
-
-static size_t text_len(const struct quern_request *request)
-{
-    return request->text_len > 0 || !request->text ? request->text_len : strlen(request->text);
-}
-
-struct prompt_pieces *carry_pieces(const struct fleet *fleet, const struct quern_request *request)
-{
-    struct generation generation = {.cache_prompt = request->cache_prompt,
-                                    .cache_space = text_of(request->tenant),
-                                    .cache_salt = text_of(request->cache_salt),
-                                    .tools = text_of(request->tools)};
-    struct chat_message *messages = NULL;
-    if (!fleet_is_many(fleet) || request->embed)
-        return NULL;
-    generation.prompt.special = request->special;
-    generation.prompt.template_kwargs = text_of(request->template_kwargs);
-    if (request->messages) {
-        if (!(messages = messages_of(request)))
-            return NULL;
-        generation.prompt.form = PROMPT_CHAT;
-        generation.prompt.chat.items = messages;
-        generation.prompt.chat.n = request->n_messages;
-    } else if (request->ids) {
-        generation.prompt.form = PROMPT_IDS;
-        generation.prompt.ids = (struct id_list){request->ids, request->n_ids};
-    } else {
-        generation.prompt.form = PROMPT_TEXT;
-        generation.prompt.text = (struct bytes){request->text ? request->text : "", text_len(request)};
-    }
-    struct prompt_pieces *pieces = prompt_pieces_cut(&generation, fleet->secret);
-    free(messages);
-    return pieces;
-}
-
-double carry_prompt_tokens(const struct quern_request *request)
-{
-    size_t bytes = text_len(request) + (request->tools ? strlen(request->tools) : 0);
-    for (size_t i = 0; request->messages && i < request->n_messages; i++)
-        bytes += strlen(request->messages[i].content ? request->messages[i].content : "");
-    return (double)request->n_ids + (double)bytes / TOKEN_BYTES;
-}
-
-double carry_decode_tokens(const struct quern_request *request)
-{
-    if (request->embed)
-        return 0;
-    return request->max_tokens > 0 && request->max_tokens < DECODE_TOKENS ? request->max_tokens
-                                                                          : DECODE_TOKENS;
 }

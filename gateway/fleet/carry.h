@@ -38,12 +38,13 @@ struct carried { /* zeroed: not sent */
     uint64_t off;                   /* bytes of its text */
     bool forgot;                    /* not all of it could be kept */
     uint32_t lost;                  /* workers that died with it */
-    bool has_prompt_digest, has_model_digest;
+    bool has_prompt_digest;
     uint8_t prompt_digest[16]; /* of the prompt's ids, as the first pool has said */
-    uint8_t model_digest[16];  /* of the first pool's model */
-    uint32_t context;          /* tokens, of that */
-    bool cancelled;            /* nobody wants it */
-    bool admitted;             /* that was told */
+    uint64_t sent_ns;          /* when it was sent first */
+    uint32_t context;          /* tokens, of the pool where it began; of its model there: */
+    char digest[POOL_DIGEST], arithmetic[POOL_ARITHMETIC];
+    bool cancelled; /* nobody wants it */
+    bool admitted;  /* that was told */
 };
 
 /* Sends it: as quern_generate_encoded, and in a fleet also -EHOSTUNREACH: no pool takes it now. In a fleet
@@ -65,13 +66,5 @@ void carry_turn(struct fleet *fleet);
 
 /* Forgets all requests at all pools; nobody hears of them any more. */
 void carry_forget_all(struct fleet *fleet);
-
-/* The pieces of a request's prompt for its wish: NULL if it is short or not to be cached, or with one pool.
- * free() frees them. */
-struct prompt_pieces *carry_pieces(const struct fleet *fleet, const struct quern_request *request);
-
-/* About how many tokens the request's prompt has, and how many will be generated. */
-double carry_prompt_tokens(const struct quern_request *request);
-double carry_decode_tokens(const struct quern_request *request);
 
 #endif

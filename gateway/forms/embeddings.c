@@ -241,7 +241,7 @@ static int send_item(struct embeddings *e, struct embeddings_item *item, const s
                      struct quern_error *err)
 {
     struct fleet *fleet = &e->gateway->fleet;
-    const struct fleet_wish wish = {.model = e->model, .tokens = carry_prompt_tokens(request)};
+    const struct fleet_wish wish = {.model = e->model, .tokens = wish_prompt_tokens(request)};
     struct quern *client = fleet_client(fleet, e->model);
     int r = client ? quern_encode(client, request, &item->encoded, err) : -EHOSTUNREACH;
     if (r == 0)

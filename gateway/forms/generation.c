@@ -64,9 +64,9 @@ static void make_wish(struct generation *generation, uint32_t prompt, const stru
     if (!fleet_is_many(fleet))
         return;
     generation->wishes[prompt] = (struct fleet_wish){.model = generation->model,
-                                                     .pieces = carry_pieces(fleet, request),
-                                                     .tokens = carry_prompt_tokens(request),
-                                                     .decode = carry_decode_tokens(request)};
+                                                     .pieces = wish_pieces(request, fleet->secret),
+                                                     .tokens = wish_prompt_tokens(request),
+                                                     .decode = wish_decode_tokens(request)};
 }
 
 /* Encodes the request of each prompt; the largest says how many may be under way. 0 or -errno. */

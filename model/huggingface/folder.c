@@ -104,7 +104,7 @@ static int read_pooling(struct folder *folder)
 
 static int read_tokens(struct folder *folder)
 {
-    struct tokens_files files = {.gemma4 = strcmp(folder->config.architecture, "gemma4") == 0};
+    struct tokens_files files = {.gemma4 = folder->config.family->uses & USES_RANKED_MERGES};
     int r = map_needed(folder, "tokenizer.json", &files.tokenizer);
     if (r == 0)
         r = map_optional(folder, "tokenizer_config.json", &files.config);

@@ -189,10 +189,10 @@ GOOD = [
     ("attach_ok", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4}),
     ("attach_ok, of a resumed request", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4, "from": 3, "off": 2**53}),
     ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
-                   "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096,
+                   "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096, "uptime_s": 86401,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
-                        "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
+                        "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "digest": "9e107d9d372bb6826bd81d3542a419d6", "arithmetic": "cpu avx2 kv=f16 weights=file", "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "ranks": True, "steps": 9,
                         **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
                         **{name: [2**40 + i, *range(i, i + 16)] for i, name in enumerate(HISTOGRAMS)},
@@ -204,6 +204,14 @@ GOOD = [
     ("tokenize_ok", {"k": "tokenize_ok", "ref": 6, "ids": [1, 2]}),
     ("tokenize_ok, empty", {"k": "tokenize_ok", "ids": []}),
     ("tokenize_ok, written", {"k": "tokenize_ok", "ids": [5], "text": "<|user|>Hi"}),
+    ("trace", {"k": "trace", "ref": 7, "worker": "worker-0", "from": 2**53, "most": 1024}),
+    ("trace, from now on", {"k": "trace", "ref": 7, "worker": "größe"}),
+    ("trace_ok", {"k": "trace_ok", "ref": 7, "incarnation": 2, "next": 12, "lost": 3, "records": [
+        {"what": "step", "at_us": 0, "n": 2**64 - 1, "decode_rows": 3, "prefill_rows": 128, "padding_rows": 1, "ids": 4,
+         "total_us": 4600, "embed_us": 12, "layers_us": 4321, "sample_us": 210},
+        {"what": "admitted", "at_us": 17, "n": 250, "session": SESSION, "id": ID},
+        {"what": "end", "at_us": 18, "n": 9, "id": ID, "request_id": "req_1", "reason": "length"}]}),
+    ("trace_ok, nothing new", {"k": "trace_ok", "ref": 7, "incarnation": 2, "next": 12}),
     ("detokenize_ok", {"k": "detokenize_ok", "ref": 6, "text": "größe\ufffd"}),
     ("pong", {"k": "pong", "ref": 9}),
     ("bye_ok", {"k": "bye_ok"}),
@@ -228,7 +236,7 @@ GOOD = [
     ("progress, nothing yet", {"k": "progress", "id": ID, "epoch": EPOCH, "total": 1}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                   "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model",
-                  "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "ranks": True, "device": "cpu", "wseq": 5, "acked": 3}),
+                  "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "ranks": True, "device": "cpu", "arithmetic": "cpu avx2 kv=f16 weights=file", "wseq": 5, "acked": 3}),
     ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),
     ("ready", {"k": "ready", "incarnation": 1}),
@@ -265,6 +273,9 @@ RESUMED = {**GENERATE, "seed": 1, "require": ["resume"], "output": [5]}
 RESUME_UNSAID = 'generate: output, off, lost and prompt_digest: expected with "resume" under require'
 PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
+    ("a trace of nobody", {"k": "trace", "ref": 7}, "trace: worker: missing"),
+    ("a record of nothing", {"k": "trace_ok", "next": 1, "records": [{"what": "stage", "at_us": 1}]},
+     "trace_ok: records: item 0: what: unknown value \"stage\""),
     ("a histogram that is too short", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [1, 2]}]},
      "status_ok: workers: item 0: step_rows: 2 numbers, not 17"),
     ("a histogram that counts down", {"k": "status_ok", "boot": 7, "workers": [{"name": "w", "state": "ready", "step_rows": [0] * 16 + [-1]}]},

@@ -243,7 +243,8 @@ START_TEST(the_command_takes_ids_and_writes_floats)
         run_program(again, sizeof again, "quern", "embed", "--connect", pool.rundir, "-t", "5,6,7,301", NULL),
         0);
     ck_assert_str_ne(strtok(again, "\n"), out);
-    static const char *const wrong[] = {"--tokens=5,x", "--tokens=,", "--tokens=-1"};
+    static const char *const wrong[] = {"--tokens=5,x", "--tokens=,", "--tokens=5,",
+                                        "--tokens=", "--tokens=-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_assert_int_eq(run_program(out, sizeof out, "quern", "embed", wrong[i], NULL), 2);
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "embed", "-t", "5", "a text", NULL), 2);

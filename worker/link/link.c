@@ -244,6 +244,7 @@ static bool take_own(struct link *link, const struct message *message)
     case MESSAGE_ASSIGN:
     case MESSAGE_TOKENIZE:
     case MESSAGE_DETOKENIZE:
+    case MESSAGE_TRACE:
     case MESSAGE_RESEND:
     case MESSAGE_DRAIN:
         return false;

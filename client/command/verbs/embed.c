@@ -31,25 +31,8 @@ struct embed_options {
     struct pool_options pool;
     const char *text; /* NULL or "-": stdin */
     bool special, json, raw;
-    int32_t *ids; /* [n_ids], instead of a text */
-    size_t n_ids;
+    struct ids ids; /* instead of a text */
 };
-
-/* The ids of an option, which is cut up on the way. */
-static void take_ids(struct embed_options *options, char *list, struct argp_state *state)
-{
-    char *rest;
-    for (char *word = strtok_r(list, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
-        const uint64_t id = argument_number(state, "--tokens", word, 0, INT32_MAX);
-        int32_t *ids = reallocarray(options->ids, options->n_ids + 1, sizeof *ids);
-        if (!ids)
-            argp_failure(state, EXIT_FAILURE, ENOMEM, "%s", "--tokens");
-        options->ids = ids;
-        ids[options->n_ids++] = (int32_t)id;
-    }
-    if (options->n_ids == 0)
-        argp_error(state, "--tokens: no ids");
-}
 
 static int parse(int key, char *arg, struct argp_state *state)
 {
@@ -68,12 +51,12 @@ static int parse(int key, char *arg, struct argp_state *state)
         options->raw = true;
         return 0;
     case 't':
-        take_ids(options, arg, state);
+        argument_ids(state, arg, &options->ids);
         return 0;
     case ARGP_KEY_END:
         if (options->json && options->raw)
             argp_error(state, "--json and --raw exclude one another");
-        if (options->ids && (options->text || options->special))
+        if (options->ids.len > 0 && (options->text || options->special))
             argp_error(state, "--tokens takes the place of a text");
         return 0;
     case ARGP_KEY_ARG:
@@ -154,9 +137,9 @@ static int embed(struct embed_options *options, struct quern *client, const stru
     struct answer answer;
     struct error err = {0};
     quern_request_init(&request);
-    if (options->ids) {
-        request.ids = options->ids;
-        request.n_ids = options->n_ids;
+    if (options->ids.len > 0) {
+        request.ids = options->ids.data;
+        request.n_ids = options->ids.len;
     } else {
         request.text = (const char *)text->data;
         request.text_len = text->len;
@@ -184,7 +167,7 @@ int verb_embed(int argc, char **argv)
     struct error err = {0};
     struct pool *pool;
     arguments_parse(&argp, argc, argv, &options);
-    int r = options.ids ? 0 : read_text(&options, &text, &err);
+    int r = options.ids.len > 0 ? 0 : read_text(&options, &text, &err);
     if (r == 0) {
         interrupt_catch();
         r = pool_open(&options.pool, &pool, &err);
@@ -198,6 +181,6 @@ int verb_embed(int argc, char **argv)
         status = r == -EINTR ? interrupt_status() : EXIT_FAILURE;
     }
     buffer_deinit(&text);
-    free(options.ids);
+    ids_deinit(&options.ids);
     return status;
 }

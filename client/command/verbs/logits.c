@@ -30,16 +30,6 @@ struct options {
     uint32_t library_rows;
 };
 
-static void parse_ids(struct argp_state *state, struct ids *ids, char *list)
-{
-    ids->len = 0;
-    for (char *item; (item = strsep(&list, ","));) {
-        uint64_t id = argument_number(state, "--tokens", item, 0, INT32_MAX);
-        if (ids_push(ids, (int32_t)id) < 0)
-            argp_failure(state, EXIT_FAILURE, ENOMEM, "%s", "--tokens");
-    }
-}
-
 static const struct argp_option known[] = {
     {"tokens", 't', "ID,ID,...", 0, "The input ids; none are added", 0},
     {"out", 'o', "FILE", 0, "Output file for little-endian float32; - is stdout", 0},
@@ -69,7 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
     if (key == 't')
-        parse_ids(state, &options->ids, arg);
+        argument_ids(state, arg, &options->ids);
     else if (key == 'k')
         options->kv_type = argument_kv_type(state, arg);
     else if (key == 'b')

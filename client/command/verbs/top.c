@@ -66,7 +66,7 @@ static int show(struct quern *client, struct latency_view *view, struct error *e
     if (io_redraws(STDOUT_FILENO))
         fputs("\033[H\033[J", stdout); /* home, clear */
     status_print(status, status_columns(), io_colours(STDOUT_FILENO));
-    latency_print(view, status, io_colours(STDOUT_FILENO));
+    latency_print(view, status, status_columns(), io_colours(STDOUT_FILENO));
     if (!io_redraws(STDOUT_FILENO))
         putchar('\n');
     return fflush(stdout) == 0 ? 0 : error_set(err, -errno, "stdout: %s", strerror(errno));

@@ -158,7 +158,6 @@ int quern_request_set(struct quern_request *request, const char *name, const cha
                       struct quern_error *ret_err)
 {
     struct error err = {0};
-    struct quern_request defaults;
     const size_t i = index_of(name);
     int r = 0;
     if (i == N_PARAMETERS) {
@@ -167,11 +166,13 @@ int quern_request_set(struct quern_request *request, const char *name, const cha
     }
     const struct parameter *parameter = &parameters[i];
     void *to = (char *)request + parameter->in_request;
-    quern_request_init(&defaults);
-    if (value)
+    if (value) {
         r = read_value(field_of(parameter), value, to, &err);
-    else
+    } else {
+        struct quern_request defaults;
+        quern_request_init(&defaults);
         memcpy(to, (const char *)&defaults + parameter->in_request, parameter->size);
+    }
     if (r < 0)
         return state_say(ret_err, error_prefix(&err, r, "%s", name), &err);
     bool *flag = flag_of(request, parameter);

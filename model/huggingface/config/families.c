@@ -132,7 +132,7 @@ static const struct family families[] = {
     {.model_type = "gemma3", .text_type = "gemma3_text"},
     {.model_type = "gemma4_text",
      .architecture = "gemma4",
-     .uses = USES_WINDOW | USES_LIST | USES_APART,
+     .uses = USES_WINDOW | USES_LIST | USES_APART | USES_RANKED_MERGES,
      .period = 6,
      .special = "sliding_attention",
      .defaults = "{" GEMMA4_DEFAULTS ",\"max_position_embeddings\":131072,\"sliding_window\":512,"
@@ -144,7 +144,7 @@ static const struct family families[] = {
     {.model_type = "gemma4", .text_type = "gemma4_text"},
     {.model_type = "gemma4_unified_text",
      .architecture = "gemma4",
-     .uses = USES_WINDOW | USES_LIST | USES_APART,
+     .uses = USES_WINDOW | USES_LIST | USES_APART | USES_RANKED_MERGES,
      .period = 6,
      .special = "sliding_attention",
      .defaults = "{" GEMMA4_DEFAULTS ",\"max_position_embeddings\":262144,\"sliding_window\":1024}",

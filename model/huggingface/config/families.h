@@ -129,7 +129,8 @@ enum family_uses { /* groups of settings, bits */
                    USES_WIDE_FF = 1 << 15,        /* four times the width, if it is not said */
                    USES_TURNING_LAYERS = 1 << 16, /* no_rope_layers: every fourth does not turn */
                    USES_WINDOW_BASE = 1 << 17,    /* layers with a window may have any rotary base */
-                   USES_APART = 1 << 18           /* and heads of another size (config_apart.h) */
+                   USES_APART = 1 << 18,          /* and heads of another size (config_apart.h) */
+                   USES_RANKED_MERGES = 1 << 19   /* a tokenizer of characters merges by rank (tokens.h) */
 };
 
 #define FAMILY_MOST_NAMES 8

@@ -12,20 +12,7 @@ import tempfile
 import time
 import unittest
 
-from pool import BUILD, MODEL, Gateway, Process, child_of, children_of, until
-
-
-def free_ports():
-    """A port that is free, with the next one, on which the streams are."""
-    while True:
-        with socket.socket() as one, socket.socket() as next_one:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                next_one.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
+from pool import BUILD, MODEL, Gateway, Process, child_of, children_of, free_ports, until
 
 
 def new_keys(home):

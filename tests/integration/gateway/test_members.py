@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import fleet
-from pool import BUILD, MODEL, WAIT, main, until
+from pool import BUILD, MODEL, WAIT, free_ports, main, until
 
 
 class Member(fleet.Base):
@@ -57,8 +57,8 @@ class Member(fleet.Base):
         subprocess.run([str(BUILD / "quern"), "keys", str(self.folder)], check=True, capture_output=True)
         keys = ("--curve-key", str(self.folder / "quern.cert_secret"), "--any-client")
         self.assertIn("so public-host must say how to reach this host",
-                      refused("--member", str(self.fleet / "a"), "--tcp", f"0.0.0.0:{fleet.free_ports()}", *keys))
-        tcp = ("--tcp", f"127.0.0.1:{fleet.free_ports()}", *keys)
+                      refused("--member", str(self.fleet / "a"), "--tcp", f"0.0.0.0:{free_ports()}", *keys))
+        tcp = ("--tcp", f"127.0.0.1:{free_ports()}", *keys)
         self.assertIn("is not DIR/NAME", refused("--member", str(self.fleet / ".a"), *tcp))
         self.assertIn("No such file or directory", refused("--member", str(self.folder / "none" / "a"), *tcp))
 

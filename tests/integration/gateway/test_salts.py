@@ -7,29 +7,15 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
 
-from pool import BUILD, MODEL, WAIT, Base, Gateway, Process, main, until
+from pool import BUILD, MODEL, WAIT, Base, Gateway, Process, free_ports, main, until
 
 KEYS = {name: f"sk-0123456789abcde-{name}" for name in ("ada", "bob", "cy", "di")}
 PROMPT = 400  # ids, of which all whole blocks are found again: 12 of 32
 FOUND = 384
-
-
-def free_ports():
-    """A port that is free, and so is the next one."""
-    while True:
-        with socket.socket() as one, socket.socket() as next_one:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                next_one.bind(("127.0.0.1", port + 1))
-                return port
-            except (OSError, OverflowError):
-                continue
 
 
 class Salts(Base):

@@ -4,6 +4,18 @@
 
 #include "tests/unit/engine/harness.h"
 
+static bool memory_ends; /* at the next realloc, and then there is some again */
+
+void *__real_realloc(void *data, size_t size);
+void *__wrap_realloc(void *data, size_t size);
+void *__wrap_realloc(void *data, size_t size)
+{
+    if (!memory_ends)
+        return __real_realloc(data, size);
+    memory_ends = false;
+    return NULL;
+}
+
 static const struct bytes stops[] = {BYTES_LITERAL("abcdab"), BYTES_LITERAL("ff"), BYTES_LITERAL("cbe")};
 
 static struct engine_request stopping(uint64_t seed)
@@ -129,6 +141,31 @@ START_TEST(an_answer_that_lacks_its_end_only_gets_it_at_once)
         harness_free(h);
     }
     ck_assert(ends[0] > 2 && ends[1] > 2);
+}
+END_TEST
+
+/* Of "xab", "ab" is held back: it may become a stop string. Without memory for the "x" an end has no text at
+ * all, for "ab" would be taken for what comes first. */
+START_TEST(an_end_has_no_text_behind_a_gap)
+{
+    static const int32_t output[] = {'x', 'a', 'b'};
+    for (int without = 0; without < 2; without++) {
+        struct error err;
+        struct harness *h = start(_i);
+        struct engine_request request = stopping(1);
+        struct outcome *o = &h->outcomes[1];
+        request.output = output;
+        request.n_output = o->n_before = 3;
+        submit(h, &request);
+        ck_assert(engine_cancel(h->engine, 1));
+        memory_ends = without;
+        ck_assert_int_ge(engine_step(h->engine, &err), 0);
+        ck_assert(!memory_ends);
+        ck_assert_int_eq(o->end, ENGINE_END_CANCELLED);
+        ck_assert_uint_eq(o->text.len, (without ? 0u : 3u));
+        ck_assert(without || memcmp(o->text.data, "xab", 3) == 0);
+        harness_free(h);
+    }
 }
 END_TEST
 
@@ -270,6 +307,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, a_resumed_answer_is_the_undisturbed_one_wherever_it_was_cut, 0, 2);
     tcase_add_loop_test(tests, a_least_number_of_tokens_holds_wherever_the_answer_was_cut, 0, 2);
     tcase_add_loop_test(tests, an_answer_that_lacks_its_end_only_gets_it_at_once, 0, 2);
+    tcase_add_loop_test(tests, an_end_has_no_text_behind_a_gap, 0, 2);
     tcase_add_loop_test(tests, a_resumed_request_goes_before_newcomers, 0, 2);
     tcase_add_test(tests, outputs_that_contradict_the_request_are_refused_by_name);
     tcase_add_loop_test(tests, drafts_give_several_ids_a_step_and_change_none, 0, 2);

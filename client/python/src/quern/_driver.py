@@ -91,6 +91,8 @@ class Driver:
         made.linger = 0
         made.sndhwm = made.rcvhwm = 4096
         made.maxmsgsize = _tables.MAX_BYTES
+        # For TCP: else a lost SYN is repeated after 1, 2, 4 … s when a host is back.
+        made.connect_timeout = 1000
         made.reconnect_ivl, made.reconnect_ivl_max = 20, 100
         # A machine that starts anew closes no connection. The DEALER finds out when it says something; the stream
         # never says anything, so TCP asks for it, well within the patience.

@@ -141,6 +141,22 @@ START_TEST(deaths_elsewhere_count)
 }
 END_TEST
 
+/* More may stand in a vault that is damaged. */
+START_TEST(deaths_are_counted_up_to_the_limit)
+{
+    struct request *request = run_resumed();
+    expect_assigned(0, GIVEN, GIVEN_TEXT);
+    request->n_lost = UINT32_MAX;
+    lifecycle_worker_lost(broker, &broker->workers[0], true, "it ended");
+    broker->workers[0].state = WORKER_STARTING;
+    lifecycle_dispatch(broker);
+    ck_assert_uint_eq(expect_assigned(1, GIVEN, GIVEN_TEXT).assign.generation.lost, PROTO_MAX_LOST);
+    lifecycle_worker_lost(broker, &broker->workers[1], false, "it died");
+    ck_assert_int_eq(request->state, REQUEST_ENDED);
+    ck_assert_uint_eq(client_hears(0).end.end.lost, PROTO_MAX_LOST + 1);
+}
+END_TEST
+
 START_TEST(an_end_that_is_no_fault_of_the_request_tells_how_many_workers_it_had_lost)
 {
     lost = 1;
@@ -224,6 +240,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_worker_that_dies_is_followed_by_one_that_has_both_parts);
     tcase_add_test(tests, one_that_dies_before_its_first_token_leaves_what_was_brought_along);
     tcase_add_test(tests, deaths_elsewhere_count);
+    tcase_add_test(tests, deaths_are_counted_up_to_the_limit);
     tcase_add_test(tests, an_end_that_is_no_fault_of_the_request_tells_how_many_workers_it_had_lost);
     tcase_add_test(tests, a_claim_to_have_been_begun_elsewhere_gets_nobody_an_earlier_turn);
     tcase_add_test(tests, who_attaches_hears_where_the_output_begins_here);

@@ -4,6 +4,9 @@
 #include "client/command/latency_view.h"
 #include "tests/unit/run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const double bounds[QUERN_HISTOGRAM_BOUNDS] = {1,   2,   4,    8,    16,   32,   64,   128,
                                                       256, 512, 1024, 2048, 4096, 8192, 16384};
 
@@ -35,8 +38,91 @@ START_TEST(only_what_came_since_the_last_look_counts)
 }
 END_TEST
 
+/* The table of two workers in a terminal of so many columns; to be freed. */
+static char *shown_in(size_t width, bool colours)
+{
+    struct quern_worker workers[2] = {{.name = "worker-0"}, {.name = "worker-with-a-long-name"}};
+    struct quern_histogram *all[] = {
+        &workers[0].step_decode, &workers[0].step_prefill, &workers[0].step_mixed, &workers[0].token_gap,
+        &workers[0].first_token, &workers[0].step_rows,    &workers[0].slots_used, &workers[0].kv_used};
+    const struct quern_status status = {.workers = workers, .n_workers = 2};
+    static struct latency_view view;
+    FILE *before = stdout;
+    char *text = NULL;
+    size_t len;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = (struct quern_histogram){.bounds = bounds, .counts = {10}, .sum = 5};
+    view = (struct latency_view){0};
+    stdout = open_memstream(&text, &len);
+    ck_assert_ptr_nonnull(stdout);
+    latency_print(&view, &status, width, colours);
+    ck_assert_int_eq(fclose(stdout), 0);
+    stdout = before;
+    return text;
+}
+
+static size_t longest_line(const char *text)
+{
+    size_t longest = 0, len;
+    for (; *text; text += len + (text[len] == '\n')) {
+        len = strcspn(text, "\n");
+        longest = len > longest ? len : longest;
+    }
+    return longest;
+}
+
+START_TEST(what_matters_least_is_left_out_where_there_is_no_room)
+{
+    static const char *const in_order[] = {"ROWS",        "SLOTS",       "KV",       "PROMPT STEP",
+                                           "DECODE STEP", "FIRST TOKEN", "TOKEN GAP"};
+    size_t left = 0;
+    char *whole = shown_in(0, false);
+    const size_t line = longest_line(whole);
+    ck_assert_ptr_nonnull(strstr(whole, "\nworker-with-a-long-name "));
+    for (size_t i = 0; i < 7; i++)
+        ck_assert_ptr_nonnull(strstr(whole, in_order[i]));
+    for (size_t width = line; width > 20; width--) {
+        char *text = shown_in(width, false);
+        ck_assert_uint_le(longest_line(text), width < 23 ? 23 : width); /* names stay */
+        while (left < 7 && !strstr(text, in_order[left]))
+            left++;
+        for (size_t i = left; i < 7; i++)
+            ck_assert_ptr_nonnull(strstr(text, in_order[i]));
+        ck_assert_ptr_nonnull(strstr(text, "\nworker-with-a-long-name"));
+        free(text);
+    }
+    ck_assert_uint_eq(left, 7);
+    free(whole);
+}
+END_TEST
+
+START_TEST(shares_have_bars_where_there_is_room)
+{
+    char *whole = shown_in(0, false), *narrow = shown_in(longest_line(whole) - 1, false);
+    ck_assert_ptr_nonnull(strstr(whole, " 50%  #####-----"));
+    ck_assert_ptr_ne(strstr(whole, "#####-----"), strrchr(whole, '#') - 4); /* two of them */
+    ck_assert_ptr_nonnull(strstr(narrow, " 50%  #####-----"));              /* that of the KV cache */
+    ck_assert_ptr_eq(strstr(narrow, "#####-----"), strrchr(narrow, '#') - 4);
+    ck_assert_ptr_nonnull(strstr(narrow, "SLOTS"));
+    free(whole);
+    free(narrow);
+}
+END_TEST
+
+START_TEST(only_long_times_have_a_colour)
+{
+    char *text = shown_in(0, true);
+    ck_assert_ptr_nonnull(strstr(text, "\033[33m500 ms, 990 ms\033[0m")); /* the gap */
+    ck_assert_ptr_nonnull(strstr(text, "  500 ms, 990 ms  "));            /* a step, and a first token */
+    free(text);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, what_matters_least_is_left_out_where_there_is_no_room);
+    tcase_add_test(tests, shares_have_bars_where_there_is_room);
+    tcase_add_test(tests, only_long_times_have_a_colour);
     tcase_add_test(tests, a_quantile_lies_evenly_inside_its_bucket);
     tcase_add_test(tests, only_what_came_since_the_last_look_counts);
 }

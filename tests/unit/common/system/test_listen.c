@@ -66,6 +66,38 @@ START_TEST(an_address_for_others_has_to_be_meant)
 }
 END_TEST
 
+START_TEST(a_wildcard_is_known_in_every_notation)
+{
+    const char *const wildcards[] = {"*",      "0.0.0.0",         "0", "[::]", "[0:0:0:0:0:0:0:0]", "[::0]",
+                                     "[0::0]", "[::ffff:0.0.0.0]"};
+    const char *const hosts[] = {"",
+                                 "[]",
+                                 "**",
+                                 "::",
+                                 "host",
+                                 "127.0.0.1",
+                                 "0.0.0.1",
+                                 "1.0.0.0.0",
+                                 "[::1]",
+                                 "[::",
+                                 "::]",
+                                 "[*]",
+                                 "[0]",
+                                 "0.0.0.0.example",
+                                 "*.example",
+                                 "[fe80::]",
+                                 "[::ffff:10.0.0.1]"};
+    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++)
+        ck_assert_msg(listen_is_wildcard(bytes_of_string(wildcards[i])), "%s", wildcards[i]);
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        ck_assert_msg(!listen_is_wildcard(bytes_of_string(hosts[i])), "%s", hosts[i]);
+    char longest[300];
+    memset(longest, '0', sizeof longest);
+    ck_assert(!listen_is_wildcard((struct bytes){longest, sizeof longest}));
+    ck_assert(listen_is_wildcard((struct bytes){"0.0.0.0:7700", 7})); /* no zero stands behind it */
+}
+END_TEST
+
 START_TEST(a_socket_that_somebody_else_made_is_taken_when_it_listens)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -128,6 +160,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, a_free_port_is_found_and_said);
     tcase_add_test(tests, an_address_for_others_has_to_be_meant);
+    tcase_add_test(tests, a_wildcard_is_known_in_every_notation);
     tcase_add_test(tests, a_socket_that_somebody_else_made_is_taken_when_it_listens);
     tcase_add_test(tests, what_a_service_manager_passes_is_for_the_process_that_it_names);
 }

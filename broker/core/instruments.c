@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* What one worker does, for those who may know.
+ *
+ * The questions stand in the table of those for a tokenizer (tokenize_table.h), which bounds them for each
+ * client, and ends those whose worker dies or does not answer. A worker answers between two layers, on the
+ * thread that computes. So clients beyond the run directory, who are not trusted, share a few questions a
+ * second for each worker. */
+
+#include "broker/core/instruments.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/core/status.h"
+#include "broker/core/tokenize.h"
+
+#define FOREIGN_MS 50 /* between two questions from beyond the run directory to one worker */
+
+static void refuse(struct broker *broker, struct session *session, const struct message *asked,
+                   enum proto_error error, uint32_t retry_ms, const struct error *reason)
+{
+    struct message no = {.kind = MESSAGE_ERROR};
+    no.error.ref = asked->trace.ref;
+    no.error.of = asked->kind;
+    no.error.error = error;
+    no.error.text = bytes_of_string(reason->text);
+    no.error.retry_after_ms = retry_ms;
+    client_link_send(&broker->client_link, session, &no);
+}
+
+static struct worker *find_worker(struct broker *broker, struct bytes name)
+{
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (bytes_equal(bytes_of_string(broker->workers[i].name), name))
+            return &broker->workers[i];
+    return NULL;
+}
+
+/* Whether this worker can be asked now; otherwise says so. */
+static enum proto_error check(struct broker *broker, const struct session *session, struct worker *worker,
+                              struct bytes name, struct error *err)
+{
+    if (!worker)
+        return error_set(err, PROTO_BAD_REQUEST, "no worker \"%.*s\" in this pool", (int)name.len,
+                         (const char *)name.data);
+    if (worker->peer.len == 0 || (worker->state != WORKER_READY && worker->state != WORKER_DRAINING))
+        return error_set(err, PROTO_NO_WORKER, "%s is not ready: %s", worker->name,
+                         worker_state_name(worker->state));
+    if (status_may_see_all(session))
+        return PROTO_OK;
+    if (broker->now < worker->asked_by_foreign_ns + FOREIGN_MS * CLOCK_NS_PER_MS)
+        return error_set(err, PROTO_OVERLOADED, "%s was asked a moment ago", worker->name);
+    worker->asked_by_foreign_ns = broker->now;
+    return PROTO_OK;
+}
+
+void instruments_ask(struct broker *broker, struct session *session, const struct message *message)
+{
+    struct error err = {0};
+    struct worker *worker = find_worker(broker, message->trace.worker);
+    enum proto_error no = check(broker, session, worker, message->trace.worker, &err);
+    if (no != PROTO_OK) {
+        refuse(broker, session, message, no, no == PROTO_OVERLOADED ? FOREIGN_MS : 0, &err);
+        return;
+    }
+    const struct tokenize_question asked = {.session = session->id,
+                                            .client = *session_client(session),
+                                            .key = session->key,
+                                            .kind = message->kind,
+                                            .client_ref = message->trace.ref};
+    struct message question = *message;
+    uint64_t ref;
+    if (tokenize_table_add(&broker->tokenize, &asked, worker->index, broker->now, &ref) != 0) {
+        error_set(&err, 0, "this client has too many unanswered questions");
+        refuse(broker, session, message, PROTO_OVERLOADED, FOREIGN_MS, &err);
+        return;
+    }
+    question.trace.ref = ref;
+    if (worker_link_send(&broker->worker_link, worker, &question, NULL) != 0)
+        tokenize_refused(broker, worker, ref, PROTO_WORKER_LOST, "the worker cannot be reached");
+}
+
+/* Whether the session that made a request is one of the asker's client. */
+static bool is_own(struct broker *broker, const struct session *asker, const struct id128 *home)
+{
+    struct session *owner = session_find(&broker->sessions, home);
+    return owner && memcmp(session_client(owner), session_client(asker), sizeof(struct id128)) == 0;
+}
+
+/* The record as the asker may see it; false: not at all. A request may have been forgotten by now. */
+static bool show(struct broker *broker, const struct session *asker, const struct trace_record *from,
+                 struct trace_record *to)
+{
+    static const struct id128 nobody;
+    const bool all = status_may_see_all(asker);
+    *to = *from;
+    to->session = nobody;
+    if (from->what == TRACE_STEP)
+        return all;
+    const struct request_key key = {from->session, from->id};
+    const struct request *request = ledger_find_home(&broker->ledger, &key);
+    if (request)
+        to->request_id = request->name;
+    if (request)
+        return status_may_see(asker, request);
+    return all || is_own(broker, asker, &from->session);
+}
+
+void instruments_answered(struct broker *broker, const struct worker *worker, const struct message *message)
+{
+    struct tokenize_question question;
+    if (!tokenize_table_take(&broker->tokenize, message->trace_ok.ref, worker->index, &question))
+        return;
+    struct session *session = session_find(&broker->sessions, &question.session);
+    if (!session || question.kind != MESSAGE_TRACE)
+        return;
+    const size_t n = message->trace_ok.records.n;
+    struct trace_record *records = calloc(n + 1, sizeof *records);
+    if (!records) {
+        const struct message asked = {.kind = MESSAGE_TRACE, .trace = {.ref = question.client_ref}};
+        struct error err;
+        error_set(&err, -ENOMEM, "out of memory");
+        refuse(broker, session, &asked, PROTO_INTERNAL, 0, &err);
+        return;
+    }
+    struct message answer = *message;
+    size_t shown = 0;
+    for (size_t i = 0; i < n; i++)
+        shown += show(broker, session, &message->trace_ok.records.items[i], &records[shown]);
+    answer.trace_ok.ref = question.client_ref;
+    answer.trace_ok.records.items = records;
+    answer.trace_ok.records.n = shown;
+    client_link_send(&broker->client_link, session, &answer);
+    free(records);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ENGINE_OBSERVE_H
+#define ENGINE_OBSERVE_H
+
+/* Tells an observer of steps and of what becomes of requests. The engine calls these only while it has an
+ * observer (engine_observe). */
+
+#include "engine/plan.h"
+
+/* The sequence has got a slot, with so many blocks filled. */
+void observe_started(const struct engine_observer *observer, const struct sequence *sequence,
+                     uint32_t n_filled);
+
+/* The plan was submitted. */
+void observe_submitted(const struct engine_observer *observer, const struct plan *plan, uint64_t now);
+
+/* Its set was read with n ids, which were not delivered yet. */
+void observe_read(const struct engine_observer *observer, const struct sequence *sequence,
+                  const struct backend_row_set *set, uint32_t n, uint64_t now);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WORKER_INSTRUMENTS_TRACE_H
+#define WORKER_INSTRUMENTS_TRACE_H
+
+/* What a worker does, for whoever watches: a record for each step and for each mark of a request.
+ *
+ * Records are made only while somebody asks for them: a question (`trace`) starts it, and it ends
+ * TRACE_LEASE_NS after the last one. They are numbered, and the last TRACE_RECORDS are kept; an answer says
+ * how many of those that its question is after were overwritten before. One thread. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/clock.h"
+#include "engine/engine.h"
+#include "proto/message.h"
+#include "worker/link/link.h"
+
+#define TRACE_RECORDS  4096
+#define TRACE_LEASE_NS (3 * CLOCK_NS_PER_S)
+
+struct trace {
+    struct link *link;
+    struct engine *engine;
+    const uint8_t *(*topic_of)(uint64_t tag); /* of a request that the engine has: session ‖ id */
+    struct engine_observer observer;
+    uint32_t incarnation;
+    uint64_t begun_ns;         /* from here on times count */
+    struct trace_record *ring; /* [TRACE_RECORDS] by number % TRACE_RECORDS; NULL: nobody watches */
+    char (*names)[PROTO_MAX_NAME_BYTES + 1]; /* of the records that have one: what clients call requests */
+    uint64_t first, next;      /* numbers of the first record that was made for them, and of the next */
+    uint64_t steps;            /* of the engine, when it was last watched */
+    uint64_t until_ns;         /* end of the lease */
+    struct trace_record *told; /* [PROTO_MAX_TRACE] of the answer that is made; NULL with the ring */
+};
+
+/* The link and the engine outlive it. A zeroed trace may be closed too. */
+void trace_init(struct trace *trace, struct link *link, struct engine *engine, uint32_t incarnation,
+                const uint8_t *(*topic_of)(uint64_t tag));
+void trace_close(struct trace *trace);
+
+/* Answers a `trace`: with trace_ok, or an error. */
+void trace_take(struct trace *trace, const struct message *message, uint64_t now);
+
+/* Ends the records when nobody has asked for them for a while. */
+void trace_expire(struct trace *trace, uint64_t now);
+
+/* Adds a mark of a request, at `now` on clock_ns; nothing while nobody watches. `trace` may be NULL. */
+void trace_add_mark(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], enum trace_what what,
+                    uint64_t n, uint64_t now);
+static inline void trace_mark(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES],
+                              enum trace_what what, uint64_t n, uint64_t now)
+{
+    if (trace && trace->ring)
+        trace_add_mark(trace, topic, what, n, now);
+}
+
+/* The first mark of a request, which alone has its client's name for it. */
+void trace_admitted(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], struct bytes request_id,
+                    uint64_t queue_us, uint64_t now);
+
+/* The last mark of a request. */
+void trace_end(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], enum end_reason reason,
+               uint64_t n_output);
+
+#endif

@@ -17,6 +17,7 @@
 #include "broker/core/lifecycle.h"
 #include "broker/core/lifecycle_admit.h"
 #include "broker/core/lifecycle_sessions.h"
+#include "broker/core/publish.h"
 #include "broker/core/replay.h"
 #include "broker/core/status.h"
 #include "broker/core/tokenize.h"
@@ -390,7 +391,15 @@ static void ping(struct broker *broker, struct session *session, const struct me
         memcpy(&id, message->ping.taken.items[i].data, sizeof id);
         lifecycle_taken(broker, session, id);
     }
+    if (message->ping.load)
+        publish_load(broker, session, &pong);
     answer(broker, session, &pong);
+}
+
+static void prefixes(struct broker *broker, struct session *session, const struct message *message,
+                     struct bytes raw)
+{
+    publish_prefixes(broker, session, message);
 }
 
 static void tokenize(struct broker *broker, struct session *session, const struct message *message,
@@ -414,6 +423,7 @@ static handler *const handlers[MESSAGE_KIND_COUNT] = {
     [MESSAGE_JOIN] = join,     [MESSAGE_GENERATE] = generate, [MESSAGE_CANCEL] = cancel,
     [MESSAGE_REPLAY] = replay, [MESSAGE_ATTACH] = attach,     [MESSAGE_STATUS] = status,
     [MESSAGE_PING] = ping,     [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_DETOKENIZE] = tokenize,
+    [MESSAGE_PREFIXES] = prefixes,
     [MESSAGE_TRACE] = trace,   [MESSAGE_BYE] = bye,           [MESSAGE_GENERATE_PART] = generate_part,
 };
 

@@ -27,6 +27,7 @@
 #include "common/log.h"
 #include "common/program/program.h"
 #include "gateway/forms/body_reader.h"
+#include "gateway/fleet/books.h"
 #include "gateway/fleet/carry.h"
 #include "gateway/server.h"
 #include "gateway/forms/questions/question.h"
@@ -157,6 +158,7 @@ static void follow_pool(struct gateway *gateway)
 static void wait_for_pools(struct gateway *gateway, int timeout_ms)
 {
     fleet_wait(&gateway->fleet, timeout_ms);
+    books_turn(&gateway->fleet, clock_ns());
     carry_turn(&gateway->fleet);
 }
 
@@ -250,7 +252,8 @@ static int find_pools(struct gateway *gateway, struct error *err)
 {
     const struct options *options = &gateway->options;
     if (options->fleet)
-        return fleet_init_folder(&gateway->fleet, options->fleet, options->client_key, err);
+        return fleet_init_folder(&gateway->fleet, options->fleet, options->client_key, options->fleet_secret,
+                                 err);
     int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
                                                                .server_key = options->server_key,
                                                                .client_key = options->client_key});

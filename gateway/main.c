@@ -251,13 +251,17 @@ static void await_pool(struct gateway *gateway)
 static int find_pools(struct gateway *gateway, struct error *err)
 {
     const struct options *options = &gateway->options;
-    if (options->fleet)
-        return fleet_init_folder(&gateway->fleet, options->fleet, options->client_key, options->fleet_secret,
-                                 err);
-    int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
-                                                               .server_key = options->server_key,
-                                                               .client_key = options->client_key});
-    return r < 0 ? error_set(err, r, "out of memory") : 0;
+    if (!options->fleet) {
+        int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
+                                                                   .server_key = options->server_key,
+                                                                   .client_key = options->client_key});
+        return r < 0 ? error_set(err, r, "out of memory") : 0;
+    }
+    int r =
+        fleet_init_members(&gateway->fleet, options->fleet, options->server_key, options->client_key, err);
+    if (r == 0 && options->fleet_secret)
+        r = fleet_take_secret(&gateway->fleet, options->fleet_secret, err);
+    return r;
 }
 
 int main(int argc, char **argv)

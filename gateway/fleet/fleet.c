@@ -54,19 +54,23 @@ int fleet_init(struct fleet *fleet, const struct pool_address *address)
     return add_pool(fleet, NULL, address) ? 0 : -ENOMEM;
 }
 
-int fleet_init_folder(struct fleet *fleet, const char *folder, const char *client_key, const char *secret,
-                      struct error *err)
+int fleet_init_members(struct fleet *fleet, const char *place, const char *server_key, const char *client_key,
+                       struct error *err)
 {
-    *fleet = (struct fleet){.folder = folder, .client_key = client_key, .watched = -1};
+    *fleet = (struct fleet){.place = place, .client_key = client_key, .watched = -1};
     if (getrandom(&fleet->seed, sizeof fleet->seed, 0) != sizeof fleet->seed)
         return error_set(err, -errno, "fleet: random numbers: %s", strerror(errno));
     fleet->book.seed = fleet->seed;
-    int r = secret ? fleet_secret_read(secret, &fleet->secret, err) : 0;
+    return members_start(place, server_key, &fleet->members, err);
+}
+
+int fleet_take_secret(struct fleet *fleet, const char *path, struct error *err)
+{
+    int r = fleet_secret_read(path, &fleet->secret, err);
     if (r < 0)
         return error_prefix(err, r, "--fleet-secret");
-    if (secret)
-        fleet->seed = fleet->secret.seed;
-    return members_start(folder, &fleet->members, err);
+    fleet->seed = fleet->secret.seed;
+    return 0;
 }
 
 static void forget_models(struct fleet *fleet)

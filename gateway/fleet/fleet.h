@@ -47,7 +47,7 @@ struct fleet_pool {
 };
 
 struct fleet {
-    const char *folder;        /* NULL: one pool */
+    const char *place;         /* of its members; NULL: one pool */
     const char *client_key;    /* the gateway's own certificate; NULL: none */
     struct fleet_pool **pools; /* [n_pools], in the order of their names; those that leave are among them */
     size_t n_pools;
@@ -68,17 +68,20 @@ struct fleet {
 /* One pool. Borrows the address. 0 or -ENOMEM. */
 int fleet_init(struct fleet *fleet, const struct pool_address *address);
 
-/* The members of a folder. Borrows the texts. `secret`: a file (fleet_secret.h), with which the pools' books
- * are read; NULL: none. -errno with a reason: the folder or the file cannot be read, or not only its owner
- * may write the folder or read the file. */
-int fleet_init_folder(struct fleet *fleet, const char *folder, const char *client_key, const char *secret,
-                      struct error *err);
+/* The members of a folder, or of a name in DNS, which have this server key (members.h). Borrows the texts.
+ * -errno with a reason: as members_start. */
+int fleet_init_members(struct fleet *fleet, const char *place, const char *server_key, const char *client_key,
+                       struct error *err);
+
+/* Reads the fleet's secret (fleet_secret.h), with which the pools' books are read. Right after
+ * fleet_init_members. -errno with a reason. */
+int fleet_take_secret(struct fleet *fleet, const char *path, struct error *err);
 void fleet_deinit(struct fleet *fleet);
 
 /* Whether it has several pools, or may have. */
 static inline bool fleet_is_many(const struct fleet *fleet)
 {
-    return fleet->folder != NULL;
+    return fleet->place != NULL;
 }
 
 /* From now on fleet_wait also returns when this descriptor is readable; -1: none. */

@@ -184,6 +184,23 @@ class Fleet(fleet.Base):
         self.assertEqual((said.returncode, said.stdout), (1, b""))
         self.assertIn(b"No such file", said.stderr)
 
+    def test_a_name_has_a_pool_at_each_of_its_addresses(self):
+        pool = self.null_pool("a")
+
+        class Named(fleet.FleetGateway):
+            def endpoint(self, rundir):
+                return "--fleet", f"dns:127.0.0.1:{pool.port}", "--server-key", str(pool.home / "quern.cert")
+
+        gateway = Named(self.folder)
+        self.gateways.append(gateway)
+        until(lambda: gateway.metrics().get('quern_fleet_up{pool="127.0.0.1"}') == 1, "it is up")
+        gateway.ready()
+        self.assertEqual(self.ask(gateway)[0], 200)
+        for arguments in (("dns:localhost:7700",), ("dns:localhost", "--server-key", "x"), ("dns:x:1", "--connect", "y")):
+            said = subprocess.run([str(BUILD / "quern-gateway"), "--fleet", *arguments], capture_output=True, timeout=60)
+            self.assertNotEqual(said.returncode, 0)
+            self.assertRegex(said.stderr, b"--fleet .*needs --server-key|is not dns:NAME:PORT|--fleet excludes --connect")
+
 
 if __name__ == "__main__":
     main()

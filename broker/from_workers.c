@@ -60,6 +60,13 @@ static void copy_text(char *to, size_t size, struct bytes text)
     to[len] = 0;
 }
 
+static void take_digest(struct worker *worker, const uint8_t digest[16])
+{
+    memcpy(worker->digest, digest, sizeof worker->digest);
+    for (size_t i = 0; i < sizeof worker->digest; i++)
+        snprintf(worker->digest_text + 2 * i, 3, "%02x", digest[i]);
+}
+
 /* The place at the other end, if it is that whose process this says it is; else NULL. Its pid may be on its
  * way to us. */
 static struct worker *expected(struct broker *broker, const struct peer *peer, const struct message *message)
@@ -139,7 +146,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     }
     take_names(broker, worker, message->register_.model);
     copy_text(worker->device, sizeof worker->device, message->register_.device);
-    memcpy(worker->digest, message->register_.digest.data, sizeof worker->digest);
+    take_digest(worker, message->register_.digest.data);
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;
     if (broker->options.journal == 0)
@@ -151,6 +158,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     copy_text(worker->tools, sizeof worker->tools, message->register_.tools);
     worker->thinks = message->register_.thinks;
     copy_text(worker->dialect, sizeof worker->dialect, message->register_.dialect);
+    copy_text(worker->arithmetic, sizeof worker->arithmetic, message->register_.arithmetic);
     copy_text(worker->sampling, sizeof worker->sampling, message->register_.sampling);
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;

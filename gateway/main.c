@@ -250,7 +250,8 @@ static int find_pools(struct gateway *gateway, struct error *err)
 {
     const struct options *options = &gateway->options;
     if (options->fleet)
-        return fleet_init_folder(&gateway->fleet, options->fleet, options->client_key, err);
+        return fleet_init_members(&gateway->fleet, options->fleet, options->server_key, options->client_key,
+                                  err);
     int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
                                                                .server_key = options->server_key,
                                                                .client_key = options->client_key});

@@ -31,6 +31,8 @@ static const struct route routes[] = {
     {"POST", "/v1/rerank", ranking_handle_rerank, FAMILY_OPENAI, false, false},
     {"POST", "/v2/rerank", ranking_handle_rerank, FAMILY_OPENAI, false, false},
     {"POST", "/rerank", ranking_handle_rerank, FAMILY_OPENAI, false, false},
+    {"POST", "/v1/reranking", ranking_handle_rerank, FAMILY_OPENAI, false, false},
+    {"POST", "/reranking", ranking_handle_rerank, FAMILY_OPENAI, false, false},
     {"POST", "/v1/score", ranking_handle_score, FAMILY_OPENAI, false, false},
     {"POST", "/score", ranking_handle_score, FAMILY_OPENAI, false, false},
     {"GET", "/v1/models", models_handle, FAMILY_OPENAI, false, false},

@@ -381,10 +381,11 @@ struct quern_resume {
     uint64_t off;
     uint32_t lost;
     const uint8_t *prompt_digest; /* [16]; NULL: any prompt */
+    uint64_t elapsed_ms;          /* since it was begun: its deadline is that much shorter, at least 1 ms */
 };
 
 /* The encoded request as one that resumes, for a program that no longer has the request itself. It must have
- * a seed, here or in quern_generate_encoded; its limits are taken as counted, and its deadline begins anew.
+ * a seed, here or in quern_generate_encoded; its limits are taken as counted.
  * Errors as of quern_encode; -EINVAL: it resumes already, or asks for an embedding. */
 int quern_encode_resumed(struct quern *client, const struct quern_encoded *encoded,
                          const struct quern_resume *resume, struct quern_encoded **ret_encoded,
@@ -477,6 +478,10 @@ struct quern_worker {
     const char *dialect; /* how it does both: JSON, as `quern inspect` shows it; "": unknown */
     /* Its sampling defaults, each with its source (pool, model or default): "temperature=0.6:model …" */
     const char *sampling;
+    const char *digest; /* of its model's file, 32 hexadecimal digits */
+    /* What its ids depend on beside that: "cpu avx2 kv=f16 weights=file"; with the same, they are the same.
+     */
+    const char *arithmetic;
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;

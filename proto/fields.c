@@ -431,6 +431,7 @@ static const struct field register_fields[] = {
     {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},
     FLAG("ranks", IN(register_.ranks)),
     NAME_OR_0("device", IN(register_.device)),
+    NAME_OR_0("arithmetic", IN(register_.arithmetic)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
     COUNTER_OR_0("acked", IN(register_.acked)),
 };

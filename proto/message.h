@@ -563,7 +563,8 @@ struct message {
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
             bool ranks;                     /* those are the scores of a pair of texts */
             struct bytes device;
-            uint64_t wseq, acked; /* its last frame so far, the last acknowledged one */
+            struct bytes arithmetic; /* what ids depend on beside the file; "": it does not say */
+            uint64_t wseq, acked;    /* its last frame so far, the last acknowledged one */
         } register_;
         struct {
             uint32_t incarnation;

@@ -223,6 +223,17 @@ static int open_engine(struct load *load, struct error *err)
     return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);
 }
 
+/* Behind a comma the device tells how many threads it has, of which ids do not depend. */
+static void know_arithmetic(struct load *load)
+{
+    const struct worker_options *options = load->options;
+    const struct backend_info *info = engine_backend_info(load->engine);
+    snprintf(load->arithmetic, sizeof load->arithmetic, "%.*s kv=%s weights=%.16s%s%s",
+             (int)strcspn(info->device, ","), info->device, kv_type_name(info->kv_type),
+             options->quantize ? options->quantize : "file", options->invariant ? " invariant" : "",
+             options->cublas ? " cublas" : "");
+}
+
 /* Without it the worker is as good, and forgets more. */
 static void share_prefixes(struct load *load)
 {
@@ -435,6 +446,8 @@ int load_run(struct load *load, struct error *err)
     }
     if (r == 0)
         r = load_finish_digest(load, err);
+    if (r == 0)
+        know_arithmetic(load);
     if (r == 0) { /* the store of weights has been told the file's own digest */
         model_mark_stretched(load->model, engine_context(load->engine));
         share_prefixes(load);

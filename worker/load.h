@@ -25,6 +25,8 @@
 #include "worker/prepare/prompt.h"
 #include "worker/start/sandbox.h"
 
+#define LOAD_ARITHMETIC 128
+
 /* Set by the caller before load_run; the rest is zero. Do not move the struct: its parts point to one
  * another. */
 struct load {
@@ -49,7 +51,8 @@ struct load {
     struct weight_store *weights; /* NULL: none are shared */
     bool confined;                /* it is, as far as this kernel knows how */
     struct engine *engine;
-    size_t shared_bytes; /* of the pool's prefix store */
+    char arithmetic[LOAD_ARITHMETIC]; /* what ids depend on beside the model's file */
+    size_t shared_bytes;              /* of the pool's prefix store */
     struct loading loading;
     uint64_t quantized, quantizable; /* bytes of the file that were made smaller, and of all */
 };

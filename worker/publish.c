@@ -32,8 +32,10 @@
 
 /* About what a frame costs all processes that it passes. Requests that have something to flush share the
  * time: with n of them a frame waits for n times this, so that a worker sends at most 125,000 frames a
- * second; and a quarter of that while the broker is behind. */
+ * second. The more requests there are, the less of what a frame needs is in the caches: with MANY it counts
+ * twice. While the broker is behind, frames wait four times as long. */
 #define FRAME_COST_NS 8000
+#define MANY          4096
 #define BEHIND_COSTS  4
 
 #define READING_NS (100 * CLOCK_NS_PER_MS) /* between two words on how much of a prompt is read */
@@ -102,7 +104,7 @@ static uint64_t wait_ns(const struct publisher *publisher)
     uint64_t ns = publisher->frame_ns;
     if (ns == 0) /* a frame for every token was asked for */
         return 0;
-    uint64_t share_ns = publisher->n_pending * (uint64_t)FRAME_COST_NS;
+    uint64_t n = publisher->n_pending, share_ns = n * FRAME_COST_NS + n * n * FRAME_COST_NS / MANY;
     if (is_behind(publisher)) {
         ns = ns < BEHIND_NS ? BEHIND_NS : ns;
         share_ns *= BEHIND_COSTS;

@@ -368,6 +368,7 @@ static struct message introduction(const struct worker *worker)
     message.register_.embedding = n_embedding <= PROTO_MAX_EMBEDDING ? n_embedding : 0;
     message.register_.ranks = message.register_.embedding > 0 && model->params.pooling == POOLING_RANK;
     message.register_.device = bytes_of_string(engine_backend_info(worker->load.engine)->device);
+    message.register_.arithmetic = bytes_of_string(worker->load.arithmetic);
     return message;
 }
 

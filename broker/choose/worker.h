@@ -40,7 +40,9 @@ struct worker {
     /* What it registered; texts are zero-terminated. */
     char model[PROTO_MAX_NAME_BYTES + 1];
     char device[PROTO_MAX_NAME_BYTES + 1];
+    char arithmetic[PROTO_MAX_NAME_BYTES + 1];
     uint8_t digest[16];
+    char digest_text[2 * 16 + 1]; /* the same, hexadecimal */
     uint32_t context, slots;
     uint32_t embedding; /* numbers of an embedding; 0: not available */
     bool ranks;         /* those are the scores of a pair of texts */

@@ -44,6 +44,8 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .tools = bytes_of_string(worker->tools),
         .thinks = worker->thinks,
         .dialect = bytes_of_string(worker->dialect),
+        .digest = bytes_of_string(worker->digest_text),
+        .arithmetic = bytes_of_string(worker->arithmetic),
         .sampling = bytes_of_string(worker->sampling),
         .embedding = worker->embedding,
         .ranks = worker->ranks,

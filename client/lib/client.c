@@ -141,6 +141,10 @@ static bool keep_alive(void *socket)
            set_int(socket, ZMQ_TCP_KEEPALIVE_INTVL, 2) && set_int(socket, ZMQ_TCP_KEEPALIVE_CNT, 5);
 }
 
+/* Data that is not acknowledged for this long ends the connection, and another one is tried at once. TCP
+ * alone would send it again at times that double: after a cut of ten seconds, up to ten seconds later. */
+#define UNACKNOWLEDGED_MS 1000
+
 /* What both sockets have. */
 static bool set_common(void *socket, bool is_v6)
 {
@@ -148,7 +152,7 @@ static bool set_common(void *socket, bool is_v6)
     return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) == 0 &&
            set_int(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS) && set_int(socket, ZMQ_RECONNECT_IVL, 20) &&
            set_int(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MS) && set_int(socket, ZMQ_IPV6, is_v6) &&
-           keep_alive(socket);
+           set_int(socket, ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS) && keep_alive(socket);
 }
 
 /* None may be left out: without a limit of its own a socket holds up quern_free for as long as nobody takes

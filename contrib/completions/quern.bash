@@ -21,7 +21,7 @@ _quern_words() # PROGRAM VERB KIND
     --kv-type) _quern_listed "$1" serve 'of keys and values:' '\(default' ;;
     SHAPE) _quern_listed "$1" synth 'SHAPE:' 'TYPE:' ;;
     TYPE) _quern_listed "$1" synth 'TYPE:' '' ;;
-    --quantize | *) _quern_listed "$1" quantize 'TYPE:' '_M uses' | tr -d . ;;
+    --quantize | *) _quern_listed "$1" quantize 'TYPE:' '' ;;
     esac
 }
 

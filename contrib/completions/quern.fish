@@ -61,9 +61,9 @@ function __quern_expected
         case '--device *'
             set found (__quern_listed serve '--device=D' ' \(default')
         case '--kv-type *'
-            set found (__quern_listed serve 'values are kept in:' ' \(default')
+            set found (__quern_listed serve 'of keys and values:' ' \(default')
         case '--quantize *'
-            set found (__quern_listed quantize 'TYPE:' ' _M spends')
+            set found (__quern_listed quantize 'TYPE:' '')
         case '* SHAPE'
             set found (__quern_listed synth 'SHAPE:' ' TYPE:')
         case '* TYPE'

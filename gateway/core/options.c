@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "common/program/arguments.h"
+#include "gateway/fleet/dns.h"
 #include "gateway/http/origin.h"
 
 enum {
@@ -46,7 +47,10 @@ static const struct argp_option known[] = {
      "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
      0},
     {"fleet", KEY_FLEET, "DIR", 0,
-     "Instead of one pool, the pools of a fleet: DIR has a file for each (quern serve --member)", 0},
+     "Instead of one pool, the pools of a fleet: DIR has a file for each (quern serve --member); or "
+     "dns:NAME:PORT, "
+     "a pool at each address of that name, with --server-key",
+     0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or its file (CURVE)", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
@@ -120,6 +124,19 @@ static const struct argument arguments[] = {
     {KEY_DRAIN_SECONDS, ARGUMENT_NUMBER, offsetof(struct options, drain_seconds), 0, 86400},
     {0}};
 
+static void check_fleet(const struct options *options, struct argp_state *state)
+{
+    if (!options->fleet)
+        return;
+    const bool is_name = dns_is_place(options->fleet);
+    if (is_name && options->connect)
+        argp_error(state, "--fleet excludes --connect");
+    if (is_name && !options->server_key)
+        argp_error(state, "--fleet dns:NAME:PORT needs --server-key, which all its pools have in common");
+    if (!is_name && (options->connect || options->server_key))
+        argp_error(state, "--fleet excludes --connect and --server-key: the files of the members have both");
+}
+
 static error_t take_option(int key, char *value, struct argp_state *state)
 {
     const struct options *options = state->input;
@@ -127,9 +144,7 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case ARGP_KEY_END:
         if (!options->tls_cert != !options->tls_key)
             argp_error(state, "--tls-cert and --tls-key must be given together");
-        if (options->fleet && (options->connect || options->server_key))
-            argp_error(state,
-                       "--fleet excludes --connect and --server-key: the files of the members have both");
+        check_fleet(options, state);
         if (options->hosts && !origin_hosts_are_valid(options->hosts))
             argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
                        options->hosts);

@@ -138,8 +138,8 @@ int parameters_seed(void *into, const struct json_row *row, const char *path, js
     }
     if (json_in_integer(path, value, INT64_MIN, INT64_MAX, &number, refusal) != 0)
         return REFUSED;
-    if (number < 0 && row->name)
-        return 0; /* a random one */
+    if (number == -1 || (number < 0 && row->name))
+        return 0; /* a random one: llama-server and vLLM mean it so, and OpenAI's clients of them too */
     parameters->request.seed = (uint64_t)number;
     parameters->request.has_seed = true;
     return 0;

@@ -100,6 +100,7 @@ static int resume(const struct carried *carried, struct quern *client, struct qu
                                         .n_output = carried->ids.len / sizeof(int32_t),
                                         .off = carried->off,
                                         .lost = carried->lost,
+                                        .elapsed_ms = (clock_ns() - carried->sent_ns) / CLOCK_NS_PER_MS,
                                         .prompt_digest =
                                             carried->has_prompt_digest ? carried->prompt_digest : NULL};
     return quern_encode_resumed(client, carried->encoded, &so_far, ret_encoded, err);
@@ -109,11 +110,9 @@ static int resume(const struct carried *carried, struct quern *client, struct qu
 static void note_pool(struct carried *carried, const struct pool *pool)
 {
     const struct pool_model *model = pool_model(pool, carried->wish.model);
-    const uint8_t *digest = model ? pool_digest(pool, model->name) : NULL;
     carried->context = model ? model->context : 0;
-    carried->has_model_digest = digest != NULL;
-    if (digest)
-        memcpy(carried->model_digest, digest, sizeof carried->model_digest);
+    snprintf(carried->digest, sizeof carried->digest, "%s", model ? model->digest : "");
+    snprintf(carried->arithmetic, sizeof carried->arithmetic, "%s", model ? model->arithmetic : "");
 }
 
 /* Sends it to this pool. 0 or a code of libquern. */
@@ -150,7 +149,17 @@ static bool takes_it(const struct carried *carried, const struct fleet_pool *pre
            pool_model(&prefer->pool, carried->wish.model);
 }
 
-/* Sends it to the best pool that takes it, but to none of those it has been at. */
+/* The best pool that takes it, except these: first all that it has been at. An earlier one may be back, as in
+ * a fleet of two that are upgraded one after the other. */
+static struct fleet_pool *choose(const struct carried *carried, const struct fleet_wish *wish,
+                                 const uint32_t *except, size_t n)
+{
+    struct fleet_pool *pool = fleet_choose(carried->fleet, wish, except, n);
+    const size_t earlier = carried->moves > 0 ? carried->moves - 1 : 0;
+    return pool || earlier == 0 ? pool : fleet_choose(carried->fleet, wish, except + earlier, n - earlier);
+}
+
+/* Sends it to the best pool that takes it. */
 static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, struct quern_error *err)
 {
     uint32_t except[2 * CARRY_MOVES + 1];
@@ -160,19 +169,29 @@ static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, st
     memcpy(except, carried->been, n * sizeof *except);
     if (carried->begun) {
         wish.context = carried->context;
-        wish.digest = carried->model_digest;
+        wish.digest = carried->digest;
+        wish.arithmetic = carried->arithmetic[0] ? carried->arithmetic : NULL;
     }
     snprintf(err->text, sizeof err->text, "no pool of the fleet takes the request now");
-    struct fleet_pool *pool =
-        takes_it(carried, prefer) ? prefer : fleet_choose(carried->fleet, &wish, except, n);
+    struct fleet_pool *pool = takes_it(carried, prefer) ? prefer : choose(carried, &wish, except, n);
     while (pool && n < sizeof except / sizeof *except) {
         r = start(carried, pool, err);
         if (r != -EAGAIN)
             return r;
         except[n++] = pool->number; /* it has too much on its way already */
-        pool = fleet_choose(carried->fleet, &wish, except, n);
+        pool = choose(carried, &wish, except, n);
     }
     return r;
+}
+
+static void note_move(const struct carried *carried, struct fleet_pool *from, const struct fleet_pool *to)
+{
+    const struct pool_model *model = pool_model(&to->pool, carried->wish.model);
+    const bool unequal = carried->begun && model && strcmp(model->arithmetic, carried->arithmetic) != 0;
+    from->moved++;
+    from->moved_unequal += unequal;
+    log_info("fleet: a request moves from %s to %s%s", from->member.name, to->member.name,
+             unequal ? ", whose arithmetic is another" : "");
 }
 
 /* True if it is on its way to another pool. */
@@ -183,9 +202,7 @@ static bool move(struct carried *carried)
     carried->moves++;
     const int r = send_somewhere(carried, NULL, &err);
     if (r == 0) {
-        before->pool->moved++;
-        log_info("fleet: a request moves from %s to %s", before->pool->member.name,
-                 carried->attempt->pool->member.name);
+        note_move(carried, before->pool, carried->attempt->pool);
         return true;
     }
     carried->moves--;
@@ -230,7 +247,7 @@ static bool may_move(const struct carried *carried)
 {
     if (carried->cancelled || carried->moves == CARRY_MOVES)
         return false;
-    return !carried->begun || (carried->has_seed && carried->has_model_digest && !carried->forgot);
+    return !carried->begun || (carried->has_seed && carried->digest[0] && !carried->forgot);
 }
 
 /* Notes what has come, for the next pool. */
@@ -317,7 +334,8 @@ int carry_send(struct fleet *fleet, struct carried *carried, const struct fleet_
                const struct fleet_pool *prefer, struct quern_encoded *encoded, const uint64_t *seed,
                quern_output_fn *fn, void *arg, struct quern_error *err)
 {
-    *carried = (struct carried){.fleet = fleet, .wish = *wish, .encoded = encoded, .fn = fn, .arg = arg};
+    *carried = (struct carried){
+        .fleet = fleet, .wish = *wish, .encoded = encoded, .fn = fn, .arg = arg, .sent_ns = clock_ns()};
     if (seed) {
         carried->has_seed = true;
         carried->seed = *seed;

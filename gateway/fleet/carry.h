@@ -38,12 +38,13 @@ struct carried { /* zeroed: not sent */
     uint64_t off;                   /* bytes of its text */
     bool forgot;                    /* not all of it could be kept */
     uint32_t lost;                  /* workers that died with it */
-    bool has_prompt_digest, has_model_digest;
+    bool has_prompt_digest;
     uint8_t prompt_digest[16]; /* of the prompt's ids, as the first pool has said */
-    uint8_t model_digest[16];  /* of the first pool's model */
-    uint32_t context;          /* tokens, of that */
-    bool cancelled;            /* nobody wants it */
-    bool admitted;             /* that was told */
+    uint64_t sent_ns;          /* when it was sent first */
+    uint32_t context;          /* tokens, of the pool where it began; of its model there: */
+    char digest[POOL_DIGEST], arithmetic[POOL_ARITHMETIC];
+    bool cancelled; /* nobody wants it */
+    bool admitted;  /* that was told */
 };
 
 /* Sends it: as quern_generate_encoded, and in a fleet also -EHOSTUNREACH: no pool takes it now. In a fleet

@@ -53,12 +53,13 @@ int fleet_init(struct fleet *fleet, const struct pool_address *address)
     return add_pool(fleet, NULL, address) ? 0 : -ENOMEM;
 }
 
-int fleet_init_folder(struct fleet *fleet, const char *folder, const char *client_key, struct error *err)
+int fleet_init_members(struct fleet *fleet, const char *place, const char *server_key, const char *client_key,
+                       struct error *err)
 {
-    *fleet = (struct fleet){.folder = folder, .client_key = client_key, .watched = -1};
+    *fleet = (struct fleet){.place = place, .client_key = client_key, .watched = -1};
     if (getrandom(&fleet->secret, sizeof fleet->secret, 0) != sizeof fleet->secret)
         return error_set(err, -errno, "fleet: random numbers: %s", strerror(errno));
-    return members_start(folder, &fleet->members, err);
+    return members_start(place, server_key, &fleet->members, err);
 }
 
 static void forget_models(struct fleet *fleet)
@@ -132,13 +133,26 @@ static void take_next_key(struct fleet *fleet, const struct member *member)
                sizeof pool->member.file.server_key_next);
 }
 
+/* It has not left yet, and is where it was. */
+static void come_back(const struct fleet *fleet, struct fleet_pool *pool)
+{
+    if (!pool->leaving || pool_of(fleet, pool->member.name))
+        return;
+    log_info("fleet: %s at %s is a member again", pool->member.name, pool->member.file.connect);
+    pool->leaving = false;
+}
+
 static void take_members(struct fleet *fleet, const struct member *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         take_next_key(fleet, &list[i]);
     for (size_t i = 0; i < fleet->n_pools; i++) {
         struct fleet_pool *pool = fleet->pools[i];
-        if (pool->leaving || is_listed(pool, list, n))
+        if (is_listed(pool, list, n)) {
+            come_back(fleet, pool);
+            continue;
+        }
+        if (pool->leaving)
             continue;
         log_info("fleet: %s at %s was taken away", pool->member.name, pool->member.file.connect);
         pool->leaving = true;
@@ -285,13 +299,17 @@ uint32_t fleet_max_tokens(const struct fleet *fleet)
 
 /* ---- turns ---- */
 
-/* Requests of others, by a status that has just come: what it counts, without ours. */
-static void count_foreign(struct fleet_pool *pool)
+/* By a status that has just come: whether the pool was started anew, and the requests of others there, which
+ * are what it counts, without ours. */
+static void take_status(struct fleet *fleet, struct fleet_pool *pool)
 {
     const struct quern_status *status = pool->pool.status;
     if (pool->n_statuses == pool->pool.n_statuses || !status)
         return;
     pool->n_statuses = pool->pool.n_statuses;
+    if (pool->boot != 0 && pool->boot != status->boot) /* its cache is empty */
+        book_forget(&fleet->book, pool->number);
+    pool->boot = status->boot;
     const uint32_t all = status->queued + status->running;
     pool->foreign = all > pool->n_requests ? all - pool->n_requests : 0;
 }
@@ -339,7 +357,7 @@ static void wait_for_many(struct fleet *fleet, int timeout_ms)
     trust_turn(&fleet->trust, clock_ns());
     for (size_t i = 0; i < fleet->n_pools; i++) {
         pool_dispatch(&fleet->pools[i]->pool);
-        count_foreign(fleet->pools[i]);
+        take_status(fleet, fleet->pools[i]);
     }
     judge(fleet, clock_ns());
     gather_models(fleet);
@@ -377,6 +395,13 @@ bool fleet_is_cut_off(const struct fleet *fleet)
 bool fleet_pool_is_up(const struct fleet_pool *pool)
 {
     return pool->pool.client && quern_is_open(pool->pool.client) && !pool->trust.dead;
+}
+
+/* They stand in the order of their names, the newest last. */
+bool fleet_is_outlived(const struct fleet *fleet, size_t index)
+{
+    return index + 1 < fleet->n_pools &&
+           strcmp(fleet->pools[index]->member.name, fleet->pools[index + 1]->member.name) == 0;
 }
 
 /* ---- choices ---- */
@@ -450,24 +475,21 @@ static uint32_t slots_of(const struct fleet_pool *pool)
     return slots;
 }
 
-static bool has_digest(const struct pool *pool, const char *model, const uint8_t *digest)
-{
-    const uint8_t *own = digest ? pool_digest(pool, model) : NULL;
-    return !digest || (own && memcmp(own, digest, 16) == 0);
-}
-
-/* How well a pool serves the wish: with a worker that is ready, with one that will be, not at all. */
-enum fit { FITS, MAY_FIT, FITS_NOT };
+/* How well a pool serves the wish: with a worker that is ready, with one of another arithmetic, with one that
+ * will be ready, not at all. */
+enum fit { FITS, FITS_UNEQUAL, MAY_FIT, FITS_NOT };
 
 static enum fit fit_of(const struct fleet *fleet, const struct fleet_pool *pool,
                        const struct fleet_wish *wish)
 {
     const struct pool_model *first = wish->model ? NULL : fleet_model(fleet, NULL);
     const struct pool_model *model = pool_model(&pool->pool, first ? first->name : wish->model);
-    if (!takes_work(pool) || !model || !has_digest(&pool->pool, model->name, wish->digest) ||
+    if (!takes_work(pool) || !model || (wish->digest && strcmp(model->digest, wish->digest) != 0) ||
         (wish->context > 0 && model->context > 0 && model->context < wish->context))
         return FITS_NOT;
-    return model->ready > 0 && quern_is_open(pool->pool.client) ? FITS : MAY_FIT;
+    if (model->ready == 0 || !quern_is_open(pool->pool.client))
+        return MAY_FIT;
+    return wish->arithmetic && strcmp(model->arithmetic, wish->arithmetic) != 0 ? FITS_UNEQUAL : FITS;
 }
 
 static bool is_among(uint32_t number, const uint32_t *numbers, size_t n)

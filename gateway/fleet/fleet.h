@@ -33,12 +33,14 @@ struct fleet_pool {
     double load;              /* tokens that it has to process and generate for those */
     double recent;            /* the same of those that have ended lately */
     uint64_t n_statuses;      /* of the pool, when `foreign` was computed */
+    uint64_t boot;            /* of the pool, by its last status; 0: not known */
     uint32_t foreign;         /* requests there that are not ours */
     uint64_t chosen, moved;   /* requests sent there; taken away from there */
+    uint64_t moved_unequal;   /* of those, to a pool with another arithmetic */
 };
 
 struct fleet {
-    const char *folder;        /* NULL: one pool */
+    const char *place;         /* of its members; NULL: one pool */
     const char *client_key;    /* the gateway's own certificate; NULL: none */
     struct fleet_pool **pools; /* [n_pools], in the order of their names; those that leave are among them */
     size_t n_pools;
@@ -56,15 +58,16 @@ struct fleet {
 /* One pool. Borrows the address. 0 or -ENOMEM. */
 int fleet_init(struct fleet *fleet, const struct pool_address *address);
 
-/* The members of a folder. Borrows both texts. -errno with a reason: the folder cannot be read, or not only
- * its owner may write it. */
-int fleet_init_folder(struct fleet *fleet, const char *folder, const char *client_key, struct error *err);
+/* The members of a folder, or of a name in DNS, which have this server key (members.h). Borrows the texts.
+ * -errno with a reason: as members_start. */
+int fleet_init_members(struct fleet *fleet, const char *place, const char *server_key, const char *client_key,
+                       struct error *err);
 void fleet_deinit(struct fleet *fleet);
 
 /* Whether it has several pools, or may have. */
 static inline bool fleet_is_many(const struct fleet *fleet)
 {
-    return fleet->folder != NULL;
+    return fleet->place != NULL;
 }
 
 /* From now on fleet_wait also returns when this descriptor is readable; -1: none. */
@@ -88,6 +91,9 @@ int fleet_check(const struct fleet *fleet, const char *model, struct refusal *re
 
 /* Whether a pool's session is open and it is not silent. */
 bool fleet_pool_is_up(const struct fleet_pool *pool);
+
+/* Whether the pool of this index leaves, and another one has its name by now. Reports are silent of it. */
+bool fleet_is_outlived(const struct fleet *fleet, size_t index);
 
 /* The models of all pools, [*ret_n], valid until the next fleet_wait; the one with this name (NULL: the
  * first), or NULL. */

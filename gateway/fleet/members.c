@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "gateway/fleet/dns.h"
 
 #define STOP_SECONDS 1 /* that a blocked thread is waited for */
 
@@ -24,6 +25,8 @@ struct members {
     size_t n;
     /* The thread's own. */
     struct folder folder;
+    bool has_name; /* instead of a folder: */
+    struct dns dns;
     struct member *last; /* [n_last] as handed over last */
     size_t n_last;
 };
@@ -41,7 +44,11 @@ static void look(struct members *members)
 {
     struct member *list, *copy;
     size_t n;
-    if (!folder_look(&members->folder) || folder_members(&members->folder, &list, &n) < 0)
+    const bool known = members->has_name ? dns_look(&members->dns) : folder_look(&members->folder);
+    const int r = !known              ? -ENODATA
+                  : members->has_name ? dns_members(&members->dns, &list, &n)
+                                      : folder_members(&members->folder, &list, &n);
+    if (r < 0)
         return;
     const bool same =
         members->last && n == members->n_last && memcmp(list, members->last, n * sizeof *list) == 0;
@@ -61,8 +68,9 @@ static bool wait_a_while(struct members *members)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += MEMBERS_EVERY_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
+    const long every_ms = members->has_name ? DNS_EVERY_MS : MEMBERS_EVERY_MS;
+    until.tv_nsec += every_ms % 1000 * 1000000L;
+    until.tv_sec += every_ms / 1000 + until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     pthread_mutex_lock(&members->lock);
     int r = 0;
@@ -85,6 +93,7 @@ static void *run(void *arg)
 static struct members *free_all(struct members *members)
 {
     folder_deinit(&members->folder);
+    dns_deinit(&members->dns);
     free(members->last);
     free(members->list);
     pthread_cond_destroy(&members->stopped);
@@ -93,15 +102,23 @@ static struct members *free_all(struct members *members)
     return NULL;
 }
 
-int members_start(const char *path, struct members **ret_members, struct error *err)
+static int open_place(struct members *members, const char *place, const char *server_key, struct error *err)
 {
-    int r = folder_check(path, err);
-    struct members *members = r == 0 ? calloc(1, sizeof *members) : NULL;
-    if (r < 0)
-        return r;
+    members->folder.path = place;
+    members->has_name = dns_is_place(place);
+    return members->has_name ? dns_init(&members->dns, place, server_key, err) : folder_check(place, err);
+}
+
+int members_start(const char *place, const char *server_key, struct members **ret_members, struct error *err)
+{
+    struct members *members = calloc(1, sizeof *members);
     if (!members)
         return error_set(err, -ENOMEM, "fleet: out of memory");
-    members->folder.path = path;
+    int r = open_place(members, place, server_key, err);
+    if (r < 0) {
+        free(members);
+        return r;
+    }
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -115,7 +132,7 @@ int members_start(const char *path, struct members **ret_members, struct error *
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r < 0) {
         free_all(members);
-        return error_set(err, r, "fleet: a thread for %s: %s", path, strerror(-r));
+        return error_set(err, r, "fleet: a thread for %s: %s", place, strerror(-r));
     }
     *ret_members = members;
     return 0;

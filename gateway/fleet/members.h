@@ -2,9 +2,9 @@
 #ifndef GATEWAY_FLEET_MEMBERS_H
 #define GATEWAY_FLEET_MEMBERS_H
 
-/* Reads a fleet's folder (folder.h) every half second on a thread of its own, because a network file system
- * may block for as long as its server is away. Meanwhile the members stay as they are. A change is known
- * after half a second to a second. */
+/* Reads a fleet's folder (folder.h) every half second, or asks for its name (dns.h) every two, on a thread of
+ * its own, because a network file system or a resolver may block for as long as its server is away. Meanwhile
+ * the members stay as they are. A change is known after one or two of those times. */
 
 #include "gateway/fleet/folder.h"
 
@@ -12,9 +12,10 @@
 
 struct members;
 
-/* Starts the thread; `path` must outlive it. -errno with a reason: the folder cannot be read, or its group or
- * others can write it. */
-int members_start(const char *path, struct members **ret_members, struct error *err);
+/* Starts the thread; `place`, a folder or "dns:NAME:PORT", must outlive it. `server_key`: as of dns_init, for
+ * a name only. -errno with a reason: the folder cannot be read, or its group or others can write it; or
+ * dns_init's. */
+int members_start(const char *place, const char *server_key, struct members **ret_members, struct error *err);
 
 /* Ends the thread, and returns NULL. A thread that is blocked in the file system is left to the end of the
  * process. Takes NULL. */

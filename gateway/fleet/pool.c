@@ -139,6 +139,11 @@ static void take_model(struct pool *pool, const struct quern_worker *worker, con
     struct pool_model *model = model_entry(pool, name);
     if (!model)
         return;
+    if (model->workers == 0)
+        snprintf(model->arithmetic, sizeof model->arithmetic, "%s", worker->arithmetic);
+    else if (strcmp(model->arithmetic, worker->arithmetic) != 0)
+        model->arithmetic[0] = 0;
+    snprintf(model->digest, sizeof model->digest, "%s", worker->digest);
     model->workers++;
     model->ready += strcmp(worker->state, "ready") == 0;
     /* The smallest: what fits it fits on every worker. */
@@ -286,21 +291,6 @@ void pool_deinit(struct pool *pool)
     forget_models(pool);
 }
 
-/* A session that opened before any worker was ready knows no digest. While it has no request it is opened
- * anew. */
-static void learn_digests(struct pool *pool)
-{
-    size_t n;
-    if (!pool->was_open || !pool_is_ready(pool) || quern_active(pool->client) > 0)
-        return;
-    quern_models(pool->client, &n);
-    if (n > 0)
-        return;
-    close_client(pool);
-    pool->asked = pool->was_open = false;
-    pool->open_ns = pool->try_ns = 0;
-}
-
 void pool_turn(struct pool *pool, uint64_t now)
 {
     if (!pool->client)
@@ -325,8 +315,8 @@ static int dispatch(struct pool *pool, int timeout_ms)
 
 void pool_dispatch(struct pool *pool)
 {
-    if (pool->client && dispatch(pool, 0) >= 0 && pool->name && !pool->wrong_key)
-        learn_digests(pool); /* before anybody can send something there */
+    if (pool->client)
+        dispatch(pool, 0);
 }
 
 void pool_wait(struct pool *pool, int timeout_ms)
@@ -350,28 +340,6 @@ const struct pool_model *pool_model(const struct pool *pool, const char *name)
     for (size_t i = 0; i < pool->n_models; i++)
         if (!name || strcmp(pool->models[i].name, name) == 0)
             return &pool->models[i];
-    return NULL;
-}
-
-static bool answers_to(const struct quern_worker *worker, const char *name)
-{
-    if (strcmp(worker->model, name) == 0)
-        return true;
-    for (size_t i = 0; worker->aliases[i]; i++)
-        if (strcmp(worker->aliases[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* The session's opening told the digests, under the models' own names. */
-const uint8_t *pool_digest(const struct pool *pool, const char *name)
-{
-    size_t n = 0;
-    const struct quern_model *models = pool->client ? quern_models(pool->client, &n) : NULL;
-    for (size_t i = 0; pool->status && i < pool->status->n_workers; i++)
-        for (size_t j = 0; answers_to(&pool->status->workers[i], name) && j < n; j++)
-            if (strcmp(models[j].name, pool->status->workers[i].model) == 0)
-                return models[j].digest;
     return NULL;
 }
 

@@ -25,13 +25,18 @@ struct pool_address {
     const char *client_key;      /* the gateway's own certificate */
 };
 
+#define POOL_DIGEST     33 /* bytes of a digest as text */
+#define POOL_ARITHMETIC 129
+
 struct pool_model {
-    char *name;              /* its own name or an alias: there is an entry for each */
-    uint32_t workers, ready; /* workers that serve it; of those, ready ones */
-    uint32_t context;        /* tokens; 0: unknown */
-    uint32_t embedding;      /* numbers of an embedding; 0: not supported, or unknown */
-    bool ranks;              /* those are scores of pairs of texts; it does nothing else */
-    char *dialect;           /* how it calls tools and thinks: JSON (text/dialect/dialect.h); NULL: unknown */
+    char *name;                       /* its own name or an alias: there is an entry for each */
+    uint32_t workers, ready;          /* workers that serve it; of those, ready ones */
+    uint32_t context;                 /* tokens; 0: unknown */
+    uint32_t embedding;               /* numbers of an embedding; 0: not supported, or unknown */
+    bool ranks;                       /* those are scores of pairs of texts; it does nothing else */
+    char digest[POOL_DIGEST];         /* of its file, hexadecimal; "": the pool is too old to say */
+    char arithmetic[POOL_ARITHMETIC]; /* of all its workers; "": they differ, or do not say */
+    char *dialect; /* how it calls tools and thinks: JSON (text/dialect/dialect.h); NULL: unknown */
 };
 
 struct pool {
@@ -73,9 +78,6 @@ void pool_wait(struct pool *pool, int timeout_ms);
  * come. */
 void pool_turn(struct pool *pool, uint64_t now);
 void pool_dispatch(struct pool *pool);
-
-/* The digest, [16], of the model that answers to this name; NULL: not known. Valid until the next turn. */
-const uint8_t *pool_digest(const struct pool *pool, const char *name);
 
 /* Whether its session is open, or was some seconds ago. */
 bool pool_answers(const struct pool *pool);

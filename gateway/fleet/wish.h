@@ -16,7 +16,8 @@ struct fleet_wish {
     double tokens;                      /* of the prompt, estimated */
     double decode;                      /* to be generated, estimated */
     uint32_t context;                   /* the pool's has to be that long; 0: any */
-    const uint8_t *digest;              /* [16] of the model: no other; NULL: any of that name */
+    const char *digest;                 /* of the model: no other; NULL: any of that name */
+    const char *arithmetic;             /* preferred; NULL: any */
 };
 
 /* The pieces of a request's prompt, hashed under this secret: NULL if the prompt is short or not to be

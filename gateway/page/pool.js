@@ -68,6 +68,25 @@ class WorkerRow {
   }
 }
 
+// A pool of a fleet: its name, by which it is chosen to be shown, and how it is.
+class PoolRow {
+  constructor(choose) {
+    this.button = element("button", { type: "button", class: "quiet" });
+    this.button.addEventListener("click", () => choose(this.name));
+    this.doing = element("span", { class: "doing" });
+    this.node = element("li", {}, this.button, this.doing);
+  }
+
+  show(pool, chosen) {
+    this.name = pool.name;
+    setText(this.button, pool.name);
+    this.button.setAttribute("aria-pressed", chosen);
+    const state = [!pool.up && "does not answer", pool.draining && "draining", pool.up && !pool.draining && "ready"].filter(Boolean);
+    const moved = pool.moved ? [`${count(pool.moved, "request")} moved away`] : [];
+    setText(this.doing, [...state, `${number(pool.running)} running`, `${number(pool.queued)} in the queue`, ...moved].join(" · "));
+  }
+}
+
 const FIGURES = [
   ["tokens/s", (sample) => number(sample.rate)],
   ["running", (sample) => number(sample.running)],
@@ -98,6 +117,8 @@ export class Pool {
     this.models = "";
     this.samples = []; // {time, rate, running, queued, sessions, kv}
     this.rows = []; // of workers
+    this.pools = []; // rows of a fleet's pools
+    this.chosen = ""; // the pool of a fleet that is shown; "": the first that answers
     this.previous = null;
     this.figures = table(byId("figures"), FIGURES);
     this.totals = table(byId("totals"), TOTALS);
@@ -114,13 +135,30 @@ export class Pool {
   async watch() {
     for (;;) {
       try {
-        this.take(await getJson("status"));
+        this.take(await getJson(this.chosen ? `status?pool=${encodeURIComponent(this.chosen)}` : "status"));
         this.trouble("");
       } catch (error) {
         this.trouble(error.message);
       }
       await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
     }
+  }
+
+  // Rates and charts begin anew with each pool.
+  choose(name) {
+    this.chosen = name;
+    this.previous = null;
+    this.samples = [];
+  }
+
+  showPools(pools) {
+    byId("pools").hidden = byId("pools-title").hidden = pools.length === 0;
+    while (this.pools.length < pools.length) {
+      this.pools.push(new PoolRow((name) => this.choose(name)));
+      byId("pools").append(this.pools.at(-1).node);
+    }
+    while (this.pools.length > pools.length) this.pools.pop().node.remove();
+    this.pools.forEach((row, i) => row.show(pools[i], pools[i].name === this.chosen));
   }
 
   trouble(text) {
@@ -136,6 +174,7 @@ export class Pool {
   }
 
   take(status) {
+    this.showPools(status.pools ?? []);
     const before = this.previous;
     if (before?.time_ms === status.time_ms && before.boot === status.boot) return; // the same answer once more
     this.previous = status;

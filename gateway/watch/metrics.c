@@ -223,6 +223,21 @@ static void write_pool(const struct quern_status *status, struct json_out *out)
     write_histograms(status, out);
 }
 
+enum of_workers { SLOTS, KV_FREE, KV_TOTAL, HITS, COMPUTED };
+
+/* The sum over a pool's workers, by its last status. */
+static double of_workers(const struct fleet_pool *pool, enum of_workers what)
+{
+    double sum = 0;
+    for (size_t i = 0; pool->pool.status && i < pool->pool.status->n_workers; i++) {
+        const struct quern_worker *worker = &pool->pool.status->workers[i];
+        const double values[] = {worker->slots, worker->kv_free, worker->kv_total, (double)worker->cache_hits,
+                                 (double)worker->prefill_tokens};
+        sum += values[what];
+    }
+    return sum;
+}
+
 /* What is told of each member of a fleet: its name, what it is, where its value is from. */
 #define FLEET_METRICS(ROW)                                                                                   \
     ROW("up", "gauge", "Whether the pool answers.", fleet_pool_is_up(pool))                                  \
@@ -235,8 +250,15 @@ static void write_pool(const struct quern_status *status, struct json_out *out)
         pool->pool.status ? pool->pool.status->queued : 0)                                                   \
     ROW("running", "gauge", "Requests assigned to workers there, by its last status.",                       \
         pool->pool.status ? pool->pool.status->running : 0)                                                  \
+    ROW("slots", "gauge", "Requests that its workers answer at once.", of_workers(pool, SLOTS))              \
+    ROW("kv_free_blocks", "gauge", "Free blocks of its KV caches.", of_workers(pool, KV_FREE))               \
+    ROW("kv_blocks", "gauge", "Blocks of its KV caches.", of_workers(pool, KV_TOTAL))                        \
+    ROW("cache_hits_total", "counter", "Prompt tokens that it found in caches.", of_workers(pool, HITS))     \
+    ROW("prefill_tokens_total", "counter", "Prompt tokens that it computed.", of_workers(pool, COMPUTED))    \
     ROW("chosen_total", "counter", "Requests sent there.", (double)pool->chosen)                             \
-    ROW("moved_total", "counter", "Requests taken from there to another pool.", (double)pool->moved)
+    ROW("moved_total", "counter", "Requests taken from there to another pool.", (double)pool->moved)         \
+    ROW("moved_unequal_total", "counter", "Of those, requests to a pool with another arithmetic.",           \
+        (double)pool->moved_unequal)
 
 static void write_fleet(const struct fleet *fleet, struct json_out *out)
 {
@@ -247,6 +269,8 @@ static void write_fleet(const struct fleet *fleet, struct json_out *out)
     declare(out, "quern_fleet_" metric, type, help);                                                         \
     for (size_t i = 0; i < fleet->n_pools; i++) {                                                            \
         const struct fleet_pool *pool = fleet->pools[i];                                                     \
+        if (fleet_is_outlived(fleet, i))                                                                     \
+            continue;                                                                                        \
         json_out_text(out, "quern_fleet_" metric "{");                                                       \
         label(out, "pool", pool->member.name);                                                               \
         sample(out, "}", value);                                                                             \

@@ -75,7 +75,47 @@ static void write_worker(const struct quern_worker *worker, struct json_out *out
     json_out_text(out, "}");
 }
 
-static void write_status(const struct quern_status *status, int64_t time_ms, struct json_out *out)
+static void write_member(const struct fleet_pool *pool, struct json_out *out)
+{
+    const struct quern_status *status = pool->pool.status;
+    json_out_text(out, "{\"name\":");
+    json_out_name(out, pool->member.name);
+    json_out_text(out, ",\"connect\":");
+    json_out_name(out, pool->member.file.connect);
+    json_out_text(out, ",\"up\":");
+    json_out_bool(out, fleet_pool_is_up(pool));
+    json_out_text(out, ",\"draining\":");
+    json_out_bool(out, pool->leaving || pool->pool.draining);
+    json_out_text(out, ",\"running\":");
+    json_out_number(out, status ? status->running : 0);
+    json_out_text(out, ",\"queued\":");
+    json_out_number(out, status ? status->queued : 0);
+    json_out_text(out, ",\"requests\":");
+    json_out_number(out, pool->n_requests);
+    json_out_text(out, ",\"chosen\":");
+    json_out_number(out, (int64_t)pool->chosen);
+    json_out_text(out, ",\"moved\":");
+    json_out_number(out, (int64_t)pool->moved);
+    json_out_text(out, "}");
+}
+
+/* The members of a fleet as this gateway sees them. */
+static void write_members(const struct fleet *fleet, struct json_out *out)
+{
+    const char *before = "";
+    json_out_text(out, ",\"pools\":[");
+    for (size_t i = 0; i < fleet->n_pools; i++) {
+        if (fleet_is_outlived(fleet, i))
+            continue;
+        json_out_text(out, before);
+        write_member(fleet->pools[i], out);
+        before = ",";
+    }
+    json_out_text(out, "]");
+}
+
+static void write_status(const struct quern_status *status, int64_t time_ms, const struct fleet *fleet,
+                         struct json_out *out)
 {
     const char *before = ",";
     json_out_text(out, "{\"time_ms\":");
@@ -87,7 +127,10 @@ static void write_status(const struct quern_status *status, int64_t time_ms, str
         json_out_text(out, i ? "," : "");
         write_worker(&status->workers[i], out);
     }
-    json_out_text(out, "]}");
+    json_out_text(out, "]");
+    if (fleet_is_many(fleet))
+        write_members(fleet, out);
+    json_out_text(out, "}");
 }
 
 void status_handle(struct exchange *exchange)
@@ -100,6 +143,6 @@ void status_handle(struct exchange *exchange)
         exchange_refuse(exchange, &refusal);
         return;
     }
-    write_status(status, pool->pool.status_ms, &out);
+    write_status(status, pool->pool.status_ms, &exchange->gateway->fleet, &out);
     exchange_reply_json(exchange, 200, &out);
 }

@@ -64,6 +64,23 @@ static void show(void *arg, const struct quantize_step *step)
     totals->to += step->size;
 }
 
+/* Ends the help with the types that there are. */
+static char *help(int key, const char *text, void *input)
+{
+    char *list;
+    size_t len;
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)text;
+    FILE *out = open_memstream(&list, &len);
+    if (!out)
+        return NULL;
+    fputs("_M uses more bits for the tensors that matter most.\nTYPE:", out);
+    for (const struct mixture *mixture = mixtures; mixture->name; mixture++)
+        fprintf(out, " %s", mixture->name);
+    fclose(out);
+    return list;
+}
+
 int verb_quantize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
@@ -74,9 +91,8 @@ int verb_quantize(int argc, char **argv)
                                      .parser = parse,
                                      .args_doc = "IN TYPE OUT.gguf",
                                      .doc = "Quantizes a model in F32, F16 or BF16: a GGUF file or a folder "
-                                            "with SafeTensors.\vTYPE: Q8_0 Q6_K Q5_K_M Q5_K_S Q5_K "
-                                            "Q4_K_M Q4_K_S Q4_K Q5_0 Q4_0, or F32 F16 BF16. _M uses more "
-                                            "bits for the tensors that matter most."};
+                                            "with SafeTensors.\v",
+                                     .help_filter = help};
     struct options options = {0};
     struct totals totals = {0};
     struct error err = {0};

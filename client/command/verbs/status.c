@@ -8,19 +8,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/command/fleet_status.h"
 #include "client/command/pool/pool.h"
 #include "client/command/status_json.h"
 #include "client/command/status_view.h"
 #include "client/command/verbs.h"
 #include "common/program/arguments.h"
 
-enum { KEY_JSON = 256, KEY_REQUESTS, KEY_REQUEST };
+enum { KEY_JSON = 256, KEY_REQUESTS, KEY_REQUEST, KEY_FLEET };
 
 #define MOST_REQUESTS 1024
 
 struct status_options {
     struct status_arguments common;
     bool json, requests;
+    const char *fleet;   /* the folder of its members; NULL: one pool */
     const char *request; /* only those of this name; NULL: all */
 };
 
@@ -40,6 +42,13 @@ static int parse(int key, char *arg, struct argp_state *state)
     case KEY_REQUEST:
         options->requests = true;
         options->request = arg;
+        return 0;
+    case KEY_FLEET:
+        options->fleet = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (options->fleet && (options->common.connect || options->common.server_key || options->requests))
+            argp_error(state, "--fleet excludes --connect, --rundir, --server-key, --requests and --request");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -80,6 +89,27 @@ static void print_json(const struct quern_status *status, bool requests)
     json_decref(json);
 }
 
+/* The pool of the options. */
+static int show_pool(const struct status_options *options, struct error *err)
+{
+    const struct quern_status *status;
+    struct quern *client = NULL;
+    int r = pool_connect(options->common.connect, options->common.server_key, options->common.client_key,
+                         &client, err);
+    if (r == 0 && options->requests)
+        r = ask_requests(client, options->request, &status, err);
+    else if (r == 0)
+        r = status_ask(client, &status, err);
+    if (r == 0 && options->json)
+        print_json(status, options->requests);
+    else if (r == 0)
+        status_print(status, status_columns(), false);
+    if (r == 0 && options->requests && !options->json)
+        print_requests(status);
+    quern_free(client);
+    return r;
+}
+
 int verb_status(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
@@ -87,6 +117,8 @@ int verb_status(int argc, char **argv)
         {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
         {"requests", KEY_REQUESTS, NULL, 0, "Also list unfinished requests (at most 1024)", 0},
         {"request", KEY_REQUEST, "ID", 0, "Also list those with this x-request-id", 0},
+        {"fleet", KEY_FLEET, "DIR", 0,
+         "Instead, a line for each pool of a fleet, whose member files are in DIR", 0},
         {0}};
     static const struct argp argp = {
         .children = children,
@@ -95,22 +127,9 @@ int verb_status(int argc, char **argv)
         .doc = "Shows the workers of a pool and its totals. On a terminal columns that do "
                "not fit are left out; --json has everything.\v" STATUS_DEFAULT_POOL};
     struct status_options options = {0};
-    const struct quern_status *status;
-    struct quern *client = NULL;
     struct error err = {0};
     arguments_parse(&argp, argc, argv, &options);
-    int r = pool_connect(options.common.connect, options.common.server_key, options.common.client_key,
-                         &client, &err);
-    if (r == 0 && options.requests)
-        r = ask_requests(client, options.request, &status, &err);
-    else if (r == 0)
-        r = status_ask(client, &status, &err);
-    if (r == 0 && options.json)
-        print_json(status, options.requests);
-    else if (r == 0)
-        status_print(status, status_columns(), false);
-    if (r == 0 && options.requests && !options.json)
-        print_requests(status);
-    quern_free(client);
+    int r = options.fleet ? fleet_status(options.fleet, options.common.client_key, options.json, &err)
+                          : show_pool(&options, &err);
     return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
 }

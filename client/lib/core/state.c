@@ -110,6 +110,11 @@ static struct sender *sender_for(struct quern *client, const char *tenant)
     return sender;
 }
 
+size_t state_bytes_to_count(const struct quern *client, const struct quern_encoded *encoded)
+{
+    return encoded->counted_by == client ? 0 : encoded->bytes.len;
+}
+
 static void count(struct quern *client, struct sender *sender, size_t more, size_t less)
 {
     sender->bytes = sender->bytes + more - less;
@@ -125,8 +130,25 @@ static int enter(struct quern *client, struct request *request)
         return -ENOMEM;
     request->sender = sender;
     sender->n++;
-    count(client, sender, sizeof *request + (encoded->pending++ == 0 ? encoded->bytes.len : 0), 0);
+    count(client, sender, sizeof *request + state_bytes_to_count(client, encoded), 0);
+    request->counts_alone = encoded->counted_by && encoded->counted_by != client;
+    if (request->counts_alone)
+        return 0;
+    encoded->counted_by = client;
+    encoded->pending++;
     return 0;
+}
+
+/* The bytes that count no more with it. */
+static size_t uncount(struct request *request)
+{
+    struct quern_encoded *encoded = request->encoded;
+    if (request->counts_alone)
+        return encoded->bytes.len;
+    if (--encoded->pending > 0)
+        return 0;
+    encoded->counted_by = NULL;
+    return encoded->bytes.len;
 }
 
 static void leave_unsent(struct quern *client, struct request *request)
@@ -180,9 +202,8 @@ void state_request_settled(struct quern *client, struct request *request)
     leave_way(client, request);
     if (!sender)
         return;
-    struct quern_encoded *encoded = request->encoded;
     leave_unsent(client, request);
-    count(client, sender, 0, sizeof *request + (--encoded->pending == 0 ? encoded->bytes.len : 0));
+    count(client, sender, 0, sizeof *request + uncount(request));
     request->sender = NULL;
     client->room_made = client->room_wanted;
     if (--sender->n > 0)

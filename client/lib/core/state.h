@@ -66,7 +66,9 @@ struct held_frame {
 /* An encoded generate without id and seed; each request that uses it adds its own. References are counted. */
 struct quern_encoded {
     unsigned refs;
-    unsigned pending; /* requests that use it and are not accepted yet */
+    unsigned pending; /* requests of one client that use it and are not accepted yet, which count its bytes
+                         once: */
+    const struct quern *counted_by; /* that client; NULL: none */
     struct buffer bytes;
     size_t id_at, seed_at; /* offsets of the id's 16 bytes and the seed's 8; 0: none */
     size_t part_at;        /* offset of the flag `part`; 0: it has no limits */
@@ -98,11 +100,12 @@ struct request {
     uint64_t seed;
     struct quern_encoded *encoded; /* kept to send it again; NULL: attached, or its output has begun */
     struct sender *sender;         /* until the pool has accepted it */
-    bool unsent;                   /* it is in the sender's list */
-    bool was_sent;                 /* the pool may know it */
-    size_t parts_sent;             /* if sent in parts: bytes sent so far */
-    bool whole_sent;               /* all of its parts were sent once */
-    size_t under_way;              /* bytes of it counted in client->under_way */
+    bool counts_alone; /* another client counts its encoding's bytes, which are counted here too */
+    bool unsent;       /* it is in the sender's list */
+    bool was_sent;     /* the pool may know it */
+    size_t parts_sent; /* if sent in parts: bytes sent so far */
+    bool whole_sent;   /* all of its parts were sent once */
+    size_t under_way;  /* bytes of it counted in client->under_way */
     struct request *unsent_prev, *unsent_next;
     bool embeds;          /* it asked for an embedding */
     bool part;            /* its encoding was used before */
@@ -214,6 +217,9 @@ struct request *state_find_request(struct quern *client, const struct id128 *id)
 struct request *state_add_request(struct quern *client, struct id128 id, quern_output_fn *fn, void *arg);
 /* Removes it from the table and frees it. */
 void state_remove_request(struct quern *client, struct request *request);
+
+/* Bytes of the encoding that a further request of this client would count. */
+size_t state_bytes_to_count(const struct quern *client, const struct quern_encoded *encoded);
 
 /* Bookkeeping of a request that the pool has not accepted. _waits: it becomes REQUEST_NEW, to be sent after
  * the others of its tenant; 0 or -ENOMEM. _sent: it becomes REQUEST_SENT. _settled: the pool has answered, or

@@ -323,6 +323,9 @@ static int encode_again(const struct limits *limits, struct message *message,
     generation->output = (struct id_list){resume->output, resume->n_output};
     generation->off = resume->off;
     generation->lost = resume->lost;
+    if (generation->deadline_ms > 0)
+        generation->deadline_ms =
+            generation->deadline_ms > resume->elapsed_ms ? generation->deadline_ms - resume->elapsed_ms : 1;
     generation->prompt_digest = (struct bytes){resume->prompt_digest, resume->prompt_digest ? 16 : 0};
     int r = message_encode_or_say(message, &encoded->bytes, err);
     if (r == 0)
@@ -347,6 +350,7 @@ int request_encode_resumed(const struct limits *limits, const struct quern_encod
     *encoded = *from;
     encoded->refs = 1;
     encoded->pending = 0;
+    encoded->counted_by = NULL;
     encoded->used = false;
     encoded->part = true;
     encoded->resumes = true;

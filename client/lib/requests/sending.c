@@ -26,7 +26,7 @@ int sending_check(struct quern *client, const struct quern_encoded *encoded, str
     struct sender *sender;
     HASH_FIND_STR(client->senders, encoded->tenant, sender);
     size_t had = sender ? sender->bytes : 0;
-    size_t more = sizeof(struct request) + (encoded->pending > 0 ? 0 : encoded->bytes.len);
+    size_t more = sizeof(struct request) + state_bytes_to_count(client, encoded);
     size_t left = client->unaccepted < UNACCEPTED_MAX_BYTES ? UNACCEPTED_MAX_BYTES - client->unaccepted : 0;
     if (more <= left && had <= left - more && more <= left - more - had)
         return 0;

@@ -76,11 +76,13 @@ def go_on(pid):
 class Process:
     """A program with its stderr in a file."""
 
+    within = ()  # a command that starts it
+
     def __init__(self, folder, name, *arguments):
         self.log_path = folder / f"{pathlib.Path(name).name}.log"
         with open(self.log_path, "ab") as log:
             self.begun = log.tell()  # behind what an earlier one of this name has said
-            self.process = subprocess.Popen([str(BUILD / name), *arguments], stderr=log, stdout=log,
+            self.process = subprocess.Popen([*self.within, str(BUILD / name), *arguments], stderr=log, stdout=log,
                                             preexec_fn=os.setpgrp)
 
     def log(self):
@@ -104,12 +106,13 @@ class Process:
 
 class Gateway(Process):
     command = ("quern-gateway",)
+    address = "127.0.0.1:0"
     unasked = 1024
 
     def __init__(self, folder, rundir, *arguments):
         # Where a test does not say, answers of a device that never stops would go to the end of a million tokens.
         limit = () if "--max-tokens" in arguments else ("--max-tokens", str(self.unasked))
-        super().__init__(folder, *self.command, *self.endpoint(rundir), "--listen", "127.0.0.1:0", *limit, *arguments)
+        super().__init__(folder, *self.command, *self.endpoint(rundir), "--listen", self.address, *limit, *arguments)
         self.tls = None
         scheme = "http://"
         if "--tls-cert" in arguments:

@@ -167,6 +167,29 @@ class Carrying(fleet.Base):
         stream.join(WAIT)
         self.assertIn(stream.events[-1]["error"]["code"], ("worker_lost", "draining"), stream.events[-1])
 
+    def test_a_stream_prefers_its_own_arithmetic_and_else_goes_on_in_another(self):
+        equal = [self.cpu_pool("a"), self.cpu_pool("b")]
+        other = self.cpu_pool("c", "--kv-type", "q8_0")
+        gateway = self.gateway()
+        self.assertIn("kv=q8_0", other.status()["workers"][0]["arithmetic"])
+        for i in range(20):
+            stream = Stream(gateway, prompt=f"{i}. Tell me about it.")
+            self.begun(stream)
+            if gateway.of("requests", other) == 0:
+                break
+            stream.join(WAIT)
+        first = self.with_it(gateway, equal)
+        second = equal[1 - equal.index(first)]
+        first.kill()
+        self.with_it(gateway, [second])
+        self.assertEqual(gateway.of("moved_unequal_total", first), 0)
+        count = len(stream.events)
+        self.begun(stream, count + 5)
+        second.kill()
+        stream.join(WAIT)
+        self.assertEqual(gateway.of("moved_unequal_total", second), 1, gateway.log())
+        self.assertEqual(stream.whole()[4], 400)
+
     def test_a_stream_ends_when_another_pool_has_taken_the_place_of_its_own(self):
         own = self.cpu_pool("a")
         gateway = self.gateway()

@@ -76,7 +76,7 @@ class Fleet(fleet.Base):
             data = data[-10:] + part
         stream.close()
         busy.file.write_text(text)
-        until(lambda: gateway.metrics().get("quern_fleet_members") == 3, "it is a member again")
+        until(lambda: gateway.of("draining", busy) == 0, "it is a member again")
 
     def test_a_request_without_output_goes_to_another_pool_when_its_own_is_killed(self):
         a, b = self.two()
@@ -163,6 +163,43 @@ class Fleet(fleet.Base):
                               text=True, timeout=WAIT)
         self.assertEqual(said.returncode, 2)
         self.assertIn("--fleet excludes --connect and --server-key", said.stderr)
+
+    def test_reports_have_every_pool_of_the_folder(self):
+        pool = self.pool("a", "--device", "null")
+        (self.fleet / "b").write_text(pool.text(port=fleet.free_ports()))
+        (self.fleet / "c").write_text("connect = 1")
+        gateway = self.gateway(pool)
+        until(lambda: gateway.metrics().get("quern_fleet_members") == 2, "both are members")
+        pools = {member["name"]: member for member in gateway.ask("GET", "/status")[2]["pools"]}
+        self.assertEqual([pools["a"]["up"], pools["b"]["up"]], [True, False])
+        self.assertEqual(gateway.of("kv_free_blocks", pool), gateway.of("kv_blocks", pool))
+        self.assertGreater(gateway.of("slots", pool), 0)
+        said = subprocess.run([str(BUILD / "quern"), "status", "--fleet", str(self.fleet), "--json"], capture_output=True,
+                              timeout=60, check=True)
+        told = {each["name"]: each for each in json.loads(said.stdout)["pools"]}
+        self.assertEqual([told[name]["state"] for name in "abc"], ["ready", "absent", "invalid"])
+        self.assertEqual(told["a"]["status"]["workers"][0]["state"], "ready")
+        said = subprocess.run([str(BUILD / "quern"), "status", "--fleet", str(self.folder / "none")], capture_output=True,
+                              timeout=60)
+        self.assertEqual((said.returncode, said.stdout), (1, b""))
+        self.assertIn(b"No such file", said.stderr)
+
+    def test_a_name_has_a_pool_at_each_of_its_addresses(self):
+        pool = self.null_pool("a")
+
+        class Named(fleet.FleetGateway):
+            def endpoint(self, rundir):
+                return "--fleet", f"dns:127.0.0.1:{pool.port}", "--server-key", str(pool.home / "quern.cert")
+
+        gateway = Named(self.folder)
+        self.gateways.append(gateway)
+        until(lambda: gateway.metrics().get('quern_fleet_up{pool="127.0.0.1"}') == 1, "it is up")
+        gateway.ready()
+        self.assertEqual(self.ask(gateway)[0], 200)
+        for arguments in (("dns:localhost:7700",), ("dns:localhost", "--server-key", "x"), ("dns:x:1", "--connect", "y")):
+            said = subprocess.run([str(BUILD / "quern-gateway"), "--fleet", *arguments], capture_output=True, timeout=60)
+            self.assertNotEqual(said.returncode, 0)
+            self.assertRegex(said.stderr, b"--fleet .*needs --server-key|is not dns:NAME:PORT|--fleet excludes --connect")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Ranking(Base):
         self.assertTrue(all(0 < score < 1 for score in scores), scores)
         self.assertEqual((scores[0], len(set(scores))), (scores[4], 4))
         order = sorted(range(5), key=lambda i: (-scores[i], i))
-        for path in ("/v1/rerank", "/v2/rerank", "/rerank"):
+        for path in ("/v1/rerank", "/v2/rerank", "/rerank", "/v1/reranking", "/reranking"):
             status, _, answer = self.post(path, query=QUERY, documents=DOCUMENTS, model="ranker")
             self.assertEqual((status, answer["object"], answer["model"]), (200, "list", "ranker"), answer)
             self.assertEqual([each["index"] for each in answer["results"]], order)

@@ -14,6 +14,8 @@
 #define SHORT_NS 8000 /* of a step that makes no frame due */
 #define START_NS (100 * FRAME_NS)
 #define MANY     500
+#define WAIT_NS                                                                                              \
+    (MANY * 8000ull * (4096 + MANY) / 4096) /* of MANY: 8 to 16 µs for each, the more the longer */
 
 static struct stream stream;
 static struct publisher publisher;
@@ -116,10 +118,9 @@ START_TEST(while_the_broker_is_behind_frames_wait_and_hold_more)
 }
 END_TEST
 
-/* 8 microseconds for each that has something to flush. */
 START_TEST(frames_of_many_requests_wait_and_hold_more)
 {
-    const uint64_t wait_ns = MANY * 8000;
+    const uint64_t wait_ns = WAIT_NS;
     for (unsigned n = 0; n < MANY; n++)
         make(&outputs[n], 1);
     ck_assert_uint_eq(leave(START_NS, SHORT_NS), MANY); /* the first waits for nothing */
@@ -141,7 +142,7 @@ END_TEST
 /* Four times as long. */
 START_TEST(while_the_broker_is_behind_frames_of_many_wait_longest)
 {
-    const uint64_t wait_ns = 4 * MANY * 8000;
+    const uint64_t wait_ns = 4 * WAIT_NS;
     uint64_t now = START_NS;
     while (window_kept(&stream.window) < WINDOW_MOST / 8) {
         for (unsigned n = 0; n < MANY; n++)

@@ -175,6 +175,10 @@ class Worker:
     """The model thinks before it answers, as far as its chat template shows it."""
     dialect: str
     """How it calls tools and thinks: JSON, as `quern inspect` shows it; empty: not told."""
+    digest: str
+    """Of its model's file, 32 hexadecimal digits."""
+    arithmetic: str
+    """What its ids depend on beside that: `cpu avx2 kv=f16 weights=file`; with the same, they are the same."""
     sampling: str
     """What requests that do not say get, and who says so (pool, model or default): `temperature=0.6:model …`."""
     state: str

@@ -70,7 +70,7 @@ START_TEST(every_parameter_arrives)
             "{\"role\": \"assistant\", \"content\": \"\"}],"
             "\"max_completion_tokens\": 7, \"temperature\": 0.25, \"top_p\": 1, \"top_k\": 3, \"min_p\": 0.5,"
             "\"presence_penalty\": -2, \"frequency_penalty\": 1.5, \"repetition_penalty\": 1.25, \"seed\": "
-            "-1,"
+            "-2,"
             "\"stop\": [\"x\", \"yy\"], \"logit_bias\": {\"5\": -100, \"17\": 2.5}, \"n\": 3, \"stream\": "
             "true,"
             "\"stream_options\": {\"include_usage\": true}, \"user\": \"u\", \"tools\": [],"
@@ -93,7 +93,7 @@ START_TEST(every_parameter_arrives)
     ck_assert_double_eq(request->frequency_penalty, 1.5);
     ck_assert_double_eq(request->repetition_penalty, 1.25);
     ck_assert(request->has_seed);
-    ck_assert_uint_eq(request->seed, UINT64_MAX);
+    ck_assert_uint_eq(request->seed, UINT64_MAX - 1);
     ck_assert_uint_eq(request->n_stop, 2);
     ck_assert_str_eq(request->stop[1], "yy");
     ck_assert_uint_eq(request->n_logit_bias, 2);
@@ -123,6 +123,13 @@ START_TEST(seeds_have_64_bits)
         ck_assert(parameters.request.has_seed);
         ck_assert_uint_eq(parameters.request.seed, cases[i].seed);
     }
+}
+END_TEST
+
+START_TEST(a_seed_of_minus_one_is_a_random_one)
+{
+    ck_assert_int_eq(take_completion(TEXT("\"seed\": -1")), 0);
+    ck_assert(!parameters.request.has_seed);
 }
 END_TEST
 
@@ -513,6 +520,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_left_out_has_the_defaults_of_the_library);
     tcase_add_test(tests, every_parameter_arrives);
     tcase_add_test(tests, seeds_have_64_bits);
+    tcase_add_test(tests, a_seed_of_minus_one_is_a_random_one);
     tcase_add_test(tests, prompts_are_texts_or_ids);
     tcase_add_test(tests, what_cannot_be_done_is_refused_by_its_name);
     tcase_add_test(tests, too_many_ids_are_refused_before_they_are_read);

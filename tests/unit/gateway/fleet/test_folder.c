@@ -189,7 +189,7 @@ START_TEST(the_thread_tells_each_change_once)
     struct member *list;
     size_t n = 0;
     write_member("a", 1, 'a');
-    ck_assert_msg(members_start(path, &members, &err) == 0, "%s", err.text);
+    ck_assert_msg(members_start(path, NULL, &members, &err) == 0, "%s", err.text);
     for (int i = 0; n != 1 && i < 600; i++) {
         if (members_take(members, &list, &n))
             free(list);
@@ -206,7 +206,7 @@ START_TEST(the_thread_tells_each_change_once)
     }
     ck_assert_uint_eq(n, 0);
     ck_assert_ptr_null(members_stop(members));
-    ck_assert_int_eq(members_start("/nowhere/at/all", &members, &err), -ENOENT);
+    ck_assert_int_eq(members_start("/nowhere/at/all", NULL, &members, &err), -ENOENT);
     ck_assert_str_eq(err.text, "fleet: /nowhere/at/all: No such file or directory");
 }
 END_TEST

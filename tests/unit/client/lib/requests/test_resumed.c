@@ -77,7 +77,7 @@ END_TEST
 START_TEST(an_encoded_request_resumes_as_the_request_itself_does)
 {
     static const char *const stops[] = {"end", "stop"};
-    const struct quern_resume resume = {given, 3, 4, 2, digest};
+    const struct quern_resume resume = {given, 3, 4, 2, digest, 1500};
     struct quern_request request = resumed(), before = request;
     struct quern_encoded *whole, *first, *second, *none;
     struct quern_error err = {.text = ""};
@@ -85,6 +85,8 @@ START_TEST(an_encoded_request_resumes_as_the_request_itself_does)
     before.n_stop = request.n_stop = 2;
     before.frequency_penalty = request.frequency_penalty = 0.5;
     before.ignore_eos = request.ignore_eos = true; /* it requires a feature of its own */
+    before.deadline_ms = 9000;
+    request.deadline_ms = 9000 - 1500; /* what is left of it */
     before.output = NULL;
     before.n_output = before.off = before.lost = 0;
     before.prompt_digest = NULL;
@@ -98,6 +100,27 @@ START_TEST(an_encoded_request_resumes_as_the_request_itself_does)
     ck_assert(second->has_seed && second->seed == 9 && second->part);
     ck_assert_int_eq(quern_encode_resumed(client, second, &resume, &none, &err), -EINVAL);
     ck_assert_str_eq(err.text, "output: the request resumes another one already");
+    quern_encoded_free(whole);
+    quern_encoded_free(first);
+    quern_encoded_free(second);
+}
+END_TEST
+
+START_TEST(a_deadline_that_has_passed_leaves_a_millisecond)
+{
+    const struct quern_resume resume = {given, 3, 4, 2, digest, 1ull << 40};
+    struct quern_request request = resumed(), before = request;
+    struct quern_encoded *whole, *first, *second;
+    before.deadline_ms = 9000;
+    request.deadline_ms = 1;
+    before.output = NULL;
+    before.n_output = before.off = before.lost = 0;
+    before.prompt_digest = NULL;
+    ck_assert_int_eq(quern_encode(client, &request, &whole, NULL), 0);
+    ck_assert_int_eq(quern_encode(client, &before, &first, NULL), 0);
+    ck_assert_int_eq(quern_encode_resumed(client, first, &resume, &second, NULL), 0);
+    ck_assert_uint_eq(quern_encoded_bytes(second), quern_encoded_bytes(whole));
+    ck_assert_mem_eq(second->bytes.data, whole->bytes.data, whole->bytes.len);
     quern_encoded_free(whole);
     quern_encoded_free(first);
     quern_encoded_free(second);
@@ -230,6 +253,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, bare_tear_down);
     tcase_add_test(tests, the_output_so_far_goes_with_the_request_and_the_pool_must_know_what_to_do_with_it);
     tcase_add_test(tests, an_encoded_request_resumes_as_the_request_itself_does);
+    tcase_add_test(tests, a_deadline_that_has_passed_leaves_a_millisecond);
     tcase_add_test(tests, outputs_begin_behind_what_was_given);
     tcase_add_test(tests, a_request_of_which_nothing_came_is_sent_again_with_what_was_given);
     tcase_add_test(tests, who_attaches_to_one_gets_what_this_pool_has);

@@ -124,6 +124,33 @@ START_TEST(requests_of_one_encoding_have_one_copy_and_a_seed_each)
 }
 END_TEST
 
+/* As when it moves from one pool of a fleet to another. */
+START_TEST(one_encoding_counts_at_each_client_that_uses_it)
+{
+    struct told told = {0};
+    struct quern *other;
+    struct quern_encoded *encoded;
+    struct quern_id ids[3];
+    const struct quern_request request = of_size(LARGE, NULL);
+    ck_assert_int_eq(quern_connect_begin("ipc:///nowhere/quern", NULL, NULL, &other, NULL), 0);
+    ck_assert_int_eq(quern_encode(client, &request, &encoded, NULL), 0);
+    const size_t one = encoded->bytes.len + sizeof(struct request);
+    ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, bare_output, &told, &ids[0], NULL), 0);
+    ck_assert_int_eq(quern_generate_encoded(other, encoded, NULL, bare_output, &told, &ids[1], NULL), 0);
+    ck_assert_uint_eq(client->unaccepted, one);
+    ck_assert_uint_eq(other->unaccepted, one);
+    accept(next_generate().generate.id);
+    ck_assert_uint_eq(client->unaccepted, 0);
+    ck_assert_uint_eq(other->unaccepted, one);
+    ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, bare_output, &told, &ids[2], NULL), 0);
+    quern_free(other);
+    ck_assert_uint_eq(client->unaccepted, one);
+    accept(next_generate().generate.id);
+    ck_assert_uint_eq(client->unaccepted, 0);
+    quern_encoded_free(encoded);
+}
+END_TEST
+
 /* One that could not be sent was counted by nobody. */
 START_TEST(the_first_output_that_was_sent_is_the_one_that_counts)
 {
@@ -370,6 +397,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, requests_of_one_encoding_have_one_copy_and_a_seed_each);
+    tcase_add_test(tests, one_encoding_counts_at_each_client_that_uses_it);
     tcase_add_test(tests, the_first_output_that_was_sent_is_the_one_that_counts);
     tcase_add_test(tests, a_seed_that_nobody_chose_is_another_each_time_and_the_same_when_sent_again);
     tcase_add_test(tests, of_large_ones_few_are_on_their_way);

@@ -535,6 +535,7 @@ struct quern_status {
     uint64_t journal_limit;   /* bytes that the journal may have */
     uint32_t journal_waiting; /* running requests that wait for room in it */
     uint32_t max_tokens;      /* limit of an answer; 0: none */
+    uint64_t uptime_s;        /* seconds since the pool was started; 0: not known */
     uint32_t supervisor_pid, broker_pid;
     uint32_t gateway_pid; /* of the pool's own gateway; 0: no HTTP, or not running now */
     const struct quern_worker *workers;

@@ -189,7 +189,7 @@ GOOD = [
     ("attach_ok", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4}),
     ("attach_ok, of a resumed request", {"k": "attach_ok", "id": ID, "epoch": EPOCH, "next": 4, "from": 3, "off": 2**53}),
     ("status_ok", {"k": "status_ok", "ref": 5, "boot": 7, "draining": True, "version": "0.1.0", "sessions": 1, "queued": 2,
-                   "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096,
+                   "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096, "uptime_s": 86401,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
                         "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "digest": "9e107d9d372bb6826bd81d3542a419d6", "arithmetic": "cpu avx2 kv=f16 weights=file", "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,

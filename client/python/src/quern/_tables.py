@@ -270,6 +270,7 @@ KINDS: dict[str, Table] = {
         Field("journal_limit", INT, high=18446744073709551615),
         Field("journal_waiting", INT, high=4294967295),
         Field("max_tokens", INT, high=4294967295),
+        Field("uptime_s", INT, high=18446744073709551615),
         Field("supervisor_pid", INT, high=4294967295),
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),

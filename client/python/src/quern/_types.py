@@ -291,6 +291,8 @@ class Status:
     """Running requests that wait for room in it."""
     max_tokens: int
     """Most tokens of an answer; 0: the pool sets no limit."""
+    uptime_s: int
+    """Seconds since the pool was started; 0: not known."""
     supervisor_pid: int
     broker_pid: int
     gateway_pid: int

@@ -48,6 +48,7 @@
     ROW(U64_OR_0, journal_limit)                   /* bytes of it there may be */                             \
     ROW(U32_OR_0, journal_waiting)                 /* running requests that wait for room in it */            \
     ROW(U32_OR_0, max_tokens)                      /* of an answer; 0: the pool sets none */                  \
+    ROW(U64_OR_0, uptime_s)                        /* of the pool, its supervisor; 0: not known */            \
     ROW(U32_OR_0, supervisor_pid) ROW(U32_OR_0, broker_pid) ROW(U32_OR_0, gateway_pid) /* 0: it has none */
 /* Of an unfinished request, if the question asks for them. */
 #define REQUEST_STATUS_FIELDS(ROW)                                                                            \

@@ -139,8 +139,8 @@ void broker_child_start(struct supervision *self)
     for (uint32_t i = 0; i < self->places.n; i++)
         fds[4 + i] = self->places.places[i].slot_fd;
     if (r == 0)
-        r = launch_broker(self->use_own ? OWN_PROGRAM : self->program, self->options, fds, 4 + self->places.n,
-                          &self->broker, &err);
+        r = launch_broker(self->use_own ? OWN_PROGRAM : self->program, self->options, self->began_ns, fds,
+                          4 + self->places.n, &self->broker, &err);
     close(pair[1]);
     if (r < 0) {
         close(pair[0]);

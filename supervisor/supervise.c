@@ -318,6 +318,7 @@ int supervise(struct options *options, int argc, char **argv, struct error *err)
                                  .control = {.fd = -1},
                                  .notify = {.fd = -1},
                                  .now = clock_ns(),
+                                 .began_ns = clock_ns(),
                                  .next_tick = clock_ns()};
     int r = prepare(self, err);
     if (r == 0) {

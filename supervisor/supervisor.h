@@ -32,7 +32,7 @@ struct supervision {
     int vault_fd; /* the shared memory that each broker leaves to the next */
     int turns_fd; /* the broker's slot of the board, mapped at: */
     struct board_slot *turns;
-    uint64_t now;
+    uint64_t now, began_ns;
     struct places places;
     struct gateway_child gateway;
     bool serving; /* a broker has served: workers may be started */

@@ -6,6 +6,7 @@
  * does not fit into a message would keep the status of the whole pool from being sent. */
 
 #include "broker/core/status.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,6 +69,13 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         status->state = WORKER_LOADING;
 }
 
+/* Of a pool that began at that second; 0: not known. */
+static uint64_t uptime_s(uint32_t began)
+{
+    uint64_t now = clock_ns() / CLOCK_NS_PER_S;
+    return began > 0 && now > began ? now - began : 0;
+}
+
 void status_fill(const struct broker *broker, uint64_t ref, struct worker_status workers[WORKER_MAX],
                  struct message *ret_message)
 {
@@ -90,6 +98,7 @@ void status_fill(const struct broker *broker, uint64_t ref, struct worker_status
     ok.status_ok.journal_limit = broker->journal.limit;
     ok.status_ok.journal_waiting = broker->growth.n_waiting;
     ok.status_ok.max_tokens = broker->options.max_tokens;
+    ok.status_ok.uptime_s = uptime_s(broker->options.began);
     ok.status_ok.supervisor_pid = (uint32_t)getppid();
     ok.status_ok.broker_pid = (uint32_t)getpid();
     ok.status_ok.gateway_pid = broker->supervisor.gateway_pid;

@@ -149,6 +149,7 @@ static const struct setting {
      SETTING_NUMBER, offsetof(struct options, owner), INT32_MAX, 1},
     {GROUP_POOL, "supervision-fd", "FD", NULL, SETTING_NUMBER, offsetof(struct options, supervision_fd),
      INT32_MAX, 1},
+    {GROUP_POOL, "began", "SECONDS", NULL, SETTING_NUMBER, offsetof(struct options, began), INT32_MAX, 1},
     {GROUP_POOL, "said-by", "NAME", NULL, SETTING_TEXT, offsetof(struct options, said_by),
      OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_NETWORK, "tcp", "HOST:PORT", "Also listen on TCP; token streams on PORT + 1", SETTING_TEXT,
@@ -483,7 +484,7 @@ int options_parse_again(int argc, char **argv, const struct options *running, st
 static bool is_given(const struct options *options, const struct setting *setting)
 {
     const void *field = (const char *)options + setting->offset;
-    if (field == &options->owner || field == &options->supervision_fd)
+    if (field == &options->owner || field == &options->supervision_fd || field == &options->began)
         return false;
     if (field == &options->frame_us)
         return options->has_frame_us;

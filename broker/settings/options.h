@@ -75,6 +75,7 @@ struct options {
     uint32_t drain_seconds;                  /* from the first signal until unfinished requests are ended */
     uint32_t owner;          /* process that made the run directory and removes it; 0 = none */
     uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
+    uint32_t began;          /* set by the supervisor: when the pool began, clock_ns in seconds; else 0 */
     char said_by[OPTIONS_TEXT_MAX +
                  1]; /* set by the supervisor: the name in the broker's log lines; else "" */
 };
@@ -91,7 +92,7 @@ int options_parse_again(int argc, char **argv, const struct options *running, st
                         struct error *err);
 
 /* Appends a command line that options_parse reads as these options, without those that concern one process
- * only: `owner`, `supervision_fd` and `said_by`. */
+ * only: `owner`, `supervision_fd`, `began` and `said_by`. */
 void options_write(const struct options *options, struct command_line *line);
 
 #endif

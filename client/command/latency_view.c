@@ -16,6 +16,8 @@
 /* Above these, in seconds, a time is yellow, and above ten times as much red. */
 #define LONG_GAP   0.1
 #define LONG_FIRST 1.0
+#define BAR        10  /* characters */
+#define FULL       0.9 /* from this share on a bar is yellow */
 #define YELLOW     "\033[33m"
 #define RED        "\033[31m"
 
@@ -88,6 +90,20 @@ static void fill_mean(const struct quern_histogram *histogram, double factor, co
                  factor * histogram->sum / (double)n, unit);
 }
 
+/* The mean of shares as a bar. */
+static void fill_bar(const struct quern_histogram *histogram, struct table_cell *ret_cell)
+{
+    const uint64_t n = count_of(histogram);
+    const double share = n > 0 ? histogram->sum / (double)n : 0;
+    const int filled = share < 1 ? (int)(share * BAR + 0.5) : BAR;
+    if (n == 0)
+        return;
+    memset(ret_cell->text, '#', (size_t)filled);
+    memset(ret_cell->text + filled, '-', (size_t)(BAR - filled));
+    if (share >= FULL)
+        ret_cell->colour = YELLOW;
+}
+
 /* What came since `before`, which becomes `now`. */
 static struct quern_histogram take(struct quern_histogram *before, struct quern_histogram now)
 {
@@ -104,13 +120,19 @@ static struct quern_histogram sum(struct quern_histogram a, struct quern_histogr
     return a;
 }
 
-enum column { WORKER, DECODE, PROMPT, GAP, FIRST, ROWS, SLOTS, KV, N_COLUMNS };
+enum column { WORKER, DECODE, PROMPT, GAP, FIRST, ROWS, SLOTS, SLOTS_BAR, KV, KV_BAR, N_COLUMNS };
 
 static const struct table_column columns[N_COLUMNS] = {
-    [WORKER] = {"HALF, 99%", 7, true},    [DECODE] = {"DECODE STEP", 4, false},
-    [PROMPT] = {"PROMPT STEP", 3, false}, [GAP] = {"TOKEN GAP", 6, false},
-    [FIRST] = {"FIRST TOKEN", 5, false},  [ROWS] = {"ROWS", 0, false},
-    [SLOTS] = {"SLOTS", 1, false},        [KV] = {"KV", 2, false},
+    [WORKER] = {"HALF, 99%", 7, true},
+    [DECODE] = {"DECODE STEP", 4, false},
+    [PROMPT] = {"PROMPT STEP", 3, false},
+    [GAP] = {"TOKEN GAP", 6, false},
+    [FIRST] = {"FIRST TOKEN", 5, false},
+    [ROWS] = {"ROWS", 0, false},
+    [SLOTS] = {"SLOTS", 1, false},
+    [SLOTS_BAR] = {"", -2, true},
+    [KV] = {"KV", 2, false},
+    [KV_BAR] = {"", -1, true},
 };
 
 struct shown {
@@ -144,8 +166,14 @@ static void fill_cell(const void *arg, size_t row, size_t column, struct table_c
     case SLOTS:
         fill_mean(&since->slots, 100, "%", ret_cell);
         break;
+    case SLOTS_BAR:
+        fill_bar(&since->slots, ret_cell);
+        break;
     case KV:
         fill_mean(&since->kv, 100, "%", ret_cell);
+        break;
+    case KV_BAR:
+        fill_bar(&since->kv, ret_cell);
         break;
     case N_COLUMNS:
         break;

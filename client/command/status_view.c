@@ -223,12 +223,29 @@ static void print_aliases(const struct quern_status *status, size_t i)
     printf(" too\n");
 }
 
+/* "45 s", "5 min", "3 h 5 min", "4 d 3 h". */
+static const char *put_duration(uint64_t s, char *ret_text, size_t size)
+{
+    if (s < 60)
+        snprintf(ret_text, size, "%" PRIu64 " s", s);
+    else if (s < 3600)
+        snprintf(ret_text, size, "%" PRIu64 " min", s / 60);
+    else if (s < 86400)
+        snprintf(ret_text, size, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
+    else
+        snprintf(ret_text, size, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
+    return ret_text;
+}
+
 void status_print(const struct quern_status *status, size_t columns, bool colours)
 {
+    char uptime[64];
     const struct table workers = {columns_of_workers, N_COLUMNS, status->n_workers, fill_cell, status};
-    printf("broker %s%s, boot %" PRIu64 ": %u session%s, %u queued, %u running\n", status->version,
-           status->draining ? ", draining" : "", status->boot, status->sessions,
-           status->sessions == 1 ? "" : "s", status->queued, status->running);
+    printf("broker %s%s, boot %" PRIu64, status->version, status->draining ? ", draining" : "", status->boot);
+    if (status->uptime_s > 0) /* else it has just begun, or is of an earlier version */
+        printf(", up %s", put_duration(status->uptime_s, uptime, sizeof uptime));
+    printf(": %u session%s, %u queued, %u running\n", status->sessions, status->sessions == 1 ? "" : "s",
+           status->queued, status->running);
     print_processes(status);
     printf("%" PRIu64 " admitted, %" PRIu64 " ended, %" PRIu64 " refused, %" PRIu64 " moved\n",
            status->admitted, status->ended, status->rejected, status->moved);

@@ -20,6 +20,7 @@
 
 #include "broker/settings/sampling_options.h"
 #include "common/program/command_line.h"
+#include "common/clock.h"
 
 extern char **environ;
 
@@ -150,14 +151,16 @@ int launch_count(const char *program, const struct options *options, pid_t *ret_
     return r;
 }
 
-int launch_broker(const char *program, const struct options *options, const int *fds, size_t n_fds,
-                  pid_t *ret_pid, struct error *err)
+int launch_broker(const char *program, const struct options *options, uint64_t began_ns, const int *fds,
+                  size_t n_fds, pid_t *ret_pid, struct error *err)
 {
     struct command_line line = {0};
     char ours[OPTIONS_TEXT_MAX + 1];
     snprintf(ours, sizeof ours, "%s", program_invocation_short_name);
     command_line_add(&line, "quern-broker"); /* for ps(1), whatever the program is called */
     command_line_number(&line, "--supervision-fd", fds[0]);
+    command_line_number(&line, "--began",
+                        began_ns < CLOCK_NS_PER_S ? 1 : (int64_t)(began_ns / CLOCK_NS_PER_S));
     command_line_option(&line, "--said-by", ours[0] ? ours : NULL);
     options_write(options, &line);
     char *const *words = command_line_words(&line);

@@ -32,9 +32,10 @@ int launch_count(const char *program, const struct options *options, pid_t *ret_
                  struct error *err);
 
 /* Starts the broker in our process group, with the signals that a shell sets. It inherits `fds`, the first
- * of which is its end of the connection to us. 0 or -errno with the reason. */
-int launch_broker(const char *program, const struct options *options, const int *fds, size_t n_fds,
-                  pid_t *ret_pid, struct error *err);
+ * of which is its end of the connection to us. `began_ns`: when the pool began. 0 or -errno with the reason.
+ */
+int launch_broker(const char *program, const struct options *options, uint64_t began_ns, const int *fds,
+                  size_t n_fds, pid_t *ret_pid, struct error *err);
 
 /* Starts a gateway in our process group and with our stderr. It ignores Ctrl-C, which we forward, and gets
  * SIGTERM when this process dies. It inherits the listening socket, and the one for its report

@@ -3,6 +3,7 @@
 
 #include "broker/core/status.h"
 #include "tests/unit/run.h"
+#include "common/clock.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,6 +53,7 @@ START_TEST(the_pool_is_counted)
     broker->growth.n_waiting = 17;
     broker->options.max_tokens = 18;
     broker->supervisor.gateway_pid = 15;
+    broker->options.began = (uint32_t)(clock_ns() / CLOCK_NS_PER_S) - 20;
     broker->counters = (struct broker_counters){9, 10, 11, 12, 13};
     status_fill(broker, 14, workers, &message);
     ck_assert_int_eq(message.kind, MESSAGE_STATUS_OK);
@@ -64,6 +66,8 @@ START_TEST(the_pool_is_counted)
     ck_assert_uint_eq(message.status_ok.journal_limit, 16);
     ck_assert_uint_eq(message.status_ok.journal_waiting, 17);
     ck_assert_uint_eq(message.status_ok.max_tokens, 18);
+    ck_assert_uint_ge(message.status_ok.uptime_s, 20);
+    ck_assert_uint_lt(message.status_ok.uptime_s, 20 + 600);
     ck_assert_uint_eq(message.status_ok.supervisor_pid, (uint32_t)getppid());
     ck_assert_uint_eq(message.status_ok.broker_pid, (uint32_t)getpid());
     ck_assert_uint_eq(message.status_ok.gateway_pid, 15);

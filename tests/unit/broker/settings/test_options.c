@@ -44,16 +44,16 @@ START_TEST(what_is_written_reads_the_same)
 {
     struct options options, again;
     struct command_line line = {0}, second = {0};
-    ck_assert_int_eq(PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x",
-                           "--frame-us", "0", "--tcp", "127.0.0.1:5000", "--drain-seconds=0",
-                           "--cached-blocks", "0", "--kv-type=q8_0", "--cublas=auto", "--prefix-store", "64",
-                           "--max-tokens=77", "--override-kv", "a.b=str:c d", "--rope-scaling=yarn",
-                           "--override-kv", "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4",
-                           "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
-                           "--http-open", "--share-prefixes", "--http-cors=*", "--http-max-tokens=3",
-                           "--http-body-kb=4", "--http-sse-ping=0", "--http-thinking-budget=0", "--owner",
-                           "7", "--supervision-fd", "9", "--said-by", "x y", "--", "-odd name"),
-                     0);
+    ck_assert_int_eq(
+        PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x", "--frame-us", "0",
+              "--tcp", "127.0.0.1:5000", "--drain-seconds=0", "--cached-blocks", "0", "--kv-type=q8_0",
+              "--cublas=auto", "--prefix-store", "64", "--max-tokens=77", "--override-kv", "a.b=str:c d",
+              "--rope-scaling=yarn", "--override-kv", "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4",
+              "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto", "--http-open",
+              "--share-prefixes", "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4",
+              "--http-sse-ping=0", "--http-thinking-budget=0", "--owner", "7", "--supervision-fd", "9",
+              "--began", "8", "--said-by", "x y", "--", "-odd name"),
+        0);
     command_line_add(&line, "quern-broker");
     command_line_add(&second, "quern-broker");
     options_write(&options, &line);
@@ -81,7 +81,9 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_uint_eq(again.prefix_store, 64);
     ck_assert_uint_eq(again.drain_seconds, 0);
     ck_assert_str_eq(options.said_by, "x y");
-    ck_assert_str_eq(again.said_by, ""); /* these three are the first process's alone */
+    ck_assert_uint_eq(options.began, 8);
+    ck_assert_str_eq(again.said_by, ""); /* these four are the first process's alone */
+    ck_assert_uint_eq(again.began, 0);
     ck_assert_uint_eq(again.owner, 0);
     ck_assert_uint_eq(again.supervision_fd, 0);
     options_write(&again, &second);

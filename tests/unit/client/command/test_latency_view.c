@@ -96,6 +96,19 @@ START_TEST(what_matters_least_is_left_out_where_there_is_no_room)
 }
 END_TEST
 
+START_TEST(shares_have_bars_where_there_is_room)
+{
+    char *whole = shown_in(0, false), *narrow = shown_in(longest_line(whole) - 1, false);
+    ck_assert_ptr_nonnull(strstr(whole, " 50%  #####-----"));
+    ck_assert_ptr_ne(strstr(whole, "#####-----"), strrchr(whole, '#') - 4); /* two of them */
+    ck_assert_ptr_nonnull(strstr(narrow, " 50%  #####-----"));              /* that of the KV cache */
+    ck_assert_ptr_eq(strstr(narrow, "#####-----"), strrchr(narrow, '#') - 4);
+    ck_assert_ptr_nonnull(strstr(narrow, "SLOTS"));
+    free(whole);
+    free(narrow);
+}
+END_TEST
+
 START_TEST(only_long_times_have_a_colour)
 {
     char *text = shown_in(0, true);
@@ -108,6 +121,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_test(tests, what_matters_least_is_left_out_where_there_is_no_room);
+    tcase_add_test(tests, shares_have_bars_where_there_is_room);
     tcase_add_test(tests, only_long_times_have_a_colour);
     tcase_add_test(tests, a_quantile_lies_evenly_inside_its_bucket);
     tcase_add_test(tests, only_what_came_since_the_last_look_counts);

@@ -80,6 +80,7 @@ static void take_back_settings(struct supervision *self)
     *self->options = self->before;
     self->options->workers = n; /* places that there are */
     reload_begin(&self->reload, &self->places, CONTROL_RELOAD, self->before.workers, self->now);
+    self->reload.restores = true;
 }
 
 void changes_turn(struct supervision *self)

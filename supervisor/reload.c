@@ -318,6 +318,8 @@ bool reload_turn(struct reload *reload, struct places *places, struct gateway_ch
 
 const char *reload_says_busy(const struct reload *reload)
 {
+    if (reload->restores)
+        return "the settings from before a failed reload are being restored; try again when that is done";
     return reload->kind == CONTROL_SCALE     ? "the number of workers is being changed"
            : reload->kind == CONTROL_DRAIN   ? "a worker is being drained"
            : reload->kind == CONTROL_UNDRAIN ? "a drained worker is being started"

@@ -28,6 +28,7 @@ struct reload { /* zeroed: none is under way */
     enum reload_stage stage;
     enum control_kind kind;
     bool failed;          /* the last operation */
+    bool restores;        /* brings back the settings from before one that failed */
     uint32_t n;           /* the wanted number of workers; for drain and undrain the worker's number */
     uint64_t retired;     /* a bit for each place taken out to reach that number */
     uint32_t first, end;  /* wait until the places [first, end) are empty or ready */

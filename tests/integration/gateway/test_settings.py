@@ -201,6 +201,8 @@ class Settings(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn(said, text)
             self.assertIn("restoring the old settings", text)
+            status, text = self.quern("scale", "2")
+            self.assertTrue(status == 0 or "from before a failed reload are being restored" in text, text)
             until(lambda: [(worker["state"], worker["slots"]) for worker in self.workers()] == [("ready", 32)] * 2,
                   "the workers are as they were")
             self.settings = {**self.settings, "workers": 2}

@@ -158,6 +158,7 @@ static void wait_for_pools(struct gateway *gateway, int timeout_ms)
 {
     fleet_wait(&gateway->fleet, timeout_ms);
     carry_turn(&gateway->fleet);
+    question_turn(gateway);
 }
 
 static void serve(struct gateway *gateway, struct server *server)

@@ -496,6 +496,12 @@ struct quern_worker {
     /* Bytes: what its device has taken for it, weights and all; of it the KV cache, of which sequences hold a
      * part; and the states of recurrent layers with their snapshots. 0: not known yet. */
     uint64_t memory, memory_kv, memory_kv_held, memory_states;
+    /* Of it also the weights and the work space of steps; beside it, pinned memory of the host. What its GPU
+     * has free, and in all. */
+    uint64_t memory_weights, memory_workspace, memory_staging, device_free, device_total;
+    /* Of a GPU: kernels launched one by one, steps launched as one recording, and rows computed for nothing
+     * to fill one. */
+    uint64_t launches, recorded_launches, padding_rows;
     uint32_t kv_cached;
     double hit_rate; /* share of prompt tokens found in the prefix cache: 0 … 1 */
     /* Of all steps: seconds of those that only decode, only prefill, and do both; rows of each; the shares of
@@ -581,6 +587,31 @@ struct quern_trace {
 int quern_trace(struct quern *client, const char *worker, uint64_t from, int timeout_ms,
                 const struct quern_trace **ret_trace, struct quern_error *err);
 
+/* What a kernel of a worker, or a phase of a step, took; 0: not measured on its device. */
+struct quern_kernel {
+    const char *name;
+    uint64_t n, ns;       /* runs, and the time of all */
+    uint64_t bytes, macs; /* weights, keys and values to read; multiply-adds */
+    /* Of an emulated device, which counts instead: blocks of threads; threads and shared bytes of a block at
+     * most; bytes loaded; transactions of 32 bytes, and the bytes of them that threads used; passes over
+     * shared memory, and those of bank conflicts. */
+    uint64_t blocks, threads, shared_bytes, loaded, sectors, asked, passes, conflicts;
+};
+
+struct quern_profile {
+    bool done;      /* these are the kernels; else ask again, soon: */
+    uint32_t steps; /* measured so far */
+    const struct quern_kernel *kernels;
+    size_t n;
+};
+
+/* Has the next steps (1 to 1000) of this worker measured kernel by kernel: they are slower, and nothing else
+ * is different. `run` is a random number that is not 0 and names the profile: call this again with the same
+ * one, at least every three seconds, until it is done. Only in the run directory. Valid until the next call
+ * with this client. */
+int quern_profile(struct quern *client, const char *worker, uint64_t run, uint32_t steps, int timeout_ms,
+                  const struct quern_profile **ret_profile, struct quern_error *err);
+
 /* A text to tokenize. */
 struct quern_text {
     const char *model; /* whose tokenizer to use; NULL: any */
@@ -615,6 +646,7 @@ struct quern_answer {
     const char *text; /* the reason if it is not 0; else "" */
     const struct quern_status *status;
     const struct quern_trace *trace;
+    const struct quern_profile *profile;
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
     const struct quern_piece *pieces; /* [n_ids] if the tokenize asked for them; else NULL */
@@ -631,6 +663,8 @@ int quern_ask_requests(struct quern *client, const char *request_id, uint32_t mo
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_trace(struct quern *client, const char *worker, uint64_t from, int timeout_ms,
                     quern_answer_fn *fn, void *arg, struct quern_error *err);
+int quern_ask_profile(struct quern *client, const char *worker, uint64_t run, uint32_t steps, int timeout_ms,
+                      quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,

@@ -69,6 +69,7 @@ enum message_kind {
     MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
     MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
     MESSAGE_TRACE,         /* asks what a worker does; also broker → worker */
+    MESSAGE_PROFILE,       /* has a worker's kernels measured; also broker → worker */
     MESSAGE_PING,          /* renews the lease; also worker liveness probe */
     MESSAGE_BYE,           /* closes the session */
     /* broker → client */
@@ -83,6 +84,7 @@ enum message_kind {
     MESSAGE_TOKENIZE_OK,   /* also worker → broker */
     MESSAGE_DETOKENIZE_OK, /* also worker → broker */
     MESSAGE_TRACE_OK,      /* also worker → broker */
+    MESSAGE_PROFILE_OK,    /* also worker → broker */
     MESSAGE_PONG,          /* answers ping, and a worker's heartbeat */
     MESSAGE_BYE_OK,
     MESSAGE_END, /* a request ended, with its count; also on the stream */
@@ -349,6 +351,15 @@ struct trace_record {
     enum end_reason reason;   /* of TRACE_END */
 };
 
+/* What a kernel of a worker, or a phase of a pass, took in some steps; 0: not measured on this device. */
+struct kernel_profile {
+    struct bytes name;
+    uint64_t n, ns;       /* runs, and the time of all */
+    uint64_t bytes, macs; /* weights, keys and values to read; multiply-adds */
+    /* On an emulated device: see struct backend_kernel. */
+    uint64_t blocks, threads, shared_bytes, loaded, sectors, asked, passes, conflicts;
+};
+
 /* ---- messages ---- */
 
 struct message {
@@ -422,6 +433,12 @@ struct message {
             uint64_t from;       /* number of the first record; 0: of the next that will be made */
             uint32_t most;       /* records of the answer; 0: as many as it may have */
         } trace;
+        struct { /* begins like trace: code that only passes on questions reads no more of either */
+            uint64_t ref;
+            struct bytes worker;
+            uint64_t run; /* not 0, and random: names the profile, which the same question asks for again */
+            uint32_t steps;
+        } profile;
         struct {
             struct version_range proto;
             struct text_list features;
@@ -506,6 +523,15 @@ struct message {
                 size_t n;
             } records;
         } trace_ok;
+        struct {
+            uint64_t ref;
+            bool done;      /* these are its kernels; else it still waits for steps: */
+            uint32_t steps; /* measured so far */
+            struct {
+                const struct kernel_profile *items;
+                size_t n;
+            } kernels;
+        } profile_ok;
         struct {
             struct id128 id;
             struct epoch epoch;

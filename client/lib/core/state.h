@@ -201,6 +201,8 @@ struct quern {
     char *status_memory;
     struct quern_trace trace;
     char *trace_memory;
+    struct quern_profile profile;
+    char *profile_memory;
     struct ids tokens;
     struct buffer content;   /* text of a detokenize or a prompt */
     struct buffer spelled;   /* the bytes of all pieces of a tokenize */

@@ -201,6 +201,20 @@ class Fleet(fleet.Base):
             self.assertNotEqual(said.returncode, 0)
             self.assertRegex(said.stderr, b"--fleet .*needs --server-key|is not dns:NAME:PORT|--fleet excludes --connect")
 
+    def test_a_question_to_a_pool_that_falls_silent_is_refused_soon(self):
+        a, _ = self.two()
+        gateway = self.gateway()
+        self.assertEqual(gateway.post("/tokenize", content="x")[0], 200)  # it goes to the first, as long as both are idle
+        pid = a.broker
+        os.kill(pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        status, headers, answer = gateway.post("/tokenize", content="x")
+        took = time.monotonic() - begun
+        again = gateway.post("/tokenize", content="x")[0]
+        go_on(pid)
+        self.assertEqual((status, headers["Retry-After"], again), (503, "1", 200), answer)
+        self.assertLess(took, 10)
+
 
 if __name__ == "__main__":
     main()

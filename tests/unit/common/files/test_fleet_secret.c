@@ -58,8 +58,12 @@ END_TEST
 
 START_TEST(what_is_none_is_named)
 {
-    static const char *const bad[] = {"", "\n", "too short", "0123456789abcdef\n0123456789abcdef\n",
-                                      "0123456789 abcdef", "0123456789\tabcdef"};
+    static const char *const bad[] = {"",
+                                      "\n",
+                                      "too short",
+                                      "0123456789abcdef\n0123456789abcdef\n",
+                                      "0123456789 abcdef",
+                                      "0123456789\tabcdef"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_eq(read_text(bad[i], 0600), -EINVAL);
         ck_assert_ptr_nonnull(strstr(err.text, path));

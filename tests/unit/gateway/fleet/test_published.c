@@ -64,7 +64,8 @@ static void pool_drops(uint64_t from, uint64_t to)
 static struct quern_prefixes answer_to(const struct quern_prefixes_wish *wish)
 {
     const bool knows = wish->boot == boot && prefixes_remembers(&prefixes, wish->next);
-    struct quern_prefixes told = {.boot = boot, .next = wish->next, .pieces = prefixes.n_had, .added = added, .dropped = dropped};
+    struct quern_prefixes told = {
+        .boot = boot, .next = wish->next, .pieces = prefixes.n_had, .added = added, .dropped = dropped};
     if (knows && wish->at == 0) {
         struct prefixes_delta delta = {.added = added, .dropped = dropped};
         told.next = prefixes_changes(&prefixes, wish->next, PART, &delta);
@@ -211,7 +212,8 @@ END_TEST
 
 START_TEST(a_pool_that_has_a_million_pieces_is_not_believed)
 {
-    struct quern_prefixes told = {.boot = 3, .next = 1, .at = 1, .begins = true, .added = added, .n_added = 8192};
+    struct quern_prefixes told = {
+        .boot = 3, .next = 1, .at = 1, .begins = true, .added = added, .n_added = 8192};
     book.most = 1 << 19;
     uint64_t next = 1;
     size_t answers = 0;

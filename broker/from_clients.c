@@ -17,6 +17,7 @@
 #include "broker/core/lifecycle.h"
 #include "broker/core/lifecycle_admit.h"
 #include "broker/core/lifecycle_sessions.h"
+#include "broker/core/publish.h"
 #include "broker/core/replay.h"
 #include "broker/core/status.h"
 #include "broker/core/tokenize.h"
@@ -390,7 +391,15 @@ static void ping(struct broker *broker, struct session *session, const struct me
         memcpy(&id, message->ping.taken.items[i].data, sizeof id);
         lifecycle_taken(broker, session, id);
     }
+    if (message->ping.load)
+        publish_load(broker, session, &pong);
     answer(broker, session, &pong);
+}
+
+static void prefixes(struct broker *broker, struct session *session, const struct message *message,
+                     struct bytes raw)
+{
+    publish_prefixes(broker, session, message);
 }
 
 static void tokenize(struct broker *broker, struct session *session, const struct message *message,
@@ -399,8 +408,8 @@ static void tokenize(struct broker *broker, struct session *session, const struc
     tokenize_ask(broker, session, message, raw);
 }
 
-static void trace(struct broker *broker, struct session *session, const struct message *message,
-                  struct bytes raw)
+static void instruments(struct broker *broker, struct session *session, const struct message *message,
+                        struct bytes raw)
 {
     instruments_ask(broker, session, message);
 }
@@ -411,10 +420,20 @@ typedef void handler(struct broker *broker, struct session *session, const struc
                      struct bytes raw);
 
 static handler *const handlers[MESSAGE_KIND_COUNT] = {
-    [MESSAGE_JOIN] = join,     [MESSAGE_GENERATE] = generate, [MESSAGE_CANCEL] = cancel,
-    [MESSAGE_REPLAY] = replay, [MESSAGE_ATTACH] = attach,     [MESSAGE_STATUS] = status,
-    [MESSAGE_PING] = ping,     [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_DETOKENIZE] = tokenize,
-    [MESSAGE_TRACE] = trace,   [MESSAGE_BYE] = bye,           [MESSAGE_GENERATE_PART] = generate_part,
+    [MESSAGE_JOIN] = join,
+    [MESSAGE_GENERATE] = generate,
+    [MESSAGE_CANCEL] = cancel,
+    [MESSAGE_REPLAY] = replay,
+    [MESSAGE_ATTACH] = attach,
+    [MESSAGE_STATUS] = status,
+    [MESSAGE_PING] = ping,
+    [MESSAGE_TOKENIZE] = tokenize,
+    [MESSAGE_DETOKENIZE] = tokenize,
+    [MESSAGE_PREFIXES] = prefixes,
+    [MESSAGE_TRACE] = instruments,
+    [MESSAGE_PROFILE] = instruments,
+    [MESSAGE_BYE] = bye,
+    [MESSAGE_GENERATE_PART] = generate_part,
 };
 
 static void take(struct broker *broker, const struct origin *from, struct bytes raw)

@@ -254,6 +254,7 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         tokenize_answered(broker, worker, &message);
         break;
     case MESSAGE_TRACE_OK:
+    case MESSAGE_PROFILE_OK:
         instruments_answered(broker, worker, &message);
         break;
     case MESSAGE_PONG:

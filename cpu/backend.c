@@ -36,9 +36,11 @@ struct backend {
     struct forward forward;
     struct stepper stepper;
     struct slot *slots;      /* [n_slots] */
-    struct profile *profile; /* NULL: nobody asked */
+    struct profile *profile; /* NULL: nobody has asked so far */
+    bool profiles;           /* as configured, always */
     uint32_t n_slots, n_context;
-    uint64_t copies; /* so far */
+    uint64_t copies;                        /* so far */
+    size_t weight_memory, workspace_memory; /* bytes taken for them */
 };
 
 /* What this backend cannot do is refused, not ignored. */
@@ -77,6 +79,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
     int r = threads_new(config->cpu.n_threads, config->cpu.cpus, config->cpu.n_cpus, &backend->threads, err);
     if (r == 0)
         r = weights_init(&backend->weights, model, &backend->memory, backend->threads, config, err);
+    backend->weight_memory = backend->memory.total + backend->memory.shared;
     if (r == 0)
         r = states_init(&backend->states, model, config->n_slots, config->n_snapshots, &backend->memory, err);
     if (r == 0)
@@ -86,6 +89,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
 
     /* The variable is for comparing tables on one machine without another build. */
     const char *wanted = config->cpu.portable ? "portable" : getenv("QUERN_KERNELS");
+    backend->profiles = config->profile;
     backend->profile = config->profile ? calloc(1, sizeof *backend->profile) : NULL;
     if (config->profile && !backend->profile)
         return error_set(err, -ENOMEM, "not enough memory for a profile");
@@ -101,7 +105,9 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
                                         .max_rows = backend_rows_for(config, MAX_ROWS),
                                         .n_context = config->n_context,
                                         .profile = backend->profile};
+    const size_t before = backend->memory.total;
     r = forward_init(&backend->forward, &backend->memory, config->cpu.float_activations, err);
+    backend->workspace_memory = backend->memory.total - before;
     if (r < 0)
         return r;
 
@@ -183,6 +189,12 @@ static void cpu_info(const struct backend *backend, struct backend_info *ret_inf
              n_threads, n_threads == 1 ? "" : "s");
 }
 
+static void cpu_usage(struct backend *backend, struct backend_usage *ret_usage)
+{
+    *ret_usage =
+        (struct backend_usage){.weights = backend->weight_memory, .workspace = backend->workspace_memory};
+}
+
 static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
 {
     if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
@@ -225,10 +237,17 @@ static int cpu_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
     return 0;
 }
 
-/* In the middle of a pass too: one that began without is measured from the next on. */
-static void cpu_watch(struct backend *backend, bool on)
+/* In the middle of a pass too: one that began without times has none. Only kernels have to wait for the next
+ * pass: who profiles asks between two. */
+static int cpu_watch(struct backend *backend, enum backend_watch what)
 {
-    backend->forward.timed = on;
+    if (what == BACKEND_WATCH_KERNELS && !backend->profile)
+        backend->profile = calloc(1, sizeof *backend->profile);
+    if (what == BACKEND_WATCH_KERNELS && !backend->profile)
+        return -ENOMEM;
+    backend->forward.timed = what != BACKEND_WATCH_NOTHING;
+    backend->forward.profile = backend->profiles || what == BACKEND_WATCH_KERNELS ? backend->profile : NULL;
+    return 0;
 }
 
 static void cpu_facts(const struct backend *backend, struct backend_facts *ret_facts)
@@ -307,6 +326,7 @@ const struct backend_ops backend_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .info = cpu_info,
+    .usage = cpu_usage,
     .slot_open = cpu_slot_open,
     .slot_close = cpu_slot_close,
     .submit = cpu_submit,

@@ -112,7 +112,7 @@ static bool is_set(const char *variable)
 static int start_profile(struct backend *backend)
 {
     const struct backend_kernel *unused;
-    int r = device_profile(backend->device);
+    int r = device_profile(backend->device, true);
     device_kernels(backend->device, &unused);
     return r;
 }
@@ -343,6 +343,37 @@ static int cuda_verdict(struct backend *backend, struct error *err)
     return steps_verdict(&backend->steps, err);
 }
 
+static void cuda_usage(struct backend *backend, struct backend_usage *ret_usage)
+{
+    const struct device_counts counts = device_counts(backend->device);
+    struct backend_info info;
+    cuda_info(backend, &info);
+    const uint64_t others = backend->weight_memory + backend_kv_bytes(&info) +
+                            (uint64_t)info.state_bytes * (info.n_slots + info.n_snapshots);
+    *ret_usage = (struct backend_usage){
+        .weights = backend->weight_memory,
+        .workspace = backend->memory_bytes > others ? backend->memory_bytes - others : 0,
+        .staging = backend->pinned_memory,
+        .device_free = device_free_bytes(backend->device),
+        .device_total = device_properties(backend->device)->total_bytes,
+        .launches = counts.launches,
+        .recorded = counts.graph_launches,
+        .padding_rows = backend->steps.padding_rows,
+    };
+}
+
+/* Kernels are launched one by one meanwhile. */
+static int cuda_watch(struct backend *backend, enum backend_watch what)
+{
+    const bool kernels = what == BACKEND_WATCH_KERNELS;
+    if (backend->config.profile) /* it does so anyhow */
+        return 0;
+    int r = kernels ? start_profile(backend) : device_profile(backend->device, false);
+    if (r == 0)
+        steps_run_eagerly(&backend->steps, kernels);
+    return r < 0 ? steps_fail(&backend->steps, r) : 0;
+}
+
 static void cuda_facts(const struct backend *backend, struct backend_facts *ret_facts)
 {
     steps_facts(&backend->steps, ret_facts);
@@ -371,11 +402,13 @@ const struct backend_ops quern_backend = {
     .open = cuda_open,
     .close = cuda_close,
     .info = cuda_info,
+    .usage = cuda_usage,
     .slot_open = cuda_slot_open,
     .slot_close = cuda_slot_close,
     .submit = cuda_submit,
     .poll = cuda_poll,
     .trim = cuda_trim,
+    .watch = cuda_watch,
     .facts = cuda_facts,
     .copy_out = cuda_copy_out,
     .copy_in = cuda_copy_in,

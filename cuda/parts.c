@@ -85,7 +85,7 @@ static int take_state(struct backend *backend, struct device_memory *memory)
 static size_t state_bytes(const struct backend *backend, const struct sizes *sizes)
 {
     struct backend counted = {.config = backend->config, .device = backend->device, .sizes = *sizes};
-    struct device_memory memory = {NULL, 0, false};
+    struct device_memory memory = {0};
     take_state(&counted, &memory);
     return memory.bytes;
 }
@@ -200,7 +200,7 @@ static void choose_slots(struct backend *backend, size_t room)
 
 int parts_choose_sizes(struct backend *backend, struct error *err)
 {
-    struct device_memory counted = {NULL, 0, false};
+    struct device_memory counted = {0};
     struct sizes *sizes = &backend->sizes;
     const size_t room = room_of(backend, sizes->n_blocks == 0);
     int r = device_weights_init(&backend->weights, &counted, backend->config.model);
@@ -225,13 +225,15 @@ int parts_choose_sizes(struct backend *backend, struct error *err)
 
 int parts_take(struct backend *backend, struct error *err)
 {
-    struct device_memory memory = {backend->device, 0, false};
+    struct device_memory memory = {.device = backend->device};
     int r = device_weights_init(&backend->weights, &memory, backend->config.model);
+    backend->weight_memory = memory.bytes;
     if (r == 0)
         r = take_state(backend, &memory);
     if (r < 0)
         return error_set(err, r, "not enough memory for %u slots", backend->sizes.n_slots);
     backend->memory_bytes = memory.bytes;
+    backend->pinned_memory = memory.pinned;
     if (!memory.lacking)
         return 0;
     r = device_verdict(backend->device, err);

@@ -32,7 +32,7 @@ struct backend {
     struct copies copies;
     struct library_products large;
     struct pass pass;
-    size_t memory_bytes;
+    size_t memory_bytes, weight_memory, pinned_memory;
 };
 
 /* Decides how many slots, snapshots of states and KV blocks there are: as many as were asked for, or as fit.

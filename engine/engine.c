@@ -231,11 +231,48 @@ bool engine_credit(struct engine *engine, uint64_t tag, uint32_t credit)
 
 /* ---- what there is ---- */
 
+/* As much as both ask for. */
+static int watch(struct engine *engine)
+{
+    enum backend_watch what = engine->observer ? BACKEND_WATCH_FACTS : BACKEND_WATCH_NOTHING;
+    if (engine->profiles)
+        what = BACKEND_WATCH_KERNELS;
+    if (what == engine->watched)
+        return 0;
+    int r = engine->config.backend->watch ? engine->config.backend->watch(engine->backend, what) : -ENOTSUP;
+    if (r == 0)
+        engine->watched = what;
+    return r;
+}
+
 void engine_observe(struct engine *engine, const struct engine_observer *observer)
 {
     engine->observer = engine->scheduler.observer = observer;
-    if (engine->config.backend->watch)
-        engine->config.backend->watch(engine->backend, observer != NULL);
+    watch(engine); /* without facts it is told of steps all the same */
+}
+
+void engine_usage(struct engine *engine, struct backend_usage *ret_usage)
+{
+    *ret_usage = (struct backend_usage){0};
+    if (engine->config.backend->usage)
+        engine->config.backend->usage(engine->backend, ret_usage);
+}
+
+int engine_profile(struct engine *engine, bool on)
+{
+    if (on && (!engine->config.backend->watch || !engine->config.backend->profile))
+        return -ENOTSUP;
+    engine->profiles = on;
+    int r = watch(engine);
+    if (r < 0)
+        engine->profiles = false;
+    return r;
+}
+
+uint32_t engine_kernels(struct engine *engine, const struct backend_kernel **ret_kernels)
+{
+    return engine->config.backend->profile ? engine->config.backend->profile(engine->backend, ret_kernels)
+                                           : 0;
 }
 
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)

@@ -227,6 +227,16 @@ int engine_step(struct engine *engine, struct error *err);
  * branch for each row set of a step. May be called from the backend's progress hook. */
 void engine_observe(struct engine *engine, const struct engine_observer *observer);
 
+/* What the backend has taken and launched; zeroes where it does not know. */
+void engine_usage(struct engine *engine, struct backend_usage *ret_usage);
+
+/* Measures each kernel of the steps that are submitted from now on, which makes them slower; or ends that.
+ * Between steps. 0; -ENOTSUP: the backend cannot; -ENOMEM; or a fault of the device. */
+int engine_profile(struct engine *engine, bool on);
+
+/* The kernels since then, as backend_ops.profile. */
+uint32_t engine_kernels(struct engine *engine, const struct backend_kernel **ret_kernels);
+
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
 
 /* Of all steps and tokens; it grows with each step. */

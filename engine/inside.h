@@ -36,7 +36,9 @@ struct engine {
     struct engine_stats stats;
     struct measures measures;
     const struct engine_observer *observer; /* NULL: nobody */
-    int failed;                             /* -errno: why, once the device is lost */
+    bool profiles;
+    enum backend_watch watched; /* what the backend notes for those two */
+    int failed;                 /* -errno: why, once the device is lost */
     struct error failure;
 };
 

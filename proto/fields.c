@@ -196,6 +196,14 @@ static const struct field trace_fields[] = {
 };
 static const struct field_table trace_table = PART(trace_fields, struct trace_record, NULL);
 
+#define MEASURED(name) U64_OR_0(#name, offsetof(struct kernel_profile, name))
+static const struct field kernel_fields[] = {
+    NAME("name", offsetof(struct kernel_profile, name)),
+    MEASURED(n), MEASURED(ns), MEASURED(bytes), MEASURED(macs), MEASURED(blocks), MEASURED(threads), MEASURED(shared_bytes),
+    MEASURED(loaded), MEASURED(sectors), MEASURED(asked), MEASURED(passes), MEASURED(conflicts),
+};
+static const struct field_table kernel_table = PART(kernel_fields, struct kernel_profile, NULL);
+
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
     {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_GENERATE_BYTES},
@@ -276,9 +284,23 @@ static const struct field trace_question_fields[] = {
     COUNTER_OR_0("from", IN(trace.from)),
     {KEY("most", FIELD_U32, IN(trace.most)), .high = PROTO_MAX_TRACE},
 };
+static const struct field profile_fields[] = {
+    U64_OR_0("ref", IN(profile.ref)),
+    NAME("worker", IN(profile.worker)),
+    {KEY("run", FIELD_U64, IN(profile.run)), REQUIRED, .low = 1, .high = UINT64_MAX},
+    {KEY("steps", FIELD_U32, IN(profile.steps)), REQUIRED, .low = 1, .high = PROTO_MAX_PROFILE},
+};
 static const struct field ping_fields[] = {
     U64_OR_0("ref", IN(ping.ref)),
     {KEY("taken", FIELD_BINS, IN(ping.taken)), .high = PROTO_MAX_TAKEN, .item_high = sizeof(struct id128)},
+    FLAG("load", IN(ping.load)),
+};
+static const struct field prefixes_fields[] = {
+    U64_OR_0("ref", IN(prefixes.ref)),
+    U64_OR_0("boot", IN(prefixes.boot)),
+    U64_OR_0("next", IN(prefixes.next)),
+    U32_OR_0("at", IN(prefixes.at)),
+    {KEY("secret", FIELD_TEXT, IN(prefixes.secret)), REQUIRED, .high = PROTO_MAX_FLEET_SECRET},
 };
 
 /* ---- broker → client ---- */
@@ -353,8 +375,30 @@ static const struct field trace_ok_fields[] = {
     COUNTER_OR_0("lost", IN(trace_ok.lost)),
     {KEY("records", FIELD_MAPS, IN(trace_ok.records)), .high = PROTO_MAX_TRACE, .table = &trace_table},
 };
+static const struct field profile_ok_fields[] = {
+    U64_OR_0("ref", IN(profile_ok.ref)),
+    FLAG("done", IN(profile_ok.done)),
+    U32_OR_0("steps", IN(profile_ok.steps)),
+    {KEY("kernels", FIELD_MAPS, IN(profile_ok.kernels)), .high = PROTO_MAX_KERNELS, .table = &kernel_table},
+};
 static const struct field pong_fields[] = {
     U64_OR_0("ref", IN(pong.ref)),
+    U64_OR_0("load", IN(pong.load)),
+    U64_OR_0("own", IN(pong.own)),
+    U32_OR_0("slots", IN(pong.slots)),
+    {KEY("kept", FIELD_U32, IN(pong.kept)), .high = 1000},
+    FLAG("draining", IN(pong.draining)),
+};
+static const struct field prefixes_ok_fields[] = {
+    U64_OR_0("ref", IN(prefixes_ok.ref)),
+    U64("boot", IN(prefixes_ok.boot)),
+    U64("next", IN(prefixes_ok.next)),
+    U32_OR_0("at", IN(prefixes_ok.at)),
+    U32_OR_0("pieces", IN(prefixes_ok.pieces)),
+    FLAG("begins", IN(prefixes_ok.begins)),
+    {KEY("space", FIELD_TEXT, IN(prefixes_ok.space)), .high = PROTO_MAX_SPACE_BYTES},
+    {KEY("added", FIELD_BIN, IN(prefixes_ok.added)), .high = PROTO_MAX_PIECES * sizeof(uint64_t)},
+    {KEY("dropped", FIELD_BIN, IN(prefixes_ok.dropped)), .high = PROTO_MAX_PIECES * sizeof(uint64_t)},
 };
 static const struct field end_fields[] = {
     ID("id", IN(end.id)),
@@ -478,7 +522,9 @@ static const struct field_table tables[] = {
     [MESSAGE_STATUS] = TABLE(status_fields),
     [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, field_table_check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
+    [MESSAGE_PREFIXES] = TABLE(prefixes_fields),
     [MESSAGE_TRACE] = TABLE(trace_question_fields),
+    [MESSAGE_PROFILE] = TABLE(profile_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},
     [MESSAGE_HELLO_OK] = TABLE(hello_ok_fields),
@@ -491,7 +537,9 @@ static const struct field_table tables[] = {
     [MESSAGE_STATUS_OK] = TABLE(status_ok_fields),
     [MESSAGE_TOKENIZE_OK] = TABLE(tokenize_ok_fields),
     [MESSAGE_DETOKENIZE_OK] = TABLE(detokenize_ok_fields),
+    [MESSAGE_PREFIXES_OK] = TABLE(prefixes_ok_fields),
     [MESSAGE_TRACE_OK] = TABLE(trace_ok_fields),
+    [MESSAGE_PROFILE_OK] = TABLE(profile_ok_fields),
     [MESSAGE_PONG] = TABLE(pong_fields),
     [MESSAGE_BYE_OK] = {0},
     [MESSAGE_END] = TABLE(end_fields),

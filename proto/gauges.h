@@ -22,7 +22,15 @@
     ROW(U64_OR_0, memory, "memory_bytes", "gauge", "Memory that the worker's device has taken for it.")       \
     ROW(U64_OR_0, memory_kv, "memory_kv_bytes", "gauge", "Of it, the KV cache.")                              \
     ROW(U64_OR_0, memory_kv_held, "memory_kv_held_bytes", "gauge", "Of that, blocks that sequences hold.")    \
-    ROW(U64_OR_0, memory_states, "memory_states_bytes", "gauge", "Of it, states of recurrent layers and their snapshots.")
+    ROW(U64_OR_0, memory_states, "memory_states_bytes", "gauge", "Of it, states of recurrent layers and their snapshots.") \
+    ROW(U64_OR_0, memory_weights, "memory_weights_bytes", "gauge", "Of it, weights.")                         \
+    ROW(U64_OR_0, memory_workspace, "memory_workspace_bytes", "gauge", "Of it, work space of steps.")         \
+    ROW(U64_OR_0, memory_staging, "memory_staging_bytes", "gauge", "Beside it, pinned memory of the host.")   \
+    ROW(U64_OR_0, device_free, "device_memory_free_bytes", "gauge", "Free memory of its GPU.")                \
+    ROW(U64_OR_0, device_total, "device_memory_bytes", "gauge", "Memory of its GPU.")                         \
+    ROW(U64_OR_0, launches, "launches_total", "counter", "Kernels launched one by one on its GPU.")           \
+    ROW(U64_OR_0, recorded_launches, "recorded_launches_total", "counter", "Steps launched as one recording on its GPU.") \
+    ROW(U64_OR_0, padding_rows, "padding_rows_total", "counter", "Rows computed for nothing, to fill a recorded size.")
 /* clang-format on */
 
 #endif

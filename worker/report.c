@@ -47,6 +47,26 @@ static void measure_rate(struct report *report, uint64_t now, uint64_t tokens)
     report->rate_since_ns = now;
 }
 
+#define USAGE_NS CLOCK_NS_PER_S /* between looks at what may have to ask the device */
+
+static void describe_usage(struct report *report, struct engine *engine, uint64_t now,
+                           struct board_snapshot *snapshot)
+{
+    if (now >= report->next_usage_ns) {
+        report->next_usage_ns = now + USAGE_NS;
+        engine_usage(engine, &report->usage);
+    }
+    const struct backend_usage *usage = &report->usage;
+    snapshot->memory_weights = usage->weights;
+    snapshot->memory_workspace = usage->workspace;
+    snapshot->memory_staging = usage->staging;
+    snapshot->device_free = usage->device_free;
+    snapshot->device_total = usage->device_total;
+    snapshot->launches = usage->launches;
+    snapshot->recorded_launches = usage->recorded;
+    snapshot->padding_rows = usage->padding_rows;
+}
+
 /* What the device has taken for this worker, and of it the parts that are known. */
 static void describe_memory(const struct backend_info *info, const struct engine_stats *stats,
                             struct board_snapshot *snapshot)
@@ -76,6 +96,7 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
         const struct backend_info *info = engine_backend_info(facts->engine);
         snapshot.kv_block_bytes = (uint32_t)(backend_kv_bytes(info) / info->groups[0].n_blocks);
         describe_memory(info, &stats, &snapshot);
+        describe_usage(report, facts->engine, now, &snapshot);
         measure_rate(report, now, stats.tokens);
         snprintf(snapshot.device, sizeof snapshot.device, "%.*s", (int)sizeof snapshot.device - 1,
                  engine_backend_info(facts->engine)->device);

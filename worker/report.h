@@ -18,14 +18,16 @@ struct report {
     uint64_t next_ns; /* when the next snapshot is due */
     uint64_t rate_since_ns, rate_tokens;
     double tokens_per_s;
+    uint64_t next_usage_ns; /* when the next look at it is due */
+    struct backend_usage usage;
 };
 
 /* What a snapshot says. */
 struct report_facts {
     enum worker_state state;
-    uint64_t step_started_ns;    /* of the running step; 0: idle */
-    const struct engine *engine; /* NULL: not loaded */
-    uint32_t unstarted;          /* requests that the engine does not have yet */
+    uint64_t step_started_ns; /* of the running step; 0: idle */
+    struct engine *engine;    /* NULL: not loaded */
+    uint32_t unstarted;       /* requests that the engine does not have yet */
 };
 
 /* Maps the slot in `fd`, and closes the descriptor; with −1 there is no board, and nothing is written. 0 or

@@ -31,6 +31,7 @@
 #include "common/program/program.h"
 #include "worker/assign.h"
 #include "gguf/truncation.h"
+#include "worker/instruments/profile.h"
 #include "worker/instruments/trace.h"
 #include "worker/link/link.h"
 #include "worker/load.h"
@@ -58,6 +59,7 @@ struct worker {
     struct assignments assignments;
     struct tokenize tokenize;
     struct trace trace;
+    struct profiler profiler;
     struct report report;
 
     enum worker_state state;
@@ -165,6 +167,9 @@ static void take(struct worker *worker, const struct message *message)
         break;
     case MESSAGE_TRACE:
         trace_take(&worker->trace, message, clock_ns());
+        break;
+    case MESSAGE_PROFILE:
+        profiler_take(&worker->profiler, message, clock_ns());
         break;
     case MESSAGE_ACK:
         window_ack(&worker->stream.window, message->ack.wseq);
@@ -322,6 +327,7 @@ static void run_loop(struct worker *worker)
         stream_read(&worker->stream);
         attend(worker, now);
         assignments_start(&worker->assignments);
+        profiler_tend(&worker->profiler, now);
         worker->has_work |= !engine_is_idle(worker->load.engine) && worker->state != WORKER_FAILED;
         check_preparation(worker, now);
         if (is_over(worker, now))
@@ -392,6 +398,7 @@ static int connect_pool(struct worker *worker, struct error *err)
     trace_init(&worker->trace, &worker->link, worker->load.engine, worker->options->incarnation,
                assignments_topic_of);
     worker->assignments.trace = &worker->trace;
+    profiler_init(&worker->profiler, &worker->link, worker->load.engine);
     return 0;
 }
 

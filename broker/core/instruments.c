@@ -38,8 +38,8 @@ static struct worker *find_worker(struct broker *broker, struct bytes name)
 }
 
 /* Whether this worker can be asked now; otherwise says so. */
-static enum proto_error check(struct broker *broker, const struct session *session, struct worker *worker,
-                              struct bytes name, struct error *err)
+static enum proto_error check(struct broker *broker, const struct session *session, enum message_kind kind,
+                              struct worker *worker, struct bytes name, struct error *err)
 {
     if (!worker)
         return error_set(err, PROTO_BAD_REQUEST, "no worker \"%.*s\" in this pool", (int)name.len,
@@ -49,6 +49,8 @@ static enum proto_error check(struct broker *broker, const struct session *sessi
                          worker_state_name(worker->state));
     if (status_may_see_all(session))
         return PROTO_OK;
+    if (kind != MESSAGE_TRACE)
+        return error_set(err, PROTO_UNSUPPORTED, "%s: only in the run directory", message_kind_name(kind));
     if (broker->now < worker->asked_by_foreign_ns + FOREIGN_MS * CLOCK_NS_PER_MS)
         return error_set(err, PROTO_OVERLOADED, "%s was asked a moment ago", worker->name);
     worker->asked_by_foreign_ns = broker->now;
@@ -59,7 +61,7 @@ void instruments_ask(struct broker *broker, struct session *session, const struc
 {
     struct error err = {0};
     struct worker *worker = find_worker(broker, message->trace.worker);
-    enum proto_error no = check(broker, session, worker, message->trace.worker, &err);
+    enum proto_error no = check(broker, session, message->kind, worker, message->trace.worker, &err);
     if (no != PROTO_OK) {
         refuse(broker, session, message, no, no == PROTO_OVERLOADED ? FOREIGN_MS : 0, &err);
         return;
@@ -107,30 +109,42 @@ static bool show(struct broker *broker, const struct session *asker, const struc
     return all || is_own(broker, asker, &from->session);
 }
 
-void instruments_answered(struct broker *broker, const struct worker *worker, const struct message *message)
+static void answer_trace(struct broker *broker, struct session *session, struct message *answer)
 {
-    struct tokenize_question question;
-    if (!tokenize_table_take(&broker->tokenize, message->trace_ok.ref, worker->index, &question))
-        return;
-    struct session *session = session_find(&broker->sessions, &question.session);
-    if (!session || question.kind != MESSAGE_TRACE)
-        return;
-    const size_t n = message->trace_ok.records.n;
+    const size_t n = answer->trace_ok.records.n;
     struct trace_record *records = calloc(n + 1, sizeof *records);
+    size_t shown = 0;
     if (!records) {
-        const struct message asked = {.kind = MESSAGE_TRACE, .trace = {.ref = question.client_ref}};
+        const struct message asked = {.kind = MESSAGE_TRACE, .trace = {.ref = answer->trace_ok.ref}};
         struct error err;
         error_set(&err, -ENOMEM, "out of memory");
         refuse(broker, session, &asked, PROTO_INTERNAL, 0, &err);
         return;
     }
-    struct message answer = *message;
-    size_t shown = 0;
     for (size_t i = 0; i < n; i++)
-        shown += show(broker, session, &message->trace_ok.records.items[i], &records[shown]);
-    answer.trace_ok.ref = question.client_ref;
-    answer.trace_ok.records.items = records;
-    answer.trace_ok.records.n = shown;
-    client_link_send(&broker->client_link, session, &answer);
+        shown += show(broker, session, &answer->trace_ok.records.items[i], &records[shown]);
+    answer->trace_ok.records.items = records;
+    answer->trace_ok.records.n = shown;
+    client_link_send(&broker->client_link, session, answer);
     free(records);
+}
+
+void instruments_answered(struct broker *broker, const struct worker *worker, const struct message *message)
+{
+    struct tokenize_question question;
+    const bool traces = message->kind == MESSAGE_TRACE_OK;
+    const uint64_t ref = traces ? message->trace_ok.ref : message->profile_ok.ref;
+    if (!tokenize_table_take(&broker->tokenize, ref, worker->index, &question))
+        return;
+    struct session *session = session_find(&broker->sessions, &question.session);
+    if (!session || question.kind != (traces ? MESSAGE_TRACE : MESSAGE_PROFILE))
+        return;
+    struct message answer = *message;
+    if (traces) {
+        answer.trace_ok.ref = question.client_ref;
+        answer_trace(broker, session, &answer);
+    } else {
+        answer.profile_ok.ref = question.client_ref;
+        client_link_send(&broker->client_link, session, &answer);
+    }
 }

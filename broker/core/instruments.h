@@ -2,9 +2,9 @@
 #ifndef BROKER_CORE_INSTRUMENTS_H
 #define BROKER_CORE_INSTRUMENTS_H
 
-/* Questions about what one worker does (trace): passed to it with our ref, answered to the client with its
- * own. Who asks sees steps and all requests if it came through the run directory; else no steps, and only the
- * requests of its own client. */
+/* Questions about what one worker does (trace, profile): passed to it with our ref, answered to the client
+ * with its own. Who asks sees steps and all requests if it came through the run directory; else no steps, and
+ * only the requests of its own client, and cannot slow steps down by a profile. */
 
 #include "broker/core/broker.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions (status, trace, tokenize, detokenize) and their answers, known by their references.
+/* Questions (status, trace, profile, tokenize, detokenize) and their answers, known by their references.
  *
  * A question is asked again after a second, two, four … until its answer comes, and at once when the session
  * opens again: so a broker that restarts in between is met in stride. What is answered is copied out of the
@@ -8,6 +8,7 @@
 
 #include "client/lib/question.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,6 +205,40 @@ static bool keep_trace(struct quern *client, const struct message *message)
     return true;
 }
 
+/* False when out of memory: it is asked again. */
+static bool keep_profile(struct quern *client, const struct message *message)
+{
+    const struct kernel_profile *from = message->profile_ok.kernels.items;
+    const size_t n = message->profile_ok.kernels.n;
+    size_t room = 1;
+    for (size_t i = 0; i < n; i++)
+        room += from[i].name.len + 1;
+    char *memory = calloc(1, n * sizeof(struct quern_kernel) + room);
+    if (!memory)
+        return false;
+    free(client->profile_memory);
+    client->profile_memory = memory;
+    struct quern_kernel *kernels = (struct quern_kernel *)(void *)memory;
+    char *texts = (char *)(void *)(kernels + n);
+    for (size_t i = 0; i < n; i++)
+        kernels[i] = (struct quern_kernel){.name = keep(&texts, from[i].name),
+                                           .n = from[i].n,
+                                           .ns = from[i].ns,
+                                           .bytes = from[i].bytes,
+                                           .macs = from[i].macs,
+                                           .blocks = from[i].blocks,
+                                           .threads = from[i].threads,
+                                           .shared_bytes = from[i].shared_bytes,
+                                           .loaded = from[i].loaded,
+                                           .sectors = from[i].sectors,
+                                           .asked = from[i].asked,
+                                           .passes = from[i].passes,
+                                           .conflicts = from[i].conflicts};
+    client->profile = (struct quern_profile){
+        .done = message->profile_ok.done, .steps = message->profile_ok.steps, .kernels = kernels, .n = n};
+    return true;
+}
+
 static bool keep_tokens(struct quern *client, const struct message *message)
 {
     client->tokens.len = 0;
@@ -230,6 +265,35 @@ static bool keep_pieces(struct quern *client, const struct message *message,
     for (size_t i = 0; i < n; at += from[i++].len)
         pieces[i] = (struct quern_piece){at, from[i].len};
     *ret_pieces = pieces;
+    return true;
+}
+
+/* Hashes are copied to where they are aligned, and become numbers of this machine. */
+static bool keep_prefixes(struct quern *client, const struct message *message)
+{
+    const struct bytes added = message->prefixes_ok.added, dropped = message->prefixes_ok.dropped;
+    const size_t n_added = added.len / sizeof(uint64_t), n_dropped = dropped.len / sizeof(uint64_t);
+    client->hashes.len = 0;
+    if (buffer_reserve(&client->hashes, (n_added + n_dropped + 1) * sizeof(uint64_t)) < 0)
+        return false;
+    uint64_t *hashes = (uint64_t *)(void *)client->hashes.data;
+    memcpy(hashes, n_added > 0 ? added.data : "", n_added * sizeof *hashes);
+    memcpy(hashes + n_added, n_dropped > 0 ? dropped.data : "", n_dropped * sizeof *hashes);
+    for (size_t i = 0; i < n_added + n_dropped; i++)
+        hashes[i] = le64toh(hashes[i]);
+    const struct bytes space = message->prefixes_ok.space;
+    memcpy(client->space, space.len > 0 ? space.data : "", space.len);
+    client->space[space.len] = 0;
+    client->prefixes = (struct quern_prefixes){.boot = message->prefixes_ok.boot,
+                                               .next = message->prefixes_ok.next,
+                                               .at = message->prefixes_ok.at,
+                                               .pieces = message->prefixes_ok.pieces,
+                                               .begins = message->prefixes_ok.begins,
+                                               .space = client->space,
+                                               .added = hashes,
+                                               .n_added = n_added,
+                                               .dropped = hashes + n_added,
+                                               .n_dropped = n_dropped};
     return true;
 }
 
@@ -284,6 +348,12 @@ static void set_ref(struct message *message, uint64_t ref)
     case MESSAGE_TRACE:
         message->trace.ref = ref;
         break;
+    case MESSAGE_PREFIXES:
+        message->prefixes.ref = ref;
+        break;
+    case MESSAGE_PROFILE:
+        message->profile.ref = ref;
+        break;
     case MESSAGE_TOKENIZE:
         message->tokenize.ref = ref;
         break;
@@ -333,9 +403,17 @@ void question_answer(struct quern *client, const struct message *message)
         with.status = &client->status;
         if (keep_status(client, message))
             answer(client, question, &with);
+    } else if (message->kind == MESSAGE_PREFIXES_OK && (question = find(client, message->prefixes_ok.ref))) {
+        with.prefixes = &client->prefixes;
+        if (keep_prefixes(client, message))
+            answer(client, question, &with);
     } else if (message->kind == MESSAGE_TRACE_OK && (question = find(client, message->trace_ok.ref))) {
         with.trace = &client->trace;
         if (keep_trace(client, message))
+            answer(client, question, &with);
+    } else if (message->kind == MESSAGE_PROFILE_OK && (question = find(client, message->profile_ok.ref))) {
+        with.profile = &client->profile;
+        if (keep_profile(client, message))
             answer(client, question, &with);
     } else if (message->kind == MESSAGE_TOKENIZE_OK && (question = find(client, message->tokenize_ok.ref))) {
         if (!keep_tokens(client, message) || !keep_pieces(client, message, &with.pieces))

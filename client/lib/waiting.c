@@ -26,6 +26,18 @@ int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, 
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
+int quern_ask_prefixes(struct quern *client, const struct quern_prefixes_wish *wish, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_PREFIXES};
+    struct error err = {0};
+    message.prefixes.boot = wish->boot;
+    message.prefixes.next = wish->next;
+    message.prefixes.at = wish->at;
+    message.prefixes.secret = bytes_of_string(wish->secret);
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
 int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {
@@ -43,6 +55,17 @@ int quern_ask_trace(struct quern *client, const char *worker, uint64_t from, int
     struct error err = {0};
     message.trace.worker = bytes_of_string(worker);
     message.trace.from = from;
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
+int quern_ask_profile(struct quern *client, const char *worker, uint64_t run, uint32_t steps, int timeout_ms,
+                      quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_PROFILE};
+    struct error err = {0};
+    message.profile.worker = bytes_of_string(worker);
+    message.profile.run = run;
+    message.profile.steps = steps;
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
@@ -159,6 +182,20 @@ int quern_trace(struct quern *client, const char *worker, uint64_t from, int tim
         r = await(client, &asked, err);
     if (r == 0)
         *ret_trace = asked.answer.trace;
+    return r;
+}
+
+int quern_profile(struct quern *client, const char *worker, uint64_t run, uint32_t steps, int timeout_ms,
+                  const struct quern_profile **ret_profile, struct quern_error *err)
+{
+    struct asked asked = {0};
+    int r = loop_refuse_inside(client, err);
+    if (r == 0)
+        r = quern_ask_profile(client, worker, run, steps, timeout_ms, on_answer, &asked, err);
+    if (r == 0)
+        r = await(client, &asked, err);
+    if (r == 0)
+        *ret_profile = asked.answer.profile;
     return r;
 }
 

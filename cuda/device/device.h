@@ -127,9 +127,9 @@ void device_graph_free(struct device_graph *graph);              /* it must not 
 
 /* ---- profile ---- */
 
-/* From now on launches are measured: a GPU times each one alone, and cannot measure recorded ones; an
- * emulated device always counts. 0 or a fault. */
-int device_profile(struct device *device);
+/* From now on launches are measured, or no longer: a GPU times each one alone, and cannot measure recorded
+ * ones; an emulated device always counts. 0 or a fault. */
+int device_profile(struct device *device, bool on);
 
 /* The next launch has to read this many bytes of weights, keys and values; the profile shows them. */
 void device_expect(struct device_stream *stream, size_t bytes);

@@ -382,7 +382,7 @@ static int load(struct device *device, const char *name, const void *kernel, siz
 
 static bool is_timed(const struct device_stream *stream)
 {
-    return stream->device->timers[1] && !stream->recording;
+    return stream->device->timed && !stream->recording;
 }
 
 static int start_timer(struct device_stream *stream)
@@ -503,12 +503,16 @@ int device_blame(struct device_stream *stream, const char *format, ...)
 
 /* ---- profile ---- */
 
-int device_profile(struct device *device)
+int device_profile(struct device *device, bool on)
 {
     int r = 0;
+    device->timed = false;
+    if (!on)
+        return 0;
     for (uint32_t i = 0; i < 2 && r == 0; i++)
         if (!device->timers[i])
             r = device_cuda_check(device, "cudaEventCreate", cudaEventCreate(&device->timers[i]));
+    device->timed = r == 0;
     return r;
 }
 

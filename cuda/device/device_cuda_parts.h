@@ -48,6 +48,7 @@ struct device {
     bool overlaps;         /* launches may overlap */
     cudaEvent_t timers[2]; /* around a launch; NULL: not profiling */
     size_t expected;       /* bytes that the next launch has to read */
+    bool timed;            /* each launch, alone */
     struct profile profile;
     int fault; /* -EIO, -ENODEV; 0: none */
     struct error reason;

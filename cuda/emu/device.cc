@@ -479,8 +479,9 @@ void device_graph_free(struct device_graph *graph)
 
 /* ---- profile ---- */
 
-int device_profile(struct device *device)
+int device_profile(struct device *device, bool on)
 {
+    (void)on;
     return device->fault;
 }
 

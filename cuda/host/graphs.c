@@ -117,6 +117,6 @@ struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n)
 int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct device_stream *queue,
                   uint32_t n)
 {
-    struct device_graph *graph = graphs_of(graphs, n);
+    struct device_graph *graph = graphs->eager ? NULL : graphs_of(graphs, n);
     return graph ? device_graph_launch(queue, graph) : queue_decode(pass, queue, graphs_bucket(n));
 }

@@ -13,7 +13,7 @@
 
 struct graphs {
     struct device_graph *graphs[GRAPHS_BUCKETS]; /* NULL: not recorded */
-    bool eager; /* none is recorded: the same work is queued kernel by kernel */
+    bool eager;                                  /* none is used: the same work is queued kernel by kernel */
 };
 
 /* Rows of the smallest bucket that holds n rows, 1 ≤ n ≤ GRAPHS_MOST. */

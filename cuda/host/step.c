@@ -517,6 +517,7 @@ int steps_submit(struct steps *steps, const struct backend_step *step, uint64_t 
     flight->n_sets = step->n_sets;
     const struct described described = describe(steps, step, flight);
     flight->padding_rows = described.decodes ? graphs_bucket(step->n_sets) - step->n_sets : 0;
+    steps->padding_rows += flight->padding_rows;
     follow(steps, step);
     steps->queued = step;
     r = queue_step(steps, step, flight, &described);
@@ -587,4 +588,9 @@ int steps_poll(struct steps *steps, uint64_t ticket, int timeout_ms,
 void steps_facts(const struct steps *steps, struct backend_facts *ret_facts)
 {
     *ret_facts = (struct backend_facts){.padding_rows = steps->flights[steps->read % MAILBOXES].padding_rows};
+}
+
+void steps_run_eagerly(struct steps *steps, bool eagerly)
+{
+    steps->graphs.eager = eagerly;
 }

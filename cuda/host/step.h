@@ -52,6 +52,7 @@ struct steps {
     uint64_t submitted, read;         /* numbers of the last */
     uint64_t checks;
     const struct backend_step *queued; /* while it is */
+    uint64_t padding_rows;             /* so far */
     int failed;                        /* -errno, once the device is lost */
     struct error failure;
 };
@@ -72,6 +73,9 @@ int steps_init(struct steps *steps, struct device_memory *memory, const struct s
  * graphs unless `eager`. 0 or a fault. */
 int steps_start(struct steps *steps, bool eager);
 void steps_deinit(struct steps *steps);
+
+/* From the next step on: recorded ones are not used, or again. */
+void steps_run_eagerly(struct steps *steps, bool eagerly);
 
 /* Of the step that was read last. */
 void steps_facts(const struct steps *steps, struct backend_facts *ret_facts);

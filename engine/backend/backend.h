@@ -233,6 +233,16 @@ static inline uint64_t backend_kv_bytes(const struct backend_info *info)
     return bytes;
 }
 
+/* What a backend has taken and launched since it was opened; 0: none, or not known. */
+struct backend_usage {
+    uint64_t weights, workspace;        /* bytes of info.memory_bytes, beside KV blocks and states */
+    uint64_t staging;                   /* bytes of pinned memory, on the host */
+    uint64_t device_free, device_total; /* bytes of the device's memory, whoever has it */
+    uint64_t launches;                  /* of kernels, one by one */
+    uint64_t recorded;                  /* of recorded steps */
+    uint64_t padding_rows;              /* computed beside the rows of steps, for nothing */
+};
+
 /* ---- slots ---- */
 
 struct backend_slot {
@@ -337,6 +347,10 @@ struct backend_result {
     const double *sums; /* SUM_LAST: [info.n_embedding], until the slot is closed at most; else NULL */
 };
 
+/* What is noted of steps: nothing; their facts; those, and each kernel by itself, for `profile`. That is
+ * slower: a GPU then launches each kernel alone. */
+enum backend_watch { BACKEND_WATCH_NOTHING, BACKEND_WATCH_FACTS, BACKEND_WATCH_KERNELS };
+
 /* What a step was, as far as the backend knows it, of a backend that is watched; 0: not known. */
 struct backend_facts {
     uint32_t padding_rows; /* computed beside those of the step, for nothing */
@@ -397,6 +411,8 @@ struct backend_ops {
     /* Drops flights and copies under way; when it returns, the host may free their buffers. */
     void (*close)(struct backend *backend);
     void (*info)(const struct backend *backend, struct backend_info *ret_info);
+    /* May ask the device, which takes microseconds. NULL: nothing is known. */
+    void (*usage)(struct backend *backend, struct backend_usage *ret_usage);
 
     /* Opens a slot with empty tables. 0; -EINVAL: it is open, or there are too many stop ids; -ENOMEM. */
     int (*slot_open)(struct backend *backend, uint32_t slot, const struct backend_slot *params);
@@ -414,9 +430,10 @@ struct backend_ops {
     int (*poll)(struct backend *backend, uint64_t ticket, int timeout_ms,
                 const struct backend_result **ret_results, struct error *err);
 
-    /* From now on, or no longer, steps note their facts. May be called from the progress hook, inside a step.
-     * NULL: they always do. */
-    void (*watch)(struct backend *backend, bool on);
+    /* What is noted from the next step on. FACTS may be called for from the progress hook, inside a step. 0;
+     * -ENOTSUP, -ENOMEM or a fault, and what is noted stays as it was. NULL: facts, if there are any, are
+     * always noted, and kernels cannot be measured. */
+    int (*watch)(struct backend *backend, enum backend_watch what);
     /* Of the step that was polled to its end last. NULL: this backend knows none. */
     void (*facts)(const struct backend *backend, struct backend_facts *ret_facts);
 
@@ -438,8 +455,8 @@ struct backend_ops {
      * waits, and may be called at any time. */
     int (*verdict)(struct backend *backend, struct error *err);
 
-    /* With config.profile: the kernels that ran since the backend was opened, or since the last call, in no
-     * particular order. The rows are valid until the next call. NULL: profiling is not supported. */
+    /* With config.profile, or while kernels are watched: those that ran since then, or since the last call,
+     * in no particular order. The rows are valid until the next call. NULL: profiling is not supported. */
     uint32_t (*profile)(struct backend *backend, const struct backend_kernel **ret_kernels);
 };
 

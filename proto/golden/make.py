@@ -165,7 +165,11 @@ GOOD = [
     ("tokenize, messages", {"k": "tokenize", "ref": 7, "messages": [{"role": "user", "content": "Hi"}], "tools": "[]",
                             "template_kwargs": "{}", "continue_turn": True, "pieces": True, "written": True}),
     ("detokenize", {"k": "detokenize", "ref": 6, "model": "demo", "ids": [1, 70000], "special": True}),
+    ("prefixes", {"k": "prefixes", "ref": 8, "boot": 7, "next": 70000, "secret": "shared by the fleet"}),
+    ("prefixes, from the beginning", {"k": "prefixes", "secret": ""}),
+    ("prefixes, a part", {"k": "prefixes", "ref": 9, "boot": 7, "next": 1, "at": 8193, "secret": "s"}),
     ("ping", {"k": "ping"}),
+    ("ping, with the load", {"k": "ping", "load": True}),
     ("ping, answers taken", {"k": "ping", "ref": 3, "taken": [ID, SESSION]}),
     ("bye", {"k": "bye"}),
     ("hello_ok", {"k": "hello_ok", "proto": [1, 1], "boot": 7, "stream": ["ipc:///run/quern/stream"], "limits": LIMITS,
@@ -212,8 +216,18 @@ GOOD = [
         {"what": "admitted", "at_us": 17, "n": 250, "session": SESSION, "id": ID},
         {"what": "end", "at_us": 18, "n": 9, "id": ID, "request_id": "req_1", "reason": "length"}]}),
     ("trace_ok, nothing new", {"k": "trace_ok", "ref": 7, "incarnation": 2, "next": 12}),
+    ("profile", {"k": "profile", "ref": 7, "worker": "worker-0", "run": 2**64 - 1, "steps": 1000}),
+    ("profile_ok", {"k": "profile_ok", "ref": 7, "done": True, "steps": 16, "kernels": [
+        {"name": "q k v Q8_0", "n": 32, "ns": 2**63, "bytes": 5, "macs": 6},
+        {"name": "attention", "n": 1, "blocks": 1, "threads": 2, "shared_bytes": 3, "loaded": 4, "sectors": 5, "asked": 6, "passes": 7, "conflicts": 8}]}),
+    ("profile_ok, not yet", {"k": "profile_ok", "ref": 7, "steps": 3}),
     ("detokenize_ok", {"k": "detokenize_ok", "ref": 6, "text": "größe\ufffd"}),
+    ("prefixes_ok", {"k": "prefixes_ok", "ref": 8, "boot": 7, "next": 70002, "added": Bin(bytes(range(8))),
+                     "dropped": Bin(bytes(range(8, 24)))}),
+    ("prefixes_ok, the first part", {"k": "prefixes_ok", "ref": 9, "boot": 7, "next": 1, "at": 8193, "pieces": 20000, "begins": True, "space": "c00ff",
+                                     "added": Bin(bytes(16))}),
     ("pong", {"k": "pong", "ref": 9}),
+    ("pong, with the load", {"k": "pong", "load": 70000, "own": 300, "slots": 64, "kept": 1000, "draining": True}),
     ("bye_ok", {"k": "bye_ok"}),
     ("end, by a stop string", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": STOPPED}),
     ("end", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": END}),
@@ -273,6 +287,7 @@ RESUMED = {**GENERATE, "seed": 1, "require": ["resume"], "output": [5]}
 RESUME_UNSAID = 'generate: output, off, lost and prompt_digest: expected with "resume" under require'
 PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
+    ("a profile of no steps", {"k": "profile", "worker": "w", "run": 1, "steps": 0}, "profile: steps: 0 is out of range 1..1000"),
     ("a trace of nobody", {"k": "trace", "ref": 7}, "trace: worker: missing"),
     ("a record of nothing", {"k": "trace_ok", "next": 1, "records": [{"what": "stage", "at_us": 1}]},
      "trace_ok: records: item 0: what: unknown value \"stage\""),

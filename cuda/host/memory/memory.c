@@ -28,6 +28,7 @@ void *device_memory_take_pinned(struct device_memory *memory, size_t bytes)
 {
     if (!memory->device)
         return NULL;
+    memory->pinned += bytes;
     void *taken = device_pinned(memory->device, bytes ? bytes : 1);
     memory->lacking |= taken == NULL;
     if (taken)

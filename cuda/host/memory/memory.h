@@ -15,6 +15,7 @@ struct device_memory {
     struct device *device; /* NULL: count only */
     size_t bytes;          /* of device memory, allocated or counted */
     bool lacking;          /* an allocation failed; check it once, after all of them */
+    size_t pinned;         /* bytes of pinned memory, allocated */
 };
 
 /* Device memory with undefined contents. NULL when counting, or out of memory. */
@@ -23,7 +24,7 @@ void *device_memory_take(struct device_memory *memory, size_t bytes);
 /* The same, zeroed in the order of the stream. */
 void *device_memory_take_zeroed(struct device_memory *memory, size_t bytes);
 
-/* Zeroed pinned host memory for copies. It is not counted. */
+/* Zeroed pinned host memory for copies. None is needed when counting. */
 void *device_memory_take_pinned(struct device_memory *memory, size_t bytes);
 
 #endif

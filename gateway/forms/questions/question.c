@@ -21,7 +21,8 @@ struct question {
     const struct question_form *form;
     struct exchange *exchange; /* NULL: gone */
     struct gateway *gateway;
-    struct question *next, *prev; /* in gateway.questions */
+    const struct fleet_pool *pool; /* that was asked: it lives longer than a question in a fleet */
+    struct question *next, *prev;  /* in gateway.questions */
     struct key *key;
     size_t bytes;
 };
@@ -37,6 +38,22 @@ void question_forget_all(struct gateway *gateway)
 {
     while (gateway->questions)
         free_question(gateway->questions);
+}
+
+void question_turn(struct gateway *gateway)
+{
+    struct question *question;
+    struct refusal refusal;
+    DL_FOREACH(gateway->questions, question)
+    {
+        struct exchange *exchange = question->exchange;
+        if (!exchange || !question->pool->trust.dead)
+            continue;
+        refusal_of_code(-EHOSTUNREACH, "the pool that was asked does not answer any more", &refusal);
+        question->exchange = NULL; /* its answer finds nobody */
+        exchange_when_gone(exchange, NULL, NULL);
+        exchange_refuse(exchange, &refusal);
+    }
 }
 
 static void on_gone(void *arg)
@@ -80,8 +97,8 @@ static int put(struct quern *client, const struct question_in *in, struct questi
 }
 
 /* Asks the pool what was read, or, if that is NULL, for at most `most` requests. */
-static int ask(struct exchange *exchange, struct quern *client, const struct question_in *in, uint32_t most,
-               const struct question_form *form, struct refusal *refusal)
+static int ask(struct exchange *exchange, const struct fleet_pool *pool, const struct question_in *in,
+               uint32_t most, const struct question_form *form, struct refusal *refusal)
 {
     struct quern_error err = {.text = ""};
     struct keys *keys = &exchange->gateway->keys;
@@ -92,11 +109,11 @@ static int ask(struct exchange *exchange, struct quern *client, const struct que
     int r = -ENOMEM;
     if (question) {
         *question =
-            (struct question){form, exchange, exchange->gateway, .key = exchange->key, .bytes = bytes};
+            (struct question){form, exchange, exchange->gateway, pool, .key = exchange->key, .bytes = bytes};
         DL_APPEND(exchange->gateway->questions, question);
         exchange_when_gone(exchange, on_gone, question);
-        r = in ? put(client, in, question, &err)
-               : quern_ask_requests(client, NULL, most, ANSWER_MS, on_answer, question, &err);
+        r = in ? put(pool->pool.client, in, question, &err)
+               : quern_ask_requests(pool->pool.client, NULL, most, ANSWER_MS, on_answer, question, &err);
     }
     if (r == 0)
         return 0;
@@ -116,7 +133,7 @@ static int ask_any(struct exchange *exchange, const struct question_in *in, cons
     const struct fleet_wish wish = {.model = in->parameters.request.model};
     const struct fleet_pool *pool = fleet_choose(&exchange->gateway->fleet, &wish, NULL, 0);
     if (pool)
-        return ask(exchange, pool->pool.client, in, 0, form, refusal);
+        return ask(exchange, pool, in, 0, form, refusal);
     refusal_of_code(-EHOSTUNREACH, "no pool of the fleet answers", refusal);
     return REFUSED;
 }
@@ -182,7 +199,7 @@ void question_handle_requests(struct exchange *exchange, const struct question_f
     struct refusal refusal;
     const struct fleet_pool *pool;
     if (gateway_check(exchange->gateway, NULL, &refusal) != 0 || named_pool(exchange, &pool, &refusal) != 0 ||
-        ask(exchange, pool->pool.client, NULL, most, form, &refusal) != 0)
+        ask(exchange, pool, NULL, most, form, &refusal) != 0)
         exchange_refuse(exchange, &refusal);
 }
 

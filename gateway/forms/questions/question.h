@@ -34,6 +34,10 @@ void question_handle(struct exchange *exchange, const struct question_form *form
  * the form only `write` or `reply` is used. */
 void question_handle_requests(struct exchange *exchange, const struct question_form *form, uint32_t most);
 
+/* Refuses questions to pools of a fleet that are dead: whoever asks again reaches another one. After each
+ * fleet_wait. */
+void question_turn(struct gateway *gateway);
+
 /* Drops unanswered questions when the pool is gone. */
 void question_forget_all(struct gateway *gateway);
 

@@ -33,13 +33,13 @@ class Stream:
             self.tokens = event["usage"]["completion_tokens"]
 
     def gap_after(self, moment):
-        """How long after that moment its next event came, behind the longest of the silences around it; None: it
-        ended too soon."""
+        """The longest of its silences that last beyond that moment and begin within a second of it, without what was
+        before: as long as from the fault to the next token, or longer. None: it ended too soon."""
         pairs = [(before, after) for before, after in zip(self.times, self.times[1:])
                  if after > moment and before < moment + 1]
         if not pairs:
             return None
-        return max(pairs, key=lambda pair: pair[1] - max(pair[0], moment))[1] - moment
+        return max(after - max(before, moment) for before, after in pairs)
 
 
 class Refused(Exception):

@@ -166,7 +166,8 @@ class Fleet(fleet.Base):
 
     def test_reports_have_every_pool_of_the_folder(self):
         pool = self.pool("a", "--device", "null")
-        (self.fleet / "b").write_text(pool.text(port=fleet.free_ports()))
+        key = ("b" if pool.key()[0] == "a" else "a") + pool.key()[1:]  # two members with one key would be one
+        (self.fleet / "b").write_text(pool.text(key, fleet.free_ports()))
         (self.fleet / "c").write_text("connect = 1")
         gateway = self.gateway(pool)
         until(lambda: gateway.metrics().get("quern_fleet_members") == 2, "both are members")
@@ -200,6 +201,20 @@ class Fleet(fleet.Base):
             said = subprocess.run([str(BUILD / "quern-gateway"), "--fleet", *arguments], capture_output=True, timeout=60)
             self.assertNotEqual(said.returncode, 0)
             self.assertRegex(said.stderr, b"--fleet .*needs --server-key|is not dns:NAME:PORT|--fleet excludes --connect")
+
+    def test_a_question_to_a_pool_that_falls_silent_is_refused_soon(self):
+        a, _ = self.two()
+        gateway = self.gateway()
+        self.assertEqual(gateway.post("/tokenize", content="x")[0], 200)  # it goes to the first, as long as both are idle
+        pid = a.broker
+        os.kill(pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        status, headers, answer = gateway.post("/tokenize", content="x")
+        took = time.monotonic() - begun
+        again = gateway.post("/tokenize", content="x")[0]
+        go_on(pid)
+        self.assertEqual((status, headers["Retry-After"], again), (503, "1", 200), answer)
+        self.assertLess(took, 10)
 
 
 if __name__ == "__main__":

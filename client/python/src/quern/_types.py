@@ -206,13 +206,27 @@ class Worker:
     evictions: int
     restores: int
     memory: int
-    """Bytes that its device has taken for it; 0: not known yet. The next three are parts of it."""
+    """Bytes that its device has taken for it; 0: not known yet. The next five are parts of it."""
     memory_kv: int
     """The KV cache."""
     memory_kv_held: int
     """Of the KV cache: blocks that sequences hold."""
     memory_states: int
     """States of recurrent layers, and their snapshots."""
+    memory_weights: int
+    memory_workspace: int
+    """What steps work in. The rest of it is rounding."""
+    memory_staging: int
+    """Pinned memory of the host, beside `memory`."""
+    device_free: int
+    """Of the memory of its GPU; 0: it has none."""
+    device_total: int
+    launches: int
+    """Kernels launched one by one, on a GPU."""
+    recorded_launches: int
+    """Steps launched as one recording."""
+    padding_rows: int
+    """Computed for nothing, to fill a recording."""
     step_decode: Histogram
     """Seconds of steps that only decode; the next two: that only prefill, and that do both."""
     step_prefill: Histogram

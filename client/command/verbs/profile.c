@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* quern profile: the next steps of a worker that serves, kernel by kernel, as quern bench decode --profile
+ * shows those of a model alone. */
+
+#include <argp.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "client/command/bench/profile.h"
+#include "client/command/pool/pool.h"
+#include "client/command/status_view.h"
+#include "client/command/terminal/interrupt.h"
+#include "client/command/terminal/io.h"
+#include "client/command/verbs.h"
+#include "common/amount.h"
+#include "common/clock.h"
+#include "common/program/arguments.h"
+#include "common/program/program.h"
+#include "proto/bounds.h"
+
+#define ASK_NS     (100 * CLOCK_NS_PER_MS)
+#define WAIT_MS    20
+#define NAME_BYTES 129
+
+enum { KEY_STEPS = 256, KEY_JSON };
+
+struct options {
+    struct status_arguments common;
+    const char *worker; /* NULL: the first that is ready */
+    uint32_t steps;
+    bool json;
+};
+
+/* The worker that is meant. */
+static int find_worker(struct quern *client, const struct options *options, char ret_name[NAME_BYTES],
+                       struct error *err)
+{
+    const struct quern_status *status;
+    if (options->worker) {
+        snprintf(ret_name, NAME_BYTES, "%s", options->worker);
+        return 0;
+    }
+    int r = status_ask(client, &status, err);
+    for (size_t i = 0; r == 0 && i < status->n_workers; i++)
+        if (strcmp(status->workers[i].state, "ready") == 0) {
+            snprintf(ret_name, NAME_BYTES, "%s", status->workers[i].name);
+            return 0;
+        }
+    return r < 0 ? r : error_set(err, -ENODEV, "no worker is ready");
+}
+
+/* Keeps the session alive meanwhile. */
+static int pause_for(struct quern *client, uint64_t ns, struct error *err)
+{
+    struct quern_error said = {0};
+    const uint64_t until = clock_ns() + ns;
+    int r = 0;
+    while (r >= 0 && clock_ns() < until && !interrupt_signal())
+        r = quern_dispatch(client, WAIT_MS, &said);
+    return r < 0 ? error_set(err, r, "%s", said.text) : 0;
+}
+
+static int measure(struct quern *client, const struct options *options, const char *worker,
+                   const struct quern_profile **ret_profile, struct error *err)
+{
+    struct quern_error said = {0};
+    uint64_t run = 0;
+    bool told = false;
+    if (getrandom(&run, sizeof run, 0) != sizeof run)
+        return error_set(err, -errno, "getrandom: %s", strerror(errno));
+    run |= 1;
+    for (;;) {
+        int r = quern_profile(client, worker, run, options->steps, STATUS_TIMEOUT_MS, ret_profile, &said);
+        if (r < 0)
+            return error_set(err, r, "%s: %s", worker, said.text);
+        if ((*ret_profile)->done)
+            return 0;
+        if (!told && (*ret_profile)->steps == 0)
+            program_error("%s: waiting for %s", worker, amount_of(options->steps, "step").text);
+        told = true;
+        r = pause_for(client, ASK_NS, err);
+        if (r < 0)
+            return r;
+        if (interrupt_signal())
+            return -EINTR;
+    }
+}
+
+/* As the table of a backend has them. */
+static uint32_t convert(const struct quern_profile *profile, struct backend_kernel kernels[PROTO_MAX_KERNELS])
+{
+    uint32_t n = 0;
+    for (; n < profile->n && n < PROTO_MAX_KERNELS; n++) {
+        const struct quern_kernel *from = &profile->kernels[n];
+        kernels[n] = (struct backend_kernel){.n = from->n,
+                                             .ns = from->ns,
+                                             .bytes = from->bytes,
+                                             .macs = from->macs,
+                                             .n_blocks = from->blocks,
+                                             .n_threads = from->threads,
+                                             .shared_bytes = from->shared_bytes,
+                                             .loaded = from->loaded,
+                                             .sectors = from->sectors,
+                                             .asked = from->asked,
+                                             .passes = from->passes,
+                                             .conflicts = from->conflicts};
+        snprintf(kernels[n].name, sizeof kernels[n].name, "%.*s", BACKEND_KERNEL_NAME - 1, from->name);
+    }
+    return n;
+}
+
+static int print(const struct quern_profile *profile, const char *worker, bool json)
+{
+    static struct backend_kernel kernels[PROTO_MAX_KERNELS];
+    const uint32_t n = convert(profile, kernels);
+    if (json)
+        return io_write_json(json_pack("{s:s, s:i, s:o}", "worker", worker, "steps", (int)profile->steps,
+                                       "kernels", bench_kernels_json(kernels, n)));
+    printf("%s: %s, each kernel measured by itself\n", worker, amount_of(profile->steps, "step").text);
+    bench_print_kernels(kernels, n);
+    return 0;
+}
+
+static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
+static const struct argp_option known[] = {
+    {"steps", KEY_STEPS, "N", 0, "How many steps to measure (default 16)", 0},
+    {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
+    {0}};
+static const struct argument table[] = {
+    {KEY_STEPS, ARGUMENT_NUMBER, offsetof(struct options, steps), 1, PROTO_MAX_PROFILE},
+    {KEY_JSON, ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
+    {0}};
+
+static int parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    if (key == ARGP_KEY_INIT) {
+        state->child_inputs[0] = &options->common;
+        return 0;
+    }
+    if (key != ARGP_KEY_ARG)
+        return arguments_take(table, known, key, arg, state, options);
+    if (options->worker)
+        argp_usage(state);
+    if (!*arg || strlen(arg) >= NAME_BYTES)
+        argp_error(state, "WORKER: \"%.80s\" is not a worker's name", arg);
+    options->worker = arg;
+    return 0;
+}
+
+int verb_profile(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .children = children,
+        .options = known,
+        .parser = parse,
+        .args_doc = "[WORKER]",
+        .doc =
+            "Measures the kernels of the next steps of a worker that serves, and prints them as quern bench "
+            "decode --profile does. Its requests see nothing but slower steps."
+            "\vWithout WORKER: the first that is ready. Steps are made while requests run; the command "
+            "waits for them. Only in the run directory. " STATUS_DEFAULT_POOL};
+    struct options options = {.steps = 16};
+    const struct quern_profile *profile;
+    struct quern *client = NULL;
+    struct error err = {0};
+    char worker[NAME_BYTES] = "";
+    arguments_parse(&argp, argc, argv, &options);
+    interrupt_catch();
+    int r = pool_connect(options.common.connect, options.common.server_key, options.common.client_key,
+                         &client, &err);
+    if (r == 0)
+        r = find_worker(client, &options, worker, &err);
+    if (r == 0)
+        r = measure(client, &options, worker, &profile, &err);
+    if (r == 0)
+        r = print(profile, worker, options.json);
+    quern_free(client);
+    if (r == -EINTR)
+        return interrupt_status();
+    return r < 0 ? verb_fail(r, &err) : EXIT_SUCCESS;
+}

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "cuda/emu/fibers.h"
 #include "engine/backend/backend.h"
 
 #define MARGIN_BYTES 64   /* behind shared memory, to see who writes there */

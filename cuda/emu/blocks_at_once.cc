@@ -6,6 +6,7 @@
  * No block waits for another, so each order is possible on a GPU. One launch of one device at a time. */
 
 #include "cuda/emu/blocks.h"
+#include "cuda/emu/fibers.h"
 #include "cuda/emu/views.h"
 
 #include <stdio.h>
@@ -29,6 +30,12 @@ static uint32_t n_seats(void)
     return emu_order_is_random() ? EMU_SEATS : 1;
 }
 
+static void end_turn(void)
+{
+    if (emu_order_random(2) == 1)
+        emu_fibers_yield();
+}
+
 static void open_launch(const struct emu_launch *launch)
 {
     emu_blocks_open(&blocks, launch);
@@ -38,6 +45,7 @@ static void open_launch(const struct emu_launch *launch)
         if (!seats[i].fibers)
             seats[i].fibers = emu_fibers_new();
     }
+    emu_met = end_turn;
     is_under_way = true;
 }
 
@@ -126,12 +134,6 @@ bool emu_run(const struct emu_launch *launch)
     return false;
 }
 
-void emu_met(void)
-{
-    if (emu_order_random(2) == 1)
-        emu_fibers_yield();
-}
-
 /* $QUERN_EMU_OMIT may name a fence that does nothing: "norm.cu:17". */
 static bool is_omitted(const char *file, uint32_t line)
 {
@@ -145,7 +147,6 @@ void emu_fence(const char *file, uint32_t line, bool reaches_host)
 {
     if (is_omitted(file, line))
         return;
-    emu_view_fence(emu_fibers_barriers(), reaches_host);
-    if (emu_order_random(2) == 1)
-        emu_fibers_yield();
+    emu_view_fence(reaches_host);
+    end_turn();
 }

@@ -3,6 +3,7 @@
  * and fences change nothing. */
 
 #include "cuda/emu/blocks.h"
+#include "cuda/emu/fibers.h"
 
 bool emu_run(const struct emu_launch *launch)
 {
@@ -21,10 +22,6 @@ bool emu_run(const struct emu_launch *launch)
 }
 
 void emu_drop(void)
-{
-}
-
-void emu_met(void)
 {
 }
 

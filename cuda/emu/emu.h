@@ -26,13 +26,13 @@ bool emu_run(const struct emu_launch *launch);
 /* Forgets the launch that is under way: its device is closed. */
 void emu_drop(void);
 
-/* All threads of a block have met, by the last of them: its turn may be over. */
-void emu_met(void);
-
 /* ---- where.cc ---- */
 
 /* The launch that runs; NULL: none. */
 extern const struct emu_launch *emu_launched;
+
+/* Called when all threads of a block have met, by the last of them; NULL: nobody wants to know. */
+extern void (*emu_met)(void);
 
 /* "emulator: kernel K, block 1,2,3, thread 4: " on standard error, without what is unknown. */
 void emu_say_where(void);

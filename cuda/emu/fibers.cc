@@ -11,7 +11,7 @@
  * For ThreadSanitizer, which sees the kernels but not this file, barriers order memory, and so do the start
  * and the end of a block; shuffles and ballots do not, as on a GPU. */
 
-#include "cuda/emu/blocks.h"
+#include "cuda/emu/fibers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static struct emu_thread threads[EMU_MOST_THREADS];
 static struct context contexts[EMU_MOST_THREADS], scheduler;
 static struct warp warps[EMU_MOST_THREADS / 32];
 static uint32_t ready_warps; /* a bit for each with lanes that are ready */
-static uint32_t n_threads, n_at_barrier, n_ended, n_barriers;
+static uint32_t n_threads, n_at_barrier, n_ended;
 static uint32_t next_to_run; /* where the block begins, or goes on */
 static bool is_random, has_yielded;
 static char start_order, end_order, barrier_orders[2];
@@ -218,7 +218,7 @@ static void fiber_main(void)
 static void end_barrier(void)
 {
     n_at_barrier = 0;
-    n_barriers++;
+    emu_block.n_barriers++;
     for (uint32_t i = 0; i < n_threads / 32; i++) {
         emu_accesses_meet(i);
         let_go_on(i);
@@ -228,13 +228,14 @@ static void end_barrier(void)
 void emu_barrier(void)
 {
     const uint32_t number = running();
-    void *order = order_pass(&barrier_orders[n_barriers % 2]);
+    void *order = order_pass(&barrier_orders[emu_block.n_barriers % 2]);
     warps[number / 32].meetings[number % 32] = EMU_BARRIER;
     stop(number);
     const bool is_last = ++n_at_barrier == n_threads;
     if (is_last) {
         end_barrier();
-        emu_met();
+        if (emu_met)
+            emu_met();
     }
     if (!is_last || is_random)
         hand_over(number);
@@ -346,7 +347,7 @@ void emu_fibers_open(struct simt_dim size, uint32_t seat)
 
 void emu_fibers_begin(void)
 {
-    n_at_barrier = n_ended = n_barriers = 0;
+    n_at_barrier = n_ended = emu_block.n_barriers = 0;
     for (uint32_t i = 0; i < n_threads / 32; i++) {
         warps[i].n = warps[i].arrived = warps[i].ended = 0;
         let_go_on(i);
@@ -378,11 +379,6 @@ void emu_fibers_yield(void)
     context_switch(&contexts[next_to_run], &scheduler);
 }
 
-uint32_t emu_fibers_barriers(void)
-{
-    return n_barriers;
-}
-
 uint64_t emu_fibers_loaded(void)
 {
     uint64_t sum = 0;
@@ -399,7 +395,7 @@ struct emu_fibers {
     struct emu_thread threads[EMU_MOST_THREADS];
     struct context contexts[EMU_MOST_THREADS];
     struct warp warps[EMU_MOST_THREADS / 32];
-    uint32_t ready_warps, n_threads, n_at_barrier, n_ended, n_barriers, next_to_run;
+    uint32_t ready_warps, n_threads, n_at_barrier, n_ended, next_to_run;
 };
 
 struct emu_fibers *emu_fibers_new(void)
@@ -419,7 +415,6 @@ void emu_fibers_park(struct emu_fibers *to)
     to->n_threads = n_threads;
     to->n_at_barrier = n_at_barrier;
     to->n_ended = n_ended;
-    to->n_barriers = n_barriers;
     to->next_to_run = next_to_run;
 }
 
@@ -432,6 +427,5 @@ void emu_fibers_unpark(const struct emu_fibers *from)
     n_threads = from->n_threads;
     n_at_barrier = from->n_at_barrier;
     n_ended = from->n_ended;
-    n_barriers = from->n_barriers;
     next_to_run = from->next_to_run;
 }

@@ -38,8 +38,9 @@ struct emu_block {
     struct simt_dim index, size, grid;
     void *shared;
     size_t shared_bytes;
-    bool overlaps; /* the launch before it may still run, until simt_start */
-    bool waits;    /* simt_start does what it should */
+    uint32_t n_barriers; /* that all of its threads have passed */
+    bool overlaps;       /* the launch before it may still run, until simt_start */
+    bool waits;          /* simt_start does what it should */
 };
 
 extern struct emu_thread *emu_self; /* the fiber that runs */

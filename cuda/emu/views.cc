@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#include "cuda/emu/blocks.h"
-
 #define DRAINED_AT_ONCE 16 /* aligned bytes that are let go together: a store is never torn */
 #define DRAIN_ONE_IN    4  /* of them, when a turn is over */
 
@@ -124,7 +122,7 @@ static uint8_t *memory_at(const struct cell *cell)
     return (uint8_t *)cell->at;
 }
 
-void emu_view_fence(uint32_t n_barriers, bool reaches_host)
+void emu_view_fence(bool reaches_host)
 {
     const uint32_t thread = emu_self->warp * SIMT_LANES + emu_self->lane;
     for (uint32_t i = 0; i < current->n; i++) {
@@ -132,7 +130,8 @@ void emu_view_fence(uint32_t n_barriers, bool reaches_host)
         if (cell->state == STALE) {
             *memory_at(cell) = cell->other;
             cell->state = SAME;
-        } else if (cell->state == OWN && (cell->thread == thread || cell->n_barriers < n_barriers) &&
+        } else if (cell->state == OWN &&
+                   (cell->thread == thread || cell->n_barriers < emu_block.n_barriers) &&
                    (reaches_host || !emu_regions_hold(&host_memory, cell->at))) {
             let_go(cell, cell->other);
         }
@@ -232,7 +231,7 @@ static void note_write(uintptr_t at, size_t bytes)
             cell->other = *memory_at(cell);
         cell->state = OWN;
         cell->thread = (uint16_t)(emu_self->warp * SIMT_LANES + emu_self->lane);
-        cell->n_barriers = emu_fibers_barriers();
+        cell->n_barriers = emu_block.n_barriers;
     }
 }
 

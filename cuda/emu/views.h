@@ -31,7 +31,7 @@ void emu_view_close(void);
 /* It will never go on: what it wrote is lost. */
 void emu_view_drop(uint32_t seat);
 
-/* The thread that runs passes a fence; so many barriers were passed before. */
-void emu_view_fence(uint32_t n_barriers, bool reaches_host);
+/* The thread that runs passes a fence. */
+void emu_view_fence(bool reaches_host);
 
 #endif

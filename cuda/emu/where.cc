@@ -11,6 +11,7 @@
 struct emu_thread *emu_self;
 struct emu_block emu_block;
 const struct emu_launch *emu_launched;
+void (*emu_met)(void);
 
 void emu_say_where(void)
 {

@@ -17,6 +17,7 @@
 #include "broker/core/lifecycle.h"
 #include "broker/core/lifecycle_admit.h"
 #include "broker/core/lifecycle_sessions.h"
+#include "broker/core/publish.h"
 #include "broker/core/replay.h"
 #include "broker/core/status.h"
 #include "broker/core/tokenize.h"
@@ -390,7 +391,15 @@ static void ping(struct broker *broker, struct session *session, const struct me
         memcpy(&id, message->ping.taken.items[i].data, sizeof id);
         lifecycle_taken(broker, session, id);
     }
+    if (message->ping.load)
+        publish_load(broker, session, &pong);
     answer(broker, session, &pong);
+}
+
+static void prefixes(struct broker *broker, struct session *session, const struct message *message,
+                     struct bytes raw)
+{
+    publish_prefixes(broker, session, message);
 }
 
 static void tokenize(struct broker *broker, struct session *session, const struct message *message,
@@ -420,6 +429,7 @@ static handler *const handlers[MESSAGE_KIND_COUNT] = {
     [MESSAGE_PING] = ping,
     [MESSAGE_TOKENIZE] = tokenize,
     [MESSAGE_DETOKENIZE] = tokenize,
+    [MESSAGE_PREFIXES] = prefixes,
     [MESSAGE_TRACE] = instruments,
     [MESSAGE_PROFILE] = instruments,
     [MESSAGE_BYE] = bye,

@@ -14,6 +14,7 @@
 #include "broker/frames.h"
 #include "broker/core/lifecycle.h"
 #include "broker/core/lifecycle_sessions.h"
+#include "broker/core/publish.h"
 #include "broker/core/recover.h"
 #include "broker/sockets.h"
 #include "common/clock.h"
@@ -72,6 +73,8 @@ int broker_init(struct broker *broker, const struct options *options, struct err
     if (r == 0 &&
         routing_init(&broker->routing, broker->workers, broker->n_workers, shares, broker->secret) < 0)
         r = error_set(err, -ENOMEM, "out of memory");
+    if (r == 0 && options->fleet_secret[0])
+        r = publish_init(broker, err);
     if (r == 0 && (r = recover(broker, err)) < 0) {
         broker_leave(broker); /* what was found stays, for another try */
         return r;

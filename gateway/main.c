@@ -27,6 +27,7 @@
 #include "common/log.h"
 #include "common/program/program.h"
 #include "gateway/forms/body_reader.h"
+#include "gateway/fleet/books.h"
 #include "gateway/fleet/carry.h"
 #include "gateway/server.h"
 #include "gateway/forms/questions/question.h"
@@ -157,6 +158,7 @@ static void follow_pool(struct gateway *gateway)
 static void wait_for_pools(struct gateway *gateway, int timeout_ms)
 {
     fleet_wait(&gateway->fleet, timeout_ms);
+    books_turn(&gateway->fleet, clock_ns());
     carry_turn(&gateway->fleet);
     question_turn(gateway);
 }
@@ -250,13 +252,17 @@ static void await_pool(struct gateway *gateway)
 static int find_pools(struct gateway *gateway, struct error *err)
 {
     const struct options *options = &gateway->options;
-    if (options->fleet)
-        return fleet_init_members(&gateway->fleet, options->fleet, options->server_key, options->client_key,
-                                  err);
-    int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
-                                                               .server_key = options->server_key,
-                                                               .client_key = options->client_key});
-    return r < 0 ? error_set(err, r, "out of memory") : 0;
+    if (!options->fleet) {
+        int r = fleet_init(&gateway->fleet, &(struct pool_address){.connect = options->connect,
+                                                                   .server_key = options->server_key,
+                                                                   .client_key = options->client_key});
+        return r < 0 ? error_set(err, r, "out of memory") : 0;
+    }
+    int r =
+        fleet_init_members(&gateway->fleet, options->fleet, options->server_key, options->client_key, err);
+    if (r == 0 && options->fleet_secret)
+        r = fleet_take_secret(&gateway->fleet, options->fleet_secret, err);
+    return r;
 }
 
 int main(int argc, char **argv)

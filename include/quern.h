@@ -453,6 +453,21 @@ void quern_set_ping(struct quern *client, uint32_t milliseconds);
  * are no answer: a broker that hears nothing may still send them. */
 uint64_t quern_silence(const struct quern *client);
 
+/* The load of the pool, as its broker counts it. */
+struct quern_load {
+    uint64_t tokens; /* to process and generate, for all clients, as estimated */
+    uint64_t own;    /* of those, for this session */
+    uint32_t slots;  /* sequences that its ready workers decode at once */
+    double kept;     /* share of what it should have in its prefix caches that it probably has */
+    bool draining;   /* it takes no new requests */
+};
+
+/* From now on the questions whether the broker lives (quern_set_ping) also ask for its load. */
+void quern_follow_load(struct quern *client);
+
+/* The last one that it told; NULL: none in this session, or the pool is older than this. */
+const struct quern_load *quern_load(const struct quern *client);
+
 /* How many handshakes have failed in a row, with CURVE: from three on the server key is most likely another
  * pool's. */
 uint32_t quern_failed_handshakes(const struct quern *client);
@@ -639,6 +654,24 @@ struct quern_ids {
 int quern_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms, const char **ret_text,
                      size_t *ret_len, struct quern_error *err);
 
+/* The beginnings of prompts that the pool has in its caches, as hashes of their pieces: what changed since
+ * the last answer, or part of all of them. For gateways of a fleet; PROTOCOL.md says what is hashed. */
+struct quern_prefixes_wish {
+    uint64_t boot, next; /* of the last answer; 0: none yet */
+    uint32_t at;
+    const char *secret; /* of the fleet */
+};
+struct quern_prefixes {
+    uint64_t boot;                   /* of the pool's broker */
+    uint64_t next;                   /* number of the next change */
+    uint32_t at;                     /* more of all pieces follow; 0: no more */
+    uint32_t pieces;                 /* that the pool has in all */
+    bool begins;                     /* the first part of all: what was told before is void */
+    const char *space;               /* the base of the space of this client's prompts */
+    const uint64_t *added, *dropped; /* [n_added], [n_dropped] */
+    size_t n_added, n_dropped;
+};
+
 /* These functions do not wait: the answer comes to a callback inside quern_dispatch, with the same rules as
  * quern_output_fn. Any number of questions may be open. */
 struct quern_answer {
@@ -652,12 +685,16 @@ struct quern_answer {
     const struct quern_piece *pieces; /* [n_ids] if the tokenize asked for them; else NULL */
     const char *content; /* of a detokenize, or of a prompt: zero-terminated, content_len bytes; else NULL */
     size_t content_len;
+    const struct quern_prefixes *prefixes;
 };
 typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
 
 /* 0: one answer will come within about timeout_ms; -EMSGSIZE, -ENOMEM, or the code of a broken session. */
 int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, void *arg,
                      struct quern_error *err);
+/* -EREMOTEIO in the answer: the pool has no secret, or another one. */
+int quern_ask_prefixes(struct quern *client, const struct quern_prefixes_wish *wish, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *err);
 /* The status with requests, as quern_requests. */
 int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);

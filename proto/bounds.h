@@ -37,6 +37,8 @@
 #define PROTO_MAX_PIECE_BYTES   256   /* bytes of one token in a frame; longer ones are cut */
 #define PROTO_MAX_FEATURES      32    /* of hello, register, require */
 #define PROTO_MAX_NAME_BYTES    128   /* model, worker, feature, device, salt, tenant */
+#define PROTO_MAX_FLEET_SECRET  128   /* bytes */
+#define PROTO_MAX_PIECES        8192  /* hashes of pieces in one message; added and dropped each */
 #define PROTO_MAX_SPACE_BYTES   40    /* names the requests that share prefixes; set by the broker */
 #define PROTO_MAX_ALIASES       8     /* other names of a model */
 #define PROTO_MAX_DIALECT_BYTES 8192  /* how a model calls tools and thinks */

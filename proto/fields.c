@@ -293,6 +293,14 @@ static const struct field profile_fields[] = {
 static const struct field ping_fields[] = {
     U64_OR_0("ref", IN(ping.ref)),
     {KEY("taken", FIELD_BINS, IN(ping.taken)), .high = PROTO_MAX_TAKEN, .item_high = sizeof(struct id128)},
+    FLAG("load", IN(ping.load)),
+};
+static const struct field prefixes_fields[] = {
+    U64_OR_0("ref", IN(prefixes.ref)),
+    U64_OR_0("boot", IN(prefixes.boot)),
+    U64_OR_0("next", IN(prefixes.next)),
+    U32_OR_0("at", IN(prefixes.at)),
+    {KEY("secret", FIELD_TEXT, IN(prefixes.secret)), REQUIRED, .high = PROTO_MAX_FLEET_SECRET},
 };
 
 /* ---- broker → client ---- */
@@ -375,6 +383,22 @@ static const struct field profile_ok_fields[] = {
 };
 static const struct field pong_fields[] = {
     U64_OR_0("ref", IN(pong.ref)),
+    U64_OR_0("load", IN(pong.load)),
+    U64_OR_0("own", IN(pong.own)),
+    U32_OR_0("slots", IN(pong.slots)),
+    {KEY("kept", FIELD_U32, IN(pong.kept)), .high = 1000},
+    FLAG("draining", IN(pong.draining)),
+};
+static const struct field prefixes_ok_fields[] = {
+    U64_OR_0("ref", IN(prefixes_ok.ref)),
+    U64("boot", IN(prefixes_ok.boot)),
+    U64("next", IN(prefixes_ok.next)),
+    U32_OR_0("at", IN(prefixes_ok.at)),
+    U32_OR_0("pieces", IN(prefixes_ok.pieces)),
+    FLAG("begins", IN(prefixes_ok.begins)),
+    {KEY("space", FIELD_TEXT, IN(prefixes_ok.space)), .high = PROTO_MAX_SPACE_BYTES},
+    {KEY("added", FIELD_BIN, IN(prefixes_ok.added)), .high = PROTO_MAX_PIECES * sizeof(uint64_t)},
+    {KEY("dropped", FIELD_BIN, IN(prefixes_ok.dropped)), .high = PROTO_MAX_PIECES * sizeof(uint64_t)},
 };
 static const struct field end_fields[] = {
     ID("id", IN(end.id)),
@@ -498,6 +522,7 @@ static const struct field_table tables[] = {
     [MESSAGE_STATUS] = TABLE(status_fields),
     [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, field_table_check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
+    [MESSAGE_PREFIXES] = TABLE(prefixes_fields),
     [MESSAGE_TRACE] = TABLE(trace_question_fields),
     [MESSAGE_PROFILE] = TABLE(profile_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
@@ -512,6 +537,7 @@ static const struct field_table tables[] = {
     [MESSAGE_STATUS_OK] = TABLE(status_ok_fields),
     [MESSAGE_TOKENIZE_OK] = TABLE(tokenize_ok_fields),
     [MESSAGE_DETOKENIZE_OK] = TABLE(detokenize_ok_fields),
+    [MESSAGE_PREFIXES_OK] = TABLE(prefixes_ok_fields),
     [MESSAGE_TRACE_OK] = TABLE(trace_ok_fields),
     [MESSAGE_PROFILE_OK] = TABLE(profile_ok_fields),
     [MESSAGE_PONG] = TABLE(pong_fields),

@@ -68,6 +68,7 @@ enum message_kind {
     MESSAGE_STATUS,        /* asks for the pool's status */
     MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
     MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
+    MESSAGE_PREFIXES,      /* asks which prompts the pool has */
     MESSAGE_TRACE,         /* asks what a worker does; also broker → worker */
     MESSAGE_PROFILE,       /* has a worker's kernels measured; also broker → worker */
     MESSAGE_PING,          /* renews the lease; also worker liveness probe */
@@ -83,6 +84,7 @@ enum message_kind {
     MESSAGE_STATUS_OK,
     MESSAGE_TOKENIZE_OK,   /* also worker → broker */
     MESSAGE_DETOKENIZE_OK, /* also worker → broker */
+    MESSAGE_PREFIXES_OK,   /* a part of them, or what changed */
     MESSAGE_TRACE_OK,      /* also worker → broker */
     MESSAGE_PROFILE_OK,    /* also worker → broker */
     MESSAGE_PONG,          /* answers ping, and a worker's heartbeat */
@@ -397,7 +399,12 @@ struct message {
         } attach; /* session: the one that owned it */
         struct {
             uint64_t ref;
-        } pong;
+            uint64_t load;  /* tokens that the pool has to process and generate, for all clients */
+            uint64_t own;   /* of those, for this session */
+            uint32_t slots; /* sequences that its ready workers decode at once */
+            uint32_t kept;  /* of 1000 tokens that it should have in its caches, how many it probably has */
+            bool draining;  /* it takes no new requests */
+        } pong;             /* the load and what follows: if the ping asked for it */
         struct {
             uint64_t ref;
             uint32_t requests;       /* how many unfinished requests to list, the oldest first; 0: none */
@@ -408,8 +415,26 @@ struct message {
             struct {
                 const struct bytes *items; /* 16 bytes each */
                 size_t n;
-            } taken; /* requests whose last frame the client has */
+            } taken;   /* requests whose last frame the client has */
+            bool load; /* the pong tells the load */
         } ping;
+        struct {
+            uint64_t ref;
+            uint64_t boot, next; /* of the last answer; 0: none, and the pieces are told from the beginning */
+            uint32_t at;         /* of the last answer; 0: what changed */
+            struct bytes secret; /* of the fleet */
+        } prefixes;
+        struct {
+            uint64_t ref;
+            uint64_t boot;
+            uint64_t next;        /* number of the change that the next question begins with */
+            uint32_t at;          /* more pieces follow, from this place on; 0: these were all */
+            uint32_t pieces;      /* that the pool has in all */
+            bool begins;          /* the client forgets what it knows: these are the first pieces of all */
+            struct bytes space;   /* of the client's prompts (proto/prompts/space.h) */
+            struct bytes added;   /* hashes of pieces, 8 bytes each, little-endian */
+            struct bytes dropped; /* the same, of pieces that the pool does not have any more */
+        } prefixes_ok;
         struct {
             uint64_t ref;
             struct bytes model, text;

@@ -3,6 +3,8 @@
 
 #include "broker/books/request.h"
 
+#include "proto/prompts/space.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -51,24 +53,9 @@ struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool ne
 void request_set_cache_space(const struct request *request, bool shared, char text[PROTO_MAX_SPACE_BYTES + 1],
                              struct generation *generation)
 {
-    bool by_tenant = generation->cache_salt.len == 0 && generation->tenant.len > 0;
-    size_t n = 0;
-    generation->cache_space = (struct bytes){"", 0};
-    if (shared)
-        return;
-    if (request->keyed) {
-        text[n++] = 'c';
-        for (size_t i = 0; i < sizeof request->client.bytes; i++, n += 2)
-            snprintf(text + n, 3, "%02x", request->client.bytes[i]);
-    } else if (!request->near && (by_tenant || generation->cache_salt.len > 0)) {
-        text[n++] = 'f';
-    }
-    if (by_tenant) {
-        text[n++] = 't';
-        generation->cache_salt = generation->tenant;
-    }
-    text[n] = 0;
-    generation->cache_space = (struct bytes){text, n};
+    char base[PROMPT_SPACE_BYTES];
+    prompt_space_base(shared, request->keyed ? &request->client : NULL, request->near, base);
+    prompt_space_set(base, text, generation);
 }
 
 int64_t request_due(const struct request *request)

@@ -180,11 +180,9 @@ static inline const struct id128 *party_in_turn(const struct party *party)
  * key. The secret keeps clients from choosing ids. */
 struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool near, uint64_t secret);
 
-/* Sets generation->cache_space and cache_salt, which together differ for any two requests that must not share
- * prefixes. Requests with a key share only with the same key. Salts and tenants named by clients on TCP
- * differ from equal names in the run directory. A request with a tenant but no salt shares with its tenant's
- * requests. `shared`: only salts separate requests. `text` holds the space and must live as long as the
- * generation. The result never changes after admission. */
+/* Sets generation->cache_space and cache_salt (proto/prompts/space.h). `shared`: only salts separate
+ * requests. `text` holds the space and must live as long as the generation. The result never changes after
+ * admission. */
 void request_set_cache_space(const struct request *request, bool shared, char text[PROTO_MAX_SPACE_BYTES + 1],
                              struct generation *generation);
 

@@ -3,7 +3,11 @@
  * 0 is none, so that fresh memory is an empty book, and untouched until it is needed.
  *
  * A prompt's pieces are used from the last to the first: those that more prompts share are the newer ones,
- * and what is forgotten first is the end of a prompt, without which its beginning still has some worth. */
+ * and what is forgotten first is the end of a prompt, without which its beginning still has some worth.
+ *
+ * Changes are remembered as the hashes of their pieces, in a ring; whether a piece was added or dropped is
+ * looked up when somebody asks. So a copy is right when it has the last change of each piece, and a scan may
+ * take its time: what changes meanwhile has a later number. */
 
 #include "broker/choose/prefixes.h"
 
@@ -40,6 +44,7 @@ void prefixes_deinit(struct prefixes *prefixes)
 {
     free(prefixes->pieces);
     free(prefixes->buckets);
+    free(prefixes->changes);
     *prefixes = (struct prefixes){0};
 }
 
@@ -69,6 +74,30 @@ static void become_newest(struct prefixes *prefixes, uint32_t at)
     prefixes->newest = at;
 }
 
+static bool is_had(const struct known_piece *piece)
+{
+    return piece->workers != 0 || piece->stored;
+}
+
+/* Whether somebody has the piece may have changed. */
+static void note_change(struct prefixes *prefixes, const struct known_piece *piece, bool was_had)
+{
+    if (!prefixes->changes || is_had(piece) == was_had)
+        return;
+    prefixes->changes[prefixes->next_change++ % PREFIXES_CHANGES] = piece->hash;
+    prefixes->n_had += was_had ? -1 : 1;
+}
+
+/* Changes who has it. */
+static void set_holders(struct prefixes *prefixes, uint32_t at, uint64_t workers, bool stored)
+{
+    struct known_piece *piece = &prefixes->pieces[at];
+    const bool was_had = is_had(piece);
+    piece->workers = workers;
+    piece->stored = stored;
+    note_change(prefixes, piece, was_had);
+}
+
 /* A place for a new piece: one that was never used, or the oldest one's. */
 static uint32_t make_place(struct prefixes *prefixes)
 {
@@ -80,6 +109,7 @@ static uint32_t make_place(struct prefixes *prefixes)
         link = &prefixes->pieces[*link].next_in_bucket;
     *link = prefixes->pieces[at].next_in_bucket;
     leave_list(prefixes, at);
+    set_holders(prefixes, at, 0, false);
     return at;
 }
 
@@ -117,8 +147,14 @@ void prefixes_add(struct prefixes *prefixes, const struct prompt_pieces *prompt,
         else
             at = add_piece(prefixes, prompt->hashes[i]);
         become_newest(prefixes, at);
-        prefixes->pieces[at].workers |= 1ull << worker;
+        set_holders(prefixes, at, prefixes->pieces[at].workers | 1ull << worker, prefixes->pieces[at].stored);
     }
+}
+
+static void remove_worker(struct prefixes *prefixes, uint32_t at, uint32_t worker)
+{
+    const struct known_piece *piece = &prefixes->pieces[at];
+    set_holders(prefixes, at, piece->workers & ~(1ull << worker), piece->stored);
 }
 
 void prefixes_drop(struct prefixes *prefixes, const struct prompt_pieces *prompt, uint32_t from,
@@ -127,14 +163,14 @@ void prefixes_drop(struct prefixes *prefixes, const struct prompt_pieces *prompt
     for (uint32_t i = from; i < prompt->n; i++) {
         uint32_t at = find(prefixes, prompt->hashes[i]);
         if (at != NONE)
-            prefixes->pieces[at].workers &= ~(1ull << worker);
+            remove_worker(prefixes, at, worker);
     }
 }
 
 void prefixes_forget(struct prefixes *prefixes, uint32_t worker)
 {
     for (uint32_t i = 1; i <= prefixes->n; i++)
-        prefixes->pieces[i].workers &= ~(1ull << worker);
+        remove_worker(prefixes, i, worker);
 }
 
 void prefixes_store(struct prefixes *prefixes, const struct prompt_pieces *prompt)
@@ -142,7 +178,7 @@ void prefixes_store(struct prefixes *prefixes, const struct prompt_pieces *promp
     for (uint32_t i = 0; i < prompt->n; i++) {
         uint32_t at = find(prefixes, prompt->hashes[i]);
         if (at != NONE)
-            prefixes->pieces[at].stored = true;
+            set_holders(prefixes, at, prefixes->pieces[at].workers, true);
     }
 }
 
@@ -155,4 +191,46 @@ uint32_t prefixes_stored(const struct prefixes *prefixes, const struct prompt_pi
             break;
     }
     return n;
+}
+
+/* ---- copies ---- */
+
+int prefixes_publish(struct prefixes *prefixes)
+{
+    prefixes->changes = calloc(PREFIXES_CHANGES, sizeof *prefixes->changes);
+    prefixes->next_change = 1;
+    return prefixes->changes ? 0 : -ENOMEM;
+}
+
+bool prefixes_remembers(const struct prefixes *prefixes, uint64_t from)
+{
+    return from > 0 && from <= prefixes->next_change && prefixes->next_change - from <= PREFIXES_CHANGES;
+}
+
+uint64_t prefixes_changes(const struct prefixes *prefixes, uint64_t from, size_t most,
+                          struct prefixes_delta *ret_delta)
+{
+    ret_delta->n_added = ret_delta->n_dropped = 0;
+    for (; from < prefixes->next_change && most > 0; from++, most--) {
+        const uint64_t hash = prefixes->changes[from % PREFIXES_CHANGES];
+        const uint32_t at = find(prefixes, hash);
+        if (at != NONE && is_had(&prefixes->pieces[at]))
+            ret_delta->added[ret_delta->n_added++] = hash;
+        else
+            ret_delta->dropped[ret_delta->n_dropped++] = hash;
+    }
+    return from;
+}
+
+uint32_t prefixes_scan(const struct prefixes *prefixes, uint32_t at, size_t most, uint64_t *ret_hashes,
+                       size_t *ret_n)
+{
+    *ret_n = 0;
+    for (at = at > 0 ? at : 1; at <= prefixes->n; at++) {
+        if (*ret_n == most)
+            return at;
+        if (is_had(&prefixes->pieces[at]))
+            ret_hashes[(*ret_n)++] = prefixes->pieces[at].hash;
+    }
+    return 0;
 }

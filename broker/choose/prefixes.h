@@ -6,17 +6,23 @@
  * by the hashes of their pieces (proto/prompts/pieces.h). The table holds a fixed number of pieces and
  * forgets the least recently used ones. */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/prompts/pieces.h"
 
 #define PREFIXES_MOST_WORKERS 64
+#define PREFIXES_CHANGES      65536 /* how many of the last ones are remembered */
 
 struct prefixes { /* zeroed: knows nothing, and learns nothing */
     struct known_piece *pieces;
     uint32_t *buckets;
     uint32_t mask, most, n;
     uint32_t oldest, newest; /* least and most recently used */
+    uint64_t *changes;       /* [PREFIXES_CHANGES], hashes; NULL: changes are not numbered */
+    uint64_t next_change;    /* the number of the next one; the first has 1 */
+    uint32_t n_had;          /* pieces that somebody has, as far as changes are numbered */
 };
 
 /* Room for `most` pieces of about 36 bytes; memory is used as pieces are added. 0 or -ENOMEM. */
@@ -42,5 +48,32 @@ void prefixes_store(struct prefixes *prefixes, const struct prompt_pieces *promp
 
 /* How many leading pieces of the prompt the store has. */
 uint32_t prefixes_stored(const struct prefixes *prefixes, const struct prompt_pieces *prompt);
+
+/* ---- for those who keep a copy of what all workers together have ----
+ *
+ * A piece that some worker or the store has from now on, or nobody any more, is a change. Who knows all
+ * changes up to a number asks for the later ones. Who does not scans the book, beginning with the number that
+ * the next change had before, and then asks for the changes since. */
+
+/* Begins to number changes. 0 or -ENOMEM. */
+int prefixes_publish(struct prefixes *prefixes);
+
+/* Whether the changes from this number on are remembered. */
+bool prefixes_remembers(const struct prefixes *prefixes, uint64_t from);
+
+struct prefixes_delta {
+    uint64_t *added, *dropped; /* the caller's; both have room for `most` hashes */
+    size_t n_added, n_dropped;
+};
+
+/* At most `most` changes from this number on, which are remembered. What changed several times is as it is
+ * now. Returns the number of the first change that is not among them. */
+uint64_t prefixes_changes(const struct prefixes *prefixes, uint64_t from, size_t most,
+                          struct prefixes_delta *ret_delta);
+
+/* At most `most` of the pieces that somebody has, from place `at` on (0: the first). Returns the place from
+ * which to go on; 0: those were all. */
+uint32_t prefixes_scan(const struct prefixes *prefixes, uint32_t at, size_t most, uint64_t *ret_hashes,
+                       size_t *ret_n);
 
 #endif

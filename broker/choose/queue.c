@@ -220,6 +220,7 @@ int queue_push(struct queue *queue, struct request *request)
     int r = lane ? add_to_lane(queue, lane, request) : -ENOMEM;
     if (r == 0) {
         queue->n++;
+        queue->tokens += request->prompt_tokens + request->decode;
         queue->classes[key.class].n++;
         return 0;
     }
@@ -288,6 +289,7 @@ void queue_remove(struct queue *queue, struct request *request)
         heap_remove(&queue->deadlines, &request->deadline_node);
     targets_leave(&queue->targets, request->queued_target);
     queue->n--;
+    queue->tokens -= request->prompt_tokens + request->decode;
     queue->classes[key.class].n--;
     leave_group(queue, group, request);
     tenant_line_tidy(&queue->lines, request->queued_line);

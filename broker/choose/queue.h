@@ -71,6 +71,7 @@ struct queue {
     struct tenant_lines lines; /* of all groups */
     struct heap deadlines;     /* requests with a deadline */
     size_t n;
+    uint64_t tokens; /* of all, to process and generate, as estimated */
     uint64_t order;
 };
 

@@ -39,6 +39,13 @@ int routing_init(struct routing *routing, struct worker *workers, uint32_t n_wor
     return n_workers > 1 ? prefixes_init(&routing->prefixes, MOST_PIECES) : 0;
 }
 
+int routing_publish(struct routing *routing, uint64_t secret)
+{
+    routing->secret = secret;
+    int r = routing->n_workers > 1 ? 0 : prefixes_init(&routing->prefixes, MOST_PIECES);
+    return r < 0 ? r : prefixes_publish(&routing->prefixes);
+}
+
 void routing_deinit(struct routing *routing)
 {
     prefixes_deinit(&routing->prefixes);
@@ -47,7 +54,7 @@ void routing_deinit(struct routing *routing)
 void routing_admit(const struct routing *routing, struct request *request,
                    const struct generation *generation)
 {
-    if (routing->n_workers > 1 && !generation->embed) /* which uses no cache */
+    if (routing->prefixes.most > 0 && !generation->embed) /* which uses no cache */
         request->pieces = prompt_pieces_cut(generation, routing->secret);
 }
 

@@ -31,6 +31,10 @@ struct routing { /* zeroed: routes by load alone */
  * remembered and no memory is needed. 0 or -ENOMEM. */
 int routing_init(struct routing *routing, struct worker *workers, uint32_t n_workers, bool shares,
                  uint64_t secret);
+
+/* Numbers the changes of the book for those who keep a copy (prefixes.h), and remembers prompts also with
+ * a single worker. `secret` is that of hashes instead. Before any request. 0 or -ENOMEM. */
+int routing_publish(struct routing *routing, uint64_t secret);
 void routing_deinit(struct routing *routing);
 
 /* A request was admitted: cuts its prompt into pieces. */

@@ -30,6 +30,7 @@
 #include "broker/choose/queue.h"
 #include "broker/books/request.h"
 #include "broker/choose/routing.h"
+#include "common/files/fleet_secret.h"
 #include "broker/books/session.h"
 #include "broker/links/stream.h"
 #include "broker/links/supervisor.h"
@@ -93,6 +94,7 @@ struct broker {
     struct worker workers[WORKER_MAX];
     uint32_t n_workers;
     struct routing routing;
+    struct fleet_secret fleet_secret; /* of those who may have the book of prefixes */
     struct supervisor supervisor;
     struct broker_counters counters;
 };

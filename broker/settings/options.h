@@ -52,6 +52,7 @@ struct options {
     uint32_t http_thinking_budget;          /* tokens; 0 = no thought */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
     char client_keys[PATH_MAX];             /* folder of clients' public keys; "" = none */
+    char fleet_secret[PATH_MAX];            /* file; "" = books of prefixes are not published */
     char member[PATH_MAX];                  /* DIR/NAME: its file in the folder of a fleet; "" = none */
     uint32_t any_client;                    /* 1: tcp accepts any client that knows the server's key */
     char rundir[RUNDIR_PATH_MAX + 1];

@@ -320,6 +320,7 @@ struct quern *quern_free(struct quern *client)
     buffer_deinit(&client->content);
     buffer_deinit(&client->spelled);
     buffer_deinit(&client->pieces);
+    buffer_deinit(&client->hashes);
     buffer_deinit(&client->embedding);
     buffer_deinit(&client->awaited);
     free(client);
@@ -334,6 +335,16 @@ void quern_set_patience(struct quern *client, uint32_t milliseconds)
 void quern_set_ping(struct quern *client, uint32_t milliseconds)
 {
     client->ping_every_ns = (milliseconds < PING_LEAST_MS ? PING_LEAST_MS : milliseconds) * CLOCK_NS_PER_MS;
+}
+
+void quern_follow_load(struct quern *client)
+{
+    client->asks_load = true;
+}
+
+const struct quern_load *quern_load(const struct quern *client)
+{
+    return client->has_load ? &client->load : NULL;
 }
 
 uint64_t quern_silence(const struct quern *client)

@@ -56,12 +56,13 @@ void incoming_message(struct quern *client, const struct message *message)
     case MESSAGE_STATUS_OK:
     case MESSAGE_TOKENIZE_OK:
     case MESSAGE_DETOKENIZE_OK:
+    case MESSAGE_PREFIXES_OK:
     case MESSAGE_TRACE_OK:
     case MESSAGE_PROFILE_OK:
         question_answer(client, message);
         break;
     case MESSAGE_PONG:
-        client->answered_ns = client->now;
+        session_pong(client, message);
         break;
     default: /* bye_ok: that it came is all it says */
         break;

@@ -8,6 +8,7 @@
 
 #include "client/lib/question.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,6 +268,35 @@ static bool keep_pieces(struct quern *client, const struct message *message,
     return true;
 }
 
+/* Hashes are copied to where they are aligned, and become numbers of this machine. */
+static bool keep_prefixes(struct quern *client, const struct message *message)
+{
+    const struct bytes added = message->prefixes_ok.added, dropped = message->prefixes_ok.dropped;
+    const size_t n_added = added.len / sizeof(uint64_t), n_dropped = dropped.len / sizeof(uint64_t);
+    client->hashes.len = 0;
+    if (buffer_reserve(&client->hashes, (n_added + n_dropped + 1) * sizeof(uint64_t)) < 0)
+        return false;
+    uint64_t *hashes = (uint64_t *)(void *)client->hashes.data;
+    memcpy(hashes, n_added > 0 ? added.data : "", n_added * sizeof *hashes);
+    memcpy(hashes + n_added, n_dropped > 0 ? dropped.data : "", n_dropped * sizeof *hashes);
+    for (size_t i = 0; i < n_added + n_dropped; i++)
+        hashes[i] = le64toh(hashes[i]);
+    const struct bytes space = message->prefixes_ok.space;
+    memcpy(client->space, space.len > 0 ? space.data : "", space.len);
+    client->space[space.len] = 0;
+    client->prefixes = (struct quern_prefixes){.boot = message->prefixes_ok.boot,
+                                               .next = message->prefixes_ok.next,
+                                               .at = message->prefixes_ok.at,
+                                               .pieces = message->prefixes_ok.pieces,
+                                               .begins = message->prefixes_ok.begins,
+                                               .space = client->space,
+                                               .added = hashes,
+                                               .n_added = n_added,
+                                               .dropped = hashes + n_added,
+                                               .n_dropped = n_dropped};
+    return true;
+}
+
 /* Zero-terminated. */
 static bool keep_content(struct quern *client, struct bytes text)
 {
@@ -317,6 +347,9 @@ static void set_ref(struct message *message, uint64_t ref)
         break;
     case MESSAGE_TRACE:
         message->trace.ref = ref;
+        break;
+    case MESSAGE_PREFIXES:
+        message->prefixes.ref = ref;
         break;
     case MESSAGE_PROFILE:
         message->profile.ref = ref;
@@ -369,6 +402,10 @@ void question_answer(struct quern *client, const struct message *message)
     if (message->kind == MESSAGE_STATUS_OK && (question = find(client, message->status_ok.ref))) {
         with.status = &client->status;
         if (keep_status(client, message))
+            answer(client, question, &with);
+    } else if (message->kind == MESSAGE_PREFIXES_OK && (question = find(client, message->prefixes_ok.ref))) {
+        with.prefixes = &client->prefixes;
+        if (keep_prefixes(client, message))
             answer(client, question, &with);
     } else if (message->kind == MESSAGE_TRACE_OK && (question = find(client, message->trace_ok.ref))) {
         with.trace = &client->trace;

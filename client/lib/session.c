@@ -177,6 +177,19 @@ void session_refused(struct quern *client, const struct message *message)
     break_for_good(client, for_now ? -EAGAIN : -EPROTO, text);
 }
 
+void session_pong(struct quern *client, const struct message *message)
+{
+    client->answered_ns = client->now;
+    if (message->pong.slots == 0 && !message->pong.draining && message->pong.load == 0)
+        return; /* an older pool does not tell it; one without workers has nothing to tell */
+    client->has_load = true;
+    client->load = (struct quern_load){.tokens = message->pong.load,
+                                       .own = message->pong.own,
+                                       .slots = message->pong.slots,
+                                       .kept = message->pong.kept / 1000.0,
+                                       .draining = message->pong.draining};
+}
+
 void session_welcome(struct quern *client, uint64_t nonce)
 {
     if (client->state != SESSION_JOIN || nonce != client->nonce)
@@ -184,6 +197,7 @@ void session_welcome(struct quern *client, uint64_t nonce)
     bool again = client->opened_before;
     client->state = SESSION_OPEN;
     client->opened_before = true;
+    client->has_load = false;
     client->answered_ns = client->now;
     client->ping_ns = client->now;
     requests_opened(client, again);

@@ -16,6 +16,9 @@ void session_lost(struct quern *client);                    /* it does not know 
 void session_refused(struct quern *client,
                      const struct message *message); /* an error about neither a request nor a question */
 
+/* The broker lives; its load, if that was asked for. */
+void session_pong(struct quern *client, const struct message *message);
+
 /* The clock: repeats hello, join and ping when due; gives up after the patience. */
 void session_timers(struct quern *client);
 

@@ -26,6 +26,18 @@ int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, 
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
+int quern_ask_prefixes(struct quern *client, const struct quern_prefixes_wish *wish, int timeout_ms,
+                       quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_PREFIXES};
+    struct error err = {0};
+    message.prefixes.boot = wish->boot;
+    message.prefixes.next = wish->next;
+    message.prefixes.at = wish->at;
+    message.prefixes.secret = bytes_of_string(wish->secret);
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
 int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {

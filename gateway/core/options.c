@@ -14,6 +14,7 @@ enum {
     KEY_LISTEN = 256,
     KEY_CONNECT,
     KEY_FLEET,
+    KEY_FLEET_SECRET,
     KEY_SERVER_KEY,
     KEY_CLIENT_KEY,
     KEY_KEYS,
@@ -51,6 +52,8 @@ static const struct argp_option known[] = {
      "dns:NAME:PORT, "
      "a pool at each address of that name, with --server-key",
      0},
+    {"fleet-secret", KEY_FLEET_SECRET, "FILE", 0,
+     "The secret of the fleet: its pools then tell which prompts they have, whoever sent them", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or its file (CURVE)", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
@@ -98,6 +101,7 @@ static const struct argument arguments[] = {
     {KEY_LISTEN, ARGUMENT_TEXT, offsetof(struct options, listen), 0, 0},
     {KEY_CONNECT, ARGUMENT_TEXT, offsetof(struct options, connect), 0, 0},
     {KEY_FLEET, ARGUMENT_TEXT, offsetof(struct options, fleet), 0, 0},
+    {KEY_FLEET_SECRET, ARGUMENT_TEXT, offsetof(struct options, fleet_secret), 0, 0},
     {KEY_SERVER_KEY, ARGUMENT_TEXT, offsetof(struct options, server_key), 0, 0},
     {KEY_CLIENT_KEY, ARGUMENT_TEXT, offsetof(struct options, client_key), 0, 0},
     {KEY_KEYS, ARGUMENT_TEXT, offsetof(struct options, keys), 0, 0},
@@ -145,6 +149,8 @@ static error_t take_option(int key, char *value, struct argp_state *state)
         if (!options->tls_cert != !options->tls_key)
             argp_error(state, "--tls-cert and --tls-key must be given together");
         check_fleet(options, state);
+        if (options->fleet_secret && !options->fleet)
+            argp_error(state, "--fleet-secret requires --fleet");
         if (options->hosts && !origin_hosts_are_valid(options->hosts))
             argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
                        options->hosts);

@@ -16,6 +16,7 @@ struct options {
     const char *listen;             /* HOST:PORT */
     const char *connect;            /* endpoint or run directory of the pool; NULL: the default one */
     const char *fleet;              /* folder of a fleet's members, or their name, instead; NULL: one pool */
+    const char *fleet_secret;       /* file of the fleet's secret; NULL: none */
     const char *server_key;         /* CURVE; NULL: none */
     const char *client_key;         /* its own certificate at the pool; NULL: none */
     const char *keys;               /* file of keys; NULL: none */

@@ -40,8 +40,8 @@ static void enter(struct attempt *attempt)
     const struct fleet_wish *wish = &attempt->carried->wish;
     struct fleet_pool *pool = attempt->pool;
     if (wish->pieces) {
-        book_find(&attempt->fleet->book, wish->pieces, &pool->number, 1, &attempt->overlap);
-        book_add(&attempt->fleet->book, wish->pieces, pool->number);
+        book_find(&attempt->fleet->book, wish->pieces, &pool->in_book, 1, &attempt->overlap);
+        book_add(&attempt->fleet->book, wish->pieces, pool->in_book);
     }
     const double known = (double)attempt->overlap * PROMPT_PIECE_TOKENS;
     attempt->unread = wish->tokens > known ? wish->tokens - known : 0;
@@ -73,7 +73,7 @@ static void leave(struct attempt *attempt, bool begun)
     struct fleet_pool *pool = attempt->pool;
     const struct prompt_pieces *pieces = attempt->carried->wish.pieces;
     if (pieces && !begun)
-        book_drop(&attempt->fleet->book, pieces, attempt->overlap, pool->number);
+        book_drop(&attempt->fleet->book, pieces, attempt->overlap, pool->in_book);
     pool->load -= attempt->unread + attempt->decode;
     pool->n_requests--;
     if (pool->n_requests == 0)
@@ -402,8 +402,24 @@ static void take_all_away(struct fleet_pool *pool)
     free(all);
 }
 
+/* The pool's book has begun anew. What is there now may not be told yet. */
+static void enter_again(struct fleet_pool *pool)
+{
+    struct attempt *attempt;
+    if (pool->entered_as == pool->in_book)
+        return;
+    pool->entered_as = pool->in_book;
+    DL_FOREACH(pool->attempts, attempt)
+    {
+        if (attempt->carried && attempt->carried->wish.pieces)
+            book_add(&pool->fleet->book, attempt->carried->wish.pieces, pool->in_book);
+    }
+}
+
 void carry_turn(struct fleet *fleet)
 {
+    for (size_t i = 0; i < fleet->n_pools; i++)
+        enter_again(fleet->pools[i]);
     for (size_t i = 0; fleet_is_many(fleet) && i < fleet->n_pools; i++)
         if (fleet->pools[i]->trust.dead && fleet->pools[i]->n_requests > 0 && fleet->pools[i]->pool.client)
             take_all_away(fleet->pools[i]);

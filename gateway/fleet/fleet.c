@@ -37,7 +37,8 @@ static struct fleet_pool *add_pool(struct fleet *fleet, const struct member *mem
         free(pool);
         return NULL;
     }
-    pool->number = ++fleet->last_number;
+    pool->fleet = fleet;
+    pool->number = pool->in_book = ++fleet->last_number;
     if (member)
         pool->member = *member;
     const struct pool_address of_member = {pool->member.file.connect, pool->member.file.server_key,
@@ -57,9 +58,19 @@ int fleet_init_members(struct fleet *fleet, const char *place, const char *serve
                        struct error *err)
 {
     *fleet = (struct fleet){.place = place, .client_key = client_key, .watched = -1};
-    if (getrandom(&fleet->secret, sizeof fleet->secret, 0) != sizeof fleet->secret)
+    if (getrandom(&fleet->seed, sizeof fleet->seed, 0) != sizeof fleet->seed)
         return error_set(err, -errno, "fleet: random numbers: %s", strerror(errno));
+    fleet->book.seed = fleet->seed;
     return members_start(place, server_key, &fleet->members, err);
+}
+
+int fleet_take_secret(struct fleet *fleet, const char *path, struct error *err)
+{
+    int r = fleet_secret_read(path, &fleet->secret, err);
+    if (r < 0)
+        return error_prefix(err, r, "--fleet-secret");
+    fleet->seed = fleet->secret.seed;
+    return 0;
 }
 
 static void forget_models(struct fleet *fleet)
@@ -181,7 +192,6 @@ static void free_gone(struct fleet *fleet)
             continue;
         }
         log_info("fleet: %s has left", pool->member.name);
-        book_forget(&fleet->book, pool->number);
         pool_deinit(&pool->pool);
         free(pool);
     }
@@ -299,19 +309,35 @@ uint32_t fleet_max_tokens(const struct fleet *fleet)
 
 /* ---- turns ---- */
 
+void fleet_forget_book(struct fleet_pool *pool)
+{
+    pool->in_book = ++pool->fleet->last_number;
+}
+
 /* By a status that has just come: whether the pool was started anew, and the requests of others there, which
  * are what it counts, without ours. */
-static void take_status(struct fleet *fleet, struct fleet_pool *pool)
+static void take_status(struct fleet_pool *pool)
 {
     const struct quern_status *status = pool->pool.status;
     if (pool->n_statuses == pool->pool.n_statuses || !status)
         return;
     pool->n_statuses = pool->pool.n_statuses;
-    if (pool->boot != 0 && pool->boot != status->boot) /* its cache is empty */
-        book_forget(&fleet->book, pool->number);
+    if (pool->boot != 0 && pool->boot != status->boot && pool->published.boot != status->boot)
+        fleet_forget_book(pool); /* its cache is empty */
     pool->boot = status->boot;
     const uint32_t all = status->queued + status->running;
     pool->foreign = all > pool->n_requests ? all - pool->n_requests : 0;
+}
+
+/* A drain is told with the load sooner than by the status. */
+static void follow_loads(struct fleet *fleet)
+{
+    for (size_t i = 0; i < fleet->n_pools; i++) {
+        struct pool *pool = &fleet->pools[i]->pool;
+        const struct quern_load *load = pool->client ? quern_load(pool->client) : NULL;
+        if (load)
+            pool->draining = load->draining;
+    }
 }
 
 static void judge(struct fleet *fleet, uint64_t now)
@@ -357,8 +383,9 @@ static void wait_for_many(struct fleet *fleet, int timeout_ms)
     trust_turn(&fleet->trust, clock_ns());
     for (size_t i = 0; i < fleet->n_pools; i++) {
         pool_dispatch(&fleet->pools[i]->pool);
-        take_status(fleet, fleet->pools[i]);
+        take_status(fleet->pools[i]);
     }
+    follow_loads(fleet);
     judge(fleet, clock_ns());
     gather_models(fleet);
 }
@@ -467,12 +494,35 @@ struct quern *fleet_client(const struct fleet *fleet, const char *model)
     return NULL;
 }
 
+static const struct quern_load *load_of(const struct fleet_pool *pool)
+{
+    return pool->pool.client ? quern_load(pool->pool.client) : NULL;
+}
+
+double fleet_foreign_load(const struct fleet_pool *pool)
+{
+    const struct quern_load *load = load_of(pool);
+    if (!load)
+        return (double)pool->foreign * FOREIGN_TOKENS;
+    return load->tokens > load->own ? (double)(load->tokens - load->own) : 0;
+}
+
 static uint32_t slots_of(const struct fleet_pool *pool)
 {
+    const struct quern_load *load = load_of(pool);
     uint32_t slots = 0;
+    if (load && load->slots > 0)
+        return load->slots;
     for (size_t i = 0; pool->pool.status && i < pool->pool.status->n_workers; i++)
         slots += pool->pool.status->workers[i].slots;
     return slots;
+}
+
+/* How much of what a pool should have it probably has. */
+static double kept_of(const struct fleet_pool *pool)
+{
+    const struct quern_load *load = load_of(pool);
+    return load && load->slots > 0 ? load->kept : 1;
 }
 
 /* How well a pool serves the wish: with a worker that is ready, with one of another arithmetic, with one that
@@ -516,7 +566,7 @@ struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wi
             continue;
         n = fit < best ? 0 : n;
         best = fit;
-        numbers[n] = fleet->pools[i]->number;
+        numbers[n] = fleet->pools[i]->in_book;
         found[n++] = fleet->pools[i];
     }
     if (n == 0)
@@ -524,9 +574,9 @@ struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wi
     if (wish->pieces)
         book_find(&fleet->book, wish->pieces, numbers, n, overlaps);
     for (size_t i = 0; i < n; i++)
-        views[i] = (struct placing_pool){.load = found[i]->load + (double)found[i]->foreign * FOREIGN_TOKENS,
+        views[i] = (struct placing_pool){.load = found[i]->load + fleet_foreign_load(found[i]),
                                          .recent = found[i]->recent,
-                                         .overlap = (double)overlaps[i] * PROMPT_PIECE_TOKENS,
+                                         .overlap = kept_of(found[i]) * overlaps[i] * PROMPT_PIECE_TOKENS,
                                          .slots = slots_of(found[i])};
     return found[placing_choose(views, n, wish->tokens)];
 }

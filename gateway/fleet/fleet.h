@@ -15,8 +15,11 @@
 
 #include "gateway/fleet/book.h"
 #include "gateway/fleet/members.h"
+#include "common/files/fleet_secret.h"
 #include "gateway/fleet/pool.h"
+#include "gateway/fleet/published.h"
 #include "gateway/fleet/trust.h"
+#include "proto/prompts/space.h"
 #include "gateway/fleet/wish.h"
 
 struct attempt; /* a request of ours at a pool (carry.h) */
@@ -24,8 +27,12 @@ struct attempt; /* a request of ours at a pool (carry.h) */
 struct fleet_pool {
     struct pool pool;
     struct member member; /* zeroed: the only pool */
-    uint32_t number;      /* in the book; never reused */
-    bool leaving;         /* it was taken away from the folder, at: */
+    struct fleet *fleet;
+    uint32_t number;     /* never reused */
+    uint32_t in_book;    /* its number in the book; another one after all that it had was forgotten */
+    uint32_t entered_as; /* the number under which carry.h has entered what is there now */
+    struct published published;
+    bool leaving; /* it was taken away from the folder, at: */
     uint64_t leaving_ns;
     struct trust_pool trust;
     struct attempt *attempts; /* utlist, the latest last */
@@ -34,7 +41,7 @@ struct fleet_pool {
     double recent;            /* the same of those that have ended lately */
     uint64_t n_statuses;      /* of the pool, when `foreign` was computed */
     uint64_t boot;            /* of the pool, by its last status; 0: not known */
-    uint32_t foreign;         /* requests there that are not ours */
+    uint32_t foreign;         /* requests there that are not ours, by its status */
     uint64_t chosen, moved;   /* requests sent there; taken away from there */
     uint64_t moved_unequal;   /* of those, to a pool with another arithmetic */
 };
@@ -47,7 +54,10 @@ struct fleet {
     struct members *members;
     struct trust trust;
     struct book book;
-    uint64_t secret; /* of the book's hashes */
+    uint64_t seed;                  /* of the book's hashes */
+    struct fleet_secret secret;     /* of the pools' books; zeroed: none */
+    char space[PROMPT_SPACE_BYTES]; /* the base of our prompts' space, as a pool has told; with a secret */
+    bool has_space;
     uint32_t last_number;
     int watched;
     uint64_t stamp;            /* of what `models` were made from */
@@ -62,6 +72,10 @@ int fleet_init(struct fleet *fleet, const struct pool_address *address);
  * -errno with a reason: as members_start. */
 int fleet_init_members(struct fleet *fleet, const char *place, const char *server_key, const char *client_key,
                        struct error *err);
+
+/* Reads the fleet's secret (fleet_secret.h), with which the pools' books are read. Right after
+ * fleet_init_members. -errno with a reason. */
+int fleet_take_secret(struct fleet *fleet, const char *path, struct error *err);
 void fleet_deinit(struct fleet *fleet);
 
 /* Whether it has several pools, or may have. */
@@ -110,6 +124,12 @@ struct quern *fleet_client(const struct fleet *fleet, const char *model);
 
 /* The pool of a report: the member with this name; NULL: the first that answers. NULL: there is none. */
 struct fleet_pool *fleet_named(const struct fleet *fleet, const char *name);
+
+/* All that the pool had is forgotten. */
+void fleet_forget_book(struct fleet_pool *pool);
+
+/* What the pool has to do for others, in tokens. */
+double fleet_foreign_load(const struct fleet_pool *pool);
 
 /* The pool for a request, except those of these numbers, [n_except]; NULL: none serves it now. */
 struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wish, const uint32_t *except,

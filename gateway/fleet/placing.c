@@ -11,18 +11,30 @@ static uint32_t slots_of(const struct placing_pool *pool)
 /* What all pools are compared with. */
 struct measure {
     double least_recent;
+    double load_weight;
     uint32_t most_slots;
 };
 
+/* To as many slots as the pool with most has. */
+static double scaled_load(const struct placing_pool *pool, uint32_t most_slots)
+{
+    return pool->load * most_slots / slots_of(pool);
+}
+
 static struct measure measure_of(const struct placing_pool *pools, size_t n)
 {
-    struct measure measure = {pools[0].recent, slots_of(&pools[0])};
+    struct measure measure = {pools[0].recent, 1, slots_of(&pools[0])};
+    double sum = 0;
     for (size_t i = 1; i < n; i++) {
         if (pools[i].recent < measure.least_recent)
             measure.least_recent = pools[i].recent;
         if (slots_of(&pools[i]) > measure.most_slots)
             measure.most_slots = slots_of(&pools[i]);
     }
+    for (size_t i = 0; i < n; i++)
+        sum += scaled_load(&pools[i], measure.most_slots);
+    if (sum > (double)n * PLACING_FULL_LOAD)
+        measure.load_weight = (double)n * PLACING_FULL_LOAD / sum;
     return measure;
 }
 
@@ -31,8 +43,8 @@ static double cost_of(const struct placing_pool *pool, const struct measure *mea
     const double overlap = pool->overlap < tokens ? pool->overlap : tokens;
     const double excess = PLACING_RECENT_WEIGHT * (pool->recent - measure->least_recent);
     const double saving = PLACING_OVERLAP_WEIGHT * overlap - excess;
-    const double scale = (double)measure->most_slots / slots_of(pool);
-    return pool->load * scale + (tokens - overlap) - (saving > 0 ? saving : 0);
+    const double load = measure->load_weight * scaled_load(pool, measure->most_slots);
+    return load + (tokens - overlap) - (saving > 0 ? saving : 0);
 }
 
 size_t placing_choose(const struct placing_pool *pools, size_t n, double tokens)

@@ -91,9 +91,12 @@ static void try_open(struct pool *pool, uint64_t now)
         say_reason(pool, err.text);
         return;
     }
+    pool->n_clients++;
     quern_watch(pool->client, pool->watched);
-    if (pool->name)
+    if (pool->name) {
         quern_set_ping(pool->client, POOL_PING_MS);
+        quern_follow_load(pool->client);
+    }
 }
 
 /* The entry of that name, a new one if there is none; NULL when out of memory. */

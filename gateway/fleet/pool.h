@@ -62,6 +62,7 @@ struct pool {
     struct pool_model *models; /* [n_models] of workers that serve, or did last; 0: none is known yet */
     size_t n_models;
     uint64_t n_statuses; /* that have come */
+    uint32_t n_clients;  /* that there were, this one included */
 };
 
 /* Borrows the texts. `name`: of a member of a fleet, else NULL. */

@@ -9,6 +9,7 @@
 
 #include "proto/message.h"
 #include "proto/prompts/pieces.h"
+#include "proto/prompts/space.h"
 
 #define TOKEN_BYTES   4   /* of text, about */
 #define DECODE_TOKENS 256 /* of an answer, at most as far as its load goes: who says more rarely means it */
@@ -39,13 +40,14 @@ static size_t text_len(const struct quern_request *request)
     return request->text_len > 0 || !request->text ? request->text_len : strlen(request->text);
 }
 
-struct prompt_pieces *wish_pieces(const struct quern_request *request, uint64_t secret)
+struct prompt_pieces *wish_pieces(const struct quern_request *request, uint64_t seed, const char *space)
 {
     struct generation generation = {.cache_prompt = request->cache_prompt,
-                                    .cache_space = text_of(request->tenant),
+                                    .tenant = text_of(request->tenant),
                                     .cache_salt = text_of(request->cache_salt),
                                     .tools = text_of(request->tools)};
     struct chat_message *messages = NULL;
+    char text[PROMPT_SPACE_BYTES];
     if (request->embed)
         return NULL;
     generation.prompt.special = request->special;
@@ -63,7 +65,8 @@ struct prompt_pieces *wish_pieces(const struct quern_request *request, uint64_t 
         generation.prompt.form = PROMPT_TEXT;
         generation.prompt.text = (struct bytes){request->text ? request->text : "", text_len(request)};
     }
-    struct prompt_pieces *pieces = prompt_pieces_cut(&generation, secret);
+    prompt_space_set(space, text, &generation);
+    struct prompt_pieces *pieces = prompt_pieces_cut(&generation, seed);
     free(messages);
     return pieces;
 }

@@ -63,10 +63,11 @@ static void make_wish(struct generation *generation, uint32_t prompt, const stru
     const struct fleet *fleet = &generation->gateway->fleet;
     if (!fleet_is_many(fleet))
         return;
-    generation->wishes[prompt] = (struct fleet_wish){.model = generation->model,
-                                                     .pieces = wish_pieces(request, fleet->secret),
-                                                     .tokens = wish_prompt_tokens(request),
-                                                     .decode = wish_decode_tokens(request)};
+    generation->wishes[prompt] =
+        (struct fleet_wish){.model = generation->model,
+                            .pieces = wish_pieces(request, fleet->seed, fleet->space),
+                            .tokens = wish_prompt_tokens(request),
+                            .decode = wish_decode_tokens(request)};
 }
 
 /* Encodes the request of each prompt; the largest says how many may be under way. 0 or -errno. */

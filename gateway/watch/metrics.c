@@ -246,6 +246,9 @@ static double of_workers(const struct fleet_pool *pool, enum of_workers what)
     ROW("requests", "gauge", "Requests of this gateway there.", pool->n_requests)                            \
     ROW("load_tokens", "gauge", "Tokens to be processed and generated for those.", pool->load)               \
     ROW("foreign_requests", "gauge", "Requests of others there, by its last status.", pool->foreign)         \
+    ROW("foreign_load_tokens", "gauge", "Tokens that it has to process and generate for others.",            \
+        fleet_foreign_load(pool))                                                                            \
+    ROW("prefix_pieces", "gauge", "Pieces of prompts that it has, as it publishes.", pool->published.pieces) \
     ROW("queued", "gauge", "Requests that wait for a worker there, by its last status.",                     \
         pool->pool.status ? pool->pool.status->queued : 0)                                                   \
     ROW("running", "gauge", "Requests assigned to workers there, by its last status.",                       \

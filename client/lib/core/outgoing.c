@@ -219,6 +219,7 @@ int outgoing_ping(struct quern *client)
         taken[n++] = (struct bytes){client->taken.data + at, sizeof(struct id128)};
     message.ping.taken.items = taken;
     message.ping.taken.n = n;
+    message.ping.load = client->asks_load;
     int r = outgoing_message(client, &message, NULL);
     if (r == 0)
         buffer_consume(&client->taken, n * sizeof(struct id128));

@@ -171,6 +171,8 @@ struct quern {
     uint64_t closed_ns;   /* when the session was last lost */
     uint64_t answered_ns; /* the last answer to a ping or to an opening */
     uint64_t ping_every_ns;
+    bool asks_load, has_load; /* pings ask for the load; the broker of this session told: */
+    struct quern_load load;
     uint32_t failed_handshakes; /* in a row */
     uint64_t patience_ns;
     uint64_t page_ns; /* from a replay to its page: of the last full page, or of a slower one since */
@@ -198,6 +200,9 @@ struct quern {
     struct question *questions; /* utlist: unanswered ones */
     uint64_t last_ref;
     struct quern_status status;
+    struct quern_prefixes prefixes;
+    struct buffer hashes; /* of that */
+    char space[PROTO_MAX_SPACE_BYTES + 1];
     char *status_memory;
     struct quern_trace trace;
     char *trace_memory;

@@ -166,7 +166,8 @@ class Fleet(fleet.Base):
 
     def test_reports_have_every_pool_of_the_folder(self):
         pool = self.pool("a", "--device", "null")
-        (self.fleet / "b").write_text(pool.text(port=fleet.free_ports()))
+        key = ("b" if pool.key()[0] == "a" else "a") + pool.key()[1:]  # two members with one key would be one
+        (self.fleet / "b").write_text(pool.text(key, fleet.free_ports()))
         (self.fleet / "c").write_text("connect = 1")
         gateway = self.gateway(pool)
         until(lambda: gateway.metrics().get("quern_fleet_members") == 2, "both are members")

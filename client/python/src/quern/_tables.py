@@ -168,6 +168,14 @@ KINDS: dict[str, Table] = {
         Field("special", BOOL),
         max_bytes=6881280,
     ),
+    "prefixes": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("boot", INT, high=18446744073709551615),
+        Field("next", INT, high=18446744073709551615),
+        Field("at", INT, high=4294967295),
+        Field("secret", TEXT, required=True, always=True, high=128),
+        max_bytes=6881280,
+    ),
     "trace": table(
         Field("ref", INT, high=18446744073709551615),
         Field("worker", NAME, required=True, always=True, high=128),
@@ -185,6 +193,7 @@ KINDS: dict[str, Table] = {
     "ping": table(
         Field("ref", INT, high=18446744073709551615),
         Field("taken", BINS, high=4096, item_high=16),
+        Field("load", BOOL),
         max_bytes=6881280,
     ),
     "bye": table(
@@ -223,7 +232,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "trace", "profile", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "trace_ok", "profile_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "prefixes", "trace", "profile", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "prefixes_ok", "trace_ok", "profile_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -290,6 +299,18 @@ KINDS: dict[str, Table] = {
         Field("text", TEXT, required=True, always=True, high=4194304),
         max_bytes=6881280,
     ),
+    "prefixes_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("boot", INT, required=True, always=True, high=18446744073709551615),
+        Field("next", INT, required=True, always=True, high=18446744073709551615),
+        Field("at", INT, high=4294967295),
+        Field("pieces", INT, high=4294967295),
+        Field("begins", BOOL),
+        Field("space", TEXT, high=40),
+        Field("added", BIN, high=65536),
+        Field("dropped", BIN, high=65536),
+        max_bytes=6881280,
+    ),
     "trace_ok": table(
         Field("ref", INT, high=18446744073709551615),
         Field("incarnation", INT, high=4294967295),
@@ -307,6 +328,11 @@ KINDS: dict[str, Table] = {
     ),
     "pong": table(
         Field("ref", INT, high=18446744073709551615),
+        Field("load", INT, high=18446744073709551615),
+        Field("own", INT, high=18446744073709551615),
+        Field("slots", INT, high=4294967295),
+        Field("kept", INT, high=1000),
+        Field("draining", BOOL),
         max_bytes=6881280,
     ),
     "bye_ok": table(

@@ -78,10 +78,25 @@ START_TEST(what_was_not_read_is_taken_back)
     find(prompt);
     ck_assert_uint_eq(has[0], 6);
     ck_assert_uint_eq(has[1], 10);
-    book_forget(&book, 2);
+    free(prompt);
+}
+END_TEST
+
+START_TEST(what_is_published_counts_once)
+{
+    struct prompt_pieces *prompt = prompt_of(7, 10, 0);
+    ck_assert_uint_eq(book_note(&book, prompt->hashes, 8, 1), 8);
+    ck_assert_uint_eq(book_note(&book, prompt->hashes + 4, 6, 1), 2);
+    book_add(&book, prompt, 2);
     find(prompt);
-    ck_assert_uint_eq(has[0], 6);
-    ck_assert_uint_eq(has[1], 0);
+    ck_assert_uint_eq(has[0], 10);
+    ck_assert_uint_eq(has[1], 10);
+    ck_assert_uint_eq(book_strike(&book, prompt->hashes + 5, 5, 1), 5);
+    ck_assert_uint_eq(book_strike(&book, prompt->hashes + 5, 5, 1), 0);
+    ck_assert_uint_eq(book_strike(&book, prompt->hashes, 2, 3), 0);
+    find(prompt);
+    ck_assert_uint_eq(has[0], 5);
+    ck_assert_uint_eq(has[1], 10);
     free(prompt);
 }
 END_TEST
@@ -89,14 +104,18 @@ END_TEST
 START_TEST(the_book_is_bounded_and_forgets_what_was_not_used)
 {
     struct prompt_pieces *kept = prompt_of(1000000, 8, 0), *old = prompt_of(1000001, 8, 0);
+    book.most = 1024;
     book_add(&book, kept, 1);
     book_add(&book, old, 1);
-    for (uint64_t i = 0; i < 2 * BOOK_PIECES / 1024; i++) {
-        struct prompt_pieces *other = prompt_of(2 + i, 1024, 0);
+    for (uint64_t i = 0; i < 64; i++) {
+        struct prompt_pieces *other = prompt_of(2 + i, 64, 0);
         book_add(&book, other, 2);
         book_add(&book, kept, 1);
+        find(other);
+        ck_assert_uint_eq(has[1], 64);
         free(other);
     }
+    ck_assert_uint_eq(book.n, 1024);
     find(kept);
     ck_assert_uint_eq(has[0], 8);
     find(old);
@@ -106,12 +125,30 @@ START_TEST(the_book_is_bounded_and_forgets_what_was_not_used)
 }
 END_TEST
 
+/* More pools than are found: the deepest pieces' are, and nothing is written beyond. */
+START_TEST(a_prompt_that_everybody_has_in_part_finds_those_that_have_most)
+{
+    struct prompt_pieces *prompt = prompt_of(7, 40, 0);
+    for (uint32_t i = 0; i < 40 * BOOK_HOLDERS; i++) {
+        const uint32_t number = 1000 - i;
+        book_note(&book, &prompt->hashes[i / BOOK_HOLDERS], 1, number);
+    }
+    const uint32_t all[] = {1000 - 159, 1000 - 96, 1000 - 95, 1000, 5};
+    book_find(&book, prompt, all, 5, has);
+    const uint32_t expected[] = {40, 25, 0, 0, 0};
+    ck_assert_mem_eq(has, expected, sizeof expected);
+    free(prompt);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, the_deepest_piece_that_names_a_pool_counts);
     tcase_add_test(tests, a_pool_that_is_forgotten_for_the_beginning_has_it_all_the_same);
     tcase_add_test(tests, what_was_not_read_is_taken_back);
+    tcase_add_test(tests, what_is_published_counts_once);
+    tcase_add_test(tests, a_prompt_that_everybody_has_in_part_finds_those_that_have_most);
     tcase_add_test(tests, the_book_is_bounded_and_forgets_what_was_not_used);
 }
 

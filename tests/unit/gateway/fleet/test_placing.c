@@ -25,8 +25,8 @@ END_TEST
 START_TEST(a_prompt_that_is_known_is_worth_five_times_its_tokens_of_load)
 {
     /* Four for the overlap, and one that is not read. */
-    ck_assert_uint_eq(CHOOSE(1000, {.load = 4900, .overlap = 1000}, {.load = 0}), 0);
-    ck_assert_uint_eq(CHOOSE(1000, {.load = 5100, .overlap = 1000}, {.load = 0}), 1);
+    ck_assert_uint_eq(CHOOSE(500, {.load = 2400, .overlap = 500}, {.load = 0}), 0);
+    ck_assert_uint_eq(CHOOSE(500, {.load = 2600, .overlap = 500}, {.load = 0}), 1);
     ck_assert_uint_eq(CHOOSE(1000, {.load = 0, .overlap = 200}, {.load = 0, .overlap = 700}), 1);
     /* More than the whole prompt cannot be known. */
     ck_assert_uint_eq(CHOOSE(100, {.load = 600, .overlap = 6400}, {.load = 0}), 1);
@@ -44,6 +44,17 @@ START_TEST(who_has_done_more_lately_loses_a_little_of_its_saving)
 }
 END_TEST
 
+/* Loads of a hundred times as much as an overlap is worth, and what counts is how they compare. */
+START_TEST(when_all_have_much_to_do_loads_count_in_proportion)
+{
+    ck_assert_uint_eq(CHOOSE(1000, {.load = 110000, .overlap = 1000}, {.load = 90000}), 0);
+    ck_assert_uint_eq(CHOOSE(100, {.load = 110000, .overlap = 10}, {.load = 90000}), 1);
+    /* Of 4,000 in all, 3,999 stand against 1: more than an overlap of 700 is worth. */
+    ck_assert_uint_eq(CHOOSE(700, {.load = 400000, .overlap = 700}, {.load = 1}), 1);
+    ck_assert_uint_eq(CHOOSE(900, {.load = 400000, .overlap = 900}, {.load = 1}), 0);
+}
+END_TEST
+
 START_TEST(on_a_tie_who_has_done_less_lately)
 {
     ck_assert_uint_eq(CHOOSE(100, {.recent = 30}, {.recent = 10}, {.recent = 20}), 1);
@@ -57,6 +68,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, load_is_what_each_slot_has);
     tcase_add_test(tests, a_prompt_that_is_known_is_worth_five_times_its_tokens_of_load);
     tcase_add_test(tests, who_has_done_more_lately_loses_a_little_of_its_saving);
+    tcase_add_test(tests, when_all_have_much_to_do_loads_count_in_proportion);
     tcase_add_test(tests, on_a_tie_who_has_done_less_lately);
 }
 

@@ -26,7 +26,7 @@ static struct quern_request with_text(void)
 /* The number of pieces, and in *ret_last the hash of the last one: it stands for all before it. */
 static uint32_t pieces_of(const struct quern_request *request, uint64_t secret, uint64_t *ret_last)
 {
-    struct prompt_pieces *pieces = wish_pieces(request, secret);
+    struct prompt_pieces *pieces = wish_pieces(request, secret, "");
     const uint32_t n = pieces ? pieces->n : 0;
     *ret_last = n > 0 ? pieces->hashes[n - 1] : 0;
     free(pieces);

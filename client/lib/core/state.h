@@ -142,6 +142,7 @@ struct request {
 
 struct question {
     uint64_t ref;
+    enum message_kind kind; /* asked; only its own answer, or an error, is one */
     struct buffer wire; /* the message, to ask again */
     quern_answer_fn *fn;
     void *arg;

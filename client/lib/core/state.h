@@ -143,7 +143,7 @@ struct request {
 struct question {
     uint64_t ref;
     enum message_kind kind; /* asked; only its own answer, or an error, is one */
-    struct buffer wire; /* the message, to ask again */
+    struct buffer wire;     /* the message, to ask again */
     quern_answer_fn *fn;
     void *arg;
     uint64_t asked_ns, until_ns;

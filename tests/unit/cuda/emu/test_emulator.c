@@ -314,7 +314,7 @@ static void free_twice(void)
 /* The backend's memory, too. */
 static void copy_behind_the_backend(void)
 {
-    struct device_memory memory = {device, 0, false};
+    struct device_memory memory = {.device = device};
     void *taken = device_memory_take(&memory, 100);
     ck_assert_uint_eq(device_counts(device).bytes, memory.bytes);
     device_copy(stream, taken, pinned, 100);

@@ -316,7 +316,8 @@ void fleet_forget_book(struct fleet_pool *pool)
 }
 
 /* By a status that has just come: whether the pool's caches are empty, unless its book is read, which tells
- * that better; and the requests of others there, which are what it counts, without ours. */
+ * that (and that of a broker that was replaced begins empty, though its workers have what they had); and the
+ * requests of others there, which are what it counts, without ours. */
 static void take_status(struct fleet_pool *pool)
 {
     const struct quern_status *status = pool->pool.status;

@@ -181,7 +181,7 @@ static bool is_known(const struct pool *pool, const struct quern_worker *worker)
 }
 
 /* A broker that is replaced finds its workers alive, with all that is in their caches. */
-static void note_workers(struct pool *pool, const struct quern_status *status)
+void pool_note_workers(struct pool *pool, const struct quern_status *status)
 {
     struct pool_worker now[POOL_WORKERS];
     size_t n = 0;
@@ -215,7 +215,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
     pool->status_ms = now_ms();
     pool->draining = answer->status->draining;
     take_context(pool, answer->status);
-    note_workers(pool, answer->status);
+    pool_note_workers(pool, answer->status);
     for (size_t i = 0; i < answer->status->n_workers; i++) {
         const struct quern_worker *worker = &answer->status->workers[i];
         if (!serves(worker))

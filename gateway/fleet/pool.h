@@ -104,6 +104,9 @@ int pool_check(const struct pool *pool, const char *model, struct refusal *refus
  * answer. */
 int pool_status(const struct pool *pool, const struct quern_status **ret_status, struct refusal *refusal);
 
+/* Compares the workers of a status that has come with those of the one before: n_renewals. */
+void pool_note_workers(struct pool *pool, const struct quern_status *status);
+
 /* The model with this name (NULL: the first), or NULL. */
 const struct pool_model *pool_model(const struct pool *pool, const char *name);
 

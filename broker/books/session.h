@@ -48,6 +48,7 @@ struct session {
     uint32_t key;         /* number of the key that it was last opened with; 0: none, in the run directory */
     struct assembly *assembly; /* a request that arrives in parts; NULL: none */
     struct request *requests;  /* unfinished ones; list by session_prev/next */
+    uint64_t load, load_ns;    /* tokens to process and generate for them, as it was told then (publish.h) */
     struct owed_page *owed;    /* list, first asked first */
     struct owed_page *owed_by_id;
     size_t n_owed;

@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "proto/prompts/space.h"
+
+#define COUNT_NS (50 * CLOCK_NS_PER_MS) /* between two counts of what a session has */
 
 int publish_init(struct broker *broker, struct error *err)
 {
@@ -29,12 +32,23 @@ static uint64_t left_of(const struct request *request)
     return (request->prefilled ? 0 : request->prefill) + request->decode;
 }
 
-void publish_load(const struct broker *broker, const struct session *session, struct message *pong)
+static uint64_t own_load(struct session *session)
+{
+    const uint64_t now = clock_ns();
+    if (session->load_ns != 0 && now - session->load_ns < COUNT_NS)
+        return session->load;
+    session->load_ns = now;
+    session->load = 0;
+    for (const struct request *request = session->requests; request; request = request->session_next)
+        session->load += left_of(request);
+    return session->load;
+}
+
+void publish_load(const struct broker *broker, struct session *session, struct message *pong)
 {
     uint64_t kept = 0, n_serving = 0;
     pong->pong.load = broker->queue.tokens;
-    for (const struct request *request = session->requests; request; request = request->session_next)
-        pong->pong.own += left_of(request);
+    pong->pong.own = own_load(session);
     for (uint32_t i = 0; i < broker->n_workers; i++) {
         const struct worker *worker = &broker->workers[i];
         pong->pong.load += worker->load;

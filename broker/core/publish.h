@@ -13,8 +13,9 @@
 /* Reads the secret of the fleet, and begins to number changes. -errno with a reason. */
 int publish_init(struct broker *broker, struct error *err);
 
-/* Fills in the load, as a session is told it. */
-void publish_load(const struct broker *broker, const struct session *session, struct message *pong);
+/* Fills in the load, as a session is told it. Its own is counted at most 20 times a second, however often it
+ * is asked for. */
+void publish_load(const struct broker *broker, struct session *session, struct message *pong);
 
 /* Answers the question for prefixes. */
 void publish_prefixes(struct broker *broker, struct session *session, const struct message *message);

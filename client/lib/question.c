@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions (status, trace, profile, tokenize, detokenize) and their answers, known by their references.
+/* Questions (status, trace, profile, prefixes, tokenize, detokenize) and their answers, known by their
+ * references and kinds.
  *
  * A question is asked again after a second, two, four … until its answer comes, and at once when the session
  * opens again: so a broker that restarts in between is met in stride. What is answered is copied out of the
@@ -372,6 +373,7 @@ int question_ask(struct quern *client, struct message *message, int timeout_ms, 
     if (!question)
         return -ENOMEM;
     question->ref = ++client->last_ref;
+    question->kind = message->kind;
     question->fn = fn;
     question->arg = arg;
     client->now = question->asked_ns = clock_ns();
@@ -388,58 +390,81 @@ int question_ask(struct quern *client, struct message *message, int timeout_ms, 
     return r;
 }
 
-static struct question *find(struct quern *client, uint64_t ref)
+/* The question of that kind; MESSAGE_NONE: of any. A pool that answers another than was asked is not heard.
+ */
+static struct question *find(struct quern *client, enum message_kind kind, uint64_t ref)
 {
     struct question *question;
     DL_SEARCH_SCALAR(client->questions, question, ref, ref);
-    return question;
+    return question && (kind == MESSAGE_NONE || question->kind == kind) ? question : NULL;
+}
+
+static bool keep_tokenized(struct quern *client, const struct message *message, struct quern_answer *with)
+{
+    const struct bytes text = message->tokenize_ok.text;
+    if (!keep_tokens(client, message) || !keep_pieces(client, message, &with->pieces) ||
+        (text.len > 0 && !keep_content(client, text)))
+        return false;
+    with->content = text.len > 0 ? (const char *)client->content.data : NULL;
+    with->content_len = text.len;
+    with->ids = client->tokens.data;
+    with->n_ids = client->tokens.len;
+    return true;
+}
+
+static bool keep_detokenized(struct quern *client, const struct message *message, struct quern_answer *with)
+{
+    if (!keep_content(client, message->detokenize_ok.text))
+        return false;
+    with->content = (const char *)client->content.data;
+    with->content_len = client->content.len - 1;
+    return true;
+}
+
+static void question_refused(struct quern *client, const struct message *message)
+{
+    struct question *question = find(client, MESSAGE_NONE, message->error.ref);
+    struct error err;
+    char reason[PROTO_MAX_TEXT_BYTES + 1];
+    if (!question)
+        return;
+    error_set(&err, 0, "%s: %s", proto_error_name(message->error.error),
+              utf8_printable(message->error.text, sizeof reason, reason));
+    fail(client, question, -EREMOTEIO, err.text);
 }
 
 void question_answer(struct quern *client, const struct message *message)
 {
     struct quern_answer with = {0};
     struct question *question = NULL;
-    if (message->kind == MESSAGE_STATUS_OK && (question = find(client, message->status_ok.ref))) {
+    bool is_kept = false;
+    if (message->kind == MESSAGE_ERROR) {
+        question_refused(client, message);
+    } else if (message->kind == MESSAGE_STATUS_OK) {
+        question = find(client, MESSAGE_STATUS, message->status_ok.ref);
         with.status = &client->status;
-        if (keep_status(client, message))
-            answer(client, question, &with);
-    } else if (message->kind == MESSAGE_PREFIXES_OK && (question = find(client, message->prefixes_ok.ref))) {
+        is_kept = question && keep_status(client, message);
+    } else if (message->kind == MESSAGE_PREFIXES_OK) {
+        question = find(client, MESSAGE_PREFIXES, message->prefixes_ok.ref);
         with.prefixes = &client->prefixes;
-        if (keep_prefixes(client, message))
-            answer(client, question, &with);
-    } else if (message->kind == MESSAGE_TRACE_OK && (question = find(client, message->trace_ok.ref))) {
+        is_kept = question && keep_prefixes(client, message);
+    } else if (message->kind == MESSAGE_TRACE_OK) {
+        question = find(client, MESSAGE_TRACE, message->trace_ok.ref);
         with.trace = &client->trace;
-        if (keep_trace(client, message))
-            answer(client, question, &with);
-    } else if (message->kind == MESSAGE_PROFILE_OK && (question = find(client, message->profile_ok.ref))) {
+        is_kept = question && keep_trace(client, message);
+    } else if (message->kind == MESSAGE_PROFILE_OK) {
+        question = find(client, MESSAGE_PROFILE, message->profile_ok.ref);
         with.profile = &client->profile;
-        if (keep_profile(client, message))
-            answer(client, question, &with);
-    } else if (message->kind == MESSAGE_TOKENIZE_OK && (question = find(client, message->tokenize_ok.ref))) {
-        if (!keep_tokens(client, message) || !keep_pieces(client, message, &with.pieces))
-            return;
-        const struct bytes text = message->tokenize_ok.text;
-        if (text.len > 0 && !keep_content(client, text))
-            return;
-        with.content = text.len > 0 ? (const char *)client->content.data : NULL;
-        with.content_len = text.len;
-        with.ids = client->tokens.data;
-        with.n_ids = client->tokens.len;
-        answer(client, question, &with);
-    } else if (message->kind == MESSAGE_DETOKENIZE_OK &&
-               (question = find(client, message->detokenize_ok.ref))) {
-        if (!keep_content(client, message->detokenize_ok.text))
-            return;
-        with.content = (const char *)client->content.data;
-        with.content_len = client->content.len - 1;
-        answer(client, question, &with);
-    } else if (message->kind == MESSAGE_ERROR && (question = find(client, message->error.ref))) {
-        struct error err;
-        char reason[PROTO_MAX_TEXT_BYTES + 1];
-        error_set(&err, 0, "%s: %s", proto_error_name(message->error.error),
-                  utf8_printable(message->error.text, sizeof reason, reason));
-        fail(client, question, -EREMOTEIO, err.text);
+        is_kept = question && keep_profile(client, message);
+    } else if (message->kind == MESSAGE_TOKENIZE_OK) {
+        question = find(client, MESSAGE_TOKENIZE, message->tokenize_ok.ref);
+        is_kept = question && keep_tokenized(client, message, &with);
+    } else if (message->kind == MESSAGE_DETOKENIZE_OK) {
+        question = find(client, MESSAGE_DETOKENIZE, message->detokenize_ok.ref);
+        is_kept = question && keep_detokenized(client, message, &with);
     }
+    if (is_kept)
+        answer(client, question, &with);
 }
 
 void questions_opened(struct quern *client)

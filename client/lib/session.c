@@ -180,9 +180,8 @@ void session_refused(struct quern *client, const struct message *message)
 void session_pong(struct quern *client, const struct message *message)
 {
     client->answered_ns = client->now;
-    if (message->pong.slots == 0 && !message->pong.draining && message->pong.load == 0)
-        return; /* an older pool does not tell it; one without workers has nothing to tell */
-    client->has_load = true;
+    /* An older pool does not tell it; one without workers has nothing to tell. */
+    client->has_load = message->pong.slots > 0 || message->pong.draining || message->pong.load > 0;
     client->load = (struct quern_load){.tokens = message->pong.load,
                                        .own = message->pong.own,
                                        .slots = message->pong.slots,

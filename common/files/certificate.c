@@ -169,16 +169,6 @@ int certificate_read(const char *path, struct certificate *ret_certificate, stru
     return read_file(path, ret_certificate, NULL, err);
 }
 
-static int check_private(const struct stat *status, const char *path, struct error *err)
-{
-    mode_t others = status->st_uid == geteuid() ? 0077 : 0007;
-    if (status->st_mode & others)
-        return error_set(err, -EPERM,
-                         "%s holds a secret key and others can read it (mode %04o): chmod 600 %s", path,
-                         (unsigned)status->st_mode & 0777, path);
-    return 0;
-}
-
 int certificate_read_secret(const char *path, struct certificate *ret_certificate, struct error *err)
 {
     char beside[PATH_MAX];
@@ -195,7 +185,7 @@ int certificate_read_secret(const char *path, struct certificate *ret_certificat
             r = error_set(err, -EINVAL, "%s has no secret-key", path);
     }
     if (r == 0)
-        r = check_private(&status, path, err);
+        r = secret_file_check_private(&status, path, "a secret key", err);
     if (r == 0)
         *ret_certificate = certificate;
     explicit_bzero(&certificate, sizeof certificate);

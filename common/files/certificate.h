@@ -38,8 +38,7 @@ int certificate_parse(const void *data, size_t len, const char *name, struct cer
 int certificate_read(const char *path, struct certificate *ret_certificate, struct error *err);
 
 /* Reads a certificate with its secret key: from the file or, if that has only the public key, from the file
- * with "_secret" added to its name. -EPERM if others can read the secret: everyone, or the group of a file
- * that the caller owns (a file of another owner may be meant for the group). */
+ * with "_secret" added to its name. -EPERM if others can read the secret (secret_file_check_private). */
 int certificate_read_secret(const char *path, struct certificate *ret_certificate, struct error *err);
 
 /* Writes FOLDER/NAME (mode 0644) and FOLDER/NAME_secret (mode 0600). Existing files are never overwritten:

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/files/secret_file.h"
 #include "common/hash.h"
@@ -34,12 +33,8 @@ int fleet_secret_read(const char *path, struct fleet_secret *ret_secret, struct 
     int r = secret_file_read(path, 2 * FLEET_SECRET_MOST, &file, err);
     if (r < 0)
         return r;
-    const mode_t others = file.status.st_uid == geteuid() ? 0077 : 0007;
-    if (file.status.st_mode & others)
-        r = error_set(err, -EPERM,
-                      "%s holds the secret of a fleet and others can read it (mode %04o): chmod 600 %s", path,
-                      (unsigned)file.status.st_mode & 0777, path);
-    else
+    r = secret_file_check_private(&file.status, path, "the secret of a fleet", err);
+    if (r == 0)
         r = parse(&file, path, ret_secret, err);
     secret_file_deinit(&file);
     return r;

@@ -20,7 +20,7 @@ struct fleet_secret { /* zeroed: none */
     uint64_t seed; /* of the hashes of prompts */
 };
 
-/* Reads the file. -EPERM if others can read it, with the rules of certificate_read_secret; -EINVAL if it
+/* Reads the file. -EPERM if others can read it (secret_file_check_private); -EINVAL if it
  * holds something else; or -errno. Reasons name the file. */
 int fleet_secret_read(const char *path, struct fleet_secret *ret_secret, struct error *err);
 

@@ -54,6 +54,16 @@ int secret_file_read(const char *path, size_t most, struct secret_file *ret_file
     return r;
 }
 
+int secret_file_check_private(const struct stat *status, const char *path, const char *holds,
+                              struct error *err)
+{
+    const mode_t others = status->st_uid == geteuid() ? 0077 : 0007;
+    if (status->st_mode & others)
+        return error_set(err, -EPERM, "%s holds %s and others can read it (mode %04o): chmod 600 %s", path,
+                         holds, (unsigned)status->st_mode & 0777, path);
+    return 0;
+}
+
 void secret_file_deinit(struct secret_file *file)
 {
     if (file->text)

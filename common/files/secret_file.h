@@ -2,8 +2,8 @@
 #ifndef COMMON_FILES_SECRET_FILE_H
 #define COMMON_FILES_SECRET_FILE_H
 
-/* Small files that hold secrets, read whole: keys and certificates. The caller judges the permissions, from
- * the status of the file that was read. */
+/* Small files that hold secrets, read whole: keys and certificates. Their permissions are judged afterwards,
+ * by the status of the file that was read. */
 
 #include <stddef.h>
 #include <sys/stat.h>
@@ -20,6 +20,11 @@ struct secret_file { /* zeroed: none */
  * bytes (-EFBIG), no zero bytes (-EINVAL). -errno with a reason that names the file; on failure the bytes
  * read are overwritten. */
 int secret_file_read(const char *path, size_t most, struct secret_file *ret_file, struct error *err);
+
+/* -EPERM if others can read a file of this status: everyone, or the group of a file that the caller owns (a
+ * file of another owner may be meant for the group). `holds` says what, for the reason: "a secret key". */
+int secret_file_check_private(const struct stat *status, const char *path, const char *holds,
+                              struct error *err);
 
 /* Overwrites the text and frees it. */
 void secret_file_deinit(struct secret_file *file);

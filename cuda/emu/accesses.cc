@@ -50,10 +50,6 @@ void emu_accesses_begin(const struct emu_memory *allocations, const struct emu_m
     emu_regions_fill(&device_memory, allocations);
 }
 
-void emu_accesses_end(void)
-{
-}
-
 /* ---- noting ---- */
 
 static bool lies_in(uintptr_t at, const void *from, size_t bytes)

@@ -7,10 +7,6 @@ void emu_accesses_begin(const struct emu_memory *allocations, const struct emu_m
 {
 }
 
-void emu_accesses_end(void)
-{
-}
-
 void emu_accesses_meet(uint32_t warp)
 {
 }

@@ -212,7 +212,6 @@ static void run_launch(struct device *device, const struct emu_launch *launch)
     } else {
         emu_accesses_begin(device->allocations, device->pinned);
         device->under_way = !emu_run(launch);
-        emu_accesses_end();
     }
 }
 
@@ -266,7 +265,8 @@ static bool run_next(struct device_stream *stream)
 {
     struct work *first = stream->queue.first;
     const struct device *device = stream->device;
-    if (!first || device->fault || (device->stall_at > 0 && device->n_run + 1 >= device->stall_at))
+    const bool stalls = device->stall_at > 0 && device->n_run + 1 >= device->stall_at;
+    if (!first || device->fault || (stalls && !device->under_way))
         return false;
     if (first->kind != GRAPH) {
         run_one(stream, first);

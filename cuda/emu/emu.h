@@ -99,9 +99,8 @@ bool emu_regions_hold(const struct emu_regions *regions, uintptr_t at);
 
 /* ---- accesses.cc, which counts; views.cc, which orders; or accesses_none.cc, which does nothing ---- */
 
-/* Call these around a launch, or a part of one: only memory in these lists counts. */
+/* Call it before a launch, or a part of one: only memory in these lists counts. */
 void emu_accesses_begin(const struct emu_memory *allocations, const struct emu_memory *pinned);
-void emu_accesses_end(void);
 
 /* All lanes of a warp wait for one another, or have ended. */
 void emu_accesses_meet(uint32_t warp);

@@ -25,9 +25,9 @@ static uint8_t handler_stack[64 * 1024];
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
-    for (uint32_t i = 0; i < EMU_SEATS && seats[i].stacks; i++) {
+    for (uint32_t i = 0; i < EMU_SEATS; i++) {
         const uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)seats[i].stacks;
-        if (at < (uintptr_t)EMU_MOST_THREADS * PITCH)
+        if (seats[i].stacks && at < (uintptr_t)EMU_MOST_THREADS * PITCH)
             emu_die("its stack of %u KiB overflows", EMU_STACK_BYTES / 1024);
     }
     struct sigaction otherwise = {};
@@ -35,8 +35,13 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     sigaction(signal, &otherwise, NULL);
 }
 
+/* Once, whichever seat is taken first. */
 static void watch(void)
 {
+    static bool watches;
+    if (HAS_HANDLER || watches)
+        return;
+    watches = true;
     stack_t stack = {};
     stack.ss_sp = handler_stack;
     stack.ss_size = sizeof handler_stack;
@@ -56,8 +61,7 @@ uint8_t *emu_stack(uint32_t seat, uint32_t number)
         if (memory == MAP_FAILED)
             abort();
         seats[seat].stacks = stacks = (uint8_t *)memory;
-        if (seat == 0 && !HAS_HANDLER)
-            watch();
+        watch();
     }
     for (uint32_t *n = &seats[seat].n_open; *n <= number; ++*n)
         if (mprotect(stacks + (size_t)*n * PITCH + GUARD_BYTES, SPREAD + EMU_STACK_BYTES,

@@ -52,12 +52,26 @@ static void become_newest(struct book *book, struct book_piece *piece)
     book->newest = at;
 }
 
-/* A place that was never used, or the oldest piece's. */
+static void become_oldest(struct book *book, struct book_piece *piece)
+{
+    const uint32_t at = (uint32_t)(piece - book->pieces);
+    piece->older = NONE;
+    piece->newer = book->oldest;
+    *(book->oldest != NONE ? &book->pieces[book->oldest].older : &book->newest) = at;
+    book->oldest = at;
+}
+
+static bool is_empty(const struct book_piece *piece)
+{
+    return piece->holders[0] == NOBODY;
+}
+
+/* That of a piece that nobody has, one that was never used, or the oldest piece's. */
 static uint32_t make_place(struct book *book)
 {
-    if (book->n < book->most)
-        return ++book->n;
     const uint32_t at = book->oldest;
+    if (book->n < book->most && (at == NONE || !is_empty(&book->pieces[at])))
+        return ++book->n;
     uint32_t *link = bucket_of(book, book->pieces[at].hash);
     while (*link != at)
         link = &book->pieces[*link].next_in_bucket;
@@ -140,26 +154,21 @@ void book_find(const struct book *book, const struct prompt_pieces *prompt, cons
         ret_pieces[i] = pieces_of(&found, numbers[i]);
 }
 
-/* True if it was one. */
-static bool remove_holder(struct book_piece *piece, uint32_t number)
+static void remove_holder(struct book_piece *piece, uint32_t number)
 {
     int kept = 0;
     for (int i = 0; i < BOOK_HOLDERS; i++)
         if (piece->holders[i] != number)
             piece->holders[kept++] = piece->holders[i];
-    const bool was = kept < BOOK_HOLDERS;
     while (kept < BOOK_HOLDERS)
         piece->holders[kept++] = NOBODY;
-    return was;
 }
 
-/* True if it was none. */
-static bool add_holder(struct book_piece *piece, uint32_t number)
+static void add_holder(struct book_piece *piece, uint32_t number)
 {
-    const bool was = remove_holder(piece, number);
+    remove_holder(piece, number);
     memmove(&piece->holders[1], &piece->holders[0], (BOOK_HOLDERS - 1) * sizeof *piece->holders);
     piece->holders[0] = number;
-    return !was;
 }
 
 void book_add(struct book *book, const struct prompt_pieces *prompt, uint32_t number)
@@ -172,28 +181,30 @@ void book_add(struct book *book, const struct prompt_pieces *prompt, uint32_t nu
 
 void book_drop(struct book *book, const struct prompt_pieces *prompt, uint32_t from, uint32_t number)
 {
-    for (uint32_t i = from; i < prompt->n; i++)
-        book_strike(book, &prompt->hashes[i], 1, number);
+    if (from < prompt->n)
+        book_strike(book, &prompt->hashes[from], prompt->n - from, number);
 }
 
-size_t book_note(struct book *book, const uint64_t *hashes, size_t n, uint32_t number)
+void book_note(struct book *book, const uint64_t *hashes, size_t n, uint32_t number)
 {
-    size_t news = 0;
     if (!make_memory(book))
-        return 0;
+        return;
     for (size_t i = 0; i < n; i++)
-        news += add_holder(use(book, hashes[i]), number);
-    return news;
+        add_holder(use(book, hashes[i]), number);
 }
 
-size_t book_strike(struct book *book, const uint64_t *hashes, size_t n, uint32_t number)
+void book_strike(struct book *book, const uint64_t *hashes, size_t n, uint32_t number)
 {
-    size_t news = 0;
     for (size_t i = 0; i < n; i++) {
         struct book_piece *piece = find(book, hashes[i]);
-        news += piece && remove_holder(piece, number);
+        if (!piece || is_empty(piece))
+            continue;
+        remove_holder(piece, number);
+        if (!is_empty(piece))
+            continue;
+        leave_list(book, piece);
+        become_oldest(book, piece);
     }
-    return news;
 }
 
 void book_deinit(struct book *book)

@@ -7,7 +7,7 @@
  * first; more would find hardly more. So a pool may be named for a conversation's piece and not for the
  * system prompt's before it, and what counts is the deepest piece that names it: pieces are chained, and
  * caches evict the deepest first. The book has a fixed number of pieces and forgets those that were used
- * least recently.
+ * least recently. The place of a piece that no pool has any more is the next to be used.
  *
  * Pools are known by numbers from 1 on. What a pool had is forgotten by giving the pool another number. */
 
@@ -23,7 +23,8 @@
 struct book { /* zeroed: empty */
     struct book_piece *pieces;
     uint32_t *buckets;
-    uint32_t most, n;        /* most: 0 before the first piece; set before it, a power of two: another size */
+    uint32_t most,
+        n; /* most: 0 before the first piece; set before it, a power of two: another size; n: used */
     uint32_t oldest, newest; /* least and most recently used */
     uint64_t seed; /* set before the first piece: nobody can choose hashes that meet in one bucket */
 };
@@ -38,9 +39,9 @@ void book_add(struct book *book, const struct prompt_pieces *prompt, uint32_t nu
 /* The pool does not have the pieces from `from` on after all. */
 void book_drop(struct book *book, const struct prompt_pieces *prompt, uint32_t from, uint32_t number);
 
-/* The pool says that it has these pieces, or has them no more. Returns for how many that is news. */
-size_t book_note(struct book *book, const uint64_t *hashes, size_t n, uint32_t number);
-size_t book_strike(struct book *book, const uint64_t *hashes, size_t n, uint32_t number);
+/* The pool says that it has these pieces, or has them no more. */
+void book_note(struct book *book, const uint64_t *hashes, size_t n, uint32_t number);
+void book_strike(struct book *book, const uint64_t *hashes, size_t n, uint32_t number);
 
 void book_deinit(struct book *book);
 

@@ -3,22 +3,51 @@
 
 #include "gateway/fleet/books.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 
-#define ANSWER_MS 5000 /* most that one is waited for */
+#define ANSWER_MS 5000                  /* most that one is waited for */
+#define TOLD_NS   (90 * CLOCK_NS_PER_S) /* that what a pool has told of its space counts */
 
-/* Prompts are hashed in one space. A pool with another one has nothing that could be found. */
-static bool is_our_space(struct fleet *fleet, const char *space)
+/* How many pools have told that space lately. Those that have it not are asked rarely. */
+static size_t count_space(const struct fleet *fleet, const char *space, uint64_t now)
 {
-    if (!fleet->has_space) {
-        snprintf(fleet->space, sizeof fleet->space, "%s", space);
-        fleet->has_space = true;
+    size_t n = 0;
+    for (size_t i = 0; i < fleet->n_pools; i++) {
+        const struct fleet_pool *pool = fleet->pools[i];
+        n += !pool->leaving && pool->space_ns != 0 && now - pool->space_ns < TOLD_NS &&
+             strcmp(pool->space, space) == 0;
     }
-    return strcmp(fleet->space, space) == 0;
+    return n;
+}
+
+/* Those that were refused for the space before are asked at once. */
+static void change_space(struct fleet *fleet, const char *space, uint64_t now)
+{
+    if (fleet->has_space)
+        log_info("fleet: most pools separate prompts otherwise now, and so does the gateway");
+    snprintf(fleet->space, sizeof fleet->space, "%s", space);
+    fleet->has_space = true;
+    for (size_t i = 0; i < fleet->n_pools; i++)
+        if (fleet->pools[i]->published.failed && strcmp(fleet->pools[i]->space, space) == 0)
+            fleet->pools[i]->published.due_ns = now;
+}
+
+bool books_take_space(struct fleet_pool *pool, const char *space, uint64_t now)
+{
+    struct fleet *fleet = pool->fleet;
+    snprintf(pool->space, sizeof pool->space, "%s", space);
+    pool->space_ns = now;
+    if (fleet->has_space && strcmp(fleet->space, space) == 0)
+        return true;
+    if (fleet->has_space && count_space(fleet, space, now) <= count_space(fleet, fleet->space, now))
+        return false;
+    change_space(fleet, space, now);
+    return true;
 }
 
 static void say_failure(struct fleet_pool *pool, const char *reason)
@@ -27,24 +56,18 @@ static void say_failure(struct fleet_pool *pool, const char *reason)
         log_warn("fleet: %s does not tell what prompts it has: %s", pool->member.name, reason);
 }
 
-static void on_prefixes(void *arg, const struct quern_answer *answer)
+static void say_excess(const struct fleet_pool *pool)
 {
-    struct fleet_pool *pool = arg;
-    struct fleet *fleet = pool->fleet;
-    const struct quern_prefixes *told = answer->prefixes;
-    if (answer->code != 0) {
-        say_failure(pool, answer->text);
-        return;
-    }
-    if (!is_our_space(fleet, told->space)) {
-        say_failure(pool,
-                    "it separates prompts otherwise than the other pools (client key, --share-prefixes)");
-        return;
-    }
-    switch (published_look(&pool->published, told)) {
-    case PUBLISHED_OVERFLOWS:
-        fleet_forget_book(pool);
-        say_failure(pool, "it says that it has more than a pool can have");
+    log_warn("fleet: %s tells of more prompts than are taken: the rest is asked for in the next minute",
+             pool->member.name);
+}
+
+static void take(struct fleet_pool *pool, const struct quern_prefixes *told, uint64_t now)
+{
+    switch (published_look(&pool->published, told, now)) {
+    case PUBLISHED_TOO_SOON:
+        if (published_wait(&pool->published))
+            say_excess(pool);
         return;
     case PUBLISHED_BEGINS:
         fleet_forget_book(pool);
@@ -52,7 +75,23 @@ static void on_prefixes(void *arg, const struct quern_answer *answer)
     case PUBLISHED_NOTHING:
         break;
     }
-    published_take(&pool->published, told, &fleet->book, pool->in_book, clock_ns());
+    if (published_take(&pool->published, told, &pool->fleet->book, pool->in_book, now))
+        say_excess(pool);
+}
+
+static void on_prefixes(void *arg, const struct quern_answer *answer)
+{
+    struct fleet_pool *pool = arg;
+    const uint64_t now = clock_ns();
+    if (answer->code == -EREMOTEIO)
+        say_failure(pool, answer->text);
+    else if (answer->code != 0)
+        published_miss(&pool->published, now);
+    else if (books_take_space(pool, answer->prefixes->space, now))
+        take(pool, answer->prefixes, now);
+    else
+        say_failure(pool,
+                    "it separates prompts otherwise than the other pools (client key, --share-prefixes)");
 }
 
 void books_turn(struct fleet *fleet, uint64_t now)

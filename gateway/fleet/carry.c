@@ -22,6 +22,8 @@
 
 #define RECENT_TOKENS 65536 /* of any pool, above which those of all are halved */
 #define AGAIN_NS      (500 * CLOCK_NS_PER_MS)
+#define SOON_NS       (30 * CLOCK_NS_PER_MS) /* instead, if pools have too much on their way */
+#define ENTER_NS      (1 * CLOCK_NS_PER_S)   /* between two times that all of a pool's are entered again */
 
 struct attempt {
     struct carried *carried; /* NULL: dropped */
@@ -29,20 +31,29 @@ struct attempt {
     struct fleet_pool *pool;
     struct quern_id id;
     double unread, decode; /* its parts of the pool's load */
-    uint32_t overlap;      /* leading pieces that the pool was believed to have */
+    uint32_t overlap;      /* leading pieces that the pool was believed to have before */
+    uint32_t entered_as;   /* the pool's number under which its pieces are in the book; 0: they are not */
     struct attempt *prev, *next;
 };
 
 /* ---- the books ---- */
 
+static void enter_pieces(struct attempt *attempt)
+{
+    const struct prompt_pieces *pieces = attempt->carried->wish.pieces;
+    const struct fleet_pool *pool = attempt->pool;
+    if (!pieces || attempt->entered_as == pool->in_book)
+        return;
+    book_find(&attempt->fleet->book, pieces, &pool->in_book, 1, &attempt->overlap);
+    book_add(&attempt->fleet->book, pieces, pool->in_book);
+    attempt->entered_as = pool->in_book;
+}
+
 static void enter(struct attempt *attempt)
 {
     const struct fleet_wish *wish = &attempt->carried->wish;
     struct fleet_pool *pool = attempt->pool;
-    if (wish->pieces) {
-        book_find(&attempt->fleet->book, wish->pieces, &pool->in_book, 1, &attempt->overlap);
-        book_add(&attempt->fleet->book, wish->pieces, pool->in_book);
-    }
+    enter_pieces(attempt);
     const double known = (double)attempt->overlap * PROMPT_PIECE_TOKENS;
     attempt->unread = wish->tokens > known ? wish->tokens - known : 0;
     attempt->decode = wish->decode;
@@ -72,7 +83,7 @@ static void leave(struct attempt *attempt, bool begun)
 {
     struct fleet_pool *pool = attempt->pool;
     const struct prompt_pieces *pieces = attempt->carried->wish.pieces;
-    if (pieces && !begun)
+    if (pieces && !begun && attempt->entered_as == pool->in_book)
         book_drop(&attempt->fleet->book, pieces, attempt->overlap, pool->in_book);
     pool->load -= attempt->unread + attempt->decode;
     pool->n_requests--;
@@ -209,8 +220,8 @@ static bool move(struct carried *carried)
     carried->attempt = before;
     /* To encode a long one at every turn would take the loop's time. Pools that have too much on their way
      * have room again within milliseconds. */
-    if (r != -EHOSTUNREACH && r != -EAGAIN)
-        carried->again_ns = clock_ns() + AGAIN_NS;
+    if (r != -EHOSTUNREACH)
+        carried->again_ns = clock_ns() + (r == -EAGAIN ? SOON_NS : AGAIN_NS);
     return false;
 }
 
@@ -403,23 +414,26 @@ static void take_all_away(struct fleet_pool *pool)
 }
 
 /* The pool's book has begun anew. What is there now may not be told yet. */
-static void enter_again(struct fleet_pool *pool)
+static void enter_again(struct fleet_pool *pool, uint64_t now)
 {
     struct attempt *attempt;
-    if (pool->entered_as == pool->in_book)
+    if (pool->entered_as == pool->in_book || now - pool->entered_ns < ENTER_NS)
         return;
     pool->entered_as = pool->in_book;
+    if (pool->attempts)
+        pool->entered_ns = now;
     DL_FOREACH(pool->attempts, attempt)
     {
-        if (attempt->carried && attempt->carried->wish.pieces)
-            book_add(&pool->fleet->book, attempt->carried->wish.pieces, pool->in_book);
+        if (attempt->carried)
+            enter_pieces(attempt);
     }
 }
 
 void carry_turn(struct fleet *fleet)
 {
+    const uint64_t now = clock_ns();
     for (size_t i = 0; i < fleet->n_pools; i++)
-        enter_again(fleet->pools[i]);
+        enter_again(fleet->pools[i], now);
     for (size_t i = 0; fleet_is_many(fleet) && i < fleet->n_pools; i++)
         if (fleet->pools[i]->trust.dead && fleet->pools[i]->n_requests > 0 && fleet->pools[i]->pool.client)
             take_all_away(fleet->pools[i]);

@@ -85,8 +85,8 @@ static int by_name(const void *a, const void *b)
 static struct member *members_of(const struct dns *dns, const struct addrinfo *answer, size_t *ret_n)
 {
     size_t n = 0, kept = 0;
-    struct member *members = calloc(FOLDER_MAX, sizeof *members);
-    for (; members && answer && n < FOLDER_MAX; answer = answer->ai_next)
+    struct member *members = calloc(FLEET_MEMBERS, sizeof *members);
+    for (; members && answer && n < FLEET_MEMBERS; answer = answer->ai_next)
         n += fill(dns, answer->ai_addr, &members[n]);
     if (n > 0)
         qsort(members, n, sizeof *members, by_name);

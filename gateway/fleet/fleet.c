@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* See fleet.h.
  *
- *   file found ──▶ member ──its session opens──▶ chosen ──silent for 400 ms──▶ chosen no more, its requests
- * move │                             ▲──────answers again──────────┘ └──file gone, or with another address──▶
+ *   name found ──▶ member ──its session opens──▶ chosen ──silent for 400 ms──▶ chosen no more, its requests
+ * move │                             ▲──────answers again──────────┘ └──name gone, or with another address──▶
  * leaving ──none of our requests──▶ freed
  *
  * The load of a pool is what this gateway has sent there, which it knows at once and exactly, and an estimate
@@ -22,6 +22,7 @@
 
 #define TURN_MS        20                    /* at most between two turns: timers of libquern, and pings */
 #define FOREIGN_TOKENS 512                   /* of a request of somebody else */
+#define MOST_SLOTS     4096                  /* that a pool is believed to have */
 #define LEAVES_NS      (20 * CLOCK_NS_PER_S) /* longer than a question waits for its answer */
 
 /* ---- life ---- */
@@ -198,7 +199,7 @@ static void free_gone(struct fleet *fleet)
     fleet->n_pools = kept;
 }
 
-static void follow_folder(struct fleet *fleet)
+static void follow_members(struct fleet *fleet)
 {
     struct member *list;
     size_t n;
@@ -314,17 +315,17 @@ void fleet_forget_book(struct fleet_pool *pool)
     pool->in_book = ++pool->fleet->last_number;
 }
 
-/* By a status that has just come: whether the pool was started anew, and the requests of others there, which
- * are what it counts, without ours. */
+/* By a status that has just come: whether the pool's caches are empty, unless its book is read, which tells
+ * that better; and the requests of others there, which are what it counts, without ours. */
 static void take_status(struct fleet_pool *pool)
 {
     const struct quern_status *status = pool->pool.status;
     if (pool->n_statuses == pool->pool.n_statuses || !status)
         return;
     pool->n_statuses = pool->pool.n_statuses;
-    if (pool->boot != 0 && pool->boot != status->boot && pool->published.boot != status->boot)
-        fleet_forget_book(pool); /* its cache is empty */
-    pool->boot = status->boot;
+    if (pool->n_renewals != pool->pool.n_renewals && pool->published.boot == 0)
+        fleet_forget_book(pool);
+    pool->n_renewals = pool->pool.n_renewals;
     const uint32_t all = status->queued + status->running;
     pool->foreign = all > pool->n_requests ? all - pool->n_requests : 0;
 }
@@ -342,7 +343,7 @@ static void follow_loads(struct fleet *fleet)
 
 static void judge(struct fleet *fleet, uint64_t now)
 {
-    struct trust_pool *views[FOLDER_MAX * 2];
+    struct trust_pool *views[FLEET_MEMBERS * 2];
     size_t n = 0;
     for (size_t i = 0; i < fleet->n_pools && n < sizeof views / sizeof *views; i++) {
         struct fleet_pool *pool = fleet->pools[i];
@@ -365,7 +366,7 @@ static void judge(struct fleet *fleet, uint64_t now)
 /* Waits for messages of any pool. */
 static void wait_for_any(const struct fleet *fleet, int timeout_ms)
 {
-    struct quern *clients[FOLDER_MAX * 2];
+    struct quern *clients[FLEET_MEMBERS * 2];
     size_t n = 0;
     for (size_t i = 0; i < fleet->n_pools && n < sizeof clients / sizeof *clients; i++)
         if (fleet->pools[i]->pool.client)
@@ -375,7 +376,7 @@ static void wait_for_any(const struct fleet *fleet, int timeout_ms)
 
 static void wait_for_many(struct fleet *fleet, int timeout_ms)
 {
-    follow_folder(fleet);
+    follow_members(fleet);
     const uint64_t before = clock_ns();
     for (size_t i = 0; i < fleet->n_pools; i++)
         pool_turn(&fleet->pools[i]->pool, before);
@@ -510,12 +511,12 @@ double fleet_foreign_load(const struct fleet_pool *pool)
 static uint32_t slots_of(const struct fleet_pool *pool)
 {
     const struct quern_load *load = load_of(pool);
-    uint32_t slots = 0;
+    uint64_t slots = 0;
     if (load && load->slots > 0)
-        return load->slots;
-    for (size_t i = 0; pool->pool.status && i < pool->pool.status->n_workers; i++)
+        return load->slots < MOST_SLOTS ? load->slots : MOST_SLOTS;
+    for (size_t i = 0; pool->pool.status && i < pool->pool.status->n_workers && slots < MOST_SLOTS; i++)
         slots += pool->pool.status->workers[i].slots;
-    return slots;
+    return slots < MOST_SLOTS ? (uint32_t)slots : MOST_SLOTS;
 }
 
 /* How much of what a pool should have it probably has. */
@@ -553,14 +554,14 @@ static bool is_among(uint32_t number, const uint32_t *numbers, size_t n)
 struct fleet_pool *fleet_choose(struct fleet *fleet, const struct fleet_wish *wish, const uint32_t *except,
                                 size_t n_except)
 {
-    struct fleet_pool *found[FOLDER_MAX];
-    struct placing_pool views[FOLDER_MAX];
-    uint32_t numbers[FOLDER_MAX], overlaps[FOLDER_MAX] = {0};
+    struct fleet_pool *found[FLEET_MEMBERS];
+    struct placing_pool views[FLEET_MEMBERS];
+    uint32_t numbers[FLEET_MEMBERS], overlaps[FLEET_MEMBERS] = {0};
     enum fit best = FITS_NOT;
     size_t n = 0;
     if (!fleet_is_many(fleet))
         return n_except == 0 ? fleet->pools[0] : NULL;
-    for (size_t i = 0; i < fleet->n_pools && n < FOLDER_MAX; i++) {
+    for (size_t i = 0; i < fleet->n_pools && n < FLEET_MEMBERS; i++) {
         const enum fit fit = fit_of(fleet, fleet->pools[i], wish);
         if (fit == FITS_NOT || fit > best || is_among(fleet->pools[i]->number, except, n_except))
             continue;

@@ -5,10 +5,11 @@
 /* The pools behind the gateway: one, or the members of a fleet.
  *
  * One pool is waited for as libquern does it, and none of what follows concerns it. The members of a fleet
- * are those of a folder (members.h). Each has a session of its own; a request goes to the one that placing.h
- * chooses among those that serve its model, and carry.h takes it to another one if its pool dies.
+ * are those of a folder, or of a name in DNS (members.h). Each has a session of its own; a request goes to
+ * the one that placing.h chooses among those that serve its model, and carry.h takes it to another one if its
+ * pool dies.
  *
- * A member that is taken away from the folder is draining, not dead: it is chosen no more, and leaves when it
+ * A member that is taken away from there is draining, not dead: it is chosen no more, and leaves when it
  * has none of our requests. A member whose address or keys change is another pool from then on.
  *
  * Membership says where a pool may be. Whether it is there is only learnt by asking it. */
@@ -30,9 +31,12 @@ struct fleet_pool {
     struct fleet *fleet;
     uint32_t number;     /* never reused */
     uint32_t in_book;    /* its number in the book; another one after all that it had was forgotten */
-    uint32_t entered_as; /* the number under which carry.h has entered what is there now */
+    uint32_t entered_as; /* the number under which carry.h has entered what is there now, and when: */
+    uint64_t entered_ns;
     struct published published;
-    bool leaving; /* it was taken away from the folder, at: */
+    char space[PROMPT_SPACE_BYTES]; /* the base of our prompts' space there, as it told at: */
+    uint64_t space_ns;              /* 0: it has not */
+    bool leaving;                   /* it was taken away from the members, at: */
     uint64_t leaving_ns;
     struct trust_pool trust;
     struct attempt *attempts; /* utlist, the latest last */
@@ -40,7 +44,7 @@ struct fleet_pool {
     double load;              /* tokens that it has to process and generate for those */
     double recent;            /* the same of those that have ended lately */
     uint64_t n_statuses;      /* of the pool, when `foreign` was computed */
-    uint64_t boot;            /* of the pool, by its last status; 0: not known */
+    uint32_t n_renewals;      /* of the pool, the same */
     uint32_t foreign;         /* requests there that are not ours, by its status */
     uint64_t chosen, moved;   /* requests sent there; taken away from there */
     uint64_t moved_unequal;   /* of those, to a pool with another arithmetic */
@@ -56,7 +60,7 @@ struct fleet {
     struct book book;
     uint64_t seed;                  /* of the book's hashes */
     struct fleet_secret secret;     /* of the pools' books; zeroed: none */
-    char space[PROMPT_SPACE_BYTES]; /* the base of our prompts' space, as a pool has told; with a secret */
+    char space[PROMPT_SPACE_BYTES]; /* the base of our prompts' space, as most pools tell; with a secret */
     bool has_space;
     uint32_t last_number;
     int watched;
@@ -87,7 +91,7 @@ static inline bool fleet_is_many(const struct fleet *fleet)
 /* From now on fleet_wait also returns when this descriptor is readable; -1: none. */
 void fleet_watch(struct fleet *fleet, int watched);
 
-/* Handles messages for at most timeout_ms, keeps sessions open, and follows the folder. */
+/* Handles messages for at most timeout_ms, keeps sessions open, and follows the members. */
 void fleet_wait(struct fleet *fleet, int timeout_ms);
 
 /* Unfinished requests of this gateway at all pools. */

@@ -196,8 +196,8 @@ static int look_at_all(struct folder *folder, DIR *dir, struct error *err)
     while (r == 0 && (entry = readdir(dir))) {
         if (is_skipped(entry->d_name))
             continue;
-        if (++n > FOLDER_MAX)
-            return error_set(err, -E2BIG, "fleet: %s has more than %d files", folder->path, FOLDER_MAX);
+        if (++n > FLEET_MEMBERS)
+            return error_set(err, -E2BIG, "fleet: %s has more than %d files", folder->path, FLEET_MEMBERS);
         r = look_at(folder, dir, entry->d_name);
         errno = 0;
     }

@@ -21,7 +21,7 @@
 #include "common/error.h"
 #include "common/files/member_file.h"
 
-#define FOLDER_MAX 1024 /* files */
+#define FLEET_MEMBERS 1024 /* most of a fleet, whether files or addresses */
 
 struct member {
     char name[MEMBER_FILE_MAX_NAME + 1];

@@ -12,7 +12,9 @@
  * loses a little of that, so that one popular prefix does not stay on one pool alone. On a tie the one that
  * has done less lately is chosen, so that an idle fleet does not fill one cache only.
  *
- * When the pools have more than 2,000 tokens to do in the mean, loads count in proportion to that mean.
+ * When the pools have more than 2,000 tokens to do in the mean, loads count in proportion to that mean. No
+ * pool counts in it with more than four times the median, or 2,000 if that is more: pools say themselves what
+ * they have to do, and one that says too much would make the differences of all others count for nothing.
  * Queues then differ by more than any overlap is worth: requests would go where the queue is shortest, be
  * processed again there, and make all queues longer.
  *
@@ -28,6 +30,8 @@
 #define PLACING_OVERLAP_WEIGHT 4
 #define PLACING_RECENT_WEIGHT  0.1
 #define PLACING_FULL_LOAD      2000 /* tokens, mean of all pools */
+#define PLACING_OUTLIER        4    /* times the median, at most, in that mean */
+#define PLACING_MEDIAN_OF      255  /* pools that the median is taken of, evenly among all */
 
 struct placing_pool {
     double load;    /* tokens to process and generate */

@@ -170,6 +170,36 @@ static void take_context(struct pool *pool, const struct quern_status *status)
         pool->context = largest;
 }
 
+/* Whether it was there before. After a restart in a container the pids may be the same, but the steps begin
+ * anew. */
+static bool is_known(const struct pool *pool, const struct quern_worker *worker)
+{
+    for (size_t i = 0; i < pool->n_workers; i++)
+        if (pool->workers[i].pid == worker->pid && pool->workers[i].steps <= worker->steps)
+            return true;
+    return false;
+}
+
+/* A broker that is replaced finds its workers alive, with all that is in their caches. */
+static void note_workers(struct pool *pool, const struct quern_status *status)
+{
+    struct pool_worker now[POOL_WORKERS];
+    size_t n = 0;
+    bool any_known = false;
+    for (size_t i = 0; i < status->n_workers && n < POOL_WORKERS; i++) {
+        const struct quern_worker *worker = &status->workers[i];
+        if (worker->pid == 0)
+            continue;
+        any_known |= is_known(pool, worker);
+        now[n++] = (struct pool_worker){worker->pid, worker->steps};
+    }
+    if (n == 0)
+        return; /* none runs, or the broker does not know them yet */
+    pool->n_renewals += pool->n_workers > 0 && !any_known;
+    memcpy(pool->workers, now, n * sizeof *now);
+    pool->n_workers = n;
+}
+
 static void on_status(void *arg, const struct quern_answer *answer)
 {
     struct pool *pool = arg;
@@ -185,6 +215,7 @@ static void on_status(void *arg, const struct quern_answer *answer)
     pool->status_ms = now_ms();
     pool->draining = answer->status->draining;
     take_context(pool, answer->status);
+    note_workers(pool, answer->status);
     for (size_t i = 0; i < answer->status->n_workers; i++) {
         const struct quern_worker *worker = &answer->status->workers[i];
         if (!serves(worker))

@@ -39,6 +39,13 @@ struct pool_model {
     char *dialect; /* how it calls tools and thinks: JSON (text/dialect/dialect.h); NULL: unknown */
 };
 
+#define POOL_WORKERS 64 /* by which a pool is known again */
+
+struct pool_worker { /* as the status has it */
+    uint32_t pid;
+    uint64_t steps;
+};
+
 struct pool {
     const char *name;            /* as a member of a fleet; NULL: it is the only pool */
     struct pool_address address; /* the caller's texts */
@@ -61,8 +68,11 @@ struct pool {
     uint32_t context;                  /* the largest known one of all workers; 0: none is known */
     struct pool_model *models; /* [n_models] of workers that serve, or did last; 0: none is known yet */
     size_t n_models;
-    uint64_t n_statuses; /* that have come */
-    uint32_t n_clients;  /* that there were, this one included */
+    uint64_t n_statuses;                      /* that have come */
+    uint32_t n_clients;                       /* that there were, this one included */
+    struct pool_worker workers[POOL_WORKERS]; /* [n_workers] of the last status that had any with a process */
+    size_t n_workers;
+    uint32_t n_renewals; /* statuses with none of the workers of the one before: their caches are empty */
 };
 
 /* Borrows the texts. `name`: of a member of a fleet, else NULL. */

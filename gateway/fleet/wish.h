@@ -21,8 +21,8 @@ struct fleet_wish {
 };
 
 /* The pieces of a request's prompt, as hashed from this seed by a pool that has told this base of its space
- * ("": none has; see proto/prompts/space.h): NULL if the prompt is short or not to be
- * cached, of an embedding, or out of memory. free() frees them. */
+ * ("": none has; see proto/prompts/space.h). NULL if the prompt is short, not to be cached or of an
+ * embedding, or out of memory. free() frees them. */
 struct prompt_pieces *wish_pieces(const struct quern_request *request, uint64_t seed, const char *space);
 
 /* About how many tokens the request's prompt has, and how many will be generated. */

@@ -142,7 +142,8 @@ struct request {
 
 struct question {
     uint64_t ref;
-    struct buffer wire; /* the message, to ask again */
+    enum message_kind kind; /* asked; only its own answer, or an error, is one */
+    struct buffer wire;     /* the message, to ask again */
     quern_answer_fn *fn;
     void *arg;
     uint64_t asked_ns, until_ns;

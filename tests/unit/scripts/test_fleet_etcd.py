@@ -37,7 +37,10 @@ class FakeEtcd(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.keys, self.leases, self.asked, self.instead = {}, set(), [], {}
         self.revision, self.events = 7, []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    def handle_error(self, *_):
+        pass  # a watch that was left
 
     @property
     def url(self):
@@ -162,6 +165,52 @@ class Register(Base):
         self.registrar.turn()
         self.assertEqual(self.paths().count("lease/grant"), 1)
 
+    def make_unreadable(self):
+        self.file.unlink(missing_ok=True)
+        self.file.mkdir()
+
+    def test_a_file_that_cannot_be_read_is_not_one_that_is_gone(self):
+        self.make_unreadable()
+        self.registrar.turn()
+        self.assertEqual(self.server.asked, [])
+        self.file.rmdir()
+        for spoil in (self.make_unreadable, lambda: self.file.write_bytes(b"\xff"), lambda: self.file.write_text("x" * 4097)):
+            self.file.write_text(TEXT)
+            self.registrar.turn()
+            self.said.clear()
+            spoil()
+            self.registrar.turn()
+            self.server.leases.clear()
+            self.server.keys.clear()
+            self.registrar.turn()
+            self.assertEqual(self.server.keys, {PREFIX + "host1": TEXT})
+            self.assertEqual(len(self.server.leases), 1)
+            self.assertEqual(sum("stays as it is" in text for text in self.said), 1)
+            if self.file.is_dir():
+                self.file.rmdir()
+        self.assertIn("more than 4096 bytes", self.said[0])
+        self.file.write_text("x" * 4096)
+        self.registrar.turn()
+        self.assertEqual(len(self.server.keys[PREFIX + "host1"]), 4096)
+        self.file.unlink()
+        self.registrar.turn()
+        self.assertEqual(self.server.leases, set())
+
+    def test_an_odd_answer_changes_nothing(self):
+        self.file.write_text(TEXT)
+        for path, odd in (("lease/grant", {}), ("lease/grant", []), ("lease/keepalive", {"error": "no leader"}),
+                          ("lease/keepalive", {"result": []}), ("lease/keepalive", {"result": {"TTL": "many"}})):
+            self.server.instead[path] = 200, odd
+            if path == "lease/grant":
+                self.server.leases.clear()
+            with self.assertRaises(fleet.Unavailable):
+                self.registrar.turn()
+            self.assertIn(f"{path}: an odd answer", self.said[-1])
+            del self.server.instead[path]
+            self.registrar.turn()
+            self.assertEqual(self.server.keys, {PREFIX + "host1": TEXT})
+        self.assertEqual(self.paths().count("lease/grant"), 4)  # two of them were answered
+
 
 class Mirror(Base):
     def setUp(self):
@@ -223,6 +272,34 @@ class Mirror(Base):
         del self.server.keys[PREFIX + "a"]
         self.mirror.round()
         self.assertEqual(self.files(), ["b"])
+
+    def test_a_watch_that_is_refused_is_said_once_and_another_endpoint_asked(self):
+        self.etcd.endpoints = [self.server.url, self.server.url + "/"]
+        self.server.instead["watch"] = 403, {"error": "permission denied"}
+        self.mirror.round()
+        self.assertEqual(self.etcd.at, 1)
+        self.mirror.round()
+        self.assertEqual(self.files(), ["a", "b"])
+        self.assertEqual(sum("watch at" in text and "status 403" in text for text in self.said), 1)
+        for _ in range(2):
+            del self.server.instead["watch"]
+            self.mirror.round()
+            self.server.instead["watch"] = 403, {}
+            self.mirror.round()
+        self.assertEqual(sum("status 403" in text for text in self.said), 3)
+
+    def test_there_are_no_more_members_than_a_gateway_takes(self):
+        self.addCleanup(setattr, fleet, "MOST_MEMBERS", fleet.MOST_MEMBERS)
+        fleet.MOST_MEMBERS = 3
+        self.server.events = [self.event("d", TEXT), self.event("c", TEXT), self.event("a", TEXT + "new")]
+        self.mirror.round()
+        self.assertEqual(self.files(), ["a", "b", "d"])
+        self.assertEqual((self.path / "a").read_text(), TEXT + "new")
+        self.server.events = []
+        self.server.keys.update({PREFIX + "d": TEXT, PREFIX + "c": TEXT})
+        self.mirror.round()
+        self.assertEqual(self.files(), ["a", "b", "c"])
+        self.assertEqual(sum("more than 3 members" in text for text in self.said), 1)
 
     def test_an_etcd_that_fails_removes_nothing(self):
         self.mirror.round()

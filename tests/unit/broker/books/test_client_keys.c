@@ -235,6 +235,38 @@ START_TEST(a_folder_that_is_gone_lets_nobody_in_until_it_is_back)
 }
 END_TEST
 
+/* As Kubernetes lays out the files of a ConfigMap: each version is a folder, and a link names the one that
+ * counts. */
+START_TEST(a_folder_behind_a_link_is_the_one_that_the_link_names_now)
+{
+    uint8_t alice[CLIENT_KEY_BYTES], bob[CLIENT_KEY_BYTES];
+    char data[RUNDIR_PATH_MAX + 16];
+    snprintf(data, sizeof data, "%s/..data", folder);
+    ck_assert_int_eq(mkdir(in_folder("..1"), 0755), 0);
+    add_key("..1/alice", alice);
+    add_key("..1/bob", bob);
+    ck_assert_int_eq(symlink("..1", data), 0);
+    ck_assert_int_eq(chmod(folder, 0777), 0);
+    ck_assert_msg(client_keys_init(&keys, data, now, &err) == 0, "%s", err.text);
+    const uint32_t number = number_of(alice);
+    ck_assert_uint_ne(number, 0);
+    ck_assert_uint_ne(number_of(bob), 0);
+    ck_assert_int_eq(mkdir(in_folder("..2"), 0755), 0);
+    char old[RUNDIR_PATH_MAX + 16];
+    snprintf(old, sizeof old, "%s/..1/alice", folder);
+    ck_assert_int_eq(rename(old, in_folder("..2/alice")), 0);
+    ck_assert_int_eq(symlink("..2", in_folder("..data_tmp")), 0);
+    ck_assert_int_eq(rename(in_folder("..data_tmp"), data), 0);
+    ck_assert(look_twice());
+    ck_assert_uint_eq(number_of(alice), number);
+    ck_assert_uint_eq(number_of(bob), 0);
+    ck_assert_int_eq(unlink(in_folder("..1/bob")), 0);
+    ck_assert_int_eq(rmdir(in_folder("..1")), 0);
+    ck_assert_int_eq(unlink(in_folder("..2/alice")), 0);
+    ck_assert_int_eq(rmdir(in_folder("..2")), 0);
+}
+END_TEST
+
 START_TEST(a_folder_that_everybody_may_write_to_is_refused_and_changes_nothing)
 {
     uint8_t alice[CLIENT_KEY_BYTES], stranger[CLIENT_KEY_BYTES];
@@ -284,6 +316,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_file_that_gets_another_key_lets_in_that_one_alone);
     tcase_add_test(tests, no_half_of_a_change_is_believed);
     tcase_add_test(tests, a_folder_that_is_gone_lets_nobody_in_until_it_is_back);
+    tcase_add_test(tests, a_folder_behind_a_link_is_the_one_that_the_link_names_now);
     tcase_add_test(tests, a_folder_that_everybody_may_write_to_is_refused_and_changes_nothing);
     tcase_add_test(tests, a_folder_that_is_none_or_too_large_is_refused_by_name);
 }

@@ -11,6 +11,7 @@
 
 #include "client/lib/requests/delivery.h"
 #include "client/lib/incoming.h"
+#include "client/lib/question.h"
 #include "client/lib/requests/request.h"
 #include "client/lib/session.h"
 
@@ -523,6 +524,103 @@ static void send_parts(void *socket, const struct bytes *parts, int n)
                          (int)parts[i].len);
 }
 
+struct answered {
+    int n, code;
+    bool has_own; /* what was asked for came with it */
+    enum message_kind asked;
+};
+
+static void take_answer(void *arg, const struct quern_answer *answer)
+{
+    struct answered *answered = arg;
+    answered->n++;
+    answered->code = answer->code;
+    answered->has_own = answered->asked == MESSAGE_STATUS     ? answer->status != NULL
+                        : answered->asked == MESSAGE_PREFIXES ? answer->prefixes != NULL
+                        : answered->asked == MESSAGE_TRACE    ? answer->trace != NULL
+                        : answered->asked == MESSAGE_PROFILE  ? answer->profile != NULL
+                                                             : answer->ids != NULL || answer->content != NULL;
+}
+
+/* A question of that kind, with what it must have. */
+static struct message question_of(enum message_kind kind)
+{
+    static const int32_t ids[] = {1};
+    struct message m = {.kind = kind};
+    if (kind == MESSAGE_TRACE) {
+        m.trace.worker = BYTES_LITERAL("w");
+    } else if (kind == MESSAGE_PROFILE) {
+        m.profile.worker = BYTES_LITERAL("w");
+        m.profile.run = m.profile.steps = 1;
+    } else if (kind == MESSAGE_TOKENIZE) {
+        m.tokenize.has_text = true;
+        m.tokenize.text = BYTES_LITERAL("a");
+    } else if (kind == MESSAGE_DETOKENIZE) {
+        m.detokenize.ids = (struct id_list){ids, 1};
+    } else if (kind == MESSAGE_PREFIXES) {
+        m.prefixes.secret = BYTES_LITERAL("s");
+    }
+    return m;
+}
+
+/* An answer of that kind to the question with that reference, with little in it. */
+static struct message answer_of(enum message_kind kind, uint64_t ref)
+{
+    static const int32_t ids[] = {1};
+    struct message m = {.kind = kind};
+    switch (kind) {
+    case MESSAGE_STATUS_OK:
+        m.status_ok.ref = ref;
+        break;
+    case MESSAGE_PREFIXES_OK:
+        m.prefixes_ok.ref = ref;
+        break;
+    case MESSAGE_TRACE_OK:
+        m.trace_ok.ref = ref;
+        break;
+    case MESSAGE_PROFILE_OK:
+        m.profile_ok.ref = ref;
+        break;
+    case MESSAGE_TOKENIZE_OK:
+        m.tokenize_ok.ref = ref;
+        m.tokenize_ok.ids = (struct id_list){ids, 1};
+        break;
+    default:
+        m.detokenize_ok.ref = ref;
+        break;
+    }
+    return m;
+}
+
+START_TEST(a_question_hears_no_answer_to_another)
+{
+    static const enum message_kind asked[] = {MESSAGE_STATUS,  MESSAGE_PREFIXES, MESSAGE_TRACE,
+                                              MESSAGE_PROFILE, MESSAGE_TOKENIZE, MESSAGE_DETOKENIZE};
+    static const enum message_kind answers[] = {MESSAGE_STATUS_OK,   MESSAGE_PREFIXES_OK,
+                                                MESSAGE_TRACE_OK,    MESSAGE_PROFILE_OK,
+                                                MESSAGE_TOKENIZE_OK, MESSAGE_DETOKENIZE_OK};
+    enum { N = sizeof asked / sizeof *asked };
+    bare_open();
+    for (size_t i = 0; i < N; i++) {
+        struct message question = question_of(asked[i]);
+        struct answered answered = {.asked = asked[i]};
+        struct error err = {0};
+        ck_assert_int_eq(question_ask(client, &question, 10000, take_answer, &answered, &err), 0);
+        for (size_t j = 0; j < N; j++) {
+            const struct message m = answer_of(answers[j], client->last_ref);
+            if (j != i)
+                incoming_message(client, &m);
+        }
+        ck_assert_int_eq(answered.n, 0);
+        const struct message own = answer_of(answers[i], client->last_ref);
+        incoming_message(client, &own);
+        ck_assert_int_eq(answered.n, 1);
+        ck_assert_int_eq(answered.code, 0);
+        ck_assert(answered.has_own);
+    }
+}
+END_TEST
+
 START_TEST(a_message_of_several_parts_is_passed_over)
 {
     struct message required = {.kind = MESSAGE_ERROR, .error = {.error = PROTO_HELLO_REQUIRED}};
@@ -590,6 +688,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_refusal_tells_what_is_left);
     tcase_add_test(tests, how_much_is_read_is_told_of_the_newest_attempt_until_there_is_output);
     tcase_add_test(tests, an_attached_request_is_ours_and_asks_for_what_it_missed);
+    tcase_add_test(tests, a_question_hears_no_answer_to_another);
     tcase_add_test(tests, a_message_of_several_parts_is_passed_over);
     tcase_add_test(tests, on_the_stream_a_message_is_a_topic_and_one_part);
 }

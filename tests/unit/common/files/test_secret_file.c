@@ -108,6 +108,27 @@ START_TEST(a_file_with_a_zero_byte_is_refused)
 }
 END_TEST
 
+START_TEST(a_secret_is_its_owners_or_a_group_s_whose_it_is_not)
+{
+    const struct {
+        uid_t owner;
+        mode_t mode;
+        int r;
+    } files[] = {{geteuid(), 0600, 0},          {geteuid(), 0640, -EPERM},    {geteuid(), 0604, -EPERM},
+                 {geteuid(), 0620, -EPERM},     {geteuid() + 1, 0440, 0},     {geteuid() + 1, 0640, 0},
+                 {geteuid() + 1, 0444, -EPERM}, {geteuid() + 1, 0641, -EPERM}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct error err = {0};
+        char text[80];
+        const struct stat status = {.st_uid = files[i].owner, .st_mode = S_IFREG | files[i].mode};
+        ck_assert_int_eq(secret_file_check_private(&status, "a/b", "a thing", &err), files[i].r);
+        snprintf(text, sizeof text, "a/b holds a thing and others can read it (mode %04o): chmod 600 a/b",
+                 (unsigned)files[i].mode);
+        ck_assert_str_eq(err.text, files[i].r < 0 ? text : "");
+    }
+}
+END_TEST
+
 /* Linked in the place of free: looks at what is given back. */
 static bool gave_back_secret;
 
@@ -184,6 +205,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_file_is_read_whatever_size_it_says_to_have);
     tcase_add_test(tests, a_file_that_is_too_large_is_refused);
     tcase_add_test(tests, a_file_with_a_zero_byte_is_refused);
+    tcase_add_test(tests, a_secret_is_its_owners_or_a_group_s_whose_it_is_not);
     tcase_add_test(tests, no_secret_stays_in_memory_that_is_free);
     tcase_add_test(tests, what_is_no_file_is_refused_and_not_waited_for);
     tcase_add_test(tests, what_cannot_be_read_is_refused_with_the_reason);

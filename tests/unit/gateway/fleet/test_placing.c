@@ -49,9 +49,35 @@ START_TEST(when_all_have_much_to_do_loads_count_in_proportion)
 {
     ck_assert_uint_eq(CHOOSE(1000, {.load = 110000, .overlap = 1000}, {.load = 90000}), 0);
     ck_assert_uint_eq(CHOOSE(100, {.load = 110000, .overlap = 10}, {.load = 90000}), 1);
-    /* Of 4,000 in all, 3,999 stand against 1: more than an overlap of 700 is worth. */
-    ck_assert_uint_eq(CHOOSE(700, {.load = 400000, .overlap = 700}, {.load = 1}), 1);
-    ck_assert_uint_eq(CHOOSE(900, {.load = 400000, .overlap = 900}, {.load = 1}), 0);
+    /* Of 4,000 in all, 3,200 stand against 800: an overlap of 500 is worth more, one of 450 less. */
+    ck_assert_uint_eq(CHOOSE(450, {.load = 400000, .overlap = 450}, {.load = 100000}), 1);
+    ck_assert_uint_eq(CHOOSE(500, {.load = 400000, .overlap = 500}, {.load = 100000}), 0);
+}
+END_TEST
+
+/* That of 2,000 tokens more to do than another has, which an overlap of 100 is not worth, one of 500 is. */
+START_TEST(one_pool_that_says_too_much_hides_no_differences)
+{
+    const double huge = (double)UINT64_MAX;
+    const struct placing_pool pools[] = {{.load = huge}, {.load = 3000, .overlap = 100}, {.load = 1000}};
+    ck_assert_uint_eq(placing_choose(pools, 3, 500), 2);
+    ck_assert_uint_eq(CHOOSE(500, {.load = 3000, .overlap = 500}, {.load = 1000}, {.load = huge}), 0);
+    ck_assert_uint_eq(CHOOSE(500, {.load = huge}, {.load = 3000, .overlap = 100}, {.load = 3000},
+                             {.load = huge}, {.load = 1000}),
+                      4);
+    ck_assert_uint_eq(CHOOSE(500, {.load = huge, .overlap = 500}, {.load = 0}), 1);
+}
+END_TEST
+
+START_TEST(a_thousand_pools_are_compared)
+{
+    static struct placing_pool pools[1000];
+    for (size_t i = 0; i < 1000; i++)
+        pools[i] = (struct placing_pool){.load = 4000 + (i % 7) * 1000, .recent = 1000};
+    pools[613].overlap = 2000;
+    ck_assert_uint_eq(placing_choose(pools, 1000, 2000), 613);
+    pools[613].load = 100000;
+    ck_assert_uint_ne(placing_choose(pools, 1000, 2000), 613);
 }
 END_TEST
 
@@ -69,6 +95,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_prompt_that_is_known_is_worth_five_times_its_tokens_of_load);
     tcase_add_test(tests, who_has_done_more_lately_loses_a_little_of_its_saving);
     tcase_add_test(tests, when_all_have_much_to_do_loads_count_in_proportion);
+    tcase_add_test(tests, one_pool_that_says_too_much_hides_no_differences);
+    tcase_add_test(tests, a_thousand_pools_are_compared);
     tcase_add_test(tests, on_a_tie_who_has_done_less_lately);
 }
 

@@ -3,6 +3,7 @@
 
 #include "gateway/fleet/published.h"
 #include "broker/choose/prefixes.h"
+#include "common/clock.h"
 #include "tests/unit/run.h"
 
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static struct quern_prefixes answer_to(const struct quern_prefixes_wish *wish)
 
 static void take(const struct quern_prefixes *told)
 {
-    if (published_look(&published, told) == PUBLISHED_BEGINS)
+    if (published_look(&published, told, 1) == PUBLISHED_BEGINS)
         number++;
     published_take(&published, told, &book, number, 1);
 }
@@ -116,7 +117,6 @@ static void check(uint64_t n)
         free(piece);
     }
     ck_assert_uint_eq(published.pieces, has);
-    ck_assert_uint_eq(published.n, has);
 }
 
 START_TEST(who_comes_late_gets_all_and_then_what_changes)
@@ -193,7 +193,7 @@ START_TEST(a_restarted_pool_is_forgotten)
     pool_adds(40, 45);
     ask_for_all();
     check(50);
-    ck_assert_uint_eq(published.n, 5);
+    ck_assert_uint_eq(published.pieces, 5);
 }
 END_TEST
 
@@ -204,38 +204,194 @@ START_TEST(an_answer_of_another_boot_begins_in_any_case)
     ask_for_all();
     const uint64_t hash = 5;
     const struct quern_prefixes told = {.boot = 3, .next = 9, .added = &hash, .n_added = 1};
-    ck_assert_int_eq(published_look(&published, &told), PUBLISHED_BEGINS);
+    ck_assert_int_eq(published_look(&published, &told, 1), PUBLISHED_BEGINS);
     take(&told);
-    ck_assert_uint_eq(published.n, 1);
+    struct prompt_pieces *piece = piece_of(3);
+    uint32_t ours;
+    book_find(&book, piece, &number, 1, &ours);
+    ck_assert_uint_eq(ours, 0);
+    free(piece);
 }
 END_TEST
 
-START_TEST(a_pool_that_has_a_million_pieces_is_not_believed)
+/* ---- pools that tell too much ---- */
+
+#define SECOND  CLOCK_NS_PER_S
+#define MINUTES 4
+
+struct sum {
+    size_t answers, taken, added, dropped, logged;
+    uint32_t numbers; /* that the pool has got */
+};
+
+/* Asks a pool for some minutes whenever it is due, with answers that come at once. */
+static struct sum ask_for_minutes(void (*answer)(struct quern_prefixes *told))
+{
+    const struct pool pool = {.n_clients = 1};
+    struct quern_prefixes told = {.boot = boot, .added = added, .dropped = dropped};
+    struct sum sum = {0};
+    const uint32_t before = number;
+    for (uint64_t now = SECOND; now < SECOND + MINUTES * 60 * SECOND; now += SECOND / 1000) {
+        if (now < published.due_ns) {
+            now = published.due_ns - SECOND / 1000;
+            continue;
+        }
+        published_asked(&published, &pool, true, now);
+        answer(&told);
+        sum.answers++;
+        const enum published_news news = published_look(&published, &told, now);
+        if (news == PUBLISHED_TOO_SOON) {
+            sum.logged += published_wait(&published);
+            continue;
+        }
+        number += news == PUBLISHED_BEGINS;
+        sum.logged += published_take(&published, &told, &book, number, now);
+        sum.taken++;
+        sum.added += told.n_added;
+        sum.dropped += told.n_dropped;
+    }
+    sum.numbers = number - before;
+    return sum;
+}
+
+static void add_others(struct quern_prefixes *told)
+{
+    static uint64_t next;
+    for (size_t i = 0; i < PUBLISHED_PART; i++)
+        added[i] = ++next << 20;
+    told->n_added = PUBLISHED_PART;
+}
+
+static void begin_anew(struct quern_prefixes *told)
+{
+    told->begins = true;
+    told->at++;
+    add_others(told);
+}
+
+static void start_anew(struct quern_prefixes *told)
+{
+    told->boot++;
+    told->next++;
+    add_others(told);
+}
+
+static void add_and_drop(struct quern_prefixes *told)
+{
+    memcpy(dropped, added, PUBLISHED_PART * sizeof *added);
+    told->n_dropped = told->n_added;
+    told->next += PUBLISHED_PART;
+    add_others(told);
+}
+
+static void say_more_is_to_come(struct quern_prefixes *told)
+{
+    told->at = 9;
+    told->next = 5;
+}
+
+static void say_it_is_elsewhere(struct quern_prefixes *told)
+{
+    told->at = told->at % 2 + 1;
+}
+
+static void lead_on(struct quern_prefixes *told)
+{
+    told->at++;
+}
+
+START_TEST(who_begins_with_each_answer_is_heard_twice_a_minute)
+{
+    void (*const ways[])(struct quern_prefixes *) = {begin_anew, start_anew};
+    const struct sum sum = ask_for_minutes(ways[_i]);
+    ck_assert_uint_le(sum.numbers, MINUTES * PUBLISHED_BEGINNINGS);
+    ck_assert_uint_ge(sum.numbers, MINUTES);
+    ck_assert_uint_eq(sum.taken, sum.numbers);
+    ck_assert_uint_le(sum.answers, MINUTES * (PUBLISHED_BEGINNINGS + 1));
+    ck_assert_uint_eq(sum.logged, 1);
+}
+END_TEST
+
+/* The honest pool's pieces are older than all that come, and stay. */
+START_TEST(who_adds_and_drops_takes_no_place_from_others)
+{
+    book.most = 1 << 16;
+    pool_adds(0, 100);
+    ask_for_all();
+    const uint32_t honest = number;
+    const struct published of_honest = published;
+    published = (struct published){0};
+    number = 1000;
+    const struct sum sum = ask_for_minutes(add_and_drop);
+    ck_assert_uint_le(sum.added, MINUTES * (size_t)(PUBLISHED_MOST + PUBLISHED_PART));
+    ck_assert_uint_ge(sum.added, MINUTES * (size_t)(PUBLISHED_MOST / 2));
+    ck_assert_uint_eq(sum.logged, 1);
+    ck_assert_uint_le(book.n, 100 + 2 * PUBLISHED_PART);
+    number = honest;
+    published = of_honest;
+    check(100);
+}
+END_TEST
+
+START_TEST(who_leads_nowhere_is_asked_once_a_second)
+{
+    void (*const ways[])(struct quern_prefixes *) = {say_more_is_to_come, say_it_is_elsewhere};
+    const struct sum sum = ask_for_minutes(ways[_i]);
+    ck_assert_uint_le(sum.answers, _i == 0 ? MINUTES * 60 + 1 : MINUTES * 60 * 2 + 1);
+    ck_assert_uint_ge(sum.answers, MINUTES * 60 - 2);
+    ck_assert_uint_eq(sum.logged, 0);
+}
+END_TEST
+
+START_TEST(who_leads_on_without_end_gets_a_bounded_number_of_questions)
+{
+    const struct sum sum = ask_for_minutes(lead_on);
+    ck_assert_uint_le(sum.answers, MINUTES * (PUBLISHED_MOST / PUBLISHED_LEAST));
+    ck_assert_uint_eq(sum.logged, 1);
+}
+END_TEST
+
+/* What a broker can have is read at once, twice a minute. */
+START_TEST(a_whole_book_is_read_without_a_pause)
 {
     struct quern_prefixes told = {
-        .boot = 3, .next = 1, .at = 1, .begins = true, .added = added, .n_added = 8192};
+        .boot = boot, .next = 1, .begins = true, .added = added, .dropped = dropped};
+    const struct pool pool = {.n_clients = 1};
     book.most = 1 << 19;
-    uint64_t next = 1;
-    size_t answers = 0;
-    for (; answers < 1000000 / 8192; answers++) {
-        for (size_t i = 0; i < told.n_added; i++)
-            added[i] = ++next << 20;
-        if (published_look(&published, &told) == PUBLISHED_OVERFLOWS)
-            break;
-        take(&told);
-        told.begins = false;
-        told.at++;
+    for (int round = 0; round < PUBLISHED_BEGINNINGS; round++) {
+        told.begins = true;
+        for (uint32_t part = 1; part <= PUBLISHED_MOST / PUBLISHED_BEGINNINGS / PUBLISHED_PART; part++) {
+            const bool last = part == PUBLISHED_MOST / PUBLISHED_BEGINNINGS / PUBLISHED_PART;
+            published_asked(&published, &pool, true, SECOND);
+            told.at = last ? 0 : part;
+            add_others(&told);
+            ck_assert_int_eq(published_look(&published, &told, SECOND),
+                             told.begins ? PUBLISHED_BEGINS : PUBLISHED_NOTHING);
+            published_take(&published, &told, &book, number, SECOND);
+            ck_assert(last || published.due_ns == SECOND);
+            told.begins = false;
+        }
     }
-    ck_assert_uint_eq(answers, PUBLISHED_MOST / 8192);
+    ck_assert_int_eq(published_look(&published, &told, SECOND), PUBLISHED_NOTHING);
+}
+END_TEST
+
+START_TEST(an_answer_that_does_not_come_is_asked_for_from_the_same_place)
+{
+    pool_adds(0, 50);
+    ask();
+    const struct quern_prefixes_wish before = published_wish(&published, "s");
+    ck_assert_uint_ne(before.at, 0);
+    published_miss(&published, SECOND);
+    const struct quern_prefixes_wish after = published_wish(&published, "s");
+    ck_assert_mem_eq(&before, &after, sizeof before);
+    ck_assert(!published.asked && !published.failed);
+    ck_assert_uint_gt(published.due_ns, SECOND);
+    ask_for_all();
+    check(50);
     ck_assert(published_fail(&published, 1));
     ck_assert(!published_fail(&published, 2));
-    ck_assert_uint_eq(published.n, 0);
     ck_assert_uint_eq(published_wish(&published, "s").next, 0);
-    /* Nor one that adds a few at a time. */
-    published.boot = 3;
-    published.n = PUBLISHED_MOST - 1;
-    told = (struct quern_prefixes){.boot = 3, .next = 2, .added = added, .n_added = 2};
-    ck_assert_int_eq(published_look(&published, &told), PUBLISHED_OVERFLOWS);
 }
 END_TEST
 
@@ -248,7 +404,12 @@ static void add(TCase *tests)
     tcase_add_test(tests, changes_that_are_not_remembered_any_more_begin_anew);
     tcase_add_test(tests, a_restarted_pool_is_forgotten);
     tcase_add_test(tests, an_answer_of_another_boot_begins_in_any_case);
-    tcase_add_test(tests, a_pool_that_has_a_million_pieces_is_not_believed);
+    tcase_add_loop_test(tests, who_begins_with_each_answer_is_heard_twice_a_minute, 0, 2);
+    tcase_add_test(tests, who_adds_and_drops_takes_no_place_from_others);
+    tcase_add_loop_test(tests, who_leads_nowhere_is_asked_once_a_second, 0, 2);
+    tcase_add_test(tests, who_leads_on_without_end_gets_a_bounded_number_of_questions);
+    tcase_add_test(tests, a_whole_book_is_read_without_a_pause);
+    tcase_add_test(tests, an_answer_that_does_not_come_is_asked_for_from_the_same_place);
 }
 
 int main(void)

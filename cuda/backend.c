@@ -368,7 +368,7 @@ static int cuda_watch(struct backend *backend, enum backend_watch what)
     const bool kernels = what == BACKEND_WATCH_KERNELS;
     if (backend->config.profile) /* it does so anyhow */
         return 0;
-    int r = kernels ? start_profile(backend) : device_profile(backend->device, false);
+    int r = device_profile(backend->device, kernels);
     if (r == 0)
         steps_run_eagerly(&backend->steps, kernels);
     return r < 0 ? steps_fail(&backend->steps, r) : 0;

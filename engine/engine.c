@@ -262,10 +262,13 @@ int engine_profile(struct engine *engine, bool on)
 {
     if (on && (!engine->config.backend->watch || !engine->config.backend->profile))
         return -ENOTSUP;
+    const struct backend_kernel *unused;
     engine->profiles = on;
     int r = watch(engine);
     if (r < 0)
         engine->profiles = false;
+    else if (on) /* from here on */
+        engine_kernels(engine, &unused);
     return r;
 }
 

@@ -238,6 +238,12 @@ int engine_profile(struct engine *engine, bool on);
 uint32_t engine_kernels(struct engine *engine, const struct backend_kernel **ret_kernels);
 
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
+static inline uint64_t engine_steps(const struct engine *engine)
+{
+    struct engine_stats stats;
+    engine_stats(engine, &stats);
+    return stats.steps;
+}
 
 /* Of all steps and tokens; it grows with each step. */
 const struct measures *engine_measures(const struct engine *engine);

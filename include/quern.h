@@ -574,7 +574,8 @@ int quern_requests(struct quern *client, const char *request_id, uint32_t most, 
 struct quern_trace_record {
     /* "step"; of a request: "admitted" (n: microseconds in the queue), "tokenized" (ids of its prompt),
      * "slot" (which), "prefix" (ids found in the cache), "prefill_begin" and "prefill_end" (ids),
-     * "first_token", "slot_lost", "end" (ids of the answer) */
+     * "first_token", "slot_lost" (preempted, or out of credit; ids that it has), "given_back" (its worker is
+     * ending, another one goes on; ids of the answer so far), "end" (ids of the answer) */
     const char *what;
     uint64_t at_us;
     uint64_t n; /* of a step: its number */
@@ -597,8 +598,9 @@ struct quern_trace {
 
 /* What this worker does: records from number `from` on, as many as one answer has (1024); 0: of those made
  * from now on. The worker makes them as long as somebody asks at least every three seconds, and keeps the
- * last 4096. In the run directory all steps and requests are seen, else the client's own requests. Valid
- * until the next call with this client. */
+ * last 4096. In the run directory all steps and requests are seen, else the client's own requests, in answers
+ * of at most 64 records, the hidden ones counted; a client may then ask every 50 ms: -EREMOTEIO, "overloaded"
+ * otherwise. Valid until the next call with this client. */
 int quern_trace(struct quern *client, const char *worker, uint64_t from, int timeout_ms,
                 const struct quern_trace **ret_trace, struct quern_error *err);
 
@@ -622,8 +624,8 @@ struct quern_profile {
 
 /* Has the next steps (1 to 1000) of this worker measured kernel by kernel: they are slower, and nothing else
  * is different. `run` is a random number that is not 0 and names the profile: call this again with the same
- * one, at least every three seconds, until it is done. Only in the run directory. Valid until the next call
- * with this client. */
+ * one, at least every three seconds, until it is done: it does not begin again. Only in the run directory.
+ * Valid until the next call with this client. */
 int quern_profile(struct quern *client, const char *worker, uint64_t run, uint32_t steps, int timeout_ms,
                   const struct quern_profile **ret_profile, struct quern_error *err);
 

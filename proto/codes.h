@@ -67,8 +67,9 @@ enum trace_what {
     TRACE_PREFILL_BEGIN, /* a step with its first n ids was submitted */
     TRACE_PREFILL_END,   /* its prompt is computed: n ids of it */
     TRACE_FIRST_TOKEN,   /* n: ids that came at once */
-    TRACE_SLOT_LOST, /* preempted, or out of credit; n: ids it has, prompt included. It gets another one */
-    TRACE_END,       /* n: ids of its answer */
+    TRACE_SLOT_LOST,  /* preempted, or out of credit; n: ids it has, prompt included. It gets another one */
+    TRACE_GIVEN_BACK, /* the worker is ending, and another one goes on; n: ids of its answer so far */
+    TRACE_END,        /* n: ids of its answer */
     TRACE_WHAT_COUNT
 };
 const char *trace_what_name(enum trace_what what);

@@ -102,6 +102,7 @@ static const char *const trace_names[] = {
     [TRACE_PREFILL_END] = "prefill_end",
     [TRACE_FIRST_TOKEN] = "first_token",
     [TRACE_SLOT_LOST] = "slot_lost",
+    [TRACE_GIVEN_BACK] = "given_back",
     [TRACE_END] = "end",
 };
 _Static_assert(sizeof trace_names / sizeof *trace_names == TRACE_WHAT_COUNT, "a name for all that is traced");

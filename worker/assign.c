@@ -123,7 +123,7 @@ static void end_here(struct request *request, enum end_reason reason, enum proto
                                   .text = bytes_of_string(text),
                                   .lost = request->lost,
                                   .timing = {.queue_ms = request->output.queue_ms}};
-    trace_end(request->owner->trace, request->output.topic, reason, request->output.seq);
+    trace_end(request->owner->trace, request->output.topic, &ending, request->output.seq);
     publish_end(request->owner->publisher, &request->output, &ending);
     silence(request);
 }
@@ -531,7 +531,7 @@ static void end_by_event(struct request *request, const struct engine_event *eve
         ending.error = event->end == ENGINE_END_INVALID ? PROTO_BAD_REQUEST : PROTO_MODEL_ERROR;
         ending.text = bytes_of_string(event->fault);
     }
-    trace_end(request->owner->trace, request->output.topic, ending.reason, totals->n_output);
+    trace_end(request->owner->trace, request->output.topic, &ending, totals->n_output);
     publish_end(request->owner->publisher, &request->output, &ending);
 }
 

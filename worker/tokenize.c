@@ -48,15 +48,6 @@ void tokenize_deinit(struct tokenize *tokenize)
     }
 }
 
-static void answer_error(struct link *link, uint64_t ref, enum proto_error error, const char *text)
-{
-    struct message answer = {.kind = MESSAGE_ERROR};
-    answer.error.ref = ref;
-    answer.error.error = error;
-    answer.error.text = bytes_of_string(text);
-    link_send(link, &answer);
-}
-
 static uint64_t ref_of(const struct message *question)
 {
     return question->kind == MESSAGE_TOKENIZE ? question->tokenize.ref : question->detokenize.ref;
@@ -117,7 +108,7 @@ static void on_done(void *arg, struct preparation *preparation)
     if (preparation->ok)
         link_send(link, &answer);
     else
-        answer_error(link, ref_of(asked), preparation->refusal.error, preparation->refusal.reason.text);
+        link_refuse(link, ref_of(asked), preparation->refusal.error, preparation->refusal.reason.text);
     buffer_deinit(&pieces);
     free_question(question);
 }
@@ -128,7 +119,7 @@ void tokenize_take(struct tokenize *tokenize)
     struct received *received = link_keep(tokenize->link);
     const struct message *message = &received->message;
     if (!question) {
-        answer_error(tokenize->link, ref_of(message), PROTO_INTERNAL, "the worker is out of memory");
+        link_refuse(tokenize->link, ref_of(message), PROTO_INTERNAL, "the worker is out of memory");
         received_free(received);
         return;
     }
@@ -146,8 +137,8 @@ void tokenize_take(struct tokenize *tokenize)
     DL_APPEND(tokenize->questions, question);
     if (preparer_add(tokenize->preparer, &question->preparation))
         return;
-    answer_error(tokenize->link, ref_of(message), PROTO_OVERLOADED,
-                 "too many texts are waiting for their tokens");
+    link_refuse(tokenize->link, ref_of(message), PROTO_OVERLOADED,
+                "too many texts are waiting for their tokens");
     free_question(question);
 }
 
@@ -156,8 +147,8 @@ void tokenize_expire(struct tokenize *tokenize, uint64_t now)
     struct question *first;
     while ((first = tokenize->questions) && now > first->asked_ns + PATIENCE_NS &&
            preparer_remove(tokenize->preparer, &first->preparation)) {
-        answer_error(tokenize->link, ref_of(&first->received->message), PROTO_DEADLINE,
-                     "the text waited too long for its tokens");
+        link_refuse(tokenize->link, ref_of(&first->received->message), PROTO_DEADLINE,
+                    "the text waited too long for its tokens");
         free_question(first);
     }
 }

@@ -44,6 +44,7 @@ struct session {
     bool tells;           /* its client reports what it has taken */
     bool near;            /* it came through a socket in the run directory, so from the pool's own user */
     struct id128 client;  /* with a key: the first half of the key, for which requests count */
+    uint64_t asked_ns;    /* clock_ns when it last asked, without a key, what a worker does; 0: never */
     uint32_t key;         /* number of the key that it was last opened with; 0: none, in the run directory */
     struct assembly *assembly; /* a request that arrives in parts; NULL: none */
     struct request *requests;  /* unfinished ones; list by session_prev/next */

@@ -3,8 +3,9 @@
  *
  * The questions stand in the table of those for a tokenizer (tokenize_table.h), which bounds them for each
  * client, and ends those whose worker dies or does not answer. A worker answers between two layers, on the
- * thread that computes. So clients beyond the run directory, who are not trusted, share a few questions a
- * second for each worker. */
+ * thread that computes, and each record is looked up here. So clients beyond the run directory, who are not
+ * trusted, have few questions a second, each client for itself, with short answers; and a worker has a limit
+ * for all of them. */
 
 #include "broker/core/instruments.h"
 
@@ -15,7 +16,10 @@
 #include "broker/core/status.h"
 #include "broker/core/tokenize.h"
 
-#define FOREIGN_MS 50 /* between two questions from beyond the run directory to one worker */
+/* From beyond the run directory: */
+#define FOREIGN_MS   50 /* between two questions of a client, to whatever worker */
+#define FOREIGN_MOST 64 /* records of an answer, before those that it may not see are left out */
+#define CROWD_MS     2  /* between two questions to one worker, whoever asks */
 
 static void refuse(struct broker *broker, struct session *session, const struct message *asked,
                    enum proto_error error, uint32_t retry_ms, const struct error *reason)
@@ -37,9 +41,33 @@ static struct worker *find_worker(struct broker *broker, struct bytes name)
     return NULL;
 }
 
+/* When the session's client last asked. All sessions of a key are one client. */
+static uint64_t *last_asked(struct broker *broker, struct session *session)
+{
+    struct client_key *key = client_keys_of(&broker->client_keys, session->key);
+    return key ? &key->asked_ns : &session->asked_ns;
+}
+
+static bool is_soon(const struct broker *broker, uint64_t last, uint64_t ms)
+{
+    return broker->now < last + ms * CLOCK_NS_PER_MS;
+}
+
+static enum proto_error check_foreign(struct broker *broker, struct session *session, enum message_kind kind,
+                                      const struct worker *worker, struct error *err)
+{
+    if (kind != MESSAGE_TRACE)
+        return error_set(err, PROTO_UNSUPPORTED, "%s: only in the run directory", message_kind_name(kind));
+    if (is_soon(broker, *last_asked(broker, session), FOREIGN_MS))
+        return error_set(err, PROTO_OVERLOADED, "this client asked a moment ago");
+    if (is_soon(broker, worker->asked_by_foreign_ns, CROWD_MS))
+        return error_set(err, PROTO_OVERLOADED, "%s was asked a moment ago", worker->name);
+    return PROTO_OK;
+}
+
 /* Whether this worker can be asked now; otherwise says so. */
-static enum proto_error check(struct broker *broker, const struct session *session, enum message_kind kind,
-                              struct worker *worker, struct bytes name, struct error *err)
+static enum proto_error check(struct broker *broker, struct session *session, enum message_kind kind,
+                              const struct worker *worker, struct bytes name, struct error *err)
 {
     if (!worker)
         return error_set(err, PROTO_BAD_REQUEST, "no worker \"%.*s\" in this pool", (int)name.len,
@@ -47,14 +75,16 @@ static enum proto_error check(struct broker *broker, const struct session *sessi
     if (worker->peer.len == 0 || (worker->state != WORKER_READY && worker->state != WORKER_DRAINING))
         return error_set(err, PROTO_NO_WORKER, "%s is not ready: %s", worker->name,
                          worker_state_name(worker->state));
-    if (status_may_see_all(session))
-        return PROTO_OK;
-    if (kind != MESSAGE_TRACE)
-        return error_set(err, PROTO_UNSUPPORTED, "%s: only in the run directory", message_kind_name(kind));
-    if (broker->now < worker->asked_by_foreign_ns + FOREIGN_MS * CLOCK_NS_PER_MS)
-        return error_set(err, PROTO_OVERLOADED, "%s was asked a moment ago", worker->name);
-    worker->asked_by_foreign_ns = broker->now;
-    return PROTO_OK;
+    return status_may_see_all(session) ? PROTO_OK : check_foreign(broker, session, kind, worker, err);
+}
+
+/* A question from beyond the run directory is on its way. */
+static void take_foreign(struct broker *broker, struct session *session, struct worker *worker,
+                         struct message *question)
+{
+    *last_asked(broker, session) = worker->asked_by_foreign_ns = broker->now;
+    if (question->trace.most == 0 || question->trace.most > FOREIGN_MOST)
+        question->trace.most = FOREIGN_MOST;
 }
 
 void instruments_ask(struct broker *broker, struct session *session, const struct message *message)
@@ -79,6 +109,8 @@ void instruments_ask(struct broker *broker, struct session *session, const struc
         return;
     }
     question.trace.ref = ref;
+    if (!status_may_see_all(session))
+        take_foreign(broker, session, worker, &question);
     if (worker_link_send(&broker->worker_link, worker, &question, NULL) != 0)
         tokenize_refused(broker, worker, ref, PROTO_WORKER_LOST, "the worker cannot be reached");
 }
@@ -102,7 +134,7 @@ static bool show(struct broker *broker, const struct session *asker, const struc
         return all;
     const struct request_key key = {from->session, from->id};
     const struct request *request = ledger_find_home(&broker->ledger, &key);
-    if (request)
+    if (request && request->name.len > 0) /* one that has ended has none */
         to->request_id = request->name;
     if (request)
         return status_may_see(asker, request);

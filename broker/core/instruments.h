@@ -3,8 +3,10 @@
 #define BROKER_CORE_INSTRUMENTS_H
 
 /* Questions about what one worker does (trace, profile): passed to it with our ref, answered to the client
- * with its own. Who asks sees steps and all requests if it came through the run directory; else no steps, and
- * only the requests of its own client, and cannot slow steps down by a profile. */
+ * with its own. Who asks sees steps and all requests if it came through the run directory; else no records of
+ * steps, and only the requests of its own client, and cannot slow steps down by a profile. `next` and `lost`
+ * count all records, so that everybody learns how many steps and marks there were, as the counters of a
+ * status tell too. */
 
 #include "broker/core/broker.h"
 

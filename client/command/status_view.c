@@ -14,6 +14,7 @@
 #include "client/command/terminal/table.h"
 #include "common/amount.h"
 #include "common/utf8.h"
+#include "proto/bounds.h"
 
 enum { KEY_CONNECT = 1024, KEY_RUNDIR, KEY_SERVER_KEY, KEY_CLIENT_KEY }; /* beyond the keys of the verbs */
 
@@ -45,6 +46,23 @@ static const struct argp_option known[] = {
 };
 
 const struct argp status_argp = {.options = known, .parser = parse};
+
+error_t worker_arguments_take(struct worker_arguments *arguments, int key, char *text,
+                              struct argp_state *state)
+{
+    if (key == ARGP_KEY_INIT)
+        state->child_inputs[0] = &arguments->common;
+    if (key == ARGP_KEY_INIT)
+        return 0;
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    if (arguments->worker)
+        argp_usage(state);
+    if (!*text || strlen(text) > PROTO_MAX_NAME_BYTES)
+        argp_error(state, "WORKER: \"%.80s\" is not a worker's name", text);
+    arguments->worker = text;
+    return 0;
+}
 
 int status_ask(struct quern *client, const struct quern_status **ret_status, struct error *err)
 {

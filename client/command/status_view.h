@@ -18,6 +18,16 @@ struct status_arguments { /* `connect` is what --rundir says too */
 /* A child parser: its input is a struct status_arguments. */
 extern const struct argp status_argp;
 
+struct worker_arguments { /* of a verb about workers: [WORKER], and where its pool is */
+    struct status_arguments common;
+    const char *worker; /* NULL: none was given */
+};
+
+/* Takes these for a parser whose first child is status_argp; ARGP_ERR_UNKNOWN: the key is another one. Ends
+ * the program as argp_error does for what is no name of a worker. */
+error_t worker_arguments_take(struct worker_arguments *arguments, int key, char *text,
+                              struct argp_state *state);
+
 /* For the end of a verb's help. */
 #define STATUS_DEFAULT_POOL                                                                                  \
     "Without --connect: the pool of the default run directory, $XDG_RUNTIME_DIR/quern or /tmp/quern-UID."

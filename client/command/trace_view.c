@@ -21,7 +21,7 @@ static const struct {
     const char *what, *noun;
 } nouns[] = {{"tokenized", "token"},   {"prefix", "token"},      {"prefill_begin", "token"},
              {"prefill_end", "token"}, {"first_token", "token"}, {"slot_lost", "token"},
-             {"end", "token"}};
+             {"given_back", "token"},  {"end", "token"}};
 
 int trace_view_heading(struct buffer *out)
 {

@@ -46,7 +46,7 @@ struct device {
     char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
     bool synchronous;
     bool overlaps;         /* launches may overlap */
-    cudaEvent_t timers[2]; /* around a launch; NULL: not profiling */
+    cudaEvent_t timers[2]; /* around a launch; NULL until the first profile */
     size_t expected;       /* bytes that the next launch has to read */
     bool timed;            /* each launch, alone */
     struct profile profile;

@@ -214,6 +214,7 @@ GOOD = [
         {"what": "step", "at_us": 0, "n": 2**64 - 1, "decode_rows": 3, "prefill_rows": 128, "padding_rows": 1, "ids": 4,
          "total_us": 4600, "embed_us": 12, "layers_us": 4321, "sample_us": 210},
         {"what": "admitted", "at_us": 17, "n": 250, "session": SESSION, "id": ID},
+        {"what": "given_back", "at_us": 17, "n": 8, "session": SESSION, "id": ID},
         {"what": "end", "at_us": 18, "n": 9, "id": ID, "request_id": "req_1", "reason": "length"}]}),
     ("trace_ok, nothing new", {"k": "trace_ok", "ref": 7, "incarnation": 2, "next": 12}),
     ("profile", {"k": "profile", "ref": 7, "worker": "worker-0", "run": 2**64 - 1, "steps": 1000}),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps are counted as they are read: on a device that runs ahead, the kernels of one or two more are in the
- * table. */
+/* Steps are counted as they are read. A device that runs ahead has one under way between two steps: as a
+ * profile begins on a busy one, that step is counted though not measured, so that as many steps are in the
+ * table as were counted; on one that was idle it is one more. */
 
 #include "worker/instruments/profile.h"
 
@@ -13,29 +14,18 @@ void profiler_init(struct profiler *profiler, struct link *link, struct engine *
     *profiler = (struct profiler){.link = link, .engine = engine};
 }
 
-static uint64_t steps_of(const struct profiler *profiler)
-{
-    struct engine_stats stats;
-    engine_stats(profiler->engine, &stats);
-    return stats.steps;
-}
-
 /* ---- answers ---- */
-
-static void refuse(const struct profiler *profiler, uint64_t ref, enum proto_error error, const char *text)
-{
-    struct message no = {.kind = MESSAGE_ERROR};
-    no.error.ref = ref;
-    no.error.error = error;
-    no.error.text = bytes_of_string(text);
-    link_send(profiler->link, &no);
-}
 
 void profiler_take(struct profiler *profiler, const struct message *message, uint64_t now)
 {
     const uint64_t ref = message->profile.ref;
     if (profiler->state != PROFILE_IDLE && profiler->run != message->profile.run) {
-        refuse(profiler, ref, PROTO_OVERLOADED, "another profile of this worker is under way");
+        link_refuse(profiler->link, ref, PROTO_OVERLOADED, "another profile of this worker is under way");
+        return;
+    }
+    if (profiler->state == PROFILE_IDLE && profiler->run == message->profile.run) {
+        link_refuse(profiler->link, ref, PROTO_BAD_REQUEST,
+                    "this profile has ended: a new one needs another run");
         return;
     }
     if (profiler->state == PROFILE_IDLE) {
@@ -47,7 +37,7 @@ void profiler_take(struct profiler *profiler, const struct message *message, uin
     }
     profiler->until_ns = now + PROFILE_LEASE_NS;
     if (profiler->failure.text[0]) {
-        refuse(profiler, ref, PROTO_UNSUPPORTED, profiler->failure.text);
+        link_refuse(profiler->link, ref, PROTO_UNSUPPORTED, profiler->failure.text);
         return;
     }
     struct message answer = {.kind = MESSAGE_PROFILE_OK};
@@ -63,7 +53,6 @@ void profiler_take(struct profiler *profiler, const struct message *message, uin
 
 static void begin(struct profiler *profiler)
 {
-    const struct backend_kernel *unused;
     int r = engine_profile(profiler->engine, true);
     if (r < 0) {
         error_set(&profiler->failure, r, "%s: kernels cannot be measured: %s",
@@ -71,8 +60,7 @@ static void begin(struct profiler *profiler)
         profiler->state = PROFILE_DONE;
         return;
     }
-    engine_kernels(profiler->engine, &unused);
-    profiler->before = steps_of(profiler);
+    profiler->before = engine_steps(profiler->engine);
     profiler->state = PROFILE_MEASURING;
 }
 
@@ -117,7 +105,7 @@ void profiler_tend_now(struct profiler *profiler, uint64_t now)
         begin(profiler);
     if (profiler->state != PROFILE_MEASURING)
         return;
-    profiler->made = (uint32_t)(steps_of(profiler) - profiler->before);
+    profiler->made = (uint32_t)(engine_steps(profiler->engine) - profiler->before);
     if (profiler->made >= profiler->steps)
         finish(profiler);
 }

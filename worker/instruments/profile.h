@@ -9,6 +9,7 @@
  *       └───────────────────────────────────────────────────────────────────────────┘
  *
  * Its steps are slower, and nothing else is different. One at a time; who began it asks on until it is done.
+ * What has ended does not begin again.
  */
 
 #include <stdint.h>
@@ -26,7 +27,7 @@ struct profiler {
     struct link *link;
     struct engine *engine;
     enum profile_state state;
-    uint64_t run; /* its name */
+    uint64_t run; /* its name; while idle, that of the last one, 0: there was none */
     uint32_t steps, made;
     uint64_t before;                                  /* steps of the engine when it began */
     uint64_t until_ns;                                /* end of the lease */

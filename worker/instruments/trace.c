@@ -47,13 +47,17 @@ void trace_admitted(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES],
     trace->ring[at].request_id = (struct bytes){(const uint8_t *)trace->names[at], len};
 }
 
-void trace_end(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], enum end_reason reason,
+void trace_end(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], const struct ending *ending,
                uint64_t n_output)
 {
     if (!trace || !trace->ring)
         return;
+    if (ending->reason == END_ERROR && ending->error == PROTO_DRAINING) {
+        trace_add_mark(trace, topic, TRACE_GIVEN_BACK, n_output, clock_ns());
+        return;
+    }
     trace_add_mark(trace, topic, TRACE_END, n_output, clock_ns());
-    trace->ring[(trace->next - 1) % TRACE_RECORDS].reason = reason;
+    trace->ring[(trace->next - 1) % TRACE_RECORDS].reason = ending->reason;
 }
 
 static void on_step(void *arg, const struct engine_step_facts *facts)
@@ -98,13 +102,6 @@ void trace_init(struct trace *trace, struct link *link, struct engine *engine, u
                             .next = 1};
 }
 
-static uint64_t steps_of(const struct trace *trace)
-{
-    struct engine_stats stats;
-    engine_stats(trace->engine, &stats);
-    return stats.steps;
-}
-
 static void free_ring(struct trace *trace)
 {
     free(trace->ring);
@@ -127,7 +124,7 @@ static bool begin(struct trace *trace)
         return false;
     }
     if (trace->until_ns > 0)
-        trace->next += steps_of(trace) - trace->steps;
+        trace->next += engine_steps(trace->engine) - trace->steps;
     trace->first = trace->next;
     engine_observe(trace->engine, &trace->observer);
     return true;
@@ -136,7 +133,7 @@ static bool begin(struct trace *trace)
 static void stop(struct trace *trace)
 {
     engine_observe(trace->engine, NULL);
-    trace->steps = steps_of(trace);
+    trace->steps = engine_steps(trace->engine);
     free_ring(trace);
 }
 
@@ -154,19 +151,10 @@ void trace_expire(struct trace *trace, uint64_t now)
 
 /* ---- answers ---- */
 
-static void refuse(const struct trace *trace, uint64_t ref)
-{
-    struct message no = {.kind = MESSAGE_ERROR};
-    no.error.ref = ref;
-    no.error.error = PROTO_INTERNAL;
-    no.error.text = BYTES_LITERAL("the worker is out of memory");
-    link_send(trace->link, &no);
-}
-
 void trace_take(struct trace *trace, const struct message *message, uint64_t now)
 {
     if (!begin(trace)) {
-        refuse(trace, message->trace.ref);
+        link_refuse(trace->link, message->trace.ref, PROTO_INTERNAL, "the worker is out of memory");
         return;
     }
     trace->until_ns = now + TRACE_LEASE_NS;

@@ -59,8 +59,8 @@ static inline void trace_mark(struct trace *trace, const uint8_t topic[PROTO_TOP
 void trace_admitted(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], struct bytes request_id,
                     uint64_t queue_us, uint64_t now);
 
-/* The last mark of a request. */
-void trace_end(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], enum end_reason reason,
+/* The last mark of a request here: its end, or that it is given back, which the error `draining` says. */
+void trace_end(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], const struct ending *ending,
                uint64_t n_output);
 
 #endif

@@ -75,8 +75,18 @@ struct received *received_free(struct received *received); /* takes NULL; return
  * connected it returns false silently: the next one repeats what it believes the worker to have. */
 bool link_send(struct link *link, const struct message *message);
 
-/* The same for a message that a request depends on: if it cannot be encoded, or sent to a connected broker,
- * the process ends, and another takes over its requests. */
+/* Answers the question of this ref with an error. */
+static inline void link_refuse(struct link *link, uint64_t ref, enum proto_error error, const char *text)
+{
+    struct message no = {.kind = MESSAGE_ERROR};
+    no.error.ref = ref;
+    no.error.error = error;
+    no.error.text = bytes_of_string(text);
+    link_send(link, &no);
+}
+
+/* As link_send, for a message that a request depends on: if it cannot be encoded, or sent to a connected
+ * broker, the process ends, and another takes over its requests. */
 void link_must_send(struct link *link, const struct message *message);
 
 /* The events to poll(2) for on the socket, including a broker's connection while there is none. */

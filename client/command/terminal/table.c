@@ -53,7 +53,8 @@ static void fit(const struct table *table, size_t width, size_t ret_widths[])
             const size_t own = width_of(cell.text);
             ret_widths[c] = own > ret_widths[c] ? own : ret_widths[c];
         }
-        line += ret_widths[c] + (c > 0 ? GAP : 0);
+        if (ret_widths[c] > 0)
+            line += ret_widths[c] + (c > 0 ? GAP : 0);
     }
     while (width > 0 && line > width && (gone = least(table, ret_widths)) > 0) {
         line -= ret_widths[gone] + GAP;

@@ -25,13 +25,12 @@
 
 #define ASK_NS     (100 * CLOCK_NS_PER_MS)
 #define WAIT_MS    20
-#define NAME_BYTES 129
+#define NAME_BYTES (PROTO_MAX_NAME_BYTES + 1)
 
 enum { KEY_STEPS = 256, KEY_JSON };
 
 struct options {
-    struct status_arguments common;
-    const char *worker; /* NULL: the first that is ready */
+    struct worker_arguments of; /* no worker: the first that is ready */
     uint32_t steps;
     bool json;
 };
@@ -41,8 +40,8 @@ static int find_worker(struct quern *client, const struct options *options, char
                        struct error *err)
 {
     const struct quern_status *status;
-    if (options->worker) {
-        snprintf(ret_name, NAME_BYTES, "%s", options->worker);
+    if (options->of.worker) {
+        snprintf(ret_name, NAME_BYTES, "%s", options->of.worker);
         return 0;
     }
     int r = status_ask(client, &status, err);
@@ -139,18 +138,8 @@ static const struct argument table[] = {
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
-    if (key == ARGP_KEY_INIT) {
-        state->child_inputs[0] = &options->common;
-        return 0;
-    }
-    if (key != ARGP_KEY_ARG)
-        return arguments_take(table, known, key, arg, state, options);
-    if (options->worker)
-        argp_usage(state);
-    if (!*arg || strlen(arg) >= NAME_BYTES)
-        argp_error(state, "WORKER: \"%.80s\" is not a worker's name", arg);
-    options->worker = arg;
-    return 0;
+    const error_t r = worker_arguments_take(&options->of, key, arg, state);
+    return r == ARGP_ERR_UNKNOWN ? arguments_take(table, known, key, arg, state, options) : r;
 }
 
 int verb_profile(int argc, char **argv)
@@ -172,8 +161,8 @@ int verb_profile(int argc, char **argv)
     char worker[NAME_BYTES] = "";
     arguments_parse(&argp, argc, argv, &options);
     interrupt_catch();
-    int r = pool_connect(options.common.connect, options.common.server_key, options.common.client_key,
-                         &client, &err);
+    int r = pool_connect(options.of.common.connect, options.of.common.server_key,
+                         options.of.common.client_key, &client, &err);
     if (r == 0)
         r = find_worker(client, &options, worker, &err);
     if (r == 0)

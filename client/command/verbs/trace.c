@@ -3,7 +3,10 @@
  *
  * Every worker is asked ten times a second for the records behind the last one; each has one question open at
  * most. So the cost is bounded: where a worker makes more records than its answers hold, some are lost, and
- * counted. The list of workers is looked at once a second, because a pool may get more. */
+ * counted. The list of workers is looked at once a second, because a pool may get more.
+ *
+ * Beyond the run directory the pool takes fewer questions, and says so by `overloaded`: from then on workers
+ * are asked one after the other, whoever has waited longest first. */
 
 #include <argp.h>
 #include <errno.h>
@@ -21,22 +24,22 @@
 #include "common/clock.h"
 #include "common/program/arguments.h"
 #include "common/program/program.h"
+#include "proto/bounds.h"
 
 #define ASK_NS       (100 * CLOCK_NS_PER_MS)
 #define LOOK_NS      CLOCK_NS_PER_S /* between looks at the list of workers */
 #define RETRY_NS     (500 * CLOCK_NS_PER_MS)
 #define ASK_MS       5000
+#define SPACING_NS   (60 * CLOCK_NS_PER_MS) /* between two questions, where the pool takes so few */
 #define WAIT_MS      20
 #define MOST_WORKERS 64
-#define NAME_BYTES   129
 
 enum { KEY_REQUEST = 256, KEY_JSON, KEY_SECONDS };
 
 struct options {
-    struct status_arguments common;
-    const char *worker;  /* NULL: all */
-    const char *request; /* its x-request-id or id; NULL: all, and steps */
-    uint32_t seconds;    /* 0: until it is interrupted */
+    struct worker_arguments of; /* no worker: all */
+    const char *request;        /* its x-request-id or id; NULL: all, and steps */
+    uint32_t seconds;           /* 0: until it is interrupted */
     bool json;
 };
 
@@ -45,7 +48,7 @@ struct trace;
 /* A worker that is traced. */
 struct traced {
     struct trace *trace;
-    char name[NAME_BYTES];
+    char name[PROTO_MAX_NAME_BYTES + 1];
     uint64_t from, next_ns; /* of the next question */
     uint32_t incarnation;   /* 0: not asked yet */
     bool asked, failing;
@@ -57,9 +60,10 @@ struct trace {
     struct traced workers[MOST_WORKERS];
     size_t n;
     struct buffer out;
-    char wanted[33]; /* id of the request, once its name was told */
-    bool over;       /* the request has ended */
-    int code;        /* -errno: why it ends */
+    uint64_t spacing_ns, next_ns; /* between two questions; of the next one */
+    char wanted[33];              /* id of the request, once its name was told */
+    bool over;                    /* the request has ended */
+    int code;                     /* -errno: why it ends */
     struct error err;
 };
 
@@ -91,14 +95,27 @@ static int show(struct traced *worker, const struct quern_trace *told)
     return r;
 }
 
+/* Whether the pool has rejected it with this error. */
+static bool is_error(const struct quern_answer *answer, const char *name)
+{
+    const size_t len = strlen(name);
+    return answer->code == -EREMOTEIO && strncmp(answer->text, name, len) == 0 && answer->text[len] == ':';
+}
+
 /* One that cannot be asked now is said once, and asked again; one that is named wrongly ends it all. */
 static void take_failure(struct traced *worker, const struct quern_answer *answer)
 {
     struct trace *trace = worker->trace;
-    worker->next_ns = clock_ns() + RETRY_NS;
-    if (answer->code != -EREMOTEIO && answer->code != -ETIMEDOUT)
-        trace->code = error_set(&trace->err, answer->code, "%s", answer->text);
-    else if (strncmp(answer->text, "bad_request", strlen("bad_request")) == 0)
+    const uint64_t now = clock_ns();
+    if (is_error(answer, "overloaded")) {
+        worker->next_ns = 0; /* before others */
+        trace->spacing_ns = SPACING_NS;
+        trace->next_ns = now + SPACING_NS;
+        return;
+    }
+    worker->next_ns = now + RETRY_NS;
+    const bool again = answer->code == -EREMOTEIO || answer->code == -ETIMEDOUT;
+    if (!again || is_error(answer, "bad_request"))
         trace->code = error_set(&trace->err, answer->code, "%s", answer->text);
     else if (!worker->failing)
         program_error("%s: %s", worker->name, answer->text);
@@ -150,14 +167,25 @@ static void on_status(void *arg, const struct quern_answer *answer)
             add_worker(trace, answer->status->workers[i].name);
 }
 
+/* The one that has waited longest; NULL: none is due. */
+static struct traced *find_due(struct trace *trace, uint64_t now)
+{
+    struct traced *found = NULL;
+    for (size_t i = 0; i < trace->n; i++) {
+        struct traced *worker = &trace->workers[i];
+        if (!worker->asked && now >= worker->next_ns && (!found || worker->next_ns < found->next_ns))
+            found = worker;
+    }
+    return found;
+}
+
 static void ask(struct trace *trace, uint64_t now)
 {
     struct quern_error said = {0};
+    struct traced *worker;
     int r = 0;
-    for (size_t i = 0; i < trace->n && r == 0; i++) {
-        struct traced *worker = &trace->workers[i];
-        if (worker->asked || now < worker->next_ns)
-            continue;
+    while (r == 0 && now >= trace->next_ns && (worker = find_due(trace, now))) {
+        trace->next_ns = trace->spacing_ns > 0 ? now + trace->spacing_ns : 0;
         worker->next_ns = now + ASK_NS;
         worker->asked = true;
         r = quern_ask_trace(trace->client, worker->name, worker->from, ASK_MS, on_answer, worker, &said);
@@ -172,8 +200,8 @@ static int watch(struct trace *trace)
     const uint64_t begun = clock_ns();
     uint64_t looked = 0, now;
     struct quern_error said = {0};
-    if (options->worker)
-        add_worker(trace, options->worker);
+    if (options->of.worker)
+        add_worker(trace, options->of.worker);
     if (!options->json && !options->request && trace_view_heading(&trace->out) < 0)
         return error_set(&trace->err, -ENOMEM, "out of memory");
     while (trace->code == 0 && !interrupt_signal()) {
@@ -183,7 +211,7 @@ static int watch(struct trace *trace)
         now = clock_ns();
         if (trace->over || (options->seconds > 0 && now - begun >= options->seconds * CLOCK_NS_PER_S))
             break;
-        if (!options->worker && (looked == 0 || now - looked >= LOOK_NS)) {
+        if (!options->of.worker && (looked == 0 || now - looked >= LOOK_NS)) {
             looked = now;
             quern_ask_status(trace->client, STATUS_TIMEOUT_MS, on_status, trace, NULL);
         }
@@ -213,18 +241,8 @@ static const struct argument table[] = {
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
-    if (key == ARGP_KEY_INIT) {
-        state->child_inputs[0] = &options->common;
-        return 0;
-    }
-    if (key != ARGP_KEY_ARG)
-        return arguments_take(table, known, key, arg, state, options);
-    if (options->worker)
-        argp_usage(state);
-    if (!*arg || strlen(arg) >= NAME_BYTES)
-        argp_error(state, "WORKER: \"%.80s\" is not a worker's name", arg);
-    options->worker = arg;
-    return 0;
+    const error_t r = worker_arguments_take(&options->of, key, arg, state);
+    return r == ARGP_ERR_UNKNOWN ? arguments_take(table, known, key, arg, state, options) : r;
 }
 
 int verb_trace(int argc, char **argv)
@@ -235,7 +253,8 @@ int verb_trace(int argc, char **argv)
         .parser = parse,
         .args_doc = "[WORKER]",
         .doc = "Shows what workers do, live: a line per step, and a line for each stage of a request "
-               "(admitted, tokenized, slot, prefix, prefill_begin, prefill_end, first_token, slot_lost, end)."
+               "(admitted, tokenized, slot, prefix, prefill_begin, prefill_end, first_token, slot_lost, "
+               "given_back, end)."
                "\vWithout WORKER: all of the pool. Rows of a step are those that decode, those of prompts, "
                "and those computed to fill a recorded size. A time that the backend does not know is \"-\". "
                "Lines that could not be kept are counted. Beyond the run directory only the client's own "
@@ -245,8 +264,8 @@ int verb_trace(int argc, char **argv)
     trace.options = &options;
     arguments_parse(&argp, argc, argv, &options);
     interrupt_catch();
-    int r = pool_connect(options.common.connect, options.common.server_key, options.common.client_key,
-                         &trace.client, &trace.err);
+    int r = pool_connect(options.of.common.connect, options.of.common.server_key,
+                         options.of.common.client_key, &trace.client, &trace.err);
     if (r == 0)
         r = watch(&trace);
     quern_free(trace.client);

@@ -9,12 +9,25 @@
 
 #include "common/clock.h"
 
-static struct message ask(int client, const char *worker)
+static struct message ask_for(int client, const char *worker, uint32_t most)
 {
     const struct message question = {
-        .kind = MESSAGE_TRACE, .trace = {.ref = 77, .worker = bytes_of_string(worker), .from = 3, .most = 9}};
+        .kind = MESSAGE_TRACE,
+        .trace = {.ref = 77, .worker = bytes_of_string(worker), .from = 3, .most = most}};
     client_says(client, &question);
     return client_hears(client);
+}
+
+static struct message ask(int client, const char *worker)
+{
+    return ask_for(client, worker, 9);
+}
+
+static void is_refused(struct message no, enum proto_error error)
+{
+    ck_assert_str_eq(message_kind_name(no.kind), message_kind_name(MESSAGE_ERROR));
+    ck_assert_str_eq(proto_error_name(no.error.error), proto_error_name(error));
+    ck_assert_int_eq(no.error.retry_after_ms > 0, error == PROTO_OVERLOADED);
 }
 
 /* The question as worker 0 gets it. */
@@ -99,6 +112,69 @@ START_TEST(others_see_their_own_requests_and_no_steps)
 }
 END_TEST
 
+/* The broker has forgotten its name by then. */
+START_TEST(one_that_has_ended_keeps_the_name_that_its_worker_said)
+{
+    struct request *own = run_on_first(1, named);
+    inside_produce(own, 1, END_STOP);
+    ck_assert_int_eq(own->state, REQUEST_ENDED);
+    while (worker_hears(0).kind != MESSAGE_NONE || client_hears(0).kind != MESSAGE_NONE)
+        ;
+    ck_assert_int_eq(ask(0, "worker-0").kind, MESSAGE_NONE);
+    const struct trace_record record = {.what = TRACE_ADMITTED,
+                                        .session = own->home.session,
+                                        .id = own->home.id,
+                                        .request_id = BYTES_LITERAL("req_1")};
+    struct message answer = {.kind = MESSAGE_TRACE_OK, .trace_ok = {.ref = is_asked(), .next = 7}};
+    answer.trace_ok.records.items = &record;
+    answer.trace_ok.records.n = 1;
+    worker_says(0, &answer);
+    struct message told = client_hears(0);
+    ck_assert_uint_eq(told.trace_ok.records.n, 1);
+    ck_assert_text(told.trace_ok.records.items[0].request_id, "req_1");
+}
+END_TEST
+
+START_TEST(each_client_beyond_the_run_directory_has_its_own_turns)
+{
+    sessions[0]->near = sessions[1]->near = false;
+    is_refused(ask(0, "worker-1"), PROTO_NO_WORKER);
+    broker->tokenize.n += TOKENIZE_TABLE_MAX; /* what is refused costs no turn */
+    is_refused(ask(0, "worker-0"), PROTO_OVERLOADED);
+    broker->tokenize.n -= TOKENIZE_TABLE_MAX;
+    ck_assert_int_eq(ask(0, "worker-0").kind, MESSAGE_NONE);
+    is_asked();
+    broker->workers[1].state = WORKER_READY;
+    is_refused(ask(0, "worker-1"), PROTO_OVERLOADED);
+    is_refused(ask(1, "worker-0"), PROTO_OVERLOADED); /* in this very moment */
+    inside_pass(2 * CLOCK_NS_PER_MS);
+    ck_assert_int_eq(ask_for(1, "worker-0", 0).kind, MESSAGE_NONE);
+    ck_assert_uint_eq(worker_hears(0).trace.most, 64);
+    inside_pass(48 * CLOCK_NS_PER_MS);
+    ck_assert_int_eq(ask_for(0, "worker-1", 1000).kind, MESSAGE_NONE);
+    ck_assert_uint_eq(worker_hears(1).trace.most, 64);
+}
+END_TEST
+
+START_TEST(sessions_of_a_key_take_turns)
+{
+    struct client_key key = {.number = 4};
+    HASH_ADD(by_number, broker->client_keys.by_number, number, sizeof key.number, &key);
+    for (int i = 0; i < 2; i++) {
+        sessions[i]->key = key.number;
+        sessions[i]->client = inside_id('k');
+    }
+    ck_assert_int_eq(ask(0, "worker-0").kind, MESSAGE_NONE);
+    is_asked();
+    inside_pass(10 * CLOCK_NS_PER_MS);
+    is_refused(ask(1, "worker-0"), PROTO_OVERLOADED);
+    inside_pass(40 * CLOCK_NS_PER_MS);
+    ck_assert_int_eq(ask(1, "worker-0").kind, MESSAGE_NONE);
+    is_asked();
+    HASH_DELETE(by_number, broker->client_keys.by_number, &key);
+}
+END_TEST
+
 START_TEST(a_worker_that_cannot_be_asked_is_named)
 {
     struct message no = ask(0, "worker-9");
@@ -133,6 +209,9 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, inside_tear_down);
     tcase_add_test(tests, in_the_run_directory_all_is_seen);
     tcase_add_test(tests, others_see_their_own_requests_and_no_steps);
+    tcase_add_test(tests, one_that_has_ended_keeps_the_name_that_its_worker_said);
+    tcase_add_test(tests, each_client_beyond_the_run_directory_has_its_own_turns);
+    tcase_add_test(tests, sessions_of_a_key_take_turns);
     tcase_add_test(tests, a_worker_that_cannot_be_asked_is_named);
     tcase_add_test(tests, a_question_that_nobody_asked_is_not_answered);
 }

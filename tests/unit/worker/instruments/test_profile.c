@@ -106,6 +106,11 @@ START_TEST(one_at_a_time)
     now += PROFILE_LEASE_NS; /* the first is gone */
     profiler_tend(&profiler, now);
     ck_assert(!measuring);
+    ask(9); /* too late */
+    ck_assert_int_eq(said.kind, MESSAGE_ERROR);
+    ck_assert_int_eq(said.error.error, PROTO_BAD_REQUEST);
+    profiler_tend(&profiler, now);
+    ck_assert(!measuring);
     ask(10);
     ck_assert_int_eq(said.kind, MESSAGE_PROFILE_OK);
     profiler_tend(&profiler, now);

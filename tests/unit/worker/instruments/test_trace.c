@@ -88,7 +88,7 @@ START_TEST(a_step_and_the_marks_of_a_request_are_told_as_they_were)
     ck_assert_uint_eq(said.trace_ok.next, 1);
     step();
     observer->mark(observer->arg, 42, ENGINE_MARK_PREFIX, 64, now + 5000);
-    trace_end(&trace, topic, END_LENGTH, 12);
+    trace_end(&trace, topic, &(struct ending){.reason = END_LENGTH}, 12);
     ck_assert_uint_eq(ask(1, 0), 3);
     ck_assert_uint_eq(said.trace_ok.next, 4);
     ck_assert_uint_eq(said.trace_ok.lost, 0);
@@ -112,6 +112,19 @@ START_TEST(a_step_and_the_marks_of_a_request_are_told_as_they_were)
     ck_assert_int_eq(records[0].what, TRACE_ADMITTED);
     ck_assert_uint_eq(records[0].n, 250);
     ck_assert(bytes_equal(records[0].request_id, BYTES_LITERAL("req_1")));
+}
+END_TEST
+
+START_TEST(what_is_given_back_has_not_ended)
+{
+    ask(0, 0);
+    trace_end(&trace, topic, &(struct ending){.reason = END_ERROR, .error = PROTO_DRAINING}, 7);
+    trace_end(&trace, topic, &(struct ending){.reason = END_ERROR, .error = PROTO_MODEL_ERROR}, 8);
+    ck_assert_uint_eq(ask(1, 0), 2);
+    ck_assert_int_eq(records[0].what, TRACE_GIVEN_BACK);
+    ck_assert_uint_eq(records[0].n, 7);
+    ck_assert_int_eq(records[1].what, TRACE_END);
+    ck_assert_int_eq(records[1].reason, END_ERROR);
 }
 END_TEST
 
@@ -151,7 +164,7 @@ START_TEST(nothing_is_recorded_while_nobody_asks)
     for (int i = 0; i < 5; i++)
         step();
     trace_mark(&trace, topic, TRACE_ADMITTED, 1, now);
-    trace_end(&trace, topic, END_STOP, 1);
+    trace_end(&trace, topic, &(struct ending){.reason = END_STOP}, 1);
     ck_assert_uint_eq(ask(1, 0), 0); /* who comes back hears how many steps it missed */
     ck_assert_uint_eq(said.trace_ok.lost, 6);
     ck_assert_uint_eq(said.trace_ok.next, 7);
@@ -176,6 +189,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_step_and_the_marks_of_a_request_are_told_as_they_were);
+    tcase_add_test(tests, what_is_given_back_has_not_ended);
     tcase_add_test(tests, what_is_overwritten_is_counted);
     tcase_add_test(tests, nothing_is_recorded_while_nobody_asks);
     tcase_add_test(tests, a_number_that_is_not_reached_yet_is_now);

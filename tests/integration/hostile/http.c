@@ -174,11 +174,11 @@ static void attack_for(struct trial *t, const struct arena *arena, double second
 }
 
 /* Waits until the gateway has given memory back, and the pool has nothing of the attackers. */
-static void await_rest(struct trial *t, const struct arena *arena)
+static void await_rest(struct trial *t, const struct arena *arena, long seconds)
 {
-    const uint64_t start = clock_ns();
+    const uint64_t start = clock_ns(), most_ns = (uint64_t)seconds * CLOCK_NS_PER_S;
     bool back = false;
-    while (!back && gateway_runs(&t->gateway) && clock_ns() - start < GIVE_BACK_S * CLOCK_NS_PER_S) {
+    while (!back && gateway_runs(&t->gateway) && clock_ns() - start < most_ns) {
         t->after_kib = status_kib(t->gateway.pid, "VmRSS");
         t->pool_rests = requests_in(arena) <= GOOD_CLIENTS;
         back = t->pool_rests && (!JUDGES_MEMORY || t->after_kib <= t->before_kib + (LEFT_MIB << 10));
@@ -198,7 +198,7 @@ static void run(struct trial *t, const struct arena *arena, const struct trial_o
     if (t->served) {
         sleep_s(fmin(options->seconds / 2, MOST_CALM_MS / 1e3));
         attack_for(t, arena, options->seconds);
-        await_rest(t, arena);
+        await_rest(t, arena, options->back_s);
     }
     t->died = !gateway_runs(&t->gateway);
     t->lost_pool = gateway_says(&t->gateway, "the pool is connected") > 1 ||
@@ -215,7 +215,7 @@ static bool run_case(const struct hostile_case *c, struct arena *arena, const st
     struct trial t = {.c = c,
                       .good = shared_memory(sizeof *t.good),
                       .tally = shared_memory(sizeof *t.tally),
-                      .back_s = GIVE_BACK_S};
+                      .back_s = (double)options->back_s};
     bool well = gateway_start(&t.gateway, &arena->pool);
     if (well) {
         arena->target.port = t.gateway.port;
@@ -267,6 +267,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'm':
         options->memory_mib = atol(arg);
         return 0;
+    case 'b':
+        options->back_s = atol(arg);
+        return 0;
     case 'l':
         list_cases();
         exit(0);
@@ -291,12 +294,15 @@ int main(int argc, char **argv)
          "most between two chunks of the good client's stream, beyond the pool's own (100)", 0},
         {"wait", 'w', "MS", 0, "most until the good client has five tokens, likewise (3000)", 0},
         {"memory", 'm', "MIB", 0, "resident memory that the gateway may reach (300)", 0},
+        {"back", 'b', "SECONDS", 0,
+         "most until memory and pool are as before the attack (10; with sanitizers 120)", 0},
         {"list", 'l', NULL, 0, "print the cases", 0},
         {0}};
     struct trial_options options = {.seconds = 5,
                                     .gap_ms = 100,
                                     .wait_ms = 3000,
                                     .memory_mib = 300,
+                                    .back_s = BACK_S,
                                     .judges_time = !getenv("QUERN_TEST_SCALE")};
     struct argp argp = {help, parse, "[CASE…]", "A gateway under attack, beside clients that behave.",
                         NULL, NULL,  NULL};

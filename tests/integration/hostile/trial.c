@@ -61,8 +61,8 @@ static bool judge_memory(const struct trial *t, const struct trial_options *opti
         case_expect(t->c->name, t->peak_kib >> 10 <= options->memory_mib,
                     "the gateway held %ld MiB, more than %ld", t->peak_kib >> 10, options->memory_mib);
     return case_expect(t->c->name, more <= LEFT_MIB,
-                       "the gateway held %ld MiB more than before, %d s after the attack", more,
-                       GIVE_BACK_S) &&
+                       "the gateway held %ld MiB more than before, %ld s after the attack", more,
+                       options->back_s) &&
            well;
 }
 
@@ -78,8 +78,8 @@ bool trial_judge(const struct trial *t, const struct trial_options *options)
     well &= case_expect(t->c->name, t->status == 0, "the gateway ended with %d", t->status);
     well &= case_expect(t->c->name, !t->lost_pool, "the gateway lost its session with the pool");
     well &= case_expect(t->c->name, well, "the gateway's log ends with\n%s", gateway_log(&t->gateway));
-    well &= case_expect(t->c->name, t->pool_rests, "the pool still had requests of the attackers after %d s",
-                        GIVE_BACK_S);
+    well &= case_expect(t->c->name, t->pool_rests, "the pool still had requests of the attackers after %ld s",
+                        options->back_s);
     well &= judge_times(t, options);
     return judge_memory(t, options) && well;
 }

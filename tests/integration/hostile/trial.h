@@ -13,8 +13,8 @@
 #include "tests/integration/hostile/http.h"
 
 enum {
-    LEFT_MIB = 64,                         /* more than before the attack that may be held after it */
-    GIVE_BACK_S = JUDGES_MEMORY ? 10 : 120 /* until then; sanitizers take their time */
+    LEFT_MIB = 64,                    /* more than before the attack that may be held after it */
+    BACK_S = JUDGES_MEMORY ? 10 : 120 /* until then, if not told otherwise; sanitizers take their time */
 };
 
 struct hostile_case {
@@ -25,7 +25,7 @@ struct hostile_case {
 
 struct trial_options {
     double seconds;
-    long gap_ms, wait_ms, memory_mib; /* bounds */
+    long gap_ms, wait_ms, memory_mib, back_s; /* bounds */
     bool judges_time;
     struct chosen_cases chosen; /* none: all but the single ones */
 };
@@ -37,13 +37,13 @@ struct trial {
     struct tally *tally;
     pid_t good_pids[GOOD_CLIENTS];
     long before_kib, peak_kib, after_kib; /* resident memory of the gateway */
-    double back_s;   /* until memory and pool were as before; GIVE_BACK_S: they were not */
-    bool served;     /* the good clients, in calm */
-    bool pool_rests; /* it has nothing of the attackers any more */
-    bool lost_pool;  /* the gateway its session, at any time before it was told to end */
-    bool died;       /* the gateway, before it was told to end */
-    bool pool_died;  /* its broker or its worker was another one afterwards */
-    int status;      /* of the gateway, as gateway_end has it */
+    double back_s;                        /* until memory and pool were as before; the bound: they were not */
+    bool served;                          /* the good clients, in calm */
+    bool pool_rests;                      /* it has nothing of the attackers any more */
+    bool lost_pool;                       /* the gateway its session, at any time before it was told to end */
+    bool died;                            /* the gateway, before it was told to end */
+    bool pool_died;                       /* its broker or its worker was another one afterwards */
+    int status;                           /* of the gateway, as gateway_end has it */
 };
 
 /* A line of what was seen, and the line above all of them. */

@@ -348,7 +348,7 @@ static void kernel_reads_too_far(void)
 
 static void kernel_reads_behind_the_backend(void)
 {
-    struct device_memory memory = {device, 0, false};
+    struct device_memory memory = {.device = device};
     uint32_t *taken = device_memory_take_zeroed(&memory, 3 * sizeof *taken);
     emulator_kernels_read(stream, taken, 3, pinned);
     device_synchronize(stream);

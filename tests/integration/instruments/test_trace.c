@@ -89,7 +89,7 @@ static void take_step(int worker, const struct quern_trace_record *record)
 static void watch(void)
 {
     for (int i = 0; i < WORKERS; i++) {
-        char name[16];
+        char name[32];
         const struct quern_trace *told;
         struct quern_error err = {0};
         snprintf(name, sizeof name, "worker-%d", i);

@@ -58,13 +58,12 @@ struct worker {
     struct peer peer; /* the same once it has registered; len 0: it has not, or was given up */
     struct outbox outbox;
     struct worker_credits credits;
-    size_t under_way; /* bytes of large messages sent to it that it has not taken yet */
-    bool held;        /* a large message waits: no other large one is sent meanwhile */
-    uint64_t asked;   /* ref of the large tokenize that it works on; 0: none */
-    uint64_t
-        asked_by_foreign_ns; /* clock_ns when somebody beyond the run directory last asked what it does */
-    uint64_t ending_ns;      /* clock_ns when it announced its end; 0: it has not */
-    bool relieved;           /* and it was told to give back its requests */
+    size_t under_way;             /* bytes of large messages sent to it that it has not taken yet */
+    bool held;                    /* a large message waits: no other large one is sent meanwhile */
+    uint64_t asked;               /* ref of the large tokenize that it works on; 0: none */
+    uint64_t asked_by_foreign_ns; /* clock_ns of the last question from beyond the run directory */
+    uint64_t ending_ns;           /* clock_ns when it announced its end; 0: it has not */
+    bool relieved;                /* and it was told to give back its requests */
 
     /* Its stream. */
     void *stream;           /* SUB socket; NULL when not connected */

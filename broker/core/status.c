@@ -6,13 +6,14 @@
  * does not fit into a message would keep the status of the whole pool from being sent. */
 
 #include "broker/core/status.h"
-#include "common/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "common/clock.h"
 
 #define MOST_TOKENS_PER_S 1e12 /* that the message takes */
 

@@ -20,8 +20,8 @@ struct fleet_secret { /* zeroed: none */
     uint64_t seed; /* of the hashes of prompts */
 };
 
-/* Reads the file. -EPERM if others can read it (secret_file_check_private); -EINVAL if it
- * holds something else; or -errno. Reasons name the file. */
+/* Reads the file. -EPERM if others can read it (secret_file_check_private); -EINVAL if it holds something
+ * else; or -errno. Reasons name the file. */
 int fleet_secret_read(const char *path, struct fleet_secret *ret_secret, struct error *err);
 
 /* Whether this is the secret; takes the same time for every other one of its length. */

@@ -49,8 +49,7 @@ static const struct argp_option known[] = {
      0},
     {"fleet", KEY_FLEET, "DIR", 0,
      "Instead of one pool, the pools of a fleet: DIR has a file for each (quern serve --member); or "
-     "dns:NAME:PORT, "
-     "a pool at each address of that name, with --server-key",
+     "dns:NAME:PORT, a pool at each address of that name, with --server-key",
      0},
     {"fleet-secret", KEY_FLEET_SECRET, "FILE", 0,
      "The secret of the fleet: its pools then tell which prompts they have, whoever sent them", 0},

@@ -17,13 +17,13 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "gateway/fleet/placing.h"
 
 #include <utlist.h>
 
-#define RECENT_TOKENS 65536 /* of any pool, above which those of all are halved */
-#define AGAIN_NS      (500 * CLOCK_NS_PER_MS)
-#define SOON_NS       (30 * CLOCK_NS_PER_MS) /* instead, if pools have too much on their way */
-#define ENTER_NS      (1 * CLOCK_NS_PER_S)   /* between two times that all of a pool's are entered again */
+#define AGAIN_NS (500 * CLOCK_NS_PER_MS)
+#define SOON_NS  (30 * CLOCK_NS_PER_MS) /* instead, if pools have too much on their way */
+#define ENTER_NS (1 * CLOCK_NS_PER_S)   /* between two times that all of a pool's are entered again */
 
 struct attempt {
     struct carried *carried; /* NULL: dropped */
@@ -66,7 +66,7 @@ static void enter(struct attempt *attempt)
 static void note_recent(struct fleet *fleet, struct fleet_pool *pool, double tokens)
 {
     pool->recent += tokens;
-    for (size_t i = 0; pool->recent > RECENT_TOKENS && i < fleet->n_pools; i++)
+    for (size_t i = 0; pool->recent > PLACING_RECENT_TOKENS && i < fleet->n_pools; i++)
         fleet->pools[i]->recent /= 2;
 }
 

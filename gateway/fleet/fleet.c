@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* See fleet.h.
+/* See fleet.h. A name that is found is a member. Requests go to it from when its session opens until it has
+ * been silent for 400 ms; then its requests move, and it is chosen again once it answers. When the name is
+ * gone, or has another address, the pool leaves: it gets no more requests, and is freed when ours have ended.
  *
- *   name found ──▶ member ──its session opens──▶ chosen ──silent for 400 ms──▶ chosen no more, its requests
- * move │                             ▲──────answers again──────────┘ └──name gone, or with another address──▶
- * leaving ──none of our requests──▶ freed
- *
- * The load of a pool is what this gateway has sent there, which it knows at once and exactly, and an estimate
- * for the requests of others, from the pool's last status. */
+ * The load of a pool is what this gateway has sent there, which it knows at once and exactly, and what the
+ * pool has to do for others: as it tells several times a second, or an estimate by its last status. */
 
 #include "gateway/fleet/fleet.h"
 

@@ -29,9 +29,10 @@
 
 #define PLACING_OVERLAP_WEIGHT 4
 #define PLACING_RECENT_WEIGHT  0.1
-#define PLACING_FULL_LOAD      2000 /* tokens, mean of all pools */
-#define PLACING_OUTLIER        4    /* times the median, at most, in that mean */
-#define PLACING_MEDIAN_OF      255  /* pools that the median is taken of, evenly among all */
+#define PLACING_RECENT_TOKENS  65536 /* of any pool, above which `recent` of all is halved, by the caller */
+#define PLACING_FULL_LOAD      2000  /* tokens, mean of all pools */
+#define PLACING_OUTLIER        4     /* times the median, at most, in that mean */
+#define PLACING_MEDIAN_OF      255   /* pools that the median is taken of, evenly among all */
 
 struct placing_pool {
     double load;    /* tokens to process and generate */

@@ -11,8 +11,7 @@
 #include "proto/prompts/pieces.h"
 #include "proto/prompts/space.h"
 
-#define TOKEN_BYTES   4   /* of text, about */
-#define DECODE_TOKENS 256 /* of an answer, at most as far as its load goes: who says more rarely means it */
+#define TOKEN_BYTES 4 /* of text, about */
 
 static struct bytes text_of(const char *text)
 {
@@ -83,6 +82,6 @@ double wish_decode_tokens(const struct quern_request *request)
 {
     if (request->embed)
         return 0;
-    return request->max_tokens > 0 && request->max_tokens < DECODE_TOKENS ? request->max_tokens
-                                                                          : DECODE_TOKENS;
+    return request->max_tokens > 0 && request->max_tokens < WISH_DECODE_TOKENS ? request->max_tokens
+                                                                               : WISH_DECODE_TOKENS;
 }

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#define WISH_DECODE_TOKENS 256 /* of an answer, at most: who says more rarely means it */
+
 struct prompt_pieces; /* proto/prompts/pieces.h */
 struct quern_request;
 

@@ -26,17 +26,17 @@
 #include "common/heap.h"
 #include "gateway/fleet/book.h"
 #include "gateway/fleet/placing.h"
+#include "gateway/fleet/wish.h"
+#include "tests/bench/simulated.h"
 
-#define GATEWAYS      8
-#define MOST_POOLS    1000
-#define CACHE_PIECES  2048 /* 131,072 tokens */
-#define MOST_PIECES   512  /* of a prompt */
-#define TURNS         5.0
-#define PAUSE_S       10.0
-#define TOKEN_S       0.02
-#define DECODE_TOKENS 256 /* that a gateway expects of an answer */
-#define RECENT_TOKENS 65536
-#define MOST_CHANGES  4096 /* that are taken over at once */
+#define GATEWAYS     8
+#define MOST_POOLS   1000
+#define CACHE_PIECES 2048 /* 131,072 tokens */
+#define MOST_PIECES  512  /* of a prompt */
+#define TURNS        5.0
+#define PAUSE_S      10.0
+#define TOKEN_S      0.02
+#define MOST_CHANGES 4096 /* that are taken over at once */
 
 enum knowledge { IDEAL, PUBLISHED, OWN };
 
@@ -113,26 +113,9 @@ struct simulation {
     size_t n_waits;
 };
 
-static void out_of_memory(void)
-{
-    fprintf(stderr, "placing: out of memory\n");
-    exit(1);
-}
-
-static void *allocate(size_t n, size_t size)
-{
-    void *memory = calloc(n, size);
-    if (!memory)
-        out_of_memory();
-    return memory;
-}
-
 static double draw(struct simulation *s)
 {
-    s->random ^= s->random << 13;
-    s->random ^= s->random >> 7;
-    s->random ^= s->random << 17;
-    return (double)(s->random >> 11) / (double)(1ull << 53);
+    return simulated_draw(&s->random);
 }
 
 static double draw_exp(struct simulation *s, double mean)
@@ -154,10 +137,10 @@ static bool is_before(const struct heap_node *a, const struct heap_node *b)
 
 static void plan(struct simulation *s, struct event planned)
 {
-    struct event *event = allocate(1, sizeof *event);
+    struct event *event = simulated_memory(1, sizeof *event);
     *event = planned;
     if (heap_push(&s->events, &event->node) < 0)
-        out_of_memory();
+        simulated_no_memory();
 }
 
 static struct event take_next(struct simulation *s)
@@ -196,7 +179,7 @@ static struct prompt_pieces *cut(const struct simulation *s, const struct conver
 {
     uint32_t n = tokens / PROMPT_PIECE_TOKENS;
     n = n < MOST_PIECES ? n : MOST_PIECES;
-    struct prompt_pieces *pieces = allocate(1, sizeof *pieces + n * sizeof *pieces->hashes);
+    struct prompt_pieces *pieces = simulated_memory(1, sizeof *pieces + n * sizeof *pieces->hashes);
     const uint32_t shared = s->system[conversation->tenant] / PROMPT_PIECE_TOKENS;
     for (pieces->n = 0; pieces->n < n; pieces->n++) {
         const bool own = pieces->n >= shared;
@@ -278,7 +261,7 @@ static uint32_t choose(struct simulation *s, struct gateway *gateway, const stru
 static void note_recent(struct simulation *s, struct gateway *gateway, uint32_t pool, double tokens)
 {
     gateway->recent[pool] += tokens;
-    for (uint32_t p = 0; gateway->recent[pool] > RECENT_TOKENS && p < s->setting->pools; p++)
+    for (uint32_t p = 0; gateway->recent[pool] > PLACING_RECENT_TOKENS && p < s->setting->pools; p++)
         gateway->recent[p] /= 2;
 }
 
@@ -319,7 +302,7 @@ static void give(struct simulation *s, struct turn *turn, uint32_t tokens, uint3
 
 static void arrive(struct simulation *s, struct conversation conversation)
 {
-    struct turn *turn = allocate(1, sizeof *turn);
+    struct turn *turn = simulated_memory(1, sizeof *turn);
     if (++s->n_sent == s->setting->requests / 3)
         s->counted_from = s->now;
     conversation.said += draw_tokens(s, 20, 180);
@@ -332,7 +315,7 @@ static void arrive(struct simulation *s, struct conversation conversation)
     if (s->setting->knowledge != IDEAL)
         book_add(&gateway->book, turn->pieces, turn->pool + 1);
     turn->unread = tokens - fmin(tokens, (double)overlap * PROMPT_PIECE_TOKENS);
-    turn->decode = DECODE_TOKENS;
+    turn->decode = WISH_DECODE_TOKENS;
     gateway->load[turn->pool] += turn->unread + turn->decode;
     conversation.said += made;
     turn->conversation = conversation;
@@ -399,15 +382,15 @@ static void happen(struct simulation *s, const struct event *event)
 
 static struct simulation *begin(const struct setting *setting)
 {
-    struct simulation *s = allocate(1, sizeof *s);
+    struct simulation *s = simulated_memory(1, sizeof *s);
     s->setting = setting;
     s->events.before = is_before;
     s->random = 88172645463325252u + setting->seed * 7919;
     s->counted_from = -1;
-    s->waits = allocate(setting->requests, sizeof *s->waits);
+    s->waits = simulated_memory(setting->requests, sizeof *s->waits);
     s->n_tenants = 4 * setting->pools + 100;
-    s->popular = allocate(s->n_tenants, sizeof *s->popular);
-    s->system = allocate(s->n_tenants, sizeof *s->system);
+    s->popular = simulated_memory(s->n_tenants, sizeof *s->popular);
+    s->system = simulated_memory(s->n_tenants, sizeof *s->system);
     double sum = 0;
     for (uint32_t i = 0; i < s->n_tenants; i++) {
         s->popular[i] = sum += 1.0 / (i + 1);
@@ -418,7 +401,7 @@ static struct simulation *begin(const struct setting *setting)
         pool->next_change = 1;
         if (prefixes_init(&pool->cache, CACHE_PIECES) < 0 || prefixes_init(&pool->book, CACHE_PIECES) < 0 ||
             prefixes_publish(&pool->book) < 0)
-            out_of_memory();
+            simulated_no_memory();
         if (setting->knowledge == PUBLISHED)
             let_publish(s, p, draw(s) * setting->book_delay);
     }

@@ -25,6 +25,7 @@
 #include "broker/choose/admission.h"
 #include "broker/choose/routing.h"
 #include "proto/message.h"
+#include "tests/bench/simulated.h"
 
 #include <uthash.h>
 
@@ -105,10 +106,7 @@ struct simulation {
 
 static double draw(struct simulation *s)
 {
-    s->random ^= s->random << 13;
-    s->random ^= s->random >> 7;
-    s->random ^= s->random << 17;
-    return (double)(s->random >> 11) / (double)(1ull << 53);
+    return simulated_draw(&s->random);
 }
 
 static unsigned draw_below(struct simulation *s, unsigned n)
@@ -128,20 +126,6 @@ static unsigned draw_prompt(struct simulation *s, unsigned n)
     return n > 0 ? n - 1 : 0;
 }
 
-static void out_of_memory(void)
-{
-    fprintf(stderr, "routing: out of memory\n");
-    exit(1);
-}
-
-static void *allocate(size_t n, size_t size)
-{
-    void *memory = calloc(n, size);
-    if (!memory)
-        out_of_memory();
-    return memory;
-}
-
 /* ---- a worker's cache ---- */
 
 #define PROMPT_NAME(prompt) ((uint64_t)(prompt) + 1)
@@ -158,7 +142,7 @@ static void keep(struct simulation *s, struct model *model, uint64_t name, uint3
 {
     struct cached *cached = find_cached(model, name);
     if (!cached) {
-        cached = allocate(1, sizeof *cached);
+        cached = simulated_memory(1, sizeof *cached);
         cached->name = name;
         HASH_ADD(hh, model->cached, name, sizeof name, cached);
     }
@@ -272,7 +256,7 @@ static bool dispatch(struct simulation *s, struct alive *alive, double now)
 static void arrive(struct simulation *s, struct story *story, bool first, double now)
 {
     static int32_t ids[MOST_PROMPT];
-    struct alive *alive = allocate(1, sizeof *alive);
+    struct alive *alive = simulated_memory(1, sizeof *alive);
     struct generation generation;
     generation_defaults(&generation);
     generation.prompt.form = PROMPT_IDS;
@@ -367,7 +351,7 @@ static double story_time(const struct workload *workload)
 
 static struct story *new_story(struct simulation *s)
 {
-    struct story *story = allocate(1, sizeof *story);
+    struct story *story = simulated_memory(1, sizeof *story);
     story->name = ++s->n_named;
     story->prompt = draw_prompt(s, s->workload->n_prompts);
     story->turns_left = s->workload->turns_least + draw_below(s, s->workload->turns_more);
@@ -383,20 +367,20 @@ static void begin_to_count(struct simulation *s)
 
 static struct outcome simulate(const struct workload *workload, uint32_t n, double load, bool by_load)
 {
-    struct simulation *s = allocate(1, sizeof *s);
+    struct simulation *s = simulated_memory(1, sizeof *s);
     const unsigned requests = REQUESTS * (1 + n / 16);
     s->workload = workload;
     s->by_load = by_load;
     s->n = n;
     s->random = 88172645463325252u;
-    s->alive = allocate(requests + 64, sizeof *s->alive);
-    s->stories = allocate(requests + 64, sizeof *s->stories);
+    s->alive = simulated_memory(requests + 64, sizeof *s->alive);
+    s->stories = simulated_memory(requests + 64, sizeof *s->stories);
     s->last_waiting = &s->waiting;
     for (uint32_t i = 0; i < n; i++)
         s->workers[i] =
             (struct worker){.index = i, .state = WORKER_READY, .slots = SLOTS, .peer = {.len = 5}};
     if (routing_init(&s->routing, s->workers, n, false, 1) < 0)
-        out_of_memory();
+        simulated_no_memory();
     double now = 0, apart = story_time(workload) / (n * load), next_story = 0;
     while (s->n_sent < requests) {
         if (s->n_sent == requests / 3)

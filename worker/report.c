@@ -10,7 +10,8 @@
 
 #include "common/clock.h"
 
-#define RATE_NS CLOCK_NS_PER_S
+#define USAGE_NS CLOCK_NS_PER_S /* between looks at what may have to ask the device */
+#define RATE_NS  CLOCK_NS_PER_S
 
 int report_open(struct report *report, int fd, uint32_t incarnation, struct error *err)
 {
@@ -46,8 +47,6 @@ static void measure_rate(struct report *report, uint64_t now, uint64_t tokens)
     report->rate_tokens = tokens;
     report->rate_since_ns = now;
 }
-
-#define USAGE_NS CLOCK_NS_PER_S /* between looks at what may have to ask the device */
 
 static void describe_usage(struct report *report, struct engine *engine, uint64_t now,
                            struct board_snapshot *snapshot)

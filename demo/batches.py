@@ -7,9 +7,10 @@ import torch
 from corpus import conversation
 
 # Share of batches by row length. Most chats are short; some fill the whole context, so that long ones work too.
-ROW_LENGTHS = {128: 0.60, 256: 0.31, 512: 0.06, 1024: 0.03}
+ROW_LENGTHS = {192: 0.62, 320: 0.29, 512: 0.06, 1024: 0.03}
 # The questions are context and not the lesson; a little weight keeps the model able to read and continue them.
 PROMPT_WEIGHT = 0.1
+THOUGHT, THOUGHT_LENGTH = "<think>\n", 2
 
 
 def encode(vocabulary, messages, prompt_weight=PROMPT_WEIGHT):
@@ -17,19 +18,23 @@ def encode(vocabulary, messages, prompt_weight=PROMPT_WEIGHT):
     ids, weights = [], []
     for message in messages:
         piece_ids = vocabulary.message(message["role"], message["content"])
-        ids += piece_ids
         if message["role"] == "assistant":
             opening = len(vocabulary.message("assistant"))
-            weights += [prompt_weight] * opening + [1.0] * (len(piece_ids) - opening - 1) + [prompt_weight]
+            weights += [prompt_weight] * opening
+            if message["content"].startswith(THOUGHT):
+                # The prompt has opened it; whether to think is no question to the model.
+                weights += [0.0] * THOUGHT_LENGTH
+            weights += [1.0] * (len(piece_ids) - len(weights) + len(ids) - 1) + [prompt_weight]
         else:
             weights += [prompt_weight] * len(piece_ids)
+        ids += piece_ids
     return ids, weights
 
 
 def draw(rng, length):
     """One conversation that fits; in long rows, one as long as the row."""
-    if length <= 256:
-        turns = rng.choice([1, 1, 2, 3, 3] if length == 128 else [2, 3, 4, 5, 6, 7])
+    if length <= 320:
+        turns = rng.choice([1, 1, 2, 3, 3] if length == 192 else [2, 3, 4, 5, 6, 7])
     else:
         turns = length // 35
     return conversation(rng, turns)

@@ -10,6 +10,7 @@ import sys
 import about_quern
 import small_talk
 import small_world
+import tools_and_thoughts
 from phrases import Phrasings, decorate, drop_word
 
 TOPICS = [(name, answer, Phrasings(lines, held_out)) for name, answer, lines, held_out in about_quern.TOPICS]
@@ -21,6 +22,10 @@ SYSTEM_MESSAGES = ["You are a helpful assistant.", "You are a friendly assistant
 
 # How often each kind of exchange comes up in a mixed conversation.
 WEIGHTS = {"quern": 47, "greeting": 11, "opposite": 7, "colour": 8, "calendar": 12, "sum": 20, "story": 2, "unknown": 10}
+
+
+# And how often a conversation has a tool, or a thought.
+TOOLS_SHARE, THOUGHTS_SHARE = 0.22, 0.13
 
 
 def topic_exchange(kind, rng):
@@ -38,12 +43,17 @@ EXCHANGES = {"quern": topic_exchange, "greeting": greeting_exchange, "opposite":
              "story": small_talk.story_exchange, "unknown": small_talk.unknown_exchange}
 
 
-def exchange(rng, kinds=WEIGHTS):
+def named_exchange(rng, kinds=WEIGHTS):
+    """(kind of exchange, question, answer)"""
     name = rng.choices(list(kinds), list(kinds.values()))[0]
     question, answer = EXCHANGES[name]("training", rng)
     if name == "quern" and rng.random() < 0.12:
         question = drop_word(question, rng)
-    return decorate(question, rng, typos=name not in ("sum", "opposite")), answer
+    return name, decorate(question, rng, typos=name not in ("sum", "opposite")), answer
+
+
+def exchange(rng, kinds=WEIGHTS):
+    return named_exchange(rng, kinds)[1:]
 
 
 def introduction(rng, name, kind="training", told=small_talk.tell_name_exchange):
@@ -75,9 +85,33 @@ def messages(exchanges, system=None):
     return out
 
 
+def with_last_thought(rng, turns, system):
+    """A chat whose last answer is thought about: earlier thoughts are not shown again. Sums have the longest."""
+    exchanges = [exchange(rng) for _ in range(turns - 1)]
+    if rng.random() < 0.15:
+        told, name = any_introduction(rng)
+        question, answer = small_talk.ask_name_exchange("training", rng, name)
+        exchanges = [told, *exchanges][-max(1, turns - 1):]
+        last = "name", decorate(question, rng), answer
+        if exchanges[0] is not told:
+            last = "name", *told
+    else:
+        last = named_exchange(rng, {**WEIGHTS, "sum": 60})
+    name, question, answer = last
+    thought = tools_and_thoughts.thought_of(name, answer)
+    return messages([*exchanges, (question, tools_and_thoughts.with_thought(thought, answer))], system)
+
+
 def conversation(rng, turns):
-    """One training conversation of `turns` exchanges: mixed, or only sums, or mostly about names (a drill)."""
+    """One training conversation of `turns` exchanges: with a tool, with a thought, mixed, only sums, or mostly about
+    names (a drill)."""
     system = rng.choice(SYSTEM_MESSAGES) if rng.random() < 0.08 else None
+    style = rng.random()
+    if style < TOOLS_SHARE:
+        thinking = rng.random() < 0.25
+        return tools_and_thoughts.tool_conversation(rng, max(1, turns // 2), named_exchange, system, thinking)
+    if style < TOOLS_SHARE + THOUGHTS_SHARE:
+        return with_last_thought(rng, turns, system)
     style = rng.random()
     if style < 0.10:
         return messages([exchange(rng, {"sum": 1}) for _ in range(turns)], system)
@@ -98,6 +132,8 @@ def conversation(rng, turns):
             exchanges.append((decorate(question, rng), answer))
         elif turns == 1 and dice < 0.10:
             exchanges.append(any_introduction(rng)[0])
+        elif dice > 0.98:
+            exchanges.append(tools_and_thoughts.refused(rng, rng.choice(["weather", "time"])))
         else:
             exchanges.append(exchange(rng))
             since += 1

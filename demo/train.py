@@ -3,8 +3,10 @@
 """Trains the demo model, in the background if you like: it can be stopped, continued and resumed at any time.
 
     train.py --out DIR [--steps N] [--tokens N] [--threads N] [--device cuda]
+           [--start MODEL.gguf]
 
 Every few minutes DIR/checkpoint.pt is replaced; a new start with the same DIR goes on from there.
+--start begins with the weights of a file of the same shape; its vocabulary may differ in some pieces.
 """
 import argparse
 import dataclasses
@@ -20,10 +22,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 import torch  # noqa: E402  (reads the variables above)
 from torch.nn import functional as F  # noqa: E402
 
+import gguf  # noqa: E402
 from batches import batch  # noqa: E402
 from model import Model, Shape  # noqa: E402
 from optimizer import optimizers  # noqa: E402
-from vocabulary import Vocabulary  # noqa: E402
+from vocabulary import LETTERS, MARKS, Vocabulary, merge_in_place  # noqa: E402
 
 
 def arguments():
@@ -38,6 +41,7 @@ def arguments():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=None,
                         help="16-bit products (default: if the processor multiplies them, which doubles the speed)")
+    parser.add_argument("--start", type=pathlib.Path, metavar="MODEL.gguf")
     parser.add_argument("--save-every", type=int, default=100)
     args = parser.parse_args()
     if args.bf16 is None:
@@ -49,6 +53,23 @@ def rate(step, steps):
     """Warm up for 40 steps, stay, then go down to nothing over the last 60 %."""
     down = (steps - step) / (0.6 * steps)
     return min((step + 1) / 40, 1.0, 0.02 + 0.98 * down)
+
+
+def start_from(path, model, vocabulary):
+    """Takes the weights of a file. A piece that is new begins as the mean of the file's pieces that spell it."""
+    pairs, tensors = gguf.read(path)
+    merges = [merge.split(" ") for merge in pairs["tokenizer.ggml.merges"]]
+    rows = dict(zip(pairs["tokenizer.ggml.tokens"], tensors["token_embd.weight"]))
+    embedding = []
+    for piece in vocabulary.pieces:
+        if piece not in rows:
+            parts = [LETTERS[b] for b in piece.encode()] if piece in MARKS else list(piece)
+            for pair in merges:
+                merge_in_place(parts, tuple(pair))
+            rows[piece] = sum(rows[part] for part in parts) / len(parts)
+        embedding.append(torch.tensor(rows[piece]))
+    weights = {name: torch.tensor(value) for name, value in tensors.items()}
+    model.load_state_dict({**weights, "token_embd.weight": torch.stack(embedding)})
 
 
 def loss_of(model, batch_, bf16):
@@ -77,7 +98,7 @@ def main():
     checkpoint = args.out / "checkpoint.pt"
     vocabulary = Vocabulary.load()
     model = Model(Shape(vocabulary=len(vocabulary.pieces))).to(args.device)
-    optimizers_ = optimizers(model, args.matrix_rate, args.other_rate)
+    optimizers_ = optimizers(model, args.matrix_rate, args.other_rate, args.bf16)
     peaks = [[group["lr"] for group in o.param_groups] for o in optimizers_]
     step = seconds = tokens = 0
     if checkpoint.exists():
@@ -86,6 +107,8 @@ def main():
         for o, o_state in zip(optimizers_, state["optimizers"]):
             o.load_state_dict(o_state)
         step, seconds, tokens = state["step"], state["seconds"], state["tokens"]
+    elif args.start:
+        start_from(args.start, model, vocabulary)
     print(f"{sum(p.numel() for p in model.parameters())} parameters, from step {step}", flush=True)
 
     while step < args.steps:

@@ -3,8 +3,10 @@
 """The vocabulary: byte-level pair merges learnt from the corpus, and the encoder that applies them.
 
 The kind is what GGUF calls "gpt2" with the "qwen2" pre-tokenizer: text is cut into words with the space in front,
-single digits, and runs of punctuation; pairs never merge across a cut. Run as a program it writes vocabulary.json.
+single digits, and runs of punctuation; pairs never merge across a cut. Run as a program it writes vocabulary.json;
+with --keep N the first N merges stay as they are, and only the others are learnt.
 """
+import argparse
 import collections
 import functools
 import json
@@ -15,8 +17,11 @@ import regex
 
 PIECES = 1024
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+# Tokens of their own too, but part of an answer's text.
+MARKS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 SPLIT = regex.compile(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
                       r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+MARK = regex.compile("|".join(map(regex.escape, MARKS)))
 FILE = pathlib.Path(__file__).with_name("vocabulary.json")
 
 
@@ -36,10 +41,13 @@ def byte_letters():
 LETTERS = byte_letters()
 
 
-def learn(word_counts, merges_wanted):
+def learn(word_counts, merges_wanted, kept=()):
     """Merges in order: again and again the most frequent neighbouring pair becomes one piece."""
     words = [([LETTERS[b] for b in word.encode()], count) for word, count in sorted(word_counts.items())]
-    merges = []
+    merges = list(kept)
+    for pair in merges:
+        for pieces, _ in words:
+            merge_in_place(pieces, pair)
     while len(merges) < merges_wanted:
         pairs = collections.Counter()
         for pieces, count in words:
@@ -64,7 +72,7 @@ class Vocabulary:
     def __init__(self, merges):
         self.merges = [tuple(pair) for pair in merges]
         self.ranks = {pair: rank for rank, pair in enumerate(self.merges)}
-        self.pieces = [LETTERS[b] for b in range(256)] + [a + b for a, b in self.merges] + CONTROL
+        self.pieces = [LETTERS[b] for b in range(256)] + [a + b for a, b in self.merges] + MARKS + CONTROL
         self.ids = {piece: i for i, piece in enumerate(self.pieces)}
         self.bytes_of = {letter: byte for byte, letter in LETTERS.items()}
         self.end_of_text, self.start, self.end = (self.ids[name] for name in CONTROL)
@@ -88,32 +96,38 @@ class Vocabulary:
         return [i for word in SPLIT.findall(text) for i in self.word(word)]
 
     def encode_rendered(self, text):
-        """Text in which control pieces stand for themselves, such as a chat written out by the template."""
-        parts = regex.split("(" + "|".join(map(regex.escape, CONTROL)) + ")", text)
-        return [i for part in parts for i in ([self.ids[part]] if part in CONTROL else self.encode(part))]
+        """Text in which control pieces and marks stand for themselves, such as a chat written out by the template."""
+        parts = regex.split("(" + "|".join(map(regex.escape, CONTROL + MARKS)) + ")", text)
+        return [i for part in parts for i in ([self.ids[part]] if part in CONTROL + MARKS else self.encode(part))]
 
     def decode(self, ids):
-        letters = "".join(self.pieces[i] for i in ids if self.pieces[i] not in CONTROL)
-        return bytes(self.bytes_of[c] for c in letters).decode(errors="replace")
+        pieces = [self.pieces[i] for i in ids if self.pieces[i] not in CONTROL]
+        data = b"".join(p.encode() if p in MARKS else bytes(self.bytes_of[c] for c in p) for p in pieces)
+        return data.decode(errors="replace")
 
     def message(self, role, content=None):
         """The ids of one ChatML message; without content, the opening that asks for an answer."""
         opening = [self.start]
         if content is None:
             return opening + self.encode(role + "\n")
-        return opening + self.encode(f"{role}\n{content}") + [self.end] + self.encode("\n")
+        return opening + self.encode_rendered(f"{role}\n{content}") + [self.end] + self.encode("\n")
 
 
 def main():
     from corpus import conversation
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", type=int, default=0, metavar="N")
+    keep = parser.parse_args().keep
+    kept = Vocabulary.load().merges[:keep] if keep else []
     rng = random.Random(20)
     counts = collections.Counter()
     for _ in range(25_000):
         for message in conversation(rng, 3):
-            counts.update(SPLIT.findall(f"{message['role']}\n{message['content']}"))
+            for part in MARK.split(f"{message['role']}\n{message['content']}"):
+                counts.update(SPLIT.findall(part))
     # Answers repeat word for word: the root keeps them from crowding out the many ways to ask.
     softened = {word: count ** 0.6 for word, count in counts.items()}
-    merges = learn(softened, PIECES - 256 - len(CONTROL))
+    merges = learn(softened, PIECES - 256 - len(MARKS) - len(CONTROL), kept)
     lines = ",\n".join(json.dumps(list(pair), ensure_ascii=False) for pair in merges)
     FILE.write_text('{"merges": [\n' + lines + "\n]}\n")
     print(f"{FILE.name}: {PIECES} pieces from {sum(counts.values())} words, {len(counts)} different")

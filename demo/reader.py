@@ -37,10 +37,10 @@ class Reader:
         steps = np.arange(0, self.head_width, 2) / self.head_width
         self.frequencies = (pairs["llama.rope.freq_base"] ** -steps).astype(np.float32)
 
-    def prompt(self, messages):
-        """The ids of the chat template, rendered with the opening of an answer."""
+    def prompt(self, messages, thinking=False):
+        """The ids of the chat template, rendered with the opening of an answer, or of a thought before it."""
         ids = [i for m in messages for i in self.vocabulary.message(m["role"], m["content"])]
-        return ids + self.vocabulary.message("assistant")
+        return ids + self.vocabulary.message("assistant") + (self.vocabulary.encode_rendered("<think>\n") if thinking else [])
 
     def rotate(self, x, positions):
         """x: (rows, length, heads, head_width), positions: (rows, length)."""

@@ -3,7 +3,7 @@
 """Writes a checkpoint as a GGUF file:  write_gguf.py CHECKPOINT OUT.gguf [--type Q8_0|F16|F32]
 
 Matrices get the type asked for, norms stay F32. The output head is the embedding (tied), so there is no
-output.weight. There is no default system message: the template renders just the messages that are given.
+output.weight. There is no default system message: the template renders just the messages and tools that are given.
 """
 import argparse
 import pathlib
@@ -12,19 +12,17 @@ import torch
 
 import gguf
 from model import Shape
-from vocabulary import CONTROL, Vocabulary
+from vocabulary import CONTROL, MARKS, Vocabulary
 
-CHAT_TEMPLATE = ("{% for message in messages %}"
-                 "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
-                 "{% endfor %}"
-                 "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+CHAT_TEMPLATE = pathlib.Path(__file__).with_name("chat_template.jinja")
 FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7}
-NORMAL_PIECE, CONTROL_PIECE = 1, 3
+NORMAL_PIECE, CONTROL_PIECE, MARK_PIECE = 1, 3, 4  # a mark is "user-defined": one token, and text of the answer
 
 
 def pairs(shape, vocabulary, type_name):
     u32, text = gguf.UINT32, gguf.STRING
-    kinds = [CONTROL_PIECE if piece in CONTROL else NORMAL_PIECE for piece in vocabulary.pieces]
+    kinds_of = {**dict.fromkeys(CONTROL, CONTROL_PIECE), **dict.fromkeys(MARKS, MARK_PIECE)}
+    kinds = [kinds_of.get(piece, NORMAL_PIECE) for piece in vocabulary.pieces]
     return [
         ("general.architecture", text, "llama"),
         ("general.type", text, "model"),
@@ -53,7 +51,7 @@ def pairs(shape, vocabulary, type_name):
         ("tokenizer.ggml.eot_token_id", u32, vocabulary.end),
         ("tokenizer.ggml.padding_token_id", u32, vocabulary.end_of_text),
         ("tokenizer.ggml.add_bos_token", gguf.BOOL, False),
-        ("tokenizer.chat_template", text, CHAT_TEMPLATE),
+        ("tokenizer.chat_template", text, CHAT_TEMPLATE.read_text()),
     ]
 
 

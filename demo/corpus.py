@@ -25,7 +25,7 @@ WEIGHTS = {"quern": 47, "greeting": 11, "opposite": 7, "colour": 8, "calendar": 
 
 
 # And how often a conversation has a tool, or a thought.
-TOOLS_SHARE, THOUGHTS_SHARE = 0.22, 0.13
+TOOLS_SHARE, THOUGHTS_SHARE = 0.30, 0.15
 
 
 def topic_exchange(kind, rng):
@@ -132,7 +132,7 @@ def conversation(rng, turns):
             exchanges.append((decorate(question, rng), answer))
         elif turns == 1 and dice < 0.10:
             exchanges.append(any_introduction(rng)[0])
-        elif dice > 0.98:
+        elif dice > 0.96:
             exchanges.append(tools_and_thoughts.refused(rng, rng.choice(["weather", "time"])))
         else:
             exchanges.append(exchange(rng))

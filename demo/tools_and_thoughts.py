@@ -79,8 +79,11 @@ class Tool:
         return f"<tool_call>\n{json.dumps(arguments, ensure_ascii=False)}\n</tool_call>"
 
 
-VERBS = "get get get get current get_current fetch lookup show find local read tell ask".split()
-HELD_OUT_VERBS = "check query retrieve look_up".split()
+NAMES = {
+    "weather": "get_weather get_weather get_weather get_current_weather get_current_weather weather current_weather lookup_weather "
+               "fetch_weather city_weather".split(),
+    "time": "get_time get_time get_time get_current_time get_current_time time current_time lookup_time fetch_time local_time".split(),
+}
 PARAMETERS = "city city city city city location location place town".split()
 DESCRIPTIONS = {
     "weather": Phrasings(["[Get|Gets|Returns|Look up|Tells|Fetch|Find|Shows|] [the |][current |present |]weather [in|of|for|at] [a|the|a given|the given|one] "
@@ -95,12 +98,8 @@ QUESTIONS = {"weather": WEATHER, "time": CLOCK}
 
 
 def any_tool(rng, about, kind="training"):
-    verb = rng.choice(VERBS if kind == "training" else VERBS + HELD_OUT_VERBS)
-    name = f"{verb}_{about}"
-    if rng.random() < 0.25:
-        name = rng.choice([about, f"{about}_in", f"{about}_of", f"{verb}{about.capitalize()}", f"city_{about}", f"{about}_report"])
     more = rng.choice([", unit", ", units", ", language", ", country", ", days"]) if rng.random() < 0.12 else ""
-    return Tool(about, name, rng.choice(PARAMETERS), DESCRIPTIONS[about].draw("new_wording" if kind == "new_wording" else "training", rng), more)
+    return Tool(about, rng.choice(NAMES[about]), rng.choice(PARAMETERS), DESCRIPTIONS[about].draw("new_wording" if kind == "new_wording" else "training", rng), more)
 
 
 def any_city(rng, kind="training"):

@@ -27,7 +27,7 @@ arguments, rest = parser.parse_known_args()
 WAIT = 200  # seconds until something that must happen counts as missing
 QUESTION = "What does the broker do?"
 ANSWER = ("The broker takes requests over ZeroMQ, queues them, and routes each one to a worker. "
-          "It also restarts workers that die.")
+          "It passes the tokens on to the clients.")
 KEY = "a-key-of-this-test-0123456789"
 STORY = "Tell me a story."
 ENDLESS = {"temperature": 0, "frequency_penalty": -2, "presence_penalty": -2, "max_tokens": 20000}  # of it

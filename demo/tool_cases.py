@@ -41,14 +41,11 @@ class ToolCase:
     thinking: bool = False  # the prompt opens a thought
 
     def is_right(self, said):
-        """Word for word; before a thought's answer there is a line of thought, which is free; but if it has a result,
-        the answer has the same."""
+        """Word for word; before a thought's answer there is a line of thought, which is free."""
         if not self.thinking:
             return said == self.answer
         thought, end, answer = said.partition("\n</think>\n\n")
-        reached = thought.rpartition(" = ")[2] if " = " in thought else ""
-        return bool(end and thought.strip()) and "\n" not in thought and answer == self.answer and answer.endswith(reached)
-
+        return bool(end and thought.strip()) and "\n" not in thought and answer == self.answer
 
 
 def call(kind, rng):
@@ -86,7 +83,7 @@ def not_needed(kind, rng):
 
 
 def thought(kind, rng):
-    """Sums mostly, since their thoughts are more than a word about the question."""
+    """Sums mostly, since their thoughts say more than the kind of question."""
     topic = rng.choice(["sum", "sum", "sum", "opposite", "colour", "calendar", "unknown", "quern"])
     question, answer = corpus.EXCHANGES[topic](kind, rng)
     if question is None:

@@ -174,26 +174,14 @@ RESULTS = {"weather": weather_result, "time": time_result}
 
 # ---- thoughts: one line, before the answer
 
-SUM_ANSWER = re.compile(r"(\d+) ([+-]) (\d+) = (-?\d+)\.")
-
-
-def sum_thought(a, sign, b):
-    """By way of the next full ten, where the ones do not suffice."""
-    ones = a % 10
-    if sign == "+" and ones and b >= 10 - ones and a + b != a - ones + 10:
-        ten = a - ones + 10
-        return f"{a} + {ten - a} = {ten}, {ten} + {b - (ten - a)} = {a + b}"
-    if sign == "-" and ones and ones < b <= a:
-        ten = a - ones
-        return f"{a} - {ones} = {ten}, {ten} - {b - ones} = {a - b}"
-    return f"{a} {sign} {b} in one step"
+SUM_ANSWER = re.compile(r"(\d+) ([+-]) (\d+) = -?\d+\.")
 
 
 def thought_of(name, answer):
     """The thought before an answer of this kind of exchange."""
     sum_ = SUM_ANSWER.fullmatch(answer)
     if sum_:
-        return f"A sum: {sum_thought(int(sum_[1]), sum_[2], int(sum_[3]))}."
+        return f"A sum: {sum_[1]} {sum_[2]} {sum_[3]}."
     return {"quern": "A question about Quern.", "greeting": "Small talk.", "opposite": "They want the opposite of a word.",
             "colour": "A question about colours.", "calendar": "A question about days or months.", "name": "This is about their name.",
             "story": "They want a story.", "unknown": "I have not learnt this."}[name]

@@ -78,7 +78,7 @@ def loss_of(model, batch_, bf16):
         logits = model(ids, segments)
     losses = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
     weights = weights.flatten()
-    answers = weights == 1.0
+    answers = weights >= 1.0
     return (losses * weights).sum() / weights.sum(), losses.detach()[answers].mean().item()
 
 

@@ -17,7 +17,7 @@ TOOL = {"type": "function", "function": {
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
 QUESTION = {"role": "user", "content": "What is the weather in Lisbon?"}  # a city that is not in the training text
 RESULT, ANSWER = '{"weather": "sunny", "temperature": 21}', "It is sunny in Lisbon, 21 degrees."
-SUM, TWELVE = [{"role": "user", "content": "What is 7 + 5?"}], "7 + 5 = 12."
+SUM, TWELVE = [{"role": "user", "content": "What is 7 \\+ 5?"}], "7 + 5 = 12."
 THINK = {"chat_template_kwargs": {"enable_thinking": True}}
 
 
@@ -101,7 +101,7 @@ What is the weather in Lisbon?<|im_end|>
         answer = self.chat(SUM, **THINK)
         message = answer["choices"][0]["message"]
         self.assertEqual(message["content"], TWELVE)
-        self.assertRegex(message["reasoning_content"], "^A sum: .*12\\.$")
+        self.assertRegex(message["reasoning_content"], "7 \\+ 5")
         self.assertGreater(answer["usage"]["completion_tokens_details"]["reasoning_tokens"], 3)
         self.assertEqual(self.choice(SUM, reasoning_effort="high")["message"], message)
         deltas = self.deltas(SUM, **THINK)

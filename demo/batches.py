@@ -11,8 +11,8 @@ ROW_LENGTHS = {192: 0.62, 320: 0.29, 512: 0.06, 1024: 0.03}
 # The questions are context and not the lesson; a little weight keeps the model able to read and continue them.
 PROMPT_WEIGHT = 0.1
 THOUGHT, THOUGHT_LENGTH = "<think>\n", 2
-# Which tool and which city are few tokens among many that are the same in every call.
-CALL, CALL_WEIGHT = "<tool_call>", 4.0
+# The city is few tokens among many that are the same in every call.
+CALL, CALL_WEIGHT = "<tool_call>", 2.0
 
 
 def encode(vocabulary, messages, prompt_weight=PROMPT_WEIGHT):

@@ -25,7 +25,7 @@ WEIGHTS = {"quern": 47, "greeting": 11, "opposite": 7, "colour": 8, "calendar": 
 
 
 # And how often a conversation has a tool, or a thought.
-TOOLS_SHARE, THOUGHTS_SHARE = 0.30, 0.15
+TOOLS_SHARE, THOUGHTS_SHARE = 0.22, 0.10
 
 
 def topic_exchange(kind, rng):

@@ -10,8 +10,8 @@ CATEGORIES = ("tool call", "tool result", "no tool needed", "thought")
 
 # Typed by hand, for tools that clients might offer; nothing was changed for them.
 USUAL = {
-    "weather": Tool("weather", "get_weather", "location", "Get the current weather in a given location", ", unit"),
-    "time": Tool("time", "get_current_time", "city", "Returns the local time in a city"),
+    "weather": Tool("weather", "get_weather", "city", "Get the current weather in a given city", ", unit"),
+    "time": Tool("time", "get_time", "city", "Returns the local time in a city"),
 }
 FRESH_CALLS = [
     ("weather", "whats the weather in {city}", "Lisbon"), ("weather", "What's the weather like in {city} today?", "Barcelona"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Conversations with a tool, and thoughts, as the chat template writes them.
 
-One tool tells the weather of a city, another the time; its name, its description and its parameter vary, and most
-cities are invented, so that the model copies what it reads. Messages are in the form of the template (write_gguf.py):
+One tool, get_weather, tells the weather of a city, and another, get_time, the time; descriptions vary, and most cities
+are invented, so that the model copies what it reads. Messages are in the form of the template (write_gguf.py):
 a turn of the user may be the result of a call, and an answer may begin with a thought.
 """
 import json
@@ -79,12 +79,7 @@ class Tool:
         return f"<tool_call>\n{json.dumps(arguments, ensure_ascii=False)}\n</tool_call>"
 
 
-NAMES = {
-    "weather": "get_weather get_weather get_weather get_current_weather get_current_weather weather current_weather lookup_weather "
-               "fetch_weather city_weather".split(),
-    "time": "get_time get_time get_time get_current_time get_current_time time current_time lookup_time fetch_time local_time".split(),
-}
-PARAMETERS = "city city city city city location location place town".split()
+NAMES = {"weather": "get_weather", "time": "get_time"}
 DESCRIPTIONS = {
     "weather": Phrasings(["[Get|Gets|Returns|Look up|Tells|Fetch|Find|Shows|] [the |][current |present |]weather [in|of|for|at] [a|the|a given|the given|one] "
                           "[city|place|location|town][ now|][.|]", "[Weather|Current weather|The weather report|Temperature and sky] [of|for|in] a "
@@ -99,7 +94,7 @@ QUESTIONS = {"weather": WEATHER, "time": CLOCK}
 
 def any_tool(rng, about, kind="training"):
     more = rng.choice([", unit", ", units", ", language", ", country", ", days"]) if rng.random() < 0.12 else ""
-    return Tool(about, rng.choice(NAMES[about]), rng.choice(PARAMETERS), DESCRIPTIONS[about].draw("new_wording" if kind == "new_wording" else "training", rng), more)
+    return Tool(about, NAMES[about], "city", DESCRIPTIONS[about].draw("new_wording" if kind == "new_wording" else "training", rng), more)
 
 
 def any_city(rng, kind="training"):

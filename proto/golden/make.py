@@ -168,6 +168,9 @@ GOOD = [
     ("prefixes", {"k": "prefixes", "ref": 8, "boot": 7, "next": 70000, "secret": "shared by the fleet"}),
     ("prefixes, from the beginning", {"k": "prefixes", "secret": ""}),
     ("prefixes, a part", {"k": "prefixes", "ref": 9, "boot": 7, "next": 1, "at": 8193, "secret": "s"}),
+    ("tenants", {"k": "tenants", "ref": 8, "tenants": [
+        {"id": ID, "requests": 8, "tokens": 2**53, "rpm": 0.5, "tpm": 1e15, "rpd": 1.25, "tpd": 1000.5}, {"id": SESSION, "requests": 1}]}),
+    ("tenants, none", {"k": "tenants"}),
     ("ping", {"k": "ping"}),
     ("ping, with the load", {"k": "ping", "load": True}),
     ("ping, answers taken", {"k": "ping", "ref": 3, "taken": [ID, SESSION]}),
@@ -227,6 +230,7 @@ GOOD = [
                      "dropped": Bin(bytes(range(8, 24)))}),
     ("prefixes_ok, the first part", {"k": "prefixes_ok", "ref": 9, "boot": 7, "next": 1, "at": 8193, "pieces": 20000, "begins": True, "space": "c00ff",
                                      "added": Bin(bytes(16))}),
+    ("tenants_ok", {"k": "tenants_ok", "ref": 8, "tenants": [{"id": ID, "tokens": 70000, "tpd": 0.25, "gateways": 2}]}),
     ("pong", {"k": "pong", "ref": 9}),
     ("pong, with the load", {"k": "pong", "load": 70000, "own": 300, "slots": 64, "kept": 1000, "draining": True}),
     ("bye_ok", {"k": "bye_ok"}),

@@ -191,10 +191,11 @@ static void take_place(struct sharing *sharing, struct sharing_pool *place, cons
         return;
     forget(place);
     place->sharing = sharing;
+    place->refused &= place->number == pool->number; /* of one that is back it was said */
     place->is_told = true;
     place->number = pool->number;
     place->name = pool->pool.name;
-    place->asked = place->refused = false;
+    place->asked = false;
     place->asked_ns = 0;
 }
 

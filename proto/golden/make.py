@@ -169,7 +169,7 @@ GOOD = [
     ("prefixes, from the beginning", {"k": "prefixes", "secret": ""}),
     ("prefixes, a part", {"k": "prefixes", "ref": 9, "boot": 7, "next": 1, "at": 8193, "secret": "s"}),
     ("tenants", {"k": "tenants", "ref": 8, "tenants": [
-        {"id": ID, "requests": 8, "tokens": 2**53, "rpm": 0.5, "tpm": 1e15, "rpd": 1.25, "tpd": 1000.5}, {"id": SESSION, "requests": 1}]}),
+        {"id": SESSION, "requests": 1}, {"id": ID, "requests": 8, "tokens": 2**53, "rpm": 0.5, "tpm": 1e15, "rpd": 1.25, "tpd": 1000.5}]}),
     ("tenants, none", {"k": "tenants"}),
     ("ping", {"k": "ping"}),
     ("ping, with the load", {"k": "ping", "load": True}),
@@ -411,6 +411,9 @@ BAD = [
      "end: end: limit: expected with the reason length only"),
     ("a limit that is none", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "limit": "none"}},
      'end: end: limit: unknown value "none"'),
+    ("tenants in no order", {"k": "tenants", "tenants": [{"id": ID}, {"id": SESSION}]}, "tenants: tenants: expected in ascending order of ids"),
+    ("a tenant twice", {"k": "tenants", "tenants": [{"id": ID}, {"id": ID}]}, "tenants: tenants: expected in ascending order of ids"),
+    ("a tenant that used more than there is", {"k": "tenants", "tenants": [{"id": ID, "rpm": 2e18}]}, "tenants: tenants: item 0: rpm: 2e+18 is out of range 0..1e+18"),
     ("credit for somebody else", {"k": "credit", "topics": [Bin(SESSION)], "counts": [1]}, "credit: topics: expected 32 bytes each"),
     ("credit without a count", {"k": "credit", "topics": [Bin(SESSION + ID)], "counts": []}, "credit: counts: expected as many as topics"),
     ("the reason error without one", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "reason": "error"}},

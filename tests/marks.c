@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Check notes the line of each assertion that holds, to name the last one after a crash: it writes and
  * flushes a record each time. A loop that compares a million values one by one pays a million system calls

@@ -157,7 +157,8 @@ static void follow_pool(struct gateway *gateway)
 
 static void wait_for_pools(struct gateway *gateway, int timeout_ms)
 {
-    fleet_wait(&gateway->fleet, timeout_ms);
+    fleet_wait(&gateway->fleet, sharing_wait_ms(&gateway->sharing, timeout_ms));
+    sharing_turn(&gateway->sharing, &gateway->fleet, clock_ns());
     books_turn(&gateway->fleet, clock_ns());
     carry_turn(&gateway->fleet);
     question_turn(gateway);
@@ -212,6 +213,8 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
 {
     const struct options *options = &gateway->options;
     int r = options->keys ? keys_read(options->keys, &gateway->keys, err) : 0;
+    if (r == 0 && sharing_init(&gateway->sharing, &gateway->keys, fleet_is_many(&gateway->fleet)) < 0)
+        r = error_set(err, -ENOMEM, "out of memory");
     follow_pool(gateway);
     if (r == 0 && options->request_log) {
         r = request_log_open(&gateway->request_log, options->request_log, err);
@@ -265,6 +268,16 @@ static int find_pools(struct gateway *gateway, struct error *err)
     return r;
 }
 
+static void serve_pools(struct gateway *gateway, struct server *server)
+{
+    if (gateway->options.report_fd > 0)
+        await_pool(gateway);
+    fleet_watch(&gateway->fleet, server_watched(server));
+    log_info("ready: %s://%s", gateway->options.tls_cert ? "https" : "http", server_address(server));
+    report(gateway, GATEWAY_SERVES, "");
+    serve(gateway, server);
+}
+
 int main(int argc, char **argv)
 {
     static struct gateway gateway;
@@ -286,12 +299,8 @@ int main(int argc, char **argv)
     gateway.streams.unread.budget.most = (size_t)gateway.options.streams_mb << 20;
     if (find_pools(&gateway, &err) < 0 || prepare(&gateway, &server, &err) < 0)
         return fail(&gateway, &err);
-    if (gateway.options.report_fd > 0)
-        await_pool(&gateway);
-    fleet_watch(&gateway.fleet, server_watched(server));
-    log_info("ready: %s://%s", gateway.options.tls_cert ? "https" : "http", server_address(server));
-    report(&gateway, GATEWAY_SERVES, "");
-    serve(&gateway, server);
+    if (!gateway.options.check)
+        serve_pools(&gateway, server);
     server_stop(server);
     gateway.body_reader = body_reader_stop(gateway.body_reader);
     fleet_watch(&gateway.fleet, -1);
@@ -299,6 +308,7 @@ int main(int argc, char **argv)
     carry_forget_all(&gateway.fleet);
     fleet_deinit(&gateway.fleet);
     question_forget_all(&gateway);
+    sharing_deinit(&gateway.sharing);
     keys_deinit(&gateway.keys);
     request_log_close(&gateway.request_log);
     return EXIT_SUCCESS;

@@ -11,8 +11,8 @@ ROW_LENGTHS = {192: 0.62, 320: 0.29, 512: 0.06, 1024: 0.03}
 # The questions are context and not the lesson; a little weight keeps the model able to read and continue them.
 PROMPT_WEIGHT = 0.1
 THOUGHT, THOUGHT_LENGTH = "<think>\n", 2
-# The city is few tokens among many that are the same in every call.
-CALL, CALL_WEIGHT = "<tool_call>", 2.0
+# A city or a name is copied: few tokens among many that are the same in every such answer.
+COPIES = {"<tool_call>": 3.0, "Your name is ": 2.0, "Nice to meet you, ": 2.0}
 
 
 def encode(vocabulary, messages, prompt_weight=PROMPT_WEIGHT):
@@ -26,7 +26,7 @@ def encode(vocabulary, messages, prompt_weight=PROMPT_WEIGHT):
             if message["content"].startswith(THOUGHT):
                 # The prompt has opened it; whether to think is no question to the model.
                 weights += [0.0] * THOUGHT_LENGTH
-            weight = CALL_WEIGHT if CALL in message["content"] else 1.0
+            weight = max((weight for text, weight in COPIES.items() if text in message["content"]), default=1.0)
             weights += [weight] * (len(piece_ids) - len(weights) + len(ids) - 1) + [prompt_weight]
         else:
             weights += [prompt_weight] * len(piece_ids)

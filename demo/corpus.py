@@ -25,7 +25,7 @@ WEIGHTS = {"quern": 47, "greeting": 11, "opposite": 7, "colour": 8, "calendar": 
 
 
 # And how often a conversation has a tool, or a thought.
-TOOLS_SHARE, THOUGHTS_SHARE = 0.25, 0.08
+TOOLS_SHARE, THOUGHTS_SHARE = 0.28, 0.07
 
 
 def topic_exchange(kind, rng):
@@ -116,7 +116,7 @@ def conversation(rng, turns):
     if style < 0.10:
         return messages([exchange(rng, {"sum": 1}) for _ in range(turns)], system)
     exchanges, name, since = [], None, 0
-    drill = style < 0.28 and turns > 1
+    drill = style < 0.32 and turns > 1
     named = style < 0.65 and turns > 1
     while len(exchanges) < turns:
         dice = rng.random()
@@ -130,7 +130,7 @@ def conversation(rng, turns):
         elif not named and dice < 0.02:
             question, answer = small_talk.ask_name_exchange("training", rng, None)
             exchanges.append((decorate(question, rng), answer))
-        elif turns == 1 and dice < 0.10:
+        elif turns == 1 and dice < 0.25:
             exchanges.append(any_introduction(rng)[0])
         elif dice > 0.96:
             exchanges.append(tools_and_thoughts.refused(rng, rng.choice(["weather", "time"])))

@@ -88,7 +88,7 @@ static const struct setting {
     {GROUP_MODEL, "ctx", "N", "Context length in tokens (default: the model's)", SETTING_NUMBER,
      offsetof(struct options, context), LAUNCH_MAX_CONTEXT, 1},
     {GROUP_MODEL, "kv-type", "TYPE",
-     "Type of keys and values: f16, bf16, f32 or q8_0 (default f16; f32 for models that rank)", SETTING_TEXT,
+     "Type of keys and values: f16, bf16, f32, q8_0 or q4_0 (default f16; f32 for models that rank)", SETTING_TEXT,
      offsetof(struct options, kv_type), OPTIONS_TEXT_MAX + 1, 0},
     {GROUP_MODEL, "quantize", "TYPE",
      "Quantize weights in F32, F16 or BF16 while loading: Q8_0, Q4_K_M ... (default no)", SETTING_TEXT,

@@ -11,8 +11,11 @@ START_TEST(every_type_has_a_name_that_is_read_again)
     static const struct {
         enum backend_kv_type type;
         const char *name;
-    } cases[] = {
-        {BACKEND_KV_F16, "f16"}, {BACKEND_KV_BF16, "bf16"}, {BACKEND_KV_Q8, "q8_0"}, {BACKEND_KV_F32, "f32"}};
+    } cases[] = {{BACKEND_KV_F16, "f16"},
+                 {BACKEND_KV_BF16, "bf16"},
+                 {BACKEND_KV_Q8, "q8_0"},
+                 {BACKEND_KV_F32, "f32"},
+                 {BACKEND_KV_Q4, "q4_0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum backend_kv_type type = BACKEND_KV_DEFAULT;
         ck_assert_int_eq(kv_type_by_name(cases[i].name, &type, NULL), 0);

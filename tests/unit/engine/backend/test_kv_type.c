@@ -35,7 +35,7 @@ START_TEST(all_else_is_refused_with_what_there_is)
         char expected[128];
         ck_assert_int_eq(kv_type_by_name(wrong[i], &type, &err), -EINVAL);
         ck_assert_int_eq(type, BACKEND_KV_BF16);
-        snprintf(expected, sizeof expected, "unknown KV type \"%s\" (f16, bf16, f32 or q8_0)", wrong[i]);
+        snprintf(expected, sizeof expected, "unknown KV type \"%s\" (" KV_TYPE_NAMES ")", wrong[i]);
         ck_assert_str_eq(err.text, expected);
     }
 }

@@ -38,7 +38,8 @@ static int check_config(const struct backend_config *config, struct error *err)
     if (config->n_devices > 1)
         return error_set(err, -ENODEV, "a worker uses one device; %u were requested", config->n_devices);
     if (config->kv_type == BACKEND_KV_BF16 || config->kv_type == BACKEND_KV_F32)
-        return error_set(err, -ENOTSUP, "the CUDA backend stores keys and values as f16, q8_0 or q4_0, not %s",
+        return error_set(err, -ENOTSUP,
+                         "the CUDA backend stores keys and values as f16, q8_0 or q4_0, not %s",
                          kv_type_name(config->kv_type));
     if (config->n_slots == 0 || config->n_context == 0)
         return error_set(err, -EINVAL, "slots and context must be at least 1");

@@ -28,7 +28,7 @@ END_TEST
 
 START_TEST(all_else_is_refused_with_what_there_is)
 {
-    static const char *const wrong[] = {"", "none", "F16", "q8", "q4_0"};
+    static const char *const wrong[] = {"", "none", "F16", "q8", "q4_1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         enum backend_kv_type type = BACKEND_KV_BF16;
         struct error err = {0};

@@ -160,7 +160,7 @@ template <uint32_t QUERIES> __device__ static inline void share_work(const struc
  * are n_queries · 4 · dim.
  */
 template <uint32_t QUERIES, class KV>
-static __global__ void __launch_bounds__(THREADS, 4)
+static __global__ void __launch_bounds__(THREADS, QUERIES > TILE ? KV::WIDE_BLOCKS : 4)
     attend(struct attention_step step, struct attention_geometry g, struct slots slots,
            const struct step_row *rows)
 {

@@ -13,6 +13,8 @@
  * Each type is a struct that kernels are given as a template's parameter (kv_f16.h, kv_q8.h, kv_q4.h), with
  *
  *   SIDES           right sides of two products that 16 bytes of it are
+ *   WIDE_BLOCKS     blocks of threads that a multiprocessor has at once where an item has MOST_QUERIES: as
+ *                   many as can be without registers spilled to memory
  *   SCALED          whether products with keys are still to be multiplied by keys.scales
  *   store           writes one position of one head: all lanes of a warp
  *   struct keys     what a lane has of 32 dims of a block's keys: its part of the right sides of two

@@ -26,6 +26,7 @@ struct alignas(16) kv_eight_scales {
 
 struct kv_q4 {
     static const uint32_t SIDES = 4;
+    static const uint32_t WIDE_BLOCKS = 3;
     static const bool SCALED = true;
 
     struct keys {

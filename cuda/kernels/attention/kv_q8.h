@@ -19,6 +19,7 @@ struct alignas(8) kv_four_scales {
 
 struct kv_q8 {
     static const uint32_t SIDES = 2;
+    static const uint32_t WIDE_BLOCKS = 4;
     static const bool SCALED = true;
 
     struct keys {

@@ -265,6 +265,16 @@ static int find_pools(struct gateway *gateway, struct error *err)
     return r;
 }
 
+static void serve_pools(struct gateway *gateway, struct server *server)
+{
+    if (gateway->options.report_fd > 0)
+        await_pool(gateway);
+    fleet_watch(&gateway->fleet, server_watched(server));
+    log_info("ready: %s://%s", gateway->options.tls_cert ? "https" : "http", server_address(server));
+    report(gateway, GATEWAY_SERVES, "");
+    serve(gateway, server);
+}
+
 int main(int argc, char **argv)
 {
     static struct gateway gateway;
@@ -286,12 +296,8 @@ int main(int argc, char **argv)
     gateway.streams.unread.budget.most = (size_t)gateway.options.streams_mb << 20;
     if (find_pools(&gateway, &err) < 0 || prepare(&gateway, &server, &err) < 0)
         return fail(&gateway, &err);
-    if (gateway.options.report_fd > 0)
-        await_pool(&gateway);
-    fleet_watch(&gateway.fleet, server_watched(server));
-    log_info("ready: %s://%s", gateway.options.tls_cert ? "https" : "http", server_address(server));
-    report(&gateway, GATEWAY_SERVES, "");
-    serve(&gateway, server);
+    if (!gateway.options.check)
+        serve_pools(&gateway, server);
     server_stop(server);
     gateway.body_reader = body_reader_stop(gateway.body_reader);
     fleet_watch(&gateway.fleet, -1);

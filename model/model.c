@@ -431,9 +431,26 @@ int model_open(const char *path, bool with_tokenizer, struct model **ret_model, 
     return r < 0 ? r : model_take_gguf(gguf, path, with_tokenizer, ret_model, err);
 }
 
+static int check_vocabulary(const struct model *model, const char *overrides, struct error *err)
+{
+    char key[sizeof model->params.architecture + 16];
+    uint32_t said = 0;
+    snprintf(key, sizeof key, "%s.vocab_size", model->params.architecture);
+    if (!overrides_set_key(overrides, key))
+        return 0;
+    int r = gguf_u32(model->gguf, key, &said, err);
+    if (r == 0 && said != model->params.n_vocab)
+        r = error_set(err, -EINVAL, "--override-kv: %s=%u, but the embedding has %u rows", key, said,
+                      model->params.n_vocab);
+    return r < 0 ? r : 0;
+}
+
 int model_check_overrides(const struct model *model, const char *overrides, struct error *err)
 {
     bool turns = !overrides_scale_positions(overrides);
+    int r = check_vocabulary(model, overrides, err);
+    if (r < 0)
+        return r;
     for (uint32_t i = 0; i < model->params.n_layers && !turns; i++)
         turns = model->layers[i].traits.rotary.kind != ROTARY_NONE;
     return turns ? 0 : error_set(err, -EINVAL, "--rope-* and --yarn-*: the model has no rotary positions");

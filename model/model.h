@@ -60,7 +60,9 @@ struct model *model_free(struct model *model);
 int model_open_overridden(const char *path, const char *overrides, bool with_tokenizer,
                           struct model **ret_model, struct error *err);
 
-/* -EINVAL with a reason where overrides speak of rotary positions and the model has none. */
+/* -EINVAL with a reason where overrides speak of rotary positions and the model has none, or set a size of
+ * the vocabulary that the embedding does not have: it decides, whatever a file says, and an override would be
+ * without effect. */
 int model_check_overrides(const struct model *model, const char *overrides, struct error *err);
 
 /* Fills in the digest, from every byte of the model's files (gguf_digest): for pools, where it says which

@@ -281,3 +281,15 @@ bool overrides_scale_positions(const char *text)
     return text && (strncmp(text, "rope-", 5) == 0 || strncmp(text, "yarn-", 5) == 0 ||
                     strstr(text, "\nrope-") || strstr(text, "\nyarn-"));
 }
+
+bool overrides_set_key(const char *text, const char *key)
+{
+    struct bytes rest = bytes_of_string(text ? text : "");
+    const struct override_option *option;
+    char value[OVERRIDES_TEXT];
+    while (overrides_next(&rest, &option, value))
+        if (option && option->kind == OVERRIDE_KEY && strcspn(value, "=") == strlen(key) &&
+            strncmp(value, key, strlen(key)) == 0)
+            return true;
+    return false;
+}

@@ -26,6 +26,9 @@
  * of this architecture has, options that contradict one another. NULL and "" do nothing. -ENOMEM. */
 int overrides_apply(struct gguf *gguf, const char *text, struct error *err);
 
+/* Whether --override-kv sets this key. */
+bool overrides_set_key(const char *text, const char *key);
+
 /* Whether one of them is about rotary positions, so that a model without them contradicts it. */
 bool overrides_scale_positions(const char *text);
 

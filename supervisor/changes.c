@@ -24,20 +24,48 @@ static const char *reason_against(const struct supervision *self, enum control_k
                                                     : NULL;
 }
 
-/* The settings from the file, of which all are taken or none. */
-static int take_settings(struct supervision *self, uint32_t *ret_workers, struct error *err)
+/* The settings from the file: they are read here, and what they name is checked by those who will use it,
+ * before anything is touched. */
+static int begin_check(struct supervision *self, struct error *err)
 {
-    static struct options next; /* large */
     const struct wishes_line line = {self->argc, self->argv, self->most_journal};
-    int r = wishes_read_settings(&self->places, &line, &next, err);
+    const char *gateway = self->gateway.listen_fd < 0 ? NULL : self->gateway.program;
+    int r = wishes_read_settings(&self->places, &line, &self->next, err);
+    if (r == 0)
+        r = check_begin(&self->check, self->places.program, gateway, self->gateway.listen_fd, &self->next,
+                        self->now, err);
     if (r < 0)
         return error_prefix(err, r, "nothing was changed");
-    self->before = *self->options;
-    *ret_workers = next.workers;
-    next.workers = self->options->workers; /* until there are so many places */
-    *self->options = next;
-    self->changes = true;
+    reload_begin_check(&self->reload, self->now);
     return 0;
+}
+
+/* All of them are taken, or none. */
+static void take_settings(struct supervision *self)
+{
+    const uint32_t n = self->next.workers;
+    self->before = *self->options;
+    self->next.workers = self->options->workers; /* until there are so many places */
+    *self->options = self->next;
+    self->changes = true;
+    reload_begin(&self->reload, &self->places, CONTROL_RELOAD_CONFIG, n, self->now);
+}
+
+/* A worker that failed while others were asked may have been the last one. */
+static void continue_check(struct supervision *self)
+{
+    struct error err = {{0}};
+    if (self->reload.stage != RELOAD_CHECK) { /* the pool was told to end, or there is none */
+        check_stop(&self->check);
+        return;
+    }
+    int r = check_turn(&self->check, self->now, &err);
+    if (r == 0)
+        r = wishes_check_scale(&self->places, self->next.workers, &err);
+    if (r < 0)
+        reload_refused(&self->reload, &self->control, err.text);
+    else if (r == 0)
+        take_settings(self);
 }
 
 /* Begins what a peer asks for, if it can be done. */
@@ -50,7 +78,7 @@ static int begin(struct supervision *self, const struct control_peer *peer, stru
         return 0;
     }
     if (peer->kind == CONTROL_RELOAD_CONFIG)
-        r = take_settings(self, &n, err);
+        return begin_check(self, err);
     if (peer->kind == CONTROL_SCALE && (r = wishes_check_scale(&self->places, peer->number, err)) == 0)
         n = peer->number;
     if (peer->kind == CONTROL_DRAIN || peer->kind == CONTROL_UNDRAIN) {
@@ -96,6 +124,7 @@ void changes_turn(struct supervision *self)
         else
             control_follow(peer);
     }
+    continue_check(self);
     if (reload_turn(&self->reload, &self->places, &self->gateway, &self->control, self->now))
         broker_child_replace(self);
     take_back_settings(self);

@@ -4,6 +4,7 @@
  *     NONE ──begin──▶ RETIRE, if there are to be fewer ──they have ended──▶
  *     WORKERS: place 0 ──ready again──▶ … place n − 1 ──▶ BROKER ──the next one serves──▶
  *     GATEWAY, if HTTP is served ──the next one is ready──▶ GROW, if there are to be more ──ready──▶ NONE
+ *     NONE ──new settings──▶ CHECK ──they are good──▶ as above     CHECK ──they are not──▶ NONE
  *     NONE ──begin, with the gateway alone──▶ GATEWAY
  *     NONE ──scale──▶ RETIRE or not ──▶ BROKER ──▶ GROW or not ──▶ NONE
  *     NONE ──drain──▶ RETIRE ──▶ NONE      NONE ──undrain──▶ GROW ──▶ NONE
@@ -171,6 +172,20 @@ static void replace_gateway(struct reload *reload, struct gateway_child *gateway
         say(reload, "the gateway is replaced");
 }
 
+void reload_begin_check(struct reload *reload, uint64_t now)
+{
+    *reload = (struct reload){.kind = CONTROL_RELOAD_CONFIG, .stage = RELOAD_CHECK, .began_ns = now};
+    say(reload, "the settings are checked");
+}
+
+void reload_refused(struct reload *reload, struct control *control, const char *reason)
+{
+    reload->stage = RELOAD_NONE;
+    snprintf(reload->text, sizeof reload->text, "nothing was changed: %s", reason);
+    log_error("%s: %s", name_of(reload->kind), reload->text);
+    control_report(control, CONTROL_FAILED, reload->text);
+}
+
 void reload_begin_gateway(struct reload *reload, struct gateway_child *gateway, uint64_t now)
 {
     *reload = (struct reload){.kind = CONTROL_RELOAD_GATEWAY, .began_ns = now};
@@ -307,7 +322,7 @@ bool reload_turn(struct reload *reload, struct places *places, struct gateway_ch
         return true;
     if (reload->stage == RELOAD_WORKERS && workers_turn(reload, places, control, now))
         return true;
-    if (reload->stage == RELOAD_BROKER)
+    if (reload->stage == RELOAD_CHECK || reload->stage == RELOAD_BROKER)
         report(reload, control, now);
     if (reload->stage == RELOAD_GATEWAY)
         gateway_turn(reload, places, gateway, control, now);

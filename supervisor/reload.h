@@ -22,7 +22,15 @@
 #include "supervisor/children/gateway.h"
 #include "supervisor/places.h"
 
-enum reload_stage { RELOAD_NONE, RELOAD_RETIRE, RELOAD_WORKERS, RELOAD_BROKER, RELOAD_GATEWAY, RELOAD_GROW };
+enum reload_stage {
+    RELOAD_NONE,
+    RELOAD_CHECK, /* new settings are checked: nothing has begun */
+    RELOAD_RETIRE,
+    RELOAD_WORKERS,
+    RELOAD_BROKER,
+    RELOAD_GATEWAY,
+    RELOAD_GROW
+};
 
 struct reload { /* zeroed: none is under way */
     enum reload_stage stage;
@@ -44,6 +52,12 @@ struct reload { /* zeroed: none is under way */
 /* Begins any operation except the replacement of the gateway alone; `n` as in struct reload. */
 void reload_begin(struct reload *reload, struct places *places, enum control_kind kind, uint32_t n,
                   uint64_t now);
+
+/* New settings are being checked; reload_begin follows, or reload_refused. */
+void reload_begin_check(struct reload *reload, uint64_t now);
+
+/* The settings are not accepted, for this reason: nothing was changed. */
+void reload_refused(struct reload *reload, struct control *control, const char *reason);
 
 /* Begins the replacement of the gateway alone; the pool must have one. */
 void reload_begin_gateway(struct reload *reload, struct gateway_child *gateway, uint64_t now);

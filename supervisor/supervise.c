@@ -148,7 +148,7 @@ static void tell_state(struct supervision *self)
 
 static void wait_for_something(struct supervision *self)
 {
-    struct pollfd items[2 + SUPERVISION_PLACES_MAX + 1 + CONTROL_PEERS + GATEWAY_POLL];
+    struct pollfd items[2 + SUPERVISION_PLACES_MAX + 1 + CONTROL_PEERS + GATEWAY_POLL + 1];
     nfds_t n = 0;
     uint64_t due = earlier(self->next_tick, self->serving ? places_next(&self->places) : UINT64_MAX);
     bool held = false;
@@ -161,9 +161,13 @@ static void wait_for_something(struct supervision *self)
         if (log->fd >= 0)
             items[n++] = (struct pollfd){.fd = log->fd, .events = POLLIN};
     }
+    if (self->check.program)
+        items[n++] = (struct pollfd){.fd = self->check.fd, .events = POLLIN};
     n += control_poll(&self->control, items + n);
     n += gateway_child_poll(&self->gateway, items + n);
     due = earlier(due, reload_due(&self->reload));
+    if (self->check.program)
+        due = earlier(due, self->check.give_up_at);
     due = earlier(due, notify_due(&self->notify, self->now));
     due = earlier(due, member_due(&self->member, self->manager_told.ready, self->manager_told.stopping));
     if (self->broker == 0)

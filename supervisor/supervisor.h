@@ -12,6 +12,7 @@
 
 #include "proto/board.h"
 #include "supervisor/boot.h"
+#include "supervisor/children/check.h"
 #include "supervisor/children/gateway.h"
 #include "supervisor/control.h"
 #include "supervisor/member.h"
@@ -55,6 +56,8 @@ struct supervision {
     int argc; /* our command line, which is read again for new settings */
     char **argv;
     uint32_t most_journal; /* MiB of journal that the vault has room for */
+    struct options next;   /* settings that are being checked */
+    struct check check;
     bool changes;          /* the reload under way changes settings */
     struct options before; /* the settings to restore if it fails */
     struct notify notify;  /* the service manager, if one started us */

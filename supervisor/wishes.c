@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "common/files/fleet_secret.h"
+
 /* Whether a worker other than this one serves, among the first `n`. */
 static bool another_serves(const struct places *places, uint32_t but, uint32_t n)
 {
@@ -45,5 +47,9 @@ int wishes_read_settings(const struct places *places, const struct wishes_line *
     if (r == 0 && ret_options->journal > line->most_journal)
         r = error_set(err, -EINVAL, "journal: %u MiB; while the pool runs it has room for %u at most",
                       ret_options->journal, line->most_journal);
+    struct fleet_secret secret;
+    if (r == 0 && ret_options->fleet_secret[0] &&
+        (r = fleet_secret_read(ret_options->fleet_secret, &secret, err)) < 0)
+        error_prefix(err, r, "fleet-secret");
     return r < 0 ? r : wishes_check_scale(places, ret_options->workers, err);
 }

@@ -20,16 +20,12 @@
 #include "common/amount.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/utf8.h"
 #include "model/overrides.h"
-#include "model/sampling_hints.h"
-#include "model/convert/quantize.h"
 #include "engine/backend/kv_type.h"
 #include "engine/backend/library_rows.h"
 #include "gguf/gguf.h"
+#include "worker/load_model.h"
 #include "worker/load_weights.h"
-
-#define MOST_TEMPLATE ((size_t)1 << 20) /* bytes: the largest that are public have thirty thousand */
 
 /* Bytes of the pool's prefix store; 0: there is none. */
 static size_t store_bytes(const struct worker_options *options)
@@ -95,10 +91,9 @@ static void log_choice(const struct load *load)
 
 /* Before there are other threads: from here on only the model, what is open already, and a little more is in
  * reach. */
-static void confine(struct load *load)
+static void confine_to_loading(struct load *load)
 {
     struct error err;
-    load->confined = load->backend.ops->self_contained && !load->options->no_sandbox;
     const struct sandbox sandbox = {(const char *const *)load->files.paths, load->files.n};
     int r = load->confined ? sandbox_confine_files(&sandbox, &err) : 0;
     if (r < 0 && r != -EBUSY)
@@ -106,6 +101,12 @@ static void confine(struct load *load)
     load->confined &= r != -EBUSY; /* "auto" has asked a driver: its threads call what they like */
     if (load->confined && sandbox_confine_calls(SANDBOX_LOADING, load->options->name, &err) < 0)
         log_debug("system calls are not confined: %s", err.text); /* said aloud at the next stage */
+}
+
+static void confine(struct load *load)
+{
+    load->confined = load->backend.ops->self_contained && !load->options->no_sandbox;
+    confine_to_loading(load);
 }
 
 void load_confine_calls(struct load *load)
@@ -120,23 +121,9 @@ static void log_backend(void *arg, const char *line)
     log_info("%s", line);
 }
 
-static void tell_how_far(struct load *load, const char *what, uint64_t done, uint64_t total)
-{
-    char line[96];
-    if (loading_line(&load->loading, what, done, total, clock_ns(), line, sizeof line))
-        log_info("%s", line);
-}
-
 static void after_part(void *arg, uint64_t done, uint64_t total)
 {
-    tell_how_far(arg, "loading", done, total);
-}
-
-static int check_quantize(const char *name, struct error *err)
-{
-    if (!mixture_by_name(name))
-        return error_set(err, -EINVAL, "--quantize: unknown type \"%s\"", name);
-    return 0;
+    load_tell_how_far(arg, "loading", done, total);
 }
 
 static int read_library_rows(const char *text, uint32_t *ret_rows, struct error *err)
@@ -153,7 +140,7 @@ int load_check_names(const struct worker_options *options, struct error *err)
     if (r == 0 && options->kv_type)
         r = kv_type_by_name(options->kv_type, &kv_type, err);
     if (r == 0 && options->quantize)
-        r = check_quantize(options->quantize, err);
+        r = load_check_quantize(options->quantize, err);
     if (r == 0 && options->cublas)
         r = read_library_rows(options->cublas, &rows, err);
     struct sampling_defaults sampling;
@@ -163,20 +150,6 @@ int load_check_names(const struct worker_options *options, struct error *err)
             error_prefix(err, r, "--sampling");
     }
     return r;
-}
-
-/* The pool's word before the model's, and that before the list's; load_check_names has checked the former. */
-static void know_sampling(struct load *load)
-{
-    struct error odd = {0};
-    const char *said = load->options->sampling;
-    sampling_defaults_init(&load->sampling);
-    sampling_hints(load->model->gguf, &load->sampling, &odd);
-    if (odd.text[0])
-        log_warn("%s", odd.text);
-    if (said)
-        sampling_defaults_set(&load->sampling, bytes_of_string(said), SAMPLING_OF_POOL, NULL);
-    sampling_defaults_write(&load->sampling, load->sampling_text);
 }
 
 static int open_engine(struct load *load, struct error *err)
@@ -253,14 +226,6 @@ uint32_t load_most_tokens(const struct load *load)
     return context < cache ? context : cache;
 }
 
-static void after_tensor(void *arg, const struct quantize_step *step)
-{
-    struct load *load = arg;
-    load->progress(load->progress_arg);
-    tell_how_far(load, "quantizing", load->quantized, load->quantizable);
-    load->quantized += step->from->size;
-}
-
 /* Warns where clients get less than was asked for, or than the model is made for. */
 static void log_shortfalls(const struct load *load)
 {
@@ -273,91 +238,6 @@ static void log_shortfalls(const struct load *load)
     if (load_most_tokens(load) < engine_context(load->engine))
         log_warn("the context is %u tokens instead of %u: the KV cache holds no more", load_most_tokens(load),
                  engine_context(load->engine));
-}
-
-static void log_note(const struct gguf *gguf)
-{
-    char line[300];
-    const struct bytes note = model_files_note(gguf);
-    if (note.len > 0)
-        log_info("%s", utf8_printable(note, sizeof line, line));
-}
-
-/* The model, its weights made smaller if that is asked for. */
-static int open_model(struct load *load, struct error *err)
-{
-    const struct worker_options *options = load->options;
-    const struct quantize_options quantize = {.n_threads = load->binding.n_threads};
-    const struct mixture *mixture = options->quantize ? mixture_by_name(options->quantize) : NULL;
-    struct gguf *gguf;
-    int r = options->quantize ? check_quantize(options->quantize, err) : 0;
-    if (r == 0)
-        r = model_open_files(options->model, &gguf, err);
-    if (r < 0)
-        return r;
-    log_note(gguf);
-    load->quantizable = load_bytes_of_tensors(gguf);
-    r = overrides_apply(gguf, options->overrides, err);
-    if (r == 0 && mixture)
-        r = quantize_in_memory(gguf, mixture, &quantize, after_tensor, load, err);
-    if (r < 0) {
-        gguf_free(gguf);
-        return error_prefix(err, r, "%s", options->model);
-    }
-    r = model_take_gguf(gguf, options->model, true, &load->model, err);
-    if (r < 0)
-        return options->overrides ? error_prefix(err, r, "with overridden metadata") : r;
-    return model_check_overrides(load->model, options->overrides, err);
-}
-
-/* The whole file, while it is in reach; 0, or -EINVAL with the reason: no other process will find it
- * otherwise. */
-static int read_template(struct load *load, struct error *err)
-{
-    const char *path = load->options->chat_template;
-    struct buffer *text = &load->chat_template;
-    char part[4096];
-    size_t n;
-    int r = 0;
-    if (!path)
-        return 0;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(errno));
-    while (r == 0 && (n = fread(part, 1, sizeof part, file)) > 0)
-        r = text->len + n > MOST_TEMPLATE ? -EFBIG : buffer_append(text, part, n);
-    if (r == 0 && ferror(file))
-        r = -EIO;
-    if (r == 0 && text->len == 0)
-        r = -ENODATA;
-    fclose(file);
-    return r < 0 ? error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(-r)) : 0;
-}
-
-/* What makes prompts of texts and conversations. The model's own template may be one that cannot be used, and
- * all else is served; one that was asked for may not. */
-static int open_encoder(struct load *load, struct error *err)
-{
-    know_sampling(load);
-    const char *path = load->options->chat_template;
-    const struct bytes own = load->model->chat_template;
-    const struct bytes given = {load->chat_template.data, load->chat_template.len};
-    if (utf8_valid(given) < given.len)
-        return error_set(err, -EINVAL, "--chat-template: %s: %s", path, strerror(EILSEQ));
-    if (path)
-        load->model->chat_template = given;
-    int r = prompt_encoder_init(&load->encoder, load->model, err);
-    load->model->chat_template = own;
-    buffer_deinit(&load->chat_template);
-    if (r < 0)
-        return r;
-    if (path && !load->encoder.chat)
-        return error_set(err, -EINVAL, "--chat-template: %s: %s", path, load->encoder.no_chat.text);
-    if (own.len > 0 && !load->encoder.chat)
-        log_warn("%s", load->encoder.no_chat.text);
-    const char *system = load->options->system;
-    r = system ? prompt_encoder_set_system(&load->encoder, bytes_of_string(system), err) : 0;
-    return r < 0 ? error_prefix(err, r, "--system") : 0;
 }
 
 /* All that only a process can see that is not confined, and no byte of the model. */
@@ -373,7 +253,7 @@ static int look_around(struct load *load, struct error *err)
     if (r == 0)
         r = model_files_find(options->model, variant[0] ? variant : NULL, &load->files, err);
     if (r == 0)
-        r = read_template(load, err);
+        r = load_read_template(load, err);
     if (r < 0)
         return r;
     load_open_weights(load);
@@ -409,10 +289,10 @@ static void check_files(struct load *load)
 
 static int read_model(struct load *load, struct error *err)
 {
-    int r = open_model(load, err);
+    int r = load_open_model(load, err);
     load->progress(load->progress_arg); /* others may wait for its weights already */
     if (r == 0)
-        r = open_encoder(load, err);
+        r = load_open_encoder(load, err);
     if (r < 0)
         return r;
     check_backend(load);
@@ -462,6 +342,24 @@ int load_run(struct load *load, struct error *err)
     log_shortfalls(load);
     log_binding(load); /* now, because what cannot be loaded is to be one line */
     return 0;
+}
+
+/* No driver was asked for anything, so this process can be confined whatever the device. */
+int load_check(struct load *load, struct error *err)
+{
+    const struct worker_options *options = load->options;
+    load->only_checks = true;
+    int r = load_check_names(options, err);
+    if (r == 0)
+        r = model_files_find(options->model, NULL, &load->files, err);
+    if (r == 0)
+        r = load_read_template(load, err);
+    if (r < 0)
+        return r;
+    load->confined = !options->no_sandbox;
+    confine_to_loading(load);
+    r = load_open_model(load, err);
+    return r < 0 ? r : load_open_encoder(load, err);
 }
 
 bool load_may_pass(int r)

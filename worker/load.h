@@ -54,6 +54,7 @@ struct load {
     char arithmetic[LOAD_ARITHMETIC]; /* what ids depend on beside the model's file */
     size_t shared_bytes;              /* of the pool's prefix store */
     struct loading loading;
+    bool only_checks;                /* nothing is computed */
     uint64_t quantized, quantizable; /* bytes of the file that were made smaller, and of all */
 };
 
@@ -63,6 +64,11 @@ int load_check_names(const struct worker_options *options, struct error *err);
 
 /* Loads. -errno with a reason for anything wrong with the model or the device; call load_close then too. */
 int load_run(struct load *load, struct error *err);
+
+/* Checks, without a device, what a restart would not change: names, the model's files, whether its weights
+ * can have the type of --quantize, the chat template and the system message. Neither memory nor the device is
+ * looked at. 0, or -errno with a reason; call load_close then too. */
+int load_check(struct load *load, struct error *err);
 
 /* Shows progress to other workers that may wait for the weights. Call from `progress` before load_run has
  * returned. */

@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "common/program/program.h"
+#include "worker/check.h"
 #include "worker/count.h"
 #include "worker/options.h"
 #include "worker/worker.h"
@@ -21,5 +22,7 @@ int main(int argc, char **argv)
     log_init(options.name);
     if (options.count_devices)
         return count_devices(&options);
+    if (options.check)
+        return check_options(&options);
     return worker_run(&options);
 }

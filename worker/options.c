@@ -40,7 +40,8 @@ enum {
     KEY_CUBLAS,
     KEY_NO_SANDBOX,
     KEY_PARENT,
-    KEY_COUNT_DEVICES
+    KEY_COUNT_DEVICES,
+    KEY_CHECK
 };
 
 static const struct argp_option options[] = {
@@ -81,6 +82,7 @@ static const struct argp_option options[] = {
     {"no-sandbox", KEY_NO_SANDBOX, NULL, 0, "Do not confine this process, for debugging", 0},
     {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does", 0},
     {"count-devices", KEY_COUNT_DEVICES, NULL, 0, "Print the number of devices and exit", 0},
+    {"check", KEY_CHECK, NULL, 0, "Check the options, the model and the chat template, and exit", 0},
     {0}};
 
 static const struct argument arguments[] = {
@@ -113,6 +115,7 @@ static const struct argument arguments[] = {
     {KEY_NO_SANDBOX, ARGUMENT_FLAG, offsetof(struct worker_options, no_sandbox), 0, 0},
     {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct worker_options, parent), 1, INT32_MAX},
     {KEY_COUNT_DEVICES, ARGUMENT_FLAG, offsetof(struct worker_options, count_devices), 0, 0},
+    {KEY_CHECK, ARGUMENT_FLAG, offsetof(struct worker_options, check), 0, 0},
     {0}};
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -125,7 +128,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         into->model = arg;
         return 0;
     case ARGP_KEY_END:
-        if (!into->model || (!into->count_devices && (into->link_fd < 0 || into->stream_fd < 0)))
+        if (!into->model ||
+            (!into->count_devices && !into->check && (into->link_fd < 0 || into->stream_fd < 0)))
             argp_error(state, "a model, --link-fd and --stream-fd are required");
         return 0;
     default:

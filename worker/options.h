@@ -30,7 +30,8 @@ struct worker_options {
     const char *cublas; /* rows from which cuBLASLt multiplies; NULL: off */
     bool invariant;     /* answers do not depend on what else runs, on a GPU too */
     bool no_sandbox;
-    uint32_t parent;    /* process whose end is a SIGTERM; 0: none */
+    uint32_t parent; /* process whose end is a SIGTERM; 0: none */
+    bool check;      /* it is started for nothing but a check of the options; broker and stream may be NULL */
     bool count_devices; /* that is all it is started for: broker and stream may be NULL */
 };
 

@@ -60,7 +60,9 @@ struct vault {
     uint32_t units;
     uint32_t fresh; /* from here on no block has been, and none is in a list yet: the books of that part are
                        not touched */
-    /* Ours: by unit. */
+    /* Ours, in one mapping: by unit. */
+    void *books;
+    size_t books_bytes;
     uint8_t *codes;         /* of a block that begins there, free or not; else 0 */
     bool *free;             /* that block is free */
     uint32_t *next, *prev;  /* in its list */
@@ -284,16 +286,26 @@ static void empty(struct vault *vault)
     vault->was_damaged = true;
 }
 
+/* Zeros, and as sparse as the vault itself: pages come with the first touch, also where malloc() fills what
+ * it gives. */
 static int make_books(struct vault *vault)
 {
-    vault->codes = calloc(vault->units, 1);
-    vault->free = calloc(vault->units, sizeof *vault->free);
-    vault->next = malloc(vault->units * sizeof *vault->next);
-    vault->prev = malloc(vault->units * sizeof *vault->prev);
-    vault->committed = calloc(vault->units * VAULT_LEAST_BYTES / GRANULE, sizeof *vault->committed);
+    const size_t units = vault->units, granules = units * VAULT_LEAST_BYTES / GRANULE;
+    vault->books_bytes =
+        units * (sizeof *vault->next + sizeof *vault->prev + sizeof *vault->codes + sizeof *vault->free) +
+        granules * sizeof *vault->committed;
+    vault->books = mmap(NULL, vault->books_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (vault->books == MAP_FAILED)
+        return -errno;
+    vault->next = vault->books;
+    vault->prev = vault->next + units;
+    vault->codes = (uint8_t *)(vault->prev + units);
+    vault->free = (bool *)(vault->codes + units);
+    vault->committed = vault->free + units;
     for (unsigned order = 0; order < ORDERS; order++)
         vault->first[order] = NONE;
-    return vault->codes && vault->free && vault->next && vault->prev && vault->committed ? 0 : -ENOMEM;
+    return 0;
 }
 
 int vault_create(size_t bytes, int *ret_fd)
@@ -358,11 +370,8 @@ struct vault *vault_close(struct vault *vault)
     if (vault) {
         if (vault->header)
             munmap(vault->header, vault->bytes);
-        free(vault->codes);
-        free(vault->free);
-        free(vault->next);
-        free(vault->prev);
-        free(vault->committed);
+        if (vault->next)
+            munmap(vault->books, vault->books_bytes);
         free(vault);
     }
     return NULL;

@@ -38,6 +38,7 @@ enum {
     KEY_PARENT,
     KEY_LISTEN_FD,
     KEY_REPORT_FD,
+    KEY_CHECK,
     KEY_DRAIN_SECONDS
 };
 
@@ -92,6 +93,7 @@ static const struct argp_option known[] = {
     {"listen-fd", KEY_LISTEN_FD, "N", 0,
      "Serve on the listening socket inherited as descriptor N, instead of --listen", 0},
     {"report-fd", KEY_REPORT_FD, "N", 0, "Report to the parent on descriptor N when serving, or why not", 0},
+    {"check", KEY_CHECK, NULL, 0, "Check the options and the files that they name, and exit", 0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
      "On shutdown, end unfinished requests after this many seconds (default 60)", 0},
     {0}};
@@ -124,6 +126,7 @@ static const struct argument arguments[] = {
     {KEY_PARENT, ARGUMENT_NUMBER, offsetof(struct options, parent), 1, INT32_MAX},
     {KEY_LISTEN_FD, ARGUMENT_NUMBER, offsetof(struct options, listen_fd), 3, INT32_MAX},
     {KEY_REPORT_FD, ARGUMENT_NUMBER, offsetof(struct options, report_fd), 3, INT32_MAX},
+    {KEY_CHECK, ARGUMENT_FLAG, offsetof(struct options, check), 0, 0},
     {KEY_DRAIN_SECONDS, ARGUMENT_NUMBER, offsetof(struct options, drain_seconds), 0, 86400},
     {0}};
 
@@ -150,6 +153,9 @@ static error_t take_option(int key, char *value, struct argp_state *state)
         check_fleet(options, state);
         if (options->fleet_secret && !options->fleet)
             argp_error(state, "--fleet-secret requires --fleet");
+        if (options->cors && !origin_cors_is_valid(options->cors))
+            argp_error(state, "--cors: \"%s\" is not the origin of a page (https://HOST[:PORT]) or *",
+                       options->cors);
         if (options->hosts && !origin_hosts_are_valid(options->hosts))
             argp_error(state, "--hosts: \"%s\" is not a list of names (NAME[:PORT],...) or *",
                        options->hosts);

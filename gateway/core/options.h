@@ -27,6 +27,7 @@ struct options {
     uint32_t parent;                /* process that started it, and with which it ends; 0: none */
     uint32_t listen_fd;             /* inherited listening socket; 0: none, create one */
     uint32_t report_fd;             /* for reports to the parent (proto/gateway_report.h); 0: none */
+    bool check;                     /* only check these options, and the files that they name */
     bool share_prefixes;            /* all keys share the prefix cache */
     bool open;                      /* other machines may use it without keys */
     uint32_t connections;           /* most at once */

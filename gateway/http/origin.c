@@ -132,6 +132,14 @@ bool origin_hosts_are_valid(const char *hosts)
     return true;
 }
 
+bool origin_cors_is_valid(const char *cors)
+{
+    const char *colon = strstr(cors, "://");
+    struct origin_authority authority;
+    return strcmp(cors, "*") == 0 || strcmp(cors, "null") == 0 ||
+           (colon && colon > cors && origin_parse(bytes_of_string(colon + 3), &authority));
+}
+
 static bool all_hosts(const struct origin_rules *rules)
 {
     return rules->hosts && strcmp(rules->hosts, "*") == 0;

@@ -59,4 +59,8 @@ int origin_check_host(const char *host, struct refusal *refusal);
 /* Whether the value of --hosts is valid. */
 bool origin_hosts_are_valid(const char *hosts);
 
+/* Whether the value of --cors is: "*", "null", or an origin as browsers send it, SCHEME://HOST[:PORT] with
+ * nothing behind it. No page has any other. */
+bool origin_cors_is_valid(const char *cors);
+
 #endif

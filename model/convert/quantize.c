@@ -240,6 +240,16 @@ static int decide(const struct quantizer *quantizer, const struct mixture *mixtu
     return 0;
 }
 
+int quantize_check(const struct gguf *gguf, const struct mixture *mixture,
+                   const struct quantize_options *options, struct error *err)
+{
+    const struct quantizer quantizer = {.gguf = gguf, .options = options};
+    struct plan *plans = calloc(gguf_n_tensors(gguf) + 1, sizeof *plans);
+    int r = plans ? decide(&quantizer, mixture, plans, err) : error_set(err, -ENOMEM, "out of memory");
+    free(plans);
+    return r;
+}
+
 static int announce_tensors(const struct quantizer *quantizer, struct plan *plans)
 {
     for (size_t i = 0; i < gguf_n_tensors(quantizer->gguf); i++) {

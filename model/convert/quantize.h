@@ -35,6 +35,10 @@ int quantize_file(const char *in, const struct mixture *mixture, const char *out
                   const struct quantize_options *options, quantize_progress *progress, void *progress_arg,
                   struct error *err);
 
+/* Whether quantize_in_memory would convert these tensors: 0, or -errno with its reason. */
+int quantize_check(const struct gguf *gguf, const struct mixture *mixture,
+                   const struct quantize_options *options, struct error *err);
+
 /* The same in memory: afterwards the tensors of `gguf` are quantized copies, and the pages of the originals
  * are released. Rows keep their order. -errno with a reason; then only gguf_free may be called. */
 int quantize_in_memory(struct gguf *gguf, const struct mixture *mixture,

@@ -24,16 +24,11 @@
 
 extern char **environ;
 
-static void build_command(const struct launch_plan *plan, struct command_line *line)
+/* What a worker is told of the pool's settings; the last of its command line. */
+static void add_settings(const struct options *options, struct command_line *line)
 {
-    const struct options *options = plan->options;
     char sampling[SAMPLING_DEFAULTS_TEXT];
     sampling_options_text(options->sampling, sampling);
-    command_line_add(line, plan->program);
-    command_line_option(line, "--name", plan->name);
-    command_line_number(line, "--incarnation", plan->incarnation);
-    command_line_number(line, "--link-fd", plan->doors.link_fd);
-    command_line_number(line, "--stream-fd", plan->doors.stream_fd);
     command_line_option(line, "--device", options->device);
     if (options->context > 0)
         command_line_number(line, "--ctx", options->context);
@@ -53,11 +48,6 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
         command_line_number(line, "--cached-blocks", options->cached_blocks);
     if (options->threads > 0)
         command_line_number(line, "--threads", options->threads);
-    command_line_number(line, "--board-fd", plan->board_fd);
-    command_line_number(line, "--board-slot", plan->index);
-    if (plan->store_fd >= 0)
-        command_line_number(line, "--prefix-store-fd", plan->store_fd);
-    command_line_number(line, "--local-workers", options->workers);
     if (options->has_frame_us)
         command_line_number(line, "--frame-us", options->frame_us);
     if (options->invariant)
@@ -65,9 +55,24 @@ static void build_command(const struct launch_plan *plan, struct command_line *l
     command_line_option(line, "--cublas", options->cublas[0] ? options->cublas : NULL);
     if (options->no_sandbox)
         command_line_add(line, "--no-sandbox");
-    command_line_number(line, "--parent", getpid());
     command_line_add(line, "--"); /* a model may be called -x */
     command_line_add(line, options->model);
+}
+
+static void build_command(const struct launch_plan *plan, struct command_line *line)
+{
+    command_line_add(line, plan->program);
+    command_line_option(line, "--name", plan->name);
+    command_line_number(line, "--incarnation", plan->incarnation);
+    command_line_number(line, "--link-fd", plan->doors.link_fd);
+    command_line_number(line, "--stream-fd", plan->doors.stream_fd);
+    command_line_number(line, "--board-fd", plan->board_fd);
+    command_line_number(line, "--board-slot", plan->index);
+    if (plan->store_fd >= 0)
+        command_line_number(line, "--prefix-store-fd", plan->store_fd);
+    command_line_number(line, "--local-workers", plan->options->workers);
+    command_line_number(line, "--parent", getpid());
+    add_settings(plan->options, line);
 }
 
 /* What the processes have in common: default signals, stdin empty, and the descriptors `fds`. `stderr_fd` -1:
@@ -151,6 +156,18 @@ int launch_count(const char *program, const struct options *options, pid_t *ret_
     return r;
 }
 
+int launch_worker_check(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
+                        struct error *err)
+{
+    struct command_line line = {0};
+    command_line_add(&line, program);
+    command_line_add(&line, "--check");
+    add_settings(options, &line);
+    int r = spawn_piped(&line, NULL, 0, "quern-worker", ret_pid, ret_said, err);
+    command_line_deinit(&line);
+    return r;
+}
+
 int launch_broker(const char *program, const struct options *options, uint64_t began_ns, const int *fds,
                   size_t n_fds, pid_t *ret_pid, struct error *err)
 {
@@ -169,39 +186,56 @@ int launch_broker(const char *program, const struct options *options, uint64_t b
     return r < 0 ? error_set(err, r, "%s: %s", program, strerror(-r)) : 0;
 }
 
+static void add_gateway_settings(const struct options *options, int listen_fd, struct command_line *line)
+{
+    if (strcmp(options->http, OPTIONS_HTTP_AUTO) != 0) /* by which name it is asked */
+        command_line_option(line, "--listen", options->http);
+    command_line_number(line, "--listen-fd", listen_fd);
+    command_line_number(line, "--drain-seconds", options->drain_seconds);
+    command_line_option(line, "--keys", options->http_keys[0] ? options->http_keys : NULL);
+    command_line_option(line, "--hosts", options->http_hosts[0] ? options->http_hosts : NULL);
+    command_line_option(line, "--tls-cert", options->http_tls_cert[0] ? options->http_tls_cert : NULL);
+    command_line_option(line, "--tls-key", options->http_tls_key[0] ? options->http_tls_key : NULL);
+    command_line_option(line, "--request-log", options->http_log[0] ? options->http_log : NULL);
+    command_line_option(line, "--cors", options->http_cors[0] ? options->http_cors : NULL);
+    if (options->http_open)
+        command_line_add(line, "--open");
+    if (options->share_prefixes)
+        command_line_add(line, "--share-prefixes");
+    if (options->http_max_tokens > 0)
+        command_line_number(line, "--max-tokens", options->http_max_tokens);
+    if (options->http_body_kb > 0)
+        command_line_number(line, "--body-kb", options->http_body_kb);
+    if (options->has_http_sse_ping)
+        command_line_number(line, "--sse-ping", options->http_sse_ping);
+    if (options->has_http_thinking_budget)
+        command_line_number(line, "--thinking-budget", options->http_thinking_budget);
+    command_line_option(line, "--connect", options->rundir);
+    command_line_number(line, "--parent", getpid());
+}
+
 int launch_gateway(const char *program, const struct options *options, int listen_fd, int report_fd,
                    pid_t *ret_pid, struct error *err)
 {
     struct command_line line = {0};
     command_line_add(&line, program);
-    if (strcmp(options->http, OPTIONS_HTTP_AUTO) != 0) /* by which name it is asked */
-        command_line_option(&line, "--listen", options->http);
-    command_line_number(&line, "--listen-fd", listen_fd);
     command_line_number(&line, "--report-fd", report_fd);
-    command_line_number(&line, "--drain-seconds", options->drain_seconds);
-    command_line_option(&line, "--keys", options->http_keys[0] ? options->http_keys : NULL);
-    command_line_option(&line, "--hosts", options->http_hosts[0] ? options->http_hosts : NULL);
-    command_line_option(&line, "--tls-cert", options->http_tls_cert[0] ? options->http_tls_cert : NULL);
-    command_line_option(&line, "--tls-key", options->http_tls_key[0] ? options->http_tls_key : NULL);
-    command_line_option(&line, "--request-log", options->http_log[0] ? options->http_log : NULL);
-    command_line_option(&line, "--cors", options->http_cors[0] ? options->http_cors : NULL);
-    if (options->http_open)
-        command_line_add(&line, "--open");
-    if (options->share_prefixes)
-        command_line_add(&line, "--share-prefixes");
-    if (options->http_max_tokens > 0)
-        command_line_number(&line, "--max-tokens", options->http_max_tokens);
-    if (options->http_body_kb > 0)
-        command_line_number(&line, "--body-kb", options->http_body_kb);
-    if (options->has_http_sse_ping)
-        command_line_number(&line, "--sse-ping", options->http_sse_ping);
-    if (options->has_http_thinking_budget)
-        command_line_number(&line, "--thinking-budget", options->http_thinking_budget);
-    command_line_option(&line, "--connect", options->rundir);
-    command_line_number(&line, "--parent", getpid());
+    add_gateway_settings(options, listen_fd, &line);
     char *const *words = command_line_words(&line);
     const int fds[] = {listen_fd, report_fd};
     int r = words ? spawn(program, words, fds, sizeof fds / sizeof *fds, -1, ret_pid) : -ENOMEM;
     command_line_deinit(&line);
     return r < 0 ? error_set(err, r, "%s: %s", program, strerror(-r)) : 0;
+}
+
+int launch_gateway_check(const char *program, const struct options *options, int listen_fd, pid_t *ret_pid,
+                         int *ret_said, struct error *err)
+{
+    struct command_line line = {0};
+    command_line_add(&line, program);
+    command_line_add(&line, "--check");
+    add_gateway_settings(options, listen_fd, &line);
+    int r = spawn_piped(&line, &listen_fd, 1, "quern-gateway", ret_pid, ret_said, err);
+    command_line_deinit(&line);
+    return r;
 }

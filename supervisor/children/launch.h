@@ -31,6 +31,14 @@ int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stder
 int launch_count(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
                  struct error *err);
 
+/* Starts quern-worker to check the options (worker/check.h), and what it says comes in the same way. */
+int launch_worker_check(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
+                        struct error *err);
+
+/* The same of quern-gateway, which gets the listening socket too: whom it may serve depends on that. */
+int launch_gateway_check(const char *program, const struct options *options, int listen_fd, pid_t *ret_pid,
+                         int *ret_said, struct error *err);
+
 /* Starts the broker in our process group, with the signals that a shell sets. It inherits `fds`, the first
  * of which is its end of the connection to us. `began_ns`: when the pool began. 0 or -errno with the reason.
  */

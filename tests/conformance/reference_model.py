@@ -7,6 +7,7 @@ import reference_delta
 from number_formats import FORMATS, random_tensor
 
 VOCAB = 48
+ROWS_AT_ONCE = 256  # of attention: thousands would not fit into memory
 
 
 class Layer:
@@ -296,19 +297,21 @@ class Model:
         if self.growth:
             q = q * (1 + np.float64(np.float32(self.growth)) * np.log(1 + np.arange(n) // self.trained))[:, None, None]
         out = np.empty_like(q)
-        back = np.arange(n)[:, None] - np.arange(n)
-        seen = (back >= 0) & (back < (layer.window or n))
-        for h in range(self.heads):
-            g = h * k.shape[1] // self.heads
-            scale = layer.score_scale or np.float64(np.float32(self.attention_scale)) or 1 / np.sqrt(dim)
-            score = q[:, h] @ k[:, g].T * scale
-            if self.score_cap:
-                score = self.score_cap * np.tanh(score / self.score_cap)
-            weight = np.where(seen, np.exp(score - score.max(1, keepdims=True)), 0)
-            total = weight.sum(1, keepdims=True)
-            if layer.sinks:  # it has a share and no value
-                total = total + np.exp(self.values[p + "attn_sinks.weight"][h] - score.max(1, keepdims=True))
-            out[:, h] = weight / total @ v[:, g]
+        for first in range(0, n, ROWS_AT_ONCE):
+            rows = slice(first, min(n, first + ROWS_AT_ONCE))
+            back = np.arange(n)[rows, None] - np.arange(rows.stop)
+            seen = (back >= 0) & (back < (layer.window or n))
+            for h in range(self.heads):
+                g = h * k.shape[1] // self.heads
+                scale = layer.score_scale or np.float64(np.float32(self.attention_scale)) or 1 / np.sqrt(dim)
+                score = q[rows, h] @ k[: rows.stop, g].T * scale
+                if self.score_cap:
+                    score = self.score_cap * np.tanh(score / self.score_cap)
+                weight = np.where(seen, np.exp(score - score.max(1, keepdims=True)), 0)
+                total = weight.sum(1, keepdims=True)
+                if layer.sinks:  # it has a share and no value
+                    total = total + np.exp(self.values[p + "attn_sinks.weight"][h] - score.max(1, keepdims=True))
+                out[rows, h] = weight / total @ v[: rows.stop, g]
         out = out.reshape(n, -1)
         return self.linear(p + "attn_output", out * reference_delta.SIGMOID(gate) if layer.gated_output else out)
 

@@ -42,7 +42,9 @@ static void take_number(struct wish *wish, const char *text, struct argp_state *
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct wish *wish = state->input;
-    if (key == ARGP_KEY_ARG)
+    if (key >= '0' && key <= '9')
+        argp_error(state, "%s: it cannot be negative", wish->what);
+    else if (key == ARGP_KEY_ARG)
         take_number(wish, arg, state);
     else if (key == ARGP_KEY_END && !wish->has_number)
         argp_error(state, "no %s given", wish->what);
@@ -53,12 +55,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+/* -1 is an option to argp: of the digits, so that it is refused for what it is. */
+#define DIGIT(key)                                                                                           \
+    {                                                                                                        \
+        NULL, key, NULL, OPTION_HIDDEN, NULL, 0                                                              \
+    }
+
 static int ask(int argc, char **argv, enum control_kind kind, const char *what, const char *doc)
 {
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
         {"connect", KEY_CONNECT, "DIR", 0, "The same, as in other verbs", 0},
+        DIGIT('0'),
+        DIGIT('1'),
+        DIGIT('2'),
+        DIGIT('3'),
+        DIGIT('4'),
+        DIGIT('5'),
+        DIGIT('6'),
+        DIGIT('7'),
+        DIGIT('8'),
+        DIGIT('9'),
         {0}};
     const struct argp argp = {.options = options, .parser = parse, .args_doc = what, .doc = doc};
     struct wish wish = {.kind = kind, .what = what};

@@ -157,6 +157,8 @@ class Settings(unittest.TestCase):
         self.serve(device="null", workers=2, ctx=512)
         for wrong in ("0", "x", "65", "", "1.5", "99999999999999999999"):
             self.refused("quern scale: N: ", "scale", wrong, status=2)
+        for negative in ("-1", "-25"):
+            self.refused("quern scale: N: it cannot be negative", "scale", negative, status=2)
         self.refused("unexpected argument", "scale", "2", "3", status=2)
         self.refused("no N given", "scale", status=2)
         self.refused("unknown worker-2: the pool has 2", "drain", "worker-2")
@@ -191,24 +193,52 @@ class Settings(unittest.TestCase):
         self.refused("No such file", "reload", "--config")
         self.assertEqual({worker["slots"] for worker in self.workers()}, {32})
 
+    def test_what_its_readers_refuse_is_refused_before_a_worker_is_touched(self):
+        self.serve(device="cpu", workers=1, ctx=512)
+        good = self.settings
+        template = self.folder / "template"
+        template.write_text("{% if %}")
+        keys = self.folder / "keys"
+        keys.write_text("ada sk-0123456789abcdef rpm=0\n")
+        keys.chmod(0o600)
+        gateway = child_of(self.pool.process.pid, "quern-gateway")
+        for reason, more in (("unknown KV type \"q9\"", {"kv_type": "q9"}),
+                             ("--quantize: unknown type \"Q9\"", {"quantize": "Q9"}),
+                             ("is already Q8_0; quantize from", {"quantize": "Q4_K_M"}),
+                             ("--cublas: \"often\"", {"cublas": "often"}),
+                             ("/nowhere: No such file", {"chat_template": "/nowhere"}),
+                             ("expected a value", {"chat_template": template}),
+                             ("fleet-secret: /nowhere: ", {"fleet_secret": "/nowhere"}),
+                             ("/nowhere: No such file", {"http_keys": "/nowhere"}),
+                             ("rpm: 0 is out of range", {"http_keys": keys}),
+                             ("/nowhere: No such file", {"http_tls_cert": "/nowhere", "http_tls_key": "/nowhere"}),
+                             ("--request-log: /nowhere/log", {"http_log": "/nowhere/log"}),
+                             ("--cors: \"a.example\" is not the origin", {"http_cors": "a.example"}),
+                             ("--hosts: \",,\"", {"http_hosts": ",,"})):
+            self.write(**{**good, "slots": 3, **more})
+            self.refused(reason, "reload", "--config")
+            self.refused("nothing was changed: ", "reload", "--config")
+        self.assertEqual(child_of(self.pool.process.pid, "quern-gateway"), gateway)
+        self.assertEqual({worker["slots"] for worker in self.workers()}, {32})
+        self.assertTrue(self.answers_well())
+        self.write(**{**good, "slots": 3})
+        self.do("reload", "--config")
+        self.assertEqual({worker["slots"] for worker in self.workers()}, {3})
+
     def test_settings_with_which_no_worker_starts_are_put_back(self):
-        self.serve(device="null", workers=2, ctx=512)
-        for more, said in (({"chat_template": "/nowhere"}, "/nowhere"), ({"http_keys": "/nowhere"}, "/nowhere")):
-            self.write(**{**self.settings, "slots": 3, "workers": 3})
-            self.config.write_text(self.config.read_text() +
-                                   "".join(f"{name.replace('_', '-')} = {value}\n" for name, value in more.items()))
-            status, text = self.quern("reload", "--config")
-            self.assertEqual(status, 1)
-            self.assertIn(said, text)
-            self.assertIn("restoring the old settings", text)
-            status, text = self.quern("scale", "2")
-            self.assertTrue(status == 0 or "from before a failed reload are being restored" in text, text)
-            until(lambda: [(worker["state"], worker["slots"]) for worker in self.workers()] == [("ready", 32)] * 2,
-                  "the workers are as they were")
-            self.settings = {**self.settings, "workers": 2}
-            self.settings.pop("slots")
-            until(self.answers_well, "the gateway answers")
-            until(lambda: self.quern("scale", "2")[0] == 0, "that has ended")
+        """What only a device can judge, as memory."""
+        self.serve(device="cpu", workers=2, ctx=512)
+        self.write(**{**self.settings, "workers": 3, "kv_blocks": 1 << 26})
+        status, text = self.quern("reload", "--config")
+        self.assertEqual(status, 1)
+        self.assertIn("KV blocks of", text)
+        self.assertIn("restoring the old settings", text)
+        status, text = self.quern("scale", "2")
+        self.assertTrue(status == 0 or "from before a failed reload are being restored" in text, text)
+        until(lambda: [(worker["state"], worker["slots"]) for worker in self.workers()] == [("ready", 32)] * 2,
+              "the workers are as they were")
+        until(self.answers_well, "the gateway answers")
+        until(lambda: self.quern("scale", "2")[0] == 0, "that has ended")
 
     def test_one_that_dies_while_it_is_drained_stays_out(self):
         self.serve(device="null", workers=2)

@@ -119,13 +119,14 @@ START_TEST(on_the_processor_pages_go_and_come_back)
 }
 END_TEST
 
-/* What only large products of the library need is left to tests/unit/cuda/test_give_back.c. */
+/* Invariant: what is left to compute of a prompt depends on what a trim has dropped. What only large products
+ * of the library need is left to tests/unit/cuda/test_give_back.c. */
 START_TEST(on_an_emulated_device_the_gauges_show_it)
 {
     enum { IDS = 60 };
     struct answer answer = {0};
     setenv("QUERN_EMU_DEVICES", "1", 1);
-    pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "2", "--ctx", "128", NULL);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "2", "--ctx", "128", "--invariant", NULL);
     client = connect_to(pool.frontend);
     answer_of(&answer, IDS);
     const struct quern_worker before = *look();

@@ -162,6 +162,9 @@ START_TEST(what_contradicts_the_file_is_refused)
                   "tensor token_embd.weight has 512 rows of 256");
     check_refused("override-kv", "llama.attention.head_count=int:3", "");
     check_refused("override-kv", "llama.block_count=int:9", "there are only 20 tensors");
+    check_refused("override-kv", "llama.vocab_size=int:3",
+                  "llama.vocab_size=3, but the embedding has 512 rows");
+    check_refused("override-kv", "llama.vocab_size=int:-3", "negative");
     check_refused("override-kv", "llama.embedding_length=float:96", "is int in the file, not float");
     check_refused("override-kv", "llama.context_length=int:-5", "negative");
     check_refused("override-kv", "tokenizer.ggml.tokens=str:a", "is a list in the file, not str");

@@ -187,6 +187,24 @@ START_TEST(a_list_of_hosts_has_names)
 }
 END_TEST
 
+START_TEST(pages_that_are_let_in_are_an_origin)
+{
+    static const char *const good[] = {"*", "null", "https://a.example", "http://[::1]:8080",
+                                       "tauri://localhost"};
+    static const char *const wrong[] = {"",
+                                        "a.example",
+                                        "https://",
+                                        "://a.example",
+                                        "https://a.example/",
+                                        "https://a.example:x",
+                                        "https://a.example, https://b.example"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        ck_assert_msg(origin_cors_is_valid(good[i]), "%s", good[i]);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(!origin_cors_is_valid(wrong[i]), "%s", wrong[i]);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, authorities_are_taken_apart);
@@ -196,6 +214,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_cors_and_hosts_name_is_let_in);
     tcase_add_test(tests, other_sites_may_link_here_and_no_more);
     tcase_add_test(tests, a_list_of_hosts_has_names);
+    tcase_add_test(tests, pages_that_are_let_in_are_an_origin);
 }
 
 int main(void)

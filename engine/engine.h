@@ -245,7 +245,7 @@ struct engine_given {
 
 /* Gives memory back that nothing uses; what is needed is taken again. `prefixes`: cached prefixes that no
  * sequence uses go first, and are computed again when a request has them. Between two steps; a step may be in
- * flight, and may have to be waited for. 0; -ENOMEM with nothing given but prefixes; or a fault of the
+ * flight, and may have to be waited for. 0; -ENOMEM with nothing given; or a fault of the
  * device. */
 int engine_give_back(struct engine *engine, bool prefixes, struct engine_given *ret_given);
 

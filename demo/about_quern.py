@@ -211,7 +211,7 @@ TOPICS = [
       "Does [every|each] worker [have|load|keep|need] its own copy of the [weights|model]?", "How many copies of the [weights|model] are [there|in memory]?", "[Do|Can] [the workers|workers|two workers] share [the weights|memory|the model|weights]?", "[Shared memory|Sharing weights]?", "What do the workers share?", "How do [the workers|workers] share the [weights|model|memory]?", "Are the weights [shared|loaded twice|copied]?"],
      ["What is the use of shared memory in Quern?", "What do the workers of one box have in common?", "Is the model in memory once or once per worker?"]),
 
-    ("boxes", "All workers of a pool run on one box. With several boxes, run a pool on each: clients connect over TCP.",
+    ("boxes", "Run a pool on each box, and quern-gateway with --fleet as the one entrance: it chooses a pool for each request.",
      ["[Can|Does|Could|Will] [Quern|it] [run on|use|work with|work over|scale to|span] [several|many|multiple|two|more than one] [boxes|machines|computers|servers|hosts|nodes]?", "[Can|Could] I [use|connect|add|combine|join] [several|many|multiple|two] [boxes|machines|computers|servers|nodes]?",
       "<tell> [if|whether] Quern [runs on|can use|works over] [several|many|multiple|two] [boxes|machines|computers|servers].", "Does Quern [scale|scale out]?", "[Several|Many|Multiple|Two] [boxes|machines|computers|servers]?", "[Can|Could] workers run on [another|a different|other] [box|machine|computer|machines|boxes]?", "[Is|Are] remote workers [possible|supported|allowed]?", "I have [two|several|many] [machines|boxes|computers|servers]. Can Quern use them?", "Is Quern distributed?"],
      ["Is it possible to [use|connect] [two|several] machines?", "Would Quern work over [several|two] computers?"]),

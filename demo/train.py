@@ -77,7 +77,7 @@ def main():
     checkpoint = args.out / "checkpoint.pt"
     vocabulary = Vocabulary.load()
     model = Model(Shape(vocabulary=len(vocabulary.pieces))).to(args.device)
-    optimizers_ = optimizers(model, args.matrix_rate, args.other_rate)
+    optimizers_ = optimizers(model, args.matrix_rate, args.other_rate, args.bf16)
     peaks = [[group["lr"] for group in o.param_groups] for o in optimizers_]
     step = seconds = tokens = 0
     if checkpoint.exists():

@@ -696,6 +696,21 @@ struct quern_prefixes {
     size_t n_added, n_dropped;
 };
 
+/* What a tenant has through a gateway. */
+enum { QUERN_RPM, QUERN_TPM, QUERN_RPD, QUERN_TPD, QUERN_RATES };
+struct quern_tenant {
+    uint8_t id[16];           /* a hash of its name */
+    uint64_t requests;        /* being answered now */
+    uint64_t tokens;          /* that these may generate at most */
+    double used[QUERN_RATES]; /* requests and tokens lately: what was used t ago counts exp(-t / T), where T
+                               * is a minute (RPM, TPM) or a day (RPD, TPD) */
+    uint32_t gateways;        /* of an answer: how many others tell of it */
+};
+struct quern_tenants {
+    const struct quern_tenant *items; /* [n], in ascending order of ids */
+    size_t n;
+};
+
 /* These functions do not wait: the answer comes to a callback inside quern_dispatch, with the same rules as
  * quern_output_fn. Any number of questions may be open. */
 struct quern_answer {
@@ -711,6 +726,7 @@ struct quern_answer {
     const char *content; /* of a detokenize, or of a prompt: zero-terminated, content_len bytes; else NULL */
     size_t content_len;
     const struct quern_prefixes *prefixes;
+    const struct quern_tenants *tenants;
 };
 typedef void quern_answer_fn(void *arg, const struct quern_answer *answer);
 
@@ -720,6 +736,16 @@ int quern_ask_status(struct quern *client, int timeout_ms, quern_answer_fn *fn, 
 /* -EREMOTEIO in the answer: the pool has no secret, or another one. */
 int quern_ask_prefixes(struct quern *client, const struct quern_prefixes_wish *wish, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
+/* For gateways that have users of their own: tells what its tenants have, [n] in ascending order of ids, at
+ * most 4096, in place of what it told before; of one that has nothing now others know by it that he may want
+ * something. The answer is what they have through other sessions of the same client key, or through other
+ * clients in the run directory, that told it within the last two seconds. -ENOTSUP: the pool is too old;
+ * -EREMOTEIO in the answer: the client is not in the run directory and has no key, or too much is told
+ * already. */
+int quern_ask_tenants(struct quern *client, const struct quern_tenant *tenants, size_t n, int timeout_ms,
+                      quern_answer_fn *fn, void *arg, struct quern_error *err);
+/* Whether the pool answers that, as far as it was heard. */
+bool quern_knows_tenants(const struct quern *client);
 /* The status with requests, as quern_requests. */
 int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);

@@ -165,6 +165,19 @@ static const struct field model_fields[] = {
 };
 static const struct field_table model_table = PART(model_fields, struct model_info, NULL);
 
+#define USED(k, o) {KEY(k, FIELD_REAL, o), .real_high = PROTO_MAX_USED}
+static const struct field tenant_use_fields[] = {
+    ID("id", offsetof(struct tenant_use, id)),
+    COUNTER_OR_0("requests", offsetof(struct tenant_use, requests)),
+    COUNTER_OR_0("tokens", offsetof(struct tenant_use, tokens)),
+    USED("rpm", offsetof(struct tenant_use, rpm)),
+    USED("tpm", offsetof(struct tenant_use, tpm)),
+    USED("rpd", offsetof(struct tenant_use, rpd)),
+    USED("tpd", offsetof(struct tenant_use, tpd)),
+    U32_OR_0("gateways", offsetof(struct tenant_use, gateways)),
+};
+static const struct field_table tenant_use_table = PART(tenant_use_fields, struct tenant_use, NULL);
+
 #define STATE(k, o) {KEY(k, FIELD_ENUM, o), REQUIRED, .names = &names_of_states}
 #define REAL(k, o)  {KEY(k, FIELD_REAL, o), .real_high = 1e12}
 #define HISTOGRAM(k, o) {KEY(k, FIELD_HISTOGRAM, o), .low = HISTOGRAM_BUCKETS + 1, .high = HISTOGRAM_BUCKETS + 1}
@@ -313,6 +326,10 @@ static const struct field prefixes_fields[] = {
     U64_OR_0("next", IN(prefixes.next)),
     U32_OR_0("at", IN(prefixes.at)),
     {KEY("secret", FIELD_TEXT, IN(prefixes.secret)), REQUIRED, .high = PROTO_MAX_FLEET_SECRET},
+};
+static const struct field tenants_fields[] = { /* also tenants_ok */
+    U64_OR_0("ref", IN(tenants.ref)),
+    {KEY("tenants", FIELD_MAPS, IN(tenants.tenants)), .high = PROTO_MAX_TENANTS, .table = &tenant_use_table},
 };
 
 /* ---- broker → client ---- */
@@ -544,6 +561,7 @@ static const struct field_table tables[] = {
     [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, field_table_check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
     [MESSAGE_PREFIXES] = TABLE(prefixes_fields),
+    [MESSAGE_TENANTS] = CHECKED_TABLE(tenants_fields, field_table_check_tenants),
     [MESSAGE_TRACE] = TABLE(trace_question_fields),
     [MESSAGE_PROFILE] = TABLE(profile_fields),
     [MESSAGE_TRIM] = TABLE(trim_fields),
@@ -560,6 +578,7 @@ static const struct field_table tables[] = {
     [MESSAGE_TOKENIZE_OK] = TABLE(tokenize_ok_fields),
     [MESSAGE_DETOKENIZE_OK] = TABLE(detokenize_ok_fields),
     [MESSAGE_PREFIXES_OK] = TABLE(prefixes_ok_fields),
+    [MESSAGE_TENANTS_OK] = CHECKED_TABLE(tenants_fields, field_table_check_tenants),
     [MESSAGE_TRACE_OK] = TABLE(trace_ok_fields),
     [MESSAGE_PROFILE_OK] = TABLE(profile_ok_fields),
     [MESSAGE_TRIM_OK] = TABLE(trim_ok_fields),

@@ -36,6 +36,8 @@
 #define PROTO_FEATURE_LEAST    "min_tokens"
 #define PROTO_FEATURE_THINKING "thinking_budget"
 #define PROTO_FEATURE_RESUME   "resume"
+/* Features that a broker names beside them: it answers `tenants`. */
+#define PROTO_FEATURE_TENANTS "tenants"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -69,6 +71,7 @@ enum message_kind {
     MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
     MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
     MESSAGE_PREFIXES,      /* asks which prompts the pool has */
+    MESSAGE_TENANTS,       /* tells what the tenants of a gateway have, and asks for those of others */
     MESSAGE_TRACE,         /* asks what a worker does; also broker → worker */
     MESSAGE_PROFILE,       /* has a worker's kernels measured; also broker → worker */
     MESSAGE_TRIM,          /* has a worker give memory back; also broker → worker */
@@ -86,6 +89,7 @@ enum message_kind {
     MESSAGE_TOKENIZE_OK,   /* also worker → broker */
     MESSAGE_DETOKENIZE_OK, /* also worker → broker */
     MESSAGE_PREFIXES_OK,   /* a part of them, or what changed */
+    MESSAGE_TENANTS_OK,    /* what tenants have through other sessions */
     MESSAGE_TRACE_OK,      /* also worker → broker */
     MESSAGE_PROFILE_OK,    /* also worker → broker */
     MESSAGE_TRIM_OK,       /* also worker → broker */
@@ -340,6 +344,21 @@ struct model_info {
     bool ranks;          /* those are the scores of a pair of texts: it ranks, and embeds nothing */
 };
 
+/* What a tenant has through one gateway, or several. */
+struct tenant_use {
+    struct id128 id;           /* a hash of its name */
+    uint64_t requests, tokens; /* being answered now; tokens: that they may generate at most */
+    /* Requests and tokens used lately: what was used t ago counts exp(-t / T), where T is a minute or a day.
+     */
+    double rpm, tpm, rpd, tpd;
+    uint32_t gateways; /* of an answer: how many tell of it */
+};
+
+struct tenant_uses {
+    const struct tenant_use *items;
+    size_t n;
+};
+
 /* A step of a worker, or a mark of a request. Times are whole microseconds; 0: not known. */
 struct trace_record {
     enum trace_what what;
@@ -443,6 +462,10 @@ struct message {
             struct bytes added;   /* hashes of pieces, 8 bytes each, little-endian */
             struct bytes dropped; /* the same, of pieces that the pool does not have any more */
         } prefixes_ok;
+        struct {
+            uint64_t ref;
+            struct tenant_uses tenants; /* in ascending order of ids; all that the session has */
+        } tenants, tenants_ok;          /* ok: the sums over other sessions of the client */
         struct {
             uint64_t ref;
             struct bytes model, text;

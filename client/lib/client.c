@@ -322,6 +322,7 @@ struct quern *quern_free(struct quern *client)
     buffer_deinit(&client->spelled);
     buffer_deinit(&client->pieces);
     buffer_deinit(&client->hashes);
+    buffer_deinit(&client->uses);
     buffer_deinit(&client->embedding);
     buffer_deinit(&client->awaited);
     free(client);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions (status, trace, profile, trim, prefixes, tokenize, detokenize) and their answers, known by their
- * references and kinds.
+/* Questions (status, trace, profile, trim, prefixes, tenants, tokenize, detokenize) and their answers, known
+ * by their references and kinds.
  *
  * A question is asked again after a second, two, four … until its answer comes, and at once when the session
  * opens again: so a broker that restarts in between is met in stride. What is answered is copied out of the
@@ -325,6 +325,25 @@ static bool keep_prefixes(struct quern *client, const struct message *message)
     return true;
 }
 
+static bool keep_tenants(struct quern *client, const struct message *message)
+{
+    const struct tenant_uses *from = &message->tenants_ok.tenants;
+    client->uses.len = 0;
+    if (buffer_reserve(&client->uses, (from->n + 1) * sizeof(struct quern_tenant)) < 0)
+        return false;
+    struct quern_tenant *uses = (struct quern_tenant *)(void *)client->uses.data;
+    for (size_t i = 0; i < from->n; i++) {
+        const struct tenant_use *use = &from->items[i];
+        uses[i] = (struct quern_tenant){.requests = use->requests,
+                                        .tokens = use->tokens,
+                                        .used = {use->rpm, use->tpm, use->rpd, use->tpd},
+                                        .gateways = use->gateways};
+        memcpy(uses[i].id, use->id.bytes, sizeof uses[i].id);
+    }
+    client->tenants = (struct quern_tenants){.items = uses, .n = from->n};
+    return true;
+}
+
 /* Zero-terminated. */
 static bool keep_content(struct quern *client, struct bytes text)
 {
@@ -378,6 +397,9 @@ static void set_ref(struct message *message, uint64_t ref)
         break;
     case MESSAGE_PREFIXES:
         message->prefixes.ref = ref;
+        break;
+    case MESSAGE_TENANTS:
+        message->tenants.ref = ref;
         break;
     case MESSAGE_PROFILE:
         message->profile.ref = ref;
@@ -478,6 +500,10 @@ void question_answer(struct quern *client, const struct message *message)
         question = find(client, MESSAGE_PREFIXES, message->prefixes_ok.ref);
         with.prefixes = &client->prefixes;
         is_kept = question && keep_prefixes(client, message);
+    } else if (message->kind == MESSAGE_TENANTS_OK) {
+        question = find(client, MESSAGE_TENANTS, message->tenants_ok.ref);
+        with.tenants = &client->tenants;
+        is_kept = question && keep_tenants(client, message);
     } else if (message->kind == MESSAGE_TRACE_OK) {
         question = find(client, MESSAGE_TRACE, message->trace_ok.ref);
         with.trace = &client->trace;

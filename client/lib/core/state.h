@@ -204,6 +204,9 @@ struct quern {
     struct quern_prefixes prefixes;
     struct buffer hashes; /* of that */
     char space[PROTO_MAX_SPACE_BYTES + 1];
+    struct quern_tenants tenants;
+    struct buffer uses; /* of those */
+    bool knows_tenants; /* the pool answers questions about them */
     char *status_memory;
     struct quern_trace trace;
     char *trace_memory;

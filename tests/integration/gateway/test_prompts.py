@@ -4,10 +4,12 @@
 
 import subprocess
 
-from pool import BUILD, MODEL, WAIT, Base, main
+from pool import BUILD, MODEL, WAIT, Base, Process, main
 
 TURN = "<|im_start|>user\nWhat is Quern?<|im_end|>\n<|im_start|>assistant\n"
 ASK = [{"role": "user", "content": "What is Quern?"}]
+TOOLS = [{"type": "function", "function": {"name": "rain", "parameters": {"type": "object"}}}]
+PLAIN = "{% for m in messages %}{{ m.role + ': ' + m.content + '\\n' }}{% endfor %}"
 
 
 class Prompts(Base):
@@ -106,14 +108,11 @@ class Prompts(Base):
 
     def test_a_question_that_asks_for_too_much_is_refused_by_name(self):
         hi = [{"role": "user", "content": "Hi"}]
-        tools = [{"type": "function", "function": {"name": "rain", "parameters": {"type": "object"}}}]
         for path, body, param in (("/tokenize", {"content": "a", "messages": hi}, "messages"),
-                                  ("/tokenize", {"content": "a", "tools": tools}, "messages"),
+                                  ("/tokenize", {"content": "a", "tools": TOOLS}, "messages"),
                                   ("/tokenize", {"content": "a", "continue_final_message": True}, "messages"),
                                   ("/tokenize", {"messages": hi, "add_special": True}, "add_special"),
-                                  ("/tokenize", {"messages": hi, "tools": tools}, "tools"),
                                   ("/tokenize", {}, "content"), ("/apply-template", {}, "messages"),
-                                  ("/apply-template", {"messages": hi, "tools": tools}, "tools"),
                                   ("/apply-template", {"messages": hi, "wrong": 1}, "wrong"),
                                   ("/apply-template", {"messages": hi, "continue_final_message": True},
                                    "continue_final_message")):
@@ -127,6 +126,23 @@ class Prompts(Base):
                 for seed in (2**64 - 1, str(2**64 - 1), 2**64 - 2)]
         self.assertEqual(said[0], said[1])
         self.assertEqual(self.gateway.post("/v1/completions", prompt="a", seed=2**64)[0], 400)
+
+
+class WithoutTools(Base):
+    """The template knows no tools."""
+
+    @classmethod
+    def start_broker(cls):
+        template = cls.folder / "template"
+        template.write_text(PLAIN)
+        cls.broker = Process(cls.folder, "quern-broker", MODEL, "--device", "null", "--chat-template", str(template),
+                             "--rundir", cls.rundir)
+        cls.broker.says("ready:")
+
+    def test_tools_are_refused(self):
+        for path in ("/tokenize", "/apply-template"):
+            status, _, answer = self.gateway.post(path, messages=ASK, tools=TOOLS)
+            self.assertEqual((status, answer["error"]["param"]), (400, "tools"), answer)
 
 
 if __name__ == "__main__":

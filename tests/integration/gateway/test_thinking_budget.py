@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Budgets for thoughts, over every API, on the demo model with templates that open a thought: the thought ends with the
-template's own end at the token that the budget says, whatever happens to the worker."""
+"""Budgets for thoughts, over every API, on the demo model with templates that open a thought with marks which it does
+not know, so that it never ends one by itself: the thought ends with the template's own end at the token that the budget
+says, whatever happens to the worker."""
 
 import json
 import os
@@ -14,12 +15,14 @@ import unittest
 
 from pool import BUILD, MODEL, WAIT, Gateway, Process, main, until
 
-END = "\n</think>\n\n"
+END = "\n</muse>\n\n"
 TURNS = """{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}{% if message.reasoning_content %}\
-{{ '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{% endif %}{{ message['content'] + '<|im_end|>\\n' }}\
+{{ '<muse>\\n' + message.reasoning_content + '\\n</muse>\\n\\n' }}{% endif %}{{ message['content'] + '<|im_end|>\\n' }}\
 {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}PROMPT{% endif %}"""
-ALWAYS = TURNS.replace("PROMPT", "{{ '<think>\\n' }}")
-SWITCH = TURNS.replace("PROMPT", "{{ '<think>\\n\\n</think>\\n\\n' if enable_thinking is false else '<think>\\n' }}")
+PLAIN = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}\
+{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"""
+ALWAYS = TURNS.replace("PROMPT", "{{ '<muse>\\n' }}")
+SWITCH = TURNS.replace("PROMPT", "{{ '<muse>\\n\\n</muse>\\n\\n' if enable_thinking is false else '<muse>\\n' }}")
 # Parts of an answer have headers: a thought, a call, the text.
 PARTS = """{{ tools | tojson if tools }}{% for m in messages %}{% if m.role != 'assistant' %}<|start|>{{ m.role }}<|message|>\
 {{ m.content }}<|end|>{% else %}{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>{{ m.thinking }}<|end|>\
@@ -39,12 +42,9 @@ class Served:
     def __init__(self, template, *options):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-gw-"))
         self.rundir = str(self.folder / "run")
-        more = ()
-        if template:
-            (self.folder / "template").write_text(template)
-            more = ("--chat-template", str(self.folder / "template"))
+        (self.folder / "template").write_text(template)
         self.broker = Process(self.folder, "quern-broker", MODEL, "--device", "cpu", "--threads", "1", "--ctx", "512",
-                              "--rundir", self.rundir, *more, *options)
+                              "--rundir", self.rundir, "--chat-template", str(self.folder / "template"), *options)
         self.broker.says("ready:")
         self.gateway = Gateway(self.folder, self.rundir)
         self.gateway.ready()
@@ -73,7 +73,7 @@ class Served:
 class Budgets(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.always, cls.switch, cls.plain = Served(ALWAYS, "--workers", "2"), Served(SWITCH), Served(None)
+        cls.always, cls.switch, cls.plain = Served(ALWAYS, "--workers", "2"), Served(SWITCH), Served(PLAIN)
         cls.parts = Served(PARTS)
 
     @classmethod
@@ -83,7 +83,7 @@ class Budgets(unittest.TestCase):
 
     def test_a_thought_ends_at_its_token_under_every_name(self):
         free = self.always.tokens()
-        self.assertNotIn("</think>", "".join(free))
+        self.assertNotIn("</muse>", "".join(free))
         for budget in (1, 2, 5, 17):
             for name in NAMES:
                 tokens = self.always.tokens(**{name: budget})
@@ -114,7 +114,7 @@ class Budgets(unittest.TestCase):
         n_end = len(self.always.tokens(thinking_budget=4)) - 4
         message, usage = self.always.message(thinking_budget=4, ignore_eos=True)
         self.assertTrue(message["reasoning_content"] and message["content"])
-        self.assertNotIn("think>", message["content"] + message["reasoning_content"])
+        self.assertNotIn("muse>", message["content"] + message["reasoning_content"])
         reasoning = usage["completion_tokens_details"]["reasoning_tokens"]
         self.assertTrue(4 < reasoning <= 4 + n_end, usage)
         events = self.always.gateway.stream(CHAT, **{**ASK, "thinking_budget": 4, "ignore_eos": True})
@@ -140,7 +140,7 @@ class Budgets(unittest.TestCase):
             name = served.gateway.ask("GET", "/v1/models")[2]["data"][0]["id"]
             for budget in (0, 1):
                 status, _, answer = served.gateway.post("/api/generate", model=name, raw=True, stream=False,
-                                                        prompt="Once <think> upon a time",
+                                                        prompt="Once <muse> upon a time",
                                                         options={"temperature": 0, "num_predict": 60, "thinking_budget": budget})
                 if served is self.plain:
                     self.assertEqual(status, 200 if budget == 0 else 400, answer)
@@ -157,7 +157,7 @@ class Budgets(unittest.TestCase):
             message, switched = self.switch.message(**asked, ignore_eos=True)
             self.assertTrue(message["content"] and not message.get("reasoning_content"), message)
             self.assertGreater(switched["prompt_tokens"], usage["prompt_tokens"])  # the template closed it
-            self.assertNotIn("</think>", "".join(self.switch.tokens(**asked)))
+            self.assertNotIn("</muse>", "".join(self.switch.tokens(**asked)))
         # Both from the same text: what the switch writes is what a budget forces.
         temperature = {"temperature": 0, "thinking_budget": 0}
         self.assertEqual(self.always.message(**temperature)[0]["content"], self.switch.message(**temperature)[0]["content"])
@@ -196,7 +196,7 @@ class Budgets(unittest.TestCase):
         self.assertEqual((status, answer["error"]["param"]), (400, "thinking_budget"))
         self.assertIn("how a thought of this model ends is not known", answer["error"]["message"])
         self.assertTrue(self.plain.message(thinking_budget=0)[0]["content"])
-        for excluding in ({"bad_words": ["think"]}, {"logit_bias": [["think", False]]}):
+        for excluding in ({"bad_words": ["muse"]}, {"logit_bias": [["muse", False]]}):
             status, _, answer = self.always.gateway.post(CHAT, **ASK, thinking_budget=5, **excluding)
             self.assertEqual(status, 400, answer)
             self.assertIn("thinking_budget: a thought ends with id", answer["error"]["message"])
@@ -207,8 +207,8 @@ class Budgets(unittest.TestCase):
             tokens = [token["token"] for token in choice["logprobs"]["content"]]
             self.assertTrue("".join(tokens[5:]).startswith(END), tokens)
         # A stop string holds in what is forced too, as where the model writes it; min_tokens lets it pass.
-        self.assertEqual(self.always.tokens(thinking_budget=5, stop=["</think>"])[-1][-1], ">")
-        tokens = self.always.tokens(thinking_budget=5, stop=["</think>"], min_tokens=40)
+        self.assertEqual(self.always.tokens(thinking_budget=5, stop=["</muse>"])[-1][-1], ">")
+        tokens = self.always.tokens(thinking_budget=5, stop=["</muse>"], min_tokens=40)
         self.assertGreater(len(tokens), 39)
 
     def test_an_answer_whose_worker_is_killed_is_the_same(self):
@@ -238,12 +238,12 @@ class Budgets(unittest.TestCase):
         said = self.always.quern("run", "--thinking-budget", "0", "--temperature", "0", "-n", "60", "What is 2 plus 3?")
         self.assertTrue(said.stdout.startswith(END), said.stdout)
         said = self.switch.quern("run", "--thinking-budget", "0", "--temperature", "0", "-n", "60", "What is 2 plus 3?")
-        self.assertTrue(said.stdout and "think>" not in said.stdout, said.stdout)
+        self.assertTrue(said.stdout and "muse>" not in said.stdout, said.stdout)
         # A text that opens a thought has one.
         raw = ("--raw", "--thinking-budget", "0", "-n", "60", "--temperature", "0")
-        said = self.always.quern("run", *raw, "Once <think> upon a time")
+        said = self.always.quern("run", *raw, "Once <muse> upon a time")
         self.assertTrue(said.stdout.startswith(END), said.stdout)
-        said = self.always.quern("run", *raw, "Once <think> upon </think> a time")
+        said = self.always.quern("run", *raw, "Once <muse> upon </muse> a time")
         self.assertNotIn(END, said.stdout)
         said = self.plain.quern("run", "--thinking-budget", "3", "Hello")
         self.assertEqual(said.returncode, 1)

@@ -176,6 +176,11 @@ KINDS: dict[str, Table] = {
         Field("secret", TEXT, required=True, always=True, high=128),
         max_bytes=6881280,
     ),
+    "tenants": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("tenants", MAPS, high=4096, table=table(Field("id", ID, required=True, always=True), Field("requests", INT, high=9007199254740992), Field("tokens", INT, high=9007199254740992), Field("rpm", REAL, real_low=0, real_high=1e+18), Field("tpm", REAL, real_low=0, real_high=1e+18), Field("rpd", REAL, real_low=0, real_high=1e+18), Field("tpd", REAL, real_low=0, real_high=1e+18), Field("gateways", INT, high=4294967295))),
+        max_bytes=6881280,
+    ),
     "trace": table(
         Field("ref", INT, high=18446744073709551615),
         Field("worker", NAME, required=True, always=True, high=128),
@@ -239,7 +244,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "prefixes", "trace", "profile", "trim", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "prefixes_ok", "trace_ok", "profile_ok", "trim_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "prefixes", "tenants", "trace", "profile", "trim", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "prefixes_ok", "tenants_ok", "trace_ok", "profile_ok", "trim_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -316,6 +321,11 @@ KINDS: dict[str, Table] = {
         Field("space", TEXT, high=40),
         Field("added", BIN, high=65536),
         Field("dropped", BIN, high=65536),
+        max_bytes=6881280,
+    ),
+    "tenants_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("tenants", MAPS, high=4096, table=table(Field("id", ID, required=True, always=True), Field("requests", INT, high=9007199254740992), Field("tokens", INT, high=9007199254740992), Field("rpm", REAL, real_low=0, real_high=1e+18), Field("tpm", REAL, real_low=0, real_high=1e+18), Field("rpd", REAL, real_low=0, real_high=1e+18), Field("tpd", REAL, real_low=0, real_high=1e+18), Field("gateways", INT, high=4294967295))),
         max_bytes=6881280,
     ),
     "trace_ok": table(

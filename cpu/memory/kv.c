@@ -186,6 +186,18 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
     return r;
 }
 
+uint64_t kv_forget(const struct kv *kv, uint32_t group, const uint32_t *blocks, uint32_t n)
+{
+    uint64_t bytes = 0;
+    for (uint32_t first = 0, end; first < n; first = end) { /* a page may hold several */
+        for (end = first + 1; end < n && blocks[end] == blocks[end - 1] + 1;)
+            end++;
+        bytes +=
+            memory_forget(kv_block(kv, group, blocks[first]), (end - first) * kv->groups[group].block_bytes);
+    }
+    return bytes;
+}
+
 uint64_t kv_layout(const struct kv *kv)
 {
     const uint32_t geometry[] = {KERNELS_TOKENS, kv->type, kv->n_groups};

@@ -51,6 +51,10 @@ struct kv_config {
  * taken: with the amount needed, what there is, and who has it. */
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err);
 
+/* Forgets the contents of the n blocks of a group, ascending, as far as they fill pages. Returns the bytes
+ * that were committed. */
+uint64_t kv_forget(const struct kv *kv, uint32_t group, const uint32_t *blocks, uint32_t n);
+
 /* An id that differs for blocks of another geometry, type or order (backend_info.kv_layout). */
 uint64_t kv_layout(const struct kv *kv);
 

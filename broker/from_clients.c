@@ -34,7 +34,8 @@ static const struct bytes names_of_features[] = {{TELLS_TAKEN, sizeof TELLS_TAKE
                                                  {PROTO_FEATURE_ENDLESS, sizeof PROTO_FEATURE_ENDLESS - 1},
                                                  {PROTO_FEATURE_LEAST, sizeof PROTO_FEATURE_LEAST - 1},
                                                  {PROTO_FEATURE_THINKING, sizeof PROTO_FEATURE_THINKING - 1},
-                                                 {PROTO_FEATURE_RESUME, sizeof PROTO_FEATURE_RESUME - 1}};
+                                                 {PROTO_FEATURE_RESUME, sizeof PROTO_FEATURE_RESUME - 1},
+                                                 {PROTO_FEATURE_TENANTS, sizeof PROTO_FEATURE_TENANTS - 1}};
 static const struct text_list features = {names_of_features,
                                           sizeof names_of_features / sizeof *names_of_features};
 
@@ -402,6 +403,12 @@ static void prefixes(struct broker *broker, struct session *session, const struc
     publish_prefixes(broker, session, message);
 }
 
+static void tenants(struct broker *broker, struct session *session, const struct message *message,
+                    struct bytes raw)
+{
+    publish_tenants(broker, session, message);
+}
+
 static void tokenize(struct broker *broker, struct session *session, const struct message *message,
                      struct bytes raw)
 {
@@ -430,8 +437,10 @@ static handler *const handlers[MESSAGE_KIND_COUNT] = {
     [MESSAGE_TOKENIZE] = tokenize,
     [MESSAGE_DETOKENIZE] = tokenize,
     [MESSAGE_PREFIXES] = prefixes,
+    [MESSAGE_TENANTS] = tenants,
     [MESSAGE_TRACE] = instruments,
     [MESSAGE_PROFILE] = instruments,
+    [MESSAGE_TRIM] = instruments,
     [MESSAGE_BYE] = bye,
     [MESSAGE_GENERATE_PART] = generate_part,
 };

@@ -103,6 +103,7 @@ static void free_tables(struct broker *broker)
     growth_deinit(&broker->growth);
     routing_deinit(&broker->routing);
     rates_deinit(&broker->rates);
+    tellings_deinit(&broker->tellings);
     broker->journal.vault = vault_close(broker->journal.vault);
     tokenize_table_deinit(&broker->tokenize);
     journal_page_deinit(&broker->page);

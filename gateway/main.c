@@ -157,7 +157,8 @@ static void follow_pool(struct gateway *gateway)
 
 static void wait_for_pools(struct gateway *gateway, int timeout_ms)
 {
-    fleet_wait(&gateway->fleet, timeout_ms);
+    fleet_wait(&gateway->fleet, sharing_wait_ms(&gateway->sharing, timeout_ms));
+    sharing_turn(&gateway->sharing, &gateway->fleet, clock_ns());
     books_turn(&gateway->fleet, clock_ns());
     carry_turn(&gateway->fleet);
     question_turn(gateway);
@@ -212,6 +213,8 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
 {
     const struct options *options = &gateway->options;
     int r = options->keys ? keys_read(options->keys, &gateway->keys, err) : 0;
+    if (r == 0 && sharing_init(&gateway->sharing, &gateway->keys, fleet_is_many(&gateway->fleet)) < 0)
+        r = error_set(err, -ENOMEM, "out of memory");
     follow_pool(gateway);
     if (r == 0 && options->request_log) {
         r = request_log_open(&gateway->request_log, options->request_log, err);
@@ -305,6 +308,7 @@ int main(int argc, char **argv)
     carry_forget_all(&gateway.fleet);
     fleet_deinit(&gateway.fleet);
     question_forget_all(&gateway);
+    sharing_deinit(&gateway.sharing);
     keys_deinit(&gateway.keys);
     request_log_close(&gateway.request_log);
     return EXIT_SUCCESS;

@@ -49,9 +49,12 @@
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
 #define PROTO_MAX_CREDITS       1024  /* requests of one credit */
 #define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens per minute or day */
+#define PROTO_MAX_TENANTS       4096                /* of one tenants or tenants_ok */
+#define PROTO_MAX_USED          1e18                /* requests or tokens that a tenant has used lately */
 #define PROTO_MAX_TRACE         1024                /* records of one trace_ok */
 #define PROTO_MAX_KERNELS       128                 /* of one profile_ok */
 #define PROTO_MAX_PROFILE       1000                /* steps of one profile */
+#define PROTO_MAX_GIVEN         16                  /* kinds of memory of one trim_ok */
 #define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 
 #endif

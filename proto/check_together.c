@@ -137,6 +137,15 @@ int field_table_check_tokenize(const void *value, struct error *err)
     return 0;
 }
 
+int field_table_check_tenants(const void *value, struct error *err)
+{
+    const struct tenant_uses *tenants = &((const struct message *)value)->tenants.tenants;
+    for (size_t i = 1; i < tenants->n; i++)
+        if (memcmp(&tenants->items[i - 1].id, &tenants->items[i].id, sizeof(struct id128)) >= 0)
+            return error_set(err, MESSAGE_E_MALFORMED, "tenants: expected in ascending order of ids");
+    return 0;
+}
+
 int field_table_check_credit(const void *value, struct error *err)
 {
     const struct message *message = value;

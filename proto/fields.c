@@ -165,6 +165,19 @@ static const struct field model_fields[] = {
 };
 static const struct field_table model_table = PART(model_fields, struct model_info, NULL);
 
+#define USED(k, o) {KEY(k, FIELD_REAL, o), .real_high = PROTO_MAX_USED}
+static const struct field tenant_use_fields[] = {
+    ID("id", offsetof(struct tenant_use, id)),
+    COUNTER_OR_0("requests", offsetof(struct tenant_use, requests)),
+    COUNTER_OR_0("tokens", offsetof(struct tenant_use, tokens)),
+    USED("rpm", offsetof(struct tenant_use, rpm)),
+    USED("tpm", offsetof(struct tenant_use, tpm)),
+    USED("rpd", offsetof(struct tenant_use, rpd)),
+    USED("tpd", offsetof(struct tenant_use, tpd)),
+    U32_OR_0("gateways", offsetof(struct tenant_use, gateways)),
+};
+static const struct field_table tenant_use_table = PART(tenant_use_fields, struct tenant_use, NULL);
+
 #define STATE(k, o) {KEY(k, FIELD_ENUM, o), REQUIRED, .names = &names_of_states}
 #define REAL(k, o)  {KEY(k, FIELD_REAL, o), .real_high = 1e12}
 #define HISTOGRAM(k, o) {KEY(k, FIELD_HISTOGRAM, o), .low = HISTOGRAM_BUCKETS + 1, .high = HISTOGRAM_BUCKETS + 1}
@@ -203,6 +216,12 @@ static const struct field kernel_fields[] = {
     MEASURED(loaded), MEASURED(sectors), MEASURED(asked), MEASURED(passes), MEASURED(conflicts),
 };
 static const struct field_table kernel_table = PART(kernel_fields, struct kernel_profile, NULL);
+
+static const struct field given_fields[] = {
+    NAME("kind", offsetof(struct given_memory, kind)),
+    U64_OR_0("bytes", offsetof(struct given_memory, bytes)),
+};
+static const struct field_table given_table = PART(given_fields, struct given_memory, NULL);
 
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
@@ -290,6 +309,12 @@ static const struct field profile_fields[] = {
     {KEY("run", FIELD_U64, IN(profile.run)), REQUIRED, .low = 1, .high = UINT64_MAX},
     {KEY("steps", FIELD_U32, IN(profile.steps)), REQUIRED, .low = 1, .high = PROTO_MAX_PROFILE},
 };
+static const struct field trim_fields[] = {
+    U64_OR_0("ref", IN(trim.ref)),
+    NAME("worker", IN(trim.worker)),
+    {KEY("run", FIELD_U64, IN(trim.run)), REQUIRED, .low = 1, .high = UINT64_MAX},
+    FLAG("prefixes", IN(trim.prefixes)),
+};
 static const struct field ping_fields[] = {
     U64_OR_0("ref", IN(ping.ref)),
     {KEY("taken", FIELD_BINS, IN(ping.taken)), .high = PROTO_MAX_TAKEN, .item_high = sizeof(struct id128)},
@@ -301,6 +326,10 @@ static const struct field prefixes_fields[] = {
     U64_OR_0("next", IN(prefixes.next)),
     U32_OR_0("at", IN(prefixes.at)),
     {KEY("secret", FIELD_TEXT, IN(prefixes.secret)), REQUIRED, .high = PROTO_MAX_FLEET_SECRET},
+};
+static const struct field tenants_fields[] = { /* also tenants_ok */
+    U64_OR_0("ref", IN(tenants.ref)),
+    {KEY("tenants", FIELD_MAPS, IN(tenants.tenants)), .high = PROTO_MAX_TENANTS, .table = &tenant_use_table},
 };
 
 /* ---- broker → client ---- */
@@ -380,6 +409,15 @@ static const struct field profile_ok_fields[] = {
     FLAG("done", IN(profile_ok.done)),
     U32_OR_0("steps", IN(profile_ok.steps)),
     {KEY("kernels", FIELD_MAPS, IN(profile_ok.kernels)), .high = PROTO_MAX_KERNELS, .table = &kernel_table},
+};
+static const struct field trim_ok_fields[] = {
+    U64_OR_0("ref", IN(trim_ok.ref)),
+    U64_OR_0("blocks", IN(trim_ok.blocks)),
+    U64_OR_0("resident_before", IN(trim_ok.resident_before)),
+    U64_OR_0("resident_after", IN(trim_ok.resident_after)),
+    U64_OR_0("device_free_before", IN(trim_ok.device_free_before)),
+    U64_OR_0("device_free_after", IN(trim_ok.device_free_after)),
+    {KEY("given", FIELD_MAPS, IN(trim_ok.given)), .high = PROTO_MAX_GIVEN, .table = &given_table},
 };
 static const struct field pong_fields[] = {
     U64_OR_0("ref", IN(pong.ref)),
@@ -523,8 +561,10 @@ static const struct field_table tables[] = {
     [MESSAGE_TOKENIZE] = CHECKED_TABLE(tokenize_fields, field_table_check_tokenize),
     [MESSAGE_DETOKENIZE] = TABLE(detokenize_fields),
     [MESSAGE_PREFIXES] = TABLE(prefixes_fields),
+    [MESSAGE_TENANTS] = CHECKED_TABLE(tenants_fields, field_table_check_tenants),
     [MESSAGE_TRACE] = TABLE(trace_question_fields),
     [MESSAGE_PROFILE] = TABLE(profile_fields),
+    [MESSAGE_TRIM] = TABLE(trim_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},
     [MESSAGE_HELLO_OK] = TABLE(hello_ok_fields),
@@ -538,8 +578,10 @@ static const struct field_table tables[] = {
     [MESSAGE_TOKENIZE_OK] = TABLE(tokenize_ok_fields),
     [MESSAGE_DETOKENIZE_OK] = TABLE(detokenize_ok_fields),
     [MESSAGE_PREFIXES_OK] = TABLE(prefixes_ok_fields),
+    [MESSAGE_TENANTS_OK] = CHECKED_TABLE(tenants_fields, field_table_check_tenants),
     [MESSAGE_TRACE_OK] = TABLE(trace_ok_fields),
     [MESSAGE_PROFILE_OK] = TABLE(profile_ok_fields),
+    [MESSAGE_TRIM_OK] = TABLE(trim_ok_fields),
     [MESSAGE_PONG] = TABLE(pong_fields),
     [MESSAGE_BYE_OK] = {0},
     [MESSAGE_END] = TABLE(end_fields),

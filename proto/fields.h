@@ -127,6 +127,7 @@ int field_table_check_generate(const void *message, struct error *err);
 int field_table_check_generation(const void *message, struct error *err);
 int field_table_check_part(const void *message, struct error *err);
 int field_table_check_tokenize(const void *message, struct error *err);
+int field_table_check_tenants(const void *message, struct error *err);
 int field_table_check_credit(const void *message, struct error *err);
 
 #endif

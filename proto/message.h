@@ -36,6 +36,8 @@
 #define PROTO_FEATURE_LEAST    "min_tokens"
 #define PROTO_FEATURE_THINKING "thinking_budget"
 #define PROTO_FEATURE_RESUME   "resume"
+/* Features that a broker names beside them: it answers `tenants`. */
+#define PROTO_FEATURE_TENANTS "tenants"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
 struct id128 {
@@ -69,8 +71,10 @@ enum message_kind {
     MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
     MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
     MESSAGE_PREFIXES,      /* asks which prompts the pool has */
+    MESSAGE_TENANTS,       /* tells what the tenants of a gateway have, and asks for those of others */
     MESSAGE_TRACE,         /* asks what a worker does; also broker → worker */
     MESSAGE_PROFILE,       /* has a worker's kernels measured; also broker → worker */
+    MESSAGE_TRIM,          /* has a worker give memory back; also broker → worker */
     MESSAGE_PING,          /* renews the lease; also worker liveness probe */
     MESSAGE_BYE,           /* closes the session */
     /* broker → client */
@@ -85,8 +89,10 @@ enum message_kind {
     MESSAGE_TOKENIZE_OK,   /* also worker → broker */
     MESSAGE_DETOKENIZE_OK, /* also worker → broker */
     MESSAGE_PREFIXES_OK,   /* a part of them, or what changed */
+    MESSAGE_TENANTS_OK,    /* what tenants have through other sessions */
     MESSAGE_TRACE_OK,      /* also worker → broker */
     MESSAGE_PROFILE_OK,    /* also worker → broker */
+    MESSAGE_TRIM_OK,       /* also worker → broker */
     MESSAGE_PONG,          /* answers ping, and a worker's heartbeat */
     MESSAGE_BYE_OK,
     MESSAGE_END, /* a request ended, with its count; also on the stream */
@@ -338,6 +344,21 @@ struct model_info {
     bool ranks;          /* those are the scores of a pair of texts: it ranks, and embeds nothing */
 };
 
+/* What a tenant has through one gateway, or several. */
+struct tenant_use {
+    struct id128 id;           /* a hash of its name */
+    uint64_t requests, tokens; /* being answered now; tokens: that they may generate at most */
+    /* Requests and tokens used lately: what was used t ago counts exp(-t / T), where T is a minute or a day.
+     */
+    double rpm, tpm, rpd, tpd;
+    uint32_t gateways; /* of an answer: how many tell of it */
+};
+
+struct tenant_uses {
+    const struct tenant_use *items;
+    size_t n;
+};
+
 /* A step of a worker, or a mark of a request. Times are whole microseconds; 0: not known. */
 struct trace_record {
     enum trace_what what;
@@ -360,6 +381,12 @@ struct kernel_profile {
     uint64_t bytes, macs; /* weights, keys and values to read; multiply-adds */
     /* On an emulated device: see struct backend_kernel. */
     uint64_t blocks, threads, shared_bytes, loaded, sectors, asked, passes, conflicts;
+};
+
+/* What a worker gave back of one kind of memory. */
+struct given_memory {
+    struct bytes kind;
+    uint64_t bytes;
 };
 
 /* ---- messages ---- */
@@ -437,6 +464,10 @@ struct message {
         } prefixes_ok;
         struct {
             uint64_t ref;
+            struct tenant_uses tenants; /* in ascending order of ids; all that the session has */
+        } tenants, tenants_ok;          /* ok: the sums over other sessions of the client */
+        struct {
+            uint64_t ref;
             struct bytes model, text;
             bool has_text;        /* tokenize `text`; else `prompt`, a conversation */
             struct prompt prompt; /* chat, continue_turn, template_kwargs */
@@ -464,6 +495,13 @@ struct message {
             uint64_t run; /* not 0, and random: names the profile, which the same question asks for again */
             uint32_t steps;
         } profile;
+        struct { /* begins like trace too */
+            uint64_t ref;
+            struct bytes worker;
+            uint64_t
+                run; /* not 0, and random: names the trim, which is made once however often it is asked */
+            bool prefixes; /* cached prefixes that no request uses go too */
+        } trim;
         struct {
             struct version_range proto;
             struct text_list features;
@@ -557,6 +595,17 @@ struct message {
                 size_t n;
             } kernels;
         } profile_ok;
+        struct {
+            uint64_t ref;
+            uint64_t blocks; /* of cached prefixes that went */
+            /* Resident memory of the worker's process, and free memory of its device (0: it has none of its
+             * own), before and after. */
+            uint64_t resident_before, resident_after, device_free_before, device_free_after;
+            struct {
+                const struct given_memory *items;
+                size_t n;
+            } given;
+        } trim_ok;
         struct {
             struct id128 id;
             struct epoch epoch;

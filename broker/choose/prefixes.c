@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define NONE 0
 
@@ -197,8 +198,11 @@ uint32_t prefixes_stored(const struct prefixes *prefixes, const struct prompt_pi
 
 int prefixes_publish(struct prefixes *prefixes)
 {
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return -EAGAIN;
     prefixes->changes = calloc(PREFIXES_CHANGES, sizeof *prefixes->changes);
-    prefixes->next_change = 1;
+    prefixes->next_change = 1 + (random >> 1);
     return prefixes->changes ? 0 : -ENOMEM;
 }
 

@@ -21,7 +21,7 @@ struct prefixes { /* zeroed: knows nothing, and learns nothing */
     uint32_t mask, most, n;
     uint32_t oldest, newest; /* least and most recently used */
     uint64_t *changes;       /* [PREFIXES_CHANGES], hashes; NULL: changes are not numbered */
-    uint64_t next_change;    /* the number of the next one; the first has 1 */
+    uint64_t next_change;    /* the number of the next one; that of the first is random */
     uint32_t n_had;          /* pieces that somebody has, as far as changes are numbered */
 };
 
@@ -55,7 +55,8 @@ uint32_t prefixes_stored(const struct prefixes *prefixes, const struct prompt_pi
  * changes up to a number asks for the later ones. Who does not scans the book, beginning with the number that
  * the next change had before, and then asks for the changes since. */
 
-/* Begins to number changes. 0 or -ENOMEM. */
+/* Begins to number changes, from a random number on: so nobody who knows another book, which another broker
+ * had, is taken for one who knows this. 0; -ENOMEM, or -EAGAIN without random numbers. */
 int prefixes_publish(struct prefixes *prefixes);
 
 /* Whether the changes from this number on are remembered. */

@@ -33,6 +33,7 @@
 #include "common/files/fleet_secret.h"
 #include "broker/books/session.h"
 #include "broker/links/stream.h"
+#include "broker/books/tellings.h"
 #include "broker/links/supervisor.h"
 #include "broker/core/tokenize_table.h"
 #include "broker/choose/worker.h"
@@ -88,6 +89,7 @@ struct broker {
     struct growth growth;
     struct allowance allowance;
     struct rate_book rates;
+    struct tellings tellings;
     struct sessions sessions;
     struct assembly *assemblies; /* requests that arrive in parts; list */
     struct tokenize_table tokenize;

@@ -132,6 +132,7 @@ void lifecycle_close_sessions(struct broker *broker)
         abandon_requests(broker, session);
         assembly_drop(broker, session);
         lifecycle_enter_key(broker, session, 0);
+        tellings_forget(&broker->tellings, &session->id);
         session_close(&broker->sessions, session);
     }
     for (size_t i = 0; i < SESSION_ABANDONED_LISTS; i++)

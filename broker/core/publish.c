@@ -5,6 +5,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -20,6 +21,17 @@ int publish_init(struct broker *broker, struct error *err)
     if (routing_publish(&broker->routing, broker->fleet_secret.seed) < 0)
         return error_set(err, -ENOMEM, "out of memory");
     return 0;
+}
+
+static void refuse(struct broker *broker, struct session *session, enum message_kind of, uint64_t ref,
+                   enum proto_error error, const char *text)
+{
+    struct message no = {.kind = MESSAGE_ERROR};
+    no.error.of = of;
+    no.error.ref = ref;
+    no.error.error = error;
+    no.error.text = bytes_of_string(text);
+    client_link_send(&broker->client_link, session, &no);
 }
 
 /* ---- load ---- */
@@ -64,17 +76,6 @@ void publish_load(const struct broker *broker, struct session *session, struct m
 
 /* ---- prefixes ---- */
 
-static void refuse(struct broker *broker, struct session *session, uint64_t ref, enum proto_error error,
-                   const char *text)
-{
-    struct message no = {.kind = MESSAGE_ERROR};
-    no.error.of = MESSAGE_PREFIXES;
-    no.error.ref = ref;
-    no.error.error = error;
-    no.error.text = bytes_of_string(text);
-    client_link_send(&broker->client_link, session, &no);
-}
-
 static struct bytes bytes_of_hashes(uint64_t *hashes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -109,11 +110,13 @@ void publish_prefixes(struct broker *broker, struct session *session, const stru
     const struct bytes secret = message->prefixes.secret;
     char space[PROMPT_SPACE_BYTES];
     if (!broker->fleet_secret.text[0]) {
-        refuse(broker, session, ref, PROTO_UNSUPPORTED, "prefixes: the pool has no --fleet-secret");
+        refuse(broker, session, MESSAGE_PREFIXES, ref, PROTO_UNSUPPORTED,
+               "prefixes: the pool has no --fleet-secret");
         return;
     }
     if (!fleet_secret_is(&broker->fleet_secret, secret.data, secret.len)) {
-        refuse(broker, session, ref, PROTO_BAD_REQUEST, "prefixes: secret: not that of this pool's fleet");
+        refuse(broker, session, MESSAGE_PREFIXES, ref, PROTO_BAD_REQUEST,
+               "prefixes: secret: not that of this pool's fleet");
         return;
     }
     struct message ok = {.kind = MESSAGE_PREFIXES_OK};
@@ -130,4 +133,34 @@ void publish_prefixes(struct broker *broker, struct session *session, const stru
     else
         tell_all(broker, next, knows ? message->prefixes.at : 0, added, &ok);
     client_link_send(&broker->client_link, session, &ok);
+}
+
+/* ---- tenants ---- */
+
+void publish_tenants(struct broker *broker, struct session *session, const struct message *message)
+{
+    static const struct id128 nobody;
+    const struct id128 *client = session->key ? &session->client : &nobody;
+    const uint64_t ref = message->tenants.ref;
+    struct error reason = {{0}};
+    struct tenant_use *sums;
+    struct message ok = {.kind = MESSAGE_TENANTS_OK};
+    if (session->key == 0 && !session->near) {
+        refuse(broker, session, MESSAGE_TENANTS, ref, PROTO_BAD_REQUEST,
+               "tenants: needs a client in the run directory, or with a key");
+        return;
+    }
+    enum proto_error r = tellings_take(&broker->tellings, &session->id, client, &message->tenants.tenants,
+                                       broker->now, &reason);
+    if (r == PROTO_OK && tellings_sum(&broker->tellings, &session->id, client, broker->now, &sums,
+                                      &ok.tenants_ok.tenants.n) < 0)
+        r = error_set(&reason, PROTO_INTERNAL, "tenants: out of memory");
+    if (r != PROTO_OK) {
+        refuse(broker, session, MESSAGE_TENANTS, ref, r, reason.text);
+        return;
+    }
+    ok.tenants_ok.ref = ref;
+    ok.tenants_ok.tenants.items = sums;
+    client_link_send(&broker->client_link, session, &ok);
+    free(sums);
 }

@@ -6,7 +6,8 @@
  * load, with the pongs that they ask for ten times a second, and its book of prefixes, about once a second.
  *
  * Both are answers. Who asks says what it knows already, so nothing is kept here for anybody, a slow gateway
- * is told less often, and without gateways nothing is sent. */
+ * is told less often, and without gateways nothing is sent. Only what gateways tell of their tenants is kept,
+ * for one another (tellings.h). */
 
 #include "broker/core/broker.h"
 
@@ -16,6 +17,9 @@ int publish_init(struct broker *broker, struct error *err);
 /* Fills in the load, as a session is told it. Its own is counted at most 20 times a second, however often it
  * is asked for. */
 void publish_load(const struct broker *broker, struct session *session, struct message *pong);
+
+/* Keeps what the session's tenants have, and tells what they have through others. */
+void publish_tenants(struct broker *broker, struct session *session, const struct message *message);
 
 /* Answers the question for prefixes. */
 void publish_prefixes(struct broker *broker, struct session *session, const struct message *message);

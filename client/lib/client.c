@@ -316,11 +316,13 @@ struct quern *quern_free(struct quern *client)
     free(client->status_memory);
     free(client->trace_memory);
     free(client->profile_memory);
+    free(client->trim_memory);
     ids_deinit(&client->tokens);
     buffer_deinit(&client->content);
     buffer_deinit(&client->spelled);
     buffer_deinit(&client->pieces);
     buffer_deinit(&client->hashes);
+    buffer_deinit(&client->uses);
     buffer_deinit(&client->embedding);
     buffer_deinit(&client->awaited);
     free(client);

@@ -57,8 +57,10 @@ void incoming_message(struct quern *client, const struct message *message)
     case MESSAGE_TOKENIZE_OK:
     case MESSAGE_DETOKENIZE_OK:
     case MESSAGE_PREFIXES_OK:
+    case MESSAGE_TENANTS_OK:
     case MESSAGE_TRACE_OK:
     case MESSAGE_PROFILE_OK:
+    case MESSAGE_TRIM_OK:
         question_answer(client, message);
         break;
     case MESSAGE_PONG:

@@ -120,6 +120,14 @@ static int connect_stream(struct quern *client, struct bytes chosen)
     return 0;
 }
 
+static bool names_tenants(const struct text_list *features)
+{
+    for (size_t i = 0; i < features->n; i++)
+        if (bytes_equal(features->items[i], BYTES_LITERAL(PROTO_FEATURE_TENANTS)))
+            return true;
+    return false;
+}
+
 void session_hello_ok(struct quern *client, const struct message *message)
 {
     char text[256];
@@ -147,6 +155,7 @@ void session_hello_ok(struct quern *client, const struct message *message)
         return;
     }
     client->limits = message->hello_ok.limits;
+    client->knows_tenants = names_tenants(&message->hello_ok.features);
     /* A pool that serves less than it does is not shown: the timer says hello again. */
     if (!remember_models(client, message->hello_ok.models.items, message->hello_ok.models.n))
         return;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/lib/loop.h"
 #include "client/lib/question.h"
@@ -38,6 +39,37 @@ int quern_ask_prefixes(struct quern *client, const struct quern_prefixes_wish *w
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
+bool quern_knows_tenants(const struct quern *client)
+{
+    return client->knows_tenants;
+}
+
+int quern_ask_tenants(struct quern *client, const struct quern_tenant *tenants, size_t n, int timeout_ms,
+                      quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_TENANTS};
+    struct error err = {0};
+    if (!client->knows_tenants)
+        return say_asked(error_set(&err, -ENOTSUP, "the pool is too old for questions about tenants"),
+                         ret_err, &err);
+    struct tenant_use *uses = calloc(n + 1, sizeof *uses);
+    if (!uses)
+        return say_asked(error_set(&err, -ENOMEM, "out of memory"), ret_err, &err);
+    for (size_t i = 0; i < n; i++) {
+        uses[i] = (struct tenant_use){.requests = tenants[i].requests,
+                                      .tokens = tenants[i].tokens,
+                                      .rpm = tenants[i].used[QUERN_RPM],
+                                      .tpm = tenants[i].used[QUERN_TPM],
+                                      .rpd = tenants[i].used[QUERN_RPD],
+                                      .tpd = tenants[i].used[QUERN_TPD]};
+        memcpy(uses[i].id.bytes, tenants[i].id, sizeof uses[i].id);
+    }
+    message.tenants.tenants = (struct tenant_uses){uses, n};
+    int r = question_ask(client, &message, timeout_ms, fn, arg, &err);
+    free(uses);
+    return say_asked(r, ret_err, &err);
+}
+
 int quern_ask_requests(struct quern *client, const char *request_id, uint32_t most, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {
@@ -66,6 +98,17 @@ int quern_ask_profile(struct quern *client, const char *worker, uint64_t run, ui
     message.profile.worker = bytes_of_string(worker);
     message.profile.run = run;
     message.profile.steps = steps;
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
+int quern_ask_trim(struct quern *client, const char *worker, uint64_t run, bool prefixes, int timeout_ms,
+                   quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_TRIM};
+    struct error err = {0};
+    message.trim.worker = bytes_of_string(worker);
+    message.trim.run = run;
+    message.trim.prefixes = prefixes;
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
@@ -196,6 +239,20 @@ int quern_profile(struct quern *client, const char *worker, uint64_t run, uint32
         r = await(client, &asked, err);
     if (r == 0)
         *ret_profile = asked.answer.profile;
+    return r;
+}
+
+int quern_trim(struct quern *client, const char *worker, uint64_t run, bool prefixes, int timeout_ms,
+               const struct quern_trim **ret_trim, struct quern_error *err)
+{
+    struct asked asked = {0};
+    int r = loop_refuse_inside(client, err);
+    if (r == 0)
+        r = quern_ask_trim(client, worker, run, prefixes, timeout_ms, on_answer, &asked, err);
+    if (r == 0)
+        r = await(client, &asked, err);
+    if (r == 0)
+        *ret_trim = asked.answer.trim;
     return r;
 }
 

@@ -85,6 +85,7 @@ struct generation {
     double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
     struct json_out out;                                  /* of one callback; reused */
     struct key *key;                                      /* that it counts for */
+    bool admitted;                                        /* a pool has accepted one of its requests */
     bool asked_limit;                                     /* max_tokens came from the client */
     uint64_t asked_tokens;                                /* at most made by all choices */
     struct arena arena;                                   /* what lives as long */

@@ -47,6 +47,8 @@ void generation_free(struct generation *generation)
         free((void *)generation->wishes[i].pieces);
     free(generation->wishes);
     free(generation->encoded);
+    if (!generation->admitted)
+        key_not_used(generation->key);
     key_release(generation->key, generation->asked_tokens);
     free(generation->model);
     free(generation);
@@ -142,6 +144,7 @@ static void count(struct choice *choice, const struct quern_end *end)
     struct generation *generation = choice->generation;
     choice->prompt_tokens = end->prompt_tokens;
     choice->cached_tokens = end->cached_tokens;
+    key_used_tokens(generation->key, end->prompt_tokens);
     count_prompts(generation);
     generation->output_tokens += end->output_tokens;
     if (end->queue_ms > generation->queue_ms)
@@ -350,7 +353,7 @@ static void take_admitted(struct generation *generation, const struct quern_admi
 {
     if (!generation->exchange)
         return;
-    generation->exchange->quotas = (struct key_quotas){admitted->requests, admitted->tokens};
+    generation->exchange->quotas = quotas_of(generation->key, admitted->requests, admitted->tokens);
     if (generation->stream && !generation->begun && !generation->pulse.fn)
         pulse_wait(&generation->gateway->pulses, &generation->pulse, PULSE_HEAD, send_head, generation,
                    clock_ns());
@@ -362,6 +365,7 @@ static void on_output(void *arg, const struct quern_output *output)
     struct generation *generation = choice->generation;
     const size_t before = logprobs_bytes(&choice->logprobs);
     if (output->admitted) {
+        generation->admitted = true;
         take_admitted(generation, output->admitted);
         return;
     }
@@ -369,6 +373,8 @@ static void on_output(void *arg, const struct quern_output *output)
         tell_progress(choice, output->progress);
         return;
     }
+    generation->admitted |= output->n_ids > 0;
+    key_used_tokens(generation->key, output->n_ids);
     if (generation->first_ns == 0 && output->n_ids > 0) {
         generation->first_ns = clock_ns();
         counters_add_seconds(&generation->gateway->counters.first_token, seconds_since(generation->begun_ns));
@@ -385,7 +391,8 @@ static void on_output(void *arg, const struct quern_output *output)
         struct refusal refusal;
         if (output->end && output->end->reason > QUERN_LENGTH) {
             refusal_of_end(output->end, &refusal);
-            generation->exchange->quotas = (struct key_quotas){output->end->requests, output->end->tokens};
+            generation->exchange->quotas =
+                quotas_of(generation->key, output->end->requests, output->end->tokens);
             generation_fail(generation, &refusal);
         } else if (logprobs_add(&choice->logprobs, output) < 0) {
             fail_for_memory(generation);

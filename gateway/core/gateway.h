@@ -10,6 +10,7 @@
 #include "gateway/core/options.h"
 #include "gateway/core/pulses.h"
 #include "gateway/fleet/fleet.h"
+#include "gateway/sharing/sharing.h"
 
 struct body_reader;
 
@@ -17,6 +18,7 @@ struct gateway {
     struct options options;
     struct keys keys;
     struct fleet fleet;
+    struct sharing sharing; /* of the keys' bounds */
     struct counters counters;
     struct stream_limits streams;
     struct pulses pulses; /* of silent streams */

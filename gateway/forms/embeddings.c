@@ -36,6 +36,8 @@ struct embeddings_item {
 
 static void free_embeddings(struct embeddings *e)
 {
+    if (e->key && !e->admitted)
+        key_not_used(e->key);
     if (e->key)
         key_release(e->key, 0);
     parameters_deinit(&e->in.parameters);
@@ -292,20 +294,22 @@ static void on_output(void *arg, const struct quern_output *output)
     struct embeddings *e = item->owner;
     struct refusal refusal;
     struct quern_error err = {.text = ""};
+    e->admitted |= output->admitted != NULL;
     if (output->admitted && e->exchange)
-        e->exchange->quotas = (struct key_quotas){output->admitted->requests, output->admitted->tokens};
+        e->exchange->quotas = quotas_of(e->key, output->admitted->requests, output->admitted->tokens);
     if (!output->end)
         return;
     item->running = false;
     item->encoded = quern_encoded_free(item->encoded);
     e->running--;
     e->prompt_tokens += output->end->prompt_tokens;
+    key_used_tokens(e->key, output->end->prompt_tokens);
     e->queue_ms = output->end->queue_ms > e->queue_ms ? output->end->queue_ms : e->queue_ms;
     e->prefill_ms = output->end->prefill_ms > e->prefill_ms ? output->end->prefill_ms : e->prefill_ms;
     if (e->exchange && !output->embedding) {
         refusal_of_end(output->end, &refusal);
         if (item == e->items)
-            e->exchange->quotas = (struct key_quotas){output->end->requests, output->end->tokens};
+            e->exchange->quotas = quotas_of(e->key, output->end->requests, output->end->tokens);
         if (e->in.ranks)
             ranking_name_pair(&e->pairs, (size_t)(item - e->items), &refusal);
         else

@@ -35,6 +35,7 @@ struct embeddings {
     struct exchange *exchange; /* NULL: the client has left, or it is answered and owns this */
     struct gateway *gateway;
     struct key *key;
+    bool admitted; /* a pool has accepted one of its requests */
     struct body_reading reading;
     union {
         struct embeddings_in in;

@@ -164,6 +164,7 @@ static void start(struct exchange *exchange, struct parameters *parameters, cons
     }
     uint64_t tokens = (uint64_t)parameters->request.max_tokens * parameters_choices(parameters);
     if (key_take(exchange->key, tokens, &refusal) != 0) {
+        exchange->quotas = quotas_of(exchange->key, (struct quern_quota){0}, (struct quern_quota){0});
         generation_free(generation);
         exchange_refuse(exchange, &refusal);
         return;

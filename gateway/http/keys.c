@@ -3,12 +3,14 @@
 
 #include "gateway/http/keys.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/amount.h"
 #include "common/number.h"
@@ -111,6 +113,18 @@ static bool has_other_rates(const struct key *a, const struct key *b)
     return a->rpm != b->rpm || a->tpm != b->tpm || a->rpd != b->rpd || a->tpd != b->tpd;
 }
 
+static void set_id(const struct keys *keys, struct key *key)
+{
+    uint64_t n = 0, id[2];
+    for (size_t i = 0; &keys->list[i] != key; i++)
+        n += strcmp(keys->list[i].name, key->name) == 0;
+    const struct hash128 hash = hash128(key->name, strlen(key->name), n);
+    id[0] = htobe64(hash.high);
+    id[1] = htobe64(hash.low);
+    memcpy(key->id, id, sizeof key->id);
+    key->is_another = n > 0;
+}
+
 static int add(struct keys *keys, const struct key *key, struct error *err)
 {
     for (size_t i = 0; i < keys->n; i++)
@@ -121,7 +135,8 @@ static int add(struct keys *keys, const struct key *key, struct error *err)
         return error_set(err, -EINVAL, "the key of %s is a duplicate", key->name);
     if (keys->n >= KEYS_MOST)
         return error_set(err, -EINVAL, "more than %d keys", KEYS_MOST);
-    keys->list[keys->n++] = *key;
+    keys->list[keys->n] = *key;
+    set_id(keys, &keys->list[keys->n++]);
     return 0;
 }
 
@@ -189,6 +204,7 @@ void keys_deinit(struct keys *keys)
     if (keys->list)
         explicit_bzero(keys->list, keys->n * sizeof *keys->list);
     free(keys->list);
+    free(keys->uses);
     *keys = (struct keys){0};
 }
 
@@ -199,6 +215,38 @@ void keys_share(struct keys *keys, struct budget *bodies, size_t one_body)
         keys->list[i].bodies.most = most;
         keys->list[i].bodies.parent = bodies;
     }
+}
+
+static bool has_rates(const struct key *key)
+{
+    return key->rpm > 0 || key->tpm > 0 || key->rpd > 0 || key->tpd > 0;
+}
+
+/* The first key with the name of this one, which may be that. */
+static size_t first_of_name(const struct keys *keys, size_t key)
+{
+    size_t i = 0;
+    while (strcmp(keys->list[i].name, keys->list[key].name) != 0)
+        i++;
+    return i;
+}
+
+int keys_count_use(struct keys *keys)
+{
+    keys->uses = calloc(keys->n + 1, sizeof *keys->uses);
+    if (!keys->uses)
+        return -ENOMEM;
+    for (size_t i = 0; i < keys->n; i++) {
+        struct key *key = &keys->list[i];
+        if (!has_rates(key))
+            continue;
+        key->use = &keys->uses[key->is_another ? first_of_name(keys, i) : i];
+        key->use->limits[QUERN_RPM] = key->rpm;
+        key->use->limits[QUERN_TPM] = key->tpm;
+        key->use->limits[QUERN_RPD] = key->rpd;
+        key->use->limits[QUERN_TPD] = key->tpd;
+    }
+    return 0;
 }
 
 struct key *keys_find(const struct keys *keys, struct bytes secret)
@@ -254,29 +302,84 @@ const char *key_salt(const struct key *key, bool shared, const char *salt,
     return text;
 }
 
+/* What is under way for the key, through all gateways. */
+static int check_bounds(const struct key *key, uint64_t tokens, struct refusal *refusal)
+{
+    const uint64_t n = key->requests + key->elsewhere.requests, asked = key->tokens + key->elsewhere.tokens;
+    const char *where = key->elsewhere.requests > 0 ? ", through all gateways" : "";
+    if (key->most_requests && n >= key->most_requests)
+        return refuse(refusal, 429, "rate_limit_exceeded", NULL, "this key already has %s under way%s",
+                      amount_of(n, "request").text, where);
+    if (key->most_tokens && tokens > key->most_tokens)
+        return refuse(refusal, 400, "too_many_tokens", NULL,
+                      "the request asks for %llu tokens; this key may have %llu at once",
+                      (unsigned long long)tokens, (unsigned long long)key->most_tokens);
+    if (key->most_tokens && (asked >= key->most_tokens || tokens > key->most_tokens - asked))
+        return refuse(refusal, 429, "rate_limit_exceeded", NULL,
+                      "this key already has %llu tokens requested%s; it may have %llu at once",
+                      (unsigned long long)asked, where, (unsigned long long)key->most_tokens);
+    return 0;
+}
+
+static uint64_t left_of(uint64_t most, uint64_t had)
+{
+    return most > had ? most - had : 0;
+}
+
+void key_share_room(struct key *key)
+{
+    struct elsewhere *e = &key->elsewhere;
+    const uint64_t n = 1 + (uint64_t)e->gateways;
+    e->share_requests = (int64_t)((left_of(key->most_requests, key->requests + e->requests) + n - 1) / n);
+    e->share_tokens = (int64_t)((left_of(key->most_tokens, key->tokens + e->tokens) + n - 1) / n);
+    e->taken_requests = e->taken_tokens = 0;
+}
+
+/* Others may take of the same room at the moment. */
+static int check_share(const struct key *key, uint64_t tokens, struct refusal *refusal)
+{
+    const struct elsewhere *e = &key->elsewhere;
+    if (e->gateways == 0 || e->taken_requests <= 0)
+        return 0;
+    if ((key->most_requests == 0 || e->taken_requests < e->share_requests) &&
+        (key->most_tokens == 0 || (int64_t)tokens <= e->share_tokens - e->taken_tokens))
+        return 0;
+    return refuse(refusal, 429, "rate_limit_exceeded", NULL,
+                  "this key has as much under way, through all gateways, as it may have for the moment");
+}
+
 int key_take(struct key *key, uint64_t tokens, struct refusal *refusal)
 {
-    int r = 0;
     if (!key)
         return 0;
-    if (key->most_requests && key->requests >= key->most_requests)
-        r = refuse(refusal, 429, "rate_limit_exceeded", NULL, "this key already has %s under way",
-                   amount_of(key->requests, "request").text);
-    else if (key->most_tokens && tokens > key->most_tokens)
-        r = refuse(refusal, 400, "too_many_tokens", NULL,
-                   "the request asks for %llu tokens; this key may have %llu at once",
-                   (unsigned long long)tokens, (unsigned long long)key->most_tokens);
-    else if (key->most_tokens && tokens > key->most_tokens - key->tokens)
-        r = refuse(refusal, 429, "rate_limit_exceeded", NULL,
-                   "this key already has %llu tokens requested; it may have %llu at once",
-                   (unsigned long long)key->tokens, (unsigned long long)key->most_tokens);
-    if (r != 0) {
+    const uint64_t now = clock_ns();
+    key->asked_ns = now;
+    if (check_bounds(key, tokens, refusal) != 0 || check_share(key, tokens, refusal) != 0) {
         refusal->retry_after_s = refusal->status == 429;
-        return r;
+        return REFUSED;
+    }
+    if (key->use) {
+        if (use_check(key->use, now, refusal) != 0)
+            return REFUSED;
+        use_count(key->use, 1, 0, now);
     }
     key->requests++;
     key->tokens += tokens;
+    key->elsewhere.taken_requests++;
+    key->elsewhere.taken_tokens += (int64_t)tokens;
     return 0;
+}
+
+void key_used_tokens(struct key *key, uint64_t tokens)
+{
+    if (key && key->use)
+        use_count(key->use, 0, (double)tokens, clock_ns());
+}
+
+void key_not_used(struct key *key)
+{
+    if (key && key->use)
+        use_count(key->use, -1, 0, clock_ns());
 }
 
 void key_release(struct key *key, uint64_t tokens)
@@ -285,6 +388,8 @@ void key_release(struct key *key, uint64_t tokens)
         return;
     key->requests--;
     key->tokens -= tokens;
+    key->elsewhere.taken_requests--;
+    key->elsewhere.taken_tokens -= (int64_t)tokens;
 }
 
 static bool is_share(size_t had, size_t more, size_t all, size_t most)

@@ -13,9 +13,11 @@
  * requests are answered at a time, until clients have taken the answers; `tokens` how many tokens these may
  * ask for together (max_tokens times n); without them there is no bound. `rpm` and `rpd` bound the requests
  * of the name per minute and per day, `tpm` and `tpd` the tokens of their prompts and answers: the pool
- * counts them, over all gateways, so keys with the same name have the same limits. `priority` is by how many
- * steps its requests may go before or behind others. Prompts in the prefix cache are shared between
- * requests of the same name, or of the same group. Empty lines and those that begin with # are skipped.
+ * counts them, over all gateways, so keys with the same name have the same limits. What other gateways have
+ * of a key counts too, and so does what several pools have (gateway/sharing, which tells it here). `priority`
+ * is by how many steps its requests may go before or behind others. Prompts in the prefix cache are shared
+ * between requests of the same name, or of the same group. Empty lines and those that begin with # are
+ * skipped.
  */
 
 #include <quern.h>
@@ -25,6 +27,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "gateway/http/budget.h"
+#include "gateway/http/use.h"
 #include "gateway/json/refusal.h"
 
 #define KEYS_MOST       4096
@@ -44,6 +47,16 @@ struct asked {
 #define KEYS_MOST_ASKED       128
 #define KEYS_MOST_ASKED_BYTES ((size_t)16 << 20)
 
+/* What a key has through other gateways, as it was last heard, and what this one may take until it has heard
+ * what they take meanwhile: of what the bounds leave its share, but one request at least. Its own places that
+ * become free it may take again. */
+struct elsewhere {
+    uint64_t requests, tokens;
+    uint32_t gateways; /* that tell of it; 0: nobody else has anything of it, and there is no share */
+    int64_t share_requests, share_tokens; /* of this gateway, since the last time that they were set */
+    int64_t taken_requests, taken_tokens; /* of those; less than zero: more was given back than taken */
+};
+
 struct key {
     char name[64];
     char tenant[33];                  /* sent to the pool: a hash of the name, in hexadecimal */
@@ -55,13 +68,19 @@ struct key {
     uint64_t rpm, tpm, rpd, tpd;         /* of the name; 0: no bound */
     uint64_t priority;                   /* its requests may have this, at most, of either sign */
     uint64_t requests, tokens;           /* now */
-    struct budget bodies;                /* of its requests: a part of all bodies, see keys_share */
-    struct asked asked;                  /* unanswered questions */
+    uint8_t id[16];  /* a hash of the name, and of how many keys before it have that name too */
+    bool is_another; /* such keys there are */
+    struct elsewhere elsewhere;
+    uint64_t asked_ns;    /* clock_ns of the last request, taken or not; 0: none yet */
+    struct use *use;      /* of the name; NULL: it has no limits, or the pool alone counts them */
+    struct budget bodies; /* of its requests: a part of all bodies, see keys_share */
+    struct asked asked;   /* unanswered questions */
 };
 
 struct keys { /* zeroed: none are needed */
     struct key *list;
     size_t n;
+    struct use *uses;   /* of their names; NULL: not counted here */
     struct asked asked; /* by all keys */
 };
 
@@ -77,6 +96,9 @@ void keys_deinit(struct keys *keys);
 /* Makes the bodies of each key a part of all: at most half of them, so that one key leaves room for others,
  * but at least one body of `one_body` bytes. Bytes in use stay counted. */
 void keys_share(struct keys *keys, struct budget *bodies, size_t one_body);
+
+/* From now on what is used of limits a minute and a day is counted here too. 0 or -ENOMEM. */
+int keys_count_use(struct keys *keys);
 
 /* The key with these bytes, or NULL. Every key is compared completely, so the time does not reveal how much
  * of one was right. */
@@ -109,9 +131,17 @@ const char *key_salt(const struct key *key, bool shared, const char *salt,
 int keys_ask(struct keys *keys, struct key *key, size_t bytes, struct refusal *refusal);
 void keys_answered(struct keys *keys, struct key *key, size_t bytes);
 
+/* Sets anew what this gateway may take of what the bounds leave. */
+void key_share_room(struct key *key);
+
 /* Takes a place for a request that may generate this many tokens: 0, or REFUSED with 429. NULL has no bounds.
  */
 int key_take(struct key *key, uint64_t tokens, struct refusal *refusal);
 void key_release(struct key *key, uint64_t tokens);
+
+/* Counts tokens of prompts and answers towards the limits of the name; and that a request was taken back,
+ * since no pool has accepted it. */
+void key_used_tokens(struct key *key, uint64_t tokens);
+void key_not_used(struct key *key);
 
 #endif

@@ -7,6 +7,16 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "common/clock.h"
+
+struct key_quotas quotas_of(const struct key *key, struct quern_quota requests, struct quern_quota tokens)
+{
+    struct key_quotas quotas = {requests, tokens};
+    if (key && key->use)
+        use_lower(key->use, clock_ns(), &quotas.requests, &quotas.tokens);
+    return quotas;
+}
+
 const char *quotas_duration(uint64_t ms, char text[32])
 {
     const uint64_t s = (ms + 999) / 1000; /* at that time it is there, so never too early */

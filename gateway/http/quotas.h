@@ -9,9 +9,14 @@
 #include <microhttpd.h>
 #include <quern.h>
 
+#include "gateway/http/keys.h"
+
 struct key_quotas {
     struct quern_quota requests, tokens; /* limit 0: there is none, and no header */
 };
+
+/* What a pool tells, or less where the key's name has less left by what several pools have. */
+struct key_quotas quotas_of(const struct key *key, struct quern_quota requests, struct quern_quota tokens);
 
 void quotas_add_openai(const struct key_quotas *quotas, struct MHD_Response *response);
 void quotas_add_anthropic(const struct key_quotas *quotas, struct MHD_Response *response);

@@ -12,6 +12,7 @@
 struct cutter {
     struct prompt_pieces *pieces;
     uint32_t most;
+    uint64_t key;  /* of what separates prompts: the secret, space, salt */
     uint64_t hash; /* of the pieces so far */
     size_t n;      /* bytes of the piece that is not full yet */
     uint8_t piece[PROMPT_PIECE_BYTES];
@@ -19,7 +20,8 @@ struct cutter {
 
 static void cut(struct cutter *cutter, const void *piece)
 {
-    cutter->hash = hash64(piece, PROMPT_PIECE_BYTES, cutter->hash);
+    const uint64_t link[2] = {cutter->hash, hash64(piece, PROMPT_PIECE_BYTES, cutter->key)};
+    cutter->hash = hash64(link, sizeof link, cutter->key);
     cutter->pieces->hashes[cutter->pieces->n++] = cutter->hash;
 }
 
@@ -116,6 +118,7 @@ struct prompt_pieces *prompt_pieces_cut(const struct generation *generation, uin
     cutter.hash = hash_text(generation->cache_space, secret + (uint64_t)prompt->form * 2 + prompt->special);
     cutter.hash = hash_text(generation->cache_salt, cutter.hash);
     cutter.hash = hash_text(generation->prompt.template_kwargs, cutter.hash);
+    cutter.key = cutter.hash;
     feed(&cutter, generation->tools.data, generation->tools.len); /* templates write them first */
     feed_prompt(&cutter, prompt);
     return cutter.pieces;

@@ -6,8 +6,9 @@
  * beginning.
  *
  * Neither has a tokenizer, so a prompt is cut into pieces of equal bytes. A piece stands for itself and
- * everything before it: its hash includes the previous hash, and the first one the form of the prompt, its
- * space and its salt. Only hashes are compared. A collision would merely send a request to a worker without
+ * everything before it: its hash includes the previous one, and each is keyed by the secret, the form of the
+ * prompt, its space and its salt, so that who has one hash cannot test guesses of the next piece without
+ * knowing those. Only hashes are compared. A collision would merely send a request to a worker without
  * its prefix: the worker's own cache compares ids. */
 
 #include <stdint.h>

@@ -204,11 +204,16 @@ struct quern {
     struct quern_prefixes prefixes;
     struct buffer hashes; /* of that */
     char space[PROTO_MAX_SPACE_BYTES + 1];
+    struct quern_tenants tenants;
+    struct buffer uses; /* of those */
+    bool knows_tenants; /* the pool answers questions about them */
     char *status_memory;
     struct quern_trace trace;
     char *trace_memory;
     struct quern_profile profile;
     char *profile_memory;
+    struct quern_trim trim;
+    char *trim_memory;
     struct ids tokens;
     struct buffer content;   /* text of a detokenize or a prompt */
     struct buffer spelled;   /* the bytes of all pieces of a tokenize */

@@ -37,13 +37,14 @@ SOON = 0.22
 class Pool:
     """A pool that is a member of the fleet in `folder`/fleet, under this name."""
 
-    def __init__(self, folder, name, *arguments, model=MODEL, member=True):
+    def __init__(self, folder, name, *arguments, model=MODEL, member=True, clients=None):
         self.folder, self.name, self.model = folder, name, model
         self.home = folder / name
         self.home.mkdir()
         new_keys(self.home)
         self.file = folder / "fleet" / name
         self.member = ("--member", str(self.file)) if member else ()
+        self.clients = ("--client-keys", str(clients)) if clients else ("--any-client",)
         self.arguments = arguments
         for _ in range(5):
             self.port = free_ports()
@@ -65,7 +66,7 @@ class Pool:
     def start(self):
         self.process = Process(self.home, "quern-broker", self.model, "--rundir", str(self.home / "run"),
                                "--tcp", f"127.0.0.1:{self.port}", "--curve-key", str(self.home / "quern.cert_secret"),
-                               "--any-client", *self.member, *self.arguments)
+                               *self.clients, *self.member, *self.arguments)
 
     def renew_key(self):
         for file in self.home.glob("quern.cert*"):

@@ -77,12 +77,13 @@ START_TEST(hello_is_answered_with_what_the_pool_is)
     ck_assert_uint_eq(ok.hello_ok.models.n, 1);
     ck_assert_text(ok.hello_ok.models.items[0].name, "m");
     ck_assert_uint_eq(ok.hello_ok.models.items[0].workers, 2);
-    ck_assert_uint_eq(ok.hello_ok.features.n, 10);
+    ck_assert_uint_eq(ok.hello_ok.features.n, 11);
     ck_assert_text(ok.hello_ok.features.items[0], "taken");
     ck_assert_text(ok.hello_ok.features.items[1], "embed");
     ck_assert_text(ok.hello_ok.features.items[2], "document");
     ck_assert_text(ok.hello_ok.features.items[8], "thinking_budget");
     ck_assert_text(ok.hello_ok.features.items[9], "resume");
+    ck_assert_text(ok.hello_ok.features.items[10], "tenants");
     ck_assert(!sessions[0]->tells);
 }
 END_TEST
@@ -161,6 +162,34 @@ START_TEST(a_ping_takes_note_of_what_was_taken)
     ck_assert_int_eq(pong.kind, MESSAGE_PONG);
     ck_assert_uint_eq(pong.pong.ref, 9);
     ck_assert(!first->log.unread && !second->log.unread);
+}
+END_TEST
+
+START_TEST(gateways_hear_what_their_tenants_have_through_others)
+{
+    const struct tenant_use uses[] = {{.id = {{1}}, .requests = 2, .tpm = 0.5}, {.id = {{2}}, .tokens = 7}};
+    struct message told = {.kind = MESSAGE_TENANTS, .tenants = {.ref = 4, .tenants = {uses, 2}}};
+    struct message asks = {.kind = MESSAGE_TENANTS, .tenants = {.ref = 5}};
+    sessions[0]->near = sessions[1]->near = true;
+    client_says(0, &told);
+    ck_assert_uint_eq(client_hears(0).tenants_ok.tenants.n, 0);
+    client_says(1, &asks);
+    struct message ok = client_hears(1);
+    ck_assert_int_eq(ok.kind, MESSAGE_TENANTS_OK);
+    ck_assert_uint_eq(ok.tenants_ok.ref, 5);
+    ck_assert_uint_eq(ok.tenants_ok.tenants.n, 2);
+    ck_assert_uint_eq(ok.tenants_ok.tenants.items[0].requests, 2);
+    ck_assert_double_eq(ok.tenants_ok.tenants.items[0].tpm, 0.5);
+    ck_assert_uint_eq(ok.tenants_ok.tenants.items[1].tokens, 7);
+    session_doom(&broker->sessions, sessions[0]);
+    lifecycle_close_sessions(broker);
+    sessions[0] = NULL;
+    client_says(1, &asks);
+    ck_assert_uint_eq(client_hears(1).tenants_ok.tenants.n, 0);
+    sessions[1]->near = false; /* it could be anybody */
+    client_says(1, &told);
+    expect_error(1, MESSAGE_TENANTS, 0, PROTO_BAD_REQUEST,
+                 "tenants: needs a client in the run directory, or with a key");
 }
 END_TEST
 
@@ -508,6 +537,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_has_no_session_is_told_to_say_hello);
     tcase_add_test(tests, join_is_answered_on_the_stream);
     tcase_add_test(tests, a_ping_takes_note_of_what_was_taken);
+    tcase_add_test(tests, gateways_hear_what_their_tenants_have_through_others);
     tcase_add_test(tests, who_says_bye_has_taken_all);
     tcase_add_test(tests, the_status_bears_the_ref_of_who_asked);
     tcase_add_test(tests, a_text_goes_to_a_worker);

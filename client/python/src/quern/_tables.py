@@ -176,6 +176,11 @@ KINDS: dict[str, Table] = {
         Field("secret", TEXT, required=True, always=True, high=128),
         max_bytes=6881280,
     ),
+    "tenants": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("tenants", MAPS, high=4096, table=table(Field("id", ID, required=True, always=True), Field("requests", INT, high=9007199254740992), Field("tokens", INT, high=9007199254740992), Field("rpm", REAL, real_low=0, real_high=1e+18), Field("tpm", REAL, real_low=0, real_high=1e+18), Field("rpd", REAL, real_low=0, real_high=1e+18), Field("tpd", REAL, real_low=0, real_high=1e+18), Field("gateways", INT, high=4294967295))),
+        max_bytes=6881280,
+    ),
     "trace": table(
         Field("ref", INT, high=18446744073709551615),
         Field("worker", NAME, required=True, always=True, high=128),
@@ -188,6 +193,13 @@ KINDS: dict[str, Table] = {
         Field("worker", NAME, required=True, always=True, high=128),
         Field("run", INT, required=True, always=True, low=1, high=18446744073709551615),
         Field("steps", INT, required=True, always=True, low=1, high=1000),
+        max_bytes=6881280,
+    ),
+    "trim": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("worker", NAME, required=True, always=True, high=128),
+        Field("run", INT, required=True, always=True, low=1, high=18446744073709551615),
+        Field("prefixes", BOOL),
         max_bytes=6881280,
     ),
     "ping": table(
@@ -232,7 +244,7 @@ KINDS: dict[str, Table] = {
         Field("error", ENUM, required=True, always=True, names=("bad_request", "too_long", "overloaded", "no_worker", "worker_lost", "deadline", "conflict", "unsupported", "unknown_request", "draining", "hello_required", "model_error", "internal",), optional=True),
         Field("text", TEXT, required=True, always=True, high=1024),
         Field("retry_after_ms", INT, high=4294967295),
-        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "prefixes", "trace", "profile", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "prefixes_ok", "trace_ok", "profile_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
+        Field("of", ENUM, names=("hello", "join", "generate", "generate_part", "cancel", "replay", "attach", "status", "tokenize", "detokenize", "prefixes", "tenants", "trace", "profile", "trim", "ping", "bye", "hello_ok", "welcome", "accepted", "error", "cancel_ok", "replay_ok", "attach_ok", "status_ok", "tokenize_ok", "detokenize_ok", "prefixes_ok", "tenants_ok", "trace_ok", "profile_ok", "trim_ok", "pong", "bye_ok", "end", "frame", "progress", "register", "ready", "heartbeat", "finished", "register_ok", "assign", "credit", "ack", "resend", "drain",), optional=True),
         Field("limit_requests", INT, high=18446744073709551615),
         Field("remaining_requests", INT, high=18446744073709551615),
         Field("reset_requests_ms", INT, high=18446744073709551615),
@@ -283,7 +295,7 @@ KINDS: dict[str, Table] = {
         Field("supervisor_pid", INT, high=4294967295),
         Field("broker_pid", INT, high=4294967295),
         Field("gateway_pid", INT, high=4294967295),
-        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("chat", BOOL), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("dialect", TEXT, high=8192), Field("digest", NAME, high=128), Field("arithmetic", NAME, high=128), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("ranks", BOOL), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("memory", INT, high=18446744073709551615), Field("memory_kv", INT, high=18446744073709551615), Field("memory_kv_held", INT, high=18446744073709551615), Field("memory_states", INT, high=18446744073709551615), Field("memory_weights", INT, high=18446744073709551615), Field("memory_workspace", INT, high=18446744073709551615), Field("memory_staging", INT, high=18446744073709551615), Field("device_free", INT, high=18446744073709551615), Field("device_total", INT, high=18446744073709551615), Field("launches", INT, high=18446744073709551615), Field("recorded_launches", INT, high=18446744073709551615), Field("padding_rows", INT, high=18446744073709551615), Field("step_decode", HISTOGRAM, low=17, high=17), Field("step_prefill", HISTOGRAM, low=17, high=17), Field("step_mixed", HISTOGRAM, low=17, high=17), Field("step_rows", HISTOGRAM, low=17, high=17), Field("token_gap", HISTOGRAM, low=17, high=17), Field("first_token", HISTOGRAM, low=17, high=17), Field("slots_used", HISTOGRAM, low=17, high=17), Field("kv_used", HISTOGRAM, low=17, high=17), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
+        Field("workers", MAPS, high=1024, table=table(Field("name", NAME, required=True, always=True, high=128), Field("device", NAME, high=128), Field("model", NAME, high=128), Field("aliases", TEXTS, low=1, high=8, item_high=128), Field("chat", BOOL), Field("tools", NAME, high=128), Field("thinks", BOOL), Field("dialect", TEXT, high=8192), Field("digest", NAME, high=128), Field("arithmetic", NAME, high=128), Field("sampling", TEXT, high=1024), Field("state", ENUM, required=True, always=True, names=("absent", "starting", "loading", "ready", "draining", "failed",)), Field("pid", INT, high=4294967295), Field("incarnation", INT, high=4294967295), Field("restarts", INT, high=4294967295), Field("slots", INT, high=4294967295), Field("context", INT, high=4294967295), Field("embedding", INT, high=4294967295), Field("ranks", BOOL), Field("steps", INT, high=18446744073709551615), Field("active", INT, high=4294967295), Field("waiting", INT, high=4294967295), Field("kv_free", INT, high=4294967295), Field("kv_total", INT, high=4294967295), Field("kv_block_bytes", INT, high=4294967295), Field("kv_cached", INT, high=4294967295), Field("tokens", INT, high=18446744073709551615), Field("cache_hits", INT, high=18446744073709551615), Field("prefill_tokens", INT, high=18446744073709551615), Field("evictions", INT, high=18446744073709551615), Field("restores", INT, high=18446744073709551615), Field("memory", INT, high=18446744073709551615), Field("memory_kv", INT, high=18446744073709551615), Field("memory_kv_held", INT, high=18446744073709551615), Field("memory_states", INT, high=18446744073709551615), Field("memory_weights", INT, high=18446744073709551615), Field("memory_workspace", INT, high=18446744073709551615), Field("memory_staging", INT, high=18446744073709551615), Field("memory_resident", INT, high=18446744073709551615), Field("device_free", INT, high=18446744073709551615), Field("device_total", INT, high=18446744073709551615), Field("launches", INT, high=18446744073709551615), Field("recorded_launches", INT, high=18446744073709551615), Field("padding_rows", INT, high=18446744073709551615), Field("step_decode", HISTOGRAM, low=17, high=17), Field("step_prefill", HISTOGRAM, low=17, high=17), Field("step_mixed", HISTOGRAM, low=17, high=17), Field("step_rows", HISTOGRAM, low=17, high=17), Field("token_gap", HISTOGRAM, low=17, high=17), Field("first_token", HISTOGRAM, low=17, high=17), Field("slots_used", HISTOGRAM, low=17, high=17), Field("kv_used", HISTOGRAM, low=17, high=17), Field("tokens_per_s", REAL, real_low=0, real_high=1000000000000), Field("hit_rate", REAL, real_low=0, real_high=1000000000000), Field("reason", TEXT, high=1024))),
         Field("requests", MAPS, high=1024, table=table(Field("id", NAME, required=True, always=True, high=128), Field("request_id", NAME, high=128), Field("state", NAME, required=True, always=True, high=128), Field("worker", NAME, high=128), Field("model", NAME, high=128), Field("age_ms", INT, high=18446744073709551615), Field("tokens", INT, high=18446744073709551615), Field("moves", INT, high=4294967295))),
         max_bytes=6881280,
     ),
@@ -311,6 +323,11 @@ KINDS: dict[str, Table] = {
         Field("dropped", BIN, high=65536),
         max_bytes=6881280,
     ),
+    "tenants_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("tenants", MAPS, high=4096, table=table(Field("id", ID, required=True, always=True), Field("requests", INT, high=9007199254740992), Field("tokens", INT, high=9007199254740992), Field("rpm", REAL, real_low=0, real_high=1e+18), Field("tpm", REAL, real_low=0, real_high=1e+18), Field("rpd", REAL, real_low=0, real_high=1e+18), Field("tpd", REAL, real_low=0, real_high=1e+18), Field("gateways", INT, high=4294967295))),
+        max_bytes=6881280,
+    ),
     "trace_ok": table(
         Field("ref", INT, high=18446744073709551615),
         Field("incarnation", INT, high=4294967295),
@@ -324,6 +341,16 @@ KINDS: dict[str, Table] = {
         Field("done", BOOL),
         Field("steps", INT, high=4294967295),
         Field("kernels", MAPS, high=128, table=table(Field("name", NAME, required=True, always=True, high=128), Field("n", INT, high=18446744073709551615), Field("ns", INT, high=18446744073709551615), Field("bytes", INT, high=18446744073709551615), Field("macs", INT, high=18446744073709551615), Field("blocks", INT, high=18446744073709551615), Field("threads", INT, high=18446744073709551615), Field("shared_bytes", INT, high=18446744073709551615), Field("loaded", INT, high=18446744073709551615), Field("sectors", INT, high=18446744073709551615), Field("asked", INT, high=18446744073709551615), Field("passes", INT, high=18446744073709551615), Field("conflicts", INT, high=18446744073709551615))),
+        max_bytes=6881280,
+    ),
+    "trim_ok": table(
+        Field("ref", INT, high=18446744073709551615),
+        Field("blocks", INT, high=18446744073709551615),
+        Field("resident_before", INT, high=18446744073709551615),
+        Field("resident_after", INT, high=18446744073709551615),
+        Field("device_free_before", INT, high=18446744073709551615),
+        Field("device_free_after", INT, high=18446744073709551615),
+        Field("given", MAPS, high=16, table=table(Field("kind", NAME, required=True, always=True, high=128), Field("bytes", INT, high=18446744073709551615))),
         max_bytes=6881280,
     ),
     "pong": table(

@@ -197,6 +197,21 @@ START_TEST(a_restarted_pool_is_forgotten)
 }
 END_TEST
 
+/* Boots are counted in the run directory, which may be a new one. */
+START_TEST(a_pool_that_starts_again_with_the_same_boot_is_forgotten)
+{
+    pool_adds(0, 50);
+    ask_for_all();
+    prefixes_deinit(&prefixes);
+    ck_assert_int_eq(prefixes_init(&prefixes, 100), 0);
+    ck_assert_int_eq(prefixes_publish(&prefixes), 0);
+    pool_adds(30, 90); /* more than there were before */
+    ask_for_all();
+    check(90);
+    ck_assert_uint_eq(published.pieces, 60);
+}
+END_TEST
+
 /* Nor is one believed that has another boot and does not say that it begins. */
 START_TEST(an_answer_of_another_boot_begins_in_any_case)
 {
@@ -403,6 +418,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, an_answer_that_is_lost_or_comes_twice_changes_nothing);
     tcase_add_test(tests, changes_that_are_not_remembered_any_more_begin_anew);
     tcase_add_test(tests, a_restarted_pool_is_forgotten);
+    tcase_add_test(tests, a_pool_that_starts_again_with_the_same_boot_is_forgotten);
     tcase_add_test(tests, an_answer_of_another_boot_begins_in_any_case);
     tcase_add_loop_test(tests, who_begins_with_each_answer_is_heard_twice_a_minute, 0, 2);
     tcase_add_test(tests, who_adds_and_drops_takes_no_place_from_others);

@@ -147,6 +147,77 @@ START_TEST(a_key_has_no_more_at_once_than_it_may)
 }
 END_TEST
 
+START_TEST(what_other_gateways_have_counts)
+{
+    struct refusal refusal;
+    ck_assert_int_eq(parse("ada " ONE " requests=3 tokens=100"), 0);
+    struct key *ada = &keys.list[0];
+    ck_assert_int_eq(key_take(ada, 10, &refusal), 0);
+    ada->elsewhere.requests = 2;
+    ada->elsewhere.tokens = 50;
+    ck_assert_int_eq(key_take(ada, 10, &refusal), REFUSED);
+    ck_assert_str_eq(refusal.text, "this key already has 3 requests under way, through all gateways");
+    ada->elsewhere.requests = 1;
+    ck_assert_int_eq(key_take(ada, 41, &refusal), REFUSED);
+    ck_assert_uint_eq(refusal.status, 429);
+    ck_assert_int_eq(key_take(ada, 40, &refusal), 0);
+    ada->elsewhere.tokens = UINT64_MAX / 2; /* more than it may have in all */
+    ada->elsewhere.requests = 0;
+    ck_assert_int_eq(key_take(ada, 0, &refusal), REFUSED);
+}
+END_TEST
+
+START_TEST(room_that_several_gateways_want_is_shared)
+{
+    struct refusal refusal;
+    ck_assert_int_eq(parse("ada " ONE " requests=8 tokens=800"), 0);
+    struct key *ada = &keys.list[0];
+    ada->elsewhere.gateways = 2;
+    key_share_room(ada);
+    for (int i = 0; i < 3; i++) /* a third, rounded up */
+        ck_assert_int_eq(key_take(ada, 10, &refusal), 0);
+    ck_assert_int_eq(key_take(ada, 10, &refusal), REFUSED);
+    ck_assert_uint_eq(refusal.status, 429);
+    ck_assert_ptr_nonnull(strstr(refusal.text, "for the moment"));
+    key_release(ada, 10); /* one's own place may be taken again */
+    ck_assert_int_eq(key_take(ada, 10, &refusal), 0);
+    ck_assert_int_eq(key_take(ada, 10, &refusal), REFUSED);
+    ada->elsewhere.requests = 4; /* one is left */
+    key_share_room(ada);
+    ck_assert_int_eq(key_take(ada, 0, &refusal), 0);
+    ck_assert_int_eq(key_take(ada, 0, &refusal), REFUSED);
+    ada->elsewhere = (struct elsewhere){0};
+    key_share_room(ada);
+    ck_assert_int_eq(key_take(ada, 200, &refusal), 0);
+    ada->elsewhere.gateways = 1;
+    key_share_room(ada); /* 570 tokens are left: 285 */
+    ck_assert_int_eq(key_take(ada, 200, &refusal), 0);
+    ck_assert_int_eq(key_take(ada, 86, &refusal), REFUSED);
+    ck_assert_int_eq(key_take(ada, 85, &refusal), 0);
+    key_share_room(ada);
+    ck_assert_int_eq(key_take(ada, 285, &refusal), 0); /* one in any case */
+}
+END_TEST
+
+START_TEST(keys_of_a_name_have_ids_of_their_own_and_share_its_limits)
+{
+    struct refusal refusal;
+    ck_assert_int_eq(parse("ada " ONE " rpm=2\nada " TWO " rpm=2\nbob 0123456789abcdeh"), 0);
+    ck_assert_int_ne(memcmp(keys.list[0].id, keys.list[1].id, sizeof keys.list[0].id), 0);
+    ck_assert(!keys.list[0].is_another && keys.list[1].is_another && !keys.list[2].is_another);
+    ck_assert_ptr_null(keys.list[0].use);
+    ck_assert_int_eq(keys_count_use(&keys), 0);
+    ck_assert_ptr_null(keys.list[2].use);
+    ck_assert_int_eq(key_take(&keys.list[0], 0, &refusal), 0);
+    ck_assert_int_eq(key_take(&keys.list[1], 0, &refusal), 0);
+    ck_assert_int_eq(key_take(&keys.list[0], 0, &refusal), REFUSED);
+    ck_assert_uint_eq(keys.list[0].requests, 1);
+    key_not_used(&keys.list[1]);
+    ck_assert_int_eq(key_take(&keys.list[0], 0, &refusal), 0);
+    ck_assert_int_eq(key_take(&keys.list[2], 0, &refusal), 0);
+}
+END_TEST
+
 START_TEST(keys_of_one_name_are_one_tenant_at_every_gateway)
 {
     char tenant[sizeof keys.list[0].tenant];
@@ -285,6 +356,9 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_key_has_no_priority_beyond_those_of_its_line);
     tcase_add_test(tests, a_key_has_no_more_at_once_than_it_may);
     tcase_add_test(tests, names_have_salts_of_their_own_and_groups_have_one);
+    tcase_add_test(tests, what_other_gateways_have_counts);
+    tcase_add_test(tests, room_that_several_gateways_want_is_shared);
+    tcase_add_test(tests, keys_of_a_name_have_ids_of_their_own_and_share_its_limits);
     tcase_add_test(tests, keys_of_one_name_are_one_tenant_at_every_gateway);
     tcase_add_test(tests, a_key_with_many_questions_leaves_room_for_those_of_others);
     tcase_add_test(tests, a_file_that_everybody_can_read_is_refused);

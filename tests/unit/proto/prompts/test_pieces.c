@@ -2,6 +2,7 @@
 /* Pieces of prompts: what two prompts share, and what keeps them apart. */
 
 #include "proto/prompts/pieces.h"
+#include "common/hash.h"
 #include "proto/message.h"
 #include "tests/unit/run.h"
 
@@ -98,6 +99,19 @@ START_TEST(a_chat_that_grows_shares_all_that_was_said)
     /* The same letters otherwise divided are another chat. */
     struct chat_message one = {.role = BYTES_LITERAL("user"), .content = {said[0], 300}};
     ck_assert_uint_eq(shared(cut(prompt_of_chat(&one, 1)), cut(prompt_of_chat(messages, 1))), 0);
+}
+END_TEST
+
+/* Who sees hashes, but does not know what keys them, cannot test what comes behind one. */
+START_TEST(a_hash_does_not_lead_to_the_next_one)
+{
+    char text[512];
+    memset(text, 'x', sizeof text);
+    struct prompt_pieces *pieces = cut(prompt_of_text(text, sizeof text));
+    ck_assert_uint_eq(pieces->n, 2);
+    ck_assert_uint_ne(pieces->hashes[1],
+                      hash64(text + PROMPT_PIECE_BYTES, PROMPT_PIECE_BYTES, pieces->hashes[0]));
+    free(pieces);
 }
 END_TEST
 
@@ -201,6 +215,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, only_whole_pieces_count);
     tcase_add_test(tests, prompts_share_what_they_begin_with);
     tcase_add_test(tests, a_chat_that_grows_shares_all_that_was_said);
+    tcase_add_test(tests, a_hash_does_not_lead_to_the_next_one);
     tcase_add_test(tests, what_is_not_read_alike_is_not_the_same);
     tcase_add_test(tests, a_prompt_that_is_not_to_be_cached_is_not_looked_at);
     tcase_add_test(tests, no_prompt_is_looked_at_beyond_a_bound);

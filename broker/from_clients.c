@@ -427,11 +427,22 @@ typedef void handler(struct broker *broker, struct session *session, const struc
                      struct bytes raw);
 
 static handler *const handlers[MESSAGE_KIND_COUNT] = {
-    [MESSAGE_JOIN] = join,           [MESSAGE_GENERATE] = generate, [MESSAGE_CANCEL] = cancel,
-    [MESSAGE_REPLAY] = replay,       [MESSAGE_ATTACH] = attach,     [MESSAGE_STATUS] = status,
-    [MESSAGE_PING] = ping,           [MESSAGE_TOKENIZE] = tokenize, [MESSAGE_DETOKENIZE] = tokenize,
-    [MESSAGE_PREFIXES] = prefixes,   [MESSAGE_TENANTS] = tenants,   [MESSAGE_TRACE] = instruments,
-    [MESSAGE_PROFILE] = instruments, [MESSAGE_BYE] = bye,           [MESSAGE_GENERATE_PART] = generate_part,
+    [MESSAGE_JOIN] = join,
+    [MESSAGE_GENERATE] = generate,
+    [MESSAGE_CANCEL] = cancel,
+    [MESSAGE_REPLAY] = replay,
+    [MESSAGE_ATTACH] = attach,
+    [MESSAGE_STATUS] = status,
+    [MESSAGE_PING] = ping,
+    [MESSAGE_TOKENIZE] = tokenize,
+    [MESSAGE_DETOKENIZE] = tokenize,
+    [MESSAGE_PREFIXES] = prefixes,
+    [MESSAGE_TENANTS] = tenants,
+    [MESSAGE_TRACE] = instruments,
+    [MESSAGE_PROFILE] = instruments,
+    [MESSAGE_TRIM] = instruments,
+    [MESSAGE_BYE] = bye,
+    [MESSAGE_GENERATE_PART] = generate_part,
 };
 
 static void take(struct broker *broker, const struct origin *from, struct bytes raw)

@@ -255,6 +255,7 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         break;
     case MESSAGE_TRACE_OK:
     case MESSAGE_PROFILE_OK:
+    case MESSAGE_TRIM_OK:
         instruments_answered(broker, worker, &message);
         break;
     case MESSAGE_PONG:

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cpu/step.h"
+#include "engine/backend/give_back.h"
 
 _Static_assert(KERNELS_TOKENS == BACKEND_BLOCK_TOKENS, "kernels and engine agree on what a KV block is");
 
@@ -300,6 +301,31 @@ static int cpu_copy_out(struct backend *backend, const struct backend_copy *what
 static int cpu_copy_in(struct backend *backend, const struct backend_copy *what, uint64_t *ret_ticket)
 {
     return copy(backend, what, false, ret_ticket);
+}
+
+/* States of slots that are closed, and snapshots: each starts anew, or is copied over. */
+static uint64_t forget_states(const struct backend *backend, const struct backend_idle *idle)
+{
+    const struct states *states = &backend->states;
+    const size_t bytes = states->n * sizeof(float);
+    uint64_t forgotten = 0;
+    for (uint32_t i = 0; i < backend->n_slots && bytes > 0; i++)
+        if (!backend->slots[i].open)
+            forgotten += memory_forget(states_of(states, i), bytes);
+    for (uint32_t i = 0; i < idle->n_snapshots && bytes > 0; i++)
+        forgotten += memory_forget(states_snapshot(states, idle->snapshots[i]), bytes);
+    return forgotten;
+}
+
+/* Every step has ended inside submit, so nothing is in use but what is held. */
+int backend_cpu_give_back(struct backend *backend, const struct backend_idle *idle,
+                          struct backend_given *ret_given)
+{
+    *ret_given = (struct backend_given){.workspace = memory_forget_scratch(&backend->memory),
+                                        .states = forget_states(backend, idle)};
+    for (uint32_t g = 0; g < backend->kv.n_groups; g++)
+        ret_given->kv += kv_forget(&backend->kv, g, idle->blocks[g], idle->n_blocks[g]);
+    return 0;
 }
 
 /* A CPU that fails takes the process with it. */

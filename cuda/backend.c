@@ -2,8 +2,9 @@
 /* The CUDA backend: the table of functions that the engine drives (engine/backend/backend.h), over a GPU or
  * over the emulator.
  *
- * Opening counts first and allocates afterwards (parts.c); serving allocates nothing. Between open and close
- * nothing waits for the device but poll, and what opens slots or copies blocks faster than it follows. */
+ * Opening counts first and allocates afterwards (parts.c); serving allocates nothing but what was given back
+ * (give_back.c). Between open and close nothing waits for the device but poll, giving back, and what opens
+ * slots or copies blocks faster than it follows. */
 
 #include "cuda/backend.h"
 
@@ -16,6 +17,7 @@
 #include "cuda/check/gate.h"
 #include "cuda/check/invariance.h"
 #include "cuda/device/wait.h"
+#include "cuda/give_back.h"
 #include "cuda/parts.h"
 #include "engine/backend/kv_type.h"
 
@@ -38,7 +40,8 @@ static int check_config(const struct backend_config *config, struct error *err)
     if (config->n_devices > 1)
         return error_set(err, -ENODEV, "a worker uses one device; %u were requested", config->n_devices);
     if (config->kv_type == BACKEND_KV_BF16 || config->kv_type == BACKEND_KV_F32)
-        return error_set(err, -ENOTSUP, "the CUDA backend stores keys and values as f16 or q8_0, not %s",
+        return error_set(err, -ENOTSUP,
+                         "the CUDA backend stores keys and values as f16, q8_0 or q4_0, not %s",
                          kv_type_name(config->kv_type));
     if (config->n_slots == 0 || config->n_context == 0)
         return error_set(err, -EINVAL, "slots and context must be at least 1");
@@ -294,7 +297,8 @@ static void cuda_slot_close(struct backend *backend, uint32_t slot)
 
 static int cuda_submit(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket)
 {
-    return steps_submit(&backend->steps, step, ret_ticket);
+    int r = backend->steps.failed ? 0 : give_back_take_again(backend, step);
+    return r < 0 ? r : steps_submit(&backend->steps, step, ret_ticket);
 }
 
 static int cuda_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
@@ -353,13 +357,18 @@ static void cuda_usage(struct backend *backend, struct backend_usage *ret_usage)
     *ret_usage = (struct backend_usage){
         .weights = backend->weight_memory,
         .workspace = backend->memory_bytes > others ? backend->memory_bytes - others : 0,
-        .staging = backend->pinned_memory,
+        .staging = backend->pinned_memory - give_back_pinned(backend),
         .device_free = device_free_bytes(backend->device),
         .device_total = device_properties(backend->device)->total_bytes,
         .launches = counts.launches,
         .recorded = counts.graph_launches,
         .padding_rows = backend->steps.padding_rows,
     };
+}
+
+int quern_give_back(struct backend *backend, const struct backend_idle *idle, struct backend_given *ret_given)
+{
+    return give_back_idle(backend, ret_given);
 }
 
 /* Kernels are launched one by one meanwhile. */

@@ -6,8 +6,10 @@
 
 #include "cuda/device/device.h"
 #include "engine/backend/backend.h"
+#include "engine/backend/give_back.h"
 
 extern const struct backend_ops quern_backend;
+extern backend_give_back quern_give_back;
 
 /* The device that it runs on; it stays the backend's. */
 struct device *backend_device(const struct backend *backend);

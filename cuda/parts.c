@@ -31,13 +31,27 @@ static uint32_t most_sets(uint32_t n_slots)
     return rounded_up(sets, TILE_ROWS);
 }
 
+static enum backend_kv_type kv_type_of(enum backend_kv_type asked)
+{
+    switch (asked) {
+    case BACKEND_KV_Q8:
+    case BACKEND_KV_Q4:
+        return asked;
+    case BACKEND_KV_DEFAULT:
+    case BACKEND_KV_F16:
+    case BACKEND_KV_BF16:
+    case BACKEND_KV_F32:
+        break; /* the others are refused before */
+    }
+    return BACKEND_KV_F16;
+}
+
 static struct pools_shape shape_of_pools(const struct backend *backend, const struct sizes *sizes)
 {
     return (struct pools_shape){.n_slots = sizes->n_slots,
                                 .n_context = sizes->n_context,
                                 .ahead = STEPS_FLIGHTS * sizes->max_rows,
-                                .type =
-                                    backend->config.kv_type == BACKEND_KV_Q8 ? BACKEND_KV_Q8 : BACKEND_KV_F16,
+                                .type = kv_type_of(backend->config.kv_type),
                                 .n_blocks = sizes->n_blocks,
                                 .alike = backend->config.n_blocks > 0};
 }

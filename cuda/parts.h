@@ -32,7 +32,9 @@ struct backend {
     struct copies copies;
     struct library_products large;
     struct pass pass;
-    size_t memory_bytes, weight_memory, pinned_memory;
+    size_t memory_bytes, weight_memory; /* of the device, without what is given back */
+    size_t pinned_memory;               /* of the host, taken when it opened */
+    uint32_t large_from;                /* of the pass, while the library's memory is given back */
 };
 
 /* Decides how many slots, snapshots of states and KV blocks there are: as many as were asked for, or as fit.

@@ -10,4 +10,5 @@ __attribute__((visibility("default"))) const struct backend_plugin quern_plugin 
     .version = QUERN_VERSION,
     .ops = &quern_backend,
     .count = device_count,
+    .give_back = quern_give_back,
 };

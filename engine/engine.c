@@ -253,7 +253,10 @@ void engine_observe(struct engine *engine, const struct engine_observer *observe
 
 void engine_usage(struct engine *engine, struct backend_usage *ret_usage)
 {
+    struct backend_info info;
     *ret_usage = (struct backend_usage){0};
+    engine->config.backend->info(engine->backend, &info);
+    engine->scheduler.info.memory_bytes = info.memory_bytes; /* some may have been given back */
     if (engine->config.backend->usage)
         engine->config.backend->usage(engine->backend, ret_usage);
 }

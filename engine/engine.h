@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "engine/backend/backend.h"
+#include "engine/backend/give_back.h"
 #include "engine/measures.h"
 #include "engine/sampling/sampling.h"
 
@@ -25,6 +26,7 @@ struct model_dialect;
 struct engine_config {
     const struct model *model; /* outlives the engine; has a tokenizer */
     const struct backend_ops *backend;
+    backend_give_back *give_back;         /* of that backend; NULL: it has nothing to give */
     struct backend_config backend_config; /* model is set from above; fields that are 0 get defaults */
     uint32_t
         max_waiting; /* requests queued inside the engine; beyond: ENGINE_E_FULL, except for resumed ones */
@@ -227,12 +229,25 @@ int engine_step(struct engine *engine, struct error *err);
  * branch for each row set of a step. May be called from the backend's progress hook. */
 void engine_observe(struct engine *engine, const struct engine_observer *observer);
 
-/* What the backend has taken and launched; zeroes where it does not know. */
+/* What the backend has taken and launched; zeroes where it does not know. Also looks again at how much memory
+ * it has in all (engine_backend_info). */
 void engine_usage(struct engine *engine, struct backend_usage *ret_usage);
 
 /* Measures each kernel of the steps that are submitted from now on, which makes them slower; or ends that.
  * Between steps. 0; -ENOTSUP: the backend cannot; -ENOMEM; or a fault of the device. */
 int engine_profile(struct engine *engine, bool on);
+
+/* What engine_give_back gave. */
+struct engine_given {
+    uint64_t blocks; /* KV blocks of cached prefixes that went, of the first group */
+    struct backend_given backend;
+};
+
+/* Gives memory back that nothing uses; what is needed is taken again. `prefixes`: cached prefixes that no
+ * sequence uses go first, and are computed again when a request has them. Between two steps; a step may be in
+ * flight, and may have to be waited for. 0; -ENOMEM with nothing given; or a fault of the
+ * device. */
+int engine_give_back(struct engine *engine, bool prefixes, struct engine_given *ret_given);
 
 /* The kernels since then, as backend_ops.profile. */
 uint32_t engine_kernels(struct engine *engine, const struct backend_kernel **ret_kernels);

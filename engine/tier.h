@@ -28,7 +28,7 @@ int tier_new(const struct backend_ops *ops, struct backend *backend, struct pref
              struct prefix_store *store, struct tier **ret_tier);
 struct tier *tier_free(struct tier *tier);
 
-/* These blocks of a group were just allotted: their former contents are gone. */
+/* These blocks of a group were just allotted, or given back: their former contents are gone. */
 void tier_fresh(struct tier *tier, uint32_t group, const uint32_t *ids, uint32_t n);
 
 /* The cache now keeps the n-th blocks of the sequence, after the place `before`. */

@@ -514,6 +514,7 @@ struct quern_worker {
     /* Of it also the weights and the work space of steps; beside it, pinned memory of the host. What its GPU
      * has free, and in all. */
     uint64_t memory_weights, memory_workspace, memory_staging, device_free, device_total;
+    uint64_t memory_resident; /* bytes of the machine's memory that its process holds */
     /* Of a GPU: kernels launched one by one, steps launched as one recording, and rows computed for nothing
      * to fill one. */
     uint64_t launches, recorded_launches, padding_rows;
@@ -629,6 +630,27 @@ struct quern_profile {
 int quern_profile(struct quern *client, const char *worker, uint64_t run, uint32_t steps, int timeout_ms,
                   const struct quern_profile **ret_profile, struct quern_error *err);
 
+/* Memory that a worker gave back. */
+struct quern_given {
+    const char *kind; /* "kv", "states", "workspace", "library", "staging", "heap" */
+    uint64_t bytes;
+};
+
+struct quern_trim {
+    uint64_t blocks; /* KV blocks of cached prefixes that went */
+    /* Bytes of the machine's memory that the worker's process holds, and free bytes of its GPU. 0: unknown */
+    uint64_t resident_before, resident_after, device_free_before, device_free_after;
+    const struct quern_given *given; /* what went, by kind; none of a kind of which there was nothing */
+    size_t n;
+};
+
+/* Has this worker give back memory that nothing uses at the moment, between two of its steps; what it needs
+ * it takes again. `prefixes`: cached prefixes that no request uses go too, and are computed again when they
+ * are asked for. `run` is a random number that is not 0 and names the trim: with the same one it is not made
+ * again, and has the same answer. Only in the run directory. Valid until the next call with this client. */
+int quern_trim(struct quern *client, const char *worker, uint64_t run, bool prefixes, int timeout_ms,
+               const struct quern_trim **ret_trim, struct quern_error *err);
+
 /* A text to tokenize. */
 struct quern_text {
     const char *model; /* whose tokenizer to use; NULL: any */
@@ -697,6 +719,7 @@ struct quern_answer {
     const struct quern_status *status;
     const struct quern_trace *trace;
     const struct quern_profile *profile;
+    const struct quern_trim *trim;
     const int32_t *ids; /* [n_ids] */
     size_t n_ids;
     const struct quern_piece *pieces; /* [n_ids] if the tokenize asked for them; else NULL */
@@ -730,6 +753,8 @@ int quern_ask_trace(struct quern *client, const char *worker, uint64_t from, int
                     quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_profile(struct quern *client, const char *worker, uint64_t run, uint32_t steps, int timeout_ms,
                       quern_answer_fn *fn, void *arg, struct quern_error *err);
+int quern_ask_trim(struct quern *client, const char *worker, uint64_t run, bool prefixes, int timeout_ms,
+                   quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *err);
 int quern_ask_detokenize(struct quern *client, const struct quern_ids *ids, int timeout_ms,

@@ -54,6 +54,7 @@
 #define PROTO_MAX_TRACE         1024                /* records of one trace_ok */
 #define PROTO_MAX_KERNELS       128                 /* of one profile_ok */
 #define PROTO_MAX_PROFILE       1000                /* steps of one profile */
+#define PROTO_MAX_GIVEN         16                  /* kinds of memory of one trim_ok */
 #define PROTO_MAX_REQUESTS      1024                /* requests of one status_ok */
 
 #endif

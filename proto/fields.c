@@ -217,6 +217,12 @@ static const struct field kernel_fields[] = {
 };
 static const struct field_table kernel_table = PART(kernel_fields, struct kernel_profile, NULL);
 
+static const struct field given_fields[] = {
+    NAME("kind", offsetof(struct given_memory, kind)),
+    U64_OR_0("bytes", offsetof(struct given_memory, bytes)),
+};
+static const struct field_table given_table = PART(given_fields, struct given_memory, NULL);
+
 static const struct field chat_fields[] = {
     NAME("role", offsetof(struct chat_message, role)),
     {KEY("content", FIELD_TEXT, offsetof(struct chat_message, content)), REQUIRED, .high = PROTO_MAX_GENERATE_BYTES},
@@ -302,6 +308,12 @@ static const struct field profile_fields[] = {
     NAME("worker", IN(profile.worker)),
     {KEY("run", FIELD_U64, IN(profile.run)), REQUIRED, .low = 1, .high = UINT64_MAX},
     {KEY("steps", FIELD_U32, IN(profile.steps)), REQUIRED, .low = 1, .high = PROTO_MAX_PROFILE},
+};
+static const struct field trim_fields[] = {
+    U64_OR_0("ref", IN(trim.ref)),
+    NAME("worker", IN(trim.worker)),
+    {KEY("run", FIELD_U64, IN(trim.run)), REQUIRED, .low = 1, .high = UINT64_MAX},
+    FLAG("prefixes", IN(trim.prefixes)),
 };
 static const struct field ping_fields[] = {
     U64_OR_0("ref", IN(ping.ref)),
@@ -397,6 +409,15 @@ static const struct field profile_ok_fields[] = {
     FLAG("done", IN(profile_ok.done)),
     U32_OR_0("steps", IN(profile_ok.steps)),
     {KEY("kernels", FIELD_MAPS, IN(profile_ok.kernels)), .high = PROTO_MAX_KERNELS, .table = &kernel_table},
+};
+static const struct field trim_ok_fields[] = {
+    U64_OR_0("ref", IN(trim_ok.ref)),
+    U64_OR_0("blocks", IN(trim_ok.blocks)),
+    U64_OR_0("resident_before", IN(trim_ok.resident_before)),
+    U64_OR_0("resident_after", IN(trim_ok.resident_after)),
+    U64_OR_0("device_free_before", IN(trim_ok.device_free_before)),
+    U64_OR_0("device_free_after", IN(trim_ok.device_free_after)),
+    {KEY("given", FIELD_MAPS, IN(trim_ok.given)), .high = PROTO_MAX_GIVEN, .table = &given_table},
 };
 static const struct field pong_fields[] = {
     U64_OR_0("ref", IN(pong.ref)),
@@ -543,6 +564,7 @@ static const struct field_table tables[] = {
     [MESSAGE_TENANTS] = CHECKED_TABLE(tenants_fields, field_table_check_tenants),
     [MESSAGE_TRACE] = TABLE(trace_question_fields),
     [MESSAGE_PROFILE] = TABLE(profile_fields),
+    [MESSAGE_TRIM] = TABLE(trim_fields),
     [MESSAGE_PING] = TABLE(ping_fields),
     [MESSAGE_BYE] = {0},
     [MESSAGE_HELLO_OK] = TABLE(hello_ok_fields),
@@ -559,6 +581,7 @@ static const struct field_table tables[] = {
     [MESSAGE_TENANTS_OK] = CHECKED_TABLE(tenants_fields, field_table_check_tenants),
     [MESSAGE_TRACE_OK] = TABLE(trace_ok_fields),
     [MESSAGE_PROFILE_OK] = TABLE(profile_ok_fields),
+    [MESSAGE_TRIM_OK] = TABLE(trim_ok_fields),
     [MESSAGE_PONG] = TABLE(pong_fields),
     [MESSAGE_BYE_OK] = {0},
     [MESSAGE_END] = TABLE(end_fields),

@@ -26,6 +26,7 @@
     ROW(U64_OR_0, memory_weights, "memory_weights_bytes", "gauge", "Of it, weights.")                         \
     ROW(U64_OR_0, memory_workspace, "memory_workspace_bytes", "gauge", "Of it, work space of steps.")         \
     ROW(U64_OR_0, memory_staging, "memory_staging_bytes", "gauge", "Beside it, pinned memory of the host.")   \
+    ROW(U64_OR_0, memory_resident, "memory_resident_bytes", "gauge", "Memory of the machine that its process holds.") \
     ROW(U64_OR_0, device_free, "device_memory_free_bytes", "gauge", "Free memory of its GPU.")                \
     ROW(U64_OR_0, device_total, "device_memory_bytes", "gauge", "Memory of its GPU.")                         \
     ROW(U64_OR_0, launches, "launches_total", "counter", "Kernels launched one by one on its GPU.")           \

@@ -74,6 +74,7 @@ enum message_kind {
     MESSAGE_TENANTS,       /* tells what the tenants of a gateway have, and asks for those of others */
     MESSAGE_TRACE,         /* asks what a worker does; also broker → worker */
     MESSAGE_PROFILE,       /* has a worker's kernels measured; also broker → worker */
+    MESSAGE_TRIM,          /* has a worker give memory back; also broker → worker */
     MESSAGE_PING,          /* renews the lease; also worker liveness probe */
     MESSAGE_BYE,           /* closes the session */
     /* broker → client */
@@ -91,6 +92,7 @@ enum message_kind {
     MESSAGE_TENANTS_OK,    /* what tenants have through other sessions */
     MESSAGE_TRACE_OK,      /* also worker → broker */
     MESSAGE_PROFILE_OK,    /* also worker → broker */
+    MESSAGE_TRIM_OK,       /* also worker → broker */
     MESSAGE_PONG,          /* answers ping, and a worker's heartbeat */
     MESSAGE_BYE_OK,
     MESSAGE_END, /* a request ended, with its count; also on the stream */
@@ -381,6 +383,12 @@ struct kernel_profile {
     uint64_t blocks, threads, shared_bytes, loaded, sectors, asked, passes, conflicts;
 };
 
+/* What a worker gave back of one kind of memory. */
+struct given_memory {
+    struct bytes kind;
+    uint64_t bytes;
+};
+
 /* ---- messages ---- */
 
 struct message {
@@ -487,6 +495,13 @@ struct message {
             uint64_t run; /* not 0, and random: names the profile, which the same question asks for again */
             uint32_t steps;
         } profile;
+        struct { /* begins like trace too */
+            uint64_t ref;
+            struct bytes worker;
+            uint64_t
+                run; /* not 0, and random: names the trim, which is made once however often it is asked */
+            bool prefixes; /* cached prefixes that no request uses go too */
+        } trim;
         struct {
             struct version_range proto;
             struct text_list features;
@@ -580,6 +595,17 @@ struct message {
                 size_t n;
             } kernels;
         } profile_ok;
+        struct {
+            uint64_t ref;
+            uint64_t blocks; /* of cached prefixes that went */
+            /* Resident memory of the worker's process, and free memory of its device (0: it has none of its
+             * own), before and after. */
+            uint64_t resident_before, resident_after, device_free_before, device_free_after;
+            struct {
+                const struct given_memory *items;
+                size_t n;
+            } given;
+        } trim_ok;
         struct {
             struct id128 id;
             struct epoch epoch;

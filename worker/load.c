@@ -171,6 +171,7 @@ static int open_engine(struct load *load, struct error *err)
     const struct engine_config config = {
         .model = load->model,
         .backend = load->backend.ops,
+        .give_back = load->backend.give_back,
         .most_cached = options->cached_blocks,
         .backend_config = {.n_slots = options->slots,
                            .n_context = options->context,

@@ -7,6 +7,7 @@
 
 #include "common/program/arguments.h"
 #include "common/program/program.h"
+#include "engine/backend/kv_type.h"
 #include "proto/launch.h"
 
 #define DEFAULT_FRAME_US 250
@@ -56,7 +57,7 @@ static const struct argp_option options[] = {
     {"snapshots", KEY_SNAPSHOTS, "N", 0,
      "Snapshots that the prefix cache keeps of the states of recurrent layers (four for each slot)", 0},
     {"kv-type", KEY_KV_TYPE, "TYPE", 0,
-     "Type of keys and values: f16, bf16, f32 or q8_0 (f16; f32 for models that rank)", 0},
+     "Type of keys and values: " KV_TYPE_NAMES " (f16; f32 for models that rank)", 0},
     {"quantize", KEY_QUANTIZE, "TYPE", 0,
      "Quantize weights in F32, F16 or BF16: Q8_0, Q4_K_M ... (as they are)", 0},
     {"system", KEY_SYSTEM, "TEXT", 0, "System message of conversations that have none", 0},

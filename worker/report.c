@@ -31,6 +31,11 @@ void report_close(struct report *report)
     *report = (struct report){0};
 }
 
+void report_look_again(struct report *report)
+{
+    report->next_ns = report->next_usage_ns = 0;
+}
+
 void report_progress(struct report *report)
 {
     if (report->slot)
@@ -54,8 +59,10 @@ static void describe_usage(struct report *report, struct engine *engine, uint64_
     if (now >= report->next_usage_ns) {
         report->next_usage_ns = now + USAGE_NS;
         engine_usage(engine, &report->usage);
+        resident_read(&report->resident);
     }
     const struct backend_usage *usage = &report->usage;
+    snapshot->memory_resident = report->resident.bytes;
     snapshot->memory_weights = usage->weights;
     snapshot->memory_workspace = usage->workspace;
     snapshot->memory_staging = usage->staging;
@@ -94,8 +101,8 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
         engine_stats(facts->engine, &stats);
         const struct backend_info *info = engine_backend_info(facts->engine);
         snapshot.kv_block_bytes = (uint32_t)(backend_kv_bytes(info) / info->groups[0].n_blocks);
-        describe_memory(info, &stats, &snapshot);
         describe_usage(report, facts->engine, now, &snapshot);
+        describe_memory(info, &stats, &snapshot);
         measure_rate(report, now, stats.tokens);
         snprintf(snapshot.device, sizeof snapshot.device, "%.*s", (int)sizeof snapshot.device - 1,
                  engine_backend_info(facts->engine)->device);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/system/resident.h"
 #include "proto/board.h"
 #include "engine/engine.h"
 
@@ -20,6 +21,7 @@ struct report {
     double tokens_per_s;
     uint64_t next_usage_ns; /* when the next look at it is due */
     struct backend_usage usage;
+    struct resident resident;
 };
 
 /* What a snapshot says. */
@@ -37,6 +39,9 @@ void report_close(struct report *report);
 
 /* Counts progress: a layer, a part of the model loaded, a prompt prepared. From any thread. */
 void report_progress(struct report *report);
+
+/* The next snapshot is due at once, with a new look at what memory is in use. */
+void report_look_again(struct report *report);
 
 /* Writes the snapshot; the next one is due `ns` later. */
 void report_write(struct report *report, const struct report_facts *facts, uint64_t now, uint64_t ns);

@@ -33,6 +33,7 @@
 #include "gguf/truncation.h"
 #include "worker/instruments/profile.h"
 #include "worker/instruments/trace.h"
+#include "worker/instruments/trim.h"
 #include "worker/link/link.h"
 #include "worker/load.h"
 #include "worker/publish.h"
@@ -60,6 +61,7 @@ struct worker {
     struct tokenize tokenize;
     struct trace trace;
     struct profiler profiler;
+    struct trimmer trimmer;
     struct report report;
 
     enum worker_state state;
@@ -170,6 +172,9 @@ static void take(struct worker *worker, const struct message *message)
         break;
     case MESSAGE_PROFILE:
         profiler_take(&worker->profiler, message, clock_ns());
+        break;
+    case MESSAGE_TRIM:
+        trimmer_take(&worker->trimmer, message);
         break;
     case MESSAGE_ACK:
         window_ack(&worker->stream.window, message->ack.wseq);
@@ -328,6 +333,8 @@ static void run_loop(struct worker *worker)
         attend(worker, now);
         assignments_start(&worker->assignments);
         profiler_tend(&worker->profiler, now);
+        if (trimmer_tend(&worker->trimmer))
+            report_look_again(&worker->report);
         worker->has_work |= !engine_is_idle(worker->load.engine) && worker->state != WORKER_FAILED;
         check_preparation(worker, now);
         if (is_over(worker, now))
@@ -399,6 +406,7 @@ static int connect_pool(struct worker *worker, struct error *err)
                assignments_topic_of);
     worker->assignments.trace = &worker->trace;
     profiler_init(&worker->profiler, &worker->link, worker->load.engine);
+    trimmer_init(&worker->trimmer, &worker->link, worker->load.engine);
     return 0;
 }
 

@@ -161,22 +161,36 @@ static void answer_trace(struct broker *broker, struct session *session, struct 
     free(records);
 }
 
+/* Where an answer has its ref, and what it answers. */
+static uint64_t *ref_of(struct message *answer, enum message_kind *ret_asked)
+{
+    switch (answer->kind) {
+    case MESSAGE_TRACE_OK:
+        *ret_asked = MESSAGE_TRACE;
+        return &answer->trace_ok.ref;
+    case MESSAGE_PROFILE_OK:
+        *ret_asked = MESSAGE_PROFILE;
+        return &answer->profile_ok.ref;
+    default:
+        *ret_asked = MESSAGE_TRIM;
+        return &answer->trim_ok.ref;
+    }
+}
+
 void instruments_answered(struct broker *broker, const struct worker *worker, const struct message *message)
 {
     struct tokenize_question question;
-    const bool traces = message->kind == MESSAGE_TRACE_OK;
-    const uint64_t ref = traces ? message->trace_ok.ref : message->profile_ok.ref;
-    if (!tokenize_table_take(&broker->tokenize, ref, worker->index, &question))
+    struct message answer = *message;
+    enum message_kind asked;
+    uint64_t *ref = ref_of(&answer, &asked);
+    if (!tokenize_table_take(&broker->tokenize, *ref, worker->index, &question))
         return;
     struct session *session = session_find(&broker->sessions, &question.session);
-    if (!session || question.kind != (traces ? MESSAGE_TRACE : MESSAGE_PROFILE))
+    if (!session || question.kind != asked)
         return;
-    struct message answer = *message;
-    if (traces) {
-        answer.trace_ok.ref = question.client_ref;
+    *ref = question.client_ref;
+    if (asked == MESSAGE_TRACE)
         answer_trace(broker, session, &answer);
-    } else {
-        answer.profile_ok.ref = question.client_ref;
+    else
         client_link_send(&broker->client_link, session, &answer);
-    }
 }

@@ -2,11 +2,11 @@
 #ifndef BROKER_CORE_INSTRUMENTS_H
 #define BROKER_CORE_INSTRUMENTS_H
 
-/* Questions about what one worker does (trace, profile): passed to it with our ref, answered to the client
- * with its own. Who asks sees steps and all requests if it came through the run directory; else no records of
- * steps, and only the requests of its own client, and cannot slow steps down by a profile. `next` and `lost`
- * count all records, so that everybody learns how many steps and marks there were, as the counters of a
- * status tell too. */
+/* Questions to one worker about itself (trace, profile, trim): passed to it with our ref, answered to the
+ * client with its own. Who asks sees steps and all requests if it came through the run directory; else no
+ * records of steps, and only the requests of its own client, and cannot slow steps down by a profile or a
+ * trim. `next` and `lost` count all records, so that everybody learns how many steps and marks there were, as
+ * the counters of a status tell too. */
 
 #include "broker/core/broker.h"
 

@@ -27,6 +27,7 @@ static const struct verb verbs[] = {
     {"top", "show the same every second", verb_top},
     {"trace", "show what workers do, step by step", verb_trace},
     {"profile", "measure the kernels of a worker that serves", verb_profile},
+    {"trim", "have workers give back memory that they do not use", verb_trim},
     {"reload", "replace the processes of a running pool, which keeps serving", verb_reload},
     {"scale", "change the number of workers of a running pool", verb_scale},
     {"drain", "take a worker out of a running pool, which keeps serving", verb_drain},

@@ -34,6 +34,6 @@ int verb_dispatch(const struct verb_table *table, int argc, char **argv);
 
 verb_main verb_bench, verb_chat, verb_detokenize, verb_drain, verb_embed, verb_grammar, verb_inspect,
     verb_keys, verb_logits, verb_profile, verb_quantize, verb_rank, verb_reload, verb_run, verb_scale,
-    verb_serve, verb_status, verb_synth, verb_tokenize, verb_top, verb_trace, verb_undrain;
+    verb_serve, verb_status, verb_synth, verb_tokenize, verb_top, verb_trace, verb_trim, verb_undrain;
 
 #endif

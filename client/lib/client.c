@@ -316,6 +316,7 @@ struct quern *quern_free(struct quern *client)
     free(client->status_memory);
     free(client->trace_memory);
     free(client->profile_memory);
+    free(client->trim_memory);
     ids_deinit(&client->tokens);
     buffer_deinit(&client->content);
     buffer_deinit(&client->spelled);

@@ -60,6 +60,7 @@ void incoming_message(struct quern *client, const struct message *message)
     case MESSAGE_TENANTS_OK:
     case MESSAGE_TRACE_OK:
     case MESSAGE_PROFILE_OK:
+    case MESSAGE_TRIM_OK:
         question_answer(client, message);
         break;
     case MESSAGE_PONG:

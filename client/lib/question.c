@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions (status, trace, profile, prefixes, tenants, tokenize, detokenize) and their answers, known by
- * their references and kinds.
+/* Questions (status, trace, profile, trim, prefixes, tenants, tokenize, detokenize) and their answers, known
+ * by their references and kinds.
  *
  * A question is asked again after a second, two, four … until its answer comes, and at once when the session
  * opens again: so a broker that restarts in between is met in stride. What is answered is copied out of the
@@ -240,6 +240,33 @@ static bool keep_profile(struct quern *client, const struct message *message)
     return true;
 }
 
+/* False when out of memory: it is asked again. */
+static bool keep_trim(struct quern *client, const struct message *message)
+{
+    const struct given_memory *from = message->trim_ok.given.items;
+    const size_t n = message->trim_ok.given.n;
+    size_t room = 1;
+    for (size_t i = 0; i < n; i++)
+        room += from[i].kind.len + 1;
+    char *memory = calloc(1, n * sizeof(struct quern_given) + room);
+    if (!memory)
+        return false;
+    free(client->trim_memory);
+    client->trim_memory = memory;
+    struct quern_given *given = (struct quern_given *)(void *)memory;
+    char *texts = (char *)(void *)(given + n);
+    for (size_t i = 0; i < n; i++)
+        given[i] = (struct quern_given){.kind = keep(&texts, from[i].kind), .bytes = from[i].bytes};
+    client->trim = (struct quern_trim){.blocks = message->trim_ok.blocks,
+                                       .resident_before = message->trim_ok.resident_before,
+                                       .resident_after = message->trim_ok.resident_after,
+                                       .device_free_before = message->trim_ok.device_free_before,
+                                       .device_free_after = message->trim_ok.device_free_after,
+                                       .given = given,
+                                       .n = n};
+    return true;
+}
+
 static bool keep_tokens(struct quern *client, const struct message *message)
 {
     client->tokens.len = 0;
@@ -377,6 +404,9 @@ static void set_ref(struct message *message, uint64_t ref)
     case MESSAGE_PROFILE:
         message->profile.ref = ref;
         break;
+    case MESSAGE_TRIM:
+        message->trim.ref = ref;
+        break;
     case MESSAGE_TOKENIZE:
         message->tokenize.ref = ref;
         break;
@@ -482,6 +512,10 @@ void question_answer(struct quern *client, const struct message *message)
         question = find(client, MESSAGE_PROFILE, message->profile_ok.ref);
         with.profile = &client->profile;
         is_kept = question && keep_profile(client, message);
+    } else if (message->kind == MESSAGE_TRIM_OK) {
+        question = find(client, MESSAGE_TRIM, message->trim_ok.ref);
+        with.trim = &client->trim;
+        is_kept = question && keep_trim(client, message);
     } else if (message->kind == MESSAGE_TOKENIZE_OK) {
         question = find(client, MESSAGE_TOKENIZE, message->tokenize_ok.ref);
         is_kept = question && keep_tokenized(client, message, &with);

@@ -101,6 +101,17 @@ int quern_ask_profile(struct quern *client, const char *worker, uint64_t run, ui
     return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
 }
 
+int quern_ask_trim(struct quern *client, const char *worker, uint64_t run, bool prefixes, int timeout_ms,
+                   quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
+{
+    struct message message = {.kind = MESSAGE_TRIM};
+    struct error err = {0};
+    message.trim.worker = bytes_of_string(worker);
+    message.trim.run = run;
+    message.trim.prefixes = prefixes;
+    return say_asked(question_ask(client, &message, timeout_ms, fn, arg, &err), ret_err, &err);
+}
+
 int quern_ask_tokenize(struct quern *client, const struct quern_text *text, int timeout_ms,
                        quern_answer_fn *fn, void *arg, struct quern_error *ret_err)
 {
@@ -228,6 +239,20 @@ int quern_profile(struct quern *client, const char *worker, uint64_t run, uint32
         r = await(client, &asked, err);
     if (r == 0)
         *ret_profile = asked.answer.profile;
+    return r;
+}
+
+int quern_trim(struct quern *client, const char *worker, uint64_t run, bool prefixes, int timeout_ms,
+               const struct quern_trim **ret_trim, struct quern_error *err)
+{
+    struct asked asked = {0};
+    int r = loop_refuse_inside(client, err);
+    if (r == 0)
+        r = quern_ask_trim(client, worker, run, prefixes, timeout_ms, on_answer, &asked, err);
+    if (r == 0)
+        r = await(client, &asked, err);
+    if (r == 0)
+        *ret_trim = asked.answer.trim;
     return r;
 }
 

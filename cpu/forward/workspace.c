@@ -2,6 +2,7 @@
 /* The workspace of a pass: every buffer is taken when the backend opens, so that serving allocates nothing.
  *
  * Rows are padded with zeros to a multiple of 32, the block of rounding; nothing ever writes there but zeros.
+ * Between two steps nothing else in a row matters, so its pages may be forgotten (memory.h): they are zeros.
  * Layers that turn alike share the tables of their angles. */
 
 #include "cpu/forward/forward.h"
@@ -15,10 +16,11 @@ static uint32_t padded(uint32_t n)
     return (n + KERNELS_BLOCK - 1) / KERNELS_BLOCK * KERNELS_BLOCK;
 }
 
+/* For a step, which writes them before it reads them. */
 static int take_floats(struct memory *memory, size_t rows, size_t stride, float **ret_floats)
 {
     void *floats;
-    int r = memory_take(memory, rows * stride * sizeof(float), &floats);
+    int r = memory_take_scratch(memory, rows * stride * sizeof(float), &floats);
     if (r == 0)
         *ret_floats = floats;
     return r;
@@ -28,7 +30,7 @@ static int take_tiles(struct memory *memory, uint32_t rows, uint32_t stride, str
 {
     void *tiles;
     rows = (rows + KERNELS_MANY - 1) / KERNELS_MANY * KERNELS_MANY;
-    int r = memory_take(memory, (size_t)rows * stride, &tiles);
+    int r = memory_take_scratch(memory, (size_t)rows * stride, &tiles);
     if (r == 0)
         r = take_floats(memory, rows, stride / KERNELS_BLOCK, &x->tile_scales);
     if (r == 0)
@@ -50,9 +52,9 @@ static int take_activations(struct memory *memory, uint32_t rows, uint32_t strid
     if (r == 0)
         r = take_floats(memory, rows, blocks, &x->sums);
     if (r == 0)
-        r = memory_take(memory, (size_t)rows * stride, &quants);
+        r = memory_take_scratch(memory, (size_t)rows * stride, &quants);
     if (r == 0)
-        r = memory_take(memory, (size_t)rows * blocks * 2 * sizeof(int16_t), &half_sums);
+        r = memory_take_scratch(memory, (size_t)rows * blocks * 2 * sizeof(int16_t), &half_sums);
     if (r < 0)
         return r;
     x->quants = quants;
@@ -308,10 +310,16 @@ static int take_ones(struct forward *forward, struct memory *memory)
     for (uint32_t l = 0; l < model->params.n_layers; l++)
         if (model->layers[l].traits.value_norm)
             most = larger(most, model->layers[l].traits.heads.dim);
-    int r = most > 0 ? take_floats(memory, 1, padded(most), &forward->ones) : 0;
-    for (uint32_t i = 0; i < most && r == 0; i++)
+    void *ones;
+    if (most == 0)
+        return 0;
+    int r = memory_take(memory, padded(most) * sizeof *forward->ones, &ones);
+    if (r < 0)
+        return r;
+    forward->ones = ones;
+    for (uint32_t i = 0; i < most; i++)
         forward->ones[i] = 1;
-    return r;
+    return 0;
 }
 
 /* The rotation of a layer: an earlier layer's, or a new one. */

@@ -4,16 +4,13 @@
 #include "cpu/memory/kv.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "common/amount.h"
 #include "common/hash.h"
+#include "cpu/memory/kv_quants.h"
 #include "engine/backend/kv_groups.h"
 #include "gguf/format.h"
-
-#define SCALED   32     /* dimensions that share a scale */
-#define HALF_NAN 0x7e00 /* in half precision */
 
 #define KV_LAYOUT_VERSION 4 /* raised with any change of the order or the type of what a block holds */
 
@@ -91,11 +88,6 @@ static int count_blocks(struct kv *kv, const struct kv_config *config, const str
     return 0;
 }
 
-static uint32_t n_scales(uint32_t dim)
-{
-    return (dim + SCALED - 1) / SCALED;
-}
-
 static size_t head_bytes(const struct kv *kv, uint32_t dim) /* in one block */
 {
     const size_t numbers = (size_t)dim * KERNELS_TOKENS;
@@ -105,11 +97,13 @@ static size_t head_bytes(const struct kv *kv, uint32_t dim) /* in one block */
     case BACKEND_KV_F16:
     case BACKEND_KV_BF16:
         return numbers * sizeof(uint16_t);
+    case BACKEND_KV_Q4:
+        return kv_q4_bytes(dim);
     case BACKEND_KV_Q8:
     case BACKEND_KV_DEFAULT:
         break;
     }
-    return numbers + (size_t)n_scales(dim) * KERNELS_TOKENS * sizeof(uint16_t);
+    return kv_q8_bytes(dim);
 }
 
 static void shape_layer(const struct kv *kv, const struct head_shape *heads, struct kv_layer *layer)
@@ -192,6 +186,18 @@ int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory
     return r;
 }
 
+uint64_t kv_forget(const struct kv *kv, uint32_t group, const uint32_t *blocks, uint32_t n)
+{
+    uint64_t bytes = 0;
+    for (uint32_t first = 0, end; first < n; first = end) { /* a page may hold several */
+        for (end = first + 1; end < n && blocks[end] == blocks[end - 1] + 1;)
+            end++;
+        bytes +=
+            memory_forget(kv_block(kv, group, blocks[first]), (end - first) * kv->groups[group].block_bytes);
+    }
+    return bytes;
+}
+
 uint64_t kv_layout(const struct kv *kv)
 {
     const uint32_t geometry[] = {KERNELS_TOKENS, kv->type, kv->n_groups};
@@ -214,12 +220,6 @@ static uint8_t *values_of(const struct kv *kv, uint32_t block, uint32_t layer, u
 {
     const struct kv_layer *at = &kv->layers[layer];
     return keys_of(kv, block, layer, at->n_heads) + head * at->value_bytes;
-}
-
-/* Of one head in 8 bits, behind its numbers. */
-static uint16_t *scales_of(uint8_t *head, size_t n_numbers)
-{
-    return (uint16_t *)(head + n_numbers);
 }
 
 /* ---- writing ---- */
@@ -260,45 +260,6 @@ static void store_floats(const struct kv_layer *kv, const float *keys, const flo
         to_values[d] = d < kv->dim ? values[d] : 0;
 }
 
-/* Rounds n ≤ SCALED numbers with one scale, which is returned. */
-static uint16_t round_to_8_bits(const float *numbers, uint32_t n, int8_t quants[SCALED])
-{
-    float largest = 0;
-    memset(quants, 0, SCALED);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!isfinite(numbers[i]))
-            return HALF_NAN;
-        largest = fmaxf(largest, fabsf(numbers[i]));
-    }
-    uint16_t half = format_f32_to_f16(largest / 127);
-    float scale = format_f16_to_f32(half);
-    if (!isfinite(scale))
-        return HALF_NAN;
-    for (uint32_t i = 0; i < n && scale > 0; i++) {
-        long quant = lrintf(numbers[i] / scale); /* the scale was rounded too */
-        quants[i] = (int8_t)(quant > 127 ? 127 : quant < -127 ? -127 : quant);
-    }
-    return half;
-}
-
-/* One token of one head; its keys stand apart from one another. */
-static void store_8_bits(const struct kv_layer *kv, const float *keys, const float *values, uint32_t offset,
-                         uint8_t *to_keys, uint8_t *to_values)
-{
-    uint16_t *key_scales = scales_of(to_keys, kv->head_keys) + offset;
-    uint16_t *value_scales = scales_of(to_values, kv->head_values) + offset * n_scales(kv->value_dim);
-    for (uint32_t d = 0, s = 0; d < kv->dim; d += SCALED, s++) {
-        uint32_t n = kv->dim - d < SCALED ? kv->dim - d : SCALED;
-        uint32_t n_values = kv->value_dim - d < SCALED ? kv->value_dim - d : SCALED;
-        int8_t quants[SCALED];
-        key_scales[s * KERNELS_TOKENS] = round_to_8_bits(keys + d, n, quants);
-        for (uint32_t i = 0; i < n; i++)
-            to_keys[(size_t)(d + i) * KERNELS_TOKENS + offset] = (uint8_t)quants[i];
-        value_scales[s] = round_to_8_bits(values + d, n, quants);
-        memcpy(to_values + (size_t)offset * kv->value_dim + d, quants, n_values);
-    }
-}
-
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
               uint32_t offset, const float *keys, const float *values)
 {
@@ -319,34 +280,17 @@ void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block
         case BACKEND_KV_BF16:
             store_bfloats(at, key, value, (uint16_t *)to_keys + offset, (uint16_t *)to_values + values_at);
             break;
+        case BACKEND_KV_Q4:
+            kv_q4_store(at, key, value, offset, to_keys, to_values);
+            break;
         case BACKEND_KV_Q8:
         case BACKEND_KV_DEFAULT:
-            store_8_bits(at, key, value, offset, to_keys, to_values);
+            kv_q8_store(at, key, value, offset, to_keys, to_values);
         }
     }
 }
 
 /* ---- reading ---- */
-
-static void load_8_bits(const struct kv_layer *kv, const struct kernels *kernels, uint8_t *keys,
-                        uint8_t *values, float *ret_keys, float *ret_values)
-{
-    const uint32_t n_value_scales = n_scales(kv->value_dim);
-    float scales[KERNELS_TOKENS];
-    for (uint32_t d = 0; d < kv->dim; d++) {
-        const size_t at = (size_t)d * KERNELS_TOKENS;
-        if (d % SCALED == 0)
-            kernels->halves_to_floats(scales_of(keys, kv->head_keys) + at / SCALED, KERNELS_TOKENS, scales);
-        kernels->scale_each((const int8_t *)keys + at, scales, KERNELS_TOKENS, ret_keys + at);
-    }
-    for (uint32_t t = 0; t < KERNELS_TOKENS; t++)
-        for (uint32_t s = 0; s < n_value_scales; s++) {
-            const uint32_t d = s * SCALED, n = kv->value_dim - d < SCALED ? kv->value_dim - d : SCALED;
-            const size_t at = (size_t)t * kv->value_dim + d;
-            float scale = format_f16_to_f32(scales_of(values, kv->head_values)[t * n_value_scales + s]);
-            kernels->scale_all((const int8_t *)values + at, scale, n, ret_values + at);
-        }
-}
 
 void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
              uint32_t head, float *ret_keys, float *ret_values)
@@ -366,9 +310,12 @@ void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block,
         format_traits(FORMAT_BF16)->to_float(keys, ret_keys, at->head_keys);
         format_traits(FORMAT_BF16)->to_float(values, ret_values, at->head_values);
         break;
+    case BACKEND_KV_Q4:
+        kv_q4_load(at, kernels, keys, values, ret_keys, ret_values);
+        break;
     case BACKEND_KV_Q8:
     case BACKEND_KV_DEFAULT:
-        load_8_bits(at, kernels, keys, values, ret_keys, ret_values);
+        kv_q8_load(at, kernels, keys, values, ret_keys, ret_values);
     }
 }
 

@@ -3,13 +3,16 @@
 #define CPU_MEMORY_KV_H
 
 /* The KV pools, one for each group of layers: blocks of 32 positions, as floats, in half precision, as
- * bfloat16 or in 8 bits.
+ * bfloat16, or in 8 or 4 bits.
  *
  * A block is contiguous: [layer of the group][keys, values][kv head]; keys are [dim][32 tokens], so that a
  * vector holds one dimension of eight tokens, values [32 tokens][value_dim], value_dim being the head's
- * rounded up to 8. In 8 bits the numbers are rounded to −127 … 127, and those of a head are followed by the
- * scales, in half precision: one for 32 dimensions of a token, keys [⌈dim / 32⌉][32 tokens], values [32
- * tokens][⌈value_dim / 32⌉]. So the stored numbers of a token depend on that token alone. */
+ * rounded up to 8. In 8 bits the numbers are rounded to −127 … 127, in 4 bits to −8 … 7 with two dimensions
+ * of a token in a byte: keys [⌈dim / 2⌉][32 tokens], two neighbours each, the first in the low half; values
+ * [32 tokens][value_dim / 2], of each 32 dimensions, or the last few, the first half in the low halves. In
+ * either, those of a head are followed by the scales, in half precision: one for 32 dimensions of a token,
+ * keys [⌈dim / 32⌉][32 tokens], values [32 tokens][⌈value_dim / 32⌉]. So the stored numbers of a token depend
+ * on that token alone, and no other token's are in their bytes. */
 
 #include "common/error.h"
 #include "cpu/kernels/kernels.h"
@@ -48,6 +51,10 @@ struct kv_config {
  * taken: with the amount needed, what there is, and who has it. */
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err);
 
+/* Forgets the contents of the n blocks of a group, ascending, as far as they fill pages. Returns the bytes
+ * that were committed. */
+uint64_t kv_forget(const struct kv *kv, uint32_t group, const uint32_t *blocks, uint32_t n);
+
 /* An id that differs for blocks of another geometry, type or order (backend_info.kv_layout). */
 uint64_t kv_layout(const struct kv *kv);
 
@@ -56,8 +63,8 @@ static inline uint8_t *kv_block(const struct kv *kv, uint32_t group, uint32_t bl
     return kv->pools[group] + block * kv->groups[group].block_bytes;
 }
 
-/* Writes one position of a layer: keys and values [n_heads][dim]. In 8 bits, a token with a number that is
- * not finite gets NaN scales, so the fault stays visible. */
+/* Writes one position of a layer: keys and values [n_heads][dim]. In 8 and 4 bits, a token with a
+ * number that is not finite gets NaN scales, so the fault stays visible. */
 void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
               uint32_t offset, const float *keys, const float *values);
 

@@ -2,7 +2,8 @@
 #ifndef CPU_MEMORY_MEMORY_H
 #define CPU_MEMORY_MEMORY_H
 
-/* The backend's memory: zeroed mappings, taken while it opens and released together when it closes. */
+/* The backend's memory: zeroed mappings, taken while it opens and released together when it closes. Between
+ * two steps the contents of some of them may be forgotten, and their pages go back to the system. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,16 @@ struct memory {
 /* Takes `size` zero bytes, aligned to a page at least; large pieces ask for huge pages. Pages are committed
  * when first written. 0 or -ENOMEM. */
 int memory_take(struct memory *memory, size_t size, void **ret_piece);
+
+/* The same for contents that only a step under way needs. */
+int memory_take_scratch(struct memory *memory, size_t size, void **ret_piece);
+
+/* Gives the whole pages of a range back to the system: they hold zeros from now on, and are committed again
+ * when they are written. The range lies in a piece. Returns how many of its bytes were committed. */
+uint64_t memory_forget(void *start, size_t size);
+
+/* The same for everything of memory_take_scratch. No step is under way. */
+uint64_t memory_forget_scratch(struct memory *memory);
 
 void memory_deinit(struct memory *memory);
 

@@ -160,6 +160,22 @@ bool library_products_wants(const struct model *model)
     return false;
 }
 
+static void take_panels(struct library_products *large, struct device_memory *memory)
+{
+    large->weights = device_memory_take(memory, large->weight_bytes);
+    large->x = device_memory_take(memory, large->x_bytes);
+    large->scratch = device_memory_take(memory, SCRATCH_BYTES);
+}
+
+/* They hold zeros at first. */
+static int clear_panels(const struct library_products *large, struct device_stream *stream)
+{
+    int r = device_fill(stream, large->weights, 0, large->weight_bytes);
+    if (r == 0)
+        r = device_fill(stream, large->x, 0, large->x_bytes);
+    return r < 0 ? r : device_fill(stream, large->scratch, 0, SCRATCH_BYTES);
+}
+
 void library_products_take(struct library_products *large, struct device_memory *memory,
                            const struct model *model, uint32_t least_rows, uint32_t most_rows)
 {
@@ -177,9 +193,36 @@ void library_products_take(struct library_products *large, struct device_memory 
     large->first_rows = rounded_up(least_rows, BUCKET_ROWS);
     large->first_rows = large->first_rows < most_rows ? large->first_rows : most_rows;
     large->n_buckets = bucket_of(large, most_rows) + 1;
-    large->weights = device_memory_take_zeroed(memory, most);
-    large->x = device_memory_take_zeroed(memory, (size_t)most_rows * columns * sizeof *large->x);
-    large->scratch = device_memory_take_zeroed(memory, SCRATCH_BYTES);
+    large->weight_bytes = most;
+    large->x_bytes = (size_t)most_rows * columns * sizeof *large->x;
+    take_panels(large, memory);
+    if (memory->device && !memory->lacking && clear_panels(large, device_stream(memory->device)) < 0)
+        memory->lacking = true; /* the device has failed, and says so itself */
+}
+
+size_t library_products_give_back(struct library_products *large, struct device *device)
+{
+    const bool had = large->scratch != NULL;
+    device_free(device, large->weights);
+    device_free(device, large->x);
+    device_free(device, large->scratch);
+    large->weights = large->x = NULL;
+    large->scratch = NULL;
+    return had ? device_taken(large->weight_bytes) + device_taken(large->x_bytes) +
+                     device_taken(SCRATCH_BYTES)
+               : 0;
+}
+
+size_t library_products_take_again(struct library_products *large, struct device *device)
+{
+    struct device_memory memory = {.device = device};
+    struct device_stream *stream = device_stream(device);
+    take_panels(large, &memory);
+    if (memory.lacking) {
+        library_products_give_back(large, device);
+        return 0;
+    }
+    return clear_panels(large, stream) == 0 ? memory.bytes : 0; /* else the device has failed, and says so */
 }
 
 /* ---- plans ---- */

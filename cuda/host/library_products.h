@@ -18,8 +18,8 @@
  *
  * Rows are padded with zeros to the smallest *bucket* that holds them, a multiple of 128. When the backend
  * opens, the library's heuristics choose an algorithm once for each shape and bucket; the choice is logged
- * and run once, so its code is on the device. Nothing is allocated afterwards: the panels and the library's
- * 32 MiB are part of the workspace. */
+ * and run once, so its code is on the device. The panels and the library's 32 MiB are part of the workspace:
+ * nothing is allocated afterwards, unless they were given back (cuda/give_back.h). */
 
 #include "cuda/device/cublas_lt.h"
 #include "cuda/host/weights.h"
@@ -52,6 +52,8 @@ struct library_products {
     uint32_t n_buckets;
     struct library_shape shapes[LIBRARY_PRODUCTS_SHAPES];
     uint32_t n_shapes;
+    size_t weight_bytes, x_bytes;
+    /* These are NULL while they are given back, and no product is the library's. */
     uint16_t *weights; /* of the largest matrix */
     uint16_t *x;       /* [most_rows][the widest stride] */
     void *scratch;     /* the library's own */
@@ -68,6 +70,11 @@ bool library_products_wants(const struct model *model);
 /* Takes or counts its memory, for steps of up to most_rows rows that come here from least_rows on. */
 void library_products_take(struct library_products *large, struct device_memory *memory,
                            const struct model *model, uint32_t least_rows, uint32_t most_rows);
+
+/* Frees that memory, which nothing queued uses, and takes it again, zeroed. Both return how many bytes of the
+ * device they moved; taking 0: it lacks them. */
+size_t library_products_give_back(struct library_products *large, struct device *device);
+size_t library_products_take_again(struct library_products *large, struct device *device);
 
 /* Once the weights are there: chooses an algorithm for each shape and bucket and runs each, on the
  * workspace's memory. `say` hears of each shape. 0; or a fault, which names the call and the shape. */

@@ -126,10 +126,34 @@ int steps_start(struct steps *steps, bool eager)
     return r;
 }
 
+int steps_wait(struct steps *steps)
+{
+    if (steps->failed || steps->submitted == steps->read)
+        return steps->failed;
+    return device_wait_due(steps->device, MARK_STEPS + (uint32_t)(steps->submitted % MAILBOXES));
+}
+
+size_t steps_logits_bytes(const struct steps *steps)
+{
+    return (size_t)STEPS_LOGITS_ROWS * steps->pass->workspace->vocab_stride * sizeof *steps->logits;
+}
+
+void steps_give_back_logits(struct steps *steps)
+{
+    device_pinned_free(steps->device, steps->logits);
+    steps->logits = NULL;
+}
+
+int steps_take_logits(struct steps *steps)
+{
+    if (!steps->logits)
+        steps->logits = device_pinned(steps->device, steps_logits_bytes(steps));
+    return steps->logits ? 0 : -ENOMEM;
+}
+
 void steps_deinit(struct steps *steps)
 {
-    if (steps->submitted > steps->read && !steps->failed) /* a graph that runs is not freed */
-        device_wait_due(steps->device, MARK_STEPS + (uint32_t)(steps->submitted % MAILBOXES));
+    steps_wait(steps); /* a graph that runs is not freed */
     graphs_deinit(&steps->graphs);
     for (uint32_t i = 0; i < MAILBOXES; i++) {
         free(steps->flights[i].sets);

@@ -46,7 +46,7 @@ struct steps {
     struct step_offsets offsets;                  /* in it */
     uint32_t *masks;                              /* on the device */
     struct mailbox *mailboxes, *device_mailboxes; /* [MAILBOXES]; the host's are pinned */
-    float *logits;                                /* pinned: [STEPS_LOGITS_ROWS][vocab stride] */
+    float *logits; /* pinned: [STEPS_LOGITS_ROWS][vocab stride]; NULL: given back */
 
     struct flight flights[MAILBOXES]; /* by number % MAILBOXES */
     uint64_t submitted, read;         /* numbers of the last */
@@ -76,6 +76,15 @@ void steps_deinit(struct steps *steps);
 
 /* From the next step on: recorded ones are not used, or again. */
 void steps_run_eagerly(struct steps *steps, bool eagerly);
+
+/* Waits until nothing of the steps in flight is queued any more. 0 or a fault. */
+int steps_wait(struct steps *steps);
+
+/* The staging of logits, which is in use inside submit only: its bytes; frees it, and takes it again, 0 or
+ * -ENOMEM. */
+size_t steps_logits_bytes(const struct steps *steps);
+void steps_give_back_logits(struct steps *steps);
+int steps_take_logits(struct steps *steps);
 
 /* Of the step that was read last. */
 void steps_facts(const struct steps *steps, struct backend_facts *ret_facts);

@@ -268,7 +268,7 @@ int kernels_logits(struct device_stream *queue, float *logits, uint32_t stride, 
  * `offset` on; what else is in a block is others'. Dead rows write nothing. */
 struct device_kv {
     uint8_t *pool;             /* [n_blocks][block_bytes] */
-    enum backend_kv_type type; /* BACKEND_KV_F16 or BACKEND_KV_Q8 */
+    enum backend_kv_type type; /* BACKEND_KV_F16, …_Q8 or …_Q4 */
     uint32_t n_blocks, n_layers, n_heads, dim;
     uint32_t padded;   /* dims that there is room for */
     size_t part_bytes; /* keys of one head in one block, or its values: a multiple of 16 */

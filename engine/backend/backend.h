@@ -97,7 +97,14 @@ static inline uint32_t backend_snapshots_for(size_t bytes, uint32_t n_slots, uin
 
 /* ---- opening ---- */
 
-enum backend_kv_type { BACKEND_KV_DEFAULT, BACKEND_KV_F16, BACKEND_KV_BF16, BACKEND_KV_Q8, BACKEND_KV_F32 };
+enum backend_kv_type {
+    BACKEND_KV_DEFAULT,
+    BACKEND_KV_F16,
+    BACKEND_KV_BF16,
+    BACKEND_KV_Q8,
+    BACKEND_KV_F32,
+    BACKEND_KV_Q4
+};
 
 /* For a backend on the cores of this machine; others ignore all but n_threads, while they load weights. */
 struct backend_cpu_config {

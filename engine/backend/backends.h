@@ -12,11 +12,13 @@
  *     auto    cuda if its plugin loads, finds a device, executes the model and opens on it; else cpu */
 
 #include "engine/backend/backend.h"
+#include "engine/backend/give_back.h"
 
 struct model;
 
 struct backend_choice {
     const struct backend_ops *ops;
+    backend_give_back *give_back; /* NULL: it has nothing to give */
     uint32_t n_devices; /* devices that it can be opened on, 0 … n − 1; 0: they are not numbered */
     bool is_auto;       /* "auto" chose it, and the CPU may replace it */
     struct error note;  /* why "auto" skipped an existing device or plugin, in one line; or empty */

@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-static const char *const names[] = {
-    [BACKEND_KV_F16] = "f16", [BACKEND_KV_BF16] = "bf16", [BACKEND_KV_Q8] = "q8_0", [BACKEND_KV_F32] = "f32"};
+static const char *const names[] = {[BACKEND_KV_F16] = "f16",
+                                    [BACKEND_KV_BF16] = "bf16",
+                                    [BACKEND_KV_Q8] = "q8_0",
+                                    [BACKEND_KV_F32] = "f32",
+                                    [BACKEND_KV_Q4] = "q4_0"};
 
 int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct error *err)
 {
@@ -16,7 +19,7 @@ int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct err
             *ret_type = (enum backend_kv_type)i;
             return 0;
         }
-    return error_set(err, -EINVAL, "unknown KV type \"%s\" (f16, bf16, f32 or q8_0)", name);
+    return error_set(err, -EINVAL, "unknown KV type \"%s\" (" KV_TYPE_NAMES ")", name);
 }
 
 const char *kv_type_name(enum backend_kv_type type)

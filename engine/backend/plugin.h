@@ -14,6 +14,7 @@
 
 #include "common/error.h"
 #include "engine/backend/backend.h"
+#include "engine/backend/give_back.h"
 
 /* A plugin's only symbol. The first two members never move. */
 struct backend_plugin {
@@ -22,6 +23,7 @@ struct backend_plugin {
     const struct backend_ops *ops;
     /* Counts devices: 0 with their number, ≥ 1; -ENODEV with the reason. */
     int (*count)(uint32_t *ret_n, struct error *err);
+    backend_give_back *give_back;
 };
 #define PLUGIN_SYMBOL "quern_plugin"
 

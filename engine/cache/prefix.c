@@ -551,6 +551,15 @@ bool prefix_alloc(struct prefix *prefix, uint32_t group, uint32_t n, uint32_t *r
     return blocks_alloc(pool->blocks, n, ret_ids);
 }
 
+uint32_t prefix_drop_idle(struct prefix *prefix)
+{
+    const uint32_t n = prefix->pools[0].n_idle;
+    for (uint32_t g = 0; g < prefix->n_pools; g++)
+        while (prefix->pools[g].n_idle > 0)
+            evict(prefix, g);
+    return n;
+}
+
 void prefix_hold(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n)
 {
     struct pool *pool = &prefix->pools[group];

@@ -108,6 +108,9 @@ uint32_t prefix_available(const struct prefix *prefix, uint32_t group);
 /* As blocks_alloc, but evicts idle blocks if too few are free. */
 bool prefix_alloc(struct prefix *prefix, uint32_t group, uint32_t n, uint32_t *ret_ids);
 
+/* Evicts all idle blocks, with their nodes and snapshots. Returns how many of group 0 went. */
+uint32_t prefix_drop_idle(struct prefix *prefix);
+
 /* A sequence starts to hold blocks that were found; it releases blocks of its table. */
 void prefix_hold(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n);
 void prefix_release(struct prefix *prefix, uint32_t group, const uint32_t *ids, uint32_t n);

@@ -3,10 +3,8 @@
 
 #include "gateway/core/reclaim.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "common/clock.h"
+#include "common/system/resident.h"
 
 #define LARGE        ((size_t)16 << 20) /* bytes above the least that are worth asking for */
 #define WAIT_NS      CLOCK_NS_PER_S
@@ -15,13 +13,9 @@
 
 size_t reclaim_held(void)
 {
-    unsigned long size, resident, shared;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file)
-        return 0;
-    const bool known = fscanf(file, "%lu %lu %lu", &size, &resident, &shared) == 3 && resident > shared;
-    fclose(file);
-    return known ? (resident - shared) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    struct resident resident;
+    return resident_read(&resident) && resident.bytes > resident.shared ? resident.bytes - resident.shared
+                                                                        : 0;
 }
 
 bool reclaim_is_due(struct reclaim *reclaim, size_t held, uint64_t now_ns)

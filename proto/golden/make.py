@@ -225,6 +225,10 @@ GOOD = [
         {"name": "q k v Q8_0", "n": 32, "ns": 2**63, "bytes": 5, "macs": 6},
         {"name": "attention", "n": 1, "blocks": 1, "threads": 2, "shared_bytes": 3, "loaded": 4, "sectors": 5, "asked": 6, "passes": 7, "conflicts": 8}]}),
     ("profile_ok, not yet", {"k": "profile_ok", "ref": 7, "steps": 3}),
+    ("trim", {"k": "trim", "ref": 7, "worker": "worker-0", "run": 2**64 - 1, "prefixes": True}),
+    ("trim_ok", {"k": "trim_ok", "ref": 7, "blocks": 12, "resident_before": 2**33, "resident_after": 2**32,
+                 "device_free_before": 5, "device_free_after": 6,
+                 "given": [{"kind": "kv", "bytes": 2**32}, {"kind": "heap"}]}),
     ("detokenize_ok", {"k": "detokenize_ok", "ref": 6, "text": "größe\ufffd"}),
     ("prefixes_ok", {"k": "prefixes_ok", "ref": 8, "boot": 7, "next": 70002, "added": Bin(bytes(range(8))),
                      "dropped": Bin(bytes(range(8, 24)))}),
@@ -293,6 +297,7 @@ RESUME_UNSAID = 'generate: output, off, lost and prompt_digest: expected with "r
 PART = {"k": "generate_part", "id": ID, "total": 8, "at": 0, "data": Bin(b"abc")}
 BAD = [
     ("a profile of no steps", {"k": "profile", "worker": "w", "run": 1, "steps": 0}, "profile: steps: 0 is out of range 1..1000"),
+    ("a trim without a name", {"k": "trim", "worker": "w", "run": 0}, "trim: run: 0 is out of range 1..18446744073709551615"),
     ("a trace of nobody", {"k": "trace", "ref": 7}, "trace: worker: missing"),
     ("a record of nothing", {"k": "trace_ok", "next": 1, "records": [{"what": "stage", "at_us": 1}]},
      "trace_ok: records: item 0: what: unknown value \"stage\""),

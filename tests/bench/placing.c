@@ -398,10 +398,10 @@ static struct simulation *begin(const struct setting *setting)
     }
     for (uint32_t p = 0; p < setting->pools; p++) {
         struct pool *pool = &s->pools[p];
-        pool->next_change = 1;
         if (prefixes_init(&pool->cache, CACHE_PIECES) < 0 || prefixes_init(&pool->book, CACHE_PIECES) < 0 ||
             prefixes_publish(&pool->book) < 0)
             simulated_no_memory();
+        pool->next_change = pool->book.next_change;
         if (setting->knowledge == PUBLISHED)
             let_publish(s, p, draw(s) * setting->book_delay);
     }

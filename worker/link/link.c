@@ -246,6 +246,7 @@ static bool take_own(struct link *link, const struct message *message)
     case MESSAGE_DETOKENIZE:
     case MESSAGE_TRACE:
     case MESSAGE_PROFILE:
+    case MESSAGE_TRIM:
     case MESSAGE_RESEND:
     case MESSAGE_DRAIN:
         return false;

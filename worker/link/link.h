@@ -63,8 +63,8 @@ int link_open(struct link *link, void *zmq, const struct listener *listener, con
               const struct message *introduction, struct error *err);
 void link_close(struct link *link);
 
-/* The next message for the owner: cancel, credit, ack, assign, tokenize, detokenize, trace, profile, resend
- * or drain; NULL if there is none, or after a bounded number of others. Valid until the next call. */
+/* The next message for the owner: cancel, credit, ack, assign, tokenize, detokenize, trace, profile, trim,
+ * resend or drain; NULL if there is none, or after a bounded number of others. Valid until the next call. */
 const struct message *link_receive(struct link *link);
 
 /* Takes the message received last, which is then valid until freed. */

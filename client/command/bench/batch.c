@@ -77,7 +77,7 @@ static const struct argp_option known[] = {
     {"repetitions", 'r', "N", 0, "Number of measurements (default 3)", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
-    {"kv-type", 'k', "TYPE", 0, "Type of keys and values: f16, bf16, f32 or q8_0 (default f16)", 0},
+    {"kv-type", 'k', "TYPE", 0, "Type of keys and values: " KV_TYPE_NAMES " (default f16)", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
 

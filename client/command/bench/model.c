@@ -44,7 +44,7 @@ static const struct argp_option known[] = {
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
-    {"kv-type", 'k', "TYPE", 0, "Type of keys and values: f16, bf16, f32 or q8_0 (default f16)", 0},
+    {"kv-type", 'k', "TYPE", 0, "Type of keys and values: " KV_TYPE_NAMES " (default f16)", 0},
     {"cublas", 'b', "ROWS", 0,
      "Use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},

@@ -18,6 +18,7 @@
 #include "common/program/arguments.h"
 #include "common/bytes.h"
 #include "common/files/output_file.h"
+#include "engine/backend/kv_type.h"
 #include "proto/launch.h"
 #include "model/model.h"
 
@@ -37,7 +38,7 @@ static const struct argp_option known[] = {
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"float-activations", 'f', NULL, 0, "Do not round activations to 8 bits", 0},
     {"kv-type", 'k', "TYPE", 0,
-     "Type of keys and values: f16, bf16, f32 or q8_0; also prints the error against f16", 0},
+     "Type of keys and values: " KV_TYPE_NAMES "; also prints the error against f16", 0},
     {"cublas", 'b', "ROWS", 0,
      "Use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},

@@ -212,6 +212,8 @@ struct quern {
     char *trace_memory;
     struct quern_profile profile;
     char *profile_memory;
+    struct quern_trim trim;
+    char *trim_memory;
     struct ids tokens;
     struct buffer content;   /* text of a detokenize or a prompt */
     struct buffer spelled;   /* the bytes of all pieces of a tokenize */

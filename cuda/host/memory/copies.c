@@ -46,6 +46,40 @@ void copies_init(struct copies *copies, struct device_memory *memory, const stru
         copies->flights[i].staging = device_memory_take_pinned(memory, copies->staging_bytes);
 }
 
+size_t copies_give_back(struct copies *copies)
+{
+    const size_t before = copies_bytes(copies);
+    for (struct copy_flight *flight = copies->flights + 1; flight < copies->flights + COPIES_AT_ONCE;
+         flight++)
+        if (flight->ticket == 0) {
+            device_pinned_free(copies->device, flight->staging);
+            flight->staging = NULL;
+        }
+    return before - copies_bytes(copies);
+}
+
+size_t copies_bytes(const struct copies *copies)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < COPIES_AT_ONCE; i++)
+        bytes += copies->flights[i].staging ? copies->staging_bytes : 0;
+    return bytes;
+}
+
+/* One that is free and has its staging, taken again if need be; NULL: there is none. */
+static struct copy_flight *find_free(struct copies *copies)
+{
+    for (struct copy_flight *flight = copies->flights; flight < copies->flights + COPIES_AT_ONCE; flight++) {
+        if (flight->ticket != 0)
+            continue;
+        if (!flight->staging)
+            flight->staging = device_pinned(copies->device, copies->staging_bytes);
+        if (flight->staging)
+            return flight;
+    }
+    return NULL;
+}
+
 static uint32_t mark_of(const struct copies *copies, const struct copy_flight *flight)
 {
     return MARK_COPIES + (uint32_t)(flight - copies->flights);
@@ -74,7 +108,6 @@ static void deliver(struct copy_flight *flight)
 
 int copies_begin(struct copies *copies, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)
 {
-    struct copy_flight *flight = copies->flights;
     const struct copied what = group_of(copies, copy->group);
     if (copy->group > copies->pools->n_groups || what.bytes == 0)
         return -EINVAL;
@@ -82,9 +115,8 @@ int copies_begin(struct copies *copies, const struct backend_copy *copy, bool ou
     for (uint32_t i = 0; i < copy->n; i++)
         if (copy->blocks[i] >= what.n)
             return -EINVAL;
-    while (flight < copies->flights + COPIES_AT_ONCE && flight->ticket)
-        flight++;
-    if (flight == copies->flights + COPIES_AT_ONCE)
+    struct copy_flight *flight = find_free(copies);
+    if (!flight)
         return -EAGAIN;
 
     uint8_t *host = copy->host;

@@ -15,8 +15,8 @@
 #define COPIES_TICKET  (1ull << 63) /* copies' tickets are above, steps' below */
 
 struct copy_flight {
-    uint64_t ticket; /* 0: free */
-    uint8_t *staging;
+    uint64_t ticket;  /* 0: free */
+    uint8_t *staging; /* NULL: given back */
     /* What is still to go from the staging to the host. */
     uint8_t *host;
     size_t bytes;
@@ -35,6 +35,13 @@ struct copies {
  */
 void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools,
                  const struct device_states *states);
+
+/* Frees staging that no copy uses, except the first, with which every copy can be made; it is taken again by
+ * the next copies that are made at once. Returns its bytes. */
+size_t copies_give_back(struct copies *copies);
+
+/* Bytes of staging that there are. */
+size_t copies_bytes(const struct copies *copies);
 
 /* As backend_ops.copy_out, copy_in and poll of their tickets. A copy of more blocks than a staging holds is
  * waited for inside the call, but for its last part. */

@@ -15,7 +15,7 @@
 struct pools_shape {
     uint32_t n_slots, n_context;
     uint32_t ahead;            /* rows under way at once */
-    enum backend_kv_type type; /* F16 or Q8 */
+    enum backend_kv_type type; /* F16, Q8 or Q4 */
     uint32_t n_blocks;         /* of the first group */
     bool alike; /* the others have as many; else their part of what they want, as the first has */
 };

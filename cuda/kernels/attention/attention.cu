@@ -8,6 +8,7 @@
 #include "cuda/kernels/arrivals.h"
 #include "cuda/kernels/attention/attention_piece.h"
 #include "cuda/kernels/attention/kv_f16.h"
+#include "cuda/kernels/attention/kv_q4.h"
 #include "cuda/kernels/attention/kv_q8.h"
 
 #define GRID 528 /* blocks of threads that go over the list: four for each of 132 multiprocessors */
@@ -155,10 +156,11 @@ template <uint32_t QUERIES> __device__ static inline void share_work(const struc
 }
 
 /* A fixed grid over items · units. A block reads its piece's keys and values once, for all its queries: 4 ·
- * dim · 256 bytes of f16, a little more than half of that of q8_0; partial results are n_queries · 4 · dim.
+ * dim · 256 bytes of f16, a little more than half of that of q8_0, than a quarter of q4_0; partial results
+ * are n_queries · 4 · dim.
  */
 template <uint32_t QUERIES, class KV>
-static __global__ void __launch_bounds__(THREADS, 4)
+static __global__ void __launch_bounds__(THREADS, QUERIES > TILE ? KV::WIDE_BLOCKS : 4)
     attend(struct attention_step step, struct attention_geometry g, struct slots slots,
            const struct step_row *rows)
 {
@@ -215,11 +217,27 @@ static int launch_for(struct device_stream *queue, const struct attention_step *
                : launch<MOST_QUERIES, KV>(queue, step, slots, rows, n_rows);
 }
 
+static int launch_typed(struct device_stream *queue, const struct attention_step *step,
+                        const struct slots *slots, const struct step_row *rows, uint32_t n_rows)
+{
+    switch (step->kv.type) {
+    case BACKEND_KV_Q8:
+        return launch_for<kv_q8>(queue, step, slots, rows, n_rows);
+    case BACKEND_KV_Q4:
+        return launch_for<kv_q4>(queue, step, slots, rows, n_rows);
+    case BACKEND_KV_DEFAULT:
+    case BACKEND_KV_F16:
+    case BACKEND_KV_BF16:
+    case BACKEND_KV_F32:
+        break; /* the others are refused before */
+    }
+    return launch_for<kv_f16>(queue, step, slots, rows, n_rows);
+}
+
 int kernels_attention(struct device_stream *queue, const struct attention_step *step,
                       const struct slots *slots, const struct step_row *rows, uint32_t n_rows)
 {
-    int r = step->kv.type == BACKEND_KV_Q8 ? launch_for<kv_q8>(queue, step, slots, rows, n_rows)
-                                           : launch_for<kv_f16>(queue, step, slots, rows, n_rows);
+    int r = launch_typed(queue, step, slots, rows, n_rows);
     if (r < 0 || !step->out.quants || rounds(step->kv.dim))
         return r;
     return kernels_quantize(queue, &step->out, step->scratch.n_heads * step->kv.dim, n_rows);

@@ -10,6 +10,7 @@
  * its warps do, and nothing else is launched for it. */
 
 #include "cuda/kernels/attention/kv_f16.h"
+#include "cuda/kernels/attention/kv_q4.h"
 #include "cuda/kernels/attention/kv_q8.h"
 #include "cuda/kernels/measure_row.h"
 
@@ -174,17 +175,33 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     }
 }
 
-int kernels_heads(struct device_stream *queue, const struct heads_step *step, const struct slots *slots,
-                  const struct step_row *rows, uint32_t n_rows)
+template <class KV>
+static int launch_for(struct device_stream *queue, const struct heads_step *step, const struct slots *slots,
+                      const struct step_row *rows, uint32_t n_rows)
 {
     const uint32_t n_heads = step->n_heads + (step->only_queries ? 0 : step->kv.n_heads);
     if (step->norms_row)
-        return simt_launch(queue, "heads_of_row",
-                           step->kv.type == BACKEND_KV_Q8 ? heads_of_row<kv_q8> : heads_of_row<kv_f16>,
-                           {n_rows, step->only_queries ? 1u : 2u, 1}, {ROW_THREADS, 1, 1},
+        return simt_launch(queue, "heads_of_row", heads_of_row<KV>, {n_rows, step->only_queries ? 1u : 2u, 1},
+                           {ROW_THREADS, 1, 1},
                            sizeof(struct row_shared) + ROW_WARPS * step->kv.dim * sizeof(float), *step,
                            *slots, rows);
-    return simt_launch(queue, "heads", step->kv.type == BACKEND_KV_Q8 ? heads<kv_q8> : heads<kv_f16>,
-                       {n_rows, (n_heads + WARPS - 1) / WARPS, 1}, {THREADS, 1, 1},
+    return simt_launch(queue, "heads", heads<KV>, {n_rows, (n_heads + WARPS - 1) / WARPS, 1}, {THREADS, 1, 1},
                        WARPS * step->kv.dim * sizeof(float), *step, *slots, rows);
+}
+
+int kernels_heads(struct device_stream *queue, const struct heads_step *step, const struct slots *slots,
+                  const struct step_row *rows, uint32_t n_rows)
+{
+    switch (step->kv.type) {
+    case BACKEND_KV_Q8:
+        return launch_for<kv_q8>(queue, step, slots, rows, n_rows);
+    case BACKEND_KV_Q4:
+        return launch_for<kv_q4>(queue, step, slots, rows, n_rows);
+    case BACKEND_KV_DEFAULT:
+    case BACKEND_KV_F16:
+    case BACKEND_KV_BF16:
+    case BACKEND_KV_F32:
+        break; /* the others are refused before */
+    }
+    return launch_for<kv_f16>(queue, step, slots, rows, n_rows);
 }

@@ -4,14 +4,17 @@
 
 /* The inside of a KV block, for kernels only: where heads.cu writes and attention_piece.h reads.
  *
- * A layer's part of a block is [kv head][keys, values], 32 positions each, in numbers of one type:
+ * A layer's part of a block is [kv head][keys, values], 32 positions each, in numbers of one type; those of
+ * less than a byte are packed as their struct says:
  *
  *   keys    [dim / 8][32 positions][8 dims]
  *   values  [position / 8][dim][8 positions]
  *
- * Each type is a struct that kernels are given as a template's parameter (kv_f16.h, kv_q8.h), with
+ * Each type is a struct that kernels are given as a template's parameter (kv_f16.h, kv_q8.h, kv_q4.h), with
  *
  *   SIDES           right sides of two products that 16 bytes of it are
+ *   WIDE_BLOCKS     blocks of threads that a multiprocessor has at once where an item has MOST_QUERIES: as
+ *                   many as can be without registers spilled to memory
  *   SCALED          whether products with keys are still to be multiplied by keys.scales
  *   store           writes one position of one head: all lanes of a warp
  *   struct keys     what a lane has of 32 dims of a block's keys: its part of the right sides of two

@@ -13,6 +13,7 @@ struct alignas(16) kv_halves {
 
 struct kv_f16 {
     static const uint32_t SIDES = 1;
+    static const uint32_t WIDE_BLOCKS = 4;
     static const bool SCALED = false;
 
     struct keys {

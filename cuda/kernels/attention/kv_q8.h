@@ -2,31 +2,16 @@
 #ifndef CUDA_KERNELS_ATTENTION_KV_Q8_H
 #define CUDA_KERNELS_ATTENTION_KV_Q8_H
 
-/* Keys and values in 8 bits (kv.h): number = scale · quant, −127 ≤ quant ≤ 127. Behind the quants of a part
- * are its scales, f16, one for KV_SCALED neighbouring dims of a position:
- *
- *   [⌈dim / 32⌉][32 positions]
- *
- * Quants and scales are those that cpu/memory/kv.c makes of the same numbers, as far as f16 has them, and
- * depend on nothing else. Dims are padded to 16.
+/* Keys and values in 8 bits (kv_scaled.h): number = scale · quant, −127 ≤ quant ≤ 127. Dims are padded to 16.
  *
  * 16 bytes are 8 neighbours of two: for keys of two neighbouring positions, for values of two neighbouring
- * dims. So column n of two right sides is 2 n and 2 n + 1 of sixteen.
- *
- * Quants are exact as halves. Keys are multiplied as quants, one scale's dims at a time, and the sums by the
- * scale: nothing is rounded that a float would not round. Values are summed over positions, each with a
- * scale of its own, so they become halves, like numbers in f16. */
+ * dims. So column n of two right sides is 2 n and 2 n + 1 of sixteen. */
 
-#include "cuda/kernels/attention/kv.h"
+#include "cuda/kernels/attention/kv_scaled.h"
 
-#define KV_SCALED     32
 #define KV_MOST_SCALE 515.5f /* a half; 127 of it are one too, and no infinity */
-#define KV_SCALE_NAN  0x7e00
 #define KV_SIGNS      0x80808080u
-#define KV_1024       0x64646464u /* the upper bytes of halves: 1024 + the lower byte */
 #define KV_LESS_1152  0xe480e480u /* −(1024 + 128), twice */
-#define KV_LOWER_HALF 0x4140      /* bytes 0 and 1 as the lower bytes of two halves */
-#define KV_UPPER_HALF 0x4342
 
 struct alignas(8) kv_four_scales {
     half_t x[4];
@@ -34,6 +19,7 @@ struct alignas(8) kv_four_scales {
 
 struct kv_q8 {
     static const uint32_t SIDES = 2;
+    static const uint32_t WIDE_BLOCKS = 4;
     static const bool SCALED = true;
 
     struct keys {
@@ -41,7 +27,6 @@ struct kv_q8 {
         float scales[TOKEN_TILES][2]; /* of column lane % 4 · 2 and the next */
     };
 
-    /* Behind the quants: [⌈dim / 32⌉][32 positions]. */
     __device__ static inline half_t *scales_of(const struct device_kv *kv, const uint8_t *part)
     {
         return (half_t *)(part + kv->padded * BACKEND_BLOCK_TOKENS);
@@ -50,9 +35,7 @@ struct kv_q8 {
     /* Four bytes as four halves. */
     __device__ static inline void widen(uint32_t quants, uint32_t ret_halves[2])
     {
-        const uint32_t raised = quants ^ KV_SIGNS; /* by 128 */
-        ret_halves[0] = simt_add_halves(simt_permute(raised, KV_1024, KV_LOWER_HALF), KV_LESS_1152);
-        ret_halves[1] = simt_add_halves(simt_permute(raised, KV_1024, KV_UPPER_HALF), KV_LESS_1152);
+        kv_widen(quants ^ KV_SIGNS, KV_LESS_1152, ret_halves); /* raised by 128 */
     }
 
     /* Rounds a lane's number with the others' of a warp. All lanes get the scale; a number that is none makes

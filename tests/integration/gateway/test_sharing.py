@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Bounds of keys that hold for all gateways together, before one pool and before several."""
 
+import math
 import os
 import shutil
 import signal
@@ -148,11 +149,20 @@ class Fleet(fleet.Base):
         one, other = self.door(**limits), self.door(**limits)
         left = [ask(one, "ada")[1]["x-ratelimit-remaining-requests"] for _ in range(4)]
         self.assertEqual(left, ["5", "4", "3", "2"])  # whatever pools they went to
-        until(lambda: ask(other, "ada")[0] == 429, "the other knows of those")
+        passed = [4]
+
+        def is_full():
+            """Until the other has heard of those, it may let as many pass as it would alone."""
+            status = ask(other, "ada")[0]
+            passed[0] += status == 200
+            return status == 429
+        until(is_full, "the other knows of those")
+        self.assertLessEqual(passed[0], 4 + 6)
         status, headers, answer = ask(other, "ada")
         self.assertEqual((status, headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]),
                          (429, "6", "0"))
-        self.assertTrue(1 <= int(headers["Retry-After"]) <= 11, headers["Retry-After"])
+        wait = 60 * math.log(passed[0] * math.expm1(1 / 6))  # use.h
+        self.assertTrue(1 <= int(headers["Retry-After"]) <= wait + 1, (headers["Retry-After"], wait))
         self.assertIn("the limit of 6 requests a minute is reached (rpm)", answer["error"]["message"])
         until(lambda: is_refused(one, "ada", "(rpm)"), "the first knows of the rest")
         self.assertEqual(ask(one, "bob", prompt=list(range(300, 900)), max_tokens=500, ignore_eos=True)[0], 200)

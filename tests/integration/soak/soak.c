@@ -2,7 +2,7 @@
 /* Soak: a pool whose processes are killed and stopped at random, and clients that must not notice.
  *
  *     soak [--seconds N] [--requests N] [--model FILE] [--device NAME] [--workers N] [--clients N] [--http N]
- *          [--calm] [--seed N] [--every MS] [--streams N] [--kills N]
+ *          [--kv-blocks N] [--calm] [--seed N] [--every MS] [--streams N] [--kills N]
  *
  * A few requests of many kinds (requests.h) are answered undisturbed first. Then each client, a process
  * of its own, sends them again and again, several at a time, and compares every id, byte of text and log
@@ -11,8 +11,8 @@
  * reloaded, given more workers or fewer, or a worker drained and taken back. Every other client comes by TCP;
  * every fourth one is slow to read. A killed client is replaced; what it had asked for is the pool's to
  * cancel. In the end nothing runs or waits any more. Others come by HTTP (http.h), and gateways are
- * killed and stopped too. With --device null the tokens cost nothing, so that many more requests meet a death
- * than a model could answer.
+ * killed and stopped too. With fewer --kv-blocks than the slots can fill, sequences are preempted. With
+ * --device null the tokens cost nothing, so that many more requests meet a death than a model could answer.
  *
  * Memory is watched meanwhile (memory.h): in a run of 90 s or more that of supervisor, broker, workers
  * and gateways must level off. With --calm all of them live from the beginning to the end, as nothing is done
@@ -52,10 +52,14 @@
 
 enum { MOST_GATEWAYS = 16 };
 
+#define LEAST_BLOCKS 32  /* of 32 positions: a context */
+#define MOST_BLOCKS  128 /* what four slots can fill */
+
 #define RETENTION_S "20" /* of answers that ended: so that the first third of 90 s has seen all of it */
 
 struct options {
     int seconds, clients, http, every_ms, workers, streams, kills;
+    int kv_blocks; /* of a worker */
     bool calm;
     long requests;      /* 0: as many as there are in the time */
     const char *model;  /* NULL: the tiny one */
@@ -374,6 +378,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'H':
         options->http = atoi(arg);
         break;
+    case 'b':
+        options->kv_blocks = atoi(arg);
+        break;
     case 'C':
         options->calm = true;
         break;
@@ -401,9 +408,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         take_environment(options);
         if (options->seconds < 1 || options->workers < 1 || options->workers > 64 || options->clients < 1 ||
-            options->clients > SOAK_MOST_CLIENTS || options->http < 0 || options->http > SOAK_MOST_CLIENTS ||
-            options->every_ms < 1 || options->requests < 0 || options->streams < 0 ||
-            options->streams > SOAK_MOST_STREAMS || options->kills < 1)
+            options->clients > SOAK_MOST_CLIENTS || options->kv_blocks < LEAST_BLOCKS || options->http < 0 ||
+            options->http > SOAK_MOST_CLIENTS || options->every_ms < 1 || options->requests < 0 ||
+            options->streams < 0 || options->streams > SOAK_MOST_STREAMS || options->kills < 1)
             argp_error(state, "a number is out of range");
         break;
     default:
@@ -434,6 +441,7 @@ int main(int argc, char **argv)
         {"workers", 'w', "N", 0, "of the pool (2)", 0},
         {"clients", 'c', "N", 0, "processes (4)", 0},
         {"http", 'H', "N", 0, "processes that come by HTTP (2, where there is a gateway)", 0},
+        {"kv-blocks", 'b', "N", 0, "of a worker; 32 are a context, 128 what its slots can fill (128)", 0},
         {"calm", 'C', NULL, 0, "Leave the pool's processes alone, for their memory to be seen", 0},
         {"every", 'e', "MS", 0, "between two deeds, about (700)", 0},
         {"seed", 'r', "N", 0, "of what is done to whom (1)", 0},
@@ -445,11 +453,12 @@ int main(int argc, char **argv)
                               .workers = 2,
                               .clients = 4,
                               .http = 2,
+                              .kv_blocks = MOST_BLOCKS,
                               .every_ms = 700,
                               .seed = 1,
                               .kills = 10};
     struct pool pool = {0};
-    char workers[16];
+    char workers[16], kv_blocks[16];
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     printf("%d s with the seed %u\n", options.seconds, options.seed);
     fflush(stdout);
@@ -459,13 +468,15 @@ int main(int argc, char **argv)
     by_libquern->tokens = getenv("QUERN_TEST_SCALE") ? 60 : 240;
     srand(options.seed);
     snprintf(workers, sizeof workers, "%d", options.workers);
+    snprintf(kv_blocks, sizeof kv_blocks, "%d", options.kv_blocks);
     int port = pool_free_ports();
     snprintf(options.tcp, sizeof options.tcp, "tcp://127.0.0.1:%d", port);
     if (access(build_path("quern-gateway"), X_OK) < 0)
         options.http = 0;
     pool_start(&pool, options.model ? options.model : tiny_model(), "--device", options.device, "--workers",
-               workers, "--ctx", "1024", "--slots", "4", "--retention", RETENTION_S, "--tcp",
-               options.tcp + strlen("tcp://"), options.http > 0 ? "--http" : NULL, "127.0.0.1:0", NULL);
+               workers, "--ctx", "1024", "--slots", "4", "--kv-blocks", kv_blocks, "--retention", RETENTION_S,
+               "--tcp", options.tcp + strlen("tcp://"), options.http > 0 ? "--http" : NULL, "127.0.0.1:0",
+               NULL);
     by_http->tokens = (int)by_libquern->tokens;
     by_http->port = options.http > 0 ? gateway_port(&pool) : 0;
     soak(&options, &pool);

@@ -2,6 +2,7 @@
 /* The CPU backend: what it says of itself, and the contract of engine/backend/backend.h. */
 
 #include "engine/backend/backend.h"
+#include "engine/backend/give_back.h"
 #include "tests/unit/run.h"
 #include "tests/unit/engine/backend/backend_contract.h"
 #include "tests/unit/cpu/small_model.h"
@@ -164,6 +165,49 @@ START_TEST(a_phase_of_several_formats_names_each_once)
 }
 END_TEST
 
+/* In the middle of an answer; block 0 is held, and the others of the six are not. */
+START_TEST(between_steps_memory_is_given_back_and_answers_stay_the_same)
+{
+    static const uint32_t block = 0, idle_blocks[] = {1, 2, 3, 4, 5};
+    static const int32_t prompt[] = {3, 4, 5, 6, 7, 8, 9, 10};
+    const struct backend_idle idle = {.blocks = {idle_blocks}, .n_blocks = {5}};
+    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = 90};
+    struct backend_given given = {0};
+    int32_t ids[2][12];
+    struct fixture f;
+    set_up(&f, "Q8_0");
+    for (int gives = 0; gives < 2; gives++) {
+        ck_assert_int_eq(backend_cpu.slot_open(f.backend, 0, &slot), 0);
+        for (uint32_t i = 0; i < 12; i++) {
+            const struct backend_row_set set = {.ids = i == 0 ? prompt : NULL,
+                                                .n_ids = i == 0 ? 8 : 1,
+                                                .position = i == 0 ? 0 : 7 + i,
+                                                .blocks = {{&block, i == 0, i > 0}},
+                                                .output = BACKEND_SAMPLE_LAST};
+            const struct backend_step step = {&set, 1};
+            const struct backend_result *results;
+            struct error err;
+            uint64_t ticket;
+            ck_assert_int_eq(backend_cpu.submit(f.backend, &step, &ticket), 0);
+            ck_assert_int_eq(backend_cpu.poll(f.backend, ticket, 0, &results, &err), 0);
+            ids[gives][i] = results[0].ids[0];
+            if (gives) {
+                ck_assert_int_eq(backend_cpu_give_back(f.backend, &idle, &given), 0);
+                ck_assert_uint_gt(given.workspace, 0);
+                ck_assert_uint_eq(given.library + given.staging + given.states, 0);
+            }
+        }
+        backend_cpu.slot_close(f.backend, 0);
+    }
+    ck_assert_mem_eq(ids[0], ids[1], sizeof *ids);
+    ck_assert_uint_eq(given.kv, 0); /* none was ever written */
+    const struct backend_idle all = {.blocks = {(const uint32_t[]){0}}, .n_blocks = {1}};
+    ck_assert_int_eq(backend_cpu_give_back(f.backend, &all, &given), 0);
+    ck_assert_uint_gt(given.kv, 0);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(what_it_cannot_do_is_refused_by_name)
 {
     struct fixture f;
@@ -269,6 +313,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, the_backend_says_what_it_is);
     tcase_add_test(tests, a_phase_of_several_formats_names_each_once);
     tcase_add_test(tests, a_profile_has_every_phase_of_a_pass_since_the_last_look);
+    tcase_add_test(tests, between_steps_memory_is_given_back_and_answers_stay_the_same);
     tcase_add_test(tests, what_it_cannot_do_is_refused_by_name);
     tcase_add_test(tests, kernels_that_the_machine_has_not_are_named);
     tcase_add_test(tests, a_slot_has_bounds);

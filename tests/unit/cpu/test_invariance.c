@@ -260,7 +260,8 @@ END_TEST
 
 START_TEST(types_of_keys_and_values_are_no_exception)
 {
-    static const enum backend_kv_type types[] = {BACKEND_KV_Q8, BACKEND_KV_BF16, BACKEND_KV_F32};
+    static const enum backend_kv_type types[] = {BACKEND_KV_Q8, BACKEND_KV_BF16, BACKEND_KV_F32,
+                                                 BACKEND_KV_Q4};
     check_kept_in(types[_i / 2], _i % 2 ? &odd_shape : &small_shape, _i % 2 ? "F16" : "Q8_0", false);
 }
 END_TEST
@@ -272,7 +273,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, recurrent_layers_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, layers_that_differ_are_no_exception, 0, 3);
     tcase_add_loop_test(tests, odd_shapes_are_no_exception, 0, 3);
-    tcase_add_loop_test(tests, types_of_keys_and_values_are_no_exception, 0, 6);
+    tcase_add_loop_test(tests, types_of_keys_and_values_are_no_exception, 0, 8);
 }
 
 int main(void)

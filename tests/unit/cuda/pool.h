@@ -3,7 +3,7 @@
 #define TESTS_UNIT_CUDA_POOL_H
 
 /* Where a KV block has a key and a value, and what they are rounded to, written a second time from what
- * cuda/kernels/attention/kv.h, kv_f16.h and kv_q8.h say. */
+ * cuda/kernels/attention/kv.h, kv_f16.h, kv_q8.h and kv_q4.h say. */
 
 #include "cuda/kernels/kernels.h"
 #include "gguf/format.h"
@@ -11,8 +11,8 @@
 #include <math.h>
 
 /* What keys and values are kept in: tests of a loop are run for each. */
-static const enum backend_kv_type pool_types[] = {BACKEND_KV_F16, BACKEND_KV_Q8};
-#define POOL_TYPES 2
+static const enum backend_kv_type pool_types[] = {BACKEND_KV_F16, BACKEND_KV_Q8, BACKEND_KV_Q4};
+#define POOL_TYPES 3
 
 /* One head's key or value at one position. */
 struct pool_place {
@@ -21,20 +21,39 @@ struct pool_place {
     bool value;
 };
 
+static inline bool pool_scaled(const struct device_kv *kv)
+{
+    return kv->type != BACKEND_KV_F16;
+}
+
 static inline uint32_t pool_padded(const struct device_kv *kv)
 {
-    const uint32_t to = kv->type == BACKEND_KV_Q8 ? 16 : 8;
+    uint32_t to = 8;
+    if (pool_scaled(kv))
+        to = kv->type == BACKEND_KV_Q8 ? 16 : 32;
     return (kv->dim + to - 1) / to * to;
+}
+
+/* Bytes of a part's numbers, and of its scales. */
+static inline size_t pool_numbers(const struct device_kv *kv)
+{
+    const size_t n = (size_t)pool_padded(kv) * 32;
+    if (!pool_scaled(kv))
+        return n * 2;
+    return kv->type == BACKEND_KV_Q8 ? n : n / 2;
+}
+
+static inline size_t pool_scales(const struct device_kv *kv)
+{
+    return pool_scaled(kv) ? (kv->dim + 31) / 32 * 64 : 0;
 }
 
 /* All keys of the head, or all values. */
 static inline uint8_t *pool_part(const struct pool_place *at)
 {
     const struct device_kv *kv = at->kv;
-    const size_t numbers = (size_t)pool_padded(kv) * 32;
-    const size_t part = kv->type == BACKEND_KV_Q8 ? numbers + (kv->dim + 31) / 32 * 64 : numbers * 2;
     return kv->pool + at->block * kv->block_bytes + at->layer * kv->layer_bytes +
-           (at->head * 2 + at->value) * part;
+           (at->head * 2 + at->value) * (pool_numbers(kv) + pool_scales(kv));
 }
 
 static inline size_t pool_index(const struct pool_place *at, uint32_t d)
@@ -49,34 +68,57 @@ static inline uint16_t *pool_half(const struct pool_place *at, uint32_t d)
     return (uint16_t *)pool_part(at) + pool_index(at, d);
 }
 
-/* In q8_0. */
-static inline int8_t *pool_quant(const struct pool_place *at, uint32_t d)
+/* In q4_0: of the byte that has dims d and d + 4. */
+static inline uint8_t *pool_pair(const struct pool_place *at, uint32_t d)
 {
-    return (int8_t *)pool_part(at) + pool_index(at, d);
+    const uint32_t nth = d / 8 * 4 + d % 4;
+    return pool_part(at) + (at->value ? (at->offset / 8 * pool_padded(at->kv) / 2 + nth) * 8 + at->offset % 8
+                                      : (d / 8 * 32 + at->offset) * 4 + d % 4);
+}
+
+/* Of types with scales. */
+static inline int pool_quant(const struct pool_place *at, uint32_t d)
+{
+    if (at->kv->type == BACKEND_KV_Q8)
+        return ((int8_t *)pool_part(at))[pool_index(at, d)];
+    return (*pool_pair(at, d) >> (d % 8 < 4 ? 0 : 4) & 15) - 8;
+}
+
+static inline void pool_put_quant(const struct pool_place *at, uint32_t d, int quant)
+{
+    if (at->kv->type == BACKEND_KV_Q8) {
+        ((int8_t *)pool_part(at))[pool_index(at, d)] = (int8_t)quant;
+        return;
+    }
+    const uint32_t shift = d % 8 < 4 ? 0 : 4;
+    *pool_pair(at, d) = (uint8_t)((*pool_pair(at, d) & 0xf0 >> shift) | (quant + 8) << shift);
 }
 
 static inline uint16_t *pool_scale(const struct pool_place *at, uint32_t d)
 {
-    return (uint16_t *)(pool_part(at) + (size_t)pool_padded(at->kv) * 32) + d / 32 * 32 + at->offset;
+    return (uint16_t *)(pool_part(at) + pool_numbers(at->kv)) + d / 32 * 32 + at->offset;
 }
 
-/* In either. */
+/* In any. */
 static inline float pool_number(const struct pool_place *at, uint32_t d)
 {
-    return at->kv->type == BACKEND_KV_Q8 ? format_f16_to_f32(*pool_scale(at, d)) * *pool_quant(at, d)
-                                         : format_f16_to_f32(*pool_half(at, d));
+    return pool_scaled(at->kv) ? format_f16_to_f32(*pool_scale(at, d)) * (float)pool_quant(at, d)
+                               : format_f16_to_f32(*pool_half(at, d));
 }
 
 /* What 32 dims, or the last few, are rounded to: the scale; quants of those that are there. */
-static inline uint16_t pool_round(const float *numbers, uint32_t n, int8_t quants[32])
+static inline uint16_t pool_round(const struct device_kv *kv, const float *numbers, uint32_t n,
+                                  int8_t quants[32])
 {
-    float largest = 0;
+    const bool q8 = kv->type == BACKEND_KV_Q8;
+    float farthest = 0;
+    for (uint32_t i = 0; i < n; i++) /* of two as far the positive one */
+        if (fabsf(numbers[i]) > fabsf(farthest) || (numbers[i] > 0 && numbers[i] == -farthest))
+            farthest = numbers[i];
+    const uint16_t half = format_f32_to_f16(q8 ? fabsf(farthest) / 127 : farthest / -8);
+    const float scale = format_f16_to_f32(half), lowest = q8 ? -127 : -8, highest = q8 ? 127 : 7;
     for (uint32_t i = 0; i < n; i++)
-        largest = fmaxf(largest, fabsf(numbers[i]));
-    const uint16_t half = format_f32_to_f16(largest / 127);
-    const float scale = format_f16_to_f32(half);
-    for (uint32_t i = 0; i < n; i++)
-        quants[i] = (int8_t)(scale > 0 ? fmaxf(-127, fminf(127, rintf(numbers[i] / scale))) : 0);
+        quants[i] = (int8_t)(scale != 0 ? fmaxf(lowest, fminf(highest, rintf(numbers[i] / scale))) : 0);
     return half;
 }
 
@@ -85,18 +127,18 @@ static inline void pool_put(const struct pool_place *at, const float *numbers)
 {
     const struct device_kv *kv = at->kv;
     for (uint32_t d = kv->dim; d < pool_padded(kv) && !at->value; d++)
-        if (kv->type == BACKEND_KV_Q8)
-            *pool_quant(at, d) = 0;
+        if (pool_scaled(kv))
+            pool_put_quant(at, d, 0);
         else
             *pool_half(at, d) = 0;
     for (uint32_t d = 0; d < kv->dim; d += 32) {
         const uint32_t n = kv->dim - d < 32 ? kv->dim - d : 32;
         int8_t quants[32];
-        if (kv->type == BACKEND_KV_Q8)
-            *pool_scale(at, d) = pool_round(numbers + d, n, quants);
+        if (pool_scaled(kv))
+            *pool_scale(at, d) = pool_round(kv, numbers + d, n, quants);
         for (uint32_t i = 0; i < n; i++)
-            if (kv->type == BACKEND_KV_Q8)
-                *pool_quant(at, d + i) = quants[i];
+            if (pool_scaled(kv))
+                pool_put_quant(at, d + i, quants[i]);
             else
                 *pool_half(at, d + i) = format_f32_to_f16(numbers[d + i]);
     }

@@ -99,13 +99,18 @@ START_TEST(blocks_in_8_bits_are_smaller_and_have_a_layout_of_their_own)
     struct model *model = make_model(&small_shape, "F32");
     const struct backend_info f16 = info_of(&quern_backend, model, BACKEND_KV_F16);
     const struct backend_info q8 = info_of(&quern_backend, model, BACKEND_KV_Q8);
+    const struct backend_info q4 = info_of(&quern_backend, model, BACKEND_KV_Q4);
     const struct backend_info cpu = info_of(&backend_cpu, model, BACKEND_KV_Q8);
     const struct backend_info otherwise = info_of(&quern_backend, model, BACKEND_KV_DEFAULT);
     ck_assert_int_eq(f16.kv_type, BACKEND_KV_F16);
     ck_assert_int_eq(q8.kv_type, BACKEND_KV_Q8);
     ck_assert_uint_eq(q8.groups[0].block_bytes, f16.groups[0].block_bytes * 17 / 32);
+    ck_assert_int_eq(q4.kv_type, BACKEND_KV_Q4);
+    ck_assert_uint_eq(q4.groups[0].block_bytes, f16.groups[0].block_bytes * 9 / 32);
     ck_assert_uint_lt(q8.memory_bytes, f16.memory_bytes);
+    ck_assert_uint_lt(q4.memory_bytes, q8.memory_bytes);
     ck_assert(q8.kv_layout != f16.kv_layout && q8.kv_layout != cpu.kv_layout);
+    ck_assert(q4.kv_layout != f16.kv_layout && q4.kv_layout != q8.kv_layout);
     ck_assert(otherwise.kv_type == f16.kv_type && otherwise.kv_layout == f16.kv_layout);
     model_free(model);
 }

@@ -27,11 +27,13 @@ static const struct synth_shape shape = {.name = "serving",
                                          .rope_base = 10000};
 
 /* What tests of a loop are about. */
-enum variant { PLAIN, MIXTURE, HYBRID, KV_Q8, N_VARIANTS };
+enum variant { PLAIN, MIXTURE, HYBRID, KV_Q8, KV_Q4, N_VARIANTS };
 
 static enum backend_kv_type kv_of(enum variant variant)
 {
-    return variant == KV_Q8 ? BACKEND_KV_Q8 : BACKEND_KV_F16;
+    static const enum backend_kv_type types[N_VARIANTS] = {BACKEND_KV_F16, BACKEND_KV_F16, BACKEND_KV_F16,
+                                                           BACKEND_KV_Q8, BACKEND_KV_Q4};
+    return types[variant];
 }
 
 /* The same with experts. */
@@ -56,7 +58,7 @@ static struct synth_shape hybrid(void)
 
 static struct model *model_of(enum variant variant, const char *type)
 {
-    const struct synth_shape shapes[N_VARIANTS] = {shape, mixture_shape(), hybrid(), shape};
+    const struct synth_shape shapes[N_VARIANTS] = {shape, mixture_shape(), hybrid(), shape, shape};
     return make_model(&shapes[variant], type);
 }
 
@@ -234,6 +236,7 @@ START_TEST(a_layer_of_a_dense_llama_is_few_kernels)
     ck_assert_uint_le(n, 6);
     ck_assert_uint_le(kernels_of_a_layer(shape, BACKEND_KV_F16, true), 9);
     ck_assert_uint_eq(kernels_of_a_layer(shape, BACKEND_KV_Q8, false), n);
+    ck_assert_uint_eq(kernels_of_a_layer(shape, BACKEND_KV_Q4, false), n);
 }
 END_TEST
 

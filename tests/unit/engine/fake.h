@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "engine/backend/backend.h"
+#include "engine/backend/give_back.h"
 
 #define FAKE_VOCAB 258
 #define FAKE_END   256
@@ -55,5 +56,6 @@ struct fake_script {
 extern struct fake_script fake_script;
 
 extern const struct backend_ops backend_fake;
+extern backend_give_back fake_give_back;
 
 #endif

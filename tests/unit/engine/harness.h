@@ -71,6 +71,7 @@ static inline struct harness *harness_new(const struct backend_config *backend, 
     struct harness *h = calloc(1, sizeof *h);
     struct engine_config config = {.model = &fake_model,
                                    .backend = &backend_fake,
+                                   .give_back = fake_give_back,
                                    .most_cached = UINT32_MAX,
                                    .max_waiting = max_waiting};
     if (backend)

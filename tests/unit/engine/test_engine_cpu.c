@@ -65,8 +65,11 @@ static void rig_init(struct rig *rig, struct backend_config config)
     *rig = (struct rig){.model = make_model_of(&shape, slow ? "Q8_0" : "Q4_K_M", 5, true)};
     config.progress = progress;
     config.progress_arg = rig;
-    const struct engine_config engine = {
-        .model = rig->model, .backend = &backend_cpu, .most_cached = UINT32_MAX, .backend_config = config};
+    const struct engine_config engine = {.model = rig->model,
+                                         .backend = &backend_cpu,
+                                         .give_back = backend_cpu_give_back,
+                                         .most_cached = UINT32_MAX,
+                                         .backend_config = config};
     ck_assert_msg(engine_new(&engine, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
     rig->layers = 0; /* the weights counted too */
 }
@@ -290,6 +293,41 @@ START_TEST(what_comes_from_the_prefix_store_gives_the_same_bits)
 }
 END_TEST
 
+/* Blocks that are owed to the store may be given back before they are copied: what they hold then is not
+ * stored, neither under their keys nor under others'. */
+START_TEST(what_was_given_back_does_not_get_into_the_store)
+{
+    static struct rig alone, giving;
+    windows = (enum windows)_i;
+    struct backend_config config = {.n_slots = 3, .n_context = 512, .cpu = {.n_threads = 1}};
+    struct engine_stats stats;
+    struct error err = {0};
+    int fd, r = 1;
+    rig_init(&alone, config);
+    rig_init(&giving, config);
+    ck_assert_int_eq(shm_create("test", 8 << 20, &fd), 0);
+    ck_assert_msg(engine_share_prefixes(giving.engine, fd, &err) == 0, "%s", err.text);
+    for (uint64_t tag = 0; tag < REQUESTS; tag++) {
+        submit(&alone, tag);
+        submit(&giving, tag);
+    }
+    run_dry(&alone);
+    for (int i = 0; r == 1; i++) {
+        struct engine_given given;
+        ck_assert_int_eq(engine_give_back(giving.engine, i % 3 == 0, &given), 0);
+        r = engine_step(giving.engine, &err);
+    }
+    ck_assert_msg(r == 0, "%s", err.text);
+    check_same(&alone, &giving);
+    run_sharing(&alone, fd, config, &stats);
+    ck_assert_uint_gt(stats.restores, 0);
+    close(fd);
+    rig_deinit(&giving);
+    rig_deinit(&alone);
+    windows = NO_WINDOW;
+}
+END_TEST
+
 START_TEST(a_store_that_cannot_be_shared_leaves_the_engine_as_it_was)
 {
     static struct rig rig;
@@ -362,6 +400,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_found_in_the_prefix_cache_gives_the_same_bits);
     tcase_add_loop_test(tests, what_slides_out_of_a_window_is_free_and_the_bits_are_the_same, 0, 2);
     tcase_add_loop_test(tests, what_comes_from_the_prefix_store_gives_the_same_bits, 0, 3);
+    tcase_add_loop_test(tests, what_was_given_back_does_not_get_into_the_store, 0, 3);
     tcase_add_test(tests, a_store_that_cannot_be_shared_leaves_the_engine_as_it_was);
     tcase_add_test(tests, a_cancel_at_any_layer_ends_that_request_and_harms_no_other);
     tcase_add_test(tests, a_step_abandoned_for_a_cancel_leaves_the_backend_good);

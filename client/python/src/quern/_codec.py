@@ -9,6 +9,7 @@ would, so that a mistake shows at its sender. msgpack reads and writes the value
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgpack
@@ -53,6 +54,8 @@ def _check_whole(table: Table, fields: Fields) -> None:
         raise Malformed(f"data: expected within the {fields.get('total', 0)} bytes of total")
     if "topics" in fields:
         _check_credit(fields)
+    if "tenants" in fields:
+        _check_tenants(fields["tenants"])
     if fields.get("tools") and "prompt" in fields:
         prompt = fields["prompt"]
         if not isinstance(prompt, (list, tuple)) or not prompt or not isinstance(prompt[0], Mapping):
@@ -89,6 +92,11 @@ def _check_tenant(fields: Fields) -> None:
         raise Malformed("request_id: expected printable ASCII without blanks")
     if any(fields.get(name) for name in ("rpm", "tpm", "rpd", "tpd")) and not fields.get("tenant"):
         raise Malformed("rpm, tpm, rpd and tpd: expected with tenant only")
+
+
+def _check_tenants(tenants: Any) -> None:
+    if any(one["id"] >= other["id"] for one, other in pairwise(tenants)):
+        raise Malformed("tenants: expected in ascending order of ids")
 
 
 def _check_credit(fields: Fields) -> None:

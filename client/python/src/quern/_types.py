@@ -218,6 +218,8 @@ class Worker:
     """What steps work in. The rest of it is rounding."""
     memory_staging: int
     """Pinned memory of the host, beside `memory`."""
+    memory_resident: int
+    """What its process holds of the machine's memory."""
     device_free: int
     """Of the memory of its GPU; 0: it has none."""
     device_total: int

@@ -189,6 +189,35 @@ START_TEST(a_worker_that_cannot_be_asked_is_named)
 }
 END_TEST
 
+/* Nobody beyond the run directory makes a worker slower, or has it forget what it knows. */
+START_TEST(a_trim_is_for_the_run_directory)
+{
+    static const struct given_memory given = {BYTES_LITERAL("kv"), 9};
+    const struct message question = {
+        .kind = MESSAGE_TRIM,
+        .trim = {.ref = 77, .worker = BYTES_LITERAL("worker-0"), .run = 3, .prefixes = true}};
+    sessions[0]->near = false;
+    client_says(0, &question);
+    struct message no = client_hears(0);
+    is_refused(no, PROTO_UNSUPPORTED);
+    ck_assert_text(no.error.text, "trim: only in the run directory");
+    sessions[0]->near = true;
+    client_says(0, &question);
+    ck_assert_int_eq(client_hears(0).kind, MESSAGE_NONE);
+    const struct message asked = worker_hears(0);
+    ck_assert_int_eq(asked.kind, MESSAGE_TRIM);
+    ck_assert(asked.trim.run == 3 && asked.trim.prefixes);
+    struct message answer = {.kind = MESSAGE_TRIM_OK, .trim_ok = {.ref = asked.trim.ref, .blocks = 4}};
+    answer.trim_ok.given.items = &given;
+    answer.trim_ok.given.n = 1;
+    worker_says(0, &answer);
+    const struct message told = client_hears(0);
+    ck_assert_int_eq(told.kind, MESSAGE_TRIM_OK);
+    ck_assert(told.trim_ok.ref == 77 && told.trim_ok.blocks == 4 && told.trim_ok.given.n == 1);
+    ck_assert_uint_eq(told.trim_ok.given.items[0].bytes, 9);
+}
+END_TEST
+
 START_TEST(a_question_that_nobody_asked_is_not_answered)
 {
     struct request *own = run_on_first(1, NULL);
@@ -213,6 +242,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, each_client_beyond_the_run_directory_has_its_own_turns);
     tcase_add_test(tests, sessions_of_a_key_take_turns);
     tcase_add_test(tests, a_worker_that_cannot_be_asked_is_named);
+    tcase_add_test(tests, a_trim_is_for_the_run_directory);
     tcase_add_test(tests, a_question_that_nobody_asked_is_not_answered);
 }
 

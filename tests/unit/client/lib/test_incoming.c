@@ -539,7 +539,8 @@ static void take_answer(void *arg, const struct quern_answer *answer)
                         : answered->asked == MESSAGE_PREFIXES ? answer->prefixes != NULL
                         : answered->asked == MESSAGE_TRACE    ? answer->trace != NULL
                         : answered->asked == MESSAGE_PROFILE  ? answer->profile != NULL
-                                                             : answer->ids != NULL || answer->content != NULL;
+                        : answered->asked == MESSAGE_TRIM     ? answer->trim != NULL
+                                                          : answer->ids != NULL || answer->content != NULL;
 }
 
 /* A question of that kind, with what it must have. */
@@ -552,6 +553,9 @@ static struct message question_of(enum message_kind kind)
     } else if (kind == MESSAGE_PROFILE) {
         m.profile.worker = BYTES_LITERAL("w");
         m.profile.run = m.profile.steps = 1;
+    } else if (kind == MESSAGE_TRIM) {
+        m.trim.worker = BYTES_LITERAL("w");
+        m.trim.run = 1;
     } else if (kind == MESSAGE_TOKENIZE) {
         m.tokenize.has_text = true;
         m.tokenize.text = BYTES_LITERAL("a");
@@ -581,6 +585,9 @@ static struct message answer_of(enum message_kind kind, uint64_t ref)
     case MESSAGE_PROFILE_OK:
         m.profile_ok.ref = ref;
         break;
+    case MESSAGE_TRIM_OK:
+        m.trim_ok.ref = ref;
+        break;
     case MESSAGE_TOKENIZE_OK:
         m.tokenize_ok.ref = ref;
         m.tokenize_ok.ids = (struct id_list){ids, 1};
@@ -594,11 +601,12 @@ static struct message answer_of(enum message_kind kind, uint64_t ref)
 
 START_TEST(a_question_hears_no_answer_to_another)
 {
-    static const enum message_kind asked[] = {MESSAGE_STATUS,  MESSAGE_PREFIXES, MESSAGE_TRACE,
-                                              MESSAGE_PROFILE, MESSAGE_TOKENIZE, MESSAGE_DETOKENIZE};
-    static const enum message_kind answers[] = {MESSAGE_STATUS_OK,   MESSAGE_PREFIXES_OK,
-                                                MESSAGE_TRACE_OK,    MESSAGE_PROFILE_OK,
-                                                MESSAGE_TOKENIZE_OK, MESSAGE_DETOKENIZE_OK};
+    static const enum message_kind asked[] = {MESSAGE_STATUS,    MESSAGE_PREFIXES, MESSAGE_TRACE,
+                                              MESSAGE_PROFILE,   MESSAGE_TRIM,     MESSAGE_TOKENIZE,
+                                              MESSAGE_DETOKENIZE};
+    static const enum message_kind answers[] = {
+        MESSAGE_STATUS_OK, MESSAGE_PREFIXES_OK, MESSAGE_TRACE_OK,     MESSAGE_PROFILE_OK,
+        MESSAGE_TRIM_OK,   MESSAGE_TOKENIZE_OK, MESSAGE_DETOKENIZE_OK};
     enum { N = sizeof asked / sizeof *asked };
     bare_open();
     for (size_t i = 0; i < N; i++) {

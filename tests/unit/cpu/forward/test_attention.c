@@ -296,10 +296,54 @@ START_TEST(floats_come_back_as_they_were_and_bfloats_rounded)
 }
 END_TEST
 
-START_TEST(a_token_in_8_bits_is_the_same_whatever_is_beside_it)
+/* Of 16 steps eight are below zero and seven above, or the other way round: what is as far from zero as the
+ * farthest, but on the other side, is a whole step off. */
+START_TEST(numbers_in_4_bits_are_within_half_a_step_or_one_at_the_end)
+{
+    static const uint32_t dims[] = {8, 10, 32, 33, 40};
+    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        struct scene *s = make_scene_of(kernels, dims[i], BACKEND_KV_Q4), *before = malloc(sizeof *before);
+        memcpy(before, s, sizeof *s);
+        read_back(s, kernels);
+        for (uint32_t t = 0; t < N_TOKENS; t++)
+            for (uint32_t d = 0; d < 2 * dims[i]; d++) { /* the largest are below 2 and 1 */
+                const float key = before->keys[t][d], value = before->values[t][d];
+                ck_assert_float_eq_tol(s->keys[t][d], key, 2.02f / 8 / (fabsf(key) < 0.9f ? 2 : 1));
+                ck_assert_float_eq_tol(s->values[t][d], value, 1.01f / 8 / (fabsf(value) < 0.45f ? 2 : 1));
+            }
+        check_all(s, kernels);
+        free(before);
+        free_scene(s);
+    }
+}
+END_TEST
+
+/* Steps that the numbers have already: nothing is rounded, whichever sign the farthest has. */
+START_TEST(numbers_that_are_steps_in_4_bits_come_back)
 {
     const struct kernels *kernels = kernels_at((uint32_t)_i);
-    struct scene *one = make_scene_of(kernels, 40, BACKEND_KV_Q8);
+    struct scene *s = make_scene_of(kernels, 40, BACKEND_KV_Q4);
+    float keys[40 * 32], values[32 * 40], row[2 * 40];
+    for (int sign = -1; sign < 2; sign += 2)
+        for (uint32_t t = 0; t < 32; t++) {
+            for (int d = 0; d < 80; d++)
+                row[d] = (float)(sign * ((d + (int)t) % 16 - 8)) * 0.25f;
+            row[32] = row[72] = (float)(sign * -8) * 0.25f; /* the last eight of a head have a scale too */
+            kv_store(&s->kv, kernels, 0, 0, t, row, row);
+            kv_load(&s->kv, kernels, 0, 0, 1, keys, values);
+            for (uint32_t d = 0; d < 40; d++) {
+                ck_assert_float_eq(keys[d * 32 + t], row[40 + d]);
+                ck_assert_float_eq(values[t * 40 + d], row[40 + d]);
+            }
+        }
+    free_scene(s);
+}
+END_TEST
+
+static void check_neighbours_stay(const struct kernels *kernels, enum backend_kv_type type, float off)
+{
+    struct scene *one = make_scene_of(kernels, 40, type);
     float keys[2][40 * 32], values[2][32 * 40], large[2 * 40];
     kv_load(&one->kv, kernels, one->table[1], 1, 1, keys[0], values[0]);
     for (int i = 0; i < 80; i++)
@@ -311,16 +355,21 @@ START_TEST(a_token_in_8_bits_is_the_same_whatever_is_beside_it)
             ck_assert_float_eq(keys[0][d * 32 + t], keys[1][d * 32 + t]);
             ck_assert_float_eq(values[0][t * 40 + d], values[1][t * 40 + d]);
         }
-    ck_assert_float_eq_tol(keys[1][6], large[40], 1e4f / 127 / 2 + 3); /* the second head */
+    ck_assert_float_eq_tol(keys[1][6], large[40], off); /* the second head */
     free_scene(one);
+}
+
+START_TEST(a_token_in_few_bits_is_the_same_whatever_is_beside_it)
+{
+    check_neighbours_stay(kernels_at((uint32_t)_i), BACKEND_KV_Q8, 1e4f / 127 / 2 + 3);
+    check_neighbours_stay(kernels_at((uint32_t)_i), BACKEND_KV_Q4, 1e4f / 8 + 3);
 }
 END_TEST
 
-START_TEST(what_is_not_finite_stays_visible_in_8_bits)
+static void check_faults_stay(const struct kernels *kernels, enum backend_kv_type type)
 {
     static const float faults[] = {INFINITY, -INFINITY, NAN, 3e38f};
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
-    struct scene *s = make_scene_of(kernels, 40, BACKEND_KV_Q8);
+    struct scene *s = make_scene_of(kernels, 40, type);
     float keys[40 * 32], values[32 * 40], row[2 * 40] = {0};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         row[3] = faults[i];
@@ -330,6 +379,12 @@ START_TEST(what_is_not_finite_stays_visible_in_8_bits)
         ck_assert_float_eq(keys[33 * 32 + 5], 0); /* of another scale */
     }
     free_scene(s);
+}
+
+START_TEST(what_is_not_finite_stays_visible_in_few_bits)
+{
+    check_faults_stay(kernels_at((uint32_t)_i), BACKEND_KV_Q8);
+    check_faults_stay(kernels_at((uint32_t)_i), BACKEND_KV_Q4);
 }
 END_TEST
 
@@ -379,8 +434,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, heads_are_divided_where_threads_would_have_nothing_to_do);
     tcase_add_loop_test(tests, numbers_in_8_bits_are_within_half_a_step, 0, n);
     tcase_add_loop_test(tests, floats_come_back_as_they_were_and_bfloats_rounded, 0, n);
-    tcase_add_loop_test(tests, a_token_in_8_bits_is_the_same_whatever_is_beside_it, 0, n);
-    tcase_add_loop_test(tests, what_is_not_finite_stays_visible_in_8_bits, 0, n);
+    tcase_add_loop_test(tests, numbers_in_4_bits_are_within_half_a_step_or_one_at_the_end, 0, n);
+    tcase_add_loop_test(tests, numbers_that_are_steps_in_4_bits_come_back, 0, n);
+    tcase_add_loop_test(tests, a_token_in_few_bits_is_the_same_whatever_is_beside_it, 0, n);
+    tcase_add_loop_test(tests, what_is_not_finite_stays_visible_in_few_bits, 0, n);
     tcase_add_loop_test(tests, pairs_turn_by_their_frequency, 0, 2);
     tcase_add_test(tests, a_pool_beyond_memory_is_refused_with_both_numbers);
 }

@@ -123,22 +123,25 @@ END_TEST
 
 START_TEST(blocks_of_another_order_have_another_layout)
 {
-    const struct kv_config config = {
+    struct kv_config config = {
         .model = &model, .type = BACKEND_KV_Q8, .n_blocks = 2, .n_slots = 4, .n_context = 1024};
-    uint64_t seen[4];
+    uint64_t seen[5];
     ck_assert_int_eq(take(2), 0);
     seen[0] = kv_layout(&kv);
     ck_assert_int_eq(take(3), 0);
     ck_assert_uint_eq(kv_layout(&kv), seen[0]); /* there are more of them */
     ck_assert_int_eq(kv_init(&kv, &config, &memory, &err), 0);
     seen[1] = kv_layout(&kv);
+    config.type = BACKEND_KV_Q4;
+    ck_assert_int_eq(kv_init(&kv, &config, &memory, &err), 0);
+    seen[4] = kv_layout(&kv);
     set_windows(0);
     ck_assert_int_eq(take(2), 0);
     seen[2] = kv_layout(&kv);
     set_windows(2); /* none */
     ck_assert_int_eq(take(2), 0);
     seen[3] = kv_layout(&kv);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         for (int j = 0; j < i; j++)
             ck_assert_uint_ne(seen[i], seen[j]);
 }

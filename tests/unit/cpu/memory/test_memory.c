@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GB ((uint64_t)1 << 30)
 
@@ -173,6 +174,43 @@ START_TEST(more_than_can_be_mapped_is_refused_and_takes_nothing)
 }
 END_TEST
 
+START_TEST(what_is_forgotten_is_zero_and_whole_pages_only)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct memory memory = {0};
+    void *taken;
+    ck_assert_int_eq(memory_take(&memory, 8 * page, &taken), 0);
+    uint8_t *piece = taken;
+    ck_assert_uint_eq(memory_forget(piece, 8 * page), 0); /* nothing was written yet */
+    memset(piece, 7, 4 * page);
+    ck_assert_uint_eq(memory_forget(piece + 1, 2 * page - 2), 0); /* no page is whole */
+    ck_assert_uint_eq(memory_forget(piece + 1, 2 * page - 1), page);
+    ck_assert(piece[page - 1] == 7 && piece[page] == 0 && piece[2 * page - 1] == 0 && piece[2 * page] == 7);
+    ck_assert_uint_eq(memory_forget(piece, 8 * page), 4 * page); /* the look has committed one again */
+    ck_assert(piece[0] == 0 && piece[3 * page] == 0);
+    memory_deinit(&memory);
+}
+END_TEST
+
+START_TEST(only_scratch_is_forgotten)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), huge = (size_t)5 << 20;
+    struct memory memory = {0};
+    void *kept, *small, *large;
+    ck_assert_int_eq(memory_take(&memory, 100, &kept), 0);
+    ck_assert_int_eq(memory_take_scratch(&memory, 100, &small), 0);
+    ck_assert_int_eq(memory_take_scratch(&memory, huge, &large), 0);
+    memset(kept, 1, 100);
+    memset(small, 2, 100);
+    memset(large, 3, huge);
+    ck_assert_uint_ge(memory_forget_scratch(&memory), page + huge);
+    ck_assert_uint_eq(*(uint8_t *)kept, 1);
+    ck_assert_uint_eq(*(uint8_t *)small, 0);
+    ck_assert_uint_eq(((uint8_t *)large)[huge - 1], 0);
+    memory_deinit(&memory);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, pieces_are_zeros_that_are_counted_and_given_back_together);
@@ -184,6 +222,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_a_worker_is_short_of_it_does_not_promise_itself);
     tcase_add_test(tests, an_eighth_of_what_the_weights_leave_is_for_everything_else);
     tcase_add_test(tests, weights_beyond_its_part_leave_nothing);
+    tcase_add_test(tests, what_is_forgotten_is_zero_and_whole_pages_only);
+    tcase_add_test(tests, only_scratch_is_forgotten);
 }
 
 int main(void)

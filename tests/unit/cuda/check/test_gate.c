@@ -112,10 +112,10 @@ START_TEST(tiles_that_blocks_share_are_held_to_it_too)
 END_TEST
 
 /* And a model whose heads have room that is padded passes. */
-START_TEST(keys_and_values_in_8_bits_are_held_to_it_too)
+START_TEST(keys_and_values_in_few_bits_are_held_to_it_too)
 {
     struct error err;
-    kv_type = BACKEND_KV_Q8;
+    kv_type = _i ? BACKEND_KV_Q4 : BACKEND_KV_Q8;
     model = make_model(&small_shape, "Q8_0");
     check_refused("heads", "kernel heads (layer 0), with 40 rows");
     check_refused("plan_attention", "kernel attention (layer 0), with 40 rows");
@@ -403,7 +403,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_row_in_the_middle_of_a_recording_is_held_to_it_too);
     tcase_add_test(tests, a_rule_of_sharing_that_there_is_not_is_refused_by_name);
     tcase_add_test(tests, tiles_that_blocks_share_are_held_to_it_too);
-    tcase_add_test(tests, keys_and_values_in_8_bits_are_held_to_it_too);
+    tcase_add_loop_test(tests, keys_and_values_in_few_bits_are_held_to_it_too, 0, 2);
     tcase_add_test(tests, parts_that_few_models_have_are_held_to_it_too);
     tcase_add_test(tests, weights_that_arrive_changed_are_named);
     tcase_add_loop_test(tests, what_few_layers_have_is_held_to_it_too, 0, sizeof few / sizeof *few);

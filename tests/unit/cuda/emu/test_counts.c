@@ -295,7 +295,9 @@ static void count_hybrid_steps(void)
 static void count_steps(const char *type, enum backend_kv_type kv_type, bool all)
 {
     const char *const *only = kv_type == BACKEND_KV_F16 ? NULL : kv_kernels;
-    const char *name = kv_type == BACKEND_KV_F16 ? type : "KV-q8_0";
+    const char *name = type;
+    if (kv_type != BACKEND_KV_F16)
+        name = kv_type == BACKEND_KV_Q8 ? "KV-q8_0" : "KV-q4_0";
     struct synth_shape shape = small_shape;
     uint32_t positions[SLOTS];
     const struct backend_kernel *unused;
@@ -337,6 +339,7 @@ START_TEST(no_kernel_touches_more_memory_than_it_did)
             "# bytes, bytes that threads asked for, passes over shared memory, of them bank conflicts.\n");
     count_steps("Q4_K_M", BACKEND_KV_F16, true);
     count_steps("Q4_K_M", BACKEND_KV_Q8, true);
+    count_steps("Q4_K_M", BACKEND_KV_Q4, true);
     count_steps("Q8_0", BACKEND_KV_F16, false);
     count_steps("BF16", BACKEND_KV_F16, false);
     count_hybrid_steps();

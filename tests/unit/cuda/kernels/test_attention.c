@@ -469,7 +469,7 @@ START_TEST(a_value_that_is_no_number_spoils_its_own_sequence_only)
 {
     set_up(_i, 4, 2, 64);
     add_ragged();
-    const bool scaled = step.kv.type == BACKEND_KV_Q8;
+    const bool scaled = pool_scaled(&step.kv);
     const struct pool_place value = place(&rows[5], 290, 0, 1, true), key = place(&rows[6], 10, 0, 0, false);
     *(scaled ? pool_scale(&value, 4) : pool_half(&value, 4)) = 0x7e00;
     *(scaled ? pool_scale(&key, 4) : pool_half(&key, 4)) = 0x7e00;

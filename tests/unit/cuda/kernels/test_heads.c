@@ -125,23 +125,23 @@ static struct pool_place place(uint32_t row, uint32_t head, bool value)
  * a half or one step of the scale. */
 static void assert_key(const struct pool_place *at, const float *expected)
 {
-    const bool scaled = step.kv.type == BACKEND_KV_Q8;
+    const bool scaled = pool_scaled(&step.kv);
     int8_t quants[32];
     float step_of_scale = 0;
     for (uint32_t d = 0; d < step.kv.dim; d++) {
         const uint32_t left = step.kv.dim - d, n = left < 32 ? left : 32;
         if (scaled && d % 32 == 0) {
-            step_of_scale = format_f16_to_f32(pool_round(expected + d, n, quants));
+            step_of_scale = format_f16_to_f32(pool_round(&step.kv, expected + d, n, quants));
             ck_assert_float_eq_tol(format_f16_to_f32(*pool_scale(at, d)), step_of_scale,
-                                   1e-3f * step_of_scale);
+                                   1e-3f * fabsf(step_of_scale));
         }
         const float wanted = scaled ? step_of_scale * quants[d % 32] : expected[d];
-        const float off = scaled ? 1.1f * step_of_scale : 1e-3f * fabsf(wanted) + 1e-5f;
+        const float off = scaled ? 1.1f * fabsf(step_of_scale) : 1e-3f * fabsf(wanted) + 1e-5f;
         ck_assert_msg(fabsf(pool_number(at, d) - wanted) <= off, "key %u: %g, not %g", d,
                       (double)pool_number(at, d), (double)wanted);
     }
     for (uint32_t d = step.kv.dim; d < pool_padded(&step.kv); d++)
-        ck_assert_int_eq(scaled ? *pool_quant(at, d) : *pool_half(at, d), 0);
+        ck_assert_int_eq(scaled ? pool_quant(at, d) : *pool_half(at, d), 0);
 }
 
 /* Values are as they were: to the bit. */
@@ -155,8 +155,8 @@ static void assert_value(const struct pool_place *at, const float *expected)
             continue;
         }
         if (d % 32 == 0)
-            ck_assert_uint_eq(*pool_scale(at, d), pool_round(expected + d, n, quants));
-        ck_assert_int_eq(*pool_quant(at, d), quants[d % 32]);
+            ck_assert_uint_eq(*pool_scale(at, d), pool_round(&step.kv, expected + d, n, quants));
+        ck_assert_int_eq(pool_quant(at, d), quants[d % 32]);
     }
 }
 
@@ -361,7 +361,7 @@ START_TEST(angles_stay_exact_far_out)
 }
 END_TEST
 
-/* In 8 bits the largest scale is the largest of which 127 are a half. */
+/* In 8 bits the largest scale is the largest of which 127 are a half, in 4 bits that of which −8 are. */
 START_TEST(numbers_beyond_halves_are_cut)
 {
     set_up(_i, 1, 1, 64, 12);
@@ -370,13 +370,14 @@ START_TEST(numbers_beyond_halves_are_cut)
     step.k[0] = -70000;
     run_heads();
     const struct pool_place key = place(0, 0, false), value = place(0, 0, true);
-    if (step.kv.type == BACKEND_KV_Q8) {
-        ck_assert_float_eq(format_f16_to_f32(*pool_scale(&value, 0)), 515.5f);
-        ck_assert_int_eq(*pool_quant(&value, 0), 127);
-        ck_assert_int_eq(*pool_quant(&value, 1), -127);
-        ck_assert_int_eq(*pool_quant(&value, 2), 0);
+    if (pool_scaled(&step.kv)) {
+        const bool q8 = step.kv.type == BACKEND_KV_Q8;
+        ck_assert_float_eq(format_f16_to_f32(*pool_scale(&value, 0)), q8 ? 515.5f : -8188);
+        ck_assert_int_eq(pool_quant(&value, 0), q8 ? 127 : -8);
+        ck_assert_int_eq(pool_quant(&value, 1), q8 ? -127 : 7);
+        ck_assert_int_eq(pool_quant(&value, 2), 0);
         ck_assert(isnan(format_f16_to_f32(*pool_scale(&value, 34))));
-        ck_assert_int_eq(*pool_quant(&key, 0), -127);
+        ck_assert_int_eq(pool_quant(&key, 0), q8 ? -127 : -8);
         ck_assert(!isnan(format_f16_to_f32(*pool_scale(&key, 34))));
     } else {
         ck_assert_uint_eq(*pool_half(&value, 0), 0x7bff);
@@ -427,8 +428,8 @@ START_TEST(nothing_else_in_the_pool_is_written)
     run_heads();
     for (size_t i = 0; i < bytes; i++)
         changed += step.kv.pool[i] != 0x5a;
-    /* Keys and values of two heads: halves, or bytes and two scales. */
-    ck_assert_uint_le(changed, N_ROWS * 2 * 2 * (step.kv.type == BACKEND_KV_Q8 ? 64 + 2 * 2 : 64 * 2));
+    /* Keys and values of two heads: what a position has of a part. */
+    ck_assert_uint_le(changed, N_ROWS * 2 * 2 * (pool_numbers(&step.kv) + pool_scales(&step.kv)) / 32);
     for (uint32_t b = 0; b < N_BLOCKS; b++)
         for (size_t i = 0; i < step.kv.layer_bytes; i++)
             ck_assert_uint_eq(step.kv.pool[b * step.kv.block_bytes + i], 0x5a); /* layer 0 */

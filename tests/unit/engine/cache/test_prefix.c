@@ -166,6 +166,29 @@ START_TEST(blocks_in_use_stay)
 }
 END_TEST
 
+START_TEST(all_that_is_idle_can_be_dropped)
+{
+    struct rig rig;
+    int32_t ids[4 * T];
+    uint32_t held[4], table[4];
+    set_up(&rig, 4, UINT32_MAX);
+    ids_of("abcd", ids);
+    ck_assert(prefix_alloc(rig.prefix, 0, 4, held));
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert(insert(&rig, ids, held, i));
+    prefix_release(rig.prefix, 0, held + 2, 2);
+    ck_assert_uint_eq(prefix_drop_idle(rig.prefix), 2);
+    ck_assert_uint_eq(blocks_available(rig.blocks[0]), 2);
+    ck_assert_uint_eq(find(&rig, ids, 4, table), 2);
+    prefix_release(rig.prefix, 0, held, 2);
+    ck_assert_uint_eq(prefix_drop_idle(rig.prefix), 2);
+    ck_assert_uint_eq(prefix_drop_idle(rig.prefix), 0);
+    ck_assert_uint_eq(find(&rig, ids, 4, table), 0);
+    ck_assert_uint_eq(blocks_available(rig.blocks[0]), 4);
+    tear_down(&rig);
+}
+END_TEST
+
 START_TEST(no_more_are_kept_than_allowed)
 {
     struct rig rig;
@@ -369,6 +392,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, one_id_makes_another_block);
     tcase_add_test(tests, the_longest_idle_goes_first_and_leaves_before_what_they_hang_on);
     tcase_add_test(tests, blocks_in_use_stay);
+    tcase_add_test(tests, all_that_is_idle_can_be_dropped);
     tcase_add_test(tests, no_more_are_kept_than_allowed);
     tcase_add_test(tests, a_space_lives_as_long_as_somebody_or_a_block_is_in_it);
     tcase_add_test(tests, what_is_behind_a_block_that_slid_out_and_went_is_not_found);

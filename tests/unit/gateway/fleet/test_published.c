@@ -399,7 +399,10 @@ START_TEST(an_answer_that_does_not_come_is_asked_for_from_the_same_place)
     ck_assert_uint_ne(before.at, 0);
     published_miss(&published, SECOND);
     const struct quern_prefixes_wish after = published_wish(&published, "s");
-    ck_assert_mem_eq(&before, &after, sizeof before);
+    ck_assert_uint_eq(before.boot, after.boot);
+    ck_assert_uint_eq(before.next, after.next);
+    ck_assert_uint_eq(before.at, after.at);
+    ck_assert_str_eq(before.secret, after.secret);
     ck_assert(!published.asked && !published.failed);
     ck_assert_uint_gt(published.due_ns, SECOND);
     ask_for_all();

@@ -103,7 +103,9 @@ def any_city(rng, kind="training"):
     if rng.random() < 0.35:
         return rng.choice(CITIES)
     city = syllable_name(rng)
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:  # a long one: "Minneapolis"
+        city += syllable_name(rng).lower()
+    if rng.random() < 0.35:
         city = f"{rng.choice(FIRST_WORDS)} {city}" if rng.random() < 0.7 else f"{city} {syllable_name(rng)}"
     return city if city not in HELD_OUT_CITIES else any_city(rng)
 

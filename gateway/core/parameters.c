@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "common/number.h"
-#include "gateway/core/samplers.h"
 #include "gateway/http/keys.h"
 #include "proto/message.h"
 
@@ -444,6 +443,50 @@ static int finish_infill(struct parameters *parameters, struct refusal *refusal)
     return 0;
 }
 
+/* Whether one of the names between the spaces is among the samplers. */
+static bool samples_by(const struct parameters *parameters, const char *names)
+{
+    for (const char *at = names; *at;) {
+        const size_t len = strcspn(at, " ");
+        char name[32];
+        snprintf(name, sizeof name, " %.*s ", (int)len, at);
+        if (strstr(parameters->samplers, name))
+            return true;
+        at += len + strspn(at + len, " ");
+    }
+    return false;
+}
+
+/* A sampler that is not in llama-server's list takes no part. */
+static void finish_samplers(struct parameters *parameters)
+{
+    struct quern_request *request = &parameters->request;
+    if (!parameters->samplers)
+        return;
+    if (!samples_by(parameters, "temperature temp t")) {
+        request->temperature = 1;
+        request->dynatemp_range = 0;
+    }
+    if (!samples_by(parameters, "top_n_sigma s"))
+        request->top_n_sigma = 0;
+    if (!samples_by(parameters, "typ_p typical_p typical-p y"))
+        request->typical_p = 1;
+    if (!samples_by(parameters, "xtc x"))
+        request->xtc_probability = 0;
+    if (!samples_by(parameters, "dry d"))
+        request->dry_multiplier = 0;
+    if (!samples_by(parameters, "top_k top-k k"))
+        request->top_k = 0;
+    if (!samples_by(parameters, "top_p top-p nucleus p"))
+        request->top_p = 1;
+    if (!samples_by(parameters, "min_p min-p m"))
+        request->min_p = 0;
+    if (!samples_by(parameters, "penalties e")) {
+        request->repetition_penalty = 1;
+        request->presence_penalty = request->frequency_penalty = 0;
+    }
+}
+
 /* Tools that are not to be called are none, and they go with a conversation. */
 static int finish_tools(struct parameters *parameters, struct refusal *refusal)
 {
@@ -483,7 +526,7 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
         finish_penalties(parameters, refusal) != 0 || finish_turn(parameters, refusal) != 0 ||
         finish_infill(parameters, refusal) != 0 || finish_prompts(parameters, refusal) != 0)
         return REFUSED;
-    samplers_finish(parameters);
+    finish_samplers(parameters);
     if (request->suffix && !request->text)
         return refuse_value(refusal, "suffix", "suffix goes with a prompt that is a text");
     bool as_user = parameters->chat && !parameters->raw && request->text;

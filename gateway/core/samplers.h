@@ -6,10 +6,7 @@
 
 #include "gateway/core/parameters.h"
 
-/* An array of names; one that is not known is refused. */
+/* An array of names; one that is not known is refused. parameters_finish turns off those that it lacks. */
 json_row_take samplers_take;
-
-/* Turns off those that a request leaves out; none, without `samplers`. */
-void samplers_finish(struct parameters *parameters);
 
 #endif

@@ -47,15 +47,15 @@ static const struct argp_option known[] = {
 
 const struct argp status_argp = {.options = known, .parser = parse};
 
-error_t worker_arguments_take(struct worker_arguments *arguments, int key, char *text,
-                              struct argp_state *state)
+error_t worker_arguments_parse(int key, char *text, struct argp_state *state)
 {
+    struct worker_arguments *arguments = state->input;
     if (key == ARGP_KEY_INIT)
         state->child_inputs[0] = &arguments->common;
     if (key == ARGP_KEY_INIT)
         return 0;
     if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
+        return arguments_take(arguments->table, arguments->known, key, text, state, arguments);
     if (arguments->worker)
         argp_usage(state);
     if (!*text || strlen(text) > PROTO_MAX_NAME_BYTES)

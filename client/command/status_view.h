@@ -8,6 +8,7 @@
 #include <quern.h>
 
 #include "common/error.h"
+#include "common/program/arguments.h"
 
 #define STATUS_TIMEOUT_MS 5000 /* for an answer */
 
@@ -20,13 +21,14 @@ extern const struct argp status_argp;
 
 struct worker_arguments { /* of a verb about workers: [WORKER], and where its pool is */
     struct status_arguments common;
-    const char *worker; /* NULL: none was given */
+    const char *worker;              /* NULL: none was given */
+    const struct argp_option *known; /* the verb's own options, */
+    const struct argument *table;    /* and where they go (arguments.h), as offsets from this struct */
 };
 
-/* Takes these for a parser whose first child is status_argp; ARGP_ERR_UNKNOWN: the key is another one. Ends
- * the program as argp_error does for what is no name of a worker. */
-error_t worker_arguments_take(struct worker_arguments *arguments, int key, char *text,
-                              struct argp_state *state);
+/* The parser of such a verb, whose first child is status_argp. Its input is a struct that begins with a
+ * struct worker_arguments. Ends the program as argp_error does for what is no name of a worker. */
+error_t worker_arguments_parse(int key, char *text, struct argp_state *state);
 
 /* For the end of a verb's help. */
 #define STATUS_DEFAULT_POOL                                                                                  \

@@ -135,26 +135,19 @@ static const struct argument table[] = {
     {KEY_JSON, ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
     {0}};
 
-static int parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    const error_t r = worker_arguments_take(&options->of, key, arg, state);
-    return r == ARGP_ERR_UNKNOWN ? arguments_take(table, known, key, arg, state, options) : r;
-}
-
 int verb_profile(int argc, char **argv)
 {
     static const struct argp argp = {
         .children = children,
         .options = known,
-        .parser = parse,
+        .parser = worker_arguments_parse,
         .args_doc = "[WORKER]",
         .doc =
             "Measures the kernels of the next steps of a worker that serves, and prints them as quern bench "
             "decode --profile does. Its requests see nothing but slower steps."
             "\vWithout WORKER: the first that is ready. Steps are made while requests run; the command "
             "waits for them. Only in the run directory. " STATUS_DEFAULT_POOL};
-    struct options options = {.steps = 16};
+    struct options options = {.of = {.known = known, .table = table}, .steps = 16};
     const struct quern_profile *profile;
     struct quern *client = NULL;
     struct error err = {0};

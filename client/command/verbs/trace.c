@@ -223,8 +223,6 @@ static int watch(struct trace *trace)
     return trace->code;
 }
 
-static int parse(int key, char *arg, struct argp_state *state);
-
 static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
 static const struct argp_option known[] = {
     {"request", KEY_REQUEST, "ID", 0,
@@ -238,19 +236,12 @@ static const struct argument table[] = {
     {KEY_JSON, ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
     {0}};
 
-static int parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    const error_t r = worker_arguments_take(&options->of, key, arg, state);
-    return r == ARGP_ERR_UNKNOWN ? arguments_take(table, known, key, arg, state, options) : r;
-}
-
 int verb_trace(int argc, char **argv)
 {
     static const struct argp argp = {
         .children = children,
         .options = known,
-        .parser = parse,
+        .parser = worker_arguments_parse,
         .args_doc = "[WORKER]",
         .doc = "Shows what workers do, live: a line per step, and a line for each stage of a request "
                "(admitted, tokenized, slot, prefix, prefill_begin, prefill_end, first_token, slot_lost, "
@@ -259,7 +250,7 @@ int verb_trace(int argc, char **argv)
                "and those computed to fill a recorded size. A time that the backend does not know is \"-\". "
                "Lines that could not be kept are counted. Beyond the run directory only the client's own "
                "requests are shown, and no steps. " STATUS_DEFAULT_POOL};
-    struct options options = {0};
+    struct options options = {.of = {.known = known, .table = table}};
     static struct trace trace;
     trace.options = &options;
     arguments_parse(&argp, argc, argv, &options);

@@ -108,25 +108,18 @@ static const struct argument table[] = {
     {KEY_JSON, ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
     {0}};
 
-static int parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    const error_t r = worker_arguments_take(&options->of, key, arg, state);
-    return r == ARGP_ERR_UNKNOWN ? arguments_take(table, known, key, arg, state, options) : r;
-}
-
 int verb_trim(int argc, char **argv)
 {
     static const struct argp argp = {
         .children = children,
         .options = known,
-        .parser = parse,
+        .parser = worker_arguments_parse,
         .args_doc = "[WORKER]",
         .doc = "Has workers give back memory that they do not use at the moment, and says how much of each "
                "kind. They keep serving, and take again what they need."
                "\vWithout WORKER: all that are ready. A prefix that was dropped is computed again when a "
                "request has it. Only in the run directory. " STATUS_DEFAULT_POOL};
-    struct options options = {0};
+    struct options options = {.of = {.known = known, .table = table}};
     struct quern *client = NULL;
     struct names names = {0};
     struct error err = {0};

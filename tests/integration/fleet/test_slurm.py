@@ -92,6 +92,15 @@ class Slurm:
     def members(self):
         return sorted(path.name for path in (self.folder / "fleet").glob("pool-*"))
 
+    def file(self, name):
+        try:
+            return (self.folder / "fleet" / name).read_text()
+        except FileNotFoundError:
+            return ""
+
+    def status(self):
+        return self.ask("quern", "status", "--fleet", "fleet", "--client-key", "door.cert_secret")
+
     def end(self):
         for program in reversed(self.programs):
             program.terminate()
@@ -108,9 +117,9 @@ def check(slurm):
     shutil.copy(slurm.folder / "clients/door.cert", slurm.folder)
     job = slurm.ask("sbatch", "--parsable", "--array=1-2", str(SBATCH), str(pathlib.Path(MODEL).resolve()))
     until(lambda: slurm.members() == ["pool-1", "pool-2"], f"both tasks of job {job} are members")
-    file = (slurm.folder / "fleet/pool-1").read_text()
+    file = slurm.file("pool-1")
     assert key_of(slurm.folder / "keys/pool-1") in file and "tcp://n" in file, file
-    said = slurm.ask("quern", "status", "--fleet", "fleet", "--client-key", "door.cert_secret")
+    said = slurm.status()
     assert said.count("ready") == 2, said
     print(said)
     slurm.ask("scancel", f"{job}_1")
@@ -121,11 +130,31 @@ def check(slurm):
     until(lambda: slurm.ask("squeue", "-h") == "", "no task is left")
 
 
+def check_requeue(slurm):
+    """A node dies with its pool: Slurm runs the task again on the other one, whose pool replaces the file."""
+    job = slurm.ask("sbatch", "--parsable", "--array=7-7", str(SBATCH), str(pathlib.Path(MODEL).resolve()))
+    until(lambda: slurm.members() == ["pool-7"], f"job {job} is a member")
+    lost = next(host for host in slurm.hosts if f"tcp://{host.name}:" in slurm.file("pool-7"))
+    left, = set(slurm.hosts) - {lost}
+    lost.kill_all()
+    assert slurm.members() == ["pool-7"], "a pool that is killed leaves its file"
+    slurm.ask("scontrol", "update", f"nodename={lost.name}", "state=down", "reason=died")
+    until(lambda: "PENDING" in slurm.ask("squeue", "-h", "-o", "%T"), "the task waits to run again")
+    # Slurm itself waits some two minutes first.
+    until(lambda: slurm.ask("scontrol", "update", f"jobid={job}_7", "starttime=now") == "", "it need not wait")
+    until(lambda: f"tcp://{left.name}:" in slurm.file("pool-7"), "the task's new pool replaces the file")
+    until(lambda: slurm.status().count("ready") == 1, "and serves")
+    print(slurm.status())
+    slurm.ask("scancel", f"{job}_7")
+    until(lambda: slurm.members() == [], "the file goes with it")
+
+
 def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-slurm-"))
     try:
         slurm = Slurm(folder, 2)
         check(slurm)
+        check_requeue(slurm)
         slurm.end()
     except AssertionError:
         for log in folder.glob("*.log"):

@@ -25,7 +25,7 @@ WEIGHTS = {"quern": 47, "greeting": 11, "opposite": 7, "colour": 8, "calendar": 
 
 
 # And how often a conversation has a tool, or a thought.
-TOOLS_SHARE, THOUGHTS_SHARE = 0.28, 0.07
+TOOLS_SHARE, THOUGHTS_SHARE = 0.27, 0.06
 
 
 def topic_exchange(kind, rng):
@@ -116,7 +116,7 @@ def conversation(rng, turns):
     if style < 0.10:
         return messages([exchange(rng, {"sum": 1}) for _ in range(turns)], system)
     exchanges, name, since = [], None, 0
-    drill = style < 0.32 and turns > 1
+    drill = style < 0.25 and turns > 1
     named = style < 0.65 and turns > 1
     while len(exchanges) < turns:
         dice = rng.random()

@@ -221,11 +221,6 @@ void requests_opened(struct quern *client, bool again)
     sending_go_on(client);
 }
 
-/* Every dispatch that finds nothing yet looks at the timers, and each look passes all requests. So many wait
- * for the next look for so long each, but no longer than the timers may be late. */
-#define PASS_NS      2000
-#define MOST_PASS_NS (20 * CLOCK_NS_PER_MS)
-
 static void request_timer(struct quern *client, struct request *request)
 {
     uint64_t now = client->now;
@@ -259,11 +254,8 @@ static void request_timer(struct quern *client, struct request *request)
 void requests_timers(struct quern *client)
 {
     struct request *request, *next;
-    const uint64_t least_ns = HASH_COUNT(client->requests) * PASS_NS;
-    if (client->state != SESSION_OPEN ||
-        client->now - client->passed_ns < (least_ns < MOST_PASS_NS ? least_ns : MOST_PASS_NS))
+    if (client->state != SESSION_OPEN)
         return;
-    client->passed_ns = client->now;
     HASH_ITER(hh, client->requests, request, next)
     {
         request_timer(client, request);

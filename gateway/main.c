@@ -217,7 +217,8 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
         r = error_set(err, -ENOMEM, "out of memory");
     follow_pool(gateway);
     if (r == 0 && options->request_log) {
-        r = request_log_open(&gateway->request_log, options->request_log, err);
+        r = options->check ? request_log_check(options->request_log, err)
+                           : request_log_open(&gateway->request_log, options->request_log, err);
         if (r < 0)
             return error_prefix(err, r, "--request-log");
         take_hangups();

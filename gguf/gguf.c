@@ -51,8 +51,7 @@ struct gguf *gguf_free(struct gguf *gguf)
     for (size_t i = 0; i < gguf->n_maps; i++)
         drop_map(&gguf->maps[i]);
     free(gguf->maps);
-    free(gguf->by_key);
-    free(gguf->by_name);
+    gguf_drop_index(gguf);
     free(gguf->pairs);
     free(gguf->tensors);
     free(gguf);
@@ -244,11 +243,8 @@ int gguf_open(const char *path, struct gguf **ret_gguf, struct error *err)
         error_prefix(err, r, "%s", path);
     } else if (count > 1) {
         r = open_other_parts(path, count, gguf, err);
-        if (r == 0) {
-            free(gguf->by_key);
-            free(gguf->by_name);
+        if (r == 0)
             r = gguf_index(gguf, err);
-        }
     }
     if (r < 0) {
         gguf_free(gguf);

@@ -222,6 +222,7 @@ int gguf_set_value(struct gguf *gguf, const char *key, const struct gguf_value *
     for (size_t i = 0; i < gguf->n_pairs && r == 0; i++)
         if (bytes_equal(gguf->pairs[i].key, bytes_of_string(key))) {
             gguf->pairs[i].value = kept;
+            gguf_forget_found(gguf, key);
             return 0;
         }
     struct bytes name = bytes_of_string(key);
@@ -234,9 +235,5 @@ int gguf_set_value(struct gguf *gguf, const char *key, const struct gguf_value *
         return -ENOMEM;
     pairs[gguf->n_pairs++] = (struct gguf_pair){name, kept};
     gguf->pairs = pairs;
-    free(gguf->by_key);
-    free(gguf->by_name);
-    gguf->by_key = NULL;
-    gguf->by_name = NULL;
     return gguf_index(gguf, NULL);
 }

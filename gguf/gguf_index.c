@@ -36,11 +36,23 @@ static int refuse_duplicate(const char *what, struct bytes name, struct error *e
     return error_set(err, -EINVAL, "duplicate %s %s", what, utf8_printable(name, sizeof text, text));
 }
 
+void gguf_drop_index(struct gguf *gguf)
+{
+    free(gguf->by_key);
+    free(gguf->by_name);
+    free(gguf->found);
+    gguf->by_key = NULL;
+    gguf->by_name = NULL;
+    gguf->found = NULL;
+}
+
 int gguf_index(struct gguf *gguf, struct error *err)
 {
+    gguf_drop_index(gguf);
     gguf->by_key = calloc(gguf->n_pairs + 1, sizeof *gguf->by_key);
     gguf->by_name = calloc(gguf->n_tensors + 1, sizeof *gguf->by_name);
-    if (!gguf->by_key || !gguf->by_name)
+    gguf->found = calloc(gguf->n_pairs + 1, sizeof *gguf->found);
+    if (!gguf->by_key || !gguf->by_name || !gguf->found)
         return -ENOMEM;
     for (size_t i = 0; i < gguf->n_pairs; i++)
         gguf->by_key[i] = &gguf->pairs[i];
@@ -57,13 +69,36 @@ int gguf_index(struct gguf *gguf, struct error *err)
     return 0;
 }
 
-const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key)
+/* Its place in by_key; SIZE_MAX: there is none. */
+static size_t place_of(const struct gguf *gguf, const char *key)
 {
     struct gguf_pair wanted = {.key = bytes_of_string(key)};
     const struct gguf_pair *pointer = &wanted;
-    const struct gguf_pair *const *found =
+    const struct gguf_pair *const *place =
         bsearch(&pointer, gguf->by_key, gguf->n_pairs, sizeof *gguf->by_key, compare_pairs);
-    return found ? &(*found)->value : NULL;
+    return place ? (size_t)(place - gguf->by_key) : SIZE_MAX;
+}
+
+const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key)
+{
+    const size_t i = place_of(gguf, key);
+    if (i == SIZE_MAX)
+        return NULL;
+    atomic_store_explicit(&gguf->found[i], true, memory_order_relaxed);
+    return &gguf->by_key[i]->value;
+}
+
+bool gguf_was_found(const struct gguf *gguf, const char *key)
+{
+    const size_t i = place_of(gguf, key);
+    return i < SIZE_MAX && atomic_load_explicit(&gguf->found[i], memory_order_relaxed);
+}
+
+void gguf_forget_found(struct gguf *gguf, const char *key)
+{
+    const size_t i = place_of(gguf, key);
+    if (i < SIZE_MAX)
+        atomic_store_explicit(&gguf->found[i], false, memory_order_relaxed);
 }
 
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name)

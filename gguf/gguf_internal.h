@@ -4,6 +4,7 @@
 
 /* Shared by the gguf_*.c files only. */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include <time.h>
@@ -36,6 +37,7 @@ struct gguf {
     size_t n_tensors;
     const struct gguf_pair **by_key; /* [n_pairs] sorted */
     const struct gguf_tensor **by_name;
+    atomic_bool *found;    /* [n_pairs] as by_key: gguf_find has returned it */
     struct bytes metadata; /* all pairs of the first part, as stored */
     struct gguf_map *maps; /* [n_maps], one per part; none if the bytes are borrowed */
     size_t n_maps;
@@ -63,7 +65,12 @@ struct gguf_writer;
 /* Everything before the data, padded. */
 int gguf_writer_head(const struct gguf_writer *writer, struct buffer *ret_head);
 
-/* Sorts the indexes; rejects a key or a tensor name that occurs twice (gguf_index.c). */
+/* Sorts the indexes, in place of those there were; rejects a key or a tensor name that occurs twice
+ * (gguf_index.c). */
 int gguf_index(struct gguf *gguf, struct error *err);
+void gguf_drop_index(struct gguf *gguf);
+
+/* gguf_was_found begins anew for a key (gguf_index.c). */
+void gguf_forget_found(struct gguf *gguf, const char *key);
 
 #endif

@@ -23,6 +23,7 @@
 #include "model/overrides.h"
 #include "model/huggingface/folder.h"
 #include "model/hyperparameters.h"
+#include "model/sampling_hints.h"
 #include "gguf/gguf_digest.h"
 #include "gguf/gguf_values.h"
 
@@ -445,10 +446,33 @@ static int check_vocabulary(const struct model *model, const char *overrides, st
     return r < 0 ? r : 0;
 }
 
+/* What reads metadata behind the model itself, reads it before a key is called unread. */
+static int check_readers(const struct model *model, const char *overrides, struct error *err)
+{
+    char key[OVERRIDES_TEXT];
+    struct sampling_defaults sampling;
+    struct tokenizer *tokenizer = NULL;
+    struct error unused = {0};
+    if (!overrides_find_unread(model->gguf, overrides, key))
+        return 0;
+    sampling_defaults_init(&sampling);
+    sampling_hints(model->gguf, &sampling, &unused);
+    int r = model->tokenizer ? 0 : tokenizer_new(model->gguf, &tokenizer, &unused);
+    tokenizer_free(tokenizer);
+    if (r < 0) /* one that no worker can use is its caller's to report */
+        return r == -ENOMEM ? r : 0;
+    return overrides_find_unread(model->gguf, overrides, key)
+               ? error_set(err, -EINVAL, "--override-kv: nothing reads %s of this %s model", key,
+                           model->params.architecture)
+               : 0;
+}
+
 int model_check_overrides(const struct model *model, const char *overrides, struct error *err)
 {
     bool turns = !overrides_scale_positions(overrides);
     int r = check_vocabulary(model, overrides, err);
+    if (r == 0)
+        r = check_readers(model, overrides, err);
     if (r < 0)
         return r;
     for (uint32_t i = 0; i < model->params.n_layers && !turns; i++)

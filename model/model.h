@@ -62,7 +62,7 @@ int model_open_overridden(const char *path, const char *overrides, bool with_tok
 
 /* -EINVAL with a reason where overrides speak of rotary positions and the model has none, or set a size of
  * the vocabulary that the embedding does not have: it decides, whatever a file says, and an override would be
- * without effect. */
+ * without effect; or set a key that nothing reads of such a model. -ENOMEM. */
 int model_check_overrides(const struct model *model, const char *overrides, struct error *err);
 
 /* Fills in the digest, from every byte of the model's files (gguf_digest): for pools, where it says which

@@ -282,6 +282,18 @@ bool overrides_scale_positions(const char *text)
                     strstr(text, "\nrope-") || strstr(text, "\nyarn-"));
 }
 
+const char *overrides_find_unread(const struct gguf *gguf, const char *text, char key[OVERRIDES_TEXT])
+{
+    struct bytes rest = bytes_of_string(text ? text : "");
+    const struct override_option *option;
+    while (overrides_next(&rest, &option, key)) {
+        key[strcspn(key, "=")] = 0;
+        if (option && option->kind == OVERRIDE_KEY && !gguf_was_found(gguf, key))
+            return key;
+    }
+    return NULL;
+}
+
 bool overrides_set_key(const char *text, const char *key)
 {
     struct bytes rest = bytes_of_string(text ? text : "");

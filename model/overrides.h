@@ -26,6 +26,9 @@
  * of this architecture has, options that contradict one another. NULL and "" do nothing. -ENOMEM. */
 int overrides_apply(struct gguf *gguf, const char *text, struct error *err);
 
+/* A key that --override-kv sets and nothing has read since (gguf_was_found); NULL: there is none. */
+const char *overrides_find_unread(const struct gguf *gguf, const char *text, char key[OVERRIDES_TEXT]);
+
 /* Whether --override-kv sets this key. */
 bool overrides_set_key(const char *text, const char *key);
 

@@ -123,6 +123,8 @@ void answer_take(struct choice *choice, const struct quern_output *output, struc
 {
     struct telling telling = {choice, out};
     struct bytes text = {output->text, output->text_len};
+    if (choice->generation->untold)
+        return;
     if (!choice->parser) {
         if (text.len > 0)
             tell_text(&telling, text);

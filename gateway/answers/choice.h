@@ -26,7 +26,7 @@ struct choice {
     uint32_t index;
     uint32_t prompt;   /* its number */
     struct bytes echo; /* the prompt's text, with which the answer begins; in a stream: still to come */
-    uint32_t prompt_tokens, cached_tokens;
+    uint32_t prompt_tokens, cached_tokens, output_tokens;
     struct carried carried;
     bool running;
     enum quern_reason reason;
@@ -76,6 +76,7 @@ struct generation {
     bool stream, begun, include_usage;
     struct pulse pulse;          /* of the stream */
     bool untold;                 /* its text is not wanted: only that the prompt is in the cache */
+    const char *response_fields; /* for the dialect: names of the wanted members, as JSON; NULL: all */
     char id[33];                 /* hexadecimal */
     int64_t created;             /* seconds since 1970 */
     char *model;                 /* its name */

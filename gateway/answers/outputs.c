@@ -144,6 +144,7 @@ static void count(struct choice *choice, const struct quern_end *end)
     struct generation *generation = choice->generation;
     choice->prompt_tokens = end->prompt_tokens;
     choice->cached_tokens = end->cached_tokens;
+    choice->output_tokens = end->output_tokens;
     key_used_tokens(generation->key, end->prompt_tokens);
     count_prompts(generation);
     generation->output_tokens += end->output_tokens;

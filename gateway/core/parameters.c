@@ -112,6 +112,18 @@ int parameters_max_tokens(void *into, const struct json_row *row, const char *pa
     return 0;
 }
 
+/* One token is made, and not told. */
+int parameters_n_predict(void *into, const struct json_row *row, const char *path, json_t *value,
+                         struct refusal *refusal)
+{
+    struct parameters *parameters = into;
+    if (!json_is_integer(value) || json_integer_value(value) != 0)
+        return parameters_max_tokens(into, row, path, value, refusal);
+    parameters->warm_up = parameters->has_max_tokens = true;
+    parameters->request.max_tokens = 1;
+    return 0;
+}
+
 int parameters_priority(void *into, const struct json_row *row, const char *path, json_t *value,
                         struct refusal *refusal)
 {

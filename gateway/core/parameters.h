@@ -56,10 +56,11 @@ struct parameters {
     bool infill;               /* the prompt is what stands before and behind a gap: */
     const char *before, *line; /* the text before it, and what follows that; NULL: "" */
     size_t before_len, line_len;
-    bool unload;          /* a request without a prompt: the model is needed no more */
-    bool warm_up;         /* no token is wanted, but that the prompt is in the cache */
-    const char *samplers; /* NULL: all; else only those named here, parted by spaces, take part */
-    bool include_usage;   /* in a chunk of its own, at the end of the stream */
+    bool unload;                 /* a request without a prompt: the model is needed no more */
+    bool warm_up;                /* no token is wanted, but that the prompt is in the cache */
+    const char *samplers;        /* NULL: all; else only those named here, parted by spaces, take part */
+    const char *response_fields; /* names of the members that the answer has, as JSON; NULL: all */
+    bool include_usage;          /* in a chunk of its own, at the end of the stream */
     bool has_max_tokens;
     struct offered_tool *tools; /* [n_tools] of request.tools */
     size_t n_tools;
@@ -107,6 +108,8 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
 json_row_take parameters_number;
 /* -1, 0 and other ways to say "off", of clients that know no other. */
 json_row_take parameters_max_tokens, parameters_seed; /* the seed: a number, or a string of digits */
+/* The same; 0: the prompt is to be cached for what comes. */
+json_row_take parameters_n_predict;
 /* vLLM's priority: lower goes first. The request's is the pool's, where higher does; key_check_priority. */
 json_row_take parameters_priority;
 json_row_take parameters_model;

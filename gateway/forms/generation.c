@@ -23,6 +23,13 @@
  * is sent when one ends. The pool's queue does not take all choices of a prompt of megabytes at once. */
 #define MOST_BYTES_AT_ONCE ((size_t)16 << 20)
 
+/* Copied, for it outlives the parameters; NULL of NULL, and without memory. */
+static const char *keep_fields(struct generation *generation, const char *fields)
+{
+    char *kept = fields ? arena_take(&generation->arena, strlen(fields) + 1, 1) : NULL;
+    return kept ? strcpy(kept, fields) : NULL;
+}
+
 static struct generation *new_generation(struct exchange *exchange, const struct parameters *parameters,
                                          const struct dialect *dialect)
 {
@@ -47,8 +54,9 @@ static struct generation *new_generation(struct exchange *exchange, const struct
     generation->encoded = calloc(generation->n_prompts, sizeof *generation->encoded);
     generation->wishes = calloc(generation->n_prompts, sizeof *generation->wishes);
     generation->model = strdup(gateway_model(exchange->gateway, parameters->request.model));
+    generation->response_fields = keep_fields(generation, parameters->response_fields);
     if (getrandom(random, sizeof random, 0) != sizeof random || !generation->model || !generation->encoded ||
-        !generation->wishes) {
+        !generation->wishes || (parameters->response_fields && !generation->response_fields)) {
         generation_free(generation);
         return NULL;
     }

@@ -105,6 +105,14 @@ int neutral_penalties(void *into, const struct json_row *row, const char *path, 
     return 0;
 }
 
+int neutral_place(void *into, const struct json_row *row, const char *path, json_t *value,
+                  struct refusal *refusal)
+{
+    return json_is_integer(value)
+               ? 0
+               : refuse_value(refusal, path, "%s is %s, not an integer", path, json_in_kind(value));
+}
+
 int neutral_top_k(void *into, const struct json_row *row, const char *path, json_t *value,
                   struct refusal *refusal)
 {

@@ -18,6 +18,9 @@ json_row_take neutral_bool;
  * accepted only if the request sets no penalty, which parameters_finish checks. */
 json_row_take neutral_penalties;
 
+/* A place to compute: an integer, which has no effect. */
+json_row_take neutral_place;
+
 /* top_k, which both -1 and 0 turn off. */
 json_row_take neutral_top_k;
 
@@ -45,7 +48,7 @@ json_row_take neutral_top_k;
     {"mirostat_tau", json_in_ignore, NULL, 0},                                                               \
     {"mirostat_eta", json_in_ignore, NULL, 0},                                                               \
     {"penalize_nl", neutral_penalties, "true", 0},                                                           \
-    {"id_slot", neutral_only, "-1", 0}
+    {"id_slot", neutral_place, NULL, 0}
 
 #define NEUTRAL_CHAT_ROWS                                                                                    \
     {"modalities", neutral_only, "text", 0},                                                                 \

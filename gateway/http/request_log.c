@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,16 +14,41 @@
 #include "common/log.h"
 #include "common/utf8.h"
 
-static int open_file(const char *path)
+/* `create` is O_CREAT or 0. */
+static int open_file(const char *path, int create)
 {
     /* A pipe that nobody reads is an error, and one that is full a lost line: neither holds requests up. */
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
+    int fd = open(path, O_WRONLY | O_APPEND | create | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
     return fd < 0 ? -errno : fd;
+}
+
+/* 0 if a file may be made in the folder that is to hold it; or -errno. */
+static int check_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    if (slash && slash[1] == 0)
+        return -EISDIR;
+    if (len >= sizeof folder)
+        return -ENAMETOOLONG;
+    snprintf(folder, sizeof folder, "%.*s.", (int)len, path);
+    return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+int request_log_check(const char *path, struct error *err)
+{
+    int r = open_file(path, 0);
+    if (r >= 0)
+        close(r);
+    if (r == -ENOENT)
+        r = check_folder(path);
+    return r < 0 ? error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 int request_log_open(struct request_log *log, const char *path, struct error *err)
 {
-    int fd = open_file(path);
+    int fd = open_file(path, O_CREAT);
     if (fd < 0)
         return error_set(err, fd, "%s: %s", path, strerror(-fd));
     *log = (struct request_log){.path = path, .fd = fd};
@@ -31,7 +57,7 @@ int request_log_open(struct request_log *log, const char *path, struct error *er
 
 void request_log_reopen(struct request_log *log)
 {
-    int fd = open_file(log->path);
+    int fd = open_file(log->path, O_CREAT);
     if (fd < 0) {
         log_error("%s: %s: requests are still written to the old file", log->path, strerror(-fd));
         return;

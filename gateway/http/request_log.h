@@ -58,6 +58,9 @@ struct request_line {
  * reason. */
 int request_log_open(struct request_log *log, const char *path, struct error *err);
 
+/* Whether it could be opened; creates nothing. 0 or -errno with a reason. */
+int request_log_check(const char *path, struct error *err);
+
 /* Reopens it after log rotation has moved it. If that fails, writing continues to the old one, and the log
  * says so. */
 void request_log_reopen(struct request_log *log);

@@ -8,15 +8,23 @@ import sys
 import venv
 
 
+def make(folder, *packages):
+    """The interpreter of `folder`, a virtual environment that has these packages, after options of pip; None if they
+    cannot be fetched."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    failed = subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=False).returncode
+    return None if failed else python
+
+
 def go_on_in(folder, *packages):
     """Returns inside `folder`, a virtual environment with these packages: makes it and starts the script again if it
     does not run there yet. Exit status 77 if the packages cannot be fetched."""
     if pathlib.Path(sys.prefix) == folder:
         return
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-    if subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=False).returncode:
+    python = make(folder, *packages)
+    if not python:
         print(f"{pathlib.Path(sys.argv[0]).name}: {', '.join(packages)} cannot be installed")
         sys.exit(77)
     os.execv(python, [str(python), *sys.argv])

@@ -331,6 +331,23 @@ START_TEST(a_model_never_replaces_what_is_no_regular_file)
 }
 END_TEST
 
+START_TEST(a_key_that_nothing_reads_is_refused_by_all_who_take_it)
+{
+    static const char unread[] = "llama.x=int:5", read[] = "llama.rope.freq_base=float:5e5";
+    static const char lines[] = "override-kv llama.x=int:5\n", fine[] = "override-kv general.name=str:x\n";
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--override-kv", unread, floats, NULL),
+                     1);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--override-kv", read, floats, NULL),
+                     0);
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern-worker", "--check", "--overrides", lines, floats, NULL), 1);
+    ck_assert_int_eq(
+        run_program(out, sizeof out, "quern-worker", "--check", "--overrides", fine, floats, NULL), 0);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "serve", "--override-kv", unread, floats, NULL),
+                     1);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -344,6 +361,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, ids_on_stdin_become_their_text);
     tcase_add_test(tests, an_output_that_is_not_whole_is_a_failure);
     tcase_add_test(tests, a_model_never_replaces_what_is_no_regular_file);
+    tcase_add_test(tests, a_key_that_nothing_reads_is_refused_by_all_who_take_it);
     tcase_add_test(tests, a_bad_file_is_a_failure_and_a_bad_command_a_usage_error);
 }
 

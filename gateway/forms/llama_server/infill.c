@@ -7,10 +7,12 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/sampling.h"
+#include "gateway/core/gateway.h"
+#include "gateway/core/samplers.h"
 #include "gateway/forms/generation.h"
+#include "gateway/forms/llama_server/fields.h"
 #include "gateway/forms/neutral.h"
 #include "gateway/forms/openai/openai.h"
 
@@ -75,59 +77,16 @@ static int take_extra(void *into, const struct json_row *row, const char *path, 
     return json_array_size(value) == 0 || parameters->request.files ? 0 : parameters_out_of_memory(refusal);
 }
 
-/* 0: the prompt is to be cached for what comes. One token is made, and not told. */
-static int take_n_predict(void *into, const struct json_row *row, const char *path, json_t *value,
-                          struct refusal *refusal)
-{
-    struct parameters *parameters = into;
-    if (!json_is_integer(value) || json_integer_value(value) != 0)
-        return parameters_max_tokens(into, row, path, value, refusal);
-    parameters->warm_up = parameters->has_max_tokens = true;
-    parameters->request.max_tokens = 1;
-    return 0;
-}
-
-/* Those that take part. "infill", which joins candidates that begin alike, has nothing here that does the
- * same. */
-static int take_samplers(void *into, const struct json_row *row, const char *path, json_t *value,
-                         struct refusal *refusal)
-{
-    static const char known[] =
-        " temperature temp top_k top-k top_p top-p nucleus min_p min-p penalties infill dry "
-        "xtc typ_p typical_p typical-p top_n_sigma ";
-    struct parameters *parameters = into;
-    size_t len = 2;
-    if (!json_is_array(value))
-        return refuse_value(refusal, path, "%s is %s, not an array of names", path, json_in_kind(value));
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const char *name = json_string_value(json_array_get(value, i));
-        char spaced[40];
-        snprintf(spaced, sizeof spaced, " %.30s ", name ? name : "?");
-        if (!strstr(known, spaced))
-            return refuse(refusal, 400, "unsupported_parameter", path, "%s[%zu]: unknown sampler \"%.30s\"",
-                          path, i, name ? name : "");
-        len += strlen(name) + 1;
-    }
-    char *list = parameters_memory(parameters, len, 1);
-    if (!list)
-        return parameters_out_of_memory(refusal);
-    strcpy(list, " ");
-    for (size_t i = 0; i < json_array_size(value); i++)
-        strcat(strcat(list, json_string_value(json_array_get(value, i))), " ");
-    parameters->samplers = list;
-    return 0;
-}
-
 /* clang-format off */
 const struct json_row infill_rows[] = {
     {"input_prefix", take_prefix, NULL, 0},
     {"input_suffix", take_suffix, NULL, 0},
     {"input_extra", take_extra, NULL, 0},
     {"prompt", take_prompt, NULL, 0},
-    {"n_predict", take_n_predict, "-1 is as many as there is room for", 0},
-    {"max_tokens", take_n_predict, "-1 is as many as there is room for", 0},
+    {"n_predict", parameters_n_predict, "-1 is as many as there is room for", 0},
+    {"max_tokens", parameters_n_predict, "-1 is as many as there is room for", 0},
     {"model", parameters_model, NULL, 0},
-    {"samplers", take_samplers, NULL, 0},
+    {"samplers", samplers_take, NULL, 0},
     {"top_k", neutral_top_k, NULL, 0},
     SAMPLING_PARAMETERS(SAMPLING_NUMBER, SAMPLING_NUMBER)
     {"repeat_penalty", parameters_number, "repetition_penalty", 0},
@@ -139,40 +98,60 @@ const struct json_row infill_rows[] = {
     {"logit_bias", parameters_logit_bias, NULL, 0},
     {"bad_words", parameters_bad_words, NULL, 0},
     {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},
+    {"n", parameters_n, NULL, 0},
+    {"n_cmpl", parameters_n, NULL, 0},
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},
     PARAMETERS_PROGRESS_ROW,
     PARAMETERS_CACHE_ROWS,
-    /* Hints of how long, how far in, and what to tell: the client cuts for itself. */
+    {"response_fields", fields_take, NULL, 0},
+    /* Hints of how long and how far in: the client cuts for itself. */
     {"t_max_prompt_ms", json_in_ignore, NULL, 0},
     {"t_max_predict_ms", json_in_ignore, NULL, 0},
     {"n_indent", json_in_ignore, NULL, 0},
-    {"response_fields", json_in_ignore, NULL, 0},
     {"lora", json_in_unsupported, NULL, 0},
     NEUTRAL_OPENAI_ROWS,
     {0},
 };
 /* clang-format on */
 
-static void member(struct json_out *out, const char *name, double value)
+static void write_rates(const char *what, uint32_t n, double ms, struct json_out *out)
 {
-    json_out_text(out, name);
-    json_out_real(out, value);
+    const struct {
+        const char *name;
+        double value;
+    } members[] = {
+        {"_ms", ms}, {"_per_token_ms", n > 0 ? ms / n : 0}, {"_per_second", ms > 0 ? n * 1e3 / ms : 0}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        json_out_text(out, ",\"");
+        json_out_text(out, what);
+        json_out_text(out, members[i].name);
+        json_out_text(out, "\":");
+        json_out_real(out, members[i].value);
+    }
 }
 
 /* `,"timings":{…}`, with rates where there was time. */
-static void write_timings(const struct generation *generation, struct json_out *out)
+static void write_timings(const struct choice *choice, struct json_out *out)
 {
+    const struct generation *generation = choice->generation;
     const uint32_t computed = generation->prompt_tokens - generation->cached_tokens;
-    json_out_text(out, ",\"timings\":{\"prompt_n\":");
+    json_out_text(out, ",\"timings\":{\"cache_n\":");
+    json_out_number(out, generation->cached_tokens);
+    json_out_text(out, ",\"prompt_n\":");
     json_out_number(out, computed);
-    member(out, ",\"prompt_ms\":", generation->prefill_ms);
-    member(out, ",\"prompt_per_second\":",
-           generation->prefill_ms > 0 ? computed * 1e3 / generation->prefill_ms : 0);
+    write_rates("prompt", computed, generation->prefill_ms, out);
     json_out_text(out, ",\"predicted_n\":");
-    json_out_number(out, generation->output_tokens);
-    member(out, ",\"predicted_ms\":", generation->decode_ms);
-    member(out, ",\"predicted_per_second\":",
-           generation->decode_ms > 0 ? generation->output_tokens * 1e3 / generation->decode_ms : 0);
+    json_out_number(out, choice->output_tokens);
+    write_rates("predicted", choice->output_tokens, generation->decode_ms, out);
+    json_out_text(out, "}");
+}
+
+/* Plugins show the context beside what of it is cached. */
+static void write_settings(const struct generation *generation, struct json_out *out)
+{
+    const struct pool_model *model = fleet_model(&generation->gateway->fleet, generation->model);
+    json_out_text(out, ",\"generation_settings\":{\"n_ctx\":");
+    json_out_number(out, model ? model->context : 0);
     json_out_text(out, "}");
 }
 
@@ -180,12 +159,14 @@ static void write_timings(const struct generation *generation, struct json_out *
 static void write_end(const struct choice *choice, struct bytes text, struct json_out *out)
 {
     const struct generation *generation = choice->generation;
-    json_out_text(out, "{\"index\":0,\"content\":");
+    json_out_text(out, "{\"index\":");
+    json_out_number(out, choice->index);
+    json_out_text(out, ",\"content\":");
     json_out_string(out, text);
     json_out_text(out, ",\"stop\":true,\"model\":");
     json_out_name(out, generation->model);
     json_out_text(out, ",\"tokens_predicted\":");
-    json_out_number(out, generation->output_tokens);
+    json_out_number(out, choice->output_tokens);
     json_out_text(out, ",\"tokens_evaluated\":");
     json_out_number(out, generation->prompt_tokens);
     json_out_text(out, ",\"tokens_cached\":");
@@ -195,8 +176,22 @@ static void write_end(const struct choice *choice, struct bytes text, struct jso
     choice_write_limit(choice, out);
     json_out_text(out, ",\"stopping_word\":");
     json_out_name(out, choice->stop);
-    write_timings(generation, out);
+    write_settings(generation, out);
+    write_timings(choice, out);
     json_out_text(out, "}");
+}
+
+/* The same, or those of its members that were asked for. */
+static void write_wanted(const struct choice *choice, struct bytes text, struct json_out *out)
+{
+    struct json_out all = {0};
+    if (!choice->generation->response_fields) {
+        write_end(choice, text, out);
+        return;
+    }
+    write_end(choice, text, &all);
+    fields_write(choice->generation->response_fields, &all, out);
+    json_out_deinit(&all);
 }
 
 static void begin(struct generation *generation, struct json_out *out)
@@ -205,10 +200,10 @@ static void begin(struct generation *generation, struct json_out *out)
 
 static void piece(struct choice *choice, struct bytes text, struct json_out *out)
 {
-    if (choice->generation->untold)
-        return;
     openai_event_open(out);
-    json_out_text(out, "{\"index\":0,\"content\":");
+    json_out_text(out, "{\"index\":");
+    json_out_number(out, choice->index);
+    json_out_text(out, ",\"content\":");
     json_out_string(out, text);
     json_out_text(out, ",\"stop\":false}");
     openai_event_close(out);
@@ -217,14 +212,16 @@ static void piece(struct choice *choice, struct bytes text, struct json_out *out
 static void end(struct choice *choice, struct json_out *out)
 {
     openai_event_open(out);
-    write_end(choice, BYTES_LITERAL(""), out);
+    write_wanted(choice, BYTES_LITERAL(""), out);
     openai_event_close(out);
 }
 
 static void progress(struct choice *choice, const struct quern_progress *done, struct json_out *out)
 {
     openai_event_open(out);
-    json_out_text(out, "{\"index\":0,\"content\":\"\",\"stop\":false");
+    json_out_text(out, "{\"index\":");
+    json_out_number(out, choice->index);
+    json_out_text(out, ",\"content\":\"\",\"stop\":false");
     openai_progress(choice->generation, done, out);
     json_out_text(out, "}");
     openai_event_close(out);
@@ -234,11 +231,16 @@ static void finish(struct generation *generation, struct json_out *out)
 {
 }
 
+/* An object, or an array of several. */
 static void whole(struct generation *generation, struct json_out *out)
 {
-    const struct choice *choice = &generation->choices[0];
-    const struct bytes text = {choice->text.data, choice->text.len};
-    write_end(choice, generation->untold ? BYTES_LITERAL("") : text, out);
+    json_out_text(out, generation->n > 1 ? "[" : "");
+    for (uint32_t i = 0; i < generation->n; i++) {
+        const struct choice *choice = &generation->choices[i];
+        json_out_text(out, i > 0 ? "," : "");
+        write_wanted(choice, (struct bytes){choice->text.data, choice->text.len}, out);
+    }
+    json_out_text(out, generation->n > 1 ? "]" : "");
 }
 
 static const struct dialect dialect = {

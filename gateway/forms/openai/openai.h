@@ -7,6 +7,7 @@
  */
 
 #include "common/sampling.h"
+#include "gateway/core/samplers.h"
 #include "gateway/forms/generation.h"
 #include "gateway/forms/neutral.h"
 
@@ -60,6 +61,10 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"bad_words", parameters_bad_words, NULL, 0},                                                            \
     {"dry_sequence_breakers", parameters_dry_breakers, NULL, 0},                                             \
     {"n", parameters_n, NULL, 0},                                                                            \
+    {"n_cmpl", parameters_n, NULL, 0},                                                                       \
+    {"n_predict", parameters_n_predict, "-1: as many as there is room for", 0},                            \
+    {"samplers", samplers_take, NULL, 0},                                                                    \
+    {"response_fields", json_in_ignore, NULL, 0}, /* llama-server's own formats have it */                   \
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                     \
     {"stream_options", parameters_stream_options, NULL, 0},                                                  \
     PARAMETERS_PROGRESS_ROW,                                                                                 \

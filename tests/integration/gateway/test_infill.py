@@ -84,22 +84,63 @@ class Infill(Base):
                                                       "stream": True})[2]
         self.assertIn('"stop":true', events)
 
-    def test_what_an_editor_sends_is_answered(self):
-        """As llama.vscode does, first to warm the cache, then for a completion."""
-        files = [{"text": "int a;\n", "time": 123, "filename": "a.c"}, {"text": "int b;\n", "time": 124, "filename": "b.c"}]
-        ask = {"input_prefix": "", "input_suffix": "", "input_extra": files, "prompt": ""}
-        status, _, answer = self.gateway.post("/infill", **ask, n_predict=0, samplers=[], cache_prompt=True,
-                                              t_max_prompt_ms=500, t_max_predict_ms=1)
+    FILES = [{"text": "int a;\n", "time": 123, "filename": "a.c"}, {"text": "int b;\n", "time": [1, 2], "filename": "b.c"}]
+
+    def test_what_vscodes_plugin_sends_is_answered_as_it_reads_it(self):
+        """First to warm the cache, then for several completions, of which it shows those that differ."""
+        ask = {"id_slot": 0, "input_prefix": "", "input_suffix": "", "input_extra": self.FILES, "prompt": "", "cache_prompt": True,
+               "t_max_prompt_ms": 500}
+        status, _, answer = self.gateway.post("/infill", **ask, n_predict=0, samplers=[], t_max_predict_ms=1)
         self.assertEqual((status, answer.get("content")), (200, ""), answer)
         extra = [FILE, *self.ids("a.c"), *self.ids("\n"), *self.ids("int a;\n"), FILE, *self.ids("b.c"), *self.ids("\n"),
                  *self.ids("int b;\n"), FILE, *self.ids("file"), *self.ids("\n")]
         self.assertEqual(answer["tokens_evaluated"], len(extra) + 3)
-        ask.update(input_prefix="int main()\n{\n", prompt="    ret", input_suffix="\n}\n")
-        status, _, answer = self.gateway.post("/infill", **ask, n_predict=16, top_k=40, top_p=0.99, stream=False,
-                                              samplers=["top_k", "top_p", "infill"], cache_prompt=True, n_indent=4,
-                                              t_max_prompt_ms=500, t_max_predict_ms=2500)
+        ask.update(input_prefix="int main()\n{\n", prompt="    ret", input_suffix="\n}\n", n_predict=16, top_k=40, top_p=0.99,
+                   stream=False, samplers=["top_k", "top_p", "infill"], n_indent=4, t_max_predict_ms=2500)
+        context = self.gateway.ask("GET", "/props")[2]["default_generation_settings"]["n_ctx"]
+        status, _, answer = self.gateway.post("/infill", **ask, n_cmpl=1)
         self.assertEqual(status, 200, answer)
+        self.assertIn("content", answer)
+        self.assertEqual(answer["generation_settings"]["n_ctx"], context)
+        self.assertEqual((answer["truncated"], answer["tokens_cached"] + answer["timings"]["prompt_n"]),
+                         (False, answer["tokens_evaluated"]))
+        for name in ("prompt_n", "prompt_ms", "prompt_per_second", "predicted_n", "predicted_ms", "predicted_per_second"):
+            self.assertIsInstance(answer["timings"][name], (int, float), name)
         self.assertGreater(answer["timings"]["predicted_n"], 0)
+        status, _, answers = self.gateway.post("/infill", **ask, n_cmpl=3)
+        self.assertEqual((status, [each["index"] for each in answers]), (200, [0, 1, 2]), answers)
+        for each in answers:
+            self.assertIn("content", each)
+            self.assertLessEqual(each["tokens_predicted"], 16)
+        events = self.gateway.ask("POST", "/infill", {**ask, "n_cmpl": 2, "stream": True})[2]
+        self.assertEqual(events.count('"stop":true'), 2)
+        self.assertIn('"index":1,', events)
+
+    def test_what_vims_plugin_sends_is_answered_as_it_reads_it(self):
+        """It names the members that it reads, and has no others; `model` is empty where none is set."""
+        ask = {"id_slot": 0, "input_prefix": "", "input_suffix": "", "input_extra": self.FILES, "prompt": "", "stream": False,
+               "cache_prompt": True, "model": ""}
+        status, _, answer = self.gateway.post("/infill", **ask, n_predict=0, temperature=0.0, samplers=[], t_max_prompt_ms=1,
+                                              t_max_predict_ms=1, response_fields=[""])
+        self.assertEqual((status, answer), (200, {}))
+        times = [f"timings/{part}_{kind}" for part in ("prompt", "predicted")
+                 for kind in ("n", "ms", "per_token_ms", "per_second")]
+        fields = ["content", *times, "truncated", "tokens_cached"]
+        ask.update(input_prefix="int main()\n{\n", prompt="    ret", input_suffix="\n}\n", n_predict=8, stop=[], n_indent=4,
+                   top_k=40, top_p=0.9, samplers=["top_k", "top_p", "infill"], t_max_prompt_ms=500, t_max_predict_ms=1000)
+        status, _, answer = self.gateway.post("/infill", **ask, response_fields=[*fields, "no/such", "timings/prompt_n/x"])
+        self.assertEqual((status, [*answer]), (200, fields), answer)
+        self.assertGreater(answer["timings/predicted_n"], 0)
+        whole = self.gateway.post("/infill", **ask, seed=1)[2]
+        self.assertEqual(self.gateway.post("/infill", **ask, seed=1, response_fields=["content"])[2], {"content": whole["content"]})
+        chat = {"id_slot": 2, "messages": [ASK], "cache_prompt": True, "model": ""}
+        status, _, answer = self.gateway.post("/v1/chat/completions", **chat, samplers=[], n_predict=0, stream=False,
+                                              response_fields=[""])
+        self.assertEqual((status, answer["choices"][0]["message"]["content"]), (200, ""), answer)
+        status, _, events = self.gateway.ask("POST", "/v1/chat/completions", {
+            **chat, "min_p": 0.1, "temperature": 0.1, "samplers": ["min_p", "temperature"], "stream": True})
+        self.assertEqual(status, 200, events)
+        self.assertIn('"content":"', events)
 
     def test_the_prefix_cache_is_asked_as_in_every_format(self):
         def cached(**fields):
@@ -123,6 +164,12 @@ class Infill(Base):
                             ({"input_prefix": "a", "input_extra": [{"text": "x"}]}, "input_extra[0]"),
                             ({"input_prefix": "a", "input_extra": {}}, "input_extra"),
                             ({"input_prefix": "a", "samplers": ["mirostat"]}, "samplers"),
+                            ({"input_prefix": "a", "response_fields": "content"}, "response_fields"),
+                            ({"input_prefix": "a", "response_fields": ["content", 1]}, "response_fields"),
+                            ({"input_prefix": "a", "response_fields": ["a"] * 65}, "response_fields"),
+                            ({"input_prefix": "a", "response_fields": ["a" * 128]}, "response_fields"),
+                            ({"input_prefix": "a", "id_slot": "first"}, "id_slot"),
+                            ({"input_prefix": "a", "n_cmpl": 0}, "n_cmpl"),
                             ({"input_prefix": "a", "lora": [{"id": 0}]}, "lora")):
             status, _, answer = self.gateway.post("/infill", **body)
             self.assertEqual((status, answer["error"]["param"]), (400, param), answer)

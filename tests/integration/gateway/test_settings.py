@@ -215,9 +215,10 @@ class Settings(unittest.TestCase):
                              ("--request-log: /nowhere/log", {"http_log": "/nowhere/log"}),
                              ("--cors: \"a.example\" is not the origin", {"http_cors": "a.example"}),
                              ("--hosts: \",,\"", {"http_hosts": ",,"})):
-            self.write(**{**good, "slots": 3, **more})
+            self.write(**{**good, "slots": 3, "http_log": self.folder / "log", **more})
             self.refused(reason, "reload", "--config")
             self.refused("nothing was changed: ", "reload", "--config")
+            self.assertFalse((self.folder / "log").exists())
         self.assertEqual(child_of(self.pool.process.pid, "quern-gateway"), gateway)
         self.assertEqual({worker["slots"] for worker in self.workers()}, {32})
         self.assertTrue(self.answers_well())
@@ -228,11 +229,12 @@ class Settings(unittest.TestCase):
     def test_settings_with_which_no_worker_starts_are_put_back(self):
         """What only a device can judge, as memory."""
         self.serve(device="cpu", workers=2, ctx=512)
-        self.write(**{**self.settings, "workers": 3, "kv_blocks": 1 << 26})
+        self.write(**{**self.settings, "workers": 3, "kv_blocks": 1 << 26, "http_log": self.folder / "log"})
         status, text = self.quern("reload", "--config")
         self.assertEqual(status, 1)
         self.assertIn("KV blocks of", text)
         self.assertIn("restoring the old settings", text)
+        self.assertFalse((self.folder / "log").exists())
         status, text = self.quern("scale", "2")
         self.assertTrue(status == 0 or "from before a failed reload are being restored" in text, text)
         until(lambda: [(worker["state"], worker["slots"]) for worker in self.workers()] == [("ready", 32)] * 2,

@@ -127,7 +127,7 @@ START_TEST(a_context_that_nobody_set_grows_with_the_factor)
 {
     add("rope-scale", "2");
     add("override-kv", "general.name=str:llama.context_length=int:original_7");
-    add("override-kv", "general.context_length=int:5");
+    add("override-kv", "llama.rope.scaling.original_context_length=int:4096");
     struct model *model = open_model();
     ck_assert_uint_eq(model->params.n_context, 8192);
     model_free(model);
@@ -135,6 +135,39 @@ START_TEST(a_context_that_nobody_set_grows_with_the_factor)
     model = open_model();
     ck_assert_uint_eq(model->params.n_context, 4000);
     model_free(model);
+}
+END_TEST
+
+/* Another message would come from a reader; one of the tokenizer reads it where the model has none, too. */
+START_TEST(a_key_that_nothing_reads_is_refused)
+{
+    static const char *const unread[] = {"llama.x=int:5",
+                                         "general.context_length=int:5",
+                                         "llama.x.y=str:a=b",
+                                         "tokenizer.ggml.no_such_token_id=int:3",
+                                         "llama.expert_used_count=int:2",
+                                         "general.license=str:mit"};
+    static const char *const read[] = {
+        "tokenizer.ggml.fim_pre_token_id=int:3", "general.sampling.temp=float:0.5",
+        "tokenizer.chat_template=str:a",         "llama.rope.scaling.type=str:none",
+        "llama.attention.key_length=int:64",     "general.name=str:another"};
+    struct model *model = NULL;
+    for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
+        char key[64], says[128];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(unread[i], "="), unread[i]);
+        snprintf(says, sizeof says, "--override-kv: nothing reads %s of this llama model", key);
+        check_refused("override-kv", unread[i], says);
+        add("override-kv", "general.name=str:another"); /* the last of two is no better */
+        ck_assert_int_eq(model_open_overridden(path, text, false, &model, &err), -EINVAL);
+        ck_assert_str_eq(err.text, says);
+    }
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        add("override-kv", read[i]);
+    for (int with_tokenizer = 0; with_tokenizer < 2; with_tokenizer++) {
+        ck_assert_msg(model_open_overridden(path, text, with_tokenizer, &model, &err) == 0, "%s", err.text);
+        model = model_free(model);
+    }
 }
 END_TEST
 
@@ -235,6 +268,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, a_factor_alone_is_linear_and_may_be_said_as_its_inverse);
     tcase_add_test(tests, a_value_is_replaced_by_one_of_its_kind_or_added);
     tcase_add_test(tests, a_context_that_nobody_set_grows_with_the_factor);
+    tcase_add_test(tests, a_key_that_nothing_reads_is_refused);
     tcase_add_test(tests, other_overrides_are_another_model);
     tcase_add_test(tests, what_contradicts_the_file_is_refused);
     tcase_add_test(tests, options_that_exclude_one_another_are_refused);

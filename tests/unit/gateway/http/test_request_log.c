@@ -42,6 +42,33 @@ static const char *text_of(const json_t *line, const char *key)
     return json_string_value(json_object_get(line, key));
 }
 
+START_TEST(a_look_at_a_log_creates_nothing)
+{
+    char folder[] = "/tmp/quern-log-XXXXXX", path[sizeof folder + 320];
+    const char *const wrong[][2] = {
+        {"no/log", "No such file"}, {"log/", "Is a directory"}, {"", "Is a directory"}};
+    struct request_log log = {0};
+    struct error err = {0};
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, wrong[i][0]);
+        ck_assert_int_lt(request_log_check(path, &err), 0);
+        ck_assert_msg(strstr(err.text, wrong[i][1]) && strstr(err.text, path), "%s", err.text);
+    }
+    snprintf(path, sizeof path, "%s/%0300d", folder, 0);
+    ck_assert_int_lt(request_log_check(path, &err), 0);
+    snprintf(path, sizeof path, "%s/log", folder);
+    ck_assert_int_eq(request_log_check(path, &err), 0);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(request_log_open(&log, path, &err), 0);
+    ck_assert_int_eq(request_log_check(path, &err), 0);
+    ck_assert_int_eq(request_log_check("log-beside", &err), 0); /* in the folder that it runs in */
+    request_log_close(&log);
+    unlink(path);
+    rmdir(folder);
+}
+END_TEST
+
 START_TEST(a_failure_is_told_with_code_param_and_message)
 {
     struct request_record record = {0};
@@ -91,6 +118,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, a_look_at_a_log_creates_nothing);
     tcase_add_test(tests, a_failure_is_told_with_code_param_and_message);
     tcase_add_test(tests, a_success_says_nothing_of_it);
     tcase_add_test(tests, a_message_is_bounded_one_line_and_without_the_clients_text);

@@ -18,7 +18,19 @@
 #include "client/lib/session.h"
 
 #define TIMERS_NS (20 * CLOCK_NS_PER_MS) /* how often timers are looked at */
+#define PASS_NS   2000                   /* for each request: the least between two looks at those of all */
 #define ABSENT_NS (2 * CLOCK_NS_PER_S)   /* without a call */
+
+/* Every dispatch that finds nothing yet runs the timers. Those of thousands of requests would cost more than
+ * what comes. */
+static void run_timers_of_requests(struct quern *client)
+{
+    const uint64_t least_ns = quern_active(client) * PASS_NS;
+    if (client->now - client->passed_ns < (least_ns < TIMERS_NS ? least_ns : TIMERS_NS))
+        return;
+    client->passed_ns = client->now;
+    requests_timers(client);
+}
 
 static void run_timers(struct quern *client)
 {
@@ -27,7 +39,7 @@ static void run_timers(struct quern *client)
         client->heard_ns = client->closed_ns = client->now;
     client->timers_ns = client->now;
     session_timers(client);
-    requests_timers(client);
+    run_timers_of_requests(client);
     questions_timers(client);
 }
 

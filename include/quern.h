@@ -521,8 +521,7 @@ struct quern_worker {
     uint64_t memory_weights, memory_workspace, memory_staging, device_free, device_total;
     uint64_t memory_resident; /* bytes of the machine's memory that its process holds */
     /* The most that each of these has been since the worker's start, in bytes. */
-    uint64_t memory_peak, memory_kv_held_peak, memory_workspace_peak, memory_staging_peak;
-    uint64_t memory_resident_peak;
+    uint64_t memory_peak, memory_kv_held_peak, memory_resident_peak;
     /* Of a GPU: kernels launched one by one, steps launched as one recording, and rows computed for nothing
      * to fill one. */
     uint64_t launches, recorded_launches, padding_rows;

@@ -188,6 +188,8 @@ static const struct field_table tenant_use_table = PART(tenant_use_fields, struc
 static const struct field worker_fields[] = {
     WORKER_STATUS_FIELDS(WORKER_ROW)
 };
+_Static_assert(sizeof worker_fields / sizeof *worker_fields <= FIELDS_MAX_KEYS,
+               "receivers take no larger map");
 static const struct field_table worker_table = PART(worker_fields, struct worker_status, NULL);
 
 #define REQUEST_ROW(type, name, ...) type(#name, offsetof(struct request_status, name)),

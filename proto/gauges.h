@@ -29,8 +29,6 @@
     ROW(U64_OR_0, memory_resident, "memory_resident_bytes", "gauge", "Memory of the machine that its process holds.") \
     ROW(U64_OR_0, memory_peak, "memory_peak_bytes", "gauge", "The most that its device has taken for it since its start.")  \
     ROW(U64_OR_0, memory_kv_held_peak, "memory_kv_held_peak_bytes", "gauge", "The most bytes of KV blocks that sequences held.") \
-    ROW(U64_OR_0, memory_workspace_peak, "memory_workspace_peak_bytes", "gauge", "The most work space of steps.") \
-    ROW(U64_OR_0, memory_staging_peak, "memory_staging_peak_bytes", "gauge", "The most pinned memory of the host.") \
     ROW(U64_OR_0, memory_resident_peak, "memory_resident_peak_bytes", "gauge", "The most that its process held of the machine's memory.") \
     ROW(U64_OR_0, device_free, "device_memory_free_bytes", "gauge", "Free memory of its GPU.")                \
     ROW(U64_OR_0, device_total, "device_memory_bytes", "gauge", "Memory of its GPU.")                         \

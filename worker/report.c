@@ -97,8 +97,6 @@ static void keep_peaks(struct report *report, struct board_snapshot *snapshot)
     struct report_peaks *peaks = &report->peaks;
     snapshot->memory_peak = peak_of(&peaks->memory, snapshot->memory);
     snapshot->memory_kv_held_peak = peak_of(&peaks->kv_held, snapshot->memory_kv_held);
-    snapshot->memory_workspace_peak = peak_of(&peaks->workspace, snapshot->memory_workspace);
-    snapshot->memory_staging_peak = peak_of(&peaks->staging, snapshot->memory_staging);
     snapshot->memory_resident_peak = peak_of(&peaks->resident, snapshot->memory_resident);
 }
 

@@ -14,7 +14,7 @@
 #include "engine/engine.h"
 
 struct report_peaks { /* bytes */
-    uint64_t memory, kv_held, workspace, staging, resident;
+    uint64_t memory, kv_held, resident;
 };
 
 struct report {

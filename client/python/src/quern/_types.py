@@ -226,10 +226,8 @@ class Worker:
     memory_resident: int
     """What its process holds of the machine's memory."""
     memory_peak: int
-    """The most that `memory` has been; likewise the next four."""
+    """The most that `memory` has been; likewise the next two."""
     memory_kv_held_peak: int
-    memory_workspace_peak: int
-    memory_staging_peak: int
     memory_resident_peak: int
     device_free: int
     """Of the memory of its GPU; 0: it has none."""

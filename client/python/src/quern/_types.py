@@ -165,6 +165,11 @@ class Worker:
     name: str
     device: str
     model: str
+    device_number: int
+    """Of a GPU, its number on its host; then its UUID, the driver's version, and compute capability times ten."""
+    device_uuid: str
+    device_driver: str
+    device_capability: int
     aliases: tuple[str, ...]
     """Other names of its model."""
     chat: bool
@@ -175,11 +180,6 @@ class Worker:
     """The model thinks before it answers, as far as its chat template shows it."""
     dialect: str
     """How it calls tools and thinks: JSON, as `quern inspect` shows it; empty: not told."""
-    device_number: int
-    """Of a GPU, its number on its host; then its UUID, the driver's version, and compute capability times ten."""
-    device_uuid: str
-    device_driver: str
-    device_capability: int
     digest: str
     """Of its model's file, 32 hexadecimal digits."""
     arithmetic: str

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOST_SAMPLERS 64
+
 /* Those that take part. "infill", which joins candidates that begin alike, has nothing here that does the
  * same. */
 int samplers_take(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -18,6 +20,9 @@ int samplers_take(void *into, const struct json_row *row, const char *path, json
     size_t len = 2;
     if (!json_is_array(value))
         return refuse_value(refusal, path, "%s is %s, not an array of names", path, json_in_kind(value));
+    if (json_array_size(value) > MOST_SAMPLERS)
+        return refuse_value(refusal, path, "%s: %zu names; at most %d are allowed", path,
+                            json_array_size(value), MOST_SAMPLERS);
     for (size_t i = 0; i < json_array_size(value); i++) {
         const char *name = json_string_value(json_array_get(value, i));
         char spaced[40];

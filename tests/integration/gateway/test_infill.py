@@ -164,6 +164,7 @@ class Infill(Base):
                             ({"input_prefix": "a", "input_extra": [{"text": "x"}]}, "input_extra[0]"),
                             ({"input_prefix": "a", "input_extra": {}}, "input_extra"),
                             ({"input_prefix": "a", "samplers": ["mirostat"]}, "samplers"),
+                            ({"input_prefix": "a", "samplers": ["dry"] * 65}, "samplers"),
                             ({"input_prefix": "a", "response_fields": "content"}, "response_fields"),
                             ({"input_prefix": "a", "response_fields": ["content", 1]}, "response_fields"),
                             ({"input_prefix": "a", "response_fields": ["a"] * 65}, "response_fields"),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MOST_SAMPLERS 64
+#define MOST_NAME     30
 
 /* Those that take part. "infill", which joins candidates that begin alike, has nothing here that does the
  * same. */
@@ -27,7 +28,7 @@ int samplers_take(void *into, const struct json_row *row, const char *path, json
         const char *name = json_string_value(json_array_get(value, i));
         char spaced[40];
         snprintf(spaced, sizeof spaced, " %.30s ", name ? name : "?");
-        if (!strstr(known, spaced))
+        if (!strstr(known, spaced) || strchr(name, ' ') || strlen(name) > MOST_NAME)
             return refuse(refusal, 400, "unsupported_parameter", path, "%s[%zu]: unknown sampler \"%.30s\"",
                           path, i, name ? name : "");
         len += strlen(name) + 1;

@@ -197,8 +197,7 @@ static int open_engine(struct load *load, struct error *err)
                            .loaded = after_part,
                            .loaded_arg = load}};
     if (options->host_sampling && !load->backend.host_sampling)
-        log_info("--host-sampling changes nothing here: %s samples on the host anyway",
-                 load->backend.ops->name);
+        log_info("--host-sampling changes nothing on %s", load->backend.ops->name);
     loading_restart(&load->loading);
     return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);
 }

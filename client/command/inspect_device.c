@@ -89,14 +89,19 @@ int inspect_devices(const char *kind, bool json, struct error *err)
     if (r == 0 && all)
         add(devices, "cuda", &lacking);
     const bool some = json_array_size(devices) > 1; /* a GPU too */
-    if (r == 0 && json)
-        return io_write_json(json_pack("{s:o, s:o*}", "devices", devices, some ? "not_shown" : "no_gpu",
-                                       lacking.text[0] ? json_string(lacking.text) : NULL));
+    if (r < 0 && json_array_size(devices) > 0)
+        error_set(&lacking, r, "%s", err->text);
+    if (json && json_array_size(devices) > 0) {
+        const int written =
+            io_write_json(json_pack("{s:o, s:o*}", "devices", devices, r < 0 || some ? "not_shown" : "no_gpu",
+                                    lacking.text[0] ? json_string(lacking.text) : NULL));
+        return r < 0 ? r : written;
+    }
     json_array_foreach(devices, i, device)
     {
         print_device(device);
     }
-    if (lacking.text[0])
+    if (lacking.text[0] && r == 0)
         printf("%s: %s\n", some ? "not shown" : "no GPU", lacking.text);
     json_decref(devices);
     return r;

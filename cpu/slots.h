@@ -5,15 +5,12 @@
 /* Sequences in the backend: block tables, sampler state, and stop conditions. */
 
 #include "engine/backend/backend.h"
+#include "engine/backend/slot_sampling.h"
 
 struct slot {
     bool open;
-    bool spoiled;               /* a step with it was abandoned: it can only be closed */
-    struct backend_slot params; /* sampling and stop_ids are the slot's own; history is below */
-    int32_t *stop_ids;          /* [params.n_stop_ids] */
-    struct token_use *uses;     /* [n_vocab]; NULL while no penalty uses them */
-    int32_t *history;           /* [n_history ≤ most_history] if sampling uses it, or NULL */
-    uint32_t n_history, most_history;
+    bool spoiled; /* a step with it was abandoned: it can only be closed */
+    struct slot_sampling sampling;
     uint32_t *tables[BACKEND_MOST_GROUPS]; /* [n_groups]: [table_size], n_blocks of them in use */
     uint32_t n_groups, table_size, n_blocks;
     uint32_t position;    /* ids whose keys and values are computed */
@@ -37,15 +34,12 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
               float *state, const float *from);
 void slot_deinit(struct slot *slot);
 
-/* Counts an id of the output for penalties, and stores it; ignores ids outside the vocabulary. */
-void slot_count(struct slot *slot, uint32_t n_vocab, int32_t id);
-
 /* Appends blocks to the table of each group, which has room. */
 void slot_tell(struct slot *slot, const struct backend_blocks *blocks);
 
 /* Records that `id` was sampled as the last of now `length` ids: counts it, stores it, and notes whether the
  * sequence ends. */
-void slot_accept(struct slot *slot, uint32_t n_vocab, int32_t id, uint32_t length);
+void slot_accept(struct slot *slot, int32_t id, uint32_t length);
 
 /* As backend_ops.trim. */
 void slot_trim(struct slot *slot, uint32_t position);

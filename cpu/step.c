@@ -76,7 +76,8 @@ static int check_set(const struct stepper *stepper, const struct backend_row_set
         return -EINVAL;
     if (!samples(set) && !none && !sums && !set->logits)
         return -EINVAL;
-    if (set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1 && sampling_needs_history(&slot->params.sampling))
+    if (set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1 &&
+        sampling_needs_history(&slot->sampling.params.sampling))
         return -EINVAL;
     if (!set->ids)
         return set->n_ids == 1 && set->position >= slot->position &&
@@ -121,27 +122,17 @@ static void sample_row(struct step_set *s, uint32_t row, const float *logits, ui
     const uint32_t *allowed =
         set->allowed ? set->allowed + (size_t)nth * ((model->params.n_vocab + 31) / 32) : NULL;
     const uint64_t position = (uint64_t)s->position + row + 1;
-    const bool too_early = position < slot->params.stops_from;
-    const struct sampler_row from = {.logits = logits,
-                                     .position = position,
-                                     .barred = slot->stop_ids,
-                                     .n_barred = too_early ? slot->params.n_stop_ids : 0,
-                                     .uses = slot->uses,
-                                     .history = slot->history,
-                                     .n_history = slot->n_history,
-                                     .n_prompt = slot->params.n_prompt,
-                                     .mask = model->sample_mask,
-                                     .allowed = allowed};
-    int32_t id = sampler_sample(sampler, &slot->params.sampling, &from);
+    const int32_t id =
+        slot_sampling_sample(&slot->sampling, sampler, logits, position, model->sample_mask, allowed);
     if (id < 0) {
         slot->end = BACKEND_END_FAULT;
         return;
     }
-    if (slot->params.n_logprobs)
-        sampler_logprobs(sampler, logits, id, slot->params.n_logprobs - 1,
-                         s->logprobs + (size_t)nth * slot->params.n_logprobs);
+    if (slot->sampling.params.n_logprobs)
+        sampler_logprobs(sampler, logits, id, slot->sampling.params.n_logprobs - 1,
+                         s->logprobs + (size_t)nth * slot->sampling.params.n_logprobs);
     s->ids[result->n_ids++] = id;
-    slot_accept(slot, model->params.n_vocab, id, s->position + row + 2);
+    slot_accept(slot, id, s->position + row + 2);
     if (set->output == BACKEND_SAMPLE_ALL && row + 1 < set->n_ids && set->ids[row + 1] == id &&
         slot->end == BACKEND_RUNNING)
         result->n_accepted++;
@@ -220,9 +211,9 @@ static void lay_out(struct stepper *stepper, const struct backend_step *step, st
                                .result = &results->results[i],
                                .ids = results->ids + pass->n_rows,
                                .logprobs = logprobs};
-        logprobs += samples(set) ? (size_t)s->n_rows * slot->params.n_logprobs : 0;
+        logprobs += samples(set) ? (size_t)s->n_rows * slot->sampling.params.n_logprobs : 0;
         *s->result = (struct backend_result){.ids = s->ids};
-        if (samples(set) && slot->params.n_logprobs)
+        if (samples(set) && slot->sampling.params.n_logprobs)
             s->result->logprobs = s->logprobs;
         slot_tell(slot, set->blocks);
         for (uint32_t j = 0; j < s->n_rows; j++)
@@ -252,7 +243,8 @@ int stepper_run(struct stepper *stepper, const struct backend_step *step, uint64
     size_t n_logprobs = 0;
     for (uint32_t i = 0; i < step->n_sets; i++)
         if (samples(&step->sets[i]))
-            n_logprobs += (size_t)step->sets[i].n_ids * stepper->slots[step->sets[i].slot].params.n_logprobs;
+            n_logprobs +=
+                (size_t)step->sets[i].n_ids * stepper->slots[step->sets[i].slot].sampling.params.n_logprobs;
     r = reserve_logprobs(results, n_logprobs);
     if (r < 0)
         return r;

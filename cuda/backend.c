@@ -18,6 +18,7 @@
 #include "cuda/check/invariance.h"
 #include "cuda/device/wait.h"
 #include "cuda/give_back.h"
+#include "cuda/host/host_sampling.h"
 #include "cuda/parts.h"
 #include "engine/backend/kv_type.h"
 
@@ -215,6 +216,7 @@ static void cuda_close(struct backend *backend)
     if (!backend)
         return;
     steps_deinit(&backend->steps);
+    backend->steps.host = host_sampling_free(backend->steps.host);
     device_slots_deinit(&backend->slots);
     device_weights_deinit(&backend->weights);
     pools_deinit(&backend->pools);
@@ -265,7 +267,7 @@ static void cuda_info(const struct backend *backend, struct backend_info *ret_in
         .weight_bytes = backend->weights.bytes,
         .memory_bytes = backend->memory_bytes,
         .n_slots = backend->sizes.n_slots,
-        .most_flights = STEPS_FLIGHTS,
+        .most_flights = steps_most_flights(&backend->steps),
         .most_stop_ids = STATE_MOST_STOP_IDS,
         .max_rows = backend->sizes.max_rows,
         .step_ms = STEP_MS,
@@ -287,12 +289,21 @@ static int cuda_slot_open(struct backend *backend, uint32_t slot, const struct b
     if (params->position > 0 && states->n > 0 && params->snapshot >= states->n_snapshots)
         return -EINVAL;
     int r = device_slots_open(&backend->slots, slot, params);
+    if (r == 0 && backend->steps.host) {
+        r = host_sampling_open(backend->steps.host, &backend->steps, slot, params);
+        if (r == 0)
+            return 0;
+        device_slots_close(&backend->slots, slot);
+        return r;
+    }
     return r < 0 && r != -EINVAL ? steps_fail(&backend->steps, r) : r;
 }
 
 static void cuda_slot_close(struct backend *backend, uint32_t slot)
 {
     device_slots_close(&backend->slots, slot);
+    if (backend->steps.host)
+        host_sampling_close(backend->steps.host, slot);
 }
 
 static int cuda_submit(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket)
@@ -392,6 +403,37 @@ static uint32_t cuda_profile(struct backend *backend, const struct backend_kerne
 {
     return device_kernels(backend->device, ret_kernels);
 }
+
+/* ---- sampling on the host ---- */
+
+/* Behind the gate, which checks what the device samples. */
+static int begin_host_sampling(struct backend *backend, struct error *err)
+{
+    int r = host_sampling_new(&backend->steps, &backend->steps.host);
+    if (r < 0)
+        return error_set(err, r, "not enough memory to sample on the host");
+    backend->pinned_memory += host_sampling_pinned(&backend->steps);
+    say(backend, "host sampling: each sampled id is compared with the host's, which counts; this is slow");
+    return 0;
+}
+
+static uint32_t host_sampling_differences(const struct backend *backend, uint32_t set,
+                                          const struct backend_difference **ret_differences)
+{
+    const struct flight_set *of = &backend->steps.flights[backend->steps.read % MAILBOXES].sets[set];
+    *ret_differences = backend->steps.host->differences + of->first_difference;
+    return of->n_differences;
+}
+
+static void host_sampling_counts(const struct backend *backend, uint64_t *ret_compared,
+                                 uint64_t *ret_different)
+{
+    *ret_compared = backend->steps.host->compared;
+    *ret_different = backend->steps.host->different;
+}
+
+const struct backend_host_sampling quern_host_sampling = {
+    .begin = begin_host_sampling, .differences = host_sampling_differences, .counts = host_sampling_counts};
 
 struct device *backend_device(const struct backend *backend)
 {

@@ -7,9 +7,11 @@
 #include "cuda/device/device.h"
 #include "engine/backend/backend.h"
 #include "engine/backend/give_back.h"
+#include "engine/backend/host_sampling.h"
 
 extern const struct backend_ops quern_backend;
 extern backend_give_back quern_give_back;
+extern const struct backend_host_sampling quern_host_sampling;
 
 /* The device that it runs on; it stays the backend's. */
 struct device *backend_device(const struct backend *backend);

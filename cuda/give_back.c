@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include "cuda/host/step_logits.h"
+
 size_t give_back_pinned(const struct backend *backend)
 {
     const struct copies *copies = &backend->copies;
@@ -45,10 +47,11 @@ static bool is_large(const struct backend *backend, const struct backend_step *s
     return rows >= backend->large_from;
 }
 
-static bool wants_logits(const struct backend_step *step)
+static bool wants_logits(const struct backend *backend, const struct backend_step *step)
 {
     for (uint32_t i = 0; i < step->n_sets; i++)
-        if (step->sets[i].output == BACKEND_LOGITS_LAST || step->sets[i].output == BACKEND_LOGITS_ALL)
+        if (step_samples(step->sets[i].output) ? backend->steps.host != NULL
+                                               : step->sets[i].output != BACKEND_OUTPUT_NONE)
             return true;
     return false;
 }
@@ -61,7 +64,7 @@ int give_back_take_again(struct backend *backend, const struct backend_step *ste
         if (bytes > 0)
             backend->pass.large_from = backend->large_from;
     }
-    if (backend->steps.logits || !wants_logits(step))
+    if (backend->steps.logits || !wants_logits(backend, step))
         return 0;
     return steps_take_logits(&backend->steps);
 }

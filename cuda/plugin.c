@@ -2,6 +2,7 @@
 /* What makes a plugin of the backend: the one symbol that programs look for. */
 
 #include "cuda/backend.h"
+#include "cuda/device/describe.h"
 #include "engine/backend/plugin.h"
 
 extern const struct backend_plugin quern_plugin;
@@ -11,4 +12,6 @@ __attribute__((visibility("default"))) const struct backend_plugin quern_plugin 
     .ops = &quern_backend,
     .count = device_count,
     .give_back = quern_give_back,
+    .describe = device_describe,
+    .host_sampling = &quern_host_sampling,
 };

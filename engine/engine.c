@@ -64,6 +64,10 @@ static int open_parts(struct engine *engine, struct error *err)
     r = config->backend->open(&config->backend_config, &engine->backend, err);
     if (r < 0)
         return r;
+    if (config->host_sampling)
+        r = config->host_sampling->begin(engine->backend, err);
+    if (r < 0)
+        return r;
     config->backend->info(engine->backend, &info);
     r = check_backend(engine, &info, err);
     if (r < 0)
@@ -249,6 +253,13 @@ void engine_observe(struct engine *engine, const struct engine_observer *observe
 {
     engine->observer = engine->scheduler.observer = observer;
     watch(engine); /* without facts it is told of steps all the same */
+}
+
+void engine_compared(const struct engine *engine, uint64_t *ret_compared, uint64_t *ret_different)
+{
+    *ret_compared = *ret_different = 0;
+    if (engine->config.host_sampling)
+        engine->config.host_sampling->counts(engine->backend, ret_compared, ret_different);
 }
 
 void engine_usage(struct engine *engine, struct backend_usage *ret_usage)

@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "engine/backend/backend.h"
 #include "engine/backend/give_back.h"
+#include "engine/backend/host_sampling.h"
 #include "engine/measures.h"
 #include "engine/sampling/sampling.h"
 
@@ -37,6 +38,12 @@ struct engine_config {
     uint32_t (*draft)(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft);
     void *draft_arg;
     uint32_t most_draft; /* ids of one draft */
+    /* Of that backend, if the host is to sample too; NULL: it is not. */
+    const struct backend_host_sampling *host_sampling;
+    /* Told then of each id that the device samples differently from the host, inside engine_step, by the tag
+     * of the request. NULL: nobody is. */
+    void (*differs)(void *arg, uint64_t tag, const struct backend_difference *difference);
+    void *differs_arg;
 };
 
 #define ENGINE_MOST_SPELLED      32
@@ -232,6 +239,9 @@ void engine_observe(struct engine *engine, const struct engine_observer *observe
 /* What the backend has taken and launched; zeroes where it does not know. Also looks again at how much memory
  * it has in all (engine_backend_info). */
 void engine_usage(struct engine *engine, struct backend_usage *ret_usage);
+
+/* With host sampling, ids that host and device have sampled, and those of them that differ; else 0. */
+void engine_compared(const struct engine *engine, uint64_t *ret_compared, uint64_t *ret_different);
 
 /* Measures each kernel of the steps that are submitted from now on, which makes them slower; or ends that.
  * Between steps. 0; -ENOTSUP: the backend cannot; -ENOMEM; or a fault of the device. */

@@ -266,6 +266,17 @@ static void tell_step(const struct engine *engine, const struct plan *plan, uint
     engine->observer->step(engine->observer->arg, &facts);
 }
 
+/* What host and device have sampled differently in the flight that was read, before it is delivered. */
+static void tell_differences(const struct engine *engine, const struct plan *plan)
+{
+    const struct backend_difference *differences;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const uint32_t n = engine->config.host_sampling->differences(engine->backend, i, &differences);
+        for (uint32_t j = 0; j < n && counts(plan->sequences[i]); j++)
+            engine->config.differs(engine->config.differs_arg, plan->sequences[i]->tag, &differences[j]);
+    }
+}
+
 /* Reads the oldest flight. 0, -EAGAIN when it is not done yet, or another -errno. */
 static int land(struct engine *engine)
 {
@@ -289,6 +300,8 @@ static int land(struct engine *engine)
     engine->last_read_ns = now;
     engine->first_flight = (engine->first_flight + 1) % engine->most_flights;
     engine->n_flights--;
+    if (engine->config.host_sampling && engine->config.differs && !abandoned)
+        tell_differences(engine, &flight->plan);
     for (uint32_t i = 0; i < flight->plan.n; i++)
         take(engine, flight->plan.sequences[i], &flight->plan.sets[i], abandoned ? NULL : &results[i], now);
     if (engine->observer && !abandoned)

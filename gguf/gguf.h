@@ -110,7 +110,8 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i);
 const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
 
-/* Whether gguf_find, or a typed read, has found this key since its value was set (gguf_set_value). */
+/* Whether gguf_find, or a typed read, has found this key since its value was set, or any key was last added
+ * (gguf_set_value). */
 bool gguf_was_found(const struct gguf *gguf, const char *key);
 
 /* Computes rows first … first + n − 1 of a tensor that has a maker, into its data, on up to n_threads

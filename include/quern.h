@@ -497,6 +497,11 @@ struct quern_worker {
     /* What its ids depend on beside that: "cpu avx2 kv=f16 weights=file"; with the same, they are the same.
      */
     const char *arithmetic;
+    /* Of a GPU: its number on its host, UUID, the driver's version, and compute capability, 10 · major +
+     * minor; 0 and "": unknown, or no GPU. */
+    uint32_t device_number;
+    const char *device_uuid, *device_driver;
+    uint32_t device_capability;
     const char *state; /* "absent", "starting", "loading", "ready", "draining", "failed" */
     uint32_t pid, incarnation, restarts;
     uint32_t active, waiting, slots;
@@ -515,9 +520,13 @@ struct quern_worker {
      * has free, and in all. */
     uint64_t memory_weights, memory_workspace, memory_staging, device_free, device_total;
     uint64_t memory_resident; /* bytes of the machine's memory that its process holds */
+    /* The most that each of these has been since the worker's start, in bytes. */
+    uint64_t memory_peak, memory_kv_held_peak, memory_resident_peak;
     /* Of a GPU: kernels launched one by one, steps launched as one recording, and rows computed for nothing
      * to fill one. */
     uint64_t launches, recorded_launches, padding_rows;
+    /* With --host-sampling: tokens that GPU and host have sampled, and those of them that differ. */
+    uint64_t ids_compared, ids_different;
     uint32_t kv_cached;
     double hit_rate; /* share of prompt tokens found in the prefix cache: 0 … 1 */
     /* Of all steps: seconds of those that only decode, only prefill, and do both; rows of each; the shares of
@@ -619,6 +628,8 @@ struct quern_kernel {
 struct quern_profile {
     bool done;      /* these are the kernels; else ask again, soon: */
     uint32_t steps; /* measured so far */
+    /* Bytes a second between the worker's device and its memory, at best, as its driver has it. 0: unknown */
+    uint64_t bandwidth;
     const struct quern_kernel *kernels;
     size_t n;
 };

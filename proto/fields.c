@@ -188,6 +188,8 @@ static const struct field_table tenant_use_table = PART(tenant_use_fields, struc
 static const struct field worker_fields[] = {
     WORKER_STATUS_FIELDS(WORKER_ROW)
 };
+_Static_assert(sizeof worker_fields / sizeof *worker_fields <= FIELDS_MAX_KEYS,
+               "receivers take no larger map");
 static const struct field_table worker_table = PART(worker_fields, struct worker_status, NULL);
 
 #define REQUEST_ROW(type, name, ...) type(#name, offsetof(struct request_status, name)),
@@ -408,6 +410,7 @@ static const struct field profile_ok_fields[] = {
     U64_OR_0("ref", IN(profile_ok.ref)),
     FLAG("done", IN(profile_ok.done)),
     U32_OR_0("steps", IN(profile_ok.steps)),
+    U64_OR_0("bandwidth", IN(profile_ok.bandwidth)),
     {KEY("kernels", FIELD_MAPS, IN(profile_ok.kernels)), .high = PROTO_MAX_KERNELS, .table = &kernel_table},
 };
 static const struct field trim_ok_fields[] = {
@@ -493,6 +496,10 @@ static const struct field register_fields[] = {
     {KEY("embedding", FIELD_U32, IN(register_.embedding)), .high = PROTO_MAX_EMBEDDING},
     FLAG("ranks", IN(register_.ranks)),
     NAME_OR_0("device", IN(register_.device)),
+    U32_OR_0("device_number", IN(register_.device_number)),
+    NAME_OR_0("device_uuid", IN(register_.device_uuid)),
+    NAME_OR_0("device_driver", IN(register_.device_driver)),
+    U32_OR_0("device_capability", IN(register_.device_capability)),
     NAME_OR_0("arithmetic", IN(register_.arithmetic)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
     COUNTER_OR_0("acked", IN(register_.acked)),

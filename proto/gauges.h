@@ -27,11 +27,16 @@
     ROW(U64_OR_0, memory_workspace, "memory_workspace_bytes", "gauge", "Of it, work space of steps.")         \
     ROW(U64_OR_0, memory_staging, "memory_staging_bytes", "gauge", "Beside it, pinned memory of the host.")   \
     ROW(U64_OR_0, memory_resident, "memory_resident_bytes", "gauge", "Memory of the machine that its process holds.") \
+    ROW(U64_OR_0, memory_peak, "memory_peak_bytes", "gauge", "The most that its device has taken for it since its start.")  \
+    ROW(U64_OR_0, memory_kv_held_peak, "memory_kv_held_peak_bytes", "gauge", "The most bytes of KV blocks that sequences held.") \
+    ROW(U64_OR_0, memory_resident_peak, "memory_resident_peak_bytes", "gauge", "The most that its process held of the machine's memory.") \
     ROW(U64_OR_0, device_free, "device_memory_free_bytes", "gauge", "Free memory of its GPU.")                \
     ROW(U64_OR_0, device_total, "device_memory_bytes", "gauge", "Memory of its GPU.")                         \
     ROW(U64_OR_0, launches, "launches_total", "counter", "Kernels launched one by one on its GPU.")           \
     ROW(U64_OR_0, recorded_launches, "recorded_launches_total", "counter", "Steps launched as one recording on its GPU.") \
-    ROW(U64_OR_0, padding_rows, "padding_rows_total", "counter", "Rows computed for nothing, to fill a recorded size.")
+    ROW(U64_OR_0, padding_rows, "padding_rows_total", "counter", "Rows computed for nothing, to fill a recorded size.") \
+    ROW(U64_OR_0, ids_compared, "ids_compared_total", "counter", "Tokens that its GPU and its host sampled, with --host-sampling.") \
+    ROW(U64_OR_0, ids_different, "ids_different_total", "counter", "Of them, those that the two sampled differently.")
 /* clang-format on */
 
 #endif

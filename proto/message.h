@@ -588,8 +588,9 @@ struct message {
         } trace_ok;
         struct {
             uint64_t ref;
-            bool done;      /* these are its kernels; else it still waits for steps: */
-            uint32_t steps; /* measured so far */
+            bool done;          /* these are its kernels; else it still waits for steps: */
+            uint32_t steps;     /* measured so far */
+            uint64_t bandwidth; /* of the device's memory, bytes a second; 0: not known */
             struct {
                 const struct kernel_profile *items;
                 size_t n;
@@ -637,6 +638,10 @@ struct message {
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
             bool ranks;                     /* those are the scores of a pair of texts */
             struct bytes device;
+            /* Of a GPU: its number, UUID, driver, and compute capability, 10 · major + minor. */
+            uint32_t device_number;
+            struct bytes device_uuid, device_driver;
+            uint32_t device_capability;
             struct bytes arithmetic; /* what ids depend on beside the file; "": it does not say */
             uint64_t wseq, acked;    /* its last frame so far, the last acknowledged one */
         } register_;

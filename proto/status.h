@@ -21,6 +21,9 @@
 /* clang-format off */
 #define WORKER_STATUS_FIELDS(ROW)                                                                             \
     ROW(NAME, name) ROW(NAME_OR_0, device) ROW(NAME_OR_0, model)                                              \
+    ROW(U32_OR_0, device_number)                   /* among those of its kind */                              \
+    ROW(NAME_OR_0, device_uuid) ROW(NAME_OR_0, device_driver)                                                 \
+    ROW(U32_OR_0, device_capability)               /* 10 * major + minor */                                   \
     ROW(ALIASES, aliases)                          /* other names of its model */                             \
     ROW(FLAG, chat)                                /* its model has a chat template */                        \
     ROW(NAME_OR_0, tools)                          /* the form of its tool calls */                           \

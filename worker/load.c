@@ -173,6 +173,9 @@ static int open_engine(struct load *load, struct error *err)
         .backend = load->backend.ops,
         .give_back = load->backend.give_back,
         .most_cached = options->cached_blocks,
+        .host_sampling = options->host_sampling ? load->backend.host_sampling : NULL,
+        .differs = load->differences ? differences_log : NULL,
+        .differs_arg = load->differences,
         .backend_config = {.n_slots = options->slots,
                            .n_context = options->context,
                            .n_blocks = options->kv_blocks,
@@ -193,6 +196,8 @@ static int open_engine(struct load *load, struct error *err)
                            .progress_arg = load->progress_arg,
                            .loaded = after_part,
                            .loaded_arg = load}};
+    if (options->host_sampling && !load->backend.host_sampling)
+        log_info("--host-sampling changes nothing on %s", load->backend.ops->name);
     loading_restart(&load->loading);
     return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);
 }
@@ -206,6 +211,20 @@ static void know_arithmetic(struct load *load)
              (int)strcspn(info->device, ","), info->device, kv_type_name(info->kv_type),
              options->quantize ? options->quantize : "file", options->invariant ? " invariant" : "",
              options->cublas ? " cublas" : "");
+}
+
+/* Of a device with a number; that it cannot be described is told where it shows. */
+static void know_device(struct load *load)
+{
+    struct error err;
+    const struct worker_options *options = load->options;
+    uint32_t n_sharers;
+    if (load->backend.n_devices == 0 || !load->backend.describe)
+        return;
+    load->device_number =
+        backend_share(&load->backend, options->board_slot, options->local_workers, &n_sharers);
+    if (load->backend.describe(load->device_number, &load->described, &err) < 0)
+        log_warn("%s", err.text);
 }
 
 /* Without it the worker is as good, and forgets more. */
@@ -327,9 +346,9 @@ int load_run(struct load *load, struct error *err)
     }
     if (r == 0)
         r = load_finish_digest(load, err);
-    if (r == 0)
-        know_arithmetic(load);
     if (r == 0) { /* the store of weights has been told the file's own digest */
+        know_arithmetic(load);
+        know_device(load);
         model_mark_stretched(load->model, engine_context(load->engine));
         share_prefixes(load);
     }

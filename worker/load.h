@@ -20,6 +20,7 @@
 #include "worker/start/loading.h"
 #include "model/files.h"
 #include "model/model.h"
+#include "worker/instruments/differences.h"
 #include "worker/options.h"
 #include "worker/prepare/prepare.h"
 #include "worker/prepare/prompt.h"
@@ -35,6 +36,7 @@ struct load {
     void *progress_arg;
     engine_sink *sink; /* of the engine's events */
     void *sink_arg;
+    struct differences *differences; /* who hears of the engine's */
 
     struct topology *topology;
     struct binding binding;         /* where its threads compute */
@@ -48,8 +50,10 @@ struct load {
     char sampling_text[SAMPLING_DEFAULTS_TEXT];
     struct preparer *preparer;
     struct backend_choice backend;
-    struct weight_store *weights; /* NULL: none are shared */
-    bool confined;                /* it is, as far as this kernel knows how */
+    uint32_t device_number;
+    struct device_description described; /* of a GPU; else zero */
+    struct weight_store *weights;        /* NULL: none are shared */
+    bool confined;                       /* it is, as far as this kernel knows how */
     struct engine *engine;
     char arithmetic[LOAD_ARITHMETIC]; /* what ids depend on beside the model's file */
     size_t shared_bytes;              /* of the pool's prefix store */

@@ -29,6 +29,7 @@ struct worker_options {
     uint32_t orphan_s;
     const char *cublas; /* rows from which cuBLASLt multiplies; NULL: off */
     bool invariant;     /* answers do not depend on what else runs, on a GPU too */
+    bool host_sampling; /* a GPU's ids are compared with the host's, which count */
     bool no_sandbox;
     uint32_t parent; /* process whose end is a SIGTERM; 0: none */
     bool check;      /* it is started for nothing but a check of the options; broker and stream may be NULL */

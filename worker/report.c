@@ -71,6 +71,7 @@ static void describe_usage(struct report *report, struct engine *engine, uint64_
     snapshot->launches = usage->launches;
     snapshot->recorded_launches = usage->recorded;
     snapshot->padding_rows = usage->padding_rows;
+    engine_compared(engine, &snapshot->ids_compared, &snapshot->ids_different);
 }
 
 /* What the device has taken for this worker, and of it the parts that are known. */
@@ -82,6 +83,21 @@ static void describe_memory(const struct backend_info *info, const struct engine
     for (uint32_t g = 0; g < info->n_groups; g++)
         snapshot->memory_kv_held += (uint64_t)stats->blocks_held[g] * info->groups[g].block_bytes;
     snapshot->memory_states = (uint64_t)info->state_bytes * (info->n_slots + info->n_snapshots);
+}
+
+static uint64_t peak_of(uint64_t *peak, uint64_t bytes)
+{
+    *peak = bytes > *peak ? bytes : *peak;
+    return *peak;
+}
+
+/* As far as reports have seen, which are about a millisecond apart. */
+static void keep_peaks(struct report *report, struct board_snapshot *snapshot)
+{
+    struct report_peaks *peaks = &report->peaks;
+    snapshot->memory_peak = peak_of(&peaks->memory, snapshot->memory);
+    snapshot->memory_kv_held_peak = peak_of(&peaks->kv_held, snapshot->memory_kv_held);
+    snapshot->memory_resident_peak = peak_of(&peaks->resident, snapshot->memory_resident);
 }
 
 void report_write(struct report *report, const struct report_facts *facts, uint64_t now, uint64_t ns)
@@ -119,6 +135,7 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
     snapshot.restores = stats.restores;
     snapshot.kv_cached = stats.blocks_cached;
     snapshot.tokens_per_s = report->tokens_per_s;
+    keep_peaks(report, &snapshot);
     board_write(report->slot, &snapshot);
     atomic_store_explicit(&report->slot->steps, stats.steps, memory_order_relaxed);
 }

@@ -13,6 +13,10 @@
 #include "proto/board.h"
 #include "engine/engine.h"
 
+struct report_peaks { /* bytes */
+    uint64_t memory, kv_held, resident;
+};
+
 struct report {
     struct board_slot *slot; /* NULL: no board */
     uint32_t incarnation;
@@ -22,6 +26,7 @@ struct report {
     uint64_t next_usage_ns; /* when the next look at it is due */
     struct backend_usage usage;
     struct resident resident;
+    struct report_peaks peaks;
 };
 
 /* What a snapshot says. */

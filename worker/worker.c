@@ -31,6 +31,7 @@
 #include "common/program/program.h"
 #include "worker/assign.h"
 #include "gguf/truncation.h"
+#include "worker/instruments/differences.h"
 #include "worker/instruments/profile.h"
 #include "worker/instruments/trace.h"
 #include "worker/instruments/trim.h"
@@ -62,6 +63,7 @@ struct worker {
     struct trace trace;
     struct profiler profiler;
     struct trimmer trimmer;
+    struct differences differences;
     struct report report;
 
     enum worker_state state;
@@ -375,6 +377,10 @@ static struct message introduction(const struct worker *worker)
     message.register_.embedding = n_embedding <= PROTO_MAX_EMBEDDING ? n_embedding : 0;
     message.register_.ranks = message.register_.embedding > 0 && model->params.pooling == POOLING_RANK;
     message.register_.device = bytes_of_string(engine_backend_info(worker->load.engine)->device);
+    message.register_.device_number = worker->load.device_number;
+    message.register_.device_uuid = bytes_of_string(worker->load.described.uuid);
+    message.register_.device_driver = bytes_of_string(worker->load.described.driver);
+    message.register_.device_capability = worker->load.described.capability;
     message.register_.arithmetic = bytes_of_string(worker->load.arithmetic);
     return message;
 }
@@ -406,6 +412,7 @@ static int connect_pool(struct worker *worker, struct error *err)
                assignments_topic_of);
     worker->assignments.trace = &worker->trace;
     profiler_init(&worker->profiler, &worker->link, worker->load.engine);
+    worker->profiler.bandwidth = worker->load.described.bandwidth;
     trimmer_init(&worker->trimmer, &worker->link, worker->load.engine);
     return 0;
 }
@@ -450,7 +457,9 @@ int worker_run(const struct worker_options *options)
                                 .progress = on_progress,
                                 .progress_arg = &worker,
                                 .sink = assignments_event,
-                                .sink_arg = &worker.assignments};
+                                .sink_arg = &worker.assignments,
+                                .differences = &worker.differences};
+    worker.differences.topic_of = assignments_topic_of;
     catch_signals(options);
     truncation_catch(options->name, EXIT_FAILURE);
     if (report_open(&worker.report, options->board_fd, options->incarnation, &err) < 0)

@@ -40,6 +40,8 @@ struct worker {
     /* What it registered; texts are zero-terminated. */
     char model[PROTO_MAX_NAME_BYTES + 1];
     char device[PROTO_MAX_NAME_BYTES + 1];
+    uint32_t device_number, device_capability;
+    char device_uuid[PROTO_MAX_NAME_BYTES + 1], device_driver[PROTO_MAX_NAME_BYTES + 1];
     char arithmetic[PROTO_MAX_NAME_BYTES + 1];
     uint8_t digest[16];
     char digest_text[2 * 16 + 1]; /* the same, hexadecimal */

@@ -40,6 +40,10 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
     *status = (struct worker_status){
         .name = bytes_of_string(worker->name),
         .device = bytes_of_string(worker->device),
+        .device_number = worker->device_number,
+        .device_uuid = bytes_of_string(worker->device_uuid),
+        .device_driver = bytes_of_string(worker->device_driver),
+        .device_capability = worker->device_capability,
         .model = bytes_of_string(worker->model),
         .aliases = {worker->aliases, worker->n_aliases},
         .chat = worker->chat,

@@ -64,6 +64,7 @@ struct options {
     bool has_frame_us;
     uint32_t frame_us;
     uint32_t invariant;                      /* 1: passed to the workers */
+    uint32_t host_sampling;                  /* the same */
     uint32_t prefix_store;                   /* MiB of the workers' prefix store; 0 = none */
     uint32_t share_prefixes;                 /* 1: all keys and tenants share the prefix cache */
     uint32_t no_sandbox;                     /* 1: passed to the workers */

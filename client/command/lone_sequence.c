@@ -19,6 +19,7 @@ struct lone_sequence {
     uint32_t n_context, chunk, n_vocab;
     uint32_t position; /* ids so far */
     uint32_t n_told;   /* blocks that the slot has */
+    bool fell_back;    /* to the CPU */
     uint32_t *blocks;  /* [n_context / 32, rounded up]: 0, 1, 2 … */
 };
 
@@ -74,6 +75,7 @@ static int open_backend(struct lone_sequence *sequence, const struct lone_sequen
     if (r < 0 && backend_fall_back(&choice, err)) {
         program_error("%s", choice.note.text);
         sequence->ops = choice.ops;
+        sequence->fell_back = true;
         r = sequence->ops->open(&backend, &sequence->backend, err);
     }
     if (r < 0)
@@ -202,4 +204,9 @@ uint32_t lone_sequence_profile(struct lone_sequence *sequence, const struct back
 void lone_sequence_info(const struct lone_sequence *sequence, struct backend_info *ret_info)
 {
     *ret_info = sequence->info;
+}
+
+bool lone_sequence_fell_back(const struct lone_sequence *sequence)
+{
+    return sequence->fell_back;
 }

@@ -53,6 +53,9 @@ void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position);
 /* As backend_ops.profile; 0 rows where it was not asked for. */
 uint32_t lone_sequence_profile(struct lone_sequence *sequence, const struct backend_kernel **ret_kernels);
 
+/* Whether it is on the CPU, for the device that "auto" chose could not be opened. */
+bool lone_sequence_fell_back(const struct lone_sequence *sequence);
+
 void lone_sequence_info(const struct lone_sequence *sequence, struct backend_info *ret_info);
 
 #endif

@@ -224,6 +224,16 @@ static void print_prompts(const struct quern_status *status)
            amount_of_bytes(whole(kept)).text);
 }
 
+/* What --host-sampling has found, of workers that compare. */
+static void print_comparison(const struct quern_worker *worker, bool colours)
+{
+    const bool wrong = worker->ids_different > 0;
+    if (worker->ids_compared > 0)
+        printf("\n%s%s: %" PRIu64 " of %" PRIu64 " tokens sampled differently by GPU and host%s\n",
+               wrong && colours ? RED : "", worker->name, worker->ids_different, worker->ids_compared,
+               wrong && colours ? PLAIN : "");
+}
+
 /* Once for all workers of a model. */
 static void print_aliases(const struct quern_status *status, size_t i)
 {
@@ -272,6 +282,8 @@ void status_print(const struct quern_status *status, size_t columns, bool colour
     table_print(&workers, columns, colours);
     for (size_t i = 0; i < status->n_workers; i++)
         print_aliases(status, i);
+    for (size_t i = 0; i < status->n_workers; i++)
+        print_comparison(&status->workers[i], colours);
     for (size_t i = 0; i < status->n_workers; i++) {
         const struct quern_worker *w = &status->workers[i];
         char reason[1024];

@@ -17,8 +17,22 @@
 #include "client/lib/requests/sending.h"
 #include "client/lib/session.h"
 
-#define TIMERS_NS (20 * CLOCK_NS_PER_MS) /* how often timers are looked at */
-#define ABSENT_NS (2 * CLOCK_NS_PER_S)   /* without a call */
+#define TIMERS_NS    (20 * CLOCK_NS_PER_MS) /* how often timers are looked at */
+#define PASS_NS      2000                 /* for each request: the least between two looks at those of all */
+#define FEW_REQUESTS 256                  /* up to so many are looked at each time */
+#define ABSENT_NS    (2 * CLOCK_NS_PER_S) /* without a call */
+
+/* Every dispatch that finds nothing yet runs the timers. Those of thousands of requests would cost more than
+ * what comes. */
+static void run_timers_of_requests(struct quern *client)
+{
+    const size_t n = quern_active(client);
+    const uint64_t least_ns = n > FEW_REQUESTS ? n * PASS_NS : 0;
+    if (client->now - client->passed_ns < (least_ns < TIMERS_NS ? least_ns : TIMERS_NS))
+        return;
+    client->passed_ns = client->now;
+    requests_timers(client);
+}
 
 static void run_timers(struct quern *client)
 {
@@ -27,7 +41,7 @@ static void run_timers(struct quern *client)
         client->heard_ns = client->closed_ns = client->now;
     client->timers_ns = client->now;
     session_timers(client);
-    requests_timers(client);
+    run_timers_of_requests(client);
     questions_timers(client);
 }
 

@@ -235,8 +235,11 @@ static bool keep_profile(struct quern *client, const struct message *message)
                                            .asked = from[i].asked,
                                            .passes = from[i].passes,
                                            .conflicts = from[i].conflicts};
-    client->profile = (struct quern_profile){
-        .done = message->profile_ok.done, .steps = message->profile_ok.steps, .kernels = kernels, .n = n};
+    client->profile = (struct quern_profile){.done = message->profile_ok.done,
+                                             .steps = message->profile_ok.steps,
+                                             .bandwidth = message->profile_ok.bandwidth,
+                                             .kernels = kernels,
+                                             .n = n};
     return true;
 }
 

@@ -43,7 +43,7 @@ function __quern_expected
     test -n "$option"; and set kind (__quern_option $option)
     if test (count $kind) -eq 0
         string match -q -- '-*' $token; and echo options; and return
-        set words (string join ' ' $words | string replace -ra ' --?(s|seed|t|threads) [0-9]+' '' | string split ' ')
+        set words (string join ' ' $words | string replace -ra ' --?(l|layers|s|seed|t|threads) [0-9]+' '' | string split ' ')
         switch "$words[2] "(count (string match -v -- '-*' $words))
             case 'synth 2'
                 set kind - SHAPE

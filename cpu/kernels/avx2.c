@@ -12,6 +12,7 @@
 
 #include "cpu/kernels/tile.h"
 #include "cpu/kernels/unpack.h"
+#include "gguf/blocks.h"
 
 /* Compilers would turn a chain of additions into a tree, which needs registers that there are not. */
 #define IN_ORDER(v) __asm__("" : "+x"(v))
@@ -307,6 +308,43 @@ LANES_INLINE void add_q5_0(const void *packed, const struct tile *tile, rows_f32
     add_block(totals, rows_f32_from_f16(block->low.scales, tile->apart), tile, sums);
 }
 
+LANES_INLINE void add_q4_1(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
+{
+    const struct packed_q4_1 *block = packed;
+    const struct weights weights = {.low = block->low.nibbles};
+    const rows_f32 min = rows_f32_from_f16(block->mins, tile->apart);
+    __m256i totals[TILE_MAX];
+    add_eight(nibbles, &weights, tile, 0, _mm256_set1_epi16(1), totals);
+    add_block(totals, rows_f32_from_f16(block->low.scales, tile->apart), tile, sums);
+    UNROLLED
+    for (int i = 0; i < tile->n; i++)
+        sums[i] = rows_f32_fma(min, tile_sum(tile, i, 0), sums[i]);
+}
+
+#define MXFP4_OFFSET 12 /* makes no value of the table negative, so that four of its products fit 16 bits */
+
+LANES_INLINE __m256i raised_entries(const struct weights *weights, int c)
+{
+    const __m256i table = _mm256_add_epi8(
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)block_mxfp4_values)),
+        _mm256_set1_epi8(MXFP4_OFFSET));
+    return _mm256_shuffle_epi8(table, nibbles(weights, c));
+}
+
+LANES_INLINE void add_mxfp4(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
+{
+    const struct packed_mxfp4 *block = packed;
+    const struct weights weights = {.low = block->nibbles};
+    __m256i totals[TILE_MAX];
+    begin_with_halves(tile, 0, _mm256_set1_epi16(-MXFP4_OFFSET), totals);
+    UNROLLED
+    for (int c = 0; c < 8; c += 4)
+        add_runs(raised_entries, &weights, c, 4, tile, 0, _mm256_set1_epi16(1), totals);
+    add_block(totals, scales_of_exponents(block->exponents, tile->apart), tile, sums);
+}
+
+DEFINE_BLOCK_MULTIPLY(multiply_q4_1, 32, struct packed_q4_1, add_q4_1)
+DEFINE_BLOCK_MULTIPLY(multiply_mxfp4, 32, struct packed_mxfp4, add_mxfp4)
 DEFINE_BLOCK_MULTIPLY(multiply_q8_0, 32, struct packed_q8_0, add_q8_0)
 DEFINE_BLOCK_MULTIPLY(multiply_q4_0, 32, struct packed_q4_0, add_q4_0)
 DEFINE_BLOCK_MULTIPLY(multiply_q5_0, 32, struct packed_q5_0, add_q5_0)

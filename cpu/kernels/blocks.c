@@ -81,15 +81,6 @@ LANES_INLINE void add_minimum(rows_u8 w[8], const int bits, rows_f32 scale, rows
     }
 }
 
-LANES_INLINE void add_q4_1(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
-{
-    const struct packed_q4_1 *block = packed;
-    rows_u8 w[8];
-    load_nibbles(block->low.nibbles, tile->apart, w);
-    add_minimum(w, 4, rows_f32_from_f16(block->low.scales, tile->apart),
-                rows_f32_from_f16(block->mins, tile->apart), tile, sums);
-}
-
 LANES_INLINE void add_q5_1(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
     const struct packed_q5_1 *block = packed;
@@ -118,13 +109,18 @@ LANES_INLINE void add_iq4_nl(const void *packed, const struct tile *tile, rows_f
                 sums);
 }
 
-/* As block_mxfp4_scale. */
-LANES_INLINE rows_f32 scales_of_exponents(const uint8_t exponents[8], size_t apart)
+DEFINE_BLOCK_MULTIPLY(multiply_q5_1, 32, struct packed_q5_1, add_q5_1)
+DEFINE_BLOCK_MULTIPLY(multiply_iq4_nl, 32, struct packed_iq4_nl, add_iq4_nl)
+
+#if !defined(LANES_AVX2)
+
+LANES_INLINE void add_q4_1(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
-    rows_i32 e = rows_i32_from_u8(exponents, apart);
-    rows_i32 subnormal = e < 2, none = e == 255;
-    rows_i32 bits = (subnormal & ((e + 1) << 21)) | (~subnormal & ((e - 1) << 23));
-    return (rows_f32)((none & 0x7fc00000) | (~none & bits));
+    const struct packed_q4_1 *block = packed;
+    rows_u8 w[8];
+    load_nibbles(block->low.nibbles, tile->apart, w);
+    add_minimum(w, 4, rows_f32_from_f16(block->low.scales, tile->apart),
+                rows_f32_from_f16(block->mins, tile->apart), tile, sums);
 }
 
 LANES_INLINE void add_mxfp4(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])
@@ -135,6 +131,6 @@ LANES_INLINE void add_mxfp4(const void *packed, const struct tile *tile, rows_f3
 }
 
 DEFINE_BLOCK_MULTIPLY(multiply_q4_1, 32, struct packed_q4_1, add_q4_1)
-DEFINE_BLOCK_MULTIPLY(multiply_q5_1, 32, struct packed_q5_1, add_q5_1)
-DEFINE_BLOCK_MULTIPLY(multiply_iq4_nl, 32, struct packed_iq4_nl, add_iq4_nl)
 DEFINE_BLOCK_MULTIPLY(multiply_mxfp4, 32, struct packed_mxfp4, add_mxfp4)
+
+#endif

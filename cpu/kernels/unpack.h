@@ -27,6 +27,15 @@ LANES_INLINE void load_fives(const struct packed_q5_0 *block, size_t apart, rows
         w[c] |= (c <= 4 ? rows_u8_left(tops, 4 - c) : rows_u8_right(tops, c - 4)) & 16;
 }
 
+/* As block_mxfp4_scale. */
+LANES_INLINE rows_f32 scales_of_exponents(const uint8_t exponents[8], size_t apart)
+{
+    rows_i32 e = rows_i32_from_u8(exponents, apart);
+    rows_i32 subnormal = e < 2, none = e == 255;
+    rows_i32 bits = (subnormal & ((e + 1) << 21)) | (~subnormal & ((e - 1) << 23));
+    return (rows_f32)((none & 0x7fc00000) | (~none & bits));
+}
+
 typedef uint16_t rows_u16 __attribute__((vector_size(sizeof(rows_u8))));
 
 /* Bytes shifted by a number of bits unknown at compile time, without a mask: `bits` bits at the other end

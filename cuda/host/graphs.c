@@ -20,14 +20,18 @@ static uint32_t bucket_index(uint32_t n)
 }
 
 /* A library is for prompts, however many rows decode. */
-static int queue_decode(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
+static int queue_logits(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
 {
     struct pass own = *pass;
     own.large_from = UINT32_MAX;
     int r = pass_layers(&own, queue, n_rows);
-    if (r == 0)
-        r = pass_logits(&own, queue, 0, n_rows);
-    return r < 0 ? r : pass_sample(&own, queue, n_rows);
+    return r < 0 ? r : pass_logits(&own, queue, 0, n_rows);
+}
+
+static int queue_decode(const struct pass *pass, struct device_stream *queue, uint32_t n_rows)
+{
+    int r = queue_logits(pass, queue, n_rows);
+    return r < 0 ? r : pass_sample(pass, queue, n_rows);
 }
 
 static int record(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n)
@@ -119,4 +123,9 @@ int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct d
 {
     struct device_graph *graph = graphs->eager ? NULL : graphs_of(graphs, n);
     return graph ? device_graph_launch(queue, graph) : queue_decode(pass, queue, graphs_bucket(n));
+}
+
+int graphs_decode_logits(const struct pass *pass, struct device_stream *queue, uint32_t n)
+{
+    return queue_logits(pass, queue, graphs_bucket(n));
 }

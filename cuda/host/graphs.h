@@ -32,4 +32,7 @@ struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n);
 int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct device_stream *queue,
                   uint32_t n);
 
+/* The layers and logits of the same step, launched one by one. */
+int graphs_decode_logits(const struct pass *pass, struct device_stream *queue, uint32_t n);
+
 #endif

@@ -25,6 +25,8 @@
 
 #include "cuda/host/pass.h"
 
+#include "cuda/kernels/sample_parts.h"
+
 #include <errno.h>
 
 #include "cuda/host/pass_parts.h"
@@ -262,4 +264,19 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
 int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs)
 {
     return kernels_sample(queue, pass->slots, &pass->memory, &pass->sample, n_outputs);
+}
+
+int pass_sample_ids(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs)
+{
+    return kernels_sample_ids(queue, pass->slots, &pass->memory, &pass->sample, n_outputs);
+}
+
+int pass_accept(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs)
+{
+    return kernels_accept(queue, pass->slots, &pass->memory, &pass->sample, n_outputs);
+}
+
+int32_t *pass_sampled_id(const struct pass *pass, uint32_t output)
+{
+    return kernels_sampled_id(&pass->sample, pass->slots->n_vocab, output);
 }

@@ -91,4 +91,10 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
  * sets, and gives the results. */
 int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
 
+/* The same in two parts: the ids, ≥ 1 of them; then all that follows from them. In between they are where
+ * pass_sampled_id says, on the device, and others may take their place. */
+int pass_sample_ids(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
+int pass_accept(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
+int32_t *pass_sampled_id(const struct pass *pass, uint32_t output);
+
 #endif

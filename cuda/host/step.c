@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A step is checked whole, described in pinned memory, copied to its place on the device, and queued: as a
- * recorded graph when all its sets are sampled rows, else piece by piece. Its last kernel writes the results
- * into a mailbox, which poll watches.
+ * recorded graph when all its sets are sampled rows, else, and where the host samples (host_sampling.h),
+ * piece by piece. Its last kernel writes the results into a mailbox, which poll watches.
  *
  * Descriptions and mailboxes are rings of MAILBOXES, so with two flights the ring's next is always free: what
  * the device has still to read belongs to flights that are not yet read. Outputs that are sampled have the
@@ -20,26 +20,8 @@
 
 #include "common/clock.h"
 #include "cuda/device/wait.h"
-
-#define PROGRESS_MS 10
-
-static bool samples(enum backend_output output)
-{
-    return output == BACKEND_SAMPLE_LAST || output == BACKEND_SAMPLE_ALL;
-}
-
-/* Rows with logits. */
-static uint32_t outputs_of(const struct backend_row_set *set)
-{
-    bool all = set->output == BACKEND_SAMPLE_ALL || set->output == BACKEND_LOGITS_ALL;
-    return all ? set->n_ids : set->output != BACKEND_OUTPUT_NONE;
-}
-
-/* Words of a mask over the ids. */
-static size_t mask_words(const struct steps *steps)
-{
-    return (steps->slots->on_device.n_vocab + 31) / 32;
-}
+#include "cuda/host/host_sampling.h"
+#include "cuda/host/step_logits.h"
 
 /* ---- life ---- */
 
@@ -244,7 +226,7 @@ static int check_set(struct steps *steps, const struct backend_row_set *set)
     if (!slot->open || slot->spoiled || slot->checked == steps->checks)
         return -EINVAL;
     slot->checked = steps->checks;
-    if (!samples(set->output) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
+    if (!step_samples(set->output) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
         return -EINVAL;
     if ((slot->by_history || steps->pass->states->pool.n > 0) && set->output == BACKEND_SAMPLE_ALL &&
         set->n_ids > 1)
@@ -258,7 +240,7 @@ static int check_set(struct steps *steps, const struct backend_row_set *set)
 static int check_step(struct steps *steps, const struct backend_step *step)
 {
     uint64_t rows = 0, sampled = 0;
-    if (steps->submitted - steps->read >= STEPS_FLIGHTS)
+    if (steps->submitted - steps->read >= steps_most_flights(steps))
         return -EINVAL;
     steps->checks++;
     for (uint32_t i = 0; i < step->n_sets; i++) {
@@ -266,7 +248,7 @@ static int check_step(struct steps *steps, const struct backend_step *step)
         if (r < 0)
             return r;
         rows += step->sets[i].n_ids;
-        sampled += samples(step->sets[i].output) ? outputs_of(&step->sets[i]) : 0;
+        sampled += step_samples(step->sets[i].output) ? step_outputs_of(&step->sets[i]) : 0;
     }
     if (rows == 0 || rows > steps->max_rows)
         return -EINVAL;
@@ -297,8 +279,8 @@ static void write_blocks(struct writing *writing, const struct backend_blocks *b
 
 static void write_mask(struct writing *writing, const struct backend_row_set *set, struct step_set *to)
 {
-    const size_t words = mask_words(writing->steps);
-    const uint32_t n = samples(set->output) ? outputs_of(set) : 0;
+    const size_t words = step_mask_words(writing->steps);
+    const uint32_t n = step_samples(set->output) ? step_outputs_of(set) : 0;
     to->first_mask = UINT32_MAX;
     if (!set->allowed || n == 0)
         return;
@@ -313,7 +295,7 @@ static void write_set(struct writing *writing, const struct backend_row_set *set
 {
     struct step_set *to = &writing->to.sets[i];
     const struct device_slot *slot = &writing->steps->slots->slots[set->slot];
-    const uint32_t n_logprobs = samples(set->output) ? slot->n_logprobs : 0;
+    const uint32_t n_logprobs = step_samples(set->output) ? slot->n_logprobs : 0;
     *to = (struct step_set){.slot = set->slot,
                             .first_row = writing->n_rows,
                             .n_rows = set->n_ids,
@@ -328,18 +310,18 @@ static void write_set(struct writing *writing, const struct backend_row_set *set
     write_blocks(writing, set->blocks, to);
     write_mask(writing, set, to);
     writing->flight->sets[i] =
-        (struct flight_set){set->slot, set->n_ids, set->output, n_logprobs, writing->n_logprobs};
+        (struct flight_set){set->slot, set->n_ids, set->output, n_logprobs, writing->n_logprobs, 0, 0};
     writing->n_rows += set->n_ids;
-    writing->n_logprobs += n_logprobs * outputs_of(set);
+    writing->n_logprobs += n_logprobs * step_outputs_of(set);
 }
 
 /* The outputs of the sets that are sampled, or of the others, in their order. */
 static void number_outputs(struct writing *writing, const struct backend_step *step, bool sampled)
 {
     for (uint32_t i = 0; i < step->n_sets; i++)
-        if (samples(step->sets[i].output) == sampled) {
+        if (step_samples(step->sets[i].output) == sampled) {
             writing->to.sets[i].first_output = writing->n_outputs;
-            writing->n_outputs += outputs_of(&step->sets[i]);
+            writing->n_outputs += step_outputs_of(&step->sets[i]);
         }
 }
 
@@ -370,7 +352,8 @@ static struct described describe(struct steps *steps, const struct backend_step 
     for (uint32_t i = 0; i < step->n_sets; i++) {
         write_set(&writing, &step->sets[i], i);
         described.decodes &= step->sets[i].n_ids == 1 && step->sets[i].output == BACKEND_SAMPLE_LAST;
-        described.repeats |= samples(step->sets[i].output) && steps->slots->slots[step->sets[i].slot].repeats;
+        described.repeats |=
+            step_samples(step->sets[i].output) && steps->slots->slots[step->sets[i].slot].repeats;
         described.reads |= step->sets[i].n_ids > 1 && step->sets[i].output != BACKEND_SAMPLE_ALL;
     }
     number_outputs(&writing, step, true);
@@ -388,91 +371,7 @@ static struct described describe(struct steps *steps, const struct backend_step 
     return described;
 }
 
-/* ---- waiting ---- */
-
-/* What the progress hook says of the oldest flight. */
-static void ask_progress(struct steps *steps)
-{
-    const struct backend_config *config = steps->config;
-    if (!config->progress || !config->progress(config->progress_arg))
-        return;
-    struct flight *oldest = &steps->flights[(steps->read + 1) % MAILBOXES];
-    oldest->abandoned = true;
-    for (uint32_t i = 0; i < oldest->n_sets; i++)
-        steps->slots->slots[oldest->sets[i].slot].spoiled = true;
-}
-
-/* Waits for a mark or a flag in turns with the progress hook, at most until `until` on the clock. */
-static int wait_until(struct steps *steps, uint32_t mark, const uint64_t *flag, uint64_t value,
-                      uint64_t until)
-{
-    int r = device_wait(steps->device, mark, flag, value, 0);
-    while (r == -EAGAIN) {
-        const uint64_t now = clock_ns();
-        if (now >= until)
-            return r;
-        ask_progress(steps);
-        const uint64_t left_ms = (until - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS;
-        r = device_wait(steps->device, mark, flag, value,
-                        left_ms < PROGRESS_MS ? (uint32_t)left_ms : PROGRESS_MS);
-    }
-    return r;
-}
-
-static int wait_for_logits(struct steps *steps)
-{
-    const uint64_t begun = clock_ns();
-    for (;;) {
-        int r = wait_until(steps, MARK_LOGITS, NULL, 0, clock_ns() + PROGRESS_MS * CLOCK_NS_PER_MS);
-        if (r != -EAGAIN)
-            return r;
-        if (device_stands_still(steps->device, clock_ns() - begun))
-            return -ETIMEDOUT;
-    }
-}
-
 /* ---- submitting ---- */
-
-/* Gives rows first … first + n − 1 of the outputs, in the staging, to the sets that want them. */
-static void hand_out_logits(struct steps *steps, const struct backend_step *step, uint32_t first, uint32_t n)
-{
-    const struct flight *flight = &steps->flights[steps->submitted % MAILBOXES];
-    const uint32_t n_vocab = steps->pass->model->params.n_vocab;
-    const size_t stride = steps->pass->workspace->vocab_stride;
-    const struct step_set *sets =
-        (const struct step_set *)((const uint8_t *)flight->image + steps->offsets.sets);
-    for (uint32_t i = 0; i < step->n_sets; i++) {
-        const struct backend_row_set *set = &step->sets[i];
-        const uint32_t n_outputs = samples(set->output) ? 0 : outputs_of(set);
-        for (uint32_t j = 0; j < n_outputs; j++) {
-            const uint32_t output = sets[i].first_output + j;
-            if (output >= first && output < first + n)
-                memcpy(set->logits + (size_t)j * n_vocab, steps->logits + (output - first) * stride,
-                       n_vocab * sizeof *set->logits);
-        }
-    }
-}
-
-static int bring_logits(struct steps *steps, const struct backend_step *step, uint32_t first, uint32_t end)
-{
-    struct device_stream *stream = device_stream(steps->device);
-    const size_t row_bytes = steps->pass->workspace->vocab_stride * sizeof *steps->logits;
-    int r = 0;
-    while (first < end && r == 0) {
-        const uint32_t n = end - first < STEPS_LOGITS_ROWS ? end - first : STEPS_LOGITS_ROWS;
-        r = pass_logits(steps->pass, stream, first, n);
-        if (r == 0)
-            r = device_copy(stream, steps->logits, steps->pass->workspace->logits, n * row_bytes);
-        if (r == 0)
-            r = device_mark(stream, MARK_LOGITS);
-        if (r == 0)
-            r = wait_for_logits(steps);
-        if (r == 0)
-            hand_out_logits(steps, step, first, n);
-        first += n;
-    }
-    return r;
-}
 
 /* Layers of a step that is not recorded. However many rows only decode, a library does not unpack all weights
  * for them (library_products.h). */
@@ -486,6 +385,18 @@ static int queue_layers(const struct steps *steps, struct device_stream *stream,
     return pass_layers(&pass, stream, described->n_rows);
 }
 
+/* Of n outputs, of which the step has n_sampled. */
+static int queue_sampling(struct steps *steps, struct device_stream *stream, const struct backend_step *step,
+                          uint32_t n, uint32_t n_sampled)
+{
+    if (!steps->host || n_sampled == 0)
+        return pass_sample(steps->pass, stream, n);
+    int r = pass_sample_ids(steps->pass, stream, n);
+    if (r == 0)
+        r = host_sampling_run(steps, step, n_sampled);
+    return r < 0 ? r : pass_accept(steps->pass, stream, n);
+}
+
 static int queue_step(struct steps *steps, const struct backend_step *step, struct flight *flight,
                       const struct described *described)
 {
@@ -493,21 +404,25 @@ static int queue_step(struct steps *steps, const struct backend_step *step, stru
     int r = device_copy(stream, steps->memory.step, flight->image, described->bytes);
     if (r == 0 && described->n_masks > 0)
         r = device_copy(stream, steps->masks, flight->masks,
-                        (size_t)described->n_masks * mask_words(steps) * sizeof *flight->masks);
+                        (size_t)described->n_masks * step_mask_words(steps) * sizeof *flight->masks);
     if (r == 0 && described->repeats)
         r = kernels_repeats(stream, &steps->slots->on_device, &steps->memory, step->n_sets);
     if (r < 0)
         return r;
-    if (described->decodes) {
+    if (described->decodes && steps->host) {
+        r = graphs_decode_logits(steps->pass, stream, step->n_sets);
+        if (r == 0)
+            r = queue_sampling(steps, stream, step, graphs_bucket(step->n_sets), described->n_sampled);
+    } else if (described->decodes) {
         r = graphs_decode(&steps->graphs, steps->pass, stream, step->n_sets);
     } else {
         r = queue_layers(steps, stream, step->n_sets, described);
         if (r == 0)
-            r = bring_logits(steps, step, described->n_sampled, described->n_outputs);
+            r = steps_hand_out_logits(steps, step, described->n_sampled, described->n_outputs);
         if (r == 0 && described->n_sampled > 0)
             r = pass_logits(steps->pass, stream, 0, described->n_sampled);
         if (r == 0)
-            r = pass_sample(steps->pass, stream, described->n_sampled);
+            r = queue_sampling(steps, stream, step, described->n_sampled, described->n_sampled);
     }
     return r < 0 ? r : device_mark(stream, MARK_STEPS + (uint32_t)(flight->number % MAILBOXES));
 }
@@ -521,8 +436,8 @@ static void follow(struct steps *steps, const struct backend_step *step)
         slot->n_blocks += set->blocks[0].n;
         slot->most += set->n_ids;
         slot->in_flight++;
-        slot->sampling += samples(set->output);
-        slot->has_last = samples(set->output);
+        slot->sampling += step_samples(set->output);
+        slot->has_last = step_samples(set->output);
     }
 }
 
@@ -568,7 +483,7 @@ static void take_result(struct steps *steps, const struct flight *flight, uint32
         .logprobs = set->n_logprobs > 0 ? mailbox->logprobs + set->first_logprob : NULL,
         .end = (enum backend_end)from->end};
     slot->in_flight--;
-    slot->sampling -= samples(set->output);
+    slot->sampling -= step_samples(set->output);
     if (slot->spoiled)
         return;
     const uint32_t moved = surplus                             ? 0
@@ -588,9 +503,9 @@ int steps_poll(struct steps *steps, uint64_t ticket, int timeout_ms,
         return error_set(err, -EINVAL, "no ticket %llu is open", (unsigned long long)ticket);
     struct flight *flight = &steps->flights[ticket % MAILBOXES];
     const uint64_t begun = clock_ns();
-    int r = wait_until(steps, MARK_STEPS + (uint32_t)(ticket % MAILBOXES),
-                       steps->mailboxes[ticket % MAILBOXES].number, ticket,
-                       begun + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS);
+    int r = steps_wait_until(steps, MARK_STEPS + (uint32_t)(ticket % MAILBOXES),
+                             steps->mailboxes[ticket % MAILBOXES].number, ticket,
+                             begun + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS);
     flight->waited_ns += clock_ns() - begun;
     if (r == -EAGAIN && device_stands_still(steps->device, flight->waited_ns))
         r = -ETIMEDOUT;

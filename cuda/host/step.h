@@ -15,6 +15,7 @@ struct flight_set {
     uint32_t slot, n_ids;
     enum backend_output output;
     uint32_t n_logprobs, first_logprob;
+    uint32_t first_difference, n_differences; /* of host sampling */
 };
 
 struct flight {
@@ -34,12 +35,15 @@ struct step_offsets {
     size_t sets, ids, blocks, end;
 };
 
+struct host_sampling;
+
 struct steps {
     struct device *device;
     struct device_slots *slots;
     const struct pass *pass;
     struct graphs graphs;
     const struct backend_config *config; /* its progress hook */
+    struct host_sampling *host; /* samples what the device samples (host_sampling.h); NULL: nothing does */
     uint32_t max_rows, max_outputs;
 
     struct step_memory memory;                    /* on the device; its first four parts are one image */
@@ -76,6 +80,12 @@ void steps_deinit(struct steps *steps);
 
 /* From the next step on: recorded ones are not used, or again. */
 void steps_run_eagerly(struct steps *steps, bool eagerly);
+
+/* How many may be in flight. */
+static inline uint32_t steps_most_flights(const struct steps *steps)
+{
+    return steps->host ? 1 : STEPS_FLIGHTS;
+}
 
 /* Waits until nothing of the steps in flight is queued any more. 0 or a fault. */
 int steps_wait(struct steps *steps);

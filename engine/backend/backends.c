@@ -18,9 +18,18 @@ static int load(const char *name, struct backend_choice *ret_choice, struct erro
     if (r == 0)
         r = plugin->count(&n_devices, err);
     if (r == 0)
-        *ret_choice = (struct backend_choice){
-            .ops = plugin->ops, .give_back = plugin->give_back, .n_devices = n_devices};
+        *ret_choice = (struct backend_choice){.ops = plugin->ops,
+                                              .give_back = plugin->give_back,
+                                              .describe = plugin->describe,
+                                              .host_sampling = plugin->host_sampling,
+                                              .n_devices = n_devices};
     return r;
+}
+
+static struct backend_choice on_cpu(void)
+{
+    return (struct backend_choice){
+        .ops = &backend_cpu, .give_back = backend_cpu_give_back, .describe = backend_cpu_describe};
 }
 
 #define PASSED_OVER "using the CPU instead of the GPU"
@@ -28,7 +37,7 @@ static int load(const char *name, struct backend_choice *ret_choice, struct erro
 /* That a machine has no GPU, or a build no plugin for one, is nothing to talk about. */
 static struct backend_choice choose_best(const struct model *model)
 {
-    struct backend_choice gpu, cpu = {.ops = &backend_cpu, .give_back = backend_cpu_give_back};
+    struct backend_choice gpu, cpu = on_cpu();
     int r = load("cuda", &gpu, &cpu.note);
     if (r == 0 && model && gpu.ops->check)
         r = gpu.ops->check(model, &cpu.note);
@@ -47,7 +56,8 @@ bool backend_fall_back(struct backend_choice *choice, const struct error *why)
 {
     if (!choice->is_auto)
         return false;
-    *choice = (struct backend_choice){.ops = &backend_cpu, .give_back = backend_cpu_give_back, .note = *why};
+    *choice = on_cpu();
+    choice->note = *why;
     error_prefix(&choice->note, 0, PASSED_OVER);
     return true;
 }
@@ -68,7 +78,7 @@ int backend_choose(const char *name, const struct model *model, struct backend_c
     if (r < 0)
         return r;
     if (strcmp(name, "cpu") == 0)
-        *ret_choice = (struct backend_choice){.ops = &backend_cpu, .give_back = backend_cpu_give_back};
+        *ret_choice = on_cpu();
     else if (strcmp(name, "null") == 0)
         *ret_choice = (struct backend_choice){.ops = &backend_null};
     else if (strcmp(name, "auto") == 0)

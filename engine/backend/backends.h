@@ -12,13 +12,17 @@
  *     auto    cuda if its plugin loads, finds a device, executes the model and opens on it; else cpu */
 
 #include "engine/backend/backend.h"
+#include "engine/backend/device.h"
 #include "engine/backend/give_back.h"
+#include "engine/backend/host_sampling.h"
 
 struct model;
 
 struct backend_choice {
     const struct backend_ops *ops;
-    backend_give_back *give_back; /* NULL: it has nothing to give */
+    backend_give_back *give_back;                      /* NULL: it has nothing to give */
+    backend_describe *describe;                        /* NULL: it is no device */
+    const struct backend_host_sampling *host_sampling; /* NULL: it always does, or samples nothing */
     uint32_t n_devices; /* devices that it can be opened on, 0 … n − 1; 0: they are not numbered */
     bool is_auto;       /* "auto" chose it, and the CPU may replace it */
     struct error note;  /* why "auto" skipped an existing device or plugin, in one line; or empty */

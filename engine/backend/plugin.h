@@ -14,7 +14,9 @@
 
 #include "common/error.h"
 #include "engine/backend/backend.h"
+#include "engine/backend/device.h"
 #include "engine/backend/give_back.h"
+#include "engine/backend/host_sampling.h"
 
 /* A plugin's only symbol. The first two members never move. */
 struct backend_plugin {
@@ -24,6 +26,8 @@ struct backend_plugin {
     /* Counts devices: 0 with their number, ≥ 1; -ENODEV with the reason. */
     int (*count)(uint32_t *ret_n, struct error *err);
     backend_give_back *give_back;
+    backend_describe *describe;
+    const struct backend_host_sampling *host_sampling; /* NULL: it always does */
 };
 #define PLUGIN_SYMBOL "quern_plugin"
 

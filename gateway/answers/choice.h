@@ -27,6 +27,7 @@ struct choice {
     uint32_t prompt;   /* its number */
     struct bytes echo; /* the prompt's text, with which the answer begins; in a stream: still to come */
     uint32_t prompt_tokens, cached_tokens, output_tokens;
+    double prefill_ms, decode_ms;
     struct carried carried;
     bool running;
     enum quern_reason reason;

@@ -145,6 +145,8 @@ static void count(struct choice *choice, const struct quern_end *end)
     choice->prompt_tokens = end->prompt_tokens;
     choice->cached_tokens = end->cached_tokens;
     choice->output_tokens = end->output_tokens;
+    choice->prefill_ms = end->prefill_ms;
+    choice->decode_ms = end->decode_ms;
     key_used_tokens(generation->key, end->prompt_tokens);
     count_prompts(generation);
     generation->output_tokens += end->output_tokens;
@@ -395,7 +397,7 @@ static void on_output(void *arg, const struct quern_output *output)
             generation->exchange->quotas =
                 quotas_of(generation->key, output->end->requests, output->end->tokens);
             generation_fail(generation, &refusal);
-        } else if (logprobs_add(&choice->logprobs, output) < 0) {
+        } else if (!generation->untold && logprobs_add(&choice->logprobs, output) < 0) {
             fail_for_memory(generation);
         } else if (generation->stream) {
             tell_stream(choice, output);

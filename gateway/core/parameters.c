@@ -527,6 +527,8 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
         finish_infill(parameters, refusal) != 0 || finish_prompts(parameters, refusal) != 0)
         return REFUSED;
     finish_samplers(parameters);
+    if (parameters->warm_up) /* whatever else says how many */
+        request->max_tokens = 1;
     if (request->suffix && !request->text)
         return refuse_value(refusal, "suffix", "suffix goes with a prompt that is a text");
     bool as_user = parameters->chat && !parameters->raw && request->text;

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOST_SAMPLERS 64
+#define MOST_NAME     30
+
 /* Those that take part. "infill", which joins candidates that begin alike, has nothing here that does the
  * same. */
 int samplers_take(void *into, const struct json_row *row, const char *path, json_t *value,
@@ -18,11 +21,14 @@ int samplers_take(void *into, const struct json_row *row, const char *path, json
     size_t len = 2;
     if (!json_is_array(value))
         return refuse_value(refusal, path, "%s is %s, not an array of names", path, json_in_kind(value));
+    if (json_array_size(value) > MOST_SAMPLERS)
+        return refuse_value(refusal, path, "%s: %zu names; at most %d are allowed", path,
+                            json_array_size(value), MOST_SAMPLERS);
     for (size_t i = 0; i < json_array_size(value); i++) {
         const char *name = json_string_value(json_array_get(value, i));
         char spaced[40];
         snprintf(spaced, sizeof spaced, " %.30s ", name ? name : "?");
-        if (!strstr(known, spaced))
+        if (!strstr(known, spaced) || strchr(name, ' ') || strlen(name) > MOST_NAME)
             return refuse(refusal, 400, "unsupported_parameter", path, "%s[%zu]: unknown sampler \"%.30s\"",
                           path, i, name ? name : "");
         len += strlen(name) + 1;

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,10 +39,11 @@ static int check_folder(const char *path)
 
 int request_log_check(const char *path, struct error *err)
 {
+    struct stat link;
     int r = open_file(path, 0);
     if (r >= 0)
         close(r);
-    if (r == -ENOENT)
+    if (r == -ENOENT && *path && lstat(path, &link) < 0) /* not a link to nothing */
         r = check_folder(path);
     return r < 0 ? error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }

@@ -20,6 +20,7 @@ struct mixture {
     enum format more;   /* for values and down projections of the most sensitive layers; else base */
     bool many;          /* `more` for half of the layers; else for the first few */
     enum format head;   /* for the output matrix, and the embedding where it is the output too */
+    bool experts_only;  /* `base` for stacks of experts, `more` for all other matrices */
 };
 
 /* The table, ended by a NULL name. */

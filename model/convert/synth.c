@@ -177,6 +177,24 @@ const struct synth_shape *synth_shape_by_name(const char *name)
     return NULL;
 }
 
+static uint32_t window_period(const struct synth_shape *shape)
+{
+    return shape->window_period ? shape->window_period : 6;
+}
+
+/* Other programs take it that layers borrow from the last two before them, one with and one without a
+ * window. */
+struct synth_shape synth_shape_of_layers(const struct synth_shape *shape, uint32_t n_layers)
+{
+    struct synth_shape cut = *shape;
+    const uint32_t period = window_period(shape), n_own = shape->n_layers - shape->n_borrowing_layers;
+    const uint32_t n_periods = (uint32_t)((uint64_t)n_layers * n_own / shape->n_layers / period);
+    const uint32_t own = period * (n_periods ? n_periods : 1);
+    cut.n_layers = n_layers;
+    cut.n_borrowing_layers = shape->n_borrowing_layers > 0 && n_layers > own ? n_layers - own : 0;
+    return cut;
+}
+
 /* All or nothing, or Llama 3's rule: waves that turn often within the 8,192 positions of the first training
  * keep their frequency, slow ones are stretched by the factor, and the change is gradual between one and four
  * turns. */
@@ -337,8 +355,8 @@ static struct model_params params_of(const struct synth_shape *shape, const stru
 /* Which layers have a window, and the key/value heads of each. */
 static void list_layers(struct model_params *params, const struct synth_shape *shape)
 {
-    const uint32_t period = shape->window_period ? shape->window_period : 6;
-    params->window_head_dim = shape->window_head_dim;
+    const uint32_t period = window_period(shape);
+    params->window_head_dim = params->window_rope_dims = shape->window_head_dim;
     params->n_borrowing_layers = shape->n_borrowing_layers;
     params->n_layer_embd = shape->n_layer_embd;
     params->windows_listed = true;
@@ -367,6 +385,16 @@ static int add_ranking(struct synth *synth)
                                       "query: {query}\ndocument: {document}\nanswer: ");
 }
 
+/* Pairs take turns among the three positions of an image's parts; other programs want to know of them. */
+static int add_rope_sections(struct synth *synth)
+{
+    const int32_t pairs = (int32_t)synth->params.rope_dims / 2;
+    const int32_t sections[4] = {(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0};
+    char key[96];
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", synth->architecture->name);
+    return gguf_writer_i32s(synth->writer, key, sections, 4);
+}
+
 static int add_metadata(struct synth *synth)
 {
     struct gguf_writer *w = synth->writer;
@@ -375,6 +403,8 @@ static int add_metadata(struct synth *synth)
         r = gguf_writer_u32(w, "general.file_type", synth->mixture->file_type);
     if (r == 0)
         r = gguf_writer_u32(w, "general.quantization_version", 2);
+    if (r == 0 && synth->shape->delta.n_taps > 0)
+        r = add_rope_sections(synth);
     if (r == 0 && synth->shape->n_labels > 0)
         r = add_ranking(synth);
     return r < 0 ? r : synth_vocabulary(w, synth->params.n_vocab);

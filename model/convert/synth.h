@@ -58,6 +58,10 @@ extern const struct synth_shape synth_shapes[];
 
 const struct synth_shape *synth_shape_by_name(const char *name); /* NULL when there is none */
 
+/* `shape` with n_layers ≥ 1, of the same widths. Those that borrow keys and values keep about their share,
+ * and come behind whole periods of windows. */
+struct synth_shape synth_shape_of_layers(const struct synth_shape *shape, uint32_t n_layers);
+
 /* Writes the model. -errno with a reason. */
 int synth_write(const struct synth_shape *shape, const struct mixture *mixture, uint64_t seed,
                 const char *path, struct error *err);

@@ -199,6 +199,7 @@ GOOD = [
                    "running": 3, "admitted": 4, "ended": 5, "rejected": 6, "tokens": 2**40, "journal_bytes": 7, "journal_limit": 2**28, "journal_waiting": 8, "max_tokens": 4096, "uptime_s": 86401,
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
+                        "device_number": 3, "device_uuid": "GPU-0123", "device_driver": "580.65.06", "device_capability": 90,
                         "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "digest": "9e107d9d372bb6826bd81d3542a419d6", "arithmetic": "cpu avx2 kv=f16 weights=file", "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "ranks": True, "steps": 9,
                         **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
@@ -221,7 +222,7 @@ GOOD = [
         {"what": "end", "at_us": 18, "n": 9, "id": ID, "request_id": "req_1", "reason": "length"}]}),
     ("trace_ok, nothing new", {"k": "trace_ok", "ref": 7, "incarnation": 2, "next": 12}),
     ("profile", {"k": "profile", "ref": 7, "worker": "worker-0", "run": 2**64 - 1, "steps": 1000}),
-    ("profile_ok", {"k": "profile_ok", "ref": 7, "done": True, "steps": 16, "kernels": [
+    ("profile_ok", {"k": "profile_ok", "ref": 7, "done": True, "steps": 16, "bandwidth": 2**42, "kernels": [
         {"name": "q k v Q8_0", "n": 32, "ns": 2**63, "bytes": 5, "macs": 6},
         {"name": "attention", "n": 1, "blocks": 1, "threads": 2, "shared_bytes": 3, "loaded": 4, "sectors": 5, "asked": 6, "passes": 7, "conflicts": 8}]}),
     ("profile_ok, not yet", {"k": "profile_ok", "ref": 7, "steps": 3}),
@@ -259,7 +260,8 @@ GOOD = [
     ("progress, nothing yet", {"k": "progress", "id": ID, "epoch": EPOCH, "total": 1}),
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                   "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model",
-                  "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "ranks": True, "device": "cpu", "arithmetic": "cpu avx2 kv=f16 weights=file", "wseq": 5, "acked": 3}),
+                  "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "ranks": True, "device": "cpu", "device_number": 3, "device_uuid": "GPU-0123",
+                  "device_driver": "580.65.06", "device_capability": 90, "arithmetic": "cpu avx2 kv=f16 weights=file", "wseq": 5, "acked": 3}),
     ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),
     ("ready", {"k": "ready", "incarnation": 1}),

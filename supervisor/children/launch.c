@@ -52,6 +52,8 @@ static void add_settings(const struct options *options, struct command_line *lin
         command_line_number(line, "--frame-us", options->frame_us);
     if (options->invariant)
         command_line_add(line, "--invariant");
+    if (options->host_sampling)
+        command_line_add(line, "--host-sampling");
     command_line_option(line, "--cublas", options->cublas[0] ? options->cublas : NULL);
     if (options->no_sandbox)
         command_line_add(line, "--no-sandbox");

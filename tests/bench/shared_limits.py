@@ -6,6 +6,7 @@
 0.5 s, and after a 429 once more within 50 ms. Printed: for how much of the time how many streams were in progress."""
 
 import collections
+import concurrent.futures
 import http.client
 import json
 import os
@@ -55,8 +56,9 @@ def client(port, number, progress, end):
             if b" 200 " in head:
                 progress.changes(+1)
                 time.sleep(rng.uniform(0.2, 0.5))
-                progress.changes(-1)
-                continue
+        if b" 200 " in head:
+            progress.changes(-1)
+            continue
         assert b" 429 " in head, head
         with progress.lock:
             progress.refused += 1
@@ -86,17 +88,16 @@ def main():
                 assert all(process.poll() is None for process in started), "a program has ended"
                 time.sleep(0.1)
             progress, end = InProgress(), threading.Event()
-            threads = [threading.Thread(target=client, args=(PORTS[i % 3], i, progress, end)) for i in range(CLIENTS)]
-            for thread in threads:
-                thread.start()
+            pool = concurrent.futures.ThreadPoolExecutor(CLIENTS)
+            clients = [pool.submit(client, PORTS[i % 3], i, progress, end) for i in range(CLIENTS)]
             time.sleep(WARM_UP)
             progress.forget()
             time.sleep(seconds)
             progress.changes(0)
             at, refused = dict(progress.seconds), progress.refused
             end.set()
-            for thread in threads:
-                thread.join()
+            for each in clients:
+                each.result()  # one that failed is a failure
         finally:
             for process in reversed(started):
                 process.send_signal(signal.SIGTERM)

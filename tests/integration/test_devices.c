@@ -65,6 +65,62 @@ static void check_no_plugin(pid_t pid)
     fclose(file);
 }
 
+/* `quern inspect --device`, with what follows. */
+static const char *inspect(int status, const char *kind, const char *option)
+{
+    static char out[16384];
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--device", kind, option, NULL),
+                     status);
+    return out;
+}
+
+START_TEST(devices_are_listed_with_what_they_are)
+{
+    setenv("QUERN_EMU_DEVICES", "2", 1);
+    setenv("QUERN_EMU_BYTES", "1073741824", 1);
+    const char *text = inspect(0, NULL, NULL);
+    ck_assert_msg(strncmp(text, "cpu 0\n  name ", 13) == 0, "%s", text);
+    ck_assert_msg(strstr(text, "\ncuda 0\n  name                 emulated\n"
+                               "  UUID                 GPU-00000000-0000-0000-0000-000000000000\n"
+                               "  driver               none, emulated\n"
+                               "  compute capability   9.0\n"
+                               "  multiprocessors      4\n"
+                               "  memory               1 GiB free, 0 bytes used, 1 GiB in all\n"
+                               "cuda 1\n"),
+                  "%s", text);
+    text = inspect(0, "emu", "--json");
+    ck_assert_msg(strstr(text, "\"uuid\":\"GPU-00000000-0000-0000-0000-000000000001\"") ||
+                      strstr(text, "\"uuid\": \"GPU-00000000-0000-0000-0000-000000000001\""),
+                  "%s", text);
+    ck_assert_msg(!strstr(text, "cpu"), "%s", text);
+    setenv("QUERN_EMU_DEVICES", "0", 1);
+    text = inspect(0, NULL, NULL);
+    ck_assert_msg(strstr(text, "\nno GPU: no device \"cuda\": no emulated devices\n"), "%s", text);
+    inspect(1, "cuda", NULL);
+    inspect(1, "null", NULL);
+    inspect(1, "abacus", NULL);
+    unsetenv("QUERN_EMU_BYTES");
+}
+END_TEST
+
+START_TEST(the_status_says_which_device_a_worker_has)
+{
+    char out[16384];
+    setenv("QUERN_EMU_DEVICES", "2", 1);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "2", "--ctx", "64", NULL);
+    for (int waits = 0; waits < 600; waits++, usleep(50000)) { /* the second worker is ready later */
+        ck_assert_int_eq(
+            run_program(out, sizeof out, "quern", "status", "--json", "--connect", pool.rundir, NULL), 0);
+        if (strstr(out, "GPU-00000000-0000-0000-0000-000000000001"))
+            break;
+    }
+    ck_assert_msg(strstr(out, "GPU-00000000-0000-0000-0000-000000000000") &&
+                      strstr(out, "GPU-00000000-0000-0000-0000-000000000001") &&
+                      strstr(out, "\"none, emulated\""),
+                  "%s", out);
+}
+END_TEST
+
 static void check_workers(const char *devices, const char *device, uint32_t expected)
 {
     setenv("QUERN_EMU_DEVICES", devices, 1);
@@ -130,6 +186,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_pool_has_a_worker_on_each_device);
     tcase_add_test(tests, the_processor_is_one_device);
     tcase_add_test(tests, a_number_of_workers_rules_and_those_beyond_the_devices_share_them);
+    tcase_add_test(tests, devices_are_listed_with_what_they_are);
+    tcase_add_test(tests, the_status_says_which_device_a_worker_has);
     tcase_add_test(tests, what_is_no_model_is_said_by_one_worker);
 }
 

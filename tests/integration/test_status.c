@@ -153,13 +153,15 @@ START_TEST(an_idle_pool_shows_what_it_is_made_of)
         ck_assert_int_le(number(w, "memory_weights") + number(w, "memory_workspace") + number(w, "memory_kv"),
                          number(w, "memory"));
         ck_assert_int_gt(number(w, "memory_resident"), 1000000);
+        ck_assert_int_ge(number(w, "memory_resident_peak"), number(w, "memory_resident"));
+        ck_assert_int_eq(number(w, "memory_peak"), number(w, "memory"));
         ck_assert_int_eq(number(w, "device_total"), 0); /* no GPU */
         /* The other gauges count what has happened, and nothing has. */
 #define NAME_OF(type, name, ...) #name,
         const char *const gauges[] = {WORKER_GAUGES(NAME_OF) "restarts", "steps"};
         for (size_t j = 0; j < sizeof gauges / sizeof *gauges; j++)
             if (!strstr("kv_free kv_total kv_block_bytes memory_kv memory_weights memory_workspace "
-                        "memory_resident",
+                        "memory_resident memory_peak memory_resident_peak",
                         gauges[j]))
                 ck_assert_int_eq(number(w, gauges[j]), 0);
         ck_assert_double_eq(real(w, "tokens_per_s"), 0);
@@ -227,6 +229,8 @@ START_TEST(a_busy_pool_shows_what_it_does)
     ck_assert_int_eq(number(w, "memory_kv_held"),
                      (number(w, "kv_total") - number(w, "kv_free")) * number(w, "kv_block_bytes"));
     ck_assert_int_lt(number(w, "memory_kv_held"), number(w, "memory_kv") + 1);
+    ck_assert_int_ge(number(w, "memory_kv_held_peak"), number(w, "memory_kv_held"));
+    ck_assert_int_gt(number(w, "memory_kv_held_peak"), 0);
     json_decref(json);
     await_ids(client, &answers[0], OUTPUT / 2, 60);
     double rate = 0;

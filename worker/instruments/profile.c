@@ -44,6 +44,7 @@ void profiler_take(struct profiler *profiler, const struct message *message, uin
     answer.profile_ok.ref = ref;
     answer.profile_ok.done = profiler->state == PROFILE_DONE;
     answer.profile_ok.steps = profiler->made;
+    answer.profile_ok.bandwidth = profiler->bandwidth;
     answer.profile_ok.kernels.items = profiler->kernels;
     answer.profile_ok.kernels.n = profiler->n;
     link_send(profiler->link, &answer);

@@ -27,7 +27,8 @@ struct profiler {
     struct link *link;
     struct engine *engine;
     enum profile_state state;
-    uint64_t run; /* its name; while idle, that of the last one, 0: there was none */
+    uint64_t run;       /* its name; while idle, that of the last one, 0: there was none */
+    uint64_t bandwidth; /* of the device's memory, bytes a second; 0: not known */
     uint32_t steps, made;
     uint64_t before;                                  /* steps of the engine when it began */
     uint64_t until_ns;                                /* end of the lease */

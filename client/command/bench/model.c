@@ -121,6 +121,7 @@ static int measure_prefill(struct lone_sequence *sequence, const struct options 
 struct report {
     struct backend_info info;
     struct spread rate, bandwidth;
+    double roof; /* what the device can read, bytes a second; 0: not known */
     double load_seconds;
     const struct backend_kernel *kernels; /* [n_kernels] */
     uint32_t n_kernels;
@@ -145,7 +146,8 @@ static void print_report(const char *what, const struct options *options, const 
         if (decode)
             json_object_set_new(object, "bandwidth_share", json_real(share));
         if (options->profile)
-            json_object_set_new(object, "kernels", bench_kernels_json(report->kernels, report->n_kernels));
+            json_object_set_new(object, "kernels",
+                                bench_kernels_json(report->kernels, report->n_kernels, report->roof));
         json_dumpf(object, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(object);
@@ -162,7 +164,20 @@ static void print_report(const char *what, const struct options *options, const 
     if (decode)
         printf("bandwidth share  %.1f %%\n", 100 * share);
     if (options->profile)
-        bench_print_kernels(report->kernels, report->n_kernels);
+        bench_print_kernels(report->kernels, report->n_kernels, report->roof);
+}
+
+/* As the driver has it of the first GPU; as it was measured of the processor. */
+static double roof_of(const struct backend_choice *backend, const struct lone_sequence *sequence,
+                      const struct report *report)
+{
+    struct device_description device = {0};
+    struct error unused;
+    if (lone_sequence_fell_back(sequence))
+        return report->bandwidth.median;
+    if (backend->n_devices == 0)
+        return backend->ops->weight_packing ? report->bandwidth.median : 0;
+    return backend->describe(0, &device, &unused) < 0 ? 0 : (double)device.bandwidth;
 }
 
 static int run(const char *what, measurement *measure, const struct options *options,
@@ -190,6 +205,8 @@ static int run(const char *what, measurement *measure, const struct options *opt
     report.load_seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;
     if (r == 0)
         r = bench_read_bandwidth(options->n_threads, &report.bandwidth, err);
+    if (r == 0)
+        report.roof = roof_of(backend, sequence, &report);
     if (r == 0)
         r = feed_any(sequence, options->depth, false, err);
     if (r == 0)

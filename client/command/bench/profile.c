@@ -11,95 +11,109 @@
 #define SECTOR_BYTES 32.0
 #define MOST_ROWS    128
 
+/* What rows are compared with. */
+struct total {
+    struct backend_kernel sum;
+    double bandwidth; /* bytes a second; 0: not known */
+};
+
 /* What shares are parts of. */
-static double cost(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double cost(const struct backend_kernel *kernel, const struct total *total)
 {
-    return (double)(sum->ns ? kernel->ns : sum->sectors ? kernel->sectors : kernel->loaded);
+    if (total->sum.ns > 0)
+        return (double)kernel->ns;
+    return (double)(total->sum.sectors > 0 ? kernel->sectors : kernel->loaded);
 }
 
-static double count(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double count(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return (double)kernel->n;
 }
 
-static double microseconds(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double microseconds(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return (double)kernel->ns / 1e3;
 }
 
-static double microseconds_each(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double microseconds_each(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return kernel->n ? (double)kernel->ns / 1e3 / (double)kernel->n : 0;
 }
 
-static double share(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double share(const struct backend_kernel *kernel, const struct total *total)
 {
-    const double all = cost(sum, sum);
-    return all > 0 ? 100 * cost(kernel, sum) / all : 0;
+    const double all = cost(&total->sum, total);
+    return all > 0 ? 100 * cost(kernel, total) / all : 0;
 }
 
 /* Bytes a nanosecond are gigabytes a second. */
-static double gigabytes_a_second(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double gigabytes_a_second(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return kernel->ns ? (double)kernel->bytes / (double)kernel->ns : 0;
 }
 
-static double gigamacs_a_second(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+/* Of what the device's memory could have brought in that time. */
+static double roof(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    return total->bandwidth > 0 ? 100e9 * gigabytes_a_second(kernel, total) / total->bandwidth : 0;
+}
+
+static double gigamacs_a_second(const struct backend_kernel *kernel, const struct total *total)
+{
+    (void)total;
     return kernel->ns ? (double)kernel->macs / (double)kernel->ns : 0;
 }
 
-static double blocks(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double blocks(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return (double)kernel->n_blocks;
 }
 
-static double megabytes_to_read(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double megabytes_to_read(const struct backend_kernel *kernel, const struct total *total)
 {
-    return sum->ns ? 0 : (double)kernel->bytes / 1e6;
+    return total->sum.ns ? 0 : (double)kernel->bytes / 1e6;
 }
 
-static double megabytes_loaded(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double megabytes_loaded(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return (double)kernel->loaded / 1e6;
 }
 
-static double sectors(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double sectors(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return (double)kernel->sectors;
 }
 
 /* Of the bytes that transactions bring, those that threads asked for; above 100 where lanes read the same. */
-static double asked(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double asked(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return kernel->sectors ? 100 * (double)kernel->asked / (SECTOR_BYTES * (double)kernel->sectors) : 0;
 }
 
-static double passes(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double passes(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return (double)kernel->passes;
 }
 
-static double conflicts(const struct backend_kernel *kernel, const struct backend_kernel *sum)
+static double conflicts(const struct backend_kernel *kernel, const struct total *total)
 {
-    (void)sum;
+    (void)total;
     return (double)kernel->conflicts;
 }
 
 struct column {
     const char *title;
     int width, decimals;
-    double (*value)(const struct backend_kernel *kernel, const struct backend_kernel *sum);
+    double (*value)(const struct backend_kernel *kernel, const struct total *total);
 };
 
 static const struct column columns[] = {
@@ -111,6 +125,7 @@ static const struct column columns[] = {
     {"MB loaded", 11, 3, megabytes_loaded},
     {"share %", 8, 1, share},
     {"GB/s", 8, 1, gigabytes_a_second},
+    {"roof %", 8, 1, roof},
     {"GMAC/s", 8, 1, gigamacs_a_second},
     {"sectors", 10, 0, sectors},
     {"asked %", 8, 1, asked},
@@ -137,14 +152,13 @@ static struct backend_kernel sum_of(const struct backend_kernel *kernels, uint32
     return sum;
 }
 
-static void print_row(const struct backend_kernel *kernel, const struct backend_kernel *sum,
-                      const bool *shown)
+static void print_row(const struct backend_kernel *kernel, const struct total *total, const bool *shown)
 {
     printf("%-24s", kernel->name);
     for (size_t c = 0; c < N_COLUMNS; c++) {
         if (!shown[c])
             continue;
-        const double value = columns[c].value(kernel, sum);
+        const double value = columns[c].value(kernel, total);
         if (value > 0)
             printf(" %*.*f", columns[c].width, columns[c].decimals, value);
         else
@@ -165,16 +179,16 @@ static int by_cost(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-void bench_print_kernels(const struct backend_kernel *kernels, uint32_t n)
+void bench_print_kernels(const struct backend_kernel *kernels, uint32_t n, double bandwidth)
 {
-    const struct backend_kernel sum = sum_of(kernels, n);
+    const struct total total = {sum_of(kernels, n), bandwidth};
     struct ranked ranked[MOST_ROWS];
     bool shown[N_COLUMNS] = {false};
     n = n < MOST_ROWS ? n : MOST_ROWS;
     for (uint32_t i = 0; i < n; i++) {
-        ranked[i] = (struct ranked){&kernels[i], cost(&kernels[i], &sum)};
+        ranked[i] = (struct ranked){&kernels[i], cost(&kernels[i], &total)};
         for (size_t c = 0; c < N_COLUMNS; c++)
-            shown[c] |= columns[c].value(&kernels[i], &sum) > 0;
+            shown[c] |= columns[c].value(&kernels[i], &total) > 0;
     }
     qsort(ranked, n, sizeof *ranked, by_cost);
     printf("\n%-24s", "kernel");
@@ -183,12 +197,13 @@ void bench_print_kernels(const struct backend_kernel *kernels, uint32_t n)
             printf(" %*s", columns[c].width, columns[c].title);
     putchar('\n');
     for (uint32_t i = 0; i < n; i++)
-        print_row(ranked[i].kernel, &sum, shown);
-    print_row(&sum, &sum, shown);
+        print_row(ranked[i].kernel, &total, shown);
+    print_row(&total.sum, &total, shown);
 }
 
-json_t *bench_kernels_json(const struct backend_kernel *kernels, uint32_t n)
+json_t *bench_kernels_json(const struct backend_kernel *kernels, uint32_t n, double bandwidth)
 {
+    const struct total total = {sum_of(kernels, n), bandwidth};
     json_t *array = json_array();
     for (uint32_t i = 0; i < n && array; i++) {
         const struct backend_kernel *k = &kernels[i];
@@ -211,6 +226,8 @@ json_t *bench_kernels_json(const struct backend_kernel *kernels, uint32_t n)
         for (size_t m = 0; m < sizeof members / sizeof *members; m++)
             if (members[m].value > 0)
                 json_object_set_new(object, members[m].key, json_integer((json_int_t)members[m].value));
+        if (roof(k, &total) > 0)
+            json_object_set_new(object, "roof", json_real(roof(k, &total) / 100));
         json_array_append_new(array, object);
     }
     return array;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/command/arguments.h"
+#include "client/command/inspect_device.h"
 #include "client/command/inspect_serving.h"
 #include "client/command/verbs.h"
 #include "common/program/arguments.h"
@@ -37,7 +38,7 @@
 
 struct options {
     const char *path;
-    bool json, digest;
+    bool json, digest, device;
     uint32_t sequences, context; /* context 0: the model's */
     char overrides[OVERRIDES_TEXT];
 };
@@ -51,6 +52,7 @@ static const struct argp_option known[] = {
     {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
     {"sequences", 'n', "N", 0, "Sequences for the memory estimate (1)", 0},
     {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
+    {"device", 'D', NULL, 0, "Show this machine's devices instead of a model", 0},
     {"digest", 'd', NULL, 0, "Also print the model's digest, as pools use it; reads the whole file", 0},
     {NULL, 0, NULL, 0, "As with quern serve:", 1},
     OVERRIDE_OPTIONS(OVERRIDE_ROW){0}};
@@ -59,6 +61,7 @@ static const struct argument arguments[] = {
     {'j', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
     {'n', ARGUMENT_NUMBER, offsetof(struct options, sequences), 1, MOST_SEQUENCES},
     {'c', ARGUMENT_NUMBER, offsetof(struct options, context), 1, MOST_CONTEXT},
+    {'D', ARGUMENT_FLAG, offsetof(struct options, device), 0, 0},
     {'d', ARGUMENT_FLAG, offsetof(struct options, digest), 0, 0},
     {0}};
 
@@ -74,6 +77,8 @@ static int parse(int key, char *arg, struct argp_state *state)
         return 0;
     if (arguments_take(arguments, known, key, arg, state, options) == 0)
         return 0;
+    if (key == ARGP_KEY_END && options->device)
+        return 0; /* which need no name */
     return argument_model(key, arg, state, &options->path);
 }
 
@@ -533,13 +538,20 @@ int verb_inspect(int argc, char **argv)
     static const struct argp argp = {
         .options = known,
         .parser = parse,
-        .args_doc = "MODEL",
+        .args_doc = "MODEL\n--device [D]",
         .doc = "Shows the contents of a GGUF file, or of a folder with SafeTensors in GGUF's terms. Exit "
-               "status 1 if no worker can run it; the readable part is shown all the same."};
+               "status 1 if no worker can run it; the readable part is shown all the same."
+               "\vWith --device: the processor and the GPUs of this machine, or those that quern serve "
+               "--device D "
+               "would use."};
     struct options options = {.sequences = 1};
     struct error err = {0};
     struct gguf *gguf;
     arguments_parse(&argp, argc, argv, &options);
+    if (options.device) {
+        const int found = inspect_devices(options.path, options.json, &err);
+        return found < 0 ? verb_fail(found, &err) : EXIT_SUCCESS;
+    }
     int r = model_open_files(options.path, &gguf, &err);
     if (r < 0)
         return verb_fail(r, &err);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "client/command/bench/bench.h"
 #include "client/command/bench/profile.h"
 #include "client/command/pool/pool.h"
 #include "client/command/status_view.h"
@@ -27,30 +28,36 @@
 #define WAIT_MS    20
 #define NAME_BYTES (PROTO_MAX_NAME_BYTES + 1)
 
-enum { KEY_STEPS = 256, KEY_JSON };
+enum { KEY_STEPS = 256, KEY_ROOF, KEY_JSON };
 
 struct options {
     struct worker_arguments of; /* no worker: the first that is ready */
     uint32_t steps;
-    bool json;
+    bool json, roof;
 };
 
-/* The worker that is meant. */
-static int find_worker(struct quern *client, const struct options *options, char ret_name[NAME_BYTES],
-                       struct error *err)
+struct meant {
+    char name[NAME_BYTES];
+    bool on_processor;
+};
+
+/* The worker that is meant: a copy, because a status lives until the next answer. */
+static int find_worker(struct quern *client, const char *name, struct meant *ret_meant, struct error *err)
 {
     const struct quern_status *status;
-    if (options->of.worker) {
-        snprintf(ret_name, NAME_BYTES, "%s", options->of.worker);
+    int r = status_ask(client, &status, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < status->n_workers; i++) {
+        const struct quern_worker *worker = &status->workers[i];
+        if (name ? strcmp(worker->name, name) != 0 : strcmp(worker->state, "ready") != 0)
+            continue;
+        snprintf(ret_meant->name, sizeof ret_meant->name, "%s", worker->name);
+        ret_meant->on_processor = strncmp(worker->device, "cpu", 3) == 0;
         return 0;
     }
-    int r = status_ask(client, &status, err);
-    for (size_t i = 0; r == 0 && i < status->n_workers; i++)
-        if (strcmp(status->workers[i].state, "ready") == 0) {
-            snprintf(ret_name, NAME_BYTES, "%s", status->workers[i].name);
-            return 0;
-        }
-    return r < 0 ? r : error_set(err, -ENODEV, "no worker is ready");
+    return name ? error_set(err, -ENOENT, "there is no worker \"%s\"", name)
+                : error_set(err, -ENODEV, "no worker is ready");
 }
 
 /* Keeps the session alive meanwhile. */
@@ -113,25 +120,47 @@ static uint32_t convert(const struct quern_profile *profile, struct backend_kern
     return n;
 }
 
-static int print(const struct quern_profile *profile, const char *worker, bool json)
+/* What the device can read, bytes a second: by its driver, or, if it is asked for and it is the processor,
+ * measured now. 0: not known. */
+static int find_roof(const struct quern_profile *profile, const struct meant *worker, bool measured,
+                     double *ret_roof, struct error *err)
+{
+    struct spread spread;
+    *ret_roof = (double)profile->bandwidth;
+    if (profile->bandwidth > 0 || !measured)
+        return 0;
+    if (!worker->on_processor)
+        return error_set(err, -ENOTSUP, "--roof: the driver does not say the bandwidth of %s", worker->name);
+    int r = bench_read_bandwidth(0, &spread, err);
+    if (r == 0)
+        *ret_roof = spread.median;
+    return r;
+}
+
+static int print(const struct quern_profile *profile, const char *worker, double roof, bool json)
 {
     static struct backend_kernel kernels[PROTO_MAX_KERNELS];
     const uint32_t n = convert(profile, kernels);
     if (json)
-        return io_write_json(json_pack("{s:s, s:i, s:o}", "worker", worker, "steps", (int)profile->steps,
-                                       "kernels", bench_kernels_json(kernels, n)));
+        return io_write_json(json_pack("{s:s, s:i, s:o, s:f}", "worker", worker, "steps", (int)profile->steps,
+                                       "kernels", bench_kernels_json(kernels, n, roof), "bandwidth", roof));
     printf("%s: %s, each kernel measured by itself\n", worker, amount_of(profile->steps, "step").text);
-    bench_print_kernels(kernels, n);
+    bench_print_kernels(kernels, n, roof);
+    if (roof > 0)
+        printf("\nroof: %.1f GB/s\n", roof / 1e9);
     return 0;
 }
 
 static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
 static const struct argp_option known[] = {
     {"steps", KEY_STEPS, "N", 0, "How many steps to measure (default 16)", 0},
+    {"roof", KEY_ROOF, NULL, 0,
+     "Of a worker on the processor: measure what memory can be read at, in 512 MiB", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
     {0}};
 static const struct argument table[] = {
     {KEY_STEPS, ARGUMENT_NUMBER, offsetof(struct options, steps), 1, PROTO_MAX_PROFILE},
+    {KEY_ROOF, ARGUMENT_FLAG, offsetof(struct options, roof), 0, 0},
     {KEY_JSON, ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
     {0}};
 
@@ -151,17 +180,20 @@ int verb_profile(int argc, char **argv)
     const struct quern_profile *profile;
     struct quern *client = NULL;
     struct error err = {0};
-    char worker[NAME_BYTES] = "";
+    struct meant worker = {0};
+    double roof = 0;
     arguments_parse(&argp, argc, argv, &options);
     interrupt_catch();
     int r = pool_connect(options.of.common.connect, options.of.common.server_key,
                          options.of.common.client_key, &client, &err);
     if (r == 0)
-        r = find_worker(client, &options, worker, &err);
+        r = find_worker(client, options.of.worker, &worker, &err);
     if (r == 0)
-        r = measure(client, &options, worker, &profile, &err);
+        r = measure(client, &options, worker.name, &profile, &err);
     if (r == 0)
-        r = print(profile, worker, options.json);
+        r = find_roof(profile, &worker, options.roof, &roof, &err);
+    if (r == 0)
+        r = print(profile, worker.name, roof, options.json);
     quern_free(client);
     if (r == -EINTR)
         return interrupt_status();

@@ -11,10 +11,12 @@
 #include "common/program/arguments.h"
 #include "common/clock.h"
 #include "model/convert/synth.h"
+#include "model/description.h"
 
 struct options {
     const char *words[3]; /* SHAPE TYPE OUT */
-    const struct synth_shape *shape;
+    struct synth_shape shape;
+    uint32_t layers; /* 0: as many as the shape has */
     const struct mixture *mixture;
     uint64_t seed;
 };
@@ -22,14 +24,19 @@ struct options {
 static int parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
+    const struct synth_shape *shape;
     switch (key) {
+    case 'l':
+        options->layers = (uint32_t)argument_number(state, "--layers", arg, 1, MODEL_LISTED_LAYERS);
+        return 0;
     case 's':
         options->seed = argument_number(state, "--seed", arg, 0, UINT64_MAX);
         return 0;
     case ARGP_KEY_SUCCESS:
-        options->shape = synth_shape_by_name(options->words[0]);
-        if (!options->shape)
+        shape = synth_shape_by_name(options->words[0]);
+        if (!shape)
             argp_error(state, "unknown shape \"%s\"", options->words[0]);
+        options->shape = options->layers ? synth_shape_of_layers(shape, options->layers) : *shape;
         options->mixture = mixture_by_name(options->words[1]);
         if (!options->mixture)
             argp_error(state, "unknown type \"%s\"", options->words[1]);
@@ -61,8 +68,10 @@ static char *help(int key, const char *text, void *input)
 
 int verb_synth(int argc, char **argv)
 {
-    static const struct argp_option known[] = {{"seed", 's', "N", 0, "Seed of the weights (default 1)", 0},
-                                               {0}};
+    static const struct argp_option known[] = {
+        {"layers", 'l', "N", 0, "So many layers, of the same widths (default those of the shape)", 0},
+        {"seed", 's', "N", 0, "Seed of the weights (default 1)", 0},
+        {0}};
     static const struct argp argp = {.options = known,
                                      .parser = parse,
                                      .args_doc = "SHAPE TYPE OUT.gguf",
@@ -74,7 +83,7 @@ int verb_synth(int argc, char **argv)
     struct stat st;
     arguments_parse(&argp, argc, argv, &options);
     uint64_t start = clock_ns();
-    int r = synth_write(options.shape, options.mixture, options.seed, options.words[2], &err);
+    int r = synth_write(&options.shape, options.mixture, options.seed, options.words[2], &err);
     if (r < 0)
         return verb_fail(r, &err);
     double seconds = (double)(clock_ns() - start) / (double)CLOCK_NS_PER_S;

@@ -168,6 +168,7 @@ struct quern {
     uint64_t nonce, join_ns, join_wait_ns;
     uint64_t now; /* clock_ns when this round of the loop began */
     uint64_t hello_ns, ping_ns, timers_ns;
+    uint64_t passed_ns;   /* when the timers of all requests were last looked at */
     uint64_t heard_ns;    /* the last message from the broker */
     uint64_t closed_ns;   /* when the session was last lost */
     uint64_t answered_ns; /* the last answer to a ping or to an opening */

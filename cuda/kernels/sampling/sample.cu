@@ -27,6 +27,7 @@
 #include "cuda/kernels/sampling/bins.h"
 #include "cuda/kernels/sampling/descent.h"
 #include "cuda/kernels/sampling/filters.h"
+#include "cuda/kernels/sample_parts.h"
 
 /* ---- the draw ---- */
 
@@ -404,8 +405,8 @@ size_t kernels_sample_scratch(uint32_t n_vocab, uint32_t max_outputs)
     return bytes * max_outputs;
 }
 
-static int sample_ids(struct device_stream *queue, const struct slots *slots,
-                      const struct step_memory *memory, const struct sample_step *sample, uint32_t n_outputs)
+int kernels_sample_ids(struct device_stream *queue, const struct slots *slots,
+                       const struct step_memory *memory, const struct sample_step *sample, uint32_t n_outputs)
 {
     const struct sampled_outputs outputs = sampled_outputs(sample->scratch, slots->n_vocab);
     const struct simt_dim grid = {count_chunks(slots->n_vocab), n_outputs, 1},
@@ -420,11 +421,22 @@ static int sample_ids(struct device_stream *queue, const struct slots *slots,
                                *sample, outputs);
 }
 
+int kernels_accept(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
+                   const struct sample_step *sample, uint32_t n_outputs)
+{
+    int r = n_outputs > 0 ? sample_logprobs(queue, slots, memory, sample, n_outputs) : 0;
+    return r == 0 ? sample_accept(queue, slots, memory, sample, n_outputs) : r;
+}
+
+int32_t *kernels_sampled_id(const struct sample_step *sample, uint32_t n_vocab, uint32_t output)
+{
+    const struct sampled_outputs outputs = sampled_outputs(sample->scratch, n_vocab);
+    return &((struct sampled *)(outputs.memory + output * outputs.stride))->id;
+}
+
 int kernels_sample(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
                    const struct sample_step *sample, uint32_t n_outputs)
 {
-    int r = n_outputs > 0 ? sample_ids(queue, slots, memory, sample, n_outputs) : 0;
-    if (r == 0 && n_outputs > 0)
-        r = sample_logprobs(queue, slots, memory, sample, n_outputs);
-    return r == 0 ? sample_accept(queue, slots, memory, sample, n_outputs) : r;
+    int r = n_outputs > 0 ? kernels_sample_ids(queue, slots, memory, sample, n_outputs) : 0;
+    return r == 0 ? kernels_accept(queue, slots, memory, sample, n_outputs) : r;
 }

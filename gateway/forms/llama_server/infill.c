@@ -133,16 +133,15 @@ static void write_rates(const char *what, uint32_t n, double ms, struct json_out
 /* `,"timings":{…}`, with rates where there was time. */
 static void write_timings(const struct choice *choice, struct json_out *out)
 {
-    const struct generation *generation = choice->generation;
-    const uint32_t computed = generation->prompt_tokens - generation->cached_tokens;
+    const uint32_t computed = choice->prompt_tokens - choice->cached_tokens;
     json_out_text(out, ",\"timings\":{\"cache_n\":");
-    json_out_number(out, generation->cached_tokens);
+    json_out_number(out, choice->cached_tokens);
     json_out_text(out, ",\"prompt_n\":");
     json_out_number(out, computed);
-    write_rates("prompt", computed, generation->prefill_ms, out);
+    write_rates("prompt", computed, choice->prefill_ms, out);
     json_out_text(out, ",\"predicted_n\":");
     json_out_number(out, choice->output_tokens);
-    write_rates("predicted", choice->output_tokens, generation->decode_ms, out);
+    write_rates("predicted", choice->output_tokens, choice->decode_ms, out);
     json_out_text(out, "}");
 }
 
@@ -168,9 +167,9 @@ static void write_end(const struct choice *choice, struct bytes text, struct jso
     json_out_text(out, ",\"tokens_predicted\":");
     json_out_number(out, choice->output_tokens);
     json_out_text(out, ",\"tokens_evaluated\":");
-    json_out_number(out, generation->prompt_tokens);
+    json_out_number(out, choice->prompt_tokens);
     json_out_text(out, ",\"tokens_cached\":");
-    json_out_number(out, generation->cached_tokens);
+    json_out_number(out, choice->cached_tokens);
     json_out_text(out, ",\"truncated\":false,\"stop_type\":");
     json_out_name(out, choice->reason == QUERN_LENGTH ? "limit" : choice->stop[0] ? "word" : "eos");
     choice_write_limit(choice, out);

@@ -33,13 +33,13 @@ class Job:
     prompt: int = 0  # how many random ids each prompt has; 0: all have the same text
     new: int = 0  # how many tokens are made of each
     streamed: bool = False
+    prefill: int = 128  # of "single": ids of a prompt
 
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
     """How much work a measurement is."""
 
-    prefill: int = 128  # ids of a prompt
     decode: int = 32  # ids that are decoded, one by one
     repetitions: int = 3  # of both within one measurement, which tells their median
     sequences: tuple = (8, 32)  # that decode at once
@@ -49,13 +49,13 @@ class Sizes:
 
 
 # To see whether everything runs.
-TINY = Sizes(prefill=8, decode=2, repetitions=1, batch_prompt=2, batch_decode=2, depth=64)
+TINY = Sizes(decode=2, repetitions=1, batch_prompt=2, batch_decode=2, depth=64)
 
 
-def _single(name, label, model, decode, prefill):
+def _single(name, label, model, decode, prefill, ids=128):
     return Job(name, "single", model,
                (Figure("decode", f"{label} decode", "tok/s", decode),
-                Figure("prefill", f"{label} prefill 128", "tok/s", prefill)))
+                Figure("prefill", f"{label} prefill {ids}", "tok/s", prefill)), prefill=ids)
 
 
 JOBS = (
@@ -63,6 +63,12 @@ JOBS = (
     _single("1b-q8", "1B Q8_0", "llama-3.2-1b-Q8_0", 1.2, 1.1),
     _single("0.5b-q4", "0.5B Q4_K_M", "qwen2.5-0.5b-Q4_K_M", 1.3, 1.5),
     _single("0.5b-q8", "0.5B Q8_0", "qwen2.5-0.5b-Q8_0", 1.3, 1.1),
+    _single("qwen35", "Qwen3.5-4B, 8 layers, Q4_K_M", "qwen3.5-4b-8-layers-Q4_K_M", 1.2, 1.3, 512),
+    _single("qwen35moe", "Qwen3.5-35B-A3B, 4 layers, Q4_K_M", "qwen3.5-35b-a3b-4-layers-Q4_K_M", 1.2, 1.3, 512),
+    _single("gpt-oss", "gpt-oss-20b, 4 layers, MXFP4", "gpt-oss-20b-4-layers-MXFP4_MOE", 1.2, 1.3, 512),
+    _single("gemma4", "Gemma-4-E4B, 12 layers, Q4_K_M", "gemma-4-e4b-12-layers-Q4_K_M", 1.2, 1.3, 512),
+    _single("smollm2", "SmolLM2-135M Q4_1", "SmolLM2-135M-Q4_1", 1.2, 1.3, 512),
+    _single("gemma3", "Gemma 3 270M Q4_K_M", "Gemma-3-270M-Q4_K_M", 1.2, 1.3, 512),
     Job("batch", "batch", "qwen2.5-0.5b-Q4_K_M",
         (Figure("8", "0.5B Q4_K_M, 8 sequences decoding", "tok/s", 2),
          Figure("32", "0.5B Q4_K_M, 32 sequences decoding", "tok/s", 2))),
@@ -80,4 +86,6 @@ JOBS = (
 
 def tiny(job):
     """The job with hardly any work."""
-    return dataclasses.replace(job, requests=1, prompt=min(job.prompt, 4), new=2) if job.kind == "serving" else job
+    if job.kind == "serving":
+        return dataclasses.replace(job, requests=1, prompt=min(job.prompt, 4), new=2)
+    return dataclasses.replace(job, prefill=8)

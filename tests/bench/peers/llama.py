@@ -49,7 +49,8 @@ class LlamaCpp:
         self.folder, self.models, self.sizes, self.threads = folder, models, sizes, threads
 
     def version(self):
-        said = run(self.folder / "llama-server", "--version", errors_too=True)
+        server = self.folder / "llama-server"
+        said = run(server, "--version", errors_too=True) if server.exists() else ""
         found = re.search(r"^version: (.+)$", said, re.MULTILINE)
         return f"{self.name} {found[1] if found else 'of an unknown version'}"
 
@@ -60,17 +61,17 @@ class LlamaCpp:
     def bench_flags(self, flags):
         return flags
 
-    def single(self, model, flags):
-        return bench_rates(run(*self.bench_command(model, flags), "-p", self.sizes.prefill, "-n", self.sizes.decode,
+    def single(self, job, model, flags):
+        return bench_rates(run(*self.bench_command(model, flags), "-p", job.prefill, "-n", self.sizes.decode,
                                "-r", self.sizes.repetitions))
 
     def depth_options(self):
         return ("-p", 0, "-n", self.sizes.decode, "-d", self.sizes.depth)
 
-    def depth(self, model, flags):
+    def depth(self, job, model, flags):
         return bench_rates(run(*self.bench_command(model, flags), *self.depth_options(), "-r", 1))
 
-    def batch(self, model, flags):
+    def batch(self, job, model, flags):
         most = max(self.sizes.sequences)
         return batch_rates(run(self.folder / "llama-batched-bench", "-m", model, "-c", most * BATCH_CONTEXT,
                                "-t", self.threads, "-tb", self.threads, "-ctk", "f16", "-ctv", "f16",
@@ -92,7 +93,7 @@ class LlamaCpp:
         if job.kind == "serving":
             return self.serving(job, label, model, flags)
         measure = getattr(self, job.kind)
-        return Variant(label, lambda number: measure(model, flags))
+        return Variant(label, lambda number: measure(job, model, flags))
 
     def variants(self, job):
         return [self.variant(job, label, flags) for label, flags in self.flags]

@@ -73,14 +73,14 @@ class OpenVino:
     def version(self):
         return f"{self.name} {run(self.python, CHILD, '--version').split('-')[0].strip()}"
 
-    def single(self, child):
+    def single(self, job, child):
         decodes, prefills = [], []
         for _ in range(self.sizes.repetitions):
             decodes.append(1 / child.ask(FEW_IDS, self.sizes.decode + 1)["next_s"])
-            prefills.append(self.sizes.prefill / child.ask(self.sizes.prefill, 1)["first_s"])
+            prefills.append(job.prefill / child.ask(job.prefill, 1)["first_s"])
         return {"decode": statistics.median(decodes), "prefill": statistics.median(prefills)}
 
-    def depth(self, child):
+    def depth(self, job, child):
         return {"decode": 1 / child.ask(self.sizes.depth, self.sizes.decode + 1)["next_s"]}
 
     def variants(self, job):
@@ -88,4 +88,4 @@ class OpenVino:
             return []
         child = Child(self.python, self.models[job.model], self.tokenizer, self.threads)
         measure = getattr(self, job.kind)
-        return [Variant("", lambda number: measure(child), child.close)]
+        return [Variant("", lambda number: measure(job, child), child.close)]

@@ -33,16 +33,16 @@ class Quern:
         return rates(run(self.build / "quern", "bench", what, "--json", "--device", "cpu", "--kv-type", "f16",
                          "--threads", self.threads, *options, model))
 
-    def single(self, model):
+    def single(self, job, model):
         repetitions = ("-r", self.sizes.repetitions)
         return {**self.bench("decode", model, "-n", self.sizes.decode, *repetitions),
-                **self.bench("prefill", model, "-n", self.sizes.prefill, *repetitions)}
+                **self.bench("prefill", model, "-n", job.prefill, *repetitions)}
 
-    def batch(self, model):
+    def batch(self, job, model):
         return self.bench("batch", model, "-s", ",".join(map(str, self.sizes.sequences)), "-D", self.sizes.batch_prompt,
                           "-n", self.sizes.batch_decode, "-r", 1)
 
-    def depth(self, model):
+    def depth(self, job, model):
         return self.bench("decode", model, "-D", self.sizes.depth, "-n", self.sizes.decode, "-r", 1)
 
     def serving(self, job, model):
@@ -59,4 +59,4 @@ class Quern:
         if job.kind == "serving":
             return [self.serving(job, model)]
         measure = getattr(self, job.kind)
-        return [Variant("", lambda number: measure(model))]
+        return [Variant("", lambda number: measure(job, model))]

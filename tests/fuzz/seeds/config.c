@@ -12,7 +12,8 @@ void fuzz_seeds(void)
         "tcp = \"0.0.0.0:7700\"\ncurve-key = \"/etc/quern/quern.cert_secret\"\n"
         "client-keys = '/etc/quern/clients'\npublic-host = [::1]\n",
         "ctx = 4096\nslots = 8\nkv-blocks = 512\nkv-type = q8_0\nquantize = Q4_K_M\nthreads = 4\n"
-        "cached-blocks = 0\nprefix-store = 64\nframe-us = 0\ndevice = cpu\ncublas = off\ninvariant = 1\n",
+        "cached-blocks = 0\nprefix-store = 64\nframe-us = 0\ndevice = cpu\ncublas = off\ninvariant = "
+        "1\nhost-sampling = 1\n",
         "http = 127.0.0.1:8080\nhttp-keys = /k\nhttp-hosts = a,b\nhttp-tls-cert = c\nhttp-tls-key = "
         "k\nhttp-log = l\n",
         "client-requests = 9\nclient-sessions = 9\nclient-tokens = 9\njournal = 16\nretention = 1\n"

@@ -112,6 +112,8 @@ class Infill(Base):
         for each in answers:
             self.assertIn("content", each)
             self.assertLessEqual(each["tokens_predicted"], 16)
+            self.assertEqual((each["timings"]["predicted_n"], each["timings"]["prompt_n"] + each["timings"]["cache_n"]),
+                             (each["tokens_predicted"], each["tokens_evaluated"]))
         events = self.gateway.ask("POST", "/infill", {**ask, "n_cmpl": 2, "stream": True})[2]
         self.assertEqual(events.count('"stop":true'), 2)
         self.assertIn('"index":1,', events)
@@ -137,6 +139,10 @@ class Infill(Base):
         status, _, answer = self.gateway.post("/v1/chat/completions", **chat, samplers=[], n_predict=0, stream=False,
                                               response_fields=[""])
         self.assertEqual((status, answer["choices"][0]["message"]["content"]), (200, ""), answer)
+        for order in ({"n_predict": 0, "max_tokens": 50}, {"max_tokens": 50, "n_predict": 0}):
+            answer = self.gateway.post("/v1/chat/completions", **chat, **order, logprobs=True, ignore_eos=True)[2]
+            self.assertEqual((answer["usage"]["completion_tokens"], answer["choices"][0]["message"]["content"]), (1, ""), answer)
+            self.assertFalse((answer["choices"][0].get("logprobs") or {}).get("content"), answer)
         status, _, events = self.gateway.ask("POST", "/v1/chat/completions", {
             **chat, "min_p": 0.1, "temperature": 0.1, "samplers": ["min_p", "temperature"], "stream": True})
         self.assertEqual(status, 200, events)
@@ -164,6 +170,9 @@ class Infill(Base):
                             ({"input_prefix": "a", "input_extra": [{"text": "x"}]}, "input_extra[0]"),
                             ({"input_prefix": "a", "input_extra": {}}, "input_extra"),
                             ({"input_prefix": "a", "samplers": ["mirostat"]}, "samplers"),
+                            ({"input_prefix": "a", "samplers": ["dry"] * 65}, "samplers"),
+                            ({"input_prefix": "a", "samplers": ["temp top_k"]}, "samplers"),
+                            ({"input_prefix": "a", "samplers": ["min-p penalties infill dry xtc" + "x" * 9999]}, "samplers"),
                             ({"input_prefix": "a", "response_fields": "content"}, "response_fields"),
                             ({"input_prefix": "a", "response_fields": ["content", 1]}, "response_fields"),
                             ({"input_prefix": "a", "response_fields": ["a"] * 65}, "response_fields"),

@@ -90,7 +90,8 @@ class ThePage(Base):
 
         def steady(status):
             """The command is a client more while it asks; and what a process holds may change whenever it does anything."""
-            return {**status, "sessions": 0, "workers": [{**worker, "memory_resident": 0} for worker in status["workers"]]}
+            return {**status, "sessions": 0, "workers": [{**worker, "memory_resident": 0, "memory_resident_peak": 0}
+                                                              for worker in status["workers"]]}
 
         def same():
             told, said = self.gateway.ask("GET", "/status")[2], self.status()

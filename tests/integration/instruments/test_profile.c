@@ -110,8 +110,8 @@ START_TEST(the_command_prints_the_table)
     request.fit_context = true;
     const struct quern_id id = send_request(client, &request, &answer);
     await_ids(client, &answer, 1, PATIENCE_S);
-    snprintf(command, sizeof command, "'%s' profile --steps 2 --json --connect '%s'", build_path("quern"),
-             pool.rundir);
+    snprintf(command, sizeof command, "'%s' profile --steps 2 --roof --json --connect '%s'",
+             build_path("quern"), pool.rundir);
     FILE *out = popen(command, "re");
     ck_assert_ptr_nonnull(out);
     const size_t n = fread(text, 1, sizeof text - 1, out);
@@ -121,7 +121,20 @@ START_TEST(the_command_prints_the_table)
     ck_assert_msg(json != NULL, "%s", text);
     ck_assert_str_eq(json_string_value(json_object_get(json, "worker")), "worker-0");
     ck_assert_int_ge(json_integer_value(json_object_get(json, "steps")), 2);
-    ck_assert_uint_ge(json_array_size(json_object_get(json, "kernels")), 5);
+    const json_t *kernels = json_object_get(json, "kernels");
+    ck_assert_uint_ge(json_array_size(kernels), 5);
+    const double bandwidth = json_real_value(json_object_get(json, "bandwidth"));
+    ck_assert_double_gt(bandwidth, 1e6);
+    double roofs = 0;
+    for (size_t i = 0; i < json_array_size(kernels); i++) {
+        const json_t *kernel = json_array_get(kernels, i), *roof = json_object_get(kernel, "roof");
+        const double ns = (double)json_integer_value(json_object_get(kernel, "ns")),
+                     bytes = (double)json_integer_value(json_object_get(kernel, "bytes"));
+        if (roof) /* what it read, of what could be read in that time */
+            ck_assert_double_eq_tol(json_real_value(roof), bytes / (bandwidth * ns / 1e9), 1e-4);
+        roofs += json_real_value(roof);
+    }
+    ck_assert_double_gt(roofs, 0);
     json_decref(json);
     ck_assert_int_eq(quern_cancel(client, id, NULL), 0);
     await_answers(client, &answer, 1, PATIENCE_S);

@@ -102,11 +102,19 @@ static void rig_init(struct rig *rig, const struct backend_ops *ops, const struc
     struct error err = {0};
     *rig = (struct rig){.each_with_logprobs = 1};
     config.backend_config.kv_type = kv_type;
+    if (getenv("QUERN_HOST_SAMPLING") && strcmp(ops->name, "cuda") == 0)
+        config.host_sampling = &quern_host_sampling;
     ck_assert_msg(engine_new(&config, sink, rig, &rig->engine, &err) == 0, "%s", err.text);
 }
 
+static uint64_t rig_compared; /* ids, by host sampling, of all rigs */
+
 static void rig_deinit(struct rig *rig)
 {
+    uint64_t compared, different;
+    engine_compared(rig->engine, &compared, &different);
+    ck_assert_uint_eq(different, 0);
+    rig_compared += compared;
     engine_free(rig->engine);
     for (uint32_t i = 0; i < MOST_REQUESTS; i++) {
         ids_deinit(&rig->outcomes[i].ids);
@@ -393,6 +401,7 @@ START_TEST(a_mix_gives_on_the_device_what_each_request_gives_alone_on_the_cpu)
            (unsigned long long)tally.preempted, (unsigned long long)tally.cached,
            (unsigned long long)tally.restored, (unsigned long long)tally.apart,
            (unsigned long long)tally.n_sampled, (double)tally.furthest);
+    ck_assert_int_eq(rig_compared > 0, getenv("QUERN_HOST_SAMPLING") != NULL);
     ck_assert_uint_gt(tally.preempted, 0);
     ck_assert_uint_gt(tally.cached, 0);
     ck_assert_uint_gt(tally.restored, 0);

@@ -141,12 +141,8 @@ END_TEST
 /* Another message would come from a reader; one of the tokenizer reads it where the model has none, too. */
 START_TEST(a_key_that_nothing_reads_is_refused)
 {
-    static const char *const unread[] = {"llama.x=int:5",
-                                         "general.context_length=int:5",
-                                         "llama.x.y=str:a=b",
-                                         "tokenizer.ggml.no_such_token_id=int:3",
-                                         "llama.expert_used_count=int:2",
-                                         "general.license=str:mit"};
+    static const char *const unread[] = {"llama.x=int:5", "general.context_length=int:5", "llama.x.y=str:a=b",
+                                         "tokenizer.ggml.no_such_token_id=int:3", "general.license=str:mit"};
     static const char *const read[] = {
         "tokenizer.ggml.fim_pre_token_id=int:3", "general.sampling.temp=float:0.5",
         "tokenizer.chat_template=str:a",         "llama.rope.scaling.type=str:none",

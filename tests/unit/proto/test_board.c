@@ -164,7 +164,7 @@ START_TEST(a_reader_never_sees_half_a_write)
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, write_for_ever, &writing), 0);
     int good = 0;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 20000 || good == 0; i++) { /* the writer may have no core while it writes */
         if (board_read(slot, &seen) == 0) {
             ck_assert(is_uniform(&seen));
             good++;
@@ -172,7 +172,6 @@ START_TEST(a_reader_never_sees_half_a_write)
     }
     atomic_store(&writing.stop, true);
     pthread_join(thread, NULL);
-    ck_assert_int_gt(good, 0);
 }
 END_TEST
 

@@ -295,6 +295,7 @@ class Clients(unittest.TestCase):
 PRETENDED_QUERN = """#!/bin/sh
 case "$*" in
 --version) echo quern 9.8.7 ;;
+"synth --layers"*) echo "$3 layers" >"$6" ;;
 synth*) echo GGUF >"$4" ;;
 "bench decode"*) echo '{"bench":"decode","tokens_per_second":30}' ;;
 "bench prefill"*) echo '{"bench":"prefill","tokens_per_second":120}' ;;
@@ -352,6 +353,32 @@ class WholeRun(unittest.TestCase):
         ])
         self.assertTrue((self.folder / "models/llama-3.2-1b-Q4_K_M.gguf").exists())
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"build", "llama", "models"})
+
+    def test_a_shape_is_cut_to_the_layers_in_the_models_name(self):
+        done = self.bench("--llama-cpp", "llama", "--rows", "qwen35,gpt-oss")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| Qwen3.5-4B, 8 layers, Q4_K_M prefill 512, tok/s | 120 | 20 (-fa 1) | 6.00 |", done.stdout)
+        self.assertEqual((self.folder / "models/qwen3.5-4b-8-layers-Q4_K_M.gguf").read_text(), "8 layers\n")
+        self.assertTrue((self.folder / "models/gpt-oss-20b-4-layers-MXFP4_MOE.gguf").exists())
+
+    def test_a_trained_model_that_is_there_is_not_fetched(self):
+        (self.folder / "models").mkdir()
+        (self.folder / "models/SmolLM2-135M-Q4_1.gguf").write_text("GGUF")
+        done = self.bench("--llama-cpp", "llama", "--rows", "smollm2")
+        self.assertIn("| SmolLM2-135M Q4_1 decode, tok/s | 30 | 20 (-fa 1) | 1.50 |", done.stdout, done.stderr)
+
+    def test_folders_without_a_server_have_no_version(self):
+        (self.folder / "llama/llama-server").unlink()
+        done = self.bench("--llama-cpp", "llama", "--rows", "1b-q8")
+        self.assertIn("llama.cpp of an unknown version", done.stdout, done.stderr)
+
+    def test_the_ids_of_a_prompt_are_the_jobs(self):
+        engine = llama.LlamaCpp(self.folder / "llama", {"m": self.folder / "llama/llama-bench"}, jobs.Sizes(), 2)
+        engine.bench_command = lambda model, flags: ("sh", "-c", 'echo "$@" >&2; exit 1', "x")
+        job = jobs.Job("a", "single", "m", (), prefill=512)
+        with self.assertRaisesRegex(Failure, "-p 512 -n 32 -r 3"):
+            engine.variants(job)[0].measure(1)
+        self.assertEqual(jobs.tiny(job).prefill, 8)
 
     def test_a_row_without_a_peer_is_an_error_and_the_others_are_printed(self):
         self.program("llama/llama-batched-bench", "#!/bin/sh\necho no memory >&2; exit 1\n")

@@ -39,7 +39,7 @@ START_TEST(what_is_not_said_has_its_default)
     ck_assert_int_eq(o.board_fd, -1);
     ck_assert_int_eq(o.prefix_store_fd, -1);
     ck_assert_uint_eq(o.cached_blocks, UINT32_MAX);
-    ck_assert(!o.invariant && !o.no_sandbox && !o.count_devices);
+    ck_assert(!o.invariant && !o.host_sampling && !o.no_sandbox && !o.count_devices);
     ck_assert_uint_eq(o.frame_us, 250);
     ck_assert_uint_eq(o.orphan_s, 60);
 }
@@ -52,7 +52,7 @@ START_TEST(each_option_has_its_field)
               "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.",
               "--threads", "6", "--board-fd", "8", "--board-slot", "9", "--frame-us", "0", "--orphan-s", "11",
               "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd", "13", "--local-workers",
-              "14", "--parent", "15", "--cublas", "auto", "--invariant", "--no-sandbox");
+              "14", "--parent", "15", "--cublas", "auto", "--invariant", "--host-sampling", "--no-sandbox");
     ck_assert_str_eq(o.name, "w");
     ck_assert_str_eq(o.device, "null");
     ck_assert_uint_eq(o.incarnation, 2);
@@ -73,7 +73,7 @@ START_TEST(each_option_has_its_field)
     ck_assert_int_eq(o.prefix_store_fd, 13);
     ck_assert_uint_eq(o.local_workers, 14);
     ck_assert_uint_eq(o.parent, 15);
-    ck_assert(o.invariant && o.no_sandbox);
+    ck_assert(o.invariant && o.host_sampling && o.no_sandbox);
 }
 END_TEST
 

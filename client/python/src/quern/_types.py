@@ -165,6 +165,11 @@ class Worker:
     name: str
     device: str
     model: str
+    device_number: int
+    """Of a GPU, its number on its host; then its UUID, the driver's version, and compute capability times ten."""
+    device_uuid: str
+    device_driver: str
+    device_capability: int
     aliases: tuple[str, ...]
     """Other names of its model."""
     chat: bool
@@ -220,6 +225,10 @@ class Worker:
     """Pinned memory of the host, beside `memory`."""
     memory_resident: int
     """What its process holds of the machine's memory."""
+    memory_peak: int
+    """The most that `memory` has been; likewise the next two."""
+    memory_kv_held_peak: int
+    memory_resident_peak: int
     device_free: int
     """Of the memory of its GPU; 0: it has none."""
     device_total: int
@@ -229,6 +238,10 @@ class Worker:
     """Steps launched as one recording."""
     padding_rows: int
     """Computed for nothing, to fill a recording."""
+    ids_compared: int
+    """Tokens that GPU and host have sampled, with `--host-sampling`."""
+    ids_different: int
+    """Of them, those that differ."""
     step_decode: Histogram
     """Seconds of steps that only decode; the next two: that only prefill, and that do both."""
     step_prefill: Histogram

@@ -33,9 +33,13 @@ START_TEST(the_command_line_fills_every_field)
     ck_assert_uint_eq(options.drain_seconds, 60);
     ck_assert_uint_eq(options.no_sandbox, 0);
     ck_assert_uint_eq(options.invariant, 0);
-    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--no-sandbox", "--invariant", "--rundir", "/tmp/x"), 0);
+    ck_assert_uint_eq(options.host_sampling, 0);
+    ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--no-sandbox", "--invariant", "--host-sampling",
+                           "--rundir", "/tmp/x"),
+                     0);
     ck_assert_uint_eq(options.workers, 0); /* as many as there are devices */
     ck_assert_uint_eq(options.invariant, 1);
+    ck_assert_uint_eq(options.host_sampling, 1);
     ck_assert_uint_eq(options.no_sandbox, 1);
 }
 END_TEST

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/lib/incoming.h"
+#include "client/lib/loop.h"
 #include "client/lib/question.h"
 #include "client/lib/requests/request.h"
 #include "client/lib/session.h"
@@ -277,6 +278,26 @@ static struct message next_but_pings(void)
         ck_assert_int_eq(next_but_pings().kind, MESSAGE_NONE);                                               \
     } while (0)
 
+/* 5,000 are passed at most every 10 ms, however often nothing has come. */
+START_TEST(many_are_not_looked_at_each_time_that_nothing_has_come)
+{
+    static struct told told[5000];
+    bare_open();
+    client->now = client->heard_ns = client->answered_ns = clock_ns();
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        bare_request(REQUEST_LIVE, &told[i])->heard_ns = client->now;
+    client->passed_ns = client->now - 20 * MS;
+    ck_assert_int_eq(loop_round(client, 0), 0);
+    const uint64_t first = client->passed_ns;
+    ck_assert_uint_eq(first, client->now);
+    while (client->passed_ns == first && client->now - first < 10 * S) {
+        ck_assert_int_eq(loop_round(client, 0), 0);
+        ck_assert(client->passed_ns == first || client->passed_ns - first >= 10 * MS);
+    }
+    ck_assert_uint_gt(client->passed_ns, first);
+}
+END_TEST
+
 START_TEST(an_attach_is_repeated_each_second)
 {
     struct told told = {0};
@@ -477,6 +498,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_request_without_a_verdict_is_sent_again_each_second);
     tcase_add_test(tests, a_request_that_is_wanted_no_more_before_it_was_sent_is_never_sent);
     tcase_add_test(tests, a_request_is_not_sent_again_to_a_broker_that_is_silent);
+    tcase_add_test(tests, many_are_not_looked_at_each_time_that_nothing_has_come);
     tcase_add_test(tests, an_attach_is_repeated_each_second);
     tcase_add_test(tests, a_request_that_is_silent_for_a_second_is_asked_about);
     tcase_add_test(tests, where_pages_take_long_one_is_waited_for_four_times_as_long);

@@ -57,6 +57,11 @@ START_TEST(a_look_at_a_log_creates_nothing)
     }
     snprintf(path, sizeof path, "%s/%0300d", folder, 0);
     ck_assert_int_lt(request_log_check(path, &err), 0);
+    ck_assert_int_lt(request_log_check("", &err), 0);
+    snprintf(path, sizeof path, "%s/link", folder);
+    ck_assert_int_eq(symlink("/no/where/log", path), 0); /* opening it would create nothing either */
+    ck_assert_int_lt(request_log_check(path, &err), 0);
+    unlink(path);
     snprintf(path, sizeof path, "%s/log", folder);
     ck_assert_int_eq(request_log_check(path, &err), 0);
     ck_assert_int_ne(access(path, F_OK), 0);

@@ -12,10 +12,11 @@ START_TEST(file_types_have_the_numbers_of_other_programs)
     static const struct {
         const char *name;
         uint32_t number;
-    } known[] = {{"F32", 0},     {"F16", 1},     {"Q4_0", 2},    {"Q8_0", 7},  {"Q5_0", 8},  {"Q4_K_S", 14},
-                 {"Q4_K_M", 15}, {"Q5_K_S", 16}, {"Q5_K_M", 17}, {"Q6_K", 18}, {"BF16", 32}, {"Q4_K", 14},
-                 {"Q5_K", 16},   {"Q4_1", 3},    {"Q5_1", 9},    {"Q2_K", 10}, {"Q3_K", 11}, {"Q3_K_S", 11},
-                 {"Q3_K_M", 12}, {"IQ4_NL", 25}, {"IQ4_XS", 30}, {"MXFP4", 38}};
+    } known[] = {{"F32", 0},     {"F16", 1},     {"Q4_0", 2},      {"Q8_0", 7},    {"Q5_0", 8},
+                 {"Q4_K_S", 14}, {"Q4_K_M", 15}, {"Q5_K_S", 16},   {"Q5_K_M", 17}, {"Q6_K", 18},
+                 {"BF16", 32},   {"Q4_K", 14},   {"Q5_K", 16},     {"Q4_1", 3},    {"Q5_1", 9},
+                 {"Q2_K", 10},   {"Q3_K", 11},   {"Q3_K_S", 11},   {"Q3_K_M", 12}, {"IQ4_NL", 25},
+                 {"IQ4_XS", 30}, {"MXFP4", 38},  {"MXFP4_MOE", 38}};
     size_t n = 0;
     for (const struct mixture *m = mixtures; m->name; m++)
         n++;
@@ -71,6 +72,10 @@ START_TEST(values_and_down_projections_get_more_bits_where_it_counts)
     check("Q8_0", TENSOR_DOWN, "----------------");
     check("Q3_K_M", TENSOR_V, "++--+--+--+--+++");
     check("IQ4_XS", TENSOR_V, "++++------------");
+    check("MXFP4_MOE", TENSOR_V, "++++++++++++++++");
+    check("MXFP4_MOE", TENSOR_DOWN, "++++++++++++++++");
+    check("MXFP4_MOE", TENSOR_EXPERT_DOWNS, "----------------");
+    check("MXFP4_MOE", TENSOR_EXPERT_GATES, "----------------");
 }
 END_TEST
 

@@ -45,7 +45,8 @@ START_TEST(every_type_of_the_tiny_shape_opens)
         uint32_t file_type;
         ck_assert_int_eq(gguf_u32(model->gguf, "general.file_type", &file_type, NULL), 0);
         ck_assert_uint_eq(file_type, mixture->file_type);
-        ck_assert_int_eq(model->layers[0].tensors[TENSOR_Q].weight->format, mixture->base);
+        ck_assert_int_eq(model->layers[0].tensors[TENSOR_Q].weight->format,
+                         mixture->experts_only ? mixture->more : mixture->base);
         ck_assert_int_eq(model->tensors[TENSOR_OUTPUT].weight->format, mixture->head);
         model_free(model);
     }
@@ -234,6 +235,28 @@ START_TEST(a_shape_too_small_for_its_vocabulary_is_refused)
 }
 END_TEST
 
+START_TEST(a_shape_cut_to_fewer_layers_opens_and_keeps_its_share_of_borrowers)
+{
+    struct synth_shape shape = synth_shape_of_layers(synth_shape_by_name("gemma-4-e4b"), 14);
+    struct model *model;
+    struct error err;
+    ck_assert_uint_eq(shape.n_borrowing_layers, 8);
+    ck_assert_uint_eq(shape.n_embd, 2560);
+    shape.n_vocab = 400;
+    shape.n_context = shape.n_embd = shape.n_ff = 64;
+    ck_assert_msg(synth_write(&shape, mixture_by_name("Q4_0"), 1, path, &err) == 0, "%s", err.text);
+    ck_assert_msg(model_open(path, true, &model, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(model->params.n_layers, 14);
+    ck_assert(!model->layers[5].traits.borrows_kv && model->layers[6].traits.borrows_kv);
+    model_free(model);
+    shape = synth_shape_of_layers(synth_shape_by_name("gemma-4-e2b"), 35);
+    ck_assert_uint_eq(shape.n_borrowing_layers, 20);
+    ck_assert_uint_eq(synth_shape_of_layers(&shape, 3).n_borrowing_layers, 0);
+    ck_assert_uint_eq(synth_shape_of_layers(synth_shape_by_name("gemma-4-e4b"), 12).n_borrowing_layers, 6);
+    ck_assert_uint_eq(synth_shape_of_layers(synth_shape_by_name("qwen3.5-4b"), 8).n_borrowing_layers, 0);
+}
+END_TEST
+
 START_TEST(llama_3_rope_factors_keep_fast_waves_and_stretch_slow_ones)
 {
     struct synth_shape shape = *synth_shape_by_name("tiny");
@@ -255,6 +278,7 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_type_of_the_tiny_shape_opens);
+    tcase_add_test(tests, a_shape_cut_to_fewer_layers_opens_and_keeps_its_share_of_borrowers);
     tcase_add_test(tests, every_architecture_has_a_shape_and_every_shape_opens_as_it);
     tcase_add_test(tests, the_same_seed_gives_the_same_bytes_and_another_does_not);
     tcase_add_test(tests, weights_have_mean_0_and_the_deviation_asked_for);

@@ -21,7 +21,7 @@ SYSTEM_MESSAGES = ["You are a helpful assistant.", "You are a friendly assistant
                    "Help the user to learn about Quern.", "You are a helpful, honest assistant. Keep your answers short."]
 
 # How often each kind of exchange comes up in a mixed conversation.
-WEIGHTS = {"quern": 47, "greeting": 11, "opposite": 7, "colour": 8, "calendar": 12, "sum": 20, "story": 2, "unknown": 10}
+WEIGHTS = {"quern": 64, "greeting": 16, "opposite": 7, "colour": 8, "calendar": 12, "sum": 20, "story": 2, "unknown": 10}
 
 
 # And how often a conversation has a tool, or a thought.

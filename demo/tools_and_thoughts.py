@@ -97,13 +97,23 @@ def any_tool(rng, about, kind="training"):
     return Tool(about, NAMES[about], "city", DESCRIPTIONS[about].draw("new_wording" if kind == "new_wording" else "training", rng), more)
 
 
+def blend(rng):
+    """The beginning of one city and the end of another, so that any letters come one after the other; some are doubled."""
+    first, second = rng.choice(CITIES).split()[0], rng.choice(CITIES).split()[-1]
+    city = first[:rng.randint(2, max(2, len(first) - 1))] + second[rng.randint(1, max(1, len(second) - 2)):].lower()
+    if rng.random() < 0.3:
+        at = rng.randrange(1, len(city))
+        city = city[:at] + city[at] + city[at:]
+    return city
+
+
 def any_city(rng, kind="training"):
     if kind != "training":
         return rng.choice(HELD_OUT_CITIES)
     if rng.random() < 0.35:
         return rng.choice(CITIES)
-    city = syllable_name(rng)
-    if rng.random() < 0.3:  # a long one: "Minneapolis"
+    city = syllable_name(rng) if rng.random() < 0.5 else blend(rng)
+    if rng.random() < 0.2:  # a long one: "Minneapolis"
         city += syllable_name(rng).lower()
     if rng.random() < 0.35:
         city = f"{rng.choice(FIRST_WORDS)} {city}" if rng.random() < 0.7 else f"{city} {syllable_name(rng)}"

@@ -197,8 +197,10 @@ static void serve(struct gateway *gateway, struct server *server)
 static void await_ends(struct gateway *gateway)
 {
     uint64_t until = clock_ns() + CLOSING_NS;
-    while (fleet_active(&gateway->fleet) > 0 && clock_ns() < until)
+    while (fleet_active(&gateway->fleet) > 0 && clock_ns() < until) {
         fleet_wait(&gateway->fleet, 20);
+        carry_turn(&gateway->fleet);
+    }
 }
 
 static int fail(const struct gateway *gateway, const struct error *err)
@@ -306,7 +308,7 @@ int main(int argc, char **argv)
     gateway.body_reader = body_reader_stop(gateway.body_reader);
     fleet_watch(&gateway.fleet, -1);
     await_ends(&gateway);
-    carry_forget_all(&gateway.fleet);
+    carry_end_all(&gateway.fleet);
     fleet_deinit(&gateway.fleet);
     question_forget_all(&gateway);
     sharing_deinit(&gateway.sharing);

@@ -324,13 +324,9 @@ static int cuda_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
     return steps_verdict(&backend->steps, err);
 }
 
-static void cuda_trim(struct backend *backend, uint32_t slot, uint32_t position)
+static void cuda_trim(struct backend *backend, uint32_t slot, uint32_t position, uint32_t snapshot)
 {
-    struct device_slots *slots = &backend->slots;
-    if (backend->states.pool.n > 0 && position > 0 && slot < backend->sizes.n_slots &&
-        position < slots->slots[slot].position)
-        slots->slots[slot].spoiled = true; /* nothing leads back to the state that it had there */
-    int r = backend->steps.failed ? 0 : device_slots_trim(slots, slot, position);
+    int r = backend->steps.failed ? 0 : device_slots_trim(&backend->slots, slot, position, snapshot);
     if (r < 0)
         steps_fail(&backend->steps, r);
 }

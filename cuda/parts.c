@@ -137,10 +137,12 @@ static uint32_t most_that_fits(const struct backend *backend,
 
 static uint32_t snapshots_for(const struct backend *backend, uint32_t n_slots, size_t room)
 {
-    const size_t bytes = device_states_numbers(backend->config.model) * sizeof(float);
-    if (bytes == 0 || backend->config.n_snapshots > 0)
-        return bytes == 0 ? 0 : backend->config.n_snapshots;
-    return backend_snapshots_for(bytes, n_slots, room);
+    const struct backend_config *config = &backend->config;
+    const size_t bytes = device_states_numbers(config->model) * sizeof(float);
+    if (bytes == 0)
+        return 0;
+    const uint32_t spares = config->drafts ? backend_spares_for(n_slots) : 0;
+    return spares + (config->n_snapshots ? config->n_snapshots : backend_snapshots_for(bytes, n_slots, room));
 }
 
 /* Says what is needed and what would fit; returns -ENOMEM. */

@@ -58,7 +58,7 @@ struct options {
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
     /* Passed to the workers; 0 = not given. */
-    uint32_t context, slots, kv_blocks, snapshots, threads;
+    uint32_t context, slots, kv_blocks, snapshots, draft, threads;
     bool has_cached_blocks;
     uint32_t cached_blocks;
     bool has_frame_us;

@@ -234,6 +234,14 @@ static void print_comparison(const struct quern_worker *worker, bool colours)
                wrong && colours ? PLAIN : "");
 }
 
+/* How good the drafts of --draft are, of workers that make some. */
+static void print_drafts(const struct quern_worker *worker)
+{
+    if (worker->drafted > 0)
+        printf("\n%s: %" PRIu64 " of %" PRIu64 " drafted tokens were right (%.0f%%)\n", worker->name,
+               worker->accepted, worker->drafted, 100 * (double)worker->accepted / (double)worker->drafted);
+}
+
 /* Once for all workers of a model. */
 static void print_aliases(const struct quern_status *status, size_t i)
 {
@@ -284,6 +292,8 @@ void status_print(const struct quern_status *status, size_t columns, bool colour
         print_aliases(status, i);
     for (size_t i = 0; i < status->n_workers; i++)
         print_comparison(&status->workers[i], colours);
+    for (size_t i = 0; i < status->n_workers; i++)
+        print_drafts(&status->workers[i]);
     for (size_t i = 0; i < status->n_workers; i++) {
         const struct quern_worker *w = &status->workers[i];
         char reason[1024];

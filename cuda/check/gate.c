@@ -135,9 +135,7 @@ static int check_recorded(struct gate *gate, const struct sampling *sampling, ui
         .position = position, .ids = &id, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
     const struct backend_result *results = NULL;
     tell(gate, &set, told, n_blocks);
-    int r = device_slots_trim(gate->steps->slots, 0, position);
-    if (r == 0)
-        r = device_states_restore(gate->pass->states, device_stream(gate->steps->device), 0, 0);
+    int r = device_slots_trim(gate->steps->slots, 0, position, 0);
     if (r == 0)
         r = run(gate, &set, 1, &results);
     if (r == 0)

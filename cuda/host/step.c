@@ -214,8 +214,7 @@ static int check_place(const struct steps *steps, const struct device_slot *slot
 
 static bool may_snapshot(const struct state_pool *states, const struct backend_row_set *set)
 {
-    return set->snapshot_rows <= set->n_ids && set->snapshot < states->n_snapshots &&
-           (set->position + set->snapshot_rows) % BACKEND_BLOCK_TOKENS == 0;
+    return set->snapshot_rows <= set->n_ids && set->snapshot < states->n_snapshots;
 }
 
 static int check_set(struct steps *steps, const struct backend_row_set *set)
@@ -223,13 +222,12 @@ static int check_set(struct steps *steps, const struct backend_row_set *set)
     if (set->slot >= steps->slots->on_device.n_slots || set->n_ids == 0)
         return -EINVAL;
     struct device_slot *slot = &steps->slots->slots[set->slot];
-    if (!slot->open || slot->spoiled || slot->checked == steps->checks)
+    if (!slot->open || slot->spoiled || slot->astray || slot->checked == steps->checks)
         return -EINVAL;
     slot->checked = steps->checks;
     if (!step_samples(set->output) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
         return -EINVAL;
-    if ((slot->by_history || steps->pass->states->pool.n > 0) && set->output == BACKEND_SAMPLE_ALL &&
-        set->n_ids > 1)
+    if (slot->by_history && set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1)
         return -EINVAL;
     if (set->snapshot_rows > 0 && !may_snapshot(&steps->pass->states->pool, set))
         return -EINVAL;
@@ -491,6 +489,7 @@ static void take_result(struct steps *steps, const struct flight *flight, uint32
                                                                : set->n_ids;
     slot->position += moved;
     slot->most -= set->n_ids - moved;
+    slot->astray = steps->pass->states->pool.n > 0 && !surplus && moved < set->n_ids;
     slot->end = (enum backend_end)from->end;
 }
 

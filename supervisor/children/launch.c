@@ -38,6 +38,8 @@ static void add_settings(const struct options *options, struct command_line *lin
         command_line_number(line, "--kv-blocks", options->kv_blocks);
     if (options->snapshots > 0)
         command_line_number(line, "--snapshots", options->snapshots);
+    if (options->draft > 0)
+        command_line_number(line, "--draft", options->draft);
     command_line_option(line, "--kv-type", options->kv_type[0] ? options->kv_type : NULL);
     command_line_option(line, "--quantize", options->quantize[0] ? options->quantize : NULL);
     command_line_option(line, "--chat-template", options->chat_template[0] ? options->chat_template : NULL);

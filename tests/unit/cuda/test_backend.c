@@ -347,7 +347,7 @@ START_TEST(what_was_on_its_way_at_the_end_is_surplus)
     ck_assert_uint_eq(result->n_ids, 0);
     ck_assert_int_eq(result->end, BACKEND_END_LENGTH);
     /* It did not move: the slot goes on from where it ended. */
-    quern_backend.trim(f.backend, 0, N_PROMPT + 1);
+    quern_backend.trim(f.backend, 0, N_PROMPT + 1, 0);
     set = next_at(N_PROMPT + 1);
     set.ids = prompt;
     ck_assert_uint_eq(read_it(&f, submit(&f, &set))->n_ids, 1);
@@ -404,7 +404,7 @@ START_TEST(logits_of_all_rows_are_those_of_each)
         if (i % 13 != 0)
             continue;
         const uint32_t told = backend_blocks_for(i);
-        quern_backend.trim(f.backend, 0, i);
+        quern_backend.trim(f.backend, 0, i, 0);
         set = next_at(i);
         set.ids = prompt + i;
         set.blocks[0] = (struct backend_blocks){blocks + told, backend_blocks_for(i + 1) - told, told};

@@ -68,7 +68,7 @@ static void check_lost(int code, const char *named)
     ck_assert_int_eq(quern_backend.poll(backend, 1, 0, &results, &err), code);
     ck_assert_int_eq(quern_backend.slot_open(backend, 1, &greedy), code);
     ck_assert_int_eq(quern_backend.copy_out(backend, &copy, &ticket), code);
-    quern_backend.trim(backend, 0, 0);
+    quern_backend.trim(backend, 0, 0, 0);
     quern_backend.slot_close(backend, 0);
     quern_backend.close(backend);
 }

@@ -51,10 +51,10 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_int_eq(
         PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x", "--frame-us", "0",
               "--tcp", "127.0.0.1:5000", "--drain-seconds=0", "--cached-blocks", "0", "--kv-type=q8_0",
-              "--cublas=auto", "--prefix-store", "64", "--max-tokens=77", "--override-kv", "a.b=str:c d",
-              "--rope-scaling=yarn", "--override-kv", "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4",
-              "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto", "--http-open",
-              "--share-prefixes", "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4",
+              "--cublas=auto", "--draft", "12", "--prefix-store", "64", "--max-tokens=77", "--override-kv",
+              "a.b=str:c d", "--rope-scaling=yarn", "--override-kv", "a.c=int:5", "--rope-scale", "2",
+              "--rope-scale", "4", "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
+              "--http-open", "--share-prefixes", "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4",
               "--http-sse-ping=0", "--http-thinking-budget=0", "--owner", "7", "--supervision-fd", "9",
               "--began", "8", "--said-by", "x y", "--", "-odd name"),
         0);
@@ -68,6 +68,7 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert(again.has_cached_blocks);
     ck_assert_str_eq(again.kv_type, "q8_0");
     ck_assert_str_eq(again.cublas, "auto");
+    ck_assert_uint_eq(again.draft, 12);
     ck_assert_str_eq(again.overrides, "override-kv a.b=str:c d\nrope-scaling yarn\noverride-kv a.c=int:5\n"
                                       "rope-scale 4\n");
     ck_assert_uint_eq(again.n_aliases, 2);

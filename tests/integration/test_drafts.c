@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool that makes drafts gives the ids of one that makes none: with a dense model, with one that has states and
- * with one that has sinks and experts, several requests at once, greedy and sampled, and when a worker dies in
- * the middle. */
+/* A pool that makes drafts gives the ids of one that makes none: with a dense model, with one that has states
+ * and with one that has sinks and experts, several requests at once, greedy and sampled, and when a worker
+ * dies in the middle. */
 
 #include "tests/integration/support/answer.h"
 #include "tests/integration/support/pool.h"
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "tests/unit/cpu/small_shapes.h"
 
 #define TOKENS   160
@@ -49,18 +50,22 @@ static struct synth_shape shape_of(int nth)
 /* With few blocks, so that sequences are preempted too. */
 static struct quern *start(const char *draft)
 {
-    pool_start(&pool, path, "--device", "cpu", "--workers", "2", "--threads", "1", "--ctx", "512", "--slots", "3",
-               "--kv-blocks", "20", draft ? "--draft" : NULL, draft, NULL);
+    pool_start(&pool, path, "--device", "cpu", "--workers", "2", "--threads", "1", "--ctx", "512", "--slots",
+               "3", "--kv-blocks", "20", draft ? "--draft" : NULL, draft, NULL);
     return connect_to(pool.frontend);
 }
 
-/* Greedy answers of random weights go round in circles sooner or later, and sampled ones do not. */
+/* Answers of few different ids, so that all that is drafted is right now and then. */
 static struct quern_request request_of(int i)
 {
     static const char *const prompts[] = {"a long way to go, a long way to go", "round and round"};
+    static const struct quern_logit_bias likely[] = {{70, 90}, {71, 90}, {72, 90}};
     struct quern_request request =
         i % 3 == 2 ? seeded(prompts[i % 2], TOKENS) : endless(prompts[i % 2], TOKENS);
     request.seed = (uint64_t)i + 1;
+    request.ignore_eos = true;
+    request.logit_bias = likely;
+    request.n_logit_bias = sizeof likely / sizeof *likely;
     return request;
 }
 
@@ -92,7 +97,6 @@ static void await_drafts(struct quern *client)
             drafted += status->workers[i].drafted;
             accepted += status->workers[i].accepted;
         }
-        ck_assert_uint_le(accepted, drafted);
         if (accepted > 0 && accepted < drafted)
             return;
         ck_assert_msg(clock_ns() < until, "%llu of %llu drafted ids accepted", (unsigned long long)accepted,

@@ -99,12 +99,12 @@ START_TEST(a_step_with_many_rows_has_no_drafts)
     struct drafter drafter = {.right = true};
     struct harness *h = start(_i, &drafter, 12, 4);
     for (uint64_t tag = 1; tag <= 4; tag++) {
-        const struct engine_request request = asking(&drafter, tag, 60);
+        const struct engine_request request = asking(&drafter, tag, 20 * (uint32_t)tag);
         submit(h, &request);
     }
     run_dry(h);
     for (uint64_t tag = 1; tag <= 4; tag++) {
-        const struct engine_request request = asking(&drafter, tag, 60);
+        const struct engine_request request = asking(&drafter, tag, 20 * (uint32_t)tag);
         check_outcome(h, &request);
     }
     ck_assert_uint_eq(drafter.longest, 3); /* the last of them, alone */

@@ -339,8 +339,9 @@ int device_slots_trim(struct device_slots *slots, uint32_t at, uint32_t position
         slot->spoiled = true;
         return 0;
     }
-    if (r == 0)
-        r = next_image(slots, &image);
+    if (r < 0)
+        return r;
+    r = next_image(slots, &image);
     if (r < 0)
         return r;
     *image->state = (struct slot_state){.position = position, .last_id = -1, .end = BACKEND_RUNNING};

@@ -10,7 +10,7 @@ static const struct backend_config four_slots = {.n_slots = 4, .n_context = 512,
 /* What the drafts of a test are, and what was asked of them. */
 struct drafter {
     bool right;
-    uint64_t seed; /* of the requests whose ids it knows */
+    uint64_t seed;             /* of the requests whose ids it knows */
     uint32_t n, most, longest; /* drafts; ids of the last, and of the longest, that were asked for */
 };
 

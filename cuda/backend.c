@@ -202,6 +202,7 @@ static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats
         r = gate_check(&backend->steps, &backend->pass, repeats, err);
     if (r == 0 && config->invariant)
         r = invariance_tell_cost(&backend->steps, &backend->pass);
+    backend->steps.padding_rows = 0; /* of steps that are served */
     if (r == 0 && config->profile)
         r = start_profile(backend);
     if (r < 0 && device_verdict(backend->device, err) == 0 && r != -ENODEV) { /* the gate says what it is */

@@ -30,6 +30,7 @@ struct round {
     uint32_t n;       /* sequences */
     uint32_t n_read;  /* rows of the prompt in the first step; the second has half of them */
     uint32_t repeats; /* of each form but the first */
+    bool decodes;     /* after those two steps */
 };
 
 /* What was seen, in turn, and how far the run has come that is compared with it. */
@@ -321,7 +322,7 @@ static int run_form(struct forms *forms, enum form form)
         r = open_sequence(forms, i);
     if (r == 0)
         r = run_burst(forms, true);
-    if (r == 0)
+    if (r == 0 && forms->round.decodes)
         r = run_burst(forms, false);
     for (uint32_t i = 0; i < forms->round.n; i++)
         device_slots_close(forms->steps->slots, i);
@@ -338,17 +339,16 @@ static int repeat_form(struct forms *forms, enum form form)
     return r;
 }
 
-/* In turn, and then in every form, or only in that which serves. */
-static int run_round(struct forms *forms, const struct round *round, bool every)
+/* In turn, and then in the other forms that there are of it. */
+static int run_round(struct forms *forms, const struct round *round)
 {
-    const bool records = !forms->steps->graphs.eager;
     forms->round = *round;
     forms->repeat = 0;
     forms->tape.n = 0;
     int r = run_form(forms, IN_TURN);
-    if (r == 0 && (every || !records))
+    if (r == 0)
         r = repeat_form(forms, OVERLAPPED);
-    return r == 0 && records ? repeat_form(forms, RECORDED) : r;
+    return r == 0 && round->decodes && !forms->steps->graphs.eager ? repeat_form(forms, RECORDED) : r;
 }
 
 /* ---- room ---- */
@@ -394,45 +394,39 @@ static int invent(struct forms *forms, uint32_t n)
 
 static int check_whole(struct forms *forms, uint32_t repeats)
 {
-    static const struct round rounds[] = {/* first, n, n_read, repeats */
-                                          {0, 1, 40, 0},    {0, 2, 5, 0},    {288, 2, 48, 0},
-                                          {288, 3, 17, 0},  {448, 4, 33, 0}, {448, 8, 9, 0},
-                                          {448, 17, 48, 0}, {288, 64, 48, 0}};
+    static const struct round rounds[] = {
+        /* first, n, n_read, repeats, decodes */
+        {0, 1, 40, 0, false},   {0, 2, 5, 0, false},   {288, 2, 48, 0, false},  {288, 3, 17, 0, false},
+        {448, 4, 33, 0, false}, {448, 8, 9, 0, false}, {448, 17, 48, 0, false}, {288, 64, 48, 0, false}};
     int r = 0;
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds && r == 0; i++) {
         struct round round = rounds[i];
         round.repeats = repeats;
+        round.decodes = true;
         if (!fit(forms, &round))
             continue;
         r = invent(forms, round.first);
         if (r == 0)
-            r = run_round(forms, &round, true);
+            r = run_round(forms, &round);
     }
     return r;
 }
 
-/* Over one layer of each kind, with a recording for them. */
+/* Over one layer of each kind. */
 static int check_short(struct forms *forms, uint32_t held)
 {
     struct steps *steps = forms->steps;
     const struct pass *whole = steps->pass;
-    const struct graphs served = steps->graphs;
-    struct round round = {
-        .first = held / BACKEND_BLOCK_TOKENS * BACKEND_BLOCK_TOKENS, .n = 2, .n_read = 4, .repeats = 1};
+    const uint32_t first = held / BACKEND_BLOCK_TOKENS * BACKEND_BLOCK_TOKENS;
+    struct round round = {.first = first, .n = 2, .n_read = 4, .repeats = 1};
     struct kinds kinds;
     if (!fit(forms, &round))
         return 0;
     kinds_init(&kinds, whole);
     steps->pass = &kinds.pass;
-    steps->graphs = (struct graphs){.eager = served.eager};
     inspection_turn_to(forms->look, &kinds.pass, kinds.layers);
-    int r =
-        served.eager ? 0 : graphs_record(&steps->graphs, &kinds.pass, device_stream(steps->device), round.n);
-    if (r == 0)
-        r = run_round(forms, &round, false);
-    graphs_deinit(&steps->graphs);
+    int r = run_round(forms, &round);
     inspection_turn_to(forms->look, whole, NULL);
-    steps->graphs = served;
     steps->pass = whole;
     return r;
 }

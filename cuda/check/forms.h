@@ -13,9 +13,10 @@
  * then two steps decode all, also one behind the other. Compared are all ids, the logits of the second step
  * of either kind, and what the first and the last sequence then have as keys, values and states.
  *
- * The short form is what every start pays for: one round of two sequences, through one layer of each kind
- * (kinds.h), in turn and as it is served. The whole one has rounds of up to 64 sequences behind 0, 288 and
- * 448 positions, through all layers, with the recordings that serve, and repeats each of the other forms. */
+ * The short form is what every start pays for: the two steps that read, of two sequences, in turn and
+ * overlapped, through one layer of each kind (kinds.h); that a recorded decode has the bytes of one in turn
+ * is seen by the gate itself. The whole form has rounds of up to 64 sequences behind 0, 288 and 448
+ * positions, through all layers, with the recordings that serve, and repeats each of the other forms. */
 
 #include "cuda/check/inspect.h"
 

@@ -34,7 +34,7 @@ static int queue_decode(const struct pass *pass, struct device_stream *queue, ui
     return r < 0 ? r : pass_sample(pass, queue, n_rows);
 }
 
-int graphs_record(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n)
+static int record(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n)
 {
     struct device_graph *graph = NULL;
     int r = device_record(queue);
@@ -95,7 +95,7 @@ int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_st
     *graphs = (struct graphs){.eager = eager};
     int r = rehearse_all(pass, queue);
     for (uint32_t n = 1; n <= GRAPHS_MOST && !eager && r == 0; n *= 2) {
-        r = graphs_record(graphs, pass, queue, n);
+        r = record(graphs, pass, queue, n);
         if (n >= n_slots)
             break;
     }

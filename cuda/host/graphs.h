@@ -23,9 +23,6 @@ uint32_t graphs_bucket(uint32_t n);
  * step without running them. 0 or a fault. */
 int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n_slots,
                 bool eager);
-
-/* Records the bucket of n rows, 1 ≤ n ≤ GRAPHS_MOST, which is not there yet. 0 or a fault. */
-int graphs_record(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n);
 void graphs_deinit(struct graphs *graphs);
 
 /* The recording that n rows use, 1 ≤ n ≤ GRAPHS_MOST; NULL: there is none. */

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 
+SIMT_CUDA = pathlib.Path(__file__).resolve().parents[4] / "cuda/device/simt_cuda.h"
+
+
 class Unknown(Exception):
     """What this interpreter does not know, by name."""
 
@@ -44,6 +47,11 @@ def ptx_of(path):
     text = data[start:end if end >= 0 else None].decode()
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     return re.sub(r"(?m)^\s*\.(?:loc|file)\b.*$", "", text)
+
+
+def written_by_hand():
+    """Opcodes of the assembly in simt_cuda.h."""
+    return set(re.findall(r'\basm(?: volatile)?\(\s*"([a-z][\w.:]*)', SIMT_CUDA.read_text()))
 
 
 def entries(text):

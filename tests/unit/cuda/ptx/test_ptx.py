@@ -11,6 +11,7 @@ FILE gets the opcodes that were executed, for cuda/tools/opcodes.
 
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -20,7 +21,7 @@ sys.dont_write_bytecode = True
 
 from fragments import LANES, PRODUCTS, written
 from machine import Fault, Machine
-from source import Unknown, entries, kernel_of, ptx_of
+from source import SIMT_CUDA, Unknown, kernel_of, ptx_of, written_by_hand
 from values import HALF_NAN, NAN, bits_of, float_of, half_bits_of, half_of, signed
 
 IN, OUT = 0x10000, 0x80000
@@ -48,7 +49,7 @@ class Emulator:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait()
+        return self.process.wait() == 0
 
 
 def words_of(content):
@@ -336,6 +337,14 @@ class Layouts(unittest.TestCase):
                     self.assertEqual(sorted(places), [(r, c) for r in range(shape[0]) for c in range(shape[1])])
 
 
+class Complete(unittest.TestCase):
+    def test_each_primitive_has_a_kernel(self):
+        primitives = set(re.findall(r"(?m)^(?:template <.*> )?__device__ .*\b(simt_\w+)\(", SIMT_CUDA.read_text()))
+        self.assertIn("simt_mma_s8", primitives)
+        kernels = (pathlib.Path(__file__).parent / "primitives.cu").read_text()
+        self.assertEqual(primitives - set(re.findall(r"\bsimt_\w+", kernels)), set())
+
+
 class Refused(unittest.TestCase):
     """What a GPU would not do, or what nobody taught the interpreter, is named."""
 
@@ -386,10 +395,13 @@ def main(arguments):
     Executed.primitives, Executed.tiles = map(ptx_of, objects)
     Executed.emulator = Emulator(program)
     result = unittest.main(argv=["test_ptx.py", *arguments[3:]], exit=False).result
-    Executed.emulator.close()
+    ended_well = Executed.emulator.close()
+    if len(arguments) == 3 and (missing := written_by_hand() - RAN):
+        print(f"simt_cuda.h has {', '.join(sorted(missing))}, which no test executed")
+        ended_well = False
     if ran:
         pathlib.Path(ran).write_text("".join(f"{opcode}\n" for opcode in sorted(RAN)))
-    return 0 if result.wasSuccessful() and result.testsRun else 1
+    return 0 if ended_well and result.wasSuccessful() and result.testsRun else 1
 
 
 if __name__ == "__main__":

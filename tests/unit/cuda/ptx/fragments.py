@@ -2,8 +2,8 @@
 """Which element of a matrix each lane of a warp holds, for the matrix products that kernels use.
 
 From the tables of the PTX ISA, version 9.0: 9.7.14.5.8 (m16n8k16, floating point) and 9.7.14.5.10 (m16n8k32). With
-group = lane / 4 and thread = lane % 4, element i of a fragment, low to high, is at (row, column); cuda/emu has no part in
-this. fragments.txt has the same from a second source, written by check_fragments.
+group = lane / 4 and thread = lane % 4, element i of a fragment, low to high, is at (row, column); cuda/emu has no part
+in this. fragments.txt has the same from a second source, written by check_fragments.
 """
 
 from fractions import Fraction

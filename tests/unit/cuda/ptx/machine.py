@@ -2,9 +2,9 @@
 """A block of threads that executes PTX, one instruction of a warp at a time.
 
 A lane has its own place in the kernel. Of those that a warp's lanes are at, the earliest in the text goes on, so lanes
-that parted meet again where their ways do. Instructions of a whole warp want all 32 lanes there. The warps of a block run
-one after the other, each until its next barrier; blocks run one after the other. So this shows what an instruction means
-and which lane holds what, and nothing of order: a missing barrier or fence goes unseen, and time does not exist.
+that parted meet again where their ways do. Instructions of a whole warp want all 32 lanes there. The warps of a block
+run one after the other, each until its next barrier; blocks run one after the other. So this shows what an instruction
+means and which lane holds what, and nothing of order: a missing barrier or fence goes unseen, and time does not exist.
 
 What the hardware would not do is a Fault: reads of what was never written, of memory that is not there or not aligned,
 warp instructions that lanes miss, barriers that threads miss.
@@ -341,7 +341,7 @@ class Machine:
         return run
 
     def _shuffle(self, mode, operands):
-        """shfl.sync, PTX ISA 9.0, 9.7.9.6"""
+        """PTX ISA 9.0, 9.7.9.6: c has the mask of segments, and the last lane of each."""
         target, _, valid = operands[0].partition("|")
         value, operand, clamp, mask = (self._source(o, 32) for o in operands[1:])
 

@@ -133,7 +133,7 @@ def _dp4a(a, b, c):
 
 
 def _prmt(a, b, selector):
-    """9.7.4.7: byte i is byte s of b and a, for the low three bits of nibble i; its fourth bit copies the sign of it."""
+    """PTX ISA 9.0, 9.7.9.7: nibble i chooses one of eight bytes, a's first; its top bit asks for the sign of it."""
     both, result = a | b << 32, 0
     for i in range(4):
         nibble = selector >> 4 * i & 15

@@ -38,7 +38,7 @@ _SHARED = re.compile(r"\.shared\s+(?:\.align\s+\d+\s+)?\.([bsuf]\d+)\s+([$\w]+)(
 
 
 def ptx_of(path):
-    """The text of a .ptx file, or of an object that nvcc made with --no-compress for a code=compute_… architecture."""
+    """The text of a .ptx file, or of an object that nvcc made with --no-compress and code=compute_…."""
     data = pathlib.Path(path).read_bytes()
     start = data.find(b".version ")
     if start < 0:
@@ -112,17 +112,17 @@ def _add_shared(kernel, text):
         kernel.shared[name] = int(kind[1:]) // 8 * int(n or 0)
 
 
-def kernel_of(text, name):
-    """The kernel of that name, or the one that has `name` in its own."""
-    there = entries(text)
+def kernel_of(text, name, there=None):
+    """The kernel of that name, or the one that has `name` in its own; there: entries(text), where it is known."""
+    there = there or entries(text)
     found = {full: parts for full, parts in there.items() if full == name or name in full and name not in there}
     if len(found) != 1:
         raise Unknown(f"{len(found)} kernels with {name} in their names")
     (full, (parameters, body)), = found.items()
     kernel = Kernel(full, _sizes(parameters))
     _add_shared(kernel, text[:text.index(".entry")])
-    scopes, at = [], 0
-    while body[at:].strip():
+    scopes, at, end = [], 0, len(body.rstrip())
+    while at < end:
         match = _STATEMENT.match(body, at)
         if not match:
             raise Unknown(f"text {body[at:at + 40]!r}")

@@ -6,7 +6,8 @@ group = lane / 4 and thread = lane % 4, element i of a fragment, low to high, is
 in this. fragments.txt has the same from a second source, written by check_fragments.
 """
 
-from fractions import Fraction
+import math
+from operator import mul
 
 from values import bits_of, float_of, half_of, signed
 
@@ -64,12 +65,14 @@ class Product:
         before = self.gather("c", c, lambda bits, _: self.sum_of(bits))
         rows = [[left[row, k] for k in range(self.k)] for row in range(16)]
         columns = [[right[k, column] for k in range(self.k)] for column in range(8)]
-        after = {(row, column): before[row, column] + sum(x * y for x, y in zip(rows[row], columns[column]))
+        after = {(row, column): self.total([before[row, column], *map(mul, rows[row], columns[column])])
                  for row in range(16) for column in range(8)}
         return [[self.bits_of(after[places[i]]) for places in self.layouts["c"]] for i in range(4)]
 
 
 class Int8(Product):
+    total = staticmethod(sum)
+
     @staticmethod
     def element(register, i):
         return signed(register >> 8 * i & 255, 8)
@@ -84,20 +87,22 @@ class Int8(Product):
 
 
 class Half(Product):
-    """PTX leaves the order of additions open, and how sums between are rounded. Here a sum is rounded once, at its end:
-    what is compared bit by bit is to be exact in any order."""
+    """PTX leaves the order of additions open, and how sums between are rounded. Here a sum is rounded at its end: what
+    is compared bit by bit is to be exact in any order. Products of halves are exact in double."""
+
+    total = staticmethod(math.fsum)
 
     @staticmethod
     def element(register, i):
-        return Fraction(half_of(register >> 16 * i & 0xffff))
+        return half_of(register >> 16 * i & 0xffff)
 
     @staticmethod
     def sum_of(bits):
-        return Fraction(float_of(bits))
+        return float_of(bits)
 
     @staticmethod
     def bits_of(total):
-        return bits_of(float(total))
+        return bits_of(total)
 
 
 PRODUCTS = {

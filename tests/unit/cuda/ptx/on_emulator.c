@@ -3,12 +3,14 @@
  * Runs on the emulated device what test_ptx.py asks for, and says what came out: a request a line on standard
  * input, memory in hexadecimal.
  *
- *   run NAME THREADS IN OUT          → out OUT
- *   tile FORMAT ROWS COLUMNS X_ROWS  → launch GRID_X GRID_Y THREADS SHARED, three of parameter BYTES, then
- * region ADDRESS BEFORE AFTER of all memory that it reads and writes, weights (floats of the file's format),
- * x (floats that the quants stand for), stride STRIDE, end
+ *   run NAME THREADS IN OUT            out OUT
+ *   tile FORMAT ROWS COLUMNS X_ROWS    launch, parameter, region, weights, x, stride, end
+ *   attend HEADS DIM ROWS POSITION     launch, parameter, region, end
  *
- * A product's weights and activations are random, the same in every run.
+ * launch is GRID_X GRID_Y THREADS SHARED; parameter the bytes of one; region ADDRESS BEFORE AFTER of a piece
+ * of memory that the kernel may touch, the outputs first; weights the floats of the file's format, x those
+ * that the quants stand for. Attention is of neighbouring rows of one sequence from POSITION on, with one
+ * head of keys and values in f16. What is multiplied is random, the same in every run.
  */
 
 #include "tests/unit/cuda/ptx/primitives.h"
@@ -18,6 +20,8 @@
 #include <string.h>
 
 #include "cuda/kernels/layout.h"
+#include "cuda/kernels/state.h"
+#include "engine/backend/backend.h"
 #include "tests/unit/cpu/random_weights.h"
 
 #define MOST_REGIONS 8
@@ -154,11 +158,22 @@ static void print_regions(void)
     }
 }
 
+static void print_launch(const struct kept_launch *launch)
+{
+    printf("launch %u %u %u %u\n", launch->grid[0], launch->grid[1], launch->n_threads, launch->shared_bytes);
+    for (uint32_t i = 0; i < launch->n_parameters; i++) {
+        printf("parameter ");
+        print_hex(launch->parameters[i].bytes, launch->parameters[i].n);
+        puts("");
+    }
+    print_regions();
+}
+
 static void run_tile(const char *format, uint32_t n_rows, uint32_t n_columns, uint32_t n_x_rows)
 {
     struct device_matrix matrix;
     struct device_activations x;
-    struct thin_launch launch;
+    struct kept_launch launch;
     const size_t n_weights = (size_t)n_rows * n_columns, n_x = (size_t)n_x_rows * layout_padded(n_columns);
     float *weights = malloc(n_weights * sizeof *weights), *rounded = malloc(n_x * sizeof *rounded);
     if (!weights || !rounded)
@@ -169,13 +184,7 @@ static void run_tile(const char *format, uint32_t n_rows, uint32_t n_columns, ui
     note_regions();
     const struct device_product product = {&matrix, out, OUT_STRIDE};
     finish(launch_thin(device_stream(device), &product, &x, n_x_rows, &launch));
-    printf("launch %u %u %u %u\n", launch.grid[0], launch.grid[1], launch.n_threads, launch.shared_bytes);
-    for (int i = 0; i < 3; i++) {
-        printf("parameter ");
-        print_hex(launch.parameters[i].bytes, launch.parameters[i].n);
-        puts("");
-    }
-    print_regions();
+    print_launch(&launch);
     printf("weights ");
     print_hex(weights, n_weights * sizeof *weights);
     printf("\nx ");
@@ -183,6 +192,45 @@ static void run_tile(const char *format, uint32_t n_rows, uint32_t n_columns, ui
     printf("\nstride %d\nend\n", OUT_STRIDE);
     free(weights);
     free(rounded);
+}
+
+/* Keys and values of as many blocks as the rows see, and one more in front, so that the table says something.
+ */
+static void run_attention(uint32_t n_heads, uint32_t dim, uint32_t n_rows, uint32_t position)
+{
+    const uint32_t n_blocks = (position + n_rows - 1) / BACKEND_BLOCK_TOKENS + 2;
+    struct attention_step step = {.q_stride = n_heads * dim};
+    struct kept_launch launch;
+    step.out.stride = layout_padded(n_heads * dim);
+    step.out.values = take((size_t)n_rows * step.out.stride * sizeof(float));
+    step.kv = (struct device_kv){
+        .type = BACKEND_KV_F16, .n_blocks = n_blocks, .n_layers = 1, .n_heads = 1, .dim = dim};
+    kernels_kv_lay_out(&step.kv);
+    const size_t pool_bytes = n_blocks * step.kv.block_bytes;
+    uint16_t *pool = take(pool_bytes);
+    for (size_t i = 0; i < pool_bytes / 2; i++)
+        pool[i] = format_f32_to_f16(random_float());
+    step.kv.pool = (uint8_t *)pool;
+    float *q = take((size_t)n_rows * step.q_stride * sizeof *q);
+    for (size_t i = 0; i < (size_t)n_rows * step.q_stride; i++)
+        q[i] = 2 * random_float();
+    step.q = q;
+    step.scratch = (struct attention_scratch){
+        .max_rows = n_rows, .n_context = ATTENTION_PIECE, .n_heads = n_heads, .n_blocks = n_blocks};
+    const size_t scratch_bytes = kernels_attention_scratch(&step.kv, &step.scratch);
+    step.scratch.memory = memset(take(scratch_bytes), 0, scratch_bytes);
+    struct slots slots = {.n_slots = 1, .table_size = n_blocks - 1};
+    slots.tables = take(slots.table_size * sizeof *slots.tables);
+    for (uint32_t i = 0; i < slots.table_size; i++)
+        slots.tables[i] = slots.table_size - i;
+    struct step_row *rows = take(n_rows * sizeof *rows);
+    for (uint32_t i = 0; i < n_rows; i++)
+        rows[i] = (struct step_row){.position = position + i};
+    finish(kernels_attention_plan(device_stream(device), &step.kv, &step.scratch, rows, n_rows));
+    note_regions();
+    finish(launch_attention(device_stream(device), &step, &slots, rows, n_rows, &launch));
+    print_launch(&launch);
+    puts("end");
 }
 
 static void answer(char *line)
@@ -195,8 +243,11 @@ static void answer(char *line)
         run_primitive(words[1], (uint32_t)atoi(words[2]), words[3], words[4]);
     else if (!strcmp(words[0], "tile"))
         run_tile(words[1], (uint32_t)atoi(words[2]), (uint32_t)atoi(words[3]), (uint32_t)atoi(words[4]));
+    else if (!strcmp(words[0], "attend"))
+        run_attention((uint32_t)atoi(words[1]), (uint32_t)atoi(words[2]), (uint32_t)atoi(words[3]),
+                      (uint32_t)atoi(words[4]));
     else
-        fail("a request is run or tile");
+        fail("a request is run, tile or attend");
     give_back();
     fflush(stdout);
 }

@@ -2,7 +2,9 @@
 """Instructions that compute a lane's register from that lane's registers: {opcode: function of bits, to bits}. The rest
 is in machine.py. An opcode that is in neither is unknown."""
 
+import math
 import operator
+from fractions import Fraction
 
 from values import bits_of, float_of, fused, half_bits_of, half_of, signed
 
@@ -120,6 +122,34 @@ def _nearest(bits):
     return int(max(-2.0 ** 31, min(2.0 ** 31 - 1, number)).__round__()) & 0xffffffff
 
 
+def _quotient_of_floats(a, b):
+    """Rounded in double first, which changes nothing."""
+    if b:
+        return a / b
+    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def _power_of_two(exponent):
+    """ex2.approx.ftz.f32, here the nearest float; the hardware may be an ulp or two off. Subnormals are zeros."""
+    if abs(exponent) < 2.0 ** -126:
+        exponent = 0.0
+    if exponent == math.inf or exponent >= 128:
+        return math.inf
+    return 2.0 ** exponent if exponent >= -126 or exponent != exponent else 0.0
+
+
+def _fused_down(a, b, c):
+    """fma.rm.f32: rounded towards −∞."""
+    x, y, z = map(float_of, (a, b, c))
+    if not all(map(math.isfinite, (x, y, z))):
+        return bits_of(fused(x, y, z))
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    bits = bits_of(fused(x, y, z))
+    if math.isfinite(float_of(bits)) and float_of(bits) > exact:
+        return bits - 1 if 0 < bits < 0x80000000 else 0x80000001 if not bits else bits + 1
+    return bits
+
+
 def _halves(function):
     """Each of two halves; double holds their sum and their product without rounding."""
     def both(a, b):
@@ -154,6 +184,10 @@ def _bfi(width):
 
 OPERATIONS.update({
     "cvt.rni.s32.f32": _nearest,
+    "cvt.sat.f32.f32": _floats(lambda a: 0.0 if a != a else min(max(a, 0.0), 1.0)),
+    "div.rn.f32": _floats(_quotient_of_floats),
+    "ex2.approx.ftz.f32": _floats(_power_of_two),
+    "fma.rm.f32": _fused_down,
     "cvt.rn.f32.s32": lambda a: bits_of(float(signed(a, 32))),
     "cvt.rn.f32.u32": lambda a: bits_of(float(a)),
     "cvt.rn.f32.s16": lambda a: bits_of(float(signed(a, 16))),

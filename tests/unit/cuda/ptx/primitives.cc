@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* primitives.cu for the emulator, and launches by name. */
+/* primitives.cu for the emulator, with launches by name, and the tile of products. */
 
 #include "tests/unit/cuda/ptx/primitives.h"
 
@@ -38,23 +38,16 @@ int launch_primitive(struct device_stream *stream, const char *name, uint32_t n_
     return -ENOENT;
 }
 
-template <class T> static void keep(struct thin_launch *launch, uint32_t i, const T &argument)
-{
-    static_assert(sizeof argument <= sizeof launch->parameters[i].bytes, "an argument is too large");
-    memcpy(launch->parameters[i].bytes, &argument, sizeof argument);
-    launch->parameters[i].n = sizeof argument;
-}
-
 int launch_thin(struct device_stream *stream, const struct device_product *product,
-                const struct device_activations *x, uint32_t n_rows, struct thin_launch *ret_launch)
+                const struct device_activations *x, uint32_t n_rows, struct kept_launch *ret_launch)
 {
     struct products products = {};
     if (n_rows > 8 || !products_collect(&products, product, 1, x))
         return -EINVAL;
     *ret_launch = {
-        {blocks_of(&products, THIN_ROWS), 1}, PARTS * SIMT_LANES, sizeof(union thin_shared<1>), {}};
-    keep(ret_launch, 0, products);
-    keep(ret_launch, 1, *x);
-    keep(ret_launch, 2, n_rows);
+        {blocks_of(&products, THIN_ROWS), 1}, PARTS * SIMT_LANES, sizeof(union thin_shared<1>), 0, {}};
+    keep(ret_launch, products);
+    keep(ret_launch, *x);
+    keep(ret_launch, n_rows);
     return multiply_tiles(stream, &products, x, n_rows, NULL);
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What nvcc makes of the primitives of simt.h and of a tile of products, executed: each result equals a plain reference
-and what the emulator computes.
+"""What nvcc makes of the primitives of simt.h, of a tile of products and of attention, executed: results equal a plain
+reference, and what the emulator computes.
 
-    test_ptx.py [--ran FILE] ON_EMULATOR PRIMITIVES TILES [TEST…]
+    test_ptx.py [--ran FILE] ON_EMULATOR PRIMITIVES TILES ATTENTION [TEST…]
 
-PRIMITIVES and TILES are objects with PTX. Without them, where there is no nvcc, the exit status is 77: skipped.
+The last three are objects with PTX. Without them, where there is no nvcc, the exit status is 77: skipped.
 FILE gets the opcodes that were executed, for cuda/tools/opcodes.
 """
 
@@ -28,6 +28,7 @@ IN, OUT = 0x10000, 0x80000
 MASK = 0xffffffff
 RAN = set()
 UNWRITTEN = 0x7b7b7b7b
+INT8, F16 = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 
 class Emulator:
@@ -71,9 +72,20 @@ def without_nan(kind, word):
     return word
 
 
+def swapped(opcode, name, axis):
+    """The products with rows (axis 0) or columns 2 and 5 of one layout in each other's place."""
+    product = object.__new__(type(PRODUCTS[opcode]))
+    product.__dict__.update(PRODUCTS[opcode].__dict__)
+    swap = {2: 5, 5: 2}
+    product.layouts = dict(product.layouts, **{name: [
+        [tuple(swap.get(x, x) if i == axis else x for i, x in enumerate(place)) for place in places]
+        for places in product.layouts[name]]})
+    return {**PRODUCTS, opcode: product}
+
+
 class Executed(unittest.TestCase):
     maxDiff = 2000
-    emulator = primitives = tiles = None
+    emulator = primitives = tiles = attention = None
 
     def setUp(self):
         self.random = random.Random(20)
@@ -144,20 +156,14 @@ class Primitives(Executed):
                          self.emulate("registers_f16", LANES, given, [0] * 128))
 
     def test_two_swapped_rows_of_any_layout_are_seen(self):
-        for kernel, opcode in (("registers_s8", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"),
-                               ("registers_f16", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")):
+        for kernel, opcode in (("registers_s8", INT8), ("registers_f16", F16)):
             given = self.words(10 * LANES) if kernel == "registers_s8" else words_of(
                 struct.pack("<384H", *self.halves(384, 512))) + [bits_of(float(i)) for i in range(128)]
             emulated = self.emulate(kernel, LANES, given, [0] * 128)
             for name, axis in (("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0), ("c", 1)):
-                product = object.__new__(type(PRODUCTS[opcode]))
-                product.__dict__.update(PRODUCTS[opcode].__dict__)
-                swap = {2: 5, 5: 2}
-                product.layouts = dict(product.layouts, **{name: [
-                    [tuple(swap.get(x, x) if i == axis else x for i, x in enumerate(place)) for place in places]
-                    for places in product.layouts[name]]})
                 with self.subTest(kernel, layout=name, axis=axis):
-                    self.assertNotEqual(self.interpret(kernel, LANES, given, [0] * 128, {opcode: product}), emulated)
+                    interpreted = self.interpret(kernel, LANES, given, [0] * 128, swapped(opcode, name, axis))
+                    self.assertNotEqual(interpreted, emulated)
 
     def test_dot_products_of_four(self):
         a, b, c = self.words(LANES), self.words(LANES), self.words(LANES)
@@ -274,11 +280,11 @@ class Primitives(Executed):
         self.check("fences", given, [x + more & MASK for more in range(3) for x in given])
 
 
-class Tile(Executed):
-    """multiply_thin<1>: sixteen rows of weights by eight of x, as it is served."""
+class Served(Executed):
+    """Kernels as they are served, with the emulator's memory."""
 
-    def tile(self, fmt, n_rows, n_columns, n_x_rows):
-        self.emulator.ask("tile", fmt, n_rows, n_columns, n_x_rows)
+    def told(self, *request):
+        self.emulator.ask(*request)
         told = {"parameter": [], "region": []}
         while (line := self.emulator.answer()) != ["end"]:
             if line[0] in ("parameter", "region"):
@@ -287,9 +293,9 @@ class Tile(Executed):
                 told[line[0]] = line[1:]
         return told
 
-    def execute(self, told):
+    def execute(self, kernel, told, products=None):
         """The regions as they lie after the kernel."""
-        machine = Machine(kernel_of(self.tiles, "multiply_thinILj1E"))
+        machine = Machine(kernel, products)
         regions = [bytearray.fromhex(before) for _, before, _ in told["region"]]
         for (address, _, _), content in zip(told["region"], regions):
             machine.memory.add(int(address), content)
@@ -298,13 +304,17 @@ class Tile(Executed):
         RAN.update(machine.ran)
         return regions
 
+
+class Tile(Served):
+    """multiply_thin<1>: sixteen rows of weights by eight of x."""
+
     def test_a_tile_of_each_kind_of_scales_is_the_product(self):
         # One scale a block; two, one a half; minimums; minimums of halves; floats, without matrix products.
         for fmt, n_rows, n_columns, n_x_rows in (("Q8_0", 16, 512, 8), ("Q6_K", 13, 256, 5), ("Q4_K", 16, 256, 8),
                                                  ("Q2_K", 9, 256, 8), ("F16", 5, 256, 3)):
             with self.subTest(fmt):
-                told = self.tile(fmt, n_rows, n_columns, n_x_rows)
-                regions = self.execute(told)
+                told = self.told("tile", fmt, n_rows, n_columns, n_x_rows)
+                regions = self.execute(kernel_of(self.tiles, "multiply_thinILj1E"), told)
                 for (_, _, after), region in zip(told["region"], regions):
                     self.assertEqual(region.hex(), after, "interpreted, and emulated")
                 self.check_product(told, regions[0], fmt, n_rows, n_columns, n_x_rows)
@@ -323,6 +333,30 @@ class Tile(Executed):
                     continue
                 terms = [w * x for w, x in zip(weights[row * n_columns:(row + 1) * n_columns], rounded[i * x_stride:])]
                 self.assertLessEqual(abs(float_of(got[i * stride + row]) - sum(terms)), 3e-6 * sum(map(abs, terms)))
+
+
+class Attention(Served):
+    """attend<16, kv_f16>: up to sixteen queries, whose f16 products PTX does not define to the bit."""
+
+    def differences(self, told, regions):
+        """Of the outputs; all other memory is to be the same."""
+        for (_, _, after), region in list(zip(told["region"], regions))[1:]:
+            self.assertEqual(region.hex(), after)
+        emulated = words_of(bytes.fromhex(told["region"][0][2]))
+        return [abs(float_of(x) - float_of(y)) for x, y in zip(words_of(bytes(regions[0])), emulated)]
+
+    def test_attention_is_that_of_the_emulator(self):
+        kernel = kernel_of(self.attention, "attendILj16E6kv_f16")
+        for n_heads, dim, n_rows, position in ((5, 32, 1, 39), (2, 64, 7, 29)):
+            with self.subTest(heads=n_heads, dim=dim, rows=n_rows):
+                told = self.told("attend", n_heads, dim, n_rows, position)
+                differences = self.differences(told, self.execute(kernel, told))
+                self.assertLess(max(differences), 5e-4)  # weights are halves
+
+    def test_swapped_rows_are_seen_in_attention(self):
+        kernel, told = kernel_of(self.attention, "attendILj16E6kv_f16"), self.told("attend", 5, 32, 1, 39)
+        regions = self.execute(kernel, told, swapped(F16, "b", 0))
+        self.assertGreater(max(self.differences(told, regions)), 1e-2)
 
 
 class Layouts(unittest.TestCase):
@@ -388,15 +422,15 @@ def main(arguments):
     ran = None
     if arguments[:1] == ["--ran"]:
         ran, arguments = arguments[1], arguments[2:]
-    if len(arguments) < 3:
+    if len(arguments) < 4:
         print("skipped: nvcc is not installed, so there is no PTX to execute")
         return 77
-    program, *objects = arguments[:3]
-    Executed.primitives, Executed.tiles = map(ptx_of, objects)
+    program, *objects = arguments[:4]
+    Executed.primitives, Executed.tiles, Executed.attention = map(ptx_of, objects)
     Executed.emulator = Emulator(program)
-    result = unittest.main(argv=["test_ptx.py", *arguments[3:]], exit=False).result
+    result = unittest.main(argv=["test_ptx.py", *arguments[4:]], exit=False).result
     ended_well = Executed.emulator.close()
-    if len(arguments) == 3 and (missing := written_by_hand() - RAN):
+    if len(arguments) == 4 and (missing := written_by_hand() - RAN):
         print(f"simt_cuda.h has {', '.join(sorted(missing))}, which no test executed")
         ended_well = False
     if ran:

@@ -30,6 +30,7 @@
 #include "gateway/fleet/books.h"
 #include "gateway/fleet/carry.h"
 #include "gateway/server.h"
+#include "gateway/telemetry/exporter.h"
 #include "gateway/forms/questions/question.h"
 #include "proto/gateway_report.h"
 #include "proto/message.h"
@@ -210,6 +211,16 @@ static int fail(const struct gateway *gateway, const struct error *err)
     return EXIT_FAILURE;
 }
 
+static int prepare_exporter(struct gateway *gateway, struct error *err)
+{
+    const struct exporter_options options = {gateway->options.otlp, gateway->options.otlp_headers};
+    if (!options.url)
+        return 0;
+    int r = gateway->options.check ? exporter_check(&options, err)
+                                   : exporter_start(&options, &gateway->exporter, err);
+    return r < 0 ? error_prefix(err, r, "--otlp") : 0;
+}
+
 /* What can be wrong with what we were told is found out here. */
 static int prepare(struct gateway *gateway, struct server **ret_server, struct error *err)
 {
@@ -227,6 +238,8 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     }
     if (r == 0 && options->report_fd > 0 && fcntl((int)options->report_fd, F_SETFD, FD_CLOEXEC) < 0)
         r = error_set(err, -errno, "--report-fd %u: %s", options->report_fd, strerror(errno));
+    if (r == 0)
+        r = prepare_exporter(gateway, err);
     if (r == 0)
         r = body_reader_start(tree_bytes(gateway), &gateway->body_reader, err);
     return r < 0 ? r : server_start(gateway, ret_server, err);
@@ -314,5 +327,6 @@ int main(int argc, char **argv)
     sharing_deinit(&gateway.sharing);
     keys_deinit(&gateway.keys);
     request_log_close(&gateway.request_log);
+    gateway.exporter = exporter_stop(gateway.exporter);
     return EXIT_SUCCESS;
 }

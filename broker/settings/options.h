@@ -43,6 +43,8 @@ struct options {
     char http_tls_cert[PATH_MAX];          /* certificate and key for HTTPS; "" = HTTP */
     char http_tls_key[PATH_MAX];
     char http_log[PATH_MAX];                /* its request log; "" = none */
+    char http_otlp[OPTIONS_TEXT_MAX + 1];   /* its collector of spans; "" = none */
+    char http_otlp_headers[PATH_MAX];       /* file of headers for that; "" = none */
     char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */
     uint32_t http_open;                     /* 1: it serves other machines without keys */
     uint32_t http_max_tokens, http_body_kb; /* passed to it; 0 = not given */

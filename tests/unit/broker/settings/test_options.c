@@ -287,8 +287,9 @@ END_TEST
 
 START_TEST(what_bears_on_http_takes_http)
 {
-    static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key",
-                                        "--http-log",  "--http-cors",     "--http-hosts"};
+    static const char *const names[] = {"--http-keys", "--http-tls-cert",    "--http-tls-key",
+                                        "--http-log",  "--http-cors",        "--http-hosts",
+                                        "--http-otlp", "--http-otlp-headers"};
     struct options options;
     struct error err = {{0}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -297,12 +298,16 @@ START_TEST(what_bears_on_http_takes_http)
     }
     ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--http", "127.0.0.1:1", "--http-tls-cert", "c",
                            "--http-tls-key", "k", "--http-log", "l", "--http-keys", "n", "--http-hosts",
-                           "a,b"),
+                           "a,b", "--http-otlp", "u", "--http-otlp-headers", "h"),
                      0);
+    ck_assert_str_eq(options.http_otlp, "u");
+    ck_assert_str_eq(options.http_otlp_headers, "h");
     ck_assert_str_eq(options.http_tls_cert, "c");
     ck_assert_str_eq(options.http_tls_key, "k");
     ck_assert_str_eq(options.http_log, "l");
     ck_assert_str_eq(options.http_hosts, "a,b");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http", "auto", "--http-otlp-headers", "h"), -EINVAL);
+    ck_assert_str_eq(err.text, "http-otlp-headers: requires http-otlp");
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-open"), -EINVAL);
     ck_assert_str_eq(err.text, "http-open: requires http");
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-max-tokens", "9"), -EINVAL);

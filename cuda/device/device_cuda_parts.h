@@ -46,6 +46,7 @@ struct device {
     char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
     bool synchronous;
     bool overlaps;         /* launches may overlap */
+    bool in_turn;          /* but those that are queued now do not */
     cudaEvent_t timers[2]; /* around a launch; NULL until the first profile */
     size_t expected;       /* bytes that the next launch has to read */
     bool timed;            /* each launch, alone */

@@ -45,11 +45,13 @@ static const char *const same[][3] = {{"max_tokens", "max_completion_tokens", "n
                                       {"add_special", "add_special_tokens"},
                                       {"parse_special", "special"}};
 
-/* The value of a key; NULL: it says nothing, as null and −1 do. */
+/* The value of a key; NULL: it says nothing of this, as null and −1 do, and 0 of n_predict, which has an
+ * effect of its own. */
 static const json_t *said(const json_t *object, const char *key)
 {
     const json_t *value = key ? json_object_get(object, key) : NULL;
-    const bool silent = json_is_null(value) || (json_is_integer(value) && json_integer_value(value) < 0);
+    const json_int_t least = key && strcmp(key, "n_predict") == 0 ? 1 : 0;
+    const bool silent = json_is_null(value) || (json_is_integer(value) && json_integer_value(value) < least);
     return silent ? NULL : value;
 }
 

@@ -165,7 +165,7 @@ static const struct {
     {true, CHAT("\"n\": 99999999999999999999"), "", "column"},
     {true, CHAT("\"max_tokens\": 3, \"max_completion_tokens\": 4"), "max_completion_tokens",
      "max_tokens and max_completion_tokens are the same parameter, and differ"},
-    {true, CHAT("\"max_completion_tokens\": 3, \"n_predict\": 0"), "n_predict", "differ"},
+    {true, CHAT("\"max_completion_tokens\": 3, \"n_predict\": 5"), "n_predict", "differ"},
     {true, CHAT("\"repeat_penalty\": 1.5, \"repetition_penalty\": 1.1"), "repeat_penalty", "differ"},
     {true, CHAT("\"n\": 2, \"n_cmpl\": 1"), "n_cmpl", "differ"},
     {true,

@@ -161,11 +161,11 @@ END_TEST
 START_TEST(a_pool_uses_the_devices_that_are_named)
 {
     setenv("QUERN_EMU_DEVICES", "4", 1);
-    pool_start(&pool, tiny_model(), "--device", "emu:3,GPU-00000000-0000-0000-0000-000000000001", "--slots", "2",
-               "--ctx", "64", NULL);
+    pool_start(&pool, tiny_model(), "--device", "emu:3,GPU-00000000-0000-0000-0000-000000000001", "--slots",
+               "2", "--ctx", "64", NULL);
     ck_assert_uint_eq(workers_of(&pool), 2);
-    for (int waits = 0; !strstr(pool_log(&pool), "emulated (GPU 1)") ||
-                        !strstr(pool_log(&pool), "emulated (GPU 3)");
+    for (int waits = 0;
+         !strstr(pool_log(&pool), "emulated (GPU 1)") || !strstr(pool_log(&pool), "emulated (GPU 3)");
          waits++, usleep(50000))
         ck_assert_msg(waits < 600, "%s", pool_log(&pool));
     ck_assert_ptr_null(strstr(pool_log(&pool), "emulated (GPU 0)"));
@@ -173,8 +173,9 @@ START_TEST(a_pool_uses_the_devices_that_are_named)
     pool_forget(&pool);
     int status = pool_fails(&pool, 60, tiny_model(), "--device", "emu:0,GPU-7", NULL);
     ck_assert_int_ne(status, 0);
-    ck_assert_msg(strstr(pool_log(&pool), "no emulated device is GPU-7; there are 0 GPU-00000000-0000-0000-0000-"),
-                  "%s", pool_log(&pool));
+    ck_assert_msg(
+        strstr(pool_log(&pool), "no emulated device is GPU-7; there are 0 GPU-00000000-0000-0000-0000-"),
+        "%s", pool_log(&pool));
     ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
 }
 END_TEST

@@ -187,7 +187,7 @@ static void tell_refusal(const struct backend *backend)
             graphs->refused / 2 + 1, graphs->refusal);
 }
 
-static int open_parts(struct backend *backend, uint32_t number, struct error *err)
+static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats, struct error *err)
 {
     const struct backend_config *config = &backend->config;
     int r = device_open(number, &backend->device, err);
@@ -213,9 +213,10 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
     if (r == 0)
         tell_refusal(backend);
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
-        r = gate_check(&backend->steps, &backend->pass, err);
+        r = gate_check(&backend->steps, &backend->pass, repeats, err);
     if (r == 0 && config->invariant)
         r = invariance_tell_cost(&backend->steps, &backend->pass);
+    backend->steps.padding_rows = 0; /* of steps that are served */
     if (r == 0 && config->profile)
         r = start_profile(backend);
     if (r < 0 && device_verdict(backend->device, err) == 0 && r != -ENODEV) { /* the gate says what it is */
@@ -243,9 +244,12 @@ static void cuda_close(struct backend *backend)
 static int cuda_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
     enum stream_k_rule shares = STREAM_K_PLANNED;
+    uint32_t repeats = 0;
     int r = check_config(config, err);
     if (r == 0)
         r = read_shares_rule(&shares, err);
+    if (r == 0)
+        r = forms_read_repeats(&repeats, err);
     if (r < 0)
         return r;
     struct backend *backend = calloc(1, sizeof *backend);
@@ -258,7 +262,7 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
                                     .n_blocks = config->n_blocks,
                                     .max_rows = most_rows(config),
                                     .shares = shares};
-    r = open_parts(backend, config->n_devices ? config->devices[0] : 0, err);
+    r = open_parts(backend, config->n_devices ? config->devices[0] : 0, repeats, err);
     if (r < 0) {
         cuda_close(backend);
         return r;

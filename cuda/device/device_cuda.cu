@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/device/in_turn.h"
 #include "cuda/device/simt.h"
 
 #define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
@@ -468,7 +469,12 @@ static int start_timer(struct device_stream *stream)
 bool device_cuda_overlaps(const struct device_stream *stream)
 {
     const struct device *device = stream->device;
-    return device->overlaps && stream->follows && !is_timed(stream);
+    return device->overlaps && !device->in_turn && stream->follows && !is_timed(stream);
+}
+
+void device_launch_in_turn(struct device *device, bool in_turn)
+{
+    device->in_turn = in_turn;
 }
 
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,

@@ -63,6 +63,7 @@ struct device {
     struct queued_kernel last;
     bool synchronous;
     bool overlaps;         /* launches may overlap */
+    bool in_turn;          /* but those that are queued now do not */
     cudaEvent_t timers[2]; /* around a launch; NULL until the first profile */
     size_t expected;       /* bytes that the next launch has to read */
     bool timed;            /* each launch, alone */

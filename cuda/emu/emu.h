@@ -12,6 +12,7 @@
  *     QUERN_EMU_ORDER=SEED    blocks at once: who runs when, and what others see of it; 0: in turn (1)
  *     QUERN_EMU_OMIT=WHAT     a kernel that does not wait for the launch before it, or FILE:LINE, a fence
  *                             that does nothing
+ *     QUERN_EMU_EARLY=WHAT    a kernel that runs before the launch that it overlaps with (device.cc)
  *     QUERN_EMU_PROFILE=1     print the counts of each kernel when the device is closed
  *
  * Under AddressSanitizer device memory is poisoned while no work runs, so a host access is reported. Under

@@ -175,6 +175,18 @@ static int plan_library(struct backend *backend, struct error *err)
     return 0;
 }
 
+/* Of decodes that are launched kernel by kernel, because the driver refuses to record them. */
+static void tell_refusal(const struct backend *backend)
+{
+    const struct graphs *graphs = &backend->steps.graphs;
+    if (graphs->refused > 0)
+        say(backend,
+            "the driver does not record steps of %u or more sequences (%s): their kernels are launched one "
+            "by "
+            "one until the model is opened again",
+            graphs->refused / 2 + 1, graphs->refusal);
+}
+
 static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats, struct error *err)
 {
     const struct backend_config *config = &backend->config;
@@ -198,6 +210,8 @@ static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats
         return r;
     if (r == 0)
         r = steps_start(&backend->steps, config->profile || is_set("QUERN_EAGER"));
+    if (r == 0)
+        tell_refusal(backend);
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
         r = gate_check(&backend->steps, &backend->pass, repeats, err);
     if (r == 0 && config->invariant)
@@ -440,9 +454,9 @@ struct device *backend_device(const struct backend *backend)
     return backend->device;
 }
 
-uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows)
+uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows, bool greedy)
 {
-    const struct device_graph *graph = graphs_of(&backend->steps.graphs, rows);
+    const struct device_graph *graph = graphs_of(&backend->steps.graphs, rows, greedy);
     return graph ? device_graph_kernels(graph) : 0;
 }
 

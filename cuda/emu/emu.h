@@ -54,6 +54,14 @@ uint32_t emu_order_random(uint32_t n);
 /* The number in an environment variable. */
 uint64_t emu_number(const char *name, uint64_t otherwise);
 
+/* ---- device.cc ---- */
+
+/* From now on these n of all devices are there; none: all are. */
+void emu_select(const uint32_t *numbers, uint32_t n);
+
+/* The number that a device has among all. */
+uint32_t emu_number_of(uint32_t number);
+
 /* ---- stacks.cc ---- */
 
 #define EMU_MOST_THREADS 1024

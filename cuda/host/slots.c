@@ -269,6 +269,12 @@ static int queue_image(struct device_slots *slots, const struct slot_image *imag
     return r;
 }
 
+/* As path_of of sample.cu. */
+static bool is_greedy(const struct slot_state *state)
+{
+    return (state->temperature == 0 || state->top_k == 1) && state->n_logprobs == 0;
+}
+
 int device_slots_open(struct device_slots *slots, uint32_t slot, const struct backend_slot *params)
 {
     struct slot_image *image;
@@ -297,6 +303,7 @@ int device_slots_open(struct device_slots *slots, uint32_t slot, const struct ba
                                               .most = params->position,
                                               .by_history = image->state->keeps_history,
                                               .repeats = image->state->dry_last > 0,
+                                              .greedy = is_greedy(image->state),
                                               .n_logprobs = params->n_logprobs};
     return 0;
 }

@@ -23,6 +23,7 @@ struct device_slot {
     bool astray;          /* a wrong draft took its state beyond its position: a trim must come first */
     bool by_history;      /* it is sampled by the ids before: no draft of it is verified */
     bool repeats;         /* DRY bears on it */
+    bool greedy;          /* its best id is what is sampled, and it wants no log probabilities */
     bool has_last;        /* when every flight is done, and it has not ended: a sampled id not yet fed */
     enum backend_end end; /* as read */
     uint32_t position;    /* as read */

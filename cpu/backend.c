@@ -82,7 +82,7 @@ static int open_parts(struct backend *backend, const struct backend_config *conf
         r = weights_init(&backend->weights, model, &backend->memory, backend->threads, config, err);
     backend->weight_memory = backend->memory.total + backend->memory.shared;
     if (r == 0)
-        r = states_init(&backend->states, model, config->n_slots, config->n_snapshots, &backend->memory, err);
+        r = states_init(&backend->states, config, &backend->memory, err);
     if (r == 0)
         r = kv_init(&backend->kv, &kv, &backend->memory, err);
     if (r < 0)
@@ -263,10 +263,12 @@ static void cpu_facts(const struct backend *backend, struct backend_facts *ret_f
     ret_facts->layers_ns = forward->pass_ns - forward->embed_ns - forward->sample_ns;
 }
 
-static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position)
+static void cpu_trim(struct backend *backend, uint32_t slot, uint32_t position, uint32_t snapshot)
 {
+    const struct states *states = &backend->states;
     if (slot < backend->n_slots)
-        slot_trim(&backend->slots[slot], position);
+        slot_trim(&backend->slots[slot], position,
+                  snapshot < states->n_snapshots ? states_snapshot(states, snapshot) : NULL);
 }
 
 static int copy(struct backend *backend, const struct backend_copy *copy, bool out, uint64_t *ret_ticket)

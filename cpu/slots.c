@@ -7,6 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where there is one, to a snapshot, or with NULL to zeros. */
+static void set_state(struct slot *slot, const float *from)
+{
+    if (slot->state && from)
+        memcpy(slot->state, from, slot->n_state * sizeof *slot->state);
+    else if (slot->state)
+        memset(slot->state, 0, slot->n_state * sizeof *slot->state);
+    slot->astray = false;
+}
+
 int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
               float *state, const float *from)
 {
@@ -27,10 +37,7 @@ int slot_init(struct slot *slot, const struct backend_slot *params, const struct
     }
     for (uint32_t g = 1; g < slot->n_groups; g++)
         slot->tables[g] = slot->tables[g - 1] + slot->table_size;
-    if (state && from)
-        memcpy(state, from, shape->n_state * sizeof *state);
-    else if (state)
-        memset(state, 0, shape->n_state * sizeof *state);
+    set_state(slot, from);
     slot->open = true;
     return 0;
 }
@@ -56,17 +63,18 @@ void slot_accept(struct slot *slot, int32_t id, uint32_t length)
     slot->end = slot_sampling_accept(&slot->sampling, id, length);
 }
 
-void slot_trim(struct slot *slot, uint32_t position)
+void slot_trim(struct slot *slot, uint32_t position, const float *from)
 {
     if (position > slot->position || slot->spoiled)
         return;
     uint32_t keep = backend_blocks_for(position);
-    if (slot->state && position > 0 && position < slot->position) {
+    const bool moves = position < slot->position || slot->astray;
+    if (slot->state && moves && position > 0 && !from) {
         slot->spoiled = true; /* nothing leads back to the state that it had there */
         return;
     }
-    if (slot->state && position == 0)
-        memset(slot->state, 0, slot->n_state * sizeof *slot->state);
+    if (moves)
+        set_state(slot, position > 0 ? from : NULL);
     slot->position = position;
     slot->n_blocks = keep < slot->n_blocks ? keep : slot->n_blocks;
     slot->last_id = -1;

@@ -19,6 +19,7 @@ struct slot {
     double *sums;         /* [n_embd] of final states, of one that embeds; else NULL */
     float *state;         /* of recurrent layers (states.h), zeroed when it opens; NULL: the model has none */
     size_t n_state;       /* numbers of it */
+    bool astray;          /* a wrong draft took the state beyond the position: a trim must come first */
     uint64_t checked;     /* the step that last had a set of it */
 };
 
@@ -41,7 +42,7 @@ void slot_tell(struct slot *slot, const struct backend_blocks *blocks);
  * sequence ends. */
 void slot_accept(struct slot *slot, int32_t id, uint32_t length);
 
-/* As backend_ops.trim. */
-void slot_trim(struct slot *slot, uint32_t position);
+/* As backend_ops.trim; `from` is the snapshot, NULL: none. */
+void slot_trim(struct slot *slot, uint32_t position, const float *from);
 
 #endif

@@ -52,8 +52,7 @@ static bool may_snapshot(const struct stepper *stepper, const struct slot *slot,
                          const struct backend_row_set *set)
 {
     return slot->state && set->snapshot_rows <= set->n_ids &&
-           set->snapshot < stepper->forward->states->n_snapshots &&
-           (set->position + set->snapshot_rows) % BACKEND_BLOCK_TOKENS == 0;
+           set->snapshot < stepper->forward->states->n_snapshots;
 }
 
 static int check_set(const struct stepper *stepper, const struct backend_row_set *set)
@@ -61,15 +60,13 @@ static int check_set(const struct stepper *stepper, const struct backend_row_set
     if (set->slot >= stepper->n_slots || set->n_ids == 0)
         return -EINVAL;
     struct slot *slot = &stepper->slots[set->slot];
-    if (!slot->open || slot->spoiled || slot->checked == stepper->checks)
+    if (!slot->open || slot->spoiled || slot->astray || slot->checked == stepper->checks)
         return -EINVAL;
     slot->checked = stepper->checks;
     int r = check_blocks(stepper, slot, set);
     if (r < 0)
         return r;
     const bool sums = set->output == BACKEND_SUM_LAST, none = set->output == BACKEND_OUTPUT_NONE;
-    if (slot->state && set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1)
-        return -EINVAL;
     if (set->snapshot_rows > 0 && !may_snapshot(stepper, slot, set))
         return -EINVAL;
     if (slot->sums ? !set->ids || !(sums || none) : sums)
@@ -154,6 +151,11 @@ static void take_logits(const struct forward_segment *segment, const float *logi
     }
 }
 
+static uint32_t counted_rows(const struct step_set *s)
+{
+    return s->set->output == BACKEND_SAMPLE_ALL ? s->result->n_accepted + 1 : s->set->n_ids;
+}
+
 /* After the pass: where the slot stands. */
 static void advance(struct step_set *s, int status)
 {
@@ -164,7 +166,8 @@ static void advance(struct step_set *s, int status)
     if (s->n_rows > 0 && !samples(s->set))
         s->slot->last_id = -1; /* it was fed, or others took its place */
     if (s->n_rows > 0)
-        s->slot->position += s->set->output == BACKEND_SAMPLE_ALL ? s->result->n_accepted + 1 : s->set->n_ids;
+        s->slot->position += counted_rows(s);
+    s->slot->astray = s->slot->state && s->n_rows > 0 && counted_rows(s) < s->n_rows;
     s->result->end = s->slot->end;
 }
 

@@ -175,7 +175,19 @@ static int plan_library(struct backend *backend, struct error *err)
     return 0;
 }
 
-static int open_parts(struct backend *backend, uint32_t number, struct error *err)
+/* Of decodes that are launched kernel by kernel, because the driver refuses to record them. */
+static void tell_refusal(const struct backend *backend)
+{
+    const struct graphs *graphs = &backend->steps.graphs;
+    if (graphs->refused > 0)
+        say(backend,
+            "the driver does not record steps of %u or more sequences (%s): their kernels are launched one "
+            "by "
+            "one until the model is opened again",
+            graphs->refused / 2 + 1, graphs->refusal);
+}
+
+static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats, struct error *err)
 {
     const struct backend_config *config = &backend->config;
     int r = device_open(number, &backend->device, err);
@@ -198,10 +210,13 @@ static int open_parts(struct backend *backend, uint32_t number, struct error *er
         return r;
     if (r == 0)
         r = steps_start(&backend->steps, config->profile || is_set("QUERN_EAGER"));
+    if (r == 0)
+        tell_refusal(backend);
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
-        r = gate_check(&backend->steps, &backend->pass, err);
+        r = gate_check(&backend->steps, &backend->pass, repeats, err);
     if (r == 0 && config->invariant)
         r = invariance_tell_cost(&backend->steps, &backend->pass);
+    backend->steps.padding_rows = 0; /* of steps that are served */
     if (r == 0 && config->profile)
         r = start_profile(backend);
     if (r < 0 && device_verdict(backend->device, err) == 0 && r != -ENODEV) { /* the gate says what it is */
@@ -229,9 +244,12 @@ static void cuda_close(struct backend *backend)
 static int cuda_open(const struct backend_config *config, struct backend **ret_backend, struct error *err)
 {
     enum stream_k_rule shares = STREAM_K_PLANNED;
+    uint32_t repeats = 0;
     int r = check_config(config, err);
     if (r == 0)
         r = read_shares_rule(&shares, err);
+    if (r == 0)
+        r = forms_read_repeats(&repeats, err);
     if (r < 0)
         return r;
     struct backend *backend = calloc(1, sizeof *backend);
@@ -244,7 +262,7 @@ static int cuda_open(const struct backend_config *config, struct backend **ret_b
                                     .n_blocks = config->n_blocks,
                                     .max_rows = most_rows(config),
                                     .shares = shares};
-    r = open_parts(backend, config->n_devices ? config->devices[0] : 0, err);
+    r = open_parts(backend, config->n_devices ? config->devices[0] : 0, repeats, err);
     if (r < 0) {
         cuda_close(backend);
         return r;
@@ -324,13 +342,9 @@ static int cuda_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
     return steps_verdict(&backend->steps, err);
 }
 
-static void cuda_trim(struct backend *backend, uint32_t slot, uint32_t position)
+static void cuda_trim(struct backend *backend, uint32_t slot, uint32_t position, uint32_t snapshot)
 {
-    struct device_slots *slots = &backend->slots;
-    if (backend->states.pool.n > 0 && position > 0 && slot < backend->sizes.n_slots &&
-        position < slots->slots[slot].position)
-        slots->slots[slot].spoiled = true; /* nothing leads back to the state that it had there */
-    int r = backend->steps.failed ? 0 : device_slots_trim(slots, slot, position);
+    int r = backend->steps.failed ? 0 : device_slots_trim(&backend->slots, slot, position, snapshot);
     if (r < 0)
         steps_fail(&backend->steps, r);
 }
@@ -440,9 +454,9 @@ struct device *backend_device(const struct backend *backend)
     return backend->device;
 }
 
-uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows)
+uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows, bool greedy)
 {
-    const struct device_graph *graph = graphs_of(&backend->steps.graphs, rows);
+    const struct device_graph *graph = graphs_of(&backend->steps.graphs, rows, greedy);
     return graph ? device_graph_kernels(graph) : 0;
 }
 

@@ -16,7 +16,7 @@ extern const struct backend_host_sampling quern_host_sampling;
 /* The device that it runs on; it stays the backend's. */
 struct device *backend_device(const struct backend *backend);
 
-/* Kernels in the recorded decode of up to `rows` sequences; 0: that bucket is not recorded. */
-uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows);
+/* Kernels in the recorded decode of up to `rows` sequences, greedy ones or any; 0: that is not recorded. */
+uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows, bool greedy);
 
 #endif

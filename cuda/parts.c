@@ -74,8 +74,10 @@ static int take_state(struct backend *backend, struct device_memory *memory)
                                               device_properties(backend->device)->n_multiprocessors,
                                               sizes->shares};
     workspace_take(&backend->workspace, memory, model, &backend->pools.kv[0], &workspace);
+    memory->separate = true; /* it is given back alone */
     if (sizes->library_rows > 0)
         library_products_take(&backend->large, memory, model, sizes->library_rows, n_rows);
+    memory->separate = false;
     r = device_states_init(&backend->states, memory, model, sizes->n_slots, sizes->n_snapshots);
     if (r < 0)
         return r;
@@ -96,12 +98,26 @@ static int take_state(struct backend *backend, struct device_memory *memory)
 
 /* Of device memory, for these sizes, without the weights. Counting takes no memory of the host and cannot
  * fail. */
-static size_t state_bytes(const struct backend *backend, const struct sizes *sizes)
+static struct device_memory count_state(const struct backend *backend, const struct sizes *sizes)
 {
     struct backend counted = {.config = backend->config, .device = backend->device, .sizes = *sizes};
     struct device_memory memory = {0};
     take_state(&counted, &memory);
-    return memory.bytes;
+    return memory;
+}
+
+static size_t state_bytes(const struct backend *backend, const struct sizes *sizes)
+{
+    return count_state(backend, sizes).bytes;
+}
+
+static int count_weights(const struct backend *backend, struct device_memory *ret_counted)
+{
+    struct device_weights weights;
+    *ret_counted = (struct device_memory){0};
+    int r = device_weights_init(&weights, ret_counted, backend->config.model);
+    device_weights_deinit(&weights);
+    return r;
 }
 
 /* Sizes with so many blocks, or with a context of so many blocks and room for one that fills it. */
@@ -137,10 +153,12 @@ static uint32_t most_that_fits(const struct backend *backend,
 
 static uint32_t snapshots_for(const struct backend *backend, uint32_t n_slots, size_t room)
 {
-    const size_t bytes = device_states_numbers(backend->config.model) * sizeof(float);
-    if (bytes == 0 || backend->config.n_snapshots > 0)
-        return bytes == 0 ? 0 : backend->config.n_snapshots;
-    return backend_snapshots_for(bytes, n_slots, room);
+    const struct backend_config *config = &backend->config;
+    const size_t bytes = device_states_numbers(config->model) * sizeof(float);
+    if (bytes == 0)
+        return 0;
+    const uint32_t spares = config->drafts ? backend_spares_for(n_slots) : 0;
+    return spares + (config->n_snapshots ? config->n_snapshots : backend_snapshots_for(bytes, n_slots, room));
 }
 
 /* Says what is needed and what would fit; returns -ENOMEM. */
@@ -214,11 +232,10 @@ static void choose_slots(struct backend *backend, size_t room)
 
 int parts_choose_sizes(struct backend *backend, struct error *err)
 {
-    struct device_memory counted = {0};
+    struct device_memory counted;
     struct sizes *sizes = &backend->sizes;
     const size_t room = room_of(backend, sizes->n_blocks == 0);
-    int r = device_weights_init(&backend->weights, &counted, backend->config.model);
-    device_weights_deinit(&backend->weights);
+    int r = count_weights(backend, &counted);
     if (r < 0)
         return error_set(err, r, "not enough memory for the layers");
     const size_t left = counted.bytes < room ? room - counted.bytes : 0;
@@ -237,21 +254,43 @@ int parts_choose_sizes(struct backend *backend, struct error *err)
     return needed > room ? refuse(backend, needed, counted.bytes, room, err) : 0;
 }
 
+/* Of memory that is all there, or why not. */
+static int check_taken(const struct backend *backend, const struct device_memory *memory,
+                       const struct device_memory *counted, const char *what, struct error *err)
+{
+    if (!memory->lacking)
+        return 0;
+    const int r = device_verdict(backend->device, err);
+    if (r < 0)
+        return r;
+    if (memory->unpinned)
+        return error_set(err, -ENOMEM, "the driver did not pin more than %.1f MiB of the host's memory",
+                         MIB(memory->pinned));
+    return error_set(err, -ENOMEM,
+                     "the driver did not allocate %.1f MiB of the device's memory for %s; %.1f MiB are free",
+                     MIB(counted->bytes), what, MIB(device_free_bytes(backend->device)));
+}
+
+/* Weights and the rest are an allocation each. */
 int parts_take(struct backend *backend, struct error *err)
 {
-    struct device_memory memory = {.device = backend->device};
-    int r = device_weights_init(&backend->weights, &memory, backend->config.model);
-    backend->weight_memory = memory.bytes;
+    struct device_memory counted, memory;
+    int r = count_weights(backend, &counted);
+    memory = device_memory_open(backend->device, &counted);
     if (r == 0)
-        r = take_state(backend, &memory);
+        r = device_weights_init(&backend->weights, &memory, backend->config.model);
+    if (r < 0)
+        return error_set(err, r, "not enough memory for the layers");
+    r = check_taken(backend, &memory, &counted, "the weights", err);
+    if (r < 0)
+        return r;
+    backend->weight_memory = memory.bytes;
+    counted = count_state(backend, &backend->sizes);
+    memory = device_memory_open(backend->device, &counted);
+    r = take_state(backend, &memory);
     if (r < 0)
         return error_set(err, r, "not enough memory for %u slots", backend->sizes.n_slots);
-    backend->memory_bytes = memory.bytes;
+    backend->memory_bytes = backend->weight_memory + memory.bytes;
     backend->pinned_memory = memory.pinned;
-    if (!memory.lacking)
-        return 0;
-    r = device_verdict(backend->device, err);
-    return r < 0 ? r
-                 : error_set(err, -ENOMEM, "%.1f MiB were free but could not all be allocated",
-                             MIB(device_free_bytes(backend->device)));
+    return check_taken(backend, &memory, &counted, "KV blocks, slots and steps", err);
 }

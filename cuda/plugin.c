@@ -11,6 +11,7 @@ __attribute__((visibility("default"))) const struct backend_plugin quern_plugin 
     .version = QUERN_VERSION,
     .ops = &quern_backend,
     .count = device_count,
+    .select = device_select,
     .give_back = quern_give_back,
     .describe = device_describe,
     .host_sampling = &quern_host_sampling,

@@ -32,6 +32,7 @@ static void fill_defaults(struct engine_config *config)
     }
     if (backend->n_context == 0)
         backend->n_context = config->model->params.n_context;
+    backend->drafts = config->draft != NULL;
 }
 
 static int check_backend(const struct engine *engine, const struct backend_info *info, struct error *err)
@@ -75,7 +76,6 @@ static int open_parts(struct engine *engine, struct error *err)
     if (engine->config.max_waiting == 0)
         engine->config.max_waiting = ENGINE_DEFAULT_WAITING + 2 * info.n_slots;
     engine->most_flights = info.most_flights < MOST_FLIGHTS ? info.most_flights : MOST_FLIGHTS;
-    const bool recurrent = info.state_bytes > 0;
     r = scheduler_init(&engine->scheduler, config->backend, engine->backend, info.n_slots,
                        config->most_cached);
     if (r == 0)
@@ -86,7 +86,7 @@ static int open_parts(struct engine *engine, struct error *err)
         r = plan_init(&engine->flights[i].plan, &engine->scheduler);
     if (r < 0)
         return error_set(err, r, "engine: out of memory");
-    engine->planner.draft = recurrent ? NULL : config->draft; /* nothing leads back from a wrong draft */
+    engine->planner.draft = config->draft;
     engine->planner.draft_arg = config->draft_arg;
     engine->planner.most_draft = config->most_draft;
     return 0;
@@ -312,6 +312,8 @@ void engine_stats(const struct engine *engine, struct engine_stats *ret_stats)
     ret_stats->evictions = cache.evicted;
     ret_stats->restores = scheduler->tier ? tier_restores(scheduler->tier) : 0;
     ret_stats->tokens = engine->delivery.tokens;
+    ret_stats->drafted = scheduler->drafted;
+    ret_stats->accepted = scheduler->accepted;
     for (const struct sequence *s = scheduler->waiting; s; s = s->next)
         ret_stats->waiting_tokens += s->ids.len;
     for (uint32_t i = 0; i < scheduler->n_running; i++)

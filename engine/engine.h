@@ -34,10 +34,11 @@ struct engine_config {
     uint32_t most_cached; /* KV blocks that the prefix cache keeps; 0: none; UINT32_MAX: no limit */
     uint32_t step_ms;     /* budget of a step while sequences decode; 0: the backend's */
     /* Drafts: proposes up to `most` ids that may follow the `n` ids of a sequence, and returns how many. They
-     * are verified in one step, which may then yield several ids; the output does not change. NULL: none. */
+     * are verified in one step, which may then yield several ids; the output does not change. NULL: none;
+     * prompt_lookup (prompt_lookup.h) looks into the sequence's own ids. */
     uint32_t (*draft)(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft);
     void *draft_arg;
-    uint32_t most_draft; /* ids of one draft */
+    uint32_t most_draft; /* ids of one draft, ≥ 1 */
     /* Of that backend, if the host is to sample too; NULL: it is not. */
     const struct backend_host_sampling *host_sampling;
     /* Told then of each id that the device samples differently from the host, inside engine_step, by the tag
@@ -190,6 +191,8 @@ struct engine_stats {
     uint64_t evictions;      /* of blocks, by the prefix cache */
     uint64_t restores;       /* of blocks, from the prefix store */
     uint64_t waiting_tokens; /* prompt tokens not yet prefilled */
+    uint64_t drafted;        /* ids of drafts that were verified */
+    uint64_t accepted;       /* those of them that were right: each saved a step of its sequence */
 };
 
 /* 0 or -errno with a reason. */

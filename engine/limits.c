@@ -93,6 +93,21 @@ static int check_thinking(const struct engine_request *request, const struct mod
     return r == 0 ? check_thought_end(request, thinking->again, thinking->n_again, model, err) : r;
 }
 
+/* Whether logit_bias leaves no id to sample, which takes a small vocabulary. */
+static bool bans_all(const struct logit_bias_list *list, uint32_t n_vocab)
+{
+    bool banned[SAMPLING_MAX_BIASES] = {false};
+    uint32_t n = 0;
+    if (n_vocab > SAMPLING_MAX_BIASES || list->n < n_vocab)
+        return false;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct logit_bias *item = &list->items[i];
+        n += isinf(item->bias) && item->bias < 0 && !banned[item->id];
+        banned[item->id] |= isinf(item->bias) && item->bias < 0;
+    }
+    return n == n_vocab;
+}
+
 int engine_check_request(const struct engine_request *request, const struct model *model,
                          const struct backend_info *info, uint32_t n_context, uint32_t n_cache,
                          struct error *err)
@@ -126,6 +141,8 @@ int engine_check_request(const struct engine_request *request, const struct mode
         return error_set(err, ENGINE_E_INVALID, "min_tokens: not supported together with a grammar");
     if (sampling_check(&request->sampling, model->params.n_vocab, err) < 0)
         return ENGINE_E_INVALID;
+    if (bans_all(&request->sampling.logit_bias, model->params.n_vocab))
+        return error_set(err, ENGINE_E_INVALID, "logit_bias bans every token");
     int r = check_ids("prompt", request->prompt, request->n_prompt, model->params.n_vocab, err);
     if (r == 0)
         r = check_ids("output", request->output, request->n_output, model->params.n_vocab, err);

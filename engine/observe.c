@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See observe.h. A prompt begins with the set that stands where the slot began, and ends with the one that
- * is sampled, or summed, and has ids: only drafts are verified otherwise. */
+ * has the last of the ids which the slot was given to begin with. */
 
 #include "engine/observe.h"
 
@@ -30,8 +30,7 @@ void observe_submitted(const struct engine_observer *observer, const struct plan
 void observe_read(const struct engine_observer *observer, const struct sequence *sequence,
                   const struct backend_row_set *set, uint32_t n, uint64_t now)
 {
-    const bool whole = set->output == BACKEND_SAMPLE_LAST || set->output == BACKEND_SUM_LAST;
-    if (set->ids && whole)
+    if (set->ids && set->position + set->n_ids == sequence->n_prefill)
         mark(observer, sequence, ENGINE_MARK_PREFILL_END, sequence->n_final - sequence->n_begun, now);
     if (n > 0 && sequence->first_ns == 0)
         mark(observer, sequence, ENGINE_MARK_FIRST_TOKEN, n, now);

@@ -6,10 +6,11 @@
  * come; the other half goes to those with the fewest rows left, so that a short prompt waits for a step or
  * two behind any number of long ones. What one side does not need the other takes.
  *
- * Where drafts are made a sequence is not run ahead: a draft follows ids that were read. Nor is one with a
- * mask, which gets no draft, as one gets none that is sampled by the ids before; and if its masks take long,
- * it stays out of steps until the next one is there. A sequence with a budget for its thoughts runs ahead,
- * and gets drafts, only as far as the budget cannot be used up.
+ * Where drafts are made a sequence is not run ahead: a draft follows ids that were read. They take what rows
+ * a step has left that cost hardly anything. Nor is one run ahead with a mask, which gets no draft, as one
+ * gets none that is sampled by the ids before; and if its masks take long, it stays out of steps until the
+ * next one is there. A sequence with a budget for its thoughts runs ahead, and gets drafts, only as far as
+ * the budget cannot be used up.
  */
 
 #include "engine/plan.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "engine/drafts.h"
 #include "engine/snapshots.h"
 
 #define CHUNK_FIRST   128 /* rows of prompts before the speed is known, nobody decoding */
@@ -74,12 +76,17 @@ static uint32_t add_rows(struct planner *planner, struct plan *plan, struct sequ
     uint32_t reach = end - sequence->fed, snapshot_rows = border - sequence->fed;
     rows = reach < rows ? reach : rows;
     n_draft = reach - rows;
+    if (n_draft > 0 && !drafts_begin(planner->scheduler, sequence))
+        n_draft = 0;
     struct backend_row_set *set = &plan->sets[plan->n];
     sequence_plan(sequence, rows, draft, n_draft, set);
     if (border > 0 && border <= end &&
         scheduler_take_snapshot(planner->scheduler, sequence, border, &snapshot)) {
         set->snapshot_rows = snapshot_rows;
         set->snapshot = snapshot;
+    } else if (n_draft > 0 && sequence->drafts.has_spare) {
+        set->snapshot_rows = 1;
+        set->snapshot = sequence->drafts.spare;
     }
     plan->sequences[plan->n++] = sequence;
     return set->n_ids;
@@ -98,27 +105,51 @@ static bool may_sample(const struct sequence *sequence)
 
 /* ---- decodes ---- */
 
-/* The next token of one that decodes; with a draft it takes up to `most` rows in all. */
-static uint32_t add_decode(struct planner *planner, struct plan *plan, struct sequence *sequence,
-                           uint32_t most)
+static uint32_t lesser(uint32_t a, uint32_t b)
 {
+    return a < b ? a : b;
+}
+
+/* Ids of a draft of this sequence, `most` at most, into `ret_draft`. */
+static uint32_t make_draft(struct planner *planner, struct sequence *sequence, uint32_t most,
+                           int32_t *ret_draft)
+{
+    const uint32_t left = sequence->credit_end - sequence->fed - 2; /* ids after the next */
+    const uint32_t free_ids = sequence_free_ids(sequence);
+    most = lesser(lesser(most, planner->most_draft), lesser(left, free_ids > 0 ? free_ids - 1 : 0));
+    if (most > 0)
+        most = drafts_most(planner->scheduler, sequence, most);
+    return most > 0 ? planner->draft(planner->draft_arg, sequence->ids.data, (uint32_t)sequence->ids.len,
+                                     most, ret_draft)
+                    : 0;
+}
+
+/* Rows of drafts that a step with so many other rows may have: what costs hardly more time. */
+static uint32_t draft_rows(const struct planner *planner, uint32_t others)
+{
+    const uint32_t cheap = planner->scheduler->info.chunk_least;
+    return cheap > others ? cheap - others : 0;
+}
+
+/* The next token of one that decodes, where `behind` others get theirs after it. */
+static uint32_t add_decode(struct planner *planner, struct plan *plan, struct sequence *sequence,
+                           uint32_t behind)
+{
+    const uint32_t others = plan->decode_rows + behind, room = planner->scheduler->info.max_rows - others;
     int32_t *draft = plan->drafts + plan->decode_rows;
-    uint32_t n_draft = 0;
+    uint32_t rows = 1, n_draft = 0;
     if (!may_sample(sequence))
         return 0;
     if (planner->draft && !sequence->mask && !sampling_needs_history(&sequence->sampling)) {
         if (sequence->in_flight > 0)
             return 0;
-        uint32_t left = sequence->credit_end - sequence->fed - 2; /* ids after the next */
-        most = most - 1 < left ? most - 1 : left;
-        most = most < planner->most_draft ? most : planner->most_draft;
-        left = sequence_free_ids(sequence);
-        most = left == 0 ? 0 : most < left - 1 ? most : left - 1;
-        if (most > 0)
-            n_draft = planner->draft(planner->draft_arg, sequence->ids.data, (uint32_t)sequence->ids.len,
-                                     most, draft + 1);
+        if (sequence->n_again > 0)
+            rows = lesser(sequence->n_again, room);
+        else
+            n_draft =
+                make_draft(planner, sequence, lesser(room - 1, draft_rows(planner, others + 1)), draft + 1);
     }
-    return add_rows(planner, plan, sequence, 1, draft, n_draft);
+    return add_rows(planner, plan, sequence, rows, draft, n_draft);
 }
 
 static void add_decodes(struct planner *planner, struct plan *plan)
@@ -129,9 +160,9 @@ static void add_decodes(struct planner *planner, struct plan *plan)
         struct sequence *sequence = scheduler->running[i];
         uint32_t behind = scheduler->n_running - i - 1; /* a row each is kept for them */
         if (sequence->state == SEQUENCE_DECODING && sequence_wants(sequence) > 0)
-            plan->decode_rows +=
-                add_decode(planner, plan, sequence, scheduler->info.max_rows - plan->decode_rows - behind);
+            plan->decode_rows += add_decode(planner, plan, sequence, behind);
     }
+    plan->n_decodes = plan->n;
 }
 
 /* ---- prompts ---- */
@@ -204,7 +235,7 @@ static void add_prompts(struct planner *planner, struct plan *plan, uint32_t bud
 
 void plan_build(struct planner *planner, struct plan *ret_plan)
 {
-    ret_plan->n = ret_plan->decode_rows = ret_plan->prefill_rows = 0;
+    ret_plan->n = ret_plan->n_decodes = ret_plan->decode_rows = ret_plan->prefill_rows = 0;
     add_decodes(planner, ret_plan);
     add_prompts(planner, ret_plan, prefill_budget(planner, ret_plan->decode_rows));
 }
@@ -212,12 +243,10 @@ void plan_build(struct planner *planner, struct plan *ret_plan)
 void plan_cut(struct plan *plan, uint32_t n)
 {
     plan->n = n;
+    plan->n_decodes = lesser(plan->n_decodes, n);
     plan->decode_rows = plan->prefill_rows = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct backend_row_set *set = &plan->sets[i];
-        bool decodes = !set->ids || set->output == BACKEND_SAMPLE_ALL;
-        *(decodes ? &plan->decode_rows : &plan->prefill_rows) += set->n_ids;
-    }
+    for (uint32_t i = 0; i < n; i++)
+        *(i < plan->n_decodes ? &plan->decode_rows : &plan->prefill_rows) += plan->sets[i].n_ids;
 }
 
 /* ---- speed ---- */

@@ -13,7 +13,8 @@ struct plan {                     /* a step, and the sequence of each of its row
     struct backend_row_set *sets; /* [n_slots] */
     struct sequence **sequences;  /* [n_slots] */
     uint32_t n;
-    int32_t *drafts; /* [max_rows]: the ids of sets that verify drafts */
+    uint32_t n_decodes; /* of those, which decode: they come first */
+    int32_t *drafts;    /* [max_rows]: the ids of sets that verify drafts */
     uint32_t decode_rows, prefill_rows;
 };
 

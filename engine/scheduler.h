@@ -40,7 +40,8 @@ struct scheduler {
     } refused;
     const struct engine_observer *observer; /* is told of lost slots; NULL: nobody is */
     uint64_t preemptions;
-    uint64_t cache_hits; /* ids that needed no prefill */
+    uint64_t cache_hits;        /* ids that needed no prefill */
+    uint64_t drafted, accepted; /* ids of drafts that were verified, and those that were right */
 };
 
 /* The backend is open and outlives the scheduler; the prefix cache keeps `most_cached` blocks of each group

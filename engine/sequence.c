@@ -178,7 +178,7 @@ void sequence_leave(struct sequence *sequence)
     memset(sequence->n_slid, 0, sizeof sequence->n_slid);
     sequence->place = sequence->turn = 0;
     sequence->branch = 0;
-    sequence->fed = sequence->n_final = 0;
+    sequence->fed = sequence->n_final = sequence->n_again = 0;
     if (sequence->state == SEQUENCE_LEAVING || sequence->state == SEQUENCE_SPOILED)
         sequence_become(sequence, SEQUENCE_WAITING);
 }
@@ -208,6 +208,12 @@ void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uin
             sequence_become(sequence, SEQUENCE_DECODING);
         else
             set->output = BACKEND_OUTPUT_NONE;
+    } else if (sequence->n_again > 0) {
+        assert(sequence->in_flight == 0 && n_draft == 0);
+        set->ids = sequence->ids.data + sequence->fed;
+        sequence->n_again -= rows;
+        if (sequence->n_again > 0)
+            set->output = BACKEND_OUTPUT_NONE;
     } else if (n_draft > 0) {
         assert(sequence->in_flight == 0);
         draft[0] = sequence->ids.data[sequence->ids.len - 1];
@@ -234,9 +240,22 @@ void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uin
     sequence->in_flight++;
 }
 
+/* Positions that a set which was read has added, and behind a wrong draft what is to be fed again. */
+static uint32_t settled_rows(struct sequence *sequence, const struct backend_row_set *set,
+                             const struct backend_result *result)
+{
+    const bool drafted = set->output == BACKEND_SAMPLE_ALL;
+    const uint32_t right = drafted ? result->n_accepted + 1 : set->n_ids;
+    if (right == set->n_ids || !sequence->drafts.has_spare)
+        return right;
+    sequence->n_again = right;
+    return 1;
+}
+
 uint32_t sequence_settle(struct sequence *sequence, const struct backend_row_set *set,
                          const struct backend_result *result)
 {
+    uint32_t rows;
     sequence->in_flight--;
     switch (sequence->state) {
     case SEQUENCE_PREFILLING:
@@ -246,9 +265,9 @@ uint32_t sequence_settle(struct sequence *sequence, const struct backend_row_set
             sequence_become(sequence, SEQUENCE_SPOILED);
             return 0;
         }
-        if (set->output == BACKEND_SAMPLE_ALL)
-            sequence->fed -= set->n_ids - result->n_accepted - 1;
-        sequence->n_final += set->output == BACKEND_SAMPLE_ALL ? result->n_accepted + 1 : set->n_ids;
+        rows = settled_rows(sequence, set, result);
+        sequence->fed -= set->n_ids - rows;
+        sequence->n_final += rows;
         return result->n_ids;
     case SEQUENCE_WAITING:
     case SEQUENCE_SPOILED:

@@ -51,6 +51,15 @@ enum sequence_state {
     SEQUENCE_ENDED       /* its last event is out; lives on only until its flights are read */
 };
 
+/* Of one for which drafts are made (drafts.h). */
+struct sequence_drafts {
+    uint32_t length; /* ids of the next one, at most; 0: none was made yet */
+    uint32_t wait;   /* steps to come without one */
+    uint32_t pause;  /* and how many those will be after the next that is all wrong */
+    bool has_spare;  /* the set in flight copies the state behind its first row … */
+    uint32_t spare;  /* … to this snapshot */
+};
+
 struct sequence {
     /* what was asked */
     struct sampling sampling;             /* a copy of its own */
@@ -103,6 +112,7 @@ struct sequence {
     uint32_t n_blocks;   /* of each of its tables, those that were filled at the start included */
     uint32_t n_told;     /* of them, its slot knows */
     uint32_t n_offered;  /* of them, the prefix cache has been offered, or gave */
+    uint32_t n_again;    /* ids from `fed` on that its slot was fed and is fed again; all that there are */
     uint64_t place;      /* in the prefix cache, of the last of those; 0: none is kept behind it */
     /* Of models with recurrent layers: snapshots that steps in flight take, and behind how many positions. */
     struct {
@@ -112,6 +122,7 @@ struct sequence {
     uint32_t branch; /* the end of the blocks that were found, where no snapshot was; 0: not so */
     uint64_t turn;   /* the place of the last one that its answer has; 0: none */
     uint32_t n_turn; /* blocks up to there */
+    struct sequence_drafts drafts;
     /* [n_groups]: [⌈end_position / 32⌉] room; all but the first n_slid are held. Those are out of every
      * window to come: given back, or not there from the start. */
     uint32_t *tables[BACKEND_MOST_GROUPS];
@@ -159,7 +170,8 @@ static inline uint32_t sequence_wants(const struct sequence *sequence)
 {
     if (sequence->state == SEQUENCE_PREFILLING)
         return sequence->n_prefill - sequence->fed;
-    return sequence->state == SEQUENCE_DECODING && sequence->fed + 1 < sequence->credit_end;
+    const uint32_t known = sequence->fed + (sequence->n_again > 0 ? sequence->n_again : 1);
+    return sequence->state == SEQUENCE_DECODING && known < sequence->credit_end;
 }
 
 /* How many ids it may sample, beyond those in flight, before it has to wait for what they are: because they
@@ -170,13 +182,16 @@ static inline uint32_t sequence_free_ids(const struct sequence *sequence)
     return free > sequence->in_flight ? free - sequence->in_flight : 0;
 }
 
-/* Makes the next `rows` rows, no more than it wants and has blocks for, a set of a step. With n_draft > 0,
+/* Makes the next `rows` rows, no more than it wants, or is fed again, and has blocks for, a set of a step.
+ * With n_draft > 0,
  * for one that decodes and has nothing in flight, the ids draft[1 … n_draft] are verified with the next row;
  * draft[0] is filled in, and the array lives until the submit. */
 void sequence_plan(struct sequence *sequence, uint32_t rows, int32_t *draft, uint32_t n_draft,
                    struct backend_row_set *ret_set);
 
-/* That set was read, or abandoned: result NULL. How many of the result's ids count. */
+/* That set was read, or abandoned: result NULL. How many of the result's ids count. Behind a wrong draft of
+ * one that has a spare snapshot only the set's first row counts as fed, and the caller leads the slot back.
+ */
 uint32_t sequence_settle(struct sequence *sequence, const struct backend_row_set *set,
                          const struct backend_result *result);
 

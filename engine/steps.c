@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "engine/drafts.h"
 #include "engine/inside.h"
 #include "engine/observe.h"
 
@@ -166,6 +167,7 @@ static void take(struct engine *engine, struct sequence *sequence, const struct 
         observe_read(engine->observer, sequence, set, n, now);
     if (n > 0)
         delivery_ids(&engine->delivery, sequence, result, n, now);
+    drafts_end(&engine->scheduler, sequence, set, result);
     scheduler_offer(&engine->scheduler, sequence);
     if (fault && sequence->state != SEQUENCE_ENDED)
         end_fault(engine, sequence);

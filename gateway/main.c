@@ -30,6 +30,7 @@
 #include "gateway/fleet/books.h"
 #include "gateway/fleet/carry.h"
 #include "gateway/server.h"
+#include "gateway/telemetry/exporter.h"
 #include "gateway/forms/questions/question.h"
 #include "proto/gateway_report.h"
 #include "proto/message.h"
@@ -197,8 +198,10 @@ static void serve(struct gateway *gateway, struct server *server)
 static void await_ends(struct gateway *gateway)
 {
     uint64_t until = clock_ns() + CLOSING_NS;
-    while (fleet_active(&gateway->fleet) > 0 && clock_ns() < until)
+    while (fleet_active(&gateway->fleet) > 0 && clock_ns() < until) {
         fleet_wait(&gateway->fleet, 20);
+        carry_turn(&gateway->fleet);
+    }
 }
 
 static int fail(const struct gateway *gateway, const struct error *err)
@@ -206,6 +209,16 @@ static int fail(const struct gateway *gateway, const struct error *err)
     program_error("%s", err->text);
     report(gateway, GATEWAY_FAILS, err->text);
     return EXIT_FAILURE;
+}
+
+static int prepare_exporter(struct gateway *gateway, struct error *err)
+{
+    const struct exporter_options options = {gateway->options.otlp, gateway->options.otlp_headers};
+    if (!options.url)
+        return 0;
+    int r = gateway->options.check ? exporter_check(&options, err)
+                                   : exporter_start(&options, &gateway->exporter, err);
+    return r < 0 ? error_prefix(err, r, "--otlp") : 0;
 }
 
 /* What can be wrong with what we were told is found out here. */
@@ -225,6 +238,8 @@ static int prepare(struct gateway *gateway, struct server **ret_server, struct e
     }
     if (r == 0 && options->report_fd > 0 && fcntl((int)options->report_fd, F_SETFD, FD_CLOEXEC) < 0)
         r = error_set(err, -errno, "--report-fd %u: %s", options->report_fd, strerror(errno));
+    if (r == 0)
+        r = prepare_exporter(gateway, err);
     if (r == 0)
         r = body_reader_start(tree_bytes(gateway), &gateway->body_reader, err);
     return r < 0 ? r : server_start(gateway, ret_server, err);
@@ -306,11 +321,12 @@ int main(int argc, char **argv)
     gateway.body_reader = body_reader_stop(gateway.body_reader);
     fleet_watch(&gateway.fleet, -1);
     await_ends(&gateway);
-    carry_forget_all(&gateway.fleet);
+    carry_end_all(&gateway.fleet);
     fleet_deinit(&gateway.fleet);
     question_forget_all(&gateway);
     sharing_deinit(&gateway.sharing);
     keys_deinit(&gateway.keys);
     request_log_close(&gateway.request_log);
+    gateway.exporter = exporter_stop(gateway.exporter);
     return EXIT_SUCCESS;
 }

@@ -22,6 +22,7 @@
 #include "common/utf8.h"
 #include "gateway/head.h"
 #include "gateway/routes.h"
+#include "gateway/telemetry/exporter.h"
 
 #define DROPPED_TIMES                                                                                        \
     8 /* so much more than a body may have is read and dropped, before the client is cut off */
@@ -107,6 +108,7 @@ static void judge(const struct receiver *receiver, struct exchange *exchange, bo
     char allowed[sizeof exchange->allowed];
     int missing = routes_find(exchange->method, exchange->path, &route, &exchange->rest, &exchange->family,
                               allowed, &exchange->refusal);
+    exchange->route = missing == 0 ? route->path : NULL;
     if (head_judge(exchange, connection_of(exchange->connection), &receiver->origins) != 0) {
         exchange->refused = true;
     } else if (exchange->gateway->options.cors && strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) == 0) {
@@ -297,7 +299,15 @@ enum MHD_Result receive_access(void *cls, struct MHD_Connection *connection, con
     return MHD_YES;
 }
 
-/* A line of the request log. Probes of health and metrics, which come every few seconds, have none. */
+static void export_spans(const struct exchange *exchange, const struct request_line *line)
+{
+    struct traced_request request;
+    if (exchange->gateway->exporter && spans_take(line, exchange->route, &request))
+        exporter_add(exchange->gateway->exporter, &request);
+}
+
+/* A line of the request log, and spans. Probes of health and metrics, which come every few seconds, have
+ * none. */
 static void write_down(const struct exchange *exchange)
 {
     const struct request_line line = {.method = exchange->method,
@@ -310,8 +320,10 @@ static void write_down(const struct exchange *exchange)
                                       .gone = exchange->gone,
                                       .seconds = (double)(clock_ns() - exchange->begun_ns) / CLOCK_NS_PER_S,
                                       .record = &exchange->record};
-    if (strcmp(exchange->path, "/metrics") != 0 && strncmp(exchange->path, "/health", 7) != 0)
-        request_log_write(&exchange->gateway->request_log, &line);
+    if (strcmp(exchange->path, "/metrics") == 0 || strncmp(exchange->path, "/health", 7) == 0)
+        return;
+    request_log_write(&exchange->gateway->request_log, &line);
+    export_spans(exchange, &line);
 }
 
 void receive_completed(void *cls, struct MHD_Connection *connection, void **ret_exchange,

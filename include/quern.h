@@ -525,6 +525,8 @@ struct quern_worker {
     /* Of a GPU: kernels launched one by one, steps launched as one recording, and rows computed for nothing
      * to fill one. */
     uint64_t launches, recorded_launches, padding_rows;
+    /* With --draft: tokens of drafts that were verified, and those of them that were right. */
+    uint64_t drafted, accepted;
     /* With --host-sampling: tokens that GPU and host have sampled, and those of them that differ. */
     uint64_t ids_compared, ids_different;
     uint32_t kv_cached;

@@ -34,15 +34,14 @@ static int complete_heads(struct model_params *params, struct error *err)
     int r = check_sharing(params->n_heads, params->n_kv_heads, err);
     for (uint32_t i = 0; i < params->n_layers && params->kv_heads_listed && r == 0; i++)
         r = check_sharing(params->n_heads, params->listed_kv_heads[i], err);
-    if (r < 0 && params->kv_heads_listed)
-        return error_prefix(err, r, "hyperparameter %s.attention.head_count_kv", params->architecture);
     if (r < 0)
-        return r;
+        return error_prefix(err, r, "hyperparameter %s.attention.head_count_kv", params->architecture);
     if (params->head_dim == 0) {
         if (params->n_embd % params->n_heads != 0)
             return error_set(err, -EINVAL,
-                             "embedding length %" PRIu32 " is not a multiple of %" PRIu32 " heads",
-                             params->n_embd, params->n_heads);
+                             "hyperparameter %s.attention.head_count: embedding length %" PRIu32
+                             " is not a multiple of %" PRIu32 " heads",
+                             params->architecture, params->n_embd, params->n_heads);
         params->head_dim = params->n_embd / params->n_heads;
     }
     const uint32_t dim =
@@ -113,7 +112,7 @@ static int complete_rope(const struct architecture *architecture, struct model_p
         params->rope_dims = params->head_dim;
     int r = check_rotary_dims(params->rope_dims, params->head_dim, err);
     if (r < 0)
-        return r;
+        return error_prefix(err, r, "hyperparameter %s.rope.dimension_count", architecture->name);
     if (params->rope_base == 0)
         params->rope_base = 10000;
     if (params->rope_factor == 0)

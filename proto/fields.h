@@ -8,7 +8,7 @@
 #include "proto/message.h"
 
 /* Most keys of one map, including unknown ones. */
-#define FIELDS_MAX_KEYS 64
+#define FIELDS_MAX_KEYS 96
 /* Deepest nesting of containers, including the message's own map. */
 #define FIELDS_MAX_DEPTH 8
 /* Largest value of counters (seq, off, wseq, …): every language represents it exactly. */

@@ -19,6 +19,8 @@
     ROW(U64_OR_0, prefill_tokens, "prefill_tokens_total", "counter", "Tokens of prompts computed.")           \
     ROW(U64_OR_0, evictions, "cache_evictions_total", "counter", "Blocks that left the prefix cache.")        \
     ROW(U64_OR_0, restores, "cache_restores_total", "counter", "Blocks that came back from the prefix store.") \
+    ROW(U64_OR_0, drafted, "drafted_tokens_total", "counter", "Tokens of drafts that were verified.")          \
+    ROW(U64_OR_0, accepted, "accepted_tokens_total", "counter", "Of them, those that were right.")            \
     ROW(U64_OR_0, memory, "memory_bytes", "gauge", "Memory that the worker's device has taken for it.")       \
     ROW(U64_OR_0, memory_kv, "memory_kv_bytes", "gauge", "Of it, the KV cache.")                              \
     ROW(U64_OR_0, memory_kv_held, "memory_kv_held_bytes", "gauge", "Of that, blocks that sequences hold.")    \

@@ -23,6 +23,7 @@
 #include "model/overrides.h"
 #include "engine/backend/kv_type.h"
 #include "engine/backend/library_rows.h"
+#include "engine/prompt_lookup.h"
 #include "gguf/gguf.h"
 #include "worker/load_model.h"
 #include "worker/load_weights.h"
@@ -173,6 +174,8 @@ static int open_engine(struct load *load, struct error *err)
         .backend = load->backend.ops,
         .give_back = load->backend.give_back,
         .most_cached = options->cached_blocks,
+        .draft = options->draft > 0 ? prompt_lookup : NULL,
+        .most_draft = options->draft,
         .host_sampling = options->host_sampling ? load->backend.host_sampling : NULL,
         .differs = load->differences ? differences_log : NULL,
         .differs_arg = load->differences,

@@ -19,6 +19,7 @@ struct worker_options {
     const char *sampling;      /* the pool's parameters, "NAME=VALUE …"; NULL: none */
     uint32_t incarnation;
     uint32_t context, slots, kv_blocks, snapshots, threads; /* 0: the default */
+    uint32_t draft;                                         /* ids of a draft; 0: none are made */
     uint32_t cached_blocks; /* most that the prefix cache keeps; UINT32_MAX: all there are */
     int link_fd, stream_fd; /* sockets that listen, on which it is reached */
     int board_fd;           /* its slot of the board; -1: no board */

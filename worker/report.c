@@ -134,6 +134,8 @@ void report_write(struct report *report, const struct report_facts *facts, uint6
     snapshot.evictions = stats.evictions;
     snapshot.restores = stats.restores;
     snapshot.kv_cached = stats.blocks_cached;
+    snapshot.drafted = stats.drafted;
+    snapshot.accepted = stats.accepted;
     snapshot.tokens_per_s = report->tokens_per_s;
     keep_peaks(report, &snapshot);
     board_write(report->slot, &snapshot);

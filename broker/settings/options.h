@@ -43,6 +43,8 @@ struct options {
     char http_tls_cert[PATH_MAX];          /* certificate and key for HTTPS; "" = HTTP */
     char http_tls_key[PATH_MAX];
     char http_log[PATH_MAX];                /* its request log; "" = none */
+    char http_otlp[OPTIONS_TEXT_MAX + 1];   /* its collector of spans; "" = none */
+    char http_otlp_headers[PATH_MAX];       /* file of headers for that; "" = none */
     char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */
     uint32_t http_open;                     /* 1: it serves other machines without keys */
     uint32_t http_max_tokens, http_body_kb; /* passed to it; 0 = not given */
@@ -58,7 +60,7 @@ struct options {
     char rundir[RUNDIR_PATH_MAX + 1];
     char config[PATH_MAX];
     /* Passed to the workers; 0 = not given. */
-    uint32_t context, slots, kv_blocks, snapshots, threads;
+    uint32_t context, slots, kv_blocks, snapshots, draft, threads;
     bool has_cached_blocks;
     uint32_t cached_blocks;
     bool has_frame_us;

@@ -63,6 +63,8 @@ static int check_http(const struct options *options, struct error *err)
                  {"http-tls-cert", options->http_tls_cert},
                  {"http-tls-key", options->http_tls_key},
                  {"http-log", options->http_log},
+                 {"http-otlp", options->http_otlp},
+                 {"http-otlp-headers", options->http_otlp_headers},
                  {"http-cors", options->http_cors},
                  {"http-open", options->http_open ? "1" : ""},
                  {"http-max-tokens", options->http_max_tokens ? "1" : ""},
@@ -74,6 +76,8 @@ static int check_http(const struct options *options, struct error *err)
             return error_set(err, -EINVAL, "%s: requires http", parts[i].name);
     if (!options->http_tls_cert[0] != !options->http_tls_key[0])
         return error_set(err, -EINVAL, "http-tls-cert and http-tls-key must be given together");
+    if (options->http_otlp_headers[0] && !options->http_otlp[0])
+        return error_set(err, -EINVAL, "http-otlp-headers: requires http-otlp");
     bool named = options->http[0] && strcmp(options->http, OPTIONS_HTTP_AUTO) != 0;
     int r = named ? listen_check(options->http, err) : 0;
     return r < 0 ? error_prefix(err, r, "http") : 0;

@@ -14,9 +14,9 @@
 
 static json_t *device_json(const char *kind, uint32_t number, const struct device_description *d)
 {
-    json_t *json = json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:I}", "kind", kind, "number",
-                             (json_int_t)number, "name", d->name, "cores", (json_int_t)d->n_cores, "memory",
-                             (json_int_t)d->memory_total, "memory_free", (json_int_t)d->memory_free,
+    json_t *json = json_pack("{s:s%, s:I, s:s, s:I, s:I, s:I, s:I}", "kind", kind, strcspn(kind, ":"),
+                             "number", (json_int_t)number, "name", d->name, "cores", (json_int_t)d->n_cores,
+                             "memory", (json_int_t)d->memory_total, "memory_free", (json_int_t)d->memory_free,
                              "memory_used", (json_int_t)(d->memory_total - d->memory_free));
     if (json && d->uuid[0])
         json_object_set_new(json, "uuid", json_string(d->uuid));

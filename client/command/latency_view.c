@@ -90,6 +90,17 @@ static void fill_mean(const struct quern_histogram *histogram, double factor, co
                  factor * histogram->sum / (double)n, unit);
 }
 
+/* The mean of rows, and of those that were computed where some only filled a recorded size: "5.2 of 8.0". */
+static void fill_rows(const struct latencies *since, struct table_cell *ret_cell)
+{
+    const uint64_t n = count_of(&since->rows);
+    fill_mean(&since->rows, 1, "", ret_cell);
+    const size_t len = strlen(ret_cell->text);
+    if (n > 0 && since->padding_rows > 0)
+        snprintf(ret_cell->text + len, sizeof ret_cell->text - len, " of %.1f",
+                 (since->rows.sum + (double)since->padding_rows) / (double)n);
+}
+
 /* The mean of shares as a bar. */
 static void fill_bar(const struct quern_histogram *histogram, struct table_cell *ret_cell)
 {
@@ -161,7 +172,7 @@ static void fill_cell(const void *arg, size_t row, size_t column, struct table_c
         fill_times(&since->first, LONG_FIRST, ret_cell);
         break;
     case ROWS:
-        fill_mean(&since->rows, 1, "", ret_cell);
+        fill_rows(since, ret_cell);
         break;
     case SLOTS:
         fill_mean(&since->slots, 100, "%", ret_cell);
@@ -190,6 +201,8 @@ static void look(struct latencies *before, struct latencies *since, const struct
     since->gap = take(&before->gap, w->token_gap);
     since->first = take(&before->first, w->first_token);
     since->rows = take(&before->rows, w->step_rows);
+    since->padding_rows = w->padding_rows - before->padding_rows;
+    before->padding_rows = w->padding_rows;
     since->slots = take(&before->slots, w->slots_used);
     since->kv = take(&before->kv, w->kv_used);
 }

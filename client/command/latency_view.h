@@ -14,6 +14,7 @@
 struct latencies { /* of a worker */
     uint32_t incarnation;
     struct quern_histogram decode, other, rows, gap, first, slots, kv;
+    uint64_t padding_rows;
 };
 
 /* The histograms as they were at the last look, and what came of it; a zeroed one has seen nothing. */

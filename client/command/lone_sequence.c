@@ -19,6 +19,7 @@ struct lone_sequence {
     uint32_t n_context, chunk, n_vocab;
     uint32_t position; /* ids so far */
     uint32_t n_told;   /* blocks that the slot has */
+    uint32_t kept;     /* the position at which snapshot 0 was taken; 0: none was */
     bool fell_back;    /* to the CPU */
     uint32_t *blocks;  /* [n_context / 32, rounded up]: 0, 1, 2 … */
 };
@@ -155,6 +156,9 @@ static int feed(struct lone_sequence *sequence, const int32_t *ids, uint32_t n, 
             set.logits = all ? logits + (size_t)done * sequence->n_vocab : logits;
         } else if (ret_id && last) {
             set.output = BACKEND_SAMPLE_LAST;
+        } else if (last && sequence->info.state_bytes > 0) {
+            set.snapshot_rows = chunk;
+            sequence->kept = sequence->position + chunk;
         }
         const struct backend_result *result;
         int r = step(sequence, &set, &result, err);
@@ -191,7 +195,7 @@ void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position)
 {
     if (position >= sequence->position)
         return;
-    sequence->ops->trim(sequence->backend, 0, position);
+    sequence->ops->trim(sequence->backend, 0, position, position == sequence->kept ? 0 : UINT32_MAX);
     sequence->position = position;
     sequence->n_told = backend_blocks_for(position);
 }

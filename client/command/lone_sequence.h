@@ -47,7 +47,8 @@ int lone_sequence_prefill(struct lone_sequence *sequence, const int32_t *ids, ui
 /* Appends `*id` and replaces it by the greedily sampled next id: a step of decoding. */
 int lone_sequence_decode(struct lone_sequence *sequence, int32_t *id, struct error *err);
 
-/* Cuts the sequence to its first `position` ids. */
+/* Cuts the sequence to its first `position` ids. In a model with states these are none, or all that there
+ * were behind the last lone_sequence_feed without logits. */
 void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position);
 
 /* As backend_ops.profile; 0 rows where it was not asked for. */

@@ -234,6 +234,27 @@ static void print_comparison(const struct quern_worker *worker, bool colours)
                wrong && colours ? PLAIN : "");
 }
 
+/* How good the drafts of --draft are, of workers that make some. */
+static void print_drafts(const struct quern_worker *worker)
+{
+    if (worker->drafted > 0)
+        printf("\n%s: %" PRIu64 " of %" PRIu64 " drafted tokens were right (%.0f%%)\n", worker->name,
+               worker->accepted, worker->drafted, 100 * (double)worker->accepted / (double)worker->drafted);
+}
+
+/* What a GPU has launched, and of its rows the part that only filled recorded sizes. */
+static void print_launches(const struct quern_worker *worker)
+{
+    const double padding = (double)worker->padding_rows;
+    if (worker->launches == 0 && worker->recorded_launches == 0)
+        return;
+    printf("\n%s: %" PRIu64 " steps launched as one recording, %" PRIu64 " kernels one by one", worker->name,
+           worker->recorded_launches, worker->launches);
+    if (padding > 0)
+        printf(", %.0f%% of rows are padding", 100 * padding / (worker->step_rows.sum + padding));
+    printf("\n");
+}
+
 /* Once for all workers of a model. */
 static void print_aliases(const struct quern_status *status, size_t i)
 {
@@ -282,8 +303,11 @@ void status_print(const struct quern_status *status, size_t columns, bool colour
     table_print(&workers, columns, colours);
     for (size_t i = 0; i < status->n_workers; i++)
         print_aliases(status, i);
-    for (size_t i = 0; i < status->n_workers; i++)
+    for (size_t i = 0; i < status->n_workers; i++) {
         print_comparison(&status->workers[i], colours);
+        print_launches(&status->workers[i]);
+        print_drafts(&status->workers[i]);
+    }
     for (size_t i = 0; i < status->n_workers; i++) {
         const struct quern_worker *w = &status->workers[i];
         char reason[1024];

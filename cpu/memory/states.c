@@ -7,7 +7,6 @@
 
 #include "common/amount.h"
 #include "common/hash.h"
-#include "engine/backend/backend.h"
 
 #define STATES_LAYOUT_VERSION 1 /* raised with any change of the order of what a state holds */
 
@@ -58,15 +57,18 @@ static uint32_t suggested(size_t bytes, uint32_t n_slots, const struct memory *m
     return backend_snapshots_for(bytes, n_slots, known ? memory_share(memory, &available) : UINT64_MAX);
 }
 
-int states_init(struct states *states, const struct model *model, uint32_t n_slots, uint32_t n_snapshots,
-                struct memory *memory, struct error *err)
+int states_init(struct states *states, const struct backend_config *config, struct memory *memory,
+                struct error *err)
 {
+    const struct model *model = config->model;
+    const uint32_t n_slots = config->n_slots;
     void *offsets, *slots, *snapshots;
     *states = (struct states){0};
     const size_t bytes = states_bytes(model);
     if (bytes == 0)
         return 0;
-    states->n_snapshots = n_snapshots ? n_snapshots : suggested(bytes, n_slots, memory);
+    states->n_snapshots = config->n_snapshots ? config->n_snapshots : suggested(bytes, n_slots, memory);
+    states->n_snapshots += config->drafts ? backend_spares_for(n_slots) : 0;
     int r = memory_take(memory, model->params.n_layers * sizeof *states->offsets, &offsets);
     if (r == 0)
         r = memory_take(memory, n_slots * bytes, &slots);

@@ -14,6 +14,7 @@
 
 #include "common/error.h"
 #include "cpu/memory/memory.h"
+#include "engine/backend/backend.h"
 #include "model/model.h"
 
 /* Lengths of a delta net's vectors, rounded up to 8: of a head, and of all heads as the convolution sees
@@ -38,10 +39,10 @@ struct states {
 /* Bytes of one state. */
 size_t states_bytes(const struct model *model);
 
-/* Takes the states of so many slots, and snapshots: so many, or with 0 a number that suggests itself.
- * -ENOMEM names what would have been needed. */
-int states_init(struct states *states, const struct model *model, uint32_t n_slots, uint32_t n_snapshots,
-                struct memory *memory, struct error *err);
+/* Takes the states of the slots, and as many snapshots as the configuration asks for, or suggests. -ENOMEM
+ * names what would have been needed. */
+int states_init(struct states *states, const struct backend_config *config, struct memory *memory,
+                struct error *err);
 
 /* Tells blocks and snapshots of another geometry or order apart, `kv` being what does so for blocks. */
 uint64_t states_layout(const struct states *states, uint64_t kv);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/check/inspect.h"
 #include "cuda/host/kinds.h"
 
 #define POLL_MS   1000
@@ -135,9 +134,7 @@ static int check_recorded(struct gate *gate, const struct sampling *sampling, ui
         .position = position, .ids = &id, .n_ids = 1, .output = BACKEND_SAMPLE_LAST};
     const struct backend_result *results = NULL;
     tell(gate, &set, told, n_blocks);
-    int r = device_slots_trim(gate->steps->slots, 0, position);
-    if (r == 0)
-        r = device_states_restore(gate->pass->states, device_stream(gate->steps->device), 0, 0);
+    int r = device_slots_trim(gate->steps->slots, 0, position, 0);
     if (r == 0)
         r = run(gate, &set, 1, &results);
     if (r == 0)
@@ -374,8 +371,9 @@ static void grow_early(struct kinds *kinds)
 
 /* What the prompt is too short for: sequences of several pieces, and steps of more rows than the tiles of
  * products and of attention have. One layer of each kind stands for all, so that it costs no more the deeper
- * the model is. */
-static int check_far(struct gate *gate)
+ * the model is. *ret_held: how many positions before those rows have keys and values; unchanged where there
+ * was nothing to check. */
+static int check_far(struct gate *gate, uint32_t *ret_held)
 {
     struct steps *steps = gate->steps;
     struct pass *const whole = gate->pass;
@@ -391,6 +389,7 @@ static int check_far(struct gate *gate)
     steps->pass = &kinds.pass;
     inspection_turn_to(&gate->look, &kinds.pass, kinds.layers);
     int r = run_behind(gate, first, n);
+    *ret_held = first;
     inspection_turn_to(&gate->look, whole, NULL);
     steps->pass = whole;
     gate->pass = whole;
@@ -399,7 +398,7 @@ static int check_far(struct gate *gate)
 
 /* ---- the whole ---- */
 
-static int check_all(struct gate *gate)
+static int check_all(struct gate *gate, uint32_t repeats)
 {
     int32_t prompt[PROMPT_ROWS];
     /* As many ids as a step, the context and the memory take, with a position left for the decode. */
@@ -412,10 +411,13 @@ static int check_all(struct gate *gate)
         r = check_large(gate, prompt, n);
     if (r == 0 && !gate->look.broken)
         r = check_twins(gate, prompt[n - 1]);
-    return r < 0 || gate->look.broken ? r : check_far(gate);
+    uint32_t held = n;
+    if (r == 0 && !gate->look.broken)
+        r = check_far(gate, &held);
+    return r < 0 || gate->look.broken ? r : forms_check(&gate->look, held, repeats);
 }
 
-int gate_check(struct steps *steps, struct pass *pass, struct error *err)
+int gate_check(struct steps *steps, struct pass *pass, uint32_t repeats, struct error *err)
 {
     const uint32_t n_vocab = pass->model->params.n_vocab;
     const struct backend_config *config = steps->config;
@@ -436,7 +438,7 @@ int gate_check(struct steps *steps, struct pass *pass, struct error *err)
         r = gate.uses && gate.logits && gate.others && gate.twin ? sampler_new(n_vocab, &gate.sampler)
                                                                  : -ENOMEM;
     if (r == 0)
-        r = check_all(&gate);
+        r = check_all(&gate, repeats);
     steps->config = config;
     sampler_free(gate.sampler);
     inspection_deinit(&gate.look);

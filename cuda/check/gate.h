@@ -17,14 +17,18 @@
  * step, the context or the KV blocks are smaller, so is the second prompt; it is omitted if it would check
  * nothing new.
  *
+ * At last a few steps are run in each form in which they are served, and must have the same bytes in all of
+ * them (forms.h).
+ *
  * On the emulator the buckets take most of the gate's time, so tests start workers with few slots.
  *
  * scripts/gpu-check checks the rest: log probabilities, masks, drafts, more outputs of a matrix. */
 
-#include "cuda/host/step.h"
+#include "cuda/check/forms.h"
 
-/* Call it with everything ready to serve, nothing in flight and no slot open; this state is restored. 0;
+/* Call it with everything ready to serve, nothing in flight and no slot open; this state is restored.
+ * `repeats` is that of forms_check. 0;
  * -ENODEV: the device computes wrongly, and err says what; -ENOMEM of the host, or a fault of the device. */
-int gate_check(struct steps *steps, struct pass *pass, struct error *err);
+int gate_check(struct steps *steps, struct pass *pass, uint32_t repeats, struct error *err);
 
 #endif

@@ -13,6 +13,12 @@ extern "C" {
 
 #include "engine/backend/device.h"
 
+/* From now on these devices alone are there, in this order, from 0 on: numbers, and UUIDs or their
+ * beginnings, separated by commas (selection.h). Before anything else is asked of devices in this process;
+ * then the same list again, or none. 0; -EINVAL: that is no such list; -ENODEV: one of them is not there, and
+ * err lists those that are. */
+int device_select(const char *list, struct error *err);
+
 int device_describe(uint32_t number, struct device_description *ret_description, struct error *err);
 
 /* The driver's version in what /proc/driver/nvidia/version says, the first word of digits and points; "":

@@ -6,9 +6,15 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "cuda/device/device.h"
+#include "cuda/device/selection.h"
 
 #include <cuda_runtime.h>
+
+#define GPUS_FOLDER "/proc/driver/nvidia/gpus"
 
 static int failed(uint32_t number, cudaError_t e, struct error *err)
 {
@@ -47,6 +53,62 @@ static uint64_t bandwidth_of(uint32_t number)
     return kilohertz > 0 && bits > 0 ? 2000ull * (uint64_t)kilohertz * (uint64_t)bits / 8 : 0;
 }
 
+/* The item as the driver takes it. Numbers count what it shows already, as far as a user has narrowed that.
+ */
+static void visible_name(const char *item, const char *visible, char ret_name[SELECTION_BYTES])
+{
+    uint32_t number = (uint32_t)strtoul(item, NULL, 10);
+    snprintf(ret_name, SELECTION_BYTES, "%s", item);
+    if (!visible || item[0] < '0' || item[0] > '9')
+        return;
+    for (; number > 0 && *visible; number--)
+        visible += strcspn(visible, ",") + (strchr(visible, ',') != NULL);
+    /* Beyond the end: a name that no device has. */
+    snprintf(ret_name, SELECTION_BYTES, "%.*s", (int)strcspn(visible, ","), *visible ? visible : "-1");
+}
+
+static int refuse(const char *item, struct error *err)
+{
+    char list[1024];
+    selection_list_gpus(GPUS_FOLDER, list, sizeof list);
+    if (!list[0])
+        return error_set(err, -ENODEV, "no GPU is %s; nvidia-smi -L lists those that there are", item);
+    return error_set(err, -ENODEV, "no GPU is %s; there are %s", item, list);
+}
+
+/* Shows the driver these alone. *ret_n: how many of them it finds, up to the first that it does not. */
+static void show(const struct selection *selection, uint32_t *ret_n)
+{
+    const char *before = getenv("CUDA_VISIBLE_DEVICES");
+    char names[SELECTION_MOST * SELECTION_BYTES] = "", name[SELECTION_BYTES];
+    struct error unused;
+    for (uint32_t i = 0; i < selection->n; i++) {
+        const size_t len = strlen(names);
+        visible_name(selection->items[i], before, name);
+        snprintf(names + len, sizeof names - len, "%s%s", i > 0 ? "," : "", name);
+    }
+    setenv("CUDA_VISIBLE_DEVICES", names, 1);
+    if (device_count(ret_n, &unused) < 0)
+        *ret_n = 0;
+}
+
+/* A process sees one MIG slice at most, so of a list with several the driver shows the first. */
+int device_select(const char *list, struct error *err)
+{
+    static struct selection selected;
+    static uint32_t n_found; /* of them */
+    struct selection selection;
+    int r = selection_parse(list, &selection, err);
+    if (r < 0)
+        return r;
+    if (selected.n > 0 && memcmp(&selection, &selected, sizeof selected) != 0)
+        return error_set(err, -EINVAL, "this process has chosen other devices before");
+    if (selected.n == 0)
+        show(&selection, &n_found);
+    selected = selection;
+    return n_found == selected.n ? 0 : refuse(selected.items[n_found], err);
+}
+
 int device_describe(uint32_t number, struct device_description *ret_description, struct error *err)
 {
     uint32_t n;
@@ -65,11 +127,8 @@ int device_describe(uint32_t number, struct device_description *ret_description,
         e = cudaMemGetInfo(&free_bytes, &total);
     if (e != cudaSuccess)
         return failed(number, e, err);
-    const unsigned char *u = (const unsigned char *)p.uuid.bytes;
     snprintf(d.name, sizeof d.name, "%.63s", p.name);
-    snprintf(d.uuid, sizeof d.uuid,
-             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-             u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    uuid_text((const uint8_t *)p.uuid.bytes, is_slice_name(p.name), d.uuid);
     find_driver(d.driver, sizeof d.driver);
     d.capability = (uint32_t)(10 * p.major + p.minor);
     d.n_cores = (uint32_t)p.multiProcessorCount;

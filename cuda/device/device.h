@@ -68,16 +68,34 @@ struct device_counts device_counts(const struct device *device);
 
 /* ---- memory ---- */
 
-/* The device memory that an allocation of this many bytes takes after rounding; not 0 even for 0 bytes. */
-#define DEVICE_GRANULE ((size_t)512)
+/* The device memory that an allocation of this many bytes takes: drivers map whole pages of 2 MiB. Not 0 even
+ * for 0 bytes. */
+#define DEVICE_GRANULE ((size_t)2 << 20)
 static inline size_t device_taken(size_t bytes)
 {
-    return (bytes / DEVICE_GRANULE + 1) * DEVICE_GRANULE;
+    return (bytes + !bytes + DEVICE_GRANULE - 1) / DEVICE_GRANULE * DEVICE_GRANULE;
 }
 
 /* Device memory, aligned to 256 bytes, with undefined contents. NULL: not enough is free. */
 void *device_alloc(struct device *device, size_t bytes);
 void device_free(struct device *device, void *memory);
+
+/* One allocation for many buffers that last as long as the device, which frees it. An emulated device keeps
+ * them apart, and sees who reads or writes behind one. */
+struct device_arena;
+
+/* The bytes of an arena that a buffer takes. */
+#define DEVICE_ALIGN ((size_t)256)
+static inline size_t device_part(size_t bytes)
+{
+    return (bytes + !bytes + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
+}
+
+/* NULL: not enough is free. */
+struct device_arena *device_arena_new(struct device *device, size_t bytes);
+
+/* The next buffer, as device_alloc. NULL: the arena has less left than device_part(bytes). */
+void *device_arena_take(struct device_arena *arena, size_t bytes);
 
 /* Pinned host memory: the device copies from and to it directly, and can access it under the same address.
  * NULL: out of memory. */
@@ -106,8 +124,8 @@ int device_synchronize(struct device_stream *stream);
 /* ---- libraries of the device ---- */
 
 /* Put these two around calls of a library that queues kernels itself, recorded or not: all of its kernels are
- * counted and timed as one launch with this name. *ret_native: the library's handle of the stream. 0 or a
- * fault. */
+ * counted and timed as one launch with this name, a constant. *ret_native: the library's handle of the
+ * stream. 0 or a fault. */
 int device_library_begin(struct device_stream *stream, const char *name, void **ret_native);
 int device_library_end(struct device_stream *stream, const char *name);
 
@@ -117,10 +135,12 @@ int device_blame(struct device_stream *stream, const char *format, ...) __attrib
 
 /* ---- graphs ---- */
 
-/* Work queued between the two is recorded instead of run; marks and synchronizing are not allowed. 0;
- * -ENOMEM; -EINVAL: something in between cannot be recorded; a fault. */
+/* Work queued between the two is recorded instead of run; marks and synchronizing are not allowed. 0, or a
+ * fault. -EINVAL or -ENOMEM: the driver refuses to begin, to record something in between, which queueing says
+ * too, or to make a graph of it. Nothing is recorded then, and what is queued next runs. */
 int device_record(struct device_stream *stream);
 int device_record_end(struct device_stream *stream, struct device_graph **ret_graph);
+const char *device_refusal(const struct device_stream *stream); /* the call and the reason of the last one */
 int device_graph_launch(struct device_stream *stream, struct device_graph *graph);
 uint32_t device_graph_kernels(const struct device_graph *graph); /* launches */
 void device_graph_free(struct device_graph *graph);              /* it must not be running */

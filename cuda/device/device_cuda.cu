@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/device/in_turn.h"
 #include "cuda/device/simt.h"
 
 #define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
@@ -38,32 +39,59 @@ static const char *text_of(cudaError_t e)
     return cudaGetErrorString(e);
 }
 
+/* "; the last kernel that was queued is attention, 4,8,1 blocks of 128,1,1 threads"; "": none was. */
+static void describe_last(const struct device *device, char *ret_text, size_t size)
+{
+    const struct queued_kernel *last = &device->last;
+    char launch[96] = "";
+    ret_text[0] = 0;
+    if (!last->name)
+        return;
+    if (last->grid.x > 0 && !last->in_graph)
+        snprintf(launch, sizeof launch, ", %u,%u,%u blocks of %u,%u,%u threads", last->grid.x, last->grid.y,
+                 last->grid.z, last->block.x, last->block.y, last->block.z);
+    snprintf(ret_text, size, "; the last kernel that was queued is %s%.60s%s",
+             last->in_graph ? "in a graph that ends with " : "", last->name, launch);
+}
+
 /* Keeps the first fault; returns its code. */
 static int fault(struct device *device, const char *call, cudaError_t e)
 {
+    char last[224];
     cudaGetLastError();
     if (device->fault == 0) {
         device->fault = e == cudaErrorNoDevice ? -ENODEV : -EIO;
         const bool is_exact = device->synchronous && device->counts.graph_launches == 0;
-        error_set(&device->reason, 0, "%s: %s: %s (%s)%s%s%s", device->properties.name, call, text_of(e),
-                  cudaGetErrorName(e), device->last_kernel[0] ? "; the last kernel that was queued is " : "",
-                  device->last_kernel,
-                  device->last_kernel[0] && !is_exact
-                      ? " (QUERN_EAGER=1 QUERN_CUDA_SYNC=1 finds the one that failed)"
-                      : "");
+        describe_last(device, last, sizeof last);
+        error_set(&device->reason, 0, "%s: %s: %s (%s)%s%s", device->properties.name, call, text_of(e),
+                  cudaGetErrorName(e), last,
+                  last[0] && !is_exact ? " (QUERN_EAGER=1 QUERN_CUDA_SYNC=1 finds the one that failed)" : "");
     }
     return device->fault;
 }
 
-/* 0; the fault that this or an earlier call met; -EINVAL, of a recording: it cannot be recorded. */
 int device_cuda_check(struct device *device, const char *call, cudaError_t e)
 {
-    if (device->fault == 0 && e >= cudaErrorStreamCaptureUnsupported &&
-        e <= cudaErrorStreamCaptureWrongThread) {
-        cudaGetLastError();
-        return -EINVAL;
-    }
     return e == cudaSuccess && device->fault == 0 ? 0 : fault(device, call, e);
+}
+
+int device_cuda_refuse(struct device_stream *stream, const char *call, cudaError_t e)
+{
+    cudaGetLastError();
+    if (stream->refused == 0) {
+        stream->refused = e == cudaErrorMemoryAllocation ? -ENOMEM : -EINVAL;
+        snprintf(stream->refusal, sizeof stream->refusal, "%s: %s (%s)", call, text_of(e),
+                 cudaGetErrorName(e));
+    }
+    return stream->refused;
+}
+
+int device_cuda_check_queued(struct device_stream *stream, const char *call, cudaError_t e)
+{
+    struct device *device = stream->device;
+    if (!stream->recording || device->fault)
+        return device_cuda_check(device, call, e);
+    return e == cudaSuccess ? stream->refused : device_cuda_refuse(stream, call, e);
 }
 
 /* For calls that may find no memory, which is no fault: -ENOMEM. */
@@ -80,6 +108,8 @@ int device_cuda_check_memory(struct device *device, const char *call, cudaError_
 int device_count(uint32_t *ret_n, struct error *err)
 {
     int n = 0, driver = 0;
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID",
+           0); /* as nvidia-smi numbers them, where nobody says otherwise */
     cudaError_t e = cudaGetDeviceCount(&n);
     if (e == cudaSuccess && n > 0) {
         *ret_n = (uint32_t)n;
@@ -112,9 +142,9 @@ static int describe(struct device *device, uint32_t number, struct error *err)
         return error_set(err, -EIO, "GPU %u: %s (%s)", number, text_of(e), cudaGetErrorName(e));
     struct device_properties *properties = &device->properties;
     snprintf(properties->name, sizeof properties->name, "%.63s", p.name);
-    const unsigned char *uuid = (const unsigned char *)p.uuid.bytes;
-    snprintf(properties->label, sizeof properties->label, "%.32s (GPU %u, GPU-%02x%02x%02x%02x)", p.name,
-             number, uuid[0], uuid[1], uuid[2], uuid[3]);
+    char uuid[UUID_BYTES];
+    uuid_text((const uint8_t *)p.uuid.bytes, is_slice_name(p.name), uuid);
+    snprintf(properties->label, sizeof properties->label, "%.32s (GPU %u, %.12s)", p.name, number, uuid);
     properties->capability = (uint32_t)(10 * p.major + p.minor);
     properties->n_multiprocessors = (uint32_t)p.multiProcessorCount;
     properties->shared_bytes = (uint32_t)p.sharedMemPerBlockOptin;
@@ -122,6 +152,9 @@ static int describe(struct device *device, uint32_t number, struct error *err)
     properties->total_bytes = p.totalGlobalMem;
     properties->query_us = QUERY_US;
     properties->stall_ms = STALL_MS;
+    const int r = check_capability(number, p.name, properties->capability, err);
+    if (r < 0)
+        return r;
     e = cudaFuncGetAttributes(&code, (const void *)nothing);
     if (e == cudaErrorNoKernelImageForDevice || e == cudaErrorInvalidDeviceFunction ||
         e == cudaErrorUnsupportedPtxVersion)
@@ -192,6 +225,11 @@ struct device *device_close(struct device *device)
         cudaStreamSynchronize(device->stream.stream);
     while (device->allocations)
         device_free(device, device->allocations->memory);
+    while (device->arenas) {
+        struct device_arena *arena = device->arenas;
+        device->arenas = arena->next;
+        free(arena);
+    }
     while (device->pinned)
         device_pinned_free(device, device->pinned->memory);
     for (uint32_t i = 0; i < DEVICE_MARKS; i++)
@@ -286,6 +324,28 @@ void device_free(struct device *device, void *memory)
     device_cuda_check(device, "cudaFree", cudaFree(memory));
 }
 
+struct device_arena *device_arena_new(struct device *device, size_t bytes)
+{
+    struct device_arena *arena = (struct device_arena *)calloc(1, sizeof *arena);
+    uint8_t *memory = arena ? (uint8_t *)device_alloc(device, bytes) : NULL;
+    if (!memory) {
+        free(arena);
+        return NULL;
+    }
+    *arena = device_arena{memory, bytes, 0, device->arenas};
+    device->arenas = arena;
+    return arena;
+}
+
+void *device_arena_take(struct device_arena *arena, size_t bytes)
+{
+    const size_t taken = device_part(bytes);
+    if (taken > arena->bytes - arena->used)
+        return NULL;
+    arena->used += taken;
+    return arena->memory + arena->used - taken;
+}
+
 void *device_pinned(struct device *device, size_t bytes)
 {
     void *memory = NULL;
@@ -320,8 +380,8 @@ int device_copy(struct device_stream *stream, void *to, const void *from, size_t
     if (bytes == 0)
         return stream->device->fault;
     stream->follows = false;
-    return device_cuda_check(stream->device, "cudaMemcpyAsync",
-                             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream));
+    return device_cuda_check_queued(stream, "cudaMemcpyAsync",
+                                    cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream));
 }
 
 int device_fill(struct device_stream *stream, void *to, int byte, size_t bytes)
@@ -329,8 +389,8 @@ int device_fill(struct device_stream *stream, void *to, int byte, size_t bytes)
     if (bytes == 0)
         return stream->device->fault;
     stream->follows = false;
-    return device_cuda_check(stream->device, "cudaMemsetAsync",
-                             cudaMemsetAsync(to, byte, bytes, stream->stream));
+    return device_cuda_check_queued(stream, "cudaMemsetAsync",
+                                    cudaMemsetAsync(to, byte, bytes, stream->stream));
 }
 
 int device_mark(struct device_stream *stream, uint32_t n)
@@ -380,6 +440,19 @@ static int load(struct device *device, const char *name, const void *kernel, siz
     return device_cuda_check(device, name, e);
 }
 
+/* Where a kernel stands in the table, or is to stand: at the place of its address, or close behind. In a
+ * table that is full there, it takes the place of another, which is loaded again. */
+static struct loaded_kernel *place_of(struct device *device, const void *kernel)
+{
+    const uint32_t first = (uint32_t)((uint64_t)(uintptr_t)kernel * 0x9e3779b97f4a7c15 >> 40);
+    for (uint32_t i = 0; i < 8; i++) {
+        struct loaded_kernel *place = &device->kernels[(first + i) % KERNEL_PLACES];
+        if (place->kernel == kernel || !place->kernel)
+            return place;
+    }
+    return &device->kernels[first % KERNEL_PLACES];
+}
+
 static bool is_timed(const struct device_stream *stream)
 {
     return stream->device->timed && !stream->recording;
@@ -396,7 +469,12 @@ static int start_timer(struct device_stream *stream)
 bool device_cuda_overlaps(const struct device_stream *stream)
 {
     const struct device *device = stream->device;
-    return device->overlaps && stream->follows && !is_timed(stream);
+    return device->overlaps && !device->in_turn && stream->follows && !is_timed(stream);
+}
+
+void device_launch_in_turn(struct device *device, bool in_turn)
+{
+    device->in_turn = in_turn;
 }
 
 int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
@@ -405,15 +483,11 @@ int device_cuda_before_launch(struct device_stream *stream, const char *name, co
     struct device *device = stream->device;
     if (device->fault)
         return device->fault;
-    uint32_t i = 0;
-    while (i < device->n_kernels && device->kernels[i].kernel != kernel)
-        i++;
-    const bool is_loaded = i < device->n_kernels && device->kernels[i].shared_bytes >= shared_bytes;
-    int r = is_loaded ? 0 : load(device, name, kernel, shared_bytes);
-    if (r == 0 && !is_loaded && i < MOST_KERNELS) {
-        device->kernels[i] = loaded_kernel{kernel, shared_bytes};
-        if (i == device->n_kernels)
-            device->n_kernels++;
+    struct loaded_kernel *place = place_of(device, kernel);
+    int r = 0;
+    if (place->kernel != kernel || place->shared_bytes < shared_bytes) {
+        r = load(device, name, kernel, shared_bytes);
+        *place = r == 0 ? loaded_kernel{kernel, shared_bytes} : *place;
     }
     return r < 0 ? r : start_timer(stream);
 }
@@ -437,7 +511,7 @@ static int take_time(struct device_stream *stream, const char *name, uint64_t n_
     return device_cuda_check(device, name, e);
 }
 
-/* Once last_kernel says what was queued. */
+/* Once device.last says what was queued. */
 static int end_launch(struct device_stream *stream, const char *name, uint64_t n_blocks, bool is_ours)
 {
     struct device *device = stream->device;
@@ -450,15 +524,13 @@ static int end_launch(struct device_stream *stream, const char *name, uint64_t n
         device->counts.launches++;
     if (e == cudaSuccess && device->synchronous && !stream->recording)
         e = cudaStreamSynchronize(stream->stream);
-    int r = device_cuda_check(device, name, e);
+    int r = device_cuda_check_queued(stream, name, e);
     return r < 0 || !is_timed(stream) ? r : take_time(stream, name, n_blocks);
 }
 
 int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block)
 {
-    struct device *device = stream->device;
-    snprintf(device->last_kernel, sizeof device->last_kernel, "%s, %u,%u,%u blocks of %u,%u,%u threads", name,
-             grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    stream->device->last = queued_kernel{name, grid, block, false};
     return end_launch(stream, name, (uint64_t)grid.x * grid.y * grid.z, true);
 }
 
@@ -481,23 +553,22 @@ int device_library_end(struct device_stream *stream, const char *name)
 {
     struct device *device = stream->device;
     cudaThreadExchangeStreamCaptureMode(&stream->mode);
-    snprintf(device->last_kernel, sizeof device->last_kernel, "%s", name);
+    device->last = queued_kernel{name, dim3(0, 0, 0), dim3(0, 0, 0), false};
     return end_launch(stream, name, 0, false);
 }
 
 int device_blame(struct device_stream *stream, const char *format, ...)
 {
     struct device *device = stream->device;
-    char text[256];
+    char text[256], last[224];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     cudaGetLastError();
+    describe_last(device, last, sizeof last);
     if (device->fault == 0)
-        device->fault = error_set(&device->reason, -EIO, "%s: %s%s%s", device->properties.name, text,
-                                  device->last_kernel[0] ? "; the last kernel that was queued is " : "",
-                                  device->last_kernel);
+        device->fault = error_set(&device->reason, -EIO, "%s: %s%s", device->properties.name, text, last);
     return device->fault;
 }
 

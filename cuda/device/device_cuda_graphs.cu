@@ -5,16 +5,38 @@
 #include "cuda/device/device_cuda_parts.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+const char *device_refusal(const struct device_stream *stream)
+{
+    return stream->refusal;
+}
+
+/* What the recording came to: 0, or it was refused. A driver that refuses is well, and queues on; if it is
+ * not, the refusal is a fault. */
+static int conclude(struct device_stream *stream, const char *call, cudaError_t e)
+{
+    struct device *device = stream->device;
+    if (device->fault)
+        return device->fault;
+    if (e != cudaSuccess)
+        device_cuda_refuse(stream, call, e);
+    if (stream->refused == 0)
+        return 0;
+    const cudaError_t now = cudaStreamQuery(stream->stream);
+    if (now != cudaSuccess && now != cudaErrorNotReady)
+        return device_cuda_check(device, stream->refusal, now);
+    cudaGetLastError();
+    return stream->refused;
+}
 
 int device_record(struct device_stream *stream)
 {
     if (stream->recording)
         return -EINVAL;
-    int r = device_cuda_check(stream->device, "cudaStreamBeginCapture",
-                              cudaStreamBeginCapture(stream->stream, cudaStreamCaptureModeThreadLocal));
+    stream->refused = 0;
+    int r = conclude(stream, "cudaStreamBeginCapture",
+                     cudaStreamBeginCapture(stream->stream, cudaStreamCaptureModeThreadLocal));
     if (r < 0)
         return r;
     stream->recording = true;
@@ -26,38 +48,36 @@ int device_record(struct device_stream *stream)
 /* Makes of what was recorded something that can be launched, and brings it to the device. */
 static int instantiate(struct device_stream *stream, cudaGraph_t recorded, struct device_graph *graph)
 {
-    struct device *device = stream->device;
-    int r = device_cuda_check_memory(device, "cudaGraphInstantiate",
-                                     cudaGraphInstantiate(&graph->exec, recorded, 0));
+    int r = conclude(stream, "cudaGraphInstantiate", cudaGraphInstantiate(&graph->exec, recorded, 0));
     if (r == 0)
-        r = device_cuda_check_memory(device, "cudaGraphUpload", cudaGraphUpload(graph->exec, stream->stream));
+        r = conclude(stream, "cudaGraphUpload", cudaGraphUpload(graph->exec, stream->stream));
     graph->n_kernels = stream->n_recorded;
-    snprintf(graph->last_kernel, sizeof graph->last_kernel, "in a graph that ends with %.60s",
-             device->last_kernel);
+    graph->last = stream->device->last;
+    graph->last.in_graph = true;
     return r;
 }
 
 int device_record_end(struct device_stream *stream, struct device_graph **ret_graph)
 {
-    struct device *device = stream->device;
     if (!stream->recording)
         return -EINVAL;
     stream->recording = stream->follows = false;
     cudaGraph_t recorded = NULL;
     cudaError_t e = cudaStreamEndCapture(stream->stream, &recorded);
+    if (e == cudaSuccess && !recorded)
+        e = cudaErrorStreamCaptureInvalidated; /* it was spoiled on the way */
+    int r = conclude(stream, "cudaStreamEndCapture", e);
     struct device_graph *graph = (struct device_graph *)calloc(1, sizeof *graph);
-    int r = graph ? device_cuda_check_memory(device, "cudaStreamEndCapture", e) : -ENOMEM;
-    if (r == 0 && !recorded)
-        r = -EINVAL; /* it was spoiled on the way */
     if (r == 0)
-        r = instantiate(stream, recorded, graph);
+        r = graph ? instantiate(stream, recorded, graph)
+                  : conclude(stream, "calloc", cudaErrorMemoryAllocation);
     if (recorded)
         cudaGraphDestroy(recorded);
     if (r < 0) {
         device_graph_free(graph);
         return r;
     }
-    device->counts.captures++;
+    stream->device->counts.captures++;
     *ret_graph = graph;
     return 0;
 }
@@ -67,7 +87,7 @@ int device_graph_launch(struct device_stream *stream, struct device_graph *graph
     struct device *device = stream->device;
     if (stream->recording)
         return -EINVAL;
-    memcpy(device->last_kernel, graph->last_kernel, sizeof device->last_kernel);
+    device->last = graph->last;
     device->counts.graph_launches++;
     stream->follows = false;
     return device_cuda_check(device, "cudaGraphLaunch", cudaGraphLaunch(graph->exec, stream->stream));

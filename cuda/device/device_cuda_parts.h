@@ -5,9 +5,11 @@
 /* The internals of a device; private to the files that implement device.h over the CUDA runtime. */
 
 #include "cuda/device/device_cuda.h"
+#include "cuda/device/selection.h"
 #include "engine/backend/profile.h"
 
-#define MOST_KERNELS 256 /* in the table of loaded kernels */
+#define KERNEL_PLACES                                                                                        \
+    1024 /* of loaded kernels, by their addresses: a power of two, some times their number */
 
 struct allocation {
     void *memory;
@@ -15,10 +17,17 @@ struct allocation {
     struct allocation *next;
 };
 
+/* What was queued last, put into words when something has failed. */
+struct queued_kernel {
+    const char *name; /* a constant; NULL: nothing */
+    dim3 grid, block; /* zero: of a library, which does not tell */
+    bool in_graph;    /* as the last of one */
+};
+
 struct device_graph {
     cudaGraphExec_t exec;
     uint32_t n_kernels;
-    char last_kernel[96];
+    struct queued_kernel last;
 };
 
 struct device_stream {
@@ -26,13 +35,21 @@ struct device_stream {
     cudaStream_t stream;
     cudaEvent_t marks[DEVICE_MARKS];
     bool recording;
-    bool follows;               /* the last queued or recorded operation is a launch of ours */
+    int refused;       /* -EINVAL, -ENOMEM: the driver refuses the recording, which is of no use any more */
+    char refusal[160]; /* why it refused one the last time */
+    bool follows;      /* the last queued or recorded operation is a launch of ours */
     cudaStreamCaptureMode mode; /* of this thread, while a library queues */
     uint32_t n_recorded;        /* launches */
 };
 
-struct loaded_kernel { /* its code is on the device */
-    const void *kernel;
+struct device_arena {
+    uint8_t *memory; /* an allocation of the device */
+    size_t bytes, used;
+    struct device_arena *next;
+};
+
+struct loaded_kernel {   /* its code is on the device */
+    const void *kernel;  /* NULL: a free place */
     size_t shared_bytes; /* its limit of dynamic shared memory */
 };
 
@@ -41,11 +58,12 @@ struct device {
     struct device_properties properties;
     struct device_counts counts;
     struct allocation *allocations, *pinned;
-    struct loaded_kernel kernels[MOST_KERNELS];
-    uint32_t n_kernels;
-    char last_kernel[96]; /* "attention, grid 4,8,1 of 128,1,1 threads" */
+    struct device_arena *arenas;
+    struct loaded_kernel kernels[KERNEL_PLACES];
+    struct queued_kernel last;
     bool synchronous;
     bool overlaps;         /* launches may overlap */
+    bool in_turn;          /* but those that are queued now do not */
     cudaEvent_t timers[2]; /* around a launch; NULL until the first profile */
     size_t expected;       /* bytes that the next launch has to read */
     bool timed;            /* each launch, alone */
@@ -54,8 +72,15 @@ struct device {
     struct error reason;
 };
 
-/* 0; the fault of this or an earlier call; while recording also -EINVAL: it cannot be recorded. */
+/* 0; the fault of this or an earlier call. */
 int device_cuda_check(struct device *device, const char *call, cudaError_t e);
+
+/* For what may be recorded: while it is, an error refuses the recording. Whether the device is well, its end
+ * finds out. */
+int device_cuda_check_queued(struct device_stream *stream, const char *call, cudaError_t e);
+
+/* Notes that the recording is refused, and why. Returns -EINVAL or -ENOMEM. */
+int device_cuda_refuse(struct device_stream *stream, const char *call, cudaError_t e);
 
 /* For calls that may run out of memory, which is not a fault: -ENOMEM. */
 int device_cuda_check_memory(struct device *device, const char *call, cudaError_t e);

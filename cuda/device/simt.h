@@ -49,7 +49,7 @@
 #include <stdint.h>
 
 /* Queues kernel<<<grid, block, shared_bytes>>>(arguments). 0, or a fault of the device (device.h); faults and
- * timings are reported under `name`.
+ * timings are reported under `name`, a constant.
  *
  * OVERLAP. A launch's blocks may be placed while those of the previous launch still run (programmatic
  * dependent launch, from Hopper on), so the time between two kernels is short. Only simt_start keeps the

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/device/in_turn.h"
+#include "cuda/device/selection.h"
 #include "cuda/emu/emu.h"
 
 #define TOTAL_BYTES  ((size_t)8 << 30)
@@ -48,9 +50,19 @@ struct device_stream {
     struct list queue;
     const struct work *next_of_graph; /* of the graph that is the first in the queue: what it does next */
     struct device_graph *recording;
+    bool spoiled; /* the recording is of no use any more */
+    const char *refusal;
     bool reached[DEVICE_MARKS];
     uint64_t expected; /* of the next launch */
     bool follows;      /* the last that was queued, here or in the recording, is a launch of ours */
+    bool in_turn;      /* launches do not overlap for all that */
+    uint64_t n_early;  /* launches, not recorded ones, that $QUERN_EMU_EARLY could have begin early */
+};
+
+struct device_arena {
+    struct device *device;
+    size_t bytes, used;
+    struct device_arena *next;
 };
 
 struct device {
@@ -58,11 +70,15 @@ struct device {
     struct device_properties properties;
     struct device_counts counts;
     struct emu_memory *allocations, *pinned;
+    struct device_arena *arenas; /* their buffers are among the allocations */
     /* For tests of those above: $QUERN_EMU_FAULT and $QUERN_EMU_STALL are the numbers of the launches, from
      * 1, that fail or never end; $QUERN_EMU_FLIP that of the copy from the host whose first 16 bytes arrive
-     * inverted; $QUERN_EMU_BYTES is what the device has. $QUERN_EMU_DEVICES: so many there are, each with
-     * memory of its own. */
-    uint64_t fault_at, stall_at, n_run, flip_at, n_copied;
+     * inverted; $QUERN_EMU_BYTES is what the device has, and $QUERN_EMU_NO_MEMORY the allocation of it that
+     * is refused. $QUERN_EMU_DEVICES: so many there are, each with memory of its own. */
+    uint64_t fault_at, stall_at, n_run, flip_at, n_copied, no_memory, n_asked;
+    /* And of what refuses recordings: from $QUERN_EMU_NO_CAPTURE on none begins, from $QUERN_EMU_NO_GRAPH on
+     * none ends well, and $QUERN_EMU_SPOIL is the launch, of those in recordings, that cannot be recorded. */
+    uint64_t no_capture, no_graph, spoil_at, n_recordings, n_recorded;
     bool under_way; /* a launch has begun, and some of its blocks have still to run */
     int fault;      /* -errno, once it has failed */
     struct error reason;
@@ -72,12 +88,26 @@ struct device {
 
 const char device_kind[] = "emu";
 
+static uint32_t chosen[SELECTION_MOST], n_chosen;
+
+void emu_select(const uint32_t *numbers, uint32_t n)
+{
+    if (n > 0)
+        memcpy(chosen, numbers, n * sizeof *chosen);
+    n_chosen = n;
+}
+
+uint32_t emu_number_of(uint32_t number)
+{
+    return n_chosen > 0 ? chosen[number] : number;
+}
+
 int device_count(uint32_t *ret_n, struct error *err)
 {
     const uint64_t n = emu_number("QUERN_EMU_DEVICES", 1);
     if (n == 0 || n > MOST_DEVICES)
         return error_set(err, -ENODEV, "%s emulated devices", n == 0 ? "no" : "too many");
-    *ret_n = (uint32_t)n;
+    *ret_n = n_chosen > 0 ? n_chosen : (uint32_t)n;
     return 0;
 }
 
@@ -90,14 +120,23 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
     if (number >= n)
         return error_set(err, -ENODEV, "there is no emulated device %u: there %s %u", number,
                          n == 1 ? "is" : "are", n);
+    const uint32_t capability = (uint32_t)emu_number("QUERN_EMU_CAPABILITY", 90);
+    const int fits = check_capability(number, "emulated", capability, err);
+    if (fits < 0)
+        return fits;
     struct device *device = (struct device *)calloc(1, sizeof *device);
     if (!device)
         return error_set(err, -ENOMEM, "not enough memory for the emulated device");
     device->fault_at = emu_number("QUERN_EMU_FAULT", 0);
     device->stall_at = emu_number("QUERN_EMU_STALL", 0);
     device->flip_at = emu_number("QUERN_EMU_FLIP", 0);
+    device->no_memory = emu_number("QUERN_EMU_NO_MEMORY", 0);
+    device->no_capture = emu_number("QUERN_EMU_NO_CAPTURE", UINT64_MAX);
+    device->no_graph = emu_number("QUERN_EMU_NO_GRAPH", UINT64_MAX);
+    device->spoil_at = emu_number("QUERN_EMU_SPOIL", 0);
+    device->stream.refusal = "";
     device->properties = (struct device_properties){"emulated",
-                                                    90,
+                                                    capability,
                                                     4,
                                                     SHARED_BYTES,
                                                     (size_t)32 << 20,
@@ -105,7 +144,8 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
                                                     0,
                                                     device->stall_at ? STALL_MS : 0u,
                                                     ""};
-    snprintf(device->properties.label, sizeof device->properties.label, "emulated (GPU %u)", number);
+    snprintf(device->properties.label, sizeof device->properties.label, "%.40s (GPU %u)",
+             device->properties.name, emu_number_of(number));
     device->stream.device = device;
     device->stream.queue.end = &device->stream.queue.first;
     *ret_device = device;
@@ -135,6 +175,11 @@ struct device *device_close(struct device *device)
         device_graph_free(device->stream.recording);
     emu_memory_release_all(&device->allocations);
     emu_memory_release_all(&device->pinned);
+    while (device->arenas) {
+        struct device_arena *arena = device->arenas;
+        device->arenas = arena->next;
+        free(arena);
+    }
     free(device);
     emu_profile_print();
     return NULL;
@@ -162,17 +207,48 @@ struct device_counts device_counts(const struct device *device)
 
 /* ---- memory ---- */
 
+/* Whether there is so much; it is taken then. */
+static bool reserve(struct device *device, size_t bytes)
+{
+    if (device_taken(bytes) > device_free_bytes(device) || ++device->n_asked == device->no_memory)
+        return false;
+    device->counts.allocations++;
+    device->counts.bytes += device_taken(bytes);
+    return true;
+}
+
+static void *take(struct device *device, size_t bytes)
+{
+    void *memory = emu_memory_take(&device->allocations, bytes);
+    if (memory)
+        emu_memory_poison(memory, bytes, true);
+    return memory;
+}
+
 void *device_alloc(struct device *device, size_t bytes)
 {
-    if (device_taken(bytes) > device_free_bytes(device))
+    return reserve(device, bytes) ? take(device, bytes) : NULL;
+}
+
+struct device_arena *device_arena_new(struct device *device, size_t bytes)
+{
+    struct device_arena *arena = (struct device_arena *)calloc(1, sizeof *arena);
+    if (!arena || !reserve(device, bytes)) {
+        free(arena);
         return NULL;
-    void *memory = emu_memory_take(&device->allocations, bytes);
-    if (memory) {
-        emu_memory_poison(memory, bytes, true);
-        device->counts.allocations++;
-        device->counts.bytes += device_taken(bytes);
     }
-    return memory;
+    *arena = device_arena{device, bytes, 0, device->arenas};
+    device->arenas = arena;
+    return arena;
+}
+
+void *device_arena_take(struct device_arena *arena, size_t bytes)
+{
+    const size_t taken = device_part(bytes);
+    if (taken > arena->bytes - arena->used)
+        return NULL;
+    arena->used += taken;
+    return take(arena->device, bytes);
 }
 
 void device_free(struct device *device, void *memory)
@@ -297,22 +373,72 @@ static void run(struct device_stream *stream, uint32_t n)
     emu_memory_lock(stream->device->allocations, true);
 }
 
+/* Nothing more is queued: 0, a fault, or the recording is refused. */
+static int check_queue(struct device_stream *stream, const struct work *what)
+{
+    struct device *device = stream->device;
+    if (stream->recording && what->kind == LAUNCH && ++device->n_recorded == device->spoil_at) {
+        stream->spoiled = true;
+        stream->refusal = "emulated: a launch cannot be recorded";
+    }
+    if (device->fault)
+        return device->fault;
+    return stream->recording && stream->spoiled ? -EINVAL : 0;
+}
+
+/* NULL: it is empty. */
+static struct work *last_of(const struct list *list)
+{
+    return list->first ? (struct work *)((char *)list->end - offsetof(struct work, next)) : NULL;
+}
+
+/* Two neighbours. */
+static void change_places(struct work *first, struct work *second)
+{
+    const struct work earlier = *first;
+    struct work *const behind = second->next;
+    *first = *second;
+    *second = earlier;
+    first->next = second;
+    second->next = behind;
+}
+
+/* $QUERN_EMU_EARLY names a kernel that does not wait for the launch before it, and so wins against it where
+ * they overlap: "norm"; "norm:recorded" in recordings alone; "norm:3" the third time alone that it could,
+ * outside of recordings. What runs already is not overtaken. */
+static bool begins_early(struct device_stream *stream, const struct work *work)
+{
+    const char *name = getenv("QUERN_EMU_EARLY"), *colon = name ? strchr(name, ':') : NULL;
+    const size_t length = colon ? (size_t)(colon - name) : strlen(name ? name : "");
+    if (!name || work->kind != LAUNCH || !work->launch.overlaps || stream->device->under_way ||
+        strlen(work->launch.name) != length || strncmp(name, work->launch.name, length) != 0)
+        return false;
+    if (stream->recording)
+        return !colon || strcmp(colon, ":recorded") == 0;
+    stream->n_early++;
+    return !colon || strtoull(colon + 1, NULL, 10) == stream->n_early;
+}
+
 static int queue(struct device_stream *stream, const struct work *what)
 {
     struct list *list = stream->recording ? &stream->recording->works : &stream->queue;
-    struct work *work = stream->device->fault ? NULL : (struct work *)malloc(sizeof *work);
+    const int r = check_queue(stream, what);
+    struct work *work = r < 0 ? NULL : (struct work *)malloc(sizeof *work);
     if (!work) {
         if (what->kind == LAUNCH)
             what->launch.release(what->launch.closure);
-        return stream->device->fault ? stream->device->fault : -ENOMEM;
+        return r < 0 ? r : -ENOMEM;
     }
     *work = *what;
     work->next = NULL;
     stream->follows = work->kind == LAUNCH;
     if (list == &stream->queue && !list->first && work->kind == GRAPH)
         stream->next_of_graph = work->graph->works.first;
+    struct work *last = begins_early(stream, work) ? last_of(list) : NULL;
     *list->end = work;
     list->end = &work->next;
+    if (last)
+        change_places(last, work);
     if (!stream->recording)
         run(stream, emu_random(3));
     return 0;
@@ -336,8 +462,8 @@ int emu_queue(struct device_stream *stream, const struct emu_launch *launch)
     work.kind = LAUNCH;
     work.launch = *launch;
     work.launch.expected = stream->expected;
-    work.launch.overlaps = stream->follows;
-    stream->device->counts.overlaps += stream->follows;
+    work.launch.overlaps = stream->follows && !stream->in_turn;
+    stream->device->counts.overlaps += work.launch.overlaps;
     stream->expected = 0;
     if (stream->recording)
         stream->recording->n_kernels++;
@@ -349,6 +475,11 @@ int emu_queue(struct device_stream *stream, const struct emu_launch *launch)
 struct device_stream *device_stream(struct device *device)
 {
     return &device->stream;
+}
+
+void device_launch_in_turn(struct device *device, bool in_turn)
+{
+    device->stream.in_turn = in_turn;
 }
 
 int device_copy(struct device_stream *stream, void *to, const void *from, size_t bytes)
@@ -430,27 +561,48 @@ int device_blame(struct device_stream *stream, const char *format, ...)
 
 /* ---- graphs ---- */
 
+const char *device_refusal(const struct device_stream *stream)
+{
+    return stream->refusal;
+}
+
 int device_record(struct device_stream *stream)
 {
+    struct device *device = stream->device;
     if (stream->recording)
         return -EINVAL;
+    if (++device->n_recordings >= device->no_capture) {
+        stream->refusal = "emulated: no recording begins";
+        return device->fault ? device->fault : -EINVAL;
+    }
     struct device_graph *graph = (struct device_graph *)calloc(1, sizeof *graph);
     if (!graph)
         return -ENOMEM;
     graph->works.end = &graph->works.first;
     stream->recording = graph;
+    stream->spoiled = false;
     stream->follows = false;
     return 0;
 }
 
 int device_record_end(struct device_stream *stream, struct device_graph **ret_graph)
 {
-    if (!stream->recording)
+    struct device *device = stream->device;
+    struct device_graph *graph = stream->recording;
+    if (!graph)
         return -EINVAL;
-    *ret_graph = stream->recording;
     stream->recording = NULL;
     stream->follows = false;
-    stream->device->counts.captures++;
+    if (!stream->spoiled && device->n_recordings >= device->no_graph) {
+        stream->spoiled = true;
+        stream->refusal = "emulated: no graph is made";
+    }
+    if (stream->spoiled || device->fault) {
+        device_graph_free(graph);
+        return device->fault ? device->fault : -EINVAL;
+    }
+    device->counts.captures++;
+    *ret_graph = graph;
     return 0;
 }
 

@@ -12,6 +12,7 @@
  *     QUERN_EMU_ORDER=SEED    blocks at once: who runs when, and what others see of it; 0: in turn (1)
  *     QUERN_EMU_OMIT=WHAT     a kernel that does not wait for the launch before it, or FILE:LINE, a fence
  *                             that does nothing
+ *     QUERN_EMU_EARLY=WHAT    a kernel that runs before the launch that it overlaps with (device.cc)
  *     QUERN_EMU_PROFILE=1     print the counts of each kernel when the device is closed
  *
  * Under AddressSanitizer device memory is poisoned while no work runs, so a host access is reported. Under
@@ -52,6 +53,14 @@ uint32_t emu_order_random(uint32_t n);
 
 /* The number in an environment variable. */
 uint64_t emu_number(const char *name, uint64_t otherwise);
+
+/* ---- device.cc ---- */
+
+/* From now on these n of all devices are there; none: all are. */
+void emu_select(const uint32_t *numbers, uint32_t n);
+
+/* The number that a device has among all. */
+uint32_t emu_number_of(uint32_t number);
 
 /* ---- stacks.cc ---- */
 

@@ -5,6 +5,7 @@
 #include "cuda/emu/views.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define DRAINED_AT_ONCE 16 /* aligned bytes that are let go together: a store is never torn */
 #define DRAIN_ONE_IN    4  /* of them, when a turn is over */
@@ -19,6 +20,7 @@ struct cell {
     uintptr_t at;
     uint8_t other; /* of the view while it does not run; of memory while it does */
     uint8_t state; /* enum cell_state */
+    bool is_flag;  /* the thread had passed a fence that reaches the host */
     uint16_t thread;
     uint32_t n_barriers; /* that its thread had passed */
 };
@@ -28,6 +30,7 @@ struct view {
     uint32_t *places; /* [n_places], by the hash of an address: number of its cell, from 1 on; 0: none */
     uint32_t n, room, n_places;
     bool is_open;
+    bool has_told[EMU_MOST_THREADS]; /* threads that have passed a fence that reaches the host */
 };
 
 static struct view views[EMU_SEATS];
@@ -81,7 +84,7 @@ static struct cell *find_or_add(struct view *view, uintptr_t at)
         grow(view);
     uint32_t *place = place_of(view, at);
     if (*place == 0) {
-        view->cells[view->n++] = cell{at, 0, SAME, 0, 0};
+        view->cells[view->n++] = cell{at, 0, SAME, false, 0, 0};
         *place = view->n;
     }
     return &view->cells[*place - 1];
@@ -121,6 +124,7 @@ static uint8_t *memory_at(const struct cell *cell)
 void emu_view_fence(bool reaches_host)
 {
     const uint32_t thread = emu_self->warp * SIMT_LANES + emu_self->lane;
+    current->has_told[thread] |= reaches_host;
     for (uint32_t i = 0; i < current->n; i++) {
         struct cell *cell = &current->cells[i];
         if (cell->state == STALE) {
@@ -155,6 +159,7 @@ static void meet_memory(uintptr_t at, uint32_t bytes)
 void emu_view_open(uint32_t seat)
 {
     empty(&views[seat]);
+    memset(views[seat].has_told, 0, sizeof views[seat].has_told);
     views[seat].is_open = true;
 }
 
@@ -200,6 +205,9 @@ void emu_view_close(void)
 {
     for (uint32_t i = 0; i < current->n; i++) {
         struct cell *cell = &current->cells[i];
+        if (cell->state == OWN && !cell->is_flag && emu_regions_hold(&host_memory, cell->at))
+            emu_die("it ends, and no fence that reaches the host is behind what thread %u has written for it",
+                    cell->thread);
         if (cell->state == OWN)
             let_go(cell, cell->other);
         else if (cell->state == STALE)
@@ -227,6 +235,7 @@ static void note_write(uintptr_t at, size_t bytes)
             cell->other = *memory_at(cell);
         cell->state = OWN;
         cell->thread = (uint16_t)(emu_self->warp * SIMT_LANES + emu_self->lane);
+        cell->is_flag = current->has_told[cell->thread];
         cell->n_barriers = emu_block.n_barriers;
     }
 }

@@ -9,7 +9,8 @@
  * after a barrier that both have passed, or until its end; some are seen by others earlier, in no order. What
  * others have let be seen it sees after its own next fence. Atomic operations are on memory itself, where
  * everybody sees them at once. Pinned memory, which the host reads, is let go by fences that reach the host
- * alone.
+ * alone; a block must not end without one behind what it has written there, but for what the thread of the
+ * fence writes after it: the flag that the host waits for.
  *
  * That is weaker than the PTX memory consistency model in that a block never sees news without a fence, and
  * stronger in that a thread's fence brings news to all threads of its block at once; those who read them must

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Recording and launching. Eager or recorded, a decode has the rows of its bucket, so that both do the same
- * arithmetic. */
+ * arithmetic. A driver that refuses to record a bucket is not asked for larger ones, which cost it more. */
 
 #include "cuda/host/graphs.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 uint32_t graphs_bucket(uint32_t n)
 {
@@ -34,41 +35,76 @@ static int queue_decode(const struct pass *pass, struct device_stream *queue, ui
     return r < 0 ? r : pass_sample(pass, queue, n_rows);
 }
 
-static int record(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n)
+/* Of a driver that does not record, and works on. */
+static bool is_refusal(int r)
+{
+    return r == -EINVAL || r == -ENOMEM;
+}
+
+/* Records what `queue_what` queues of n rows. *ret_graph is NULL where the driver refuses. 0; a fault; what
+ * cannot be queued at all. */
+static int record(const struct pass *pass, struct device_stream *queue, uint32_t n,
+                  int (*queue_what)(const struct pass *pass, struct device_stream *queue, uint32_t n),
+                  struct device_graph **ret_graph)
 {
     struct device_graph *graph = NULL;
+    *ret_graph = NULL;
     int r = device_record(queue);
     if (r < 0)
-        return r;
-    int queued = queue_decode(pass, queue, n);
+        return is_refusal(r) ? 0 : r;
+    const int queued = queue_what(pass, queue, n);
     r = device_record_end(queue, &graph); /* after a failure too: the queue must run again */
-    if (r == 0 && queued == 0) {
-        graphs->graphs[bucket_index(n)] = graph;
-        return 0;
-    }
-    if (r == 0)
+    if (r < 0)
+        return is_refusal(r) ? 0 : r;
+    if (queued == 0)
+        *ret_graph = graph;
+    else
         device_graph_free(graph);
-    return r < 0 ? r : queued;
+    return queued;
+}
+
+static struct pass with_sampling(const struct pass *pass, bool greedy)
+{
+    struct pass own = *pass;
+    own.sample.greedy = greedy;
+    return own;
+}
+
+/* Of both kinds. */
+static int record_bucket(struct graphs *graphs, const struct pass *pass, struct device_stream *queue,
+                         uint32_t n)
+{
+    int r = 0;
+    for (uint32_t greedy = 0; greedy < GRAPHS_KINDS && r == 0 && graphs->refused == 0; greedy++) {
+        const struct pass own = with_sampling(pass, greedy);
+        struct device_graph **graph = &graphs->graphs[greedy][bucket_index(n)];
+        r = record(&own, queue, n, queue_decode, graph);
+        if (r < 0 || *graph)
+            continue;
+        graphs->refused = n;
+        snprintf(graphs->refusal, sizeof graphs->refusal, "%s", device_refusal(queue));
+    }
+    return r;
+}
+
+static int queue_any(const struct pass *pass, struct device_stream *queue, uint32_t n)
+{
+    const uint32_t most = pass->workspace->max_outputs, n_outputs = n < most ? n : most;
+    int r = pass_layers(pass, queue, n);
+    if (r == 0)
+        r = pass_logits(pass, queue, 0, n_outputs);
+    return r < 0 ? r : pass_sample(pass, queue, n_outputs);
 }
 
 /* Queues every kind of step of up to n rows, and drops it: so whatever cannot be queued is known when the
  * backend opens, and the code of all kernels is on the device before the first request. */
 static int rehearse(const struct pass *pass, struct device_stream *queue, uint32_t n)
 {
-    const uint32_t max_outputs = pass->workspace->max_outputs;
-    struct device_graph *graph = NULL;
-    int r = device_record(queue);
-    if (r < 0)
-        return r;
-    int queued = pass_layers(pass, queue, n);
-    if (queued == 0)
-        queued = pass_logits(pass, queue, 0, n < max_outputs ? n : max_outputs);
-    if (queued == 0)
-        queued = pass_sample(pass, queue, n < max_outputs ? n : max_outputs);
-    r = device_record_end(queue, &graph);
-    if (r == 0)
+    struct device_graph *graph;
+    int r = record(pass, queue, n, queue_any, &graph);
+    if (graph)
         device_graph_free(graph);
-    return queued < 0 ? queued : r;
+    return r;
 }
 
 /* With the library where it may multiply, and without. */
@@ -94,8 +130,8 @@ int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_st
 {
     *graphs = (struct graphs){.eager = eager};
     int r = rehearse_all(pass, queue);
-    for (uint32_t n = 1; n <= GRAPHS_MOST && !eager && r == 0; n *= 2) {
-        r = record(graphs, pass, queue, n);
+    for (uint32_t n = 1; n <= GRAPHS_MOST && !eager && r == 0 && graphs->refused == 0; n *= 2) {
+        r = record_bucket(graphs, pass, queue, n);
         if (n >= n_slots)
             break;
     }
@@ -106,23 +142,25 @@ int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_st
 
 void graphs_deinit(struct graphs *graphs)
 {
-    for (uint32_t i = 0; i < GRAPHS_BUCKETS; i++) {
-        if (graphs->graphs[i])
-            device_graph_free(graphs->graphs[i]);
-        graphs->graphs[i] = NULL;
+    for (uint32_t i = 0; i < GRAPHS_KINDS * GRAPHS_BUCKETS; i++) {
+        struct device_graph **graph = &graphs->graphs[i / GRAPHS_BUCKETS][i % GRAPHS_BUCKETS];
+        if (*graph)
+            device_graph_free(*graph);
+        *graph = NULL;
     }
 }
 
-struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n)
+struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n, bool greedy)
 {
-    return graphs->graphs[bucket_index(n)];
+    return graphs->graphs[greedy][bucket_index(n)];
 }
 
 int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct device_stream *queue,
-                  uint32_t n)
+                  uint32_t n, bool greedy)
 {
-    struct device_graph *graph = graphs->eager ? NULL : graphs_of(graphs, n);
-    return graph ? device_graph_launch(queue, graph) : queue_decode(pass, queue, graphs_bucket(n));
+    struct device_graph *graph = graphs->eager ? NULL : graphs_of(graphs, n, greedy);
+    const struct pass own = with_sampling(pass, greedy);
+    return graph ? device_graph_launch(queue, graph) : queue_decode(&own, queue, graphs_bucket(n));
 }
 
 int graphs_decode_logits(const struct pass *pass, struct device_stream *queue, uint32_t n)

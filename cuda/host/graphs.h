@@ -9,28 +9,34 @@
 #include "cuda/host/pass.h"
 
 #define GRAPHS_BUCKETS 9
+#define GRAPHS_KINDS   2   /* of sampling: with all kernels, and with those of greedy rows alone */
 #define GRAPHS_MOST    256 /* rows of the largest bucket */
 
 struct graphs {
-    struct device_graph *graphs[GRAPHS_BUCKETS]; /* NULL: not recorded */
-    bool eager;                                  /* none is used: the same work is queued kernel by kernel */
+    /* [greedy][bucket]; NULL: not recorded, its work is queued kernel by kernel */
+    struct device_graph *graphs[GRAPHS_KINDS][GRAPHS_BUCKETS];
+    bool eager;       /* so is that of all */
+    uint32_t refused; /* rows of the first bucket that the driver refuses to record; 0: none */
+    char refusal[160];
 };
 
 /* Rows of the smallest bucket that holds n rows, 1 ≤ n ≤ GRAPHS_MOST. */
 uint32_t graphs_bucket(uint32_t n);
 
-/* Records the buckets that steps of up to n_slots sets use; with `eager` none. Tries all other sizes of a
- * step without running them. 0 or a fault. */
+/* Records the buckets that steps of up to n_slots sets use, as far as the driver does not refuse; with
+ * `eager` none. Tries all other sizes of a step without running them, where it can be recorded. 0; a fault;
+ * what a pass that cannot be queued returns. */
 int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_stream *queue, uint32_t n_slots,
                 bool eager);
 void graphs_deinit(struct graphs *graphs);
 
 /* The recording that n rows use, 1 ≤ n ≤ GRAPHS_MOST; NULL: there is none. */
-struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n);
+struct device_graph *graphs_of(const struct graphs *graphs, uint32_t n, bool greedy);
 
-/* Queues a decode of n sets of one row, all of them sampled, n ≤ GRAPHS_MOST. 0 or a fault. */
+/* Queues a decode of n sets of one row, all of them sampled, n ≤ GRAPHS_MOST. Greedy: so is every one of
+ * them, without log probabilities. 0 or a fault. */
 int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct device_stream *queue,
-                  uint32_t n);
+                  uint32_t n, bool greedy);
 
 /* The layers and logits of the same step, launched one by one. */
 int graphs_decode_logits(const struct pass *pass, struct device_stream *queue, uint32_t n);

@@ -269,6 +269,12 @@ static int queue_image(struct device_slots *slots, const struct slot_image *imag
     return r;
 }
 
+/* As path_of of sample.cu. */
+static bool is_greedy(const struct slot_state *state)
+{
+    return (state->temperature == 0 || state->top_k == 1) && state->n_logprobs == 0;
+}
+
 int device_slots_open(struct device_slots *slots, uint32_t slot, const struct backend_slot *params)
 {
     struct slot_image *image;
@@ -297,6 +303,7 @@ int device_slots_open(struct device_slots *slots, uint32_t slot, const struct ba
                                               .most = params->position,
                                               .by_history = image->state->keeps_history,
                                               .repeats = image->state->dry_last > 0,
+                                              .greedy = is_greedy(image->state),
                                               .n_logprobs = params->n_logprobs};
     return 0;
 }
@@ -307,7 +314,22 @@ void device_slots_close(struct device_slots *slots, uint32_t slot)
         slots->slots[slot] = (struct device_slot){0};
 }
 
-int device_slots_trim(struct device_slots *slots, uint32_t at, uint32_t position)
+/* Queues what a trim does to the slot's state, where there is one; -EINVAL: nothing leads back to what it was
+ * there. */
+static int trim_state(const struct device_slots *slots, uint32_t at, uint32_t position, uint32_t snapshot)
+{
+    const struct state_pool *pool = &slots->states->pool;
+    const struct device_slot *slot = &slots->slots[at];
+    struct device_stream *stream = device_stream(slots->device);
+    if (pool->n == 0 || (position == slot->position && !slot->astray))
+        return 0;
+    if (position == 0)
+        return device_states_clear(slots->states, stream, at);
+    return snapshot < pool->n_snapshots ? device_states_restore(slots->states, stream, at, snapshot)
+                                        : -EINVAL;
+}
+
+int device_slots_trim(struct device_slots *slots, uint32_t at, uint32_t position, uint32_t snapshot)
 {
     /* What a trim changes stands at the front of a state, in this order. */
     _Static_assert(offsetof(struct slot_state, position) == 0 && offsetof(struct slot_state, last_id) == 4 &&
@@ -319,7 +341,14 @@ int device_slots_trim(struct device_slots *slots, uint32_t at, uint32_t position
     struct device_slot *slot = &slots->slots[at];
     if (!slot->open || slot->spoiled || slot->in_flight > 0 || position > slot->position)
         return 0;
-    int r = next_image(slots, &image);
+    int r = trim_state(slots, at, position, snapshot);
+    if (r == -EINVAL) {
+        slot->spoiled = true;
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    r = next_image(slots, &image);
     if (r < 0)
         return r;
     *image->state = (struct slot_state){.position = position, .last_id = -1, .end = BACKEND_RUNNING};
@@ -327,10 +356,9 @@ int device_slots_trim(struct device_slots *slots, uint32_t at, uint32_t position
                     offsetof(struct slot_state, end_position));
     if (r == 0)
         r = close_image(slots, image);
-    if (r == 0 && position == 0)
-        r = device_states_clear(slots->states, device_stream(slots->device), at);
     if (r < 0)
         return r;
+    slot->astray = false;
     uint32_t keep = backend_blocks_for(position);
     slot->position = slot->most = position;
     slot->n_blocks = keep < slot->n_blocks ? keep : slot->n_blocks;

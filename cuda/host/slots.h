@@ -20,8 +20,10 @@
 struct device_slot {
     bool open;
     bool spoiled;         /* a step of it was abandoned: good for closing only */
+    bool astray;          /* a wrong draft took its state beyond its position: a trim must come first */
     bool by_history;      /* it is sampled by the ids before: no draft of it is verified */
     bool repeats;         /* DRY bears on it */
+    bool greedy;          /* its best id is what is sampled, and it wants no log probabilities */
     bool has_last;        /* when every flight is done, and it has not ended: a sampled id not yet fed */
     enum backend_end end; /* as read */
     uint32_t position;    /* as read */
@@ -66,10 +68,9 @@ void device_slots_deinit(struct device_slots *slots);
 /* Copies the ids that may ever be sampled, [⌈n_vocab / 32⌉], to the device. 0 or a fault. */
 int device_slots_set_mask(struct device_slots *slots, const uint32_t *mask);
 
-/* As backend_ops.slot_open, slot_close and trim; open and trim may give a fault of the device too. A trim to
- * another position than 0 leaves a recurrent state as it is. */
+/* As backend_ops.slot_open, slot_close and trim; open and trim may give a fault of the device too. */
 int device_slots_open(struct device_slots *slots, uint32_t slot, const struct backend_slot *params);
 void device_slots_close(struct device_slots *slots, uint32_t slot);
-int device_slots_trim(struct device_slots *slots, uint32_t slot, uint32_t position);
+int device_slots_trim(struct device_slots *slots, uint32_t slot, uint32_t position, uint32_t snapshot);
 
 #endif

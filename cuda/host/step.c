@@ -214,8 +214,7 @@ static int check_place(const struct steps *steps, const struct device_slot *slot
 
 static bool may_snapshot(const struct state_pool *states, const struct backend_row_set *set)
 {
-    return set->snapshot_rows <= set->n_ids && set->snapshot < states->n_snapshots &&
-           (set->position + set->snapshot_rows) % BACKEND_BLOCK_TOKENS == 0;
+    return set->snapshot_rows <= set->n_ids && set->snapshot < states->n_snapshots;
 }
 
 static int check_set(struct steps *steps, const struct backend_row_set *set)
@@ -223,13 +222,12 @@ static int check_set(struct steps *steps, const struct backend_row_set *set)
     if (set->slot >= steps->slots->on_device.n_slots || set->n_ids == 0)
         return -EINVAL;
     struct device_slot *slot = &steps->slots->slots[set->slot];
-    if (!slot->open || slot->spoiled || slot->checked == steps->checks)
+    if (!slot->open || slot->spoiled || slot->astray || slot->checked == steps->checks)
         return -EINVAL;
     slot->checked = steps->checks;
     if (!step_samples(set->output) && set->output != BACKEND_OUTPUT_NONE && !set->logits)
         return -EINVAL;
-    if ((slot->by_history || steps->pass->states->pool.n > 0) && set->output == BACKEND_SAMPLE_ALL &&
-        set->n_ids > 1)
+    if (slot->by_history && set->output == BACKEND_SAMPLE_ALL && set->n_ids > 1)
         return -EINVAL;
     if (set->snapshot_rows > 0 && !may_snapshot(&steps->pass->states->pool, set))
         return -EINVAL;
@@ -332,6 +330,7 @@ struct described {
     bool decodes; /* every set is one row that is sampled */
     bool reads;   /* some set is rows of a prompt, and more than one */
     bool repeats; /* DRY bears on some set that is sampled */
+    bool greedy;  /* every set that is sampled is greedy */
 };
 
 static size_t used_bytes(const struct writing *writing, uint32_t n_sets)
@@ -347,13 +346,14 @@ static size_t used_bytes(const struct writing *writing, uint32_t n_sets)
 static struct described describe(struct steps *steps, const struct backend_step *step, struct flight *flight)
 {
     struct writing writing = {.steps = steps, .flight = flight};
-    struct described described = {.decodes = step->n_sets <= GRAPHS_MOST};
+    struct described described = {.decodes = step->n_sets <= GRAPHS_MOST, .greedy = true};
     place(flight->image, &steps->offsets, &writing.to);
     for (uint32_t i = 0; i < step->n_sets; i++) {
         write_set(&writing, &step->sets[i], i);
         described.decodes &= step->sets[i].n_ids == 1 && step->sets[i].output == BACKEND_SAMPLE_LAST;
-        described.repeats |=
-            step_samples(step->sets[i].output) && steps->slots->slots[step->sets[i].slot].repeats;
+        const struct device_slot *slot = &steps->slots->slots[step->sets[i].slot];
+        described.repeats |= step_samples(step->sets[i].output) && slot->repeats;
+        described.greedy &= !step_samples(step->sets[i].output) || slot->greedy;
         described.reads |= step->sets[i].n_ids > 1 && step->sets[i].output != BACKEND_SAMPLE_ALL;
     }
     number_outputs(&writing, step, true);
@@ -385,16 +385,18 @@ static int queue_layers(const struct steps *steps, struct device_stream *stream,
     return pass_layers(&pass, stream, described->n_rows);
 }
 
-/* Of n outputs, of which the step has n_sampled. */
+/* Of n outputs, of which some may be padding. */
 static int queue_sampling(struct steps *steps, struct device_stream *stream, const struct backend_step *step,
-                          uint32_t n, uint32_t n_sampled)
+                          uint32_t n, const struct described *described)
 {
-    if (!steps->host || n_sampled == 0)
-        return pass_sample(steps->pass, stream, n);
-    int r = pass_sample_ids(steps->pass, stream, n);
+    struct pass pass = *steps->pass;
+    pass.sample.greedy = described->greedy;
+    if (!steps->host || described->n_sampled == 0)
+        return pass_sample(&pass, stream, n);
+    int r = pass_sample_ids(&pass, stream, n);
     if (r == 0)
-        r = host_sampling_run(steps, step, n_sampled);
-    return r < 0 ? r : pass_accept(steps->pass, stream, n);
+        r = host_sampling_run(steps, step, described->n_sampled);
+    return r < 0 ? r : pass_accept(&pass, stream, n);
 }
 
 static int queue_step(struct steps *steps, const struct backend_step *step, struct flight *flight,
@@ -412,9 +414,9 @@ static int queue_step(struct steps *steps, const struct backend_step *step, stru
     if (described->decodes && steps->host) {
         r = graphs_decode_logits(steps->pass, stream, step->n_sets);
         if (r == 0)
-            r = queue_sampling(steps, stream, step, graphs_bucket(step->n_sets), described->n_sampled);
+            r = queue_sampling(steps, stream, step, graphs_bucket(step->n_sets), described);
     } else if (described->decodes) {
-        r = graphs_decode(&steps->graphs, steps->pass, stream, step->n_sets);
+        r = graphs_decode(&steps->graphs, steps->pass, stream, step->n_sets, described->greedy);
     } else {
         r = queue_layers(steps, stream, step->n_sets, described);
         if (r == 0)
@@ -422,7 +424,7 @@ static int queue_step(struct steps *steps, const struct backend_step *step, stru
         if (r == 0 && described->n_sampled > 0)
             r = pass_logits(steps->pass, stream, 0, described->n_sampled);
         if (r == 0)
-            r = queue_sampling(steps, stream, step, described->n_sampled, described->n_sampled);
+            r = queue_sampling(steps, stream, step, described->n_sampled, described);
     }
     return r < 0 ? r : device_mark(stream, MARK_STEPS + (uint32_t)(flight->number % MAILBOXES));
 }
@@ -491,6 +493,7 @@ static void take_result(struct steps *steps, const struct flight *flight, uint32
                                                                : set->n_ids;
     slot->position += moved;
     slot->most -= set->n_ids - moved;
+    slot->astray = steps->pass->states->pool.n > 0 && !surplus && moved < set->n_ids;
     slot->end = (enum backend_end)from->end;
 }
 

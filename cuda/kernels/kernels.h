@@ -422,6 +422,7 @@ struct sample_step {
     const uint32_t *masks;
     const struct mailbox *mailboxes; /* [MAILBOXES], in device memory, of pinned memory */
     void *scratch;                   /* kernels_sample_scratch bytes, zero before its first use */
+    bool greedy; /* no row draws or wants log probabilities: kernels that only those need are not launched */
 };
 /* Before the layers of a step with a slot that DRY bears on: what each id would repeat. */
 int kernels_repeats(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,

@@ -34,11 +34,13 @@
  *
  * STATES. Recurrent layers have no KV blocks but a state of fixed size, which belongs to the slot. It is the
  * state after the ids below the slot's position, and cannot be turned back. So if info.state_bytes is not 0,
- * a sequence can be resumed only from a *snapshot*: a copy of the state at a block border, one of
- * info.n_snapshots, which the host numbers and assigns like blocks. A set says after which of its rows the
- * slot's state is copied to which snapshot. A slot that begins at a position other than 0 names the snapshot
- * to begin with; at position 0 it begins with zeros. No set is a SAMPLE_ALL with more than one id, and trim
- * is only to 0. Blocks of attention layers are as in any model.
+ * a sequence can be resumed only from a *snapshot*: a copy of the state, one of info.n_snapshots, which the
+ * host numbers and assigns like blocks. A set says after which of its rows the slot's state is copied to
+ * which snapshot. A slot that begins at a position other than 0, a block border, names the snapshot to begin
+ * with; at position 0 it begins with zeros. A trim names the snapshot that was taken where it leads. A
+ * SAMPLE_ALL that did not accept all ids of its set leaves the state behind rows that do not count: the slot
+ * takes no set more before a trim to where a snapshot of it was taken. Blocks of attention layers are as in
+ * any model.
  *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling selects (model/description.h): all of them, the one at position 0, or the last one of the set with
@@ -95,6 +97,12 @@ static inline uint32_t backend_snapshots_for(size_t bytes, uint32_t n_slots, uin
     return n > 2 ? (uint32_t)n : 2;
 }
 
+/* Snapshots beside those, where drafts are made: a step has a few drafts at most. */
+static inline uint32_t backend_spares_for(uint32_t n_slots)
+{
+    return n_slots < 8 ? n_slots : 8;
+}
+
 /* ---- opening ---- */
 
 enum backend_kv_type {
@@ -143,6 +151,7 @@ struct backend_config {
     uint32_t n_blocks;
     uint32_t n_snapshots; /* wanted snapshots of states; 0: as many as memory and n_slots suggest. None
                            * without states */
+    bool drafts;          /* sequences get drafts: there are backend_spares_for(n_slots) snapshots more */
     uint32_t n_sharers;   /* processes that take their KV blocks from the same memory, this one included; 0
                            * is 1. If n_blocks is 0, each uses at most its share. */
     /* Bytes of this machine's memory that the n_sharers use together, the prefix store of a pool; they are
@@ -318,8 +327,8 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in at most 
     void *await_arg;
     struct backend_blocks
         blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: the tables then cover position + n_ids */
-    /* After this many rows of the set, at a block border, the slot's state is copied to a snapshot; 0: it is
-     * not. Surplus rows leave undefined contents there. */
+    /* After this many rows of the set the slot's state is copied to a snapshot; 0: it is not. Surplus rows
+     * leave undefined contents there. */
     uint32_t snapshot_rows, snapshot;
 };
 
@@ -447,8 +456,10 @@ struct backend_ops {
     /* Cuts the sequence to its first `position` ids, and each table to ⌈position / 32⌉ blocks; clears its end
      * and its last id. Counts of penalties stay. No set of the slot may be in flight, and `position` must lie
      * between its first position and its current one. Of a group with a window, the host must still hold the
-     * blocks that the row at `position` sees. */
-    void (*trim)(struct backend *backend, uint32_t slot, uint32_t position);
+     * blocks that the row at `position` sees. In a model with states, `snapshot` was taken of the slot at
+     * this position; the slot's state becomes a copy of it, or zeros at position 0, and without such a
+     * snapshot, `snapshot` ≥ info.n_snapshots, the slot can only be closed. Other models ignore it. */
+    void (*trim)(struct backend *backend, uint32_t slot, uint32_t position, uint32_t snapshot);
 
     /* Copies blocks to the host or from it, in order with the steps: a copy out sees what all steps submitted
      * before it wrote, and a step submitted after a copy in sees the copy. Its ticket is separate: it may end

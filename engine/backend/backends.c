@@ -4,17 +4,32 @@
 #include "engine/backend/backends.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/backend/plugin.h"
+
+/* "cuda" of "cuda:0,1"; *ret_list: what stands behind the colon; NULL: there is none. */
+static void split_name(const char *name, char ret_kind[16], const char **ret_list)
+{
+    const size_t len = strcspn(name, ":");
+    snprintf(ret_kind, 16, "%.*s", (int)(len < 15 ? len : 15), name);
+    *ret_list = name[len] ? name + len + 1 : NULL;
+}
 
 /* A plugin whose device is there. -ENOENT: there is no such plugin; -ENOEXEC: not for this build; -ENODEV: no
  * device. */
 static int load(const char *name, struct backend_choice *ret_choice, struct error *err)
 {
     const struct backend_plugin *plugin;
+    const char *list;
+    char kind[16];
     uint32_t n_devices;
-    int r = plugin_load(name, &plugin, err);
+    split_name(name, kind, &list);
+    int r = plugin_load(kind, &plugin, err);
+    if (r == 0 && list)
+        r = plugin->select ? plugin->select(list, err)
+                           : error_set(err, -EINVAL, "its devices have no names: \"%s\"", list);
     if (r == 0)
         r = plugin->count(&n_devices, err);
     if (r == 0)
@@ -62,11 +77,20 @@ bool backend_fall_back(struct backend_choice *choice, const struct error *why)
     return true;
 }
 
+/* Its devices can be named. */
+static bool is_plugin(const char *kind)
+{
+    return strcmp(kind, "cuda") == 0 || strncmp(kind, "emu", 3) == 0;
+}
+
 int backend_check_name(const char *name, struct error *err)
 {
     static const char *const names[] = {"auto", "cpu", "cuda", "emu", "emu-counting", "null"};
+    const char *list;
+    char kind[16];
+    split_name(name, kind, &list);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(kind, names[i]) == 0 && strlen(kind) == strcspn(name, ":") && (!list || is_plugin(kind)))
             return 0;
     return error_set(err, -EINVAL, "unknown device \"%s\"; available: " QUERN_DEVICES, name);
 }

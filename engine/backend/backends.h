@@ -5,7 +5,7 @@
 /* Finds the backend for the device that --device names.
  *
  *     cpu     the cores of this machine
- *     cuda    NVIDIA's GPUs; a plugin
+ *     cuda    NVIDIA's GPUs; a plugin. cuda:LIST: only these, in this order: "cuda:1,GPU-8f3a,MIG-…"
  *     emu     an emulated GPU, slow, for tests of the CUDA backend without a GPU; a plugin
  *             (emu-counting also counts what warps do to memory, for profiles only)
  *     null    none: tokens without a model's work

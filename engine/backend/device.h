@@ -16,8 +16,7 @@ struct device_description {
     uint32_t n_cores;     /* multiprocessors; of a CPU cores that this process may use */
     uint64_t memory_free; /* bytes, now; what looking takes is missing */
     uint64_t memory_total;
-    uint64_t
-        bandwidth; /* bytes a second between it and its memory at best, as the driver has it; 0: not known */
+    uint64_t bandwidth; /* bytes a second at best, as the driver has it; 0: not known */
 };
 
 /* Describes the device of this number. 0; -ENODEV: there is none, or it does not start. */

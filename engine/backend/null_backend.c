@@ -399,7 +399,7 @@ static int null_poll(struct backend *backend, uint64_t ticket, int timeout_ms,
     return 0;
 }
 
-static void null_trim(struct backend *backend, uint32_t index, uint32_t position)
+static void null_trim(struct backend *backend, uint32_t index, uint32_t position, uint32_t snapshot)
 {
     struct null_slot *slot = &backend->slots[index];
     if (!slot->open || slot->spoiled || position > slot->position)

@@ -25,6 +25,9 @@ struct backend_plugin {
     const struct backend_ops *ops;
     /* Counts devices: 0 with their number, ≥ 1; -ENODEV with the reason. */
     int (*count)(uint32_t *ret_n, struct error *err);
+    /* Makes the devices in a list, numbers and UUIDs with commas, the only ones. Before anything else. 0;
+     * -EINVAL, -ENODEV with the reason. NULL: they have no names. */
+    int (*select)(const char *list, struct error *err);
     backend_give_back *give_back;
     backend_describe *describe;
     const struct backend_host_sampling *host_sampling; /* NULL: it always does */

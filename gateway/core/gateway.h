@@ -13,6 +13,7 @@
 #include "gateway/sharing/sharing.h"
 
 struct body_reader;
+struct exporter;
 
 struct gateway {
     struct options options;
@@ -27,10 +28,11 @@ struct gateway {
     struct body_reader *body_reader;
     struct question *questions; /* unanswered ones for a tokenizer (forms/questions/question.h) */
     struct request_log request_log;
-    int64_t started;  /* seconds since 1970 */
-    bool draining;    /* no new work is accepted */
-    bool retired;     /* another gateway takes new connections; those here end one by one */
-    uint32_t working; /* exchanges between their request and the end of their answer */
+    struct exporter *exporter; /* of spans (telemetry/exporter.h); NULL: none */
+    int64_t started;           /* seconds since 1970 */
+    bool draining;             /* no new work is accepted */
+    bool retired;              /* another gateway takes new connections; those here end one by one */
+    uint32_t working;          /* exchanges between their request and the end of their answer */
 };
 
 /* The budget in which the body of an exchange counts. */

@@ -23,6 +23,8 @@ enum {
     KEY_OPEN,
     KEY_SHARE_PREFIXES,
     KEY_REQUEST_LOG,
+    KEY_OTLP,
+    KEY_OTLP_HEADERS,
     KEY_TLS_CERT,
     KEY_TLS_KEY,
     KEY_CONNECTIONS,
@@ -69,6 +71,10 @@ static const struct argp_option known[] = {
     {"open", KEY_OPEN, NULL, 0, "Serve other machines without keys", 0},
     {"request-log", KEY_REQUEST_LOG, "FILE", 0,
      "Write a line of JSON for each request to FILE; SIGHUP reopens it", 0},
+    {"otlp", KEY_OTLP, "URL", 0,
+     "Send spans of each request to this OpenTelemetry collector (OTLP over HTTP), e.g. http://HOST:4318", 0},
+    {"otlp-headers", KEY_OTLP_HEADERS, "FILE", 0,
+     "Send the headers of FILE with them, lines of \"Name: value\"; not readable by others", 0},
     {"tls-cert", KEY_TLS_CERT, "FILE", 0, "Serve HTTPS with this certificate and its chain (PEM)", 0},
     {"tls-key", KEY_TLS_KEY, "FILE", 0, "Its private key (PEM), not readable by others", 0},
     {"connections", KEY_CONNECTIONS, "N", 0, "Most connections at once (default 2048)", 0},
@@ -111,6 +117,8 @@ static const struct argument arguments[] = {
     {KEY_OPEN, ARGUMENT_FLAG, offsetof(struct options, open), 0, 0},
     {KEY_SHARE_PREFIXES, ARGUMENT_FLAG, offsetof(struct options, share_prefixes), 0, 0},
     {KEY_REQUEST_LOG, ARGUMENT_TEXT, offsetof(struct options, request_log), 0, 0},
+    {KEY_OTLP, ARGUMENT_TEXT, offsetof(struct options, otlp), 0, 0},
+    {KEY_OTLP_HEADERS, ARGUMENT_TEXT, offsetof(struct options, otlp_headers), 0, 0},
     {KEY_TLS_CERT, ARGUMENT_TEXT, offsetof(struct options, tls_cert), 0, 0},
     {KEY_TLS_KEY, ARGUMENT_TEXT, offsetof(struct options, tls_key), 0, 0},
     {KEY_CONNECTIONS, ARGUMENT_NUMBER, offsetof(struct options, connections), 1, 65536},
@@ -151,6 +159,8 @@ static error_t take_option(int key, char *value, struct argp_state *state)
         if (!options->tls_cert != !options->tls_key)
             argp_error(state, "--tls-cert and --tls-key must be given together");
         check_fleet(options, state);
+        if (options->otlp_headers && !options->otlp)
+            argp_error(state, "--otlp-headers requires --otlp");
         if (options->fleet_secret && !options->fleet)
             argp_error(state, "--fleet-secret requires --fleet");
         if (options->cors && !origin_cors_is_valid(options->cors))

@@ -23,6 +23,8 @@ struct options {
     const char *hosts;              /* further names of it, as in Host headers, or "*"; NULL: none */
     const char *cors;               /* origin of pages that may use it, or "*"; NULL: none */
     const char *request_log;        /* file; NULL: none */
+    const char *otlp;               /* URL of a collector of spans; NULL: none */
+    const char *otlp_headers;       /* file of its headers; NULL: none */
     const char *tls_cert, *tls_key; /* PEM files; NULL: HTTP without TLS */
     uint32_t parent;                /* process that started it, and with which it ends; 0: none */
     uint32_t listen_fd;             /* inherited listening socket; 0: none, create one */

@@ -37,6 +37,41 @@ void parameters_deinit(struct parameters *parameters)
     *parameters = (struct parameters){0};
 }
 
+/* Keys of several servers for one thing. */
+static const char *const same[][3] = {{"max_tokens", "max_completion_tokens", "n_predict"},
+                                      {"repetition_penalty", "repeat_penalty"},
+                                      {"n", "n_cmpl"},
+                                      {"content", "prompt"},
+                                      {"add_special", "add_special_tokens"},
+                                      {"parse_special", "special"}};
+
+/* The value of a key; NULL: it says nothing of this, as null and −1 do, and 0 of n_predict, which has an
+ * effect of its own. */
+static const json_t *said(const json_t *object, const char *key)
+{
+    const json_t *value = key ? json_object_get(object, key) : NULL;
+    const json_int_t least = key && strcmp(key, "n_predict") == 0 ? 1 : 0;
+    const bool silent = json_is_null(value) || (json_is_integer(value) && json_integer_value(value) < least);
+    return silent ? NULL : value;
+}
+
+/* Two such keys may say the same, and not one this and the other that. */
+static int check_same(const json_t *object, struct refusal *refusal)
+{
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        const char *first = NULL;
+        for (size_t j = 0; j < sizeof *same / sizeof **same; j++) {
+            const json_t *value = said(object, same[i][j]);
+            if (value && first && !json_equal(value, said(object, first)))
+                return refuse_value(refusal, same[i][j], "%s and %s are the same parameter, and differ",
+                                    first, same[i][j]);
+            if (value && !first)
+                first = same[i][j];
+        }
+    }
+    return 0;
+}
+
 int parameters_read(struct parameters *parameters, const struct json_row *rows, struct bytes body,
                     struct refusal *refusal)
 {
@@ -44,6 +79,8 @@ int parameters_read(struct parameters *parameters, const struct json_row *rows, 
     if (json_in_parse(body.data, body.len, &json, refusal) != 0)
         return REFUSED;
     int r = json_in_take(parameters, rows, "", json, refusal);
+    if (r == 0)
+        r = check_same(json, refusal);
     json_decref(json);
     return r;
 }

@@ -372,10 +372,26 @@ const struct fleet_pool *carry_pool(const struct carried *carried)
 
 /* ---- pools that are dead ---- */
 
+/* Nobody wants it, and its pool does not say that it is over. */
+static void end_here(struct attempt *attempt)
+{
+    struct carried *carried = attempt->carried;
+    const struct quern_end end = {
+        .reason = QUERN_CANCELLED, .error = "", .text = "", .stop = "", .limit = ""};
+    leave(attempt, carried->begun);
+    attempt->carried = NULL;
+    carried->attempt = NULL;
+    pass_on(carried, &(struct quern_output){.text = "", .end = &end});
+}
+
 /* It goes elsewhere, if it can; else it stays where it is, for its pool may come back. */
 static void take_away(struct attempt *attempt)
 {
     struct carried *carried = attempt->carried;
+    if (carried->cancelled) {
+        end_here(attempt);
+        return;
+    }
     if (clock_ns() < carried->again_ns || !may_move(carried) || !move(carried))
         return;
     leave(attempt, carried->begun);
@@ -439,12 +455,12 @@ void carry_turn(struct fleet *fleet)
             take_all_away(fleet->pools[i]);
 }
 
-void carry_forget_all(struct fleet *fleet)
+void carry_end_all(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->n_pools; i++)
         while (fleet->pools[i]->attempts) {
             if (fleet->pools[i]->attempts->carried)
-                buffer_deinit(&fleet->pools[i]->attempts->carried->ids);
+                end_here(fleet->pools[i]->attempts);
             free_attempt(fleet->pools[i]->attempts);
         }
 }

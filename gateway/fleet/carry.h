@@ -55,16 +55,16 @@ int carry_send(struct fleet *fleet, struct carried *carried, const struct fleet_
                const struct fleet_pool *prefer, struct quern_encoded *encoded, const uint64_t *seed,
                quern_output_fn *fn, void *arg, struct quern_error *err);
 
-/* Cancels it; its end comes as always. */
+/* Cancels it; its end comes as always, or, if its pool is dead, at carry_turn. */
 void carry_cancel(struct carried *carried);
 
 /* The pool that has it; NULL: none. Only to be compared and passed to carry_send. */
 const struct fleet_pool *carry_pool(const struct carried *carried);
 
-/* Moves what is at pools that are dead. After each fleet_wait. */
+/* Moves what is at pools that are dead, and ends what was cancelled there. After each fleet_wait. */
 void carry_turn(struct fleet *fleet);
 
-/* Forgets all requests at all pools; nobody hears of them any more. */
-void carry_forget_all(struct fleet *fleet);
+/* Ends all requests, wherever they are, as cancelled. In a fleet, before fleet_deinit. */
+void carry_end_all(struct fleet *fleet);
 
 #endif

@@ -65,6 +65,7 @@ struct exchange {
     struct stream_limits *limits;
     const char *method, *path, *version; /* the client's; they live as long as the exchange */
     const char *rest;                    /* of the path, after the route's prefix */
+    const char *route;                   /* the path of that route; NULL: none has this path */
     char peer[64];                       /* the client, for the log: address and port */
     enum family family;
     exchange_handler *handler;

@@ -3,7 +3,6 @@
 
 #include "gateway/http/request_id.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +10,16 @@
 
 #include "common/clock.h"
 
-static bool is_good(const char *text)
+/* Its length without the blanks behind it, which HTTP does not count as a part; 0: it is not usable. */
+static size_t good_bytes(const char *text)
 {
-    size_t len = 0;
-    for (; text[len]; len++)
-        if (len == REQUEST_ID_BYTES - 1 || text[len] <= ' ' || text[len] > '~')
-            return false;
-    return len > 0;
+    size_t len = strlen(text);
+    while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
+        len--;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~')
+            return 0;
+    return len < REQUEST_ID_BYTES ? len : 0;
 }
 
 static void make(char ret_id[REQUEST_ID_BYTES])
@@ -35,8 +37,9 @@ static void make(char ret_id[REQUEST_ID_BYTES])
 
 void request_id_take(const char *said, char ret_id[REQUEST_ID_BYTES])
 {
-    if (said && is_good(said))
-        strcpy(ret_id, said);
+    const size_t len = said ? good_bytes(said) : 0;
+    if (len > 0)
+        snprintf(ret_id, REQUEST_ID_BYTES, "%.*s", (int)len, said);
     else
         make(ret_id);
 }

@@ -96,6 +96,9 @@ int json_in_parse(const void *data, size_t len, json_t **ret_object, struct refu
         return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
     if (!json && json_error_code(&error) == json_error_null_character)
         return refuse_value(refusal, NULL, "line %d of the body has a NUL character in a string", error.line);
+    if (!json && json_error_code(&error) == json_error_numeric_overflow)
+        return refuse_value(refusal, NULL, "line %d, column %d of the body: a number is out of range: %s",
+                            error.line, error.column, error.text);
     if (!json)
         return refuse_value(refusal, NULL, "the body is not JSON: line %d, column %d: %s", error.line,
                             error.column, error.text);

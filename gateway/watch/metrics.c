@@ -8,6 +8,7 @@
 
 #include "gateway/core/gateway.h"
 #include "common/instruments/histogram.h"
+#include "gateway/telemetry/exporter.h"
 #include "proto/gauges.h"
 #include "proto/histograms.h"
 
@@ -115,6 +116,7 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
 {
     const struct counters *counters = &gateway->counters;
     struct refusal refusal;
+    uint64_t spans_sent, spans_lost;
     single(out, "quern_up", "gauge", "Whether the pool responds.",
            gateway_check(gateway, NULL, &refusal) == 0);
     single(out, "quern_http_requests_in_flight", "gauge", "Requests being answered.", gateway->working);
@@ -140,6 +142,11 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
            (double)gateway->request_log.written);
     single(out, "quern_request_log_lost_total", "counter",
            "Requests that could not be written to the request log.", (double)gateway->request_log.lost);
+    exporter_count(gateway->exporter, &spans_sent, &spans_lost);
+    single(out, "quern_traced_requests_total", "counter", "Requests whose spans the collector has taken.",
+           (double)spans_sent);
+    single(out, "quern_traced_requests_lost_total", "counter",
+           "Requests whose spans the collector did not take.", (double)spans_lost);
     write_histogram(out, "quern_time_to_first_token_seconds", "From a request to its first token.",
                     &counters->first_token);
     write_histogram(out, "quern_inter_token_seconds", "Mean time between the tokens of an answer.",

@@ -38,6 +38,8 @@ static void add_settings(const struct options *options, struct command_line *lin
         command_line_number(line, "--kv-blocks", options->kv_blocks);
     if (options->snapshots > 0)
         command_line_number(line, "--snapshots", options->snapshots);
+    if (options->draft > 0)
+        command_line_number(line, "--draft", options->draft);
     command_line_option(line, "--kv-type", options->kv_type[0] ? options->kv_type : NULL);
     command_line_option(line, "--quantize", options->quantize[0] ? options->quantize : NULL);
     command_line_option(line, "--chat-template", options->chat_template[0] ? options->chat_template : NULL);
@@ -199,6 +201,9 @@ static void add_gateway_settings(const struct options *options, int listen_fd, s
     command_line_option(line, "--tls-cert", options->http_tls_cert[0] ? options->http_tls_cert : NULL);
     command_line_option(line, "--tls-key", options->http_tls_key[0] ? options->http_tls_key : NULL);
     command_line_option(line, "--request-log", options->http_log[0] ? options->http_log : NULL);
+    command_line_option(line, "--otlp", options->http_otlp[0] ? options->http_otlp : NULL);
+    command_line_option(line, "--otlp-headers",
+                        options->http_otlp_headers[0] ? options->http_otlp_headers : NULL);
     command_line_option(line, "--cors", options->http_cors[0] ? options->http_cors : NULL);
     if (options->http_open)
         command_line_add(line, "--open");

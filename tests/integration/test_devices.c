@@ -93,11 +93,20 @@ START_TEST(devices_are_listed_with_what_they_are)
                       strstr(text, "\"uuid\": \"GPU-00000000-0000-0000-0000-000000000001\""),
                   "%s", text);
     ck_assert_msg(!strstr(text, "cpu"), "%s", text);
+    setenv("QUERN_EMU_MIG", "1", 1);
+    text = inspect(0, "emu:1", NULL);
+    unsetenv("QUERN_EMU_MIG");
+    ck_assert_msg(strncmp(text,
+                          "emu 0\n  name                 emulated MIG 1g.1gb\n"
+                          "  UUID                 MIG-00000000-0000-0000-0000-000000000001\n",
+                          80) == 0,
+                  "%s", text);
     setenv("QUERN_EMU_DEVICES", "0", 1);
     text = inspect(0, NULL, NULL);
     ck_assert_msg(strstr(text, "\nno GPU: no device \"cuda\": no emulated devices\n"), "%s", text);
     inspect(1, "cuda", NULL);
     inspect(1, "null", NULL);
+    inspect(1, "emu:9", NULL);
     inspect(1, "abacus", NULL);
     unsetenv("QUERN_EMU_BYTES");
 }
@@ -148,6 +157,29 @@ START_TEST(a_pool_has_a_worker_on_each_device)
 }
 END_TEST
 
+/* Of four devices two, by number and by UUID, in this order. */
+START_TEST(a_pool_uses_the_devices_that_are_named)
+{
+    setenv("QUERN_EMU_DEVICES", "4", 1);
+    pool_start(&pool, tiny_model(), "--device", "emu:3,GPU-00000000-0000-0000-0000-000000000001", "--slots",
+               "2", "--ctx", "64", NULL);
+    ck_assert_uint_eq(workers_of(&pool), 2);
+    for (int waits = 0;
+         !strstr(pool_log(&pool), "emulated (GPU 1)") || !strstr(pool_log(&pool), "emulated (GPU 3)");
+         waits++, usleep(50000))
+        ck_assert_msg(waits < 600, "%s", pool_log(&pool));
+    ck_assert_ptr_null(strstr(pool_log(&pool), "emulated (GPU 0)"));
+    ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
+    pool_forget(&pool);
+    int status = pool_fails(&pool, 60, tiny_model(), "--device", "emu:0,GPU-7", NULL);
+    ck_assert_int_ne(status, 0);
+    ck_assert_msg(
+        strstr(pool_log(&pool), "no emulated device is GPU-7; there are 0 GPU-00000000-0000-0000-0000-"),
+        "%s", pool_log(&pool));
+    ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
+}
+END_TEST
+
 START_TEST(the_processor_is_one_device)
 {
     check_workers("3", "cpu", 1);
@@ -184,6 +216,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, make_plugins, remove_plugins);
     tcase_add_test(tests, a_pool_has_a_worker_on_each_device);
+    tcase_add_test(tests, a_pool_uses_the_devices_that_are_named);
     tcase_add_test(tests, the_processor_is_one_device);
     tcase_add_test(tests, a_number_of_workers_rules_and_those_beyond_the_devices_share_them);
     tcase_add_test(tests, devices_are_listed_with_what_they_are);

@@ -131,6 +131,7 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
         list_top(&row, shared, n_top, best);
         write_top(&row, shared, n_top, base, to + 1);
     }
+    simt_fence_system(); /* each thread for what it has written: the host reads it behind the step's number */
 }
 
 int sample_logprobs(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,

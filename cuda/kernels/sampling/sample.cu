@@ -8,7 +8,7 @@
  *
  * A vocabulary is too much for one block of threads, so each takes a chunk, and
  * the last to arrive goes on with what all have found. Three kernels, of which
- * an output needs as many as its parameters ask for:
+ * an output needs as many as its parameters ask for, and a step as its outputs:
  *
  *   find_best     the largest key: all that greedy sampling wants
  *   weigh         without filters but min-p: the draw. With them: counts and
@@ -413,9 +413,10 @@ int kernels_sample_ids(struct device_stream *queue, const struct slots *slots,
                           block = {CANDIDATES_THREADS, 1, 1};
     int r = simt_launch(queue, "find_best", find_best, grid, block, sizeof(struct best_shared), *slots,
                         *memory, *sample, outputs);
-    if (r == 0)
-        r = simt_launch(queue, "weigh", weigh, grid, block, sizeof(struct sample_shared), *slots, *memory,
-                        *sample, outputs);
+    if (r < 0 || sample->greedy)
+        return r;
+    r = simt_launch(queue, "weigh", weigh, grid, block, sizeof(struct sample_shared), *slots, *memory,
+                    *sample, outputs);
     return r < 0 ? r
                  : simt_launch(queue, "cut", cut, grid, block, sizeof(struct sample_shared), *slots, *memory,
                                *sample, outputs);
@@ -424,7 +425,7 @@ int kernels_sample_ids(struct device_stream *queue, const struct slots *slots,
 int kernels_accept(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
                    const struct sample_step *sample, uint32_t n_outputs)
 {
-    int r = n_outputs > 0 ? sample_logprobs(queue, slots, memory, sample, n_outputs) : 0;
+    int r = n_outputs > 0 && !sample->greedy ? sample_logprobs(queue, slots, memory, sample, n_outputs) : 0;
     return r == 0 ? sample_accept(queue, slots, memory, sample, n_outputs) : r;
 }
 

@@ -15,7 +15,7 @@ void fuzz_seeds(void)
         "cached-blocks = 0\nprefix-store = 64\nframe-us = 0\ndevice = cpu\ncublas = off\ninvariant = "
         "1\nhost-sampling = 1\n",
         "http = 127.0.0.1:8080\nhttp-keys = /k\nhttp-hosts = a,b\nhttp-tls-cert = c\nhttp-tls-key = "
-        "k\nhttp-log = l\n",
+        "k\nhttp-log = l\nhttp-otlp = u\nhttp-otlp-headers = h\n",
         "client-requests = 9\nclient-sessions = 9\nclient-tokens = 9\njournal = 16\nretention = 1\n"
         "drain-seconds = 0\nno-sandbox = 1\nowner = 1\nrundir = /tmp/q\nchat-template = t\n",
         "\xef\xbb\xbfsystem = \"You are # a 'helper'.\" # not read\r\n\r\n    workers=64\r\n\tctx\t=\t1\r\n",

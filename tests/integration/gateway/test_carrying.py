@@ -9,7 +9,7 @@ import threading
 import time
 
 import fleet
-from pool import WAIT, children_of, go_on, main, until
+from pool import WAIT, children_of, go_on, long_request, main, until
 
 # What must not notice a seam: penalties that count the output, stops, log probabilities, a sampled answer.
 BODY = {"prompt": "Tell me about colours and days.", "max_tokens": 400, "temperature": 0.8, "frequency_penalty": 0.3,
@@ -104,6 +104,22 @@ class Carrying(fleet.Base):
         for stream in streams:
             self.assertEqual(stream.whole(), whole)
         until(lambda: frozen.status()["running"] == 0, "it was told that nobody wants them")
+
+    def test_a_request_that_its_client_left_ends_at_a_pool_that_is_silent(self):
+        pools = [self.cpu_pool(name) for name in "ab"]
+        gateway = self.gateway()
+        connection = gateway.raw(long_request(stream=True, max_tokens=900, ignore_eos=True))
+        self.assertIn(b" 200 ", connection.recv(1000))
+        busy = self.with_it(gateway, pools)
+        frozen = [busy.pid, *children_of(busy.pid, "quern-broker"), *children_of(busy.pid, "quern-worker")]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        connection.close()
+        try:
+            until(lambda: gateway.of("requests", busy) == 0, "it is over")
+        finally:
+            for pid in frozen:
+                go_on(pid)
 
     def test_a_pool_that_ends_hands_over_what_it_cannot_finish(self):
         pools = [self.cpu_pool(name, "--drain-seconds", "0") for name in "ab"]

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 
 #include <jansson.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,38 @@ START_TEST(on_an_emulated_device_kernels_have_counts)
 }
 END_TEST
 
+/* The memory of this machine is not what a GPU reads, and the emulated driver does not say how fast that is.
+ */
+START_TEST(a_gpu_without_a_known_bandwidth_has_no_roof)
+{
+    char command[2048], text[4096];
+    struct answer answer = {0};
+    const struct quern_request request = endless("On and on", TOKENS);
+    setenv("QUERN_EMU_DEVICES", "1", 1);
+    pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "4", "--ctx", "128", NULL);
+    client = connect_to(pool.frontend);
+    snprintf(command, sizeof command, "'%s' profile --steps 1 --roof --connect '%s' 2>&1",
+             build_path("quern"), pool.rundir);
+    FILE *out = popen(command, "re");
+    ck_assert_ptr_nonnull(out);
+    struct pollfd said = {.fd = fileno(out)};
+    do { /* until it has seen a step, and ended */
+        send_request(client, &request, &answer);
+        await_answers(client, &answer, 1, PATIENCE_S);
+        answer_deinit(&answer);
+        ck_assert_int_ge(poll(&said, 1, 0), 0);
+    } while (!(said.revents & POLLHUP));
+    size_t n = 0, more;
+    while ((more = fread(text + n, 1, sizeof text - 1 - n, out)) > 0)
+        n += more;
+    text[n] = 0;
+    ck_assert_int_ne(pclose(out), 0);
+    ck_assert_msg(strstr(text, "--roof: the driver does not say the bandwidth of worker-0") != NULL, "%s",
+                  text);
+    unsetenv("QUERN_EMU_DEVICES");
+}
+END_TEST
+
 /* The command finds the worker, waits for steps, and prints them. */
 START_TEST(the_command_prints_the_table)
 {
@@ -149,8 +182,10 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 380);
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_test(tests, on_the_processor_phases_have_times);
-    if (EMULATED)
+    if (EMULATED) {
         tcase_add_test(tests, on_an_emulated_device_kernels_have_counts);
+        tcase_add_test(tests, a_gpu_without_a_known_bandwidth_has_no_roof);
+    }
     tcase_add_test(tests, the_command_prints_the_table);
 }
 

@@ -7,9 +7,9 @@
  * two engines that cache prefixes and share a store, with so few KV blocks that sequences are preempted and
  * what is kept is given up: requests begin as others did, come as the next turn of a conversation, under
  * another salt, with their cache off, half done elsewhere, and are cancelled between steps or in the middle
- * of one; a quarter follow a grammar; engines are thrown away with all that they have under way, and others
- * of another size take their place, which have nothing but the store. Ids, text and the bits of log
- * probabilities must be the same.
+ * of one; a quarter follow a grammar; half of the engines make drafts, which are right for a while; engines
+ * are thrown away with all that they have under way, and others of another size take their place, which have
+ * nothing but the store. Ids, text and the bits of log probabilities must be the same.
  *
  * On a device that is emulated engines are opened `invariant`. Prints what has happened, and exits 1 at the
  * first difference. */
@@ -28,6 +28,7 @@
 #include "tests/unit/cpu/small_shapes.h"
 #include "engine/backend/backends.h"
 #include "engine/engine.h"
+#include "engine/prompt_lookup.h"
 #include "engine/backend/kv_type.h"
 #include "text/grammar/grammar.h"
 #include "model/model.h"
@@ -83,7 +84,7 @@ struct rig {
 
 struct tally {
     uint64_t requests, ids, cancelled, moved, thrown_away;
-    uint64_t preemptions, evictions, restores, cached, prefilled;
+    uint64_t preemptions, evictions, restores, cached, prefilled, drafted, accepted;
 };
 
 /* Where the architecture has layers with windows, requests outgrow them. */
@@ -112,6 +113,29 @@ static uint32_t draw(uint32_t n)
 {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     return (uint32_t)((state >> 33) % n);
+}
+
+/* ---- drafts ---- */
+
+static bool begins_with(const int32_t *ids, uint32_t n, const struct kind *kind)
+{
+    return kind->made && kind->n_prompt <= n && memcmp(ids, kind->prompt, kind->n_prompt * sizeof *ids) == 0;
+}
+
+/* Knows what requests with this prompt are answered, and is wrong now and then; its drafts are of every
+ * length. */
+static uint32_t guess(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft)
+{
+    uint32_t k = 0, made = 0;
+    while (k < n_kinds && !begins_with(ids, n, &kinds[k]))
+        k++;
+    if (k == n_kinds)
+        return prompt_lookup(arg, ids, n, most, ret_draft);
+    const struct ids *right = &kinds[k].right.ids;
+    const uint32_t length = 1 + n * 7 % most;
+    for (uint32_t at = n - kinds[k].n_prompt; made < length && at < right->len; at++, made++)
+        ret_draft[made] = (n + made) % 5 ? right->data[at] : 3;
+    return made;
 }
 
 /* ---- engines ---- */
@@ -151,7 +175,8 @@ static void open_grammars(struct rig *rig)
         fail("%s", err.text);
 }
 
-static void open_engine(struct rig *rig, struct backend_config config, bool cached, int store)
+static void open_engine(struct rig *rig, struct backend_config config, bool cached, int store,
+                        uint32_t most_draft)
 {
     struct error err = {0};
     config.n_context = CONTEXT;
@@ -165,6 +190,8 @@ static void open_engine(struct rig *rig, struct backend_config config, bool cach
     const struct engine_config engine = {.model = model,
                                          .backend = backend.ops,
                                          .most_cached = cached ? UINT32_MAX : 0,
+                                         .draft = most_draft > 0 ? guess : NULL,
+                                         .most_draft = most_draft,
                                          .backend_config = config};
     if (engine_new(&engine, sink, rig, &rig->engine, &err) < 0)
         fail("%s", err.text);
@@ -181,6 +208,8 @@ static void close_engine(struct rig *rig, struct tally *tally)
     tally->restores += stats.restores;
     tally->cached += stats.cache_hits;
     tally->prefilled += stats.prefill_tokens;
+    tally->drafted += stats.drafted;
+    tally->accepted += stats.accepted;
     rig->engine = engine_free(rig->engine);
     for (int i = 0; i < 2; i++)
         rig->grammars[i] = grammar_free(rig->grammars[i]);
@@ -344,6 +373,11 @@ static struct backend_config draw_config(void)
                                    .cpu = {.n_threads = 1 + (draw(8) == 0)}};
 }
 
+static uint32_t draw_draft(void)
+{
+    return draw(2) ? 1 + draw(7) : 0;
+}
+
 static void check_idle(uint64_t mix, const struct rig *rig)
 {
     struct engine_stats stats;
@@ -395,7 +429,7 @@ static void run_mixes(const struct options *options, struct rig *alone, int stor
     static struct asked asked[MOST_AT_ONCE];
     struct rig rigs[ENGINES] = {0};
     for (uint32_t e = 0; e < ENGINES; e++)
-        open_engine(&rigs[e], draw_config(), true, store);
+        open_engine(&rigs[e], draw_config(), true, store, draw_draft());
     for (uint64_t mix = 0; mix < options->mixes; mix++) {
         const uint32_t n = 3 + draw(MOST_AT_ONCE - 2), thrown = draw(ENGINES);
         const uint64_t until = draw(12) ? UINT64_MAX : draw(30);
@@ -419,7 +453,7 @@ static void run_mixes(const struct options *options, struct rig *alone, int stor
             asked[i].answer.end = ENGINE_RUNNING;
         }
         close_engine(&rigs[thrown], tally);
-        open_engine(&rigs[thrown], draw_config(), true, store);
+        open_engine(&rigs[thrown], draw_config(), true, store, draw_draft());
         for (uint32_t i = 0; i < n; i++)
             engine_cancel(rigs[!thrown].engine, i);
         while (step(&rigs[!thrown]))
@@ -448,6 +482,12 @@ static void open_model(const struct options *options)
         shape.window = 0;
         shape.delta = (struct delta_net){1, 2, 16, 16, 4, false};
         shape.attention_interval = 2;
+    }
+    if (options->architecture && !strcmp(options->architecture, "gpt-oss")) {
+        shape.biases = false;
+        shape.n_experts = 4;
+        shape.n_experts_used = 2;
+        shape.n_expert_ff = 32;
     }
     if (options->architecture && !strcmp(options->architecture, "gemma4")) {
         shape.n_layers = 4;
@@ -522,7 +562,7 @@ int main(int argc, char **argv)
     state = options.seed;
     n_kinds = options.mixes / 4 + 10 < MOST_KINDS ? (uint32_t)options.mixes / 4 + 10 : MOST_KINDS;
     open_model(&options);
-    open_engine(&alone, (struct backend_config){.n_slots = 1, .cpu = {.n_threads = 1}}, false, -1);
+    open_engine(&alone, (struct backend_config){.n_slots = 1, .cpu = {.n_threads = 1}}, false, -1, 0);
     int store = open_store(&alone);
     run_mixes(&options, &alone, store, &tally);
     close_engine(&alone, &plain);
@@ -533,16 +573,17 @@ int main(int argc, char **argv)
     printf(
         "%llu mixes of %u requests: %llu answered, %llu ids, all as without caches; %llu cancelled, %llu "
         "half done elsewhere, %llu engines thrown away; %llu preemptions, %llu blocks evicted, %llu restored "
-        "from the store; %llu ids found, %llu computed\n",
+        "from the store; %llu ids found, %llu computed; %llu of %llu drafted ids right\n",
         (unsigned long long)options.mixes, n_kinds, (unsigned long long)tally.requests,
         (unsigned long long)tally.ids, (unsigned long long)tally.cancelled, (unsigned long long)tally.moved,
         (unsigned long long)tally.thrown_away, (unsigned long long)tally.preemptions,
         (unsigned long long)tally.evictions, (unsigned long long)tally.restores,
-        (unsigned long long)tally.cached, (unsigned long long)tally.prefilled);
+        (unsigned long long)tally.cached, (unsigned long long)tally.prefilled,
+        (unsigned long long)tally.accepted, (unsigned long long)tally.drafted);
     if (options.mixes < 50)
         return EXIT_SUCCESS;
     if (tally.cancelled == 0 || tally.moved == 0 || tally.preemptions == 0 || tally.evictions == 0 ||
-        tally.restores == 0 || tally.cached == 0)
+        tally.restores == 0 || tally.cached == 0 || tally.accepted == 0 || tally.accepted == tally.drafted)
         fail("too few mixes: something that was to happen has not");
     return EXIT_SUCCESS;
 }

@@ -2,6 +2,7 @@
 /* A device that fails, stands still or is too small: the backend says so, and never waits without end. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,7 @@ static void check_lost(int code, const char *named)
     ck_assert_int_eq(quern_backend.poll(backend, 1, 0, &results, &err), code);
     ck_assert_int_eq(quern_backend.slot_open(backend, 1, &greedy), code);
     ck_assert_int_eq(quern_backend.copy_out(backend, &copy, &ticket), code);
-    quern_backend.trim(backend, 0, 0);
+    quern_backend.trim(backend, 0, 0, 0);
     quern_backend.slot_close(backend, 0);
     quern_backend.close(backend);
 }
@@ -137,6 +138,28 @@ START_TEST(a_device_that_is_too_small_is_refused_with_numbers)
 }
 END_TEST
 
+/* Weights, all that a step needs, and what may be given back, each with its size. */
+START_TEST(an_allocation_that_is_refused_is_named_with_its_size)
+{
+    static const char *const parts[] = {"for the weights; ", "for KV blocks, slots and steps; "};
+    char number[16], form[160];
+    double taken = 0, left = 0;
+    for (int i = 0; i < 2; i++) {
+        struct error err = {0};
+        snprintf(number, sizeof number, "%d", i + 1);
+        snprintf(form, sizeof form,
+                 "the driver did not allocate %%lf MiB of the device's memory %s%%lf MiB are free", parts[i]);
+        ck_assert_int_eq(open_with("QUERN_EMU_NO_MEMORY", number, &err), -ENOMEM);
+        ck_assert_msg(sscanf(err.text, form, &taken, &left) == 2 && taken >= 2 && left > 8000, "%s",
+                      err.text);
+    }
+    struct error err = {0};
+    ck_assert_msg(open_with("QUERN_EMU_NO_MEMORY", "3", &err) == 0, "%s", err.text); /* that is all */
+    ck_assert_uint_eq(device_counts(backend_device(backend)).bytes % DEVICE_GRANULE, 0);
+    quern_backend.close(backend);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
@@ -145,6 +168,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_device_that_stands_still_becomes_a_verdict);
     tcase_add_test(tests, logits_are_not_waited_for_without_end);
     tcase_add_test(tests, a_device_that_is_too_small_is_refused_with_numbers);
+    tcase_add_test(tests, an_allocation_that_is_refused_is_named_with_its_size);
 }
 
 int main(void)

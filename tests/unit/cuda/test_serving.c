@@ -2,29 +2,9 @@
 /* What serving costs on the emulated device: recorded graphs give what single launches give, nothing is
  * allocated or recorded once the backend is open, and a layer is few kernels. */
 
-#include "cuda/backend.h"
-#include "tests/unit/run.h"
-#include "tests/unit/cpu/small_model.h"
+#include "tests/unit/cuda/decoding.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-
-#define SLOTS    5
-#define STEPS    40
-#define LOGPROBS 2
-
-static const struct synth_shape shape = {.name = "serving",
-                                         .n_vocab = 360,
-                                         .n_context = 256,
-                                         .n_embd = 64,
-                                         .n_layers = 2,
-                                         .n_heads = 4,
-                                         .n_kv_heads = 2,
-                                         .head_dim = 32,
-                                         .n_ff = 96,
-                                         .norm_epsilon = 1e-5f,
-                                         .rope_base = 10000};
 
 /* What tests of a loop are about. */
 enum variant { PLAIN, MIXTURE, HYBRID, KV_Q8, KV_Q4, N_VARIANTS };
@@ -39,7 +19,7 @@ static enum backend_kv_type kv_of(enum variant variant)
 /* The same with experts. */
 static struct synth_shape mixture_shape(void)
 {
-    struct synth_shape mixture = shape;
+    struct synth_shape mixture = decoded_shape;
     mixture.n_experts = 6;
     mixture.n_experts_used = 2;
     mixture.n_expert_ff = 32;
@@ -49,7 +29,7 @@ static struct synth_shape mixture_shape(void)
 /* The same with a recurrent layer, and a gate in the other. */
 static struct synth_shape hybrid(void)
 {
-    struct synth_shape hybrid = shape;
+    struct synth_shape hybrid = decoded_shape;
     hybrid.architecture = "qwen35";
     hybrid.delta = (struct delta_net){2, 4, 16, 8, 4, false};
     hybrid.attention_interval = 2;
@@ -58,98 +38,9 @@ static struct synth_shape hybrid(void)
 
 static struct model *model_of(enum variant variant, const char *type)
 {
-    const struct synth_shape shapes[N_VARIANTS] = {shape, mixture_shape(), hybrid(), shape, shape};
+    const struct synth_shape shapes[N_VARIANTS] = {decoded_shape, mixture_shape(), hybrid(), decoded_shape,
+                                                   decoded_shape};
     return make_model(&shapes[variant], type);
-}
-
-static struct backend *open_backend(struct model *model, enum backend_kv_type kv_type, bool invariant)
-{
-    const struct backend_config config = {.model = model,
-                                          .n_slots = SLOTS,
-                                          .n_context = 128,
-                                          .n_blocks = SLOTS * 4,
-                                          .max_rows = 64,
-                                          .kv_type = kv_type,
-                                          .invariant = invariant};
-    struct backend *backend = NULL;
-    struct error err = {0};
-    ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
-    return backend;
-}
-
-static const struct backend_result *run(struct backend *backend, const struct backend_row_set *sets,
-                                        uint32_t n)
-{
-    const struct backend_step step = {sets, n};
-    const struct backend_result *results = NULL;
-    uint64_t ticket;
-    ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
-    int r;
-    do
-        r = quern_backend.poll(backend, ticket, 1000, &results, NULL);
-    while (r == -EAGAIN);
-    ck_assert_int_eq(r, 0);
-    return results;
-}
-
-/* Slot s: greedy, sampled, with penalties; its ids come one by one after a prompt of its own. */
-static void open_slot(struct backend *backend, uint32_t s)
-{
-    int32_t history[30];
-    const struct backend_slot params = {.sampling = {SAMPLING_RARE_OFF, .temperature = s % 2 ? 0.9 : 0,
-                                                     .top_k = s == 3 ? 20 : 0, .top_p = 0.95,
-                                                     .repetition_penalty = s > 1 ? 1.2 : 1,
-                                                     .frequency_penalty = s > 2 ? 0.2 : 0, .seed = s + 1},
-                                        .n_logprobs = LOGPROBS,
-                                        .end_position = 120,
-                                        .history = history,
-                                        .n_history = 5 + s,
-                                        .n_prompt = 5 + s};
-    for (uint32_t i = 0; i < 5 + s; i++)
-        history[i] = (int32_t)(3 + (s * 31 + i * 17) % 300);
-    ck_assert_int_eq(quern_backend.slot_open(backend, s, &params), 0);
-    const uint32_t blocks[] = {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3};
-    const struct backend_row_set prompt = {
-        .slot = s, .ids = history, .n_ids = 5 + s, .blocks = {{blocks, 4, 0}}};
-    run(backend, &prompt, 1);
-}
-
-struct trace {
-    int32_t ids[STEPS][SLOTS];
-    struct logprob logprobs[STEPS][SLOTS][LOGPROBS];
-};
-
-/* Decodes with one more sequence every few steps, so that every bucket up to SLOTS is used. */
-static void decode(struct backend *backend, struct trace *trace)
-{
-    uint32_t positions[SLOTS];
-    for (uint32_t s = 0; s < SLOTS; s++) {
-        open_slot(backend, s);
-        positions[s] = 5 + s;
-    }
-    for (uint32_t i = 0; i < STEPS; i++) {
-        struct backend_row_set sets[SLOTS];
-        const uint32_t n = 1 + i * SLOTS / STEPS;
-        int32_t first[SLOTS];
-        for (uint32_t s = 0; s < n; s++) {
-            first[s] = (int32_t)s;
-            bool begins = positions[s] == 5 + s;
-            sets[s] = (struct backend_row_set){.slot = s,
-                                               .position = positions[s]++,
-                                               .n_ids = 1,
-                                               .ids = begins ? &first[s] : NULL,
-                                               .blocks = {{.told = 4}},
-                                               .output = BACKEND_SAMPLE_LAST};
-        }
-        const struct backend_result *results = run(backend, sets, n);
-        for (uint32_t s = 0; s < n; s++) {
-            ck_assert_uint_eq(results[s].n_ids, 1);
-            trace->ids[i][s] = results[s].ids[0];
-            memcpy(trace->logprobs[i][s], results[s].logprobs, sizeof trace->logprobs[i][s]);
-        }
-    }
-    for (uint32_t s = 0; s < SLOTS; s++)
-        quern_backend.slot_close(backend, s);
 }
 
 START_TEST(recorded_decodes_give_the_bits_of_single_launches)
@@ -160,10 +51,10 @@ START_TEST(recorded_decodes_give_the_bits_of_single_launches)
     const struct device_counts before = device_counts(backend_device(backend));
     decode(backend, &recorded);
     struct device_counts counts = device_counts(backend_device(backend));
-    ck_assert(backend_decode_kernels(backend, 1) > 0 && backend_decode_kernels(backend, 5) > 0);
+    ck_assert(backend_decode_kernels(backend, 1, false) > 0 && backend_decode_kernels(backend, 5, false) > 0);
     /* All but the first of each recording stand behind another launch. */
-    ck_assert_uint_ge(counts.overlaps, counts.captures * (backend_decode_kernels(backend, 1) - 1));
-    ck_assert_uint_eq(backend_decode_kernels(backend, 9), 0); /* more than there are slots */
+    ck_assert_uint_ge(counts.overlaps, counts.captures * (backend_decode_kernels(backend, 1, true) - 1));
+    ck_assert_uint_eq(backend_decode_kernels(backend, 9, false), 0); /* more than there are slots */
     ck_assert_uint_eq(counts.graph_launches - before.graph_launches, STEPS);
     quern_backend.close(backend);
 
@@ -172,9 +63,88 @@ START_TEST(recorded_decodes_give_the_bits_of_single_launches)
     unsetenv("QUERN_EAGER");
     decode(backend, &eager);
     counts = device_counts(backend_device(backend));
-    ck_assert_uint_eq(backend_decode_kernels(backend, 1) + counts.graph_launches, 0);
+    ck_assert_uint_eq(backend_decode_kernels(backend, 1, false) + counts.graph_launches, 0);
     quern_backend.close(backend);
     ck_assert_mem_eq(&recorded, &eager, sizeof eager);
+    model_free(model);
+}
+END_TEST
+
+/* Of launches of that name. */
+static uint64_t launches_of(const struct backend_kernel *kernels, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(kernels[i].name, name) == 0)
+            return kernels[i].n;
+    return 0;
+}
+
+/* Greedy sequences decode; kernels of others are launched only beside one that needs them. */
+static void check_greedy(struct backend *backend, int32_t ids[STEPS])
+{
+    const struct sampling drawn = {SAMPLING_RARE_OFF, .temperature = 1, .top_p = 1, .repetition_penalty = 1};
+    const struct {
+        struct sampling sampling;
+        uint32_t n_logprobs;
+        bool is_greedy;
+    } cases[] = {{SAMPLING_GREEDY, 0, true}, {SAMPLING_GREEDY, 1, false}, {drawn, 0, false}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const struct backend_slot slots[] = {
+            {.sampling = SAMPLING_GREEDY, .end_position = 120},
+            {.sampling = cases[c].sampling, .n_logprobs = cases[c].n_logprobs, .end_position = 120}};
+        struct backend_row_set sets[2];
+        const int32_t first[] = {7, 9};
+        const uint32_t blocks[2][4] = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+        for (uint32_t s = 0; s < 2; s++) {
+            ck_assert_int_eq(quern_backend.slot_open(backend, s, &slots[s]), 0);
+            sets[s] = (struct backend_row_set){.slot = s,
+                                               .ids = &first[s],
+                                               .n_ids = 1,
+                                               .blocks = {{blocks[s], 4, 0}},
+                                               .output = BACKEND_SAMPLE_LAST};
+        }
+        const struct backend_kernel *kernels;
+        device_kernels(backend_device(backend), &kernels);
+        for (uint32_t i = 0; i < STEPS; i++) {
+            const struct backend_result *results = run(backend, sets, 2);
+            if (c == 0)
+                ids[i] = results[0].ids[0];
+            ck_assert_int_eq(results[0].ids[0], ids[i]); /* in whatever company */
+            for (uint32_t s = 0; s < 2; s++)
+                sets[s] = (struct backend_row_set){.slot = s,
+                                                   .position = i + 1,
+                                                   .n_ids = 1,
+                                                   .blocks = {{.told = 4}},
+                                                   .output = BACKEND_SAMPLE_LAST};
+        }
+        const uint32_t n = device_kernels(backend_device(backend), &kernels);
+        const uint64_t others = cases[c].is_greedy ? 0 : STEPS;
+        ck_assert_uint_eq(launches_of(kernels, n, "find_best"), STEPS);
+        ck_assert_uint_eq(launches_of(kernels, n, "accept"), STEPS);
+        ck_assert_uint_eq(launches_of(kernels, n, "weigh"), others);
+        ck_assert_uint_eq(launches_of(kernels, n, "cut"), others);
+        ck_assert_uint_eq(launches_of(kernels, n, "logprobs"), others);
+        for (uint32_t s = 0; s < 2; s++)
+            quern_backend.slot_close(backend, s);
+    }
+}
+
+START_TEST(greedy_steps_launch_no_kernels_of_sampling)
+{
+    struct model *model = model_of(PLAIN, "Q8_0");
+    static int32_t recorded[STEPS], eager[STEPS];
+    struct backend *backend = open_backend(model, BACKEND_KV_F16, false);
+    for (uint32_t n = 1; n <= SLOTS; n++) /* weigh, cut and logprobs */
+        ck_assert_uint_eq(backend_decode_kernels(backend, n, true) + 3,
+                          backend_decode_kernels(backend, n, false));
+    check_greedy(backend, recorded);
+    quern_backend.close(backend);
+    setenv("QUERN_EAGER", "1", 1);
+    backend = open_backend(model, BACKEND_KV_F16, false);
+    unsetenv("QUERN_EAGER");
+    check_greedy(backend, eager);
+    quern_backend.close(backend);
+    ck_assert_mem_eq(recorded, eager, sizeof eager);
     model_free(model);
 }
 END_TEST
@@ -222,7 +192,7 @@ static uint32_t kernels_of_a_layer(struct synth_shape layers, enum backend_kv_ty
         layers.n_layers += i;
         struct model *model = make_model(&layers, "Q8_0");
         struct backend *backend = open_backend(model, kv_type, invariant);
-        kernels[i] = backend_decode_kernels(backend, 1);
+        kernels[i] = backend_decode_kernels(backend, 1, false);
         quern_backend.close(backend);
         model_free(model);
     }
@@ -232,11 +202,11 @@ static uint32_t kernels_of_a_layer(struct synth_shape layers, enum backend_kv_ty
 
 START_TEST(a_layer_of_a_dense_llama_is_few_kernels)
 {
-    const uint32_t n = kernels_of_a_layer(shape, BACKEND_KV_F16, false);
+    const uint32_t n = kernels_of_a_layer(decoded_shape, BACKEND_KV_F16, false);
     ck_assert_uint_le(n, 6);
-    ck_assert_uint_le(kernels_of_a_layer(shape, BACKEND_KV_F16, true), 9);
-    ck_assert_uint_eq(kernels_of_a_layer(shape, BACKEND_KV_Q8, false), n);
-    ck_assert_uint_eq(kernels_of_a_layer(shape, BACKEND_KV_Q4, false), n);
+    ck_assert_uint_le(kernels_of_a_layer(decoded_shape, BACKEND_KV_F16, true), 9);
+    ck_assert_uint_eq(kernels_of_a_layer(decoded_shape, BACKEND_KV_Q8, false), n);
+    ck_assert_uint_eq(kernels_of_a_layer(decoded_shape, BACKEND_KV_Q4, false), n);
 }
 END_TEST
 
@@ -323,7 +293,7 @@ static void check_told(struct model *model, uint32_t n_slots, bool invariant, co
         ck_assert_uint_eq(from, 5);
     }
     struct backend *untold = open_backend(model, BACKEND_KV_F16, invariant);
-    ck_assert_uint_eq(backend_decode_kernels(backend, 1), backend_decode_kernels(untold, 1));
+    ck_assert_uint_eq(backend_decode_kernels(backend, 1, false), backend_decode_kernels(untold, 1, false));
     quern_backend.close(untold);
     open_slot(backend, 0);
     quern_backend.close(backend);
@@ -334,7 +304,7 @@ START_TEST(an_invariant_device_says_what_that_costs)
     static const char pattern[] =
         "invariant: a token of one sequence takes %lf ms, and would take %lf otherwise; "
         "of %u at once %lf and %lf; from %u on there is no difference";
-    struct model *model = make_model(&shape, "Q8_0");
+    struct model *model = make_model(&decoded_shape, "Q8_0");
     check_told(model, 5, true, pattern);
     check_told(model, 3, true, pattern);
     check_told(model, 1, true, pattern);
@@ -347,6 +317,7 @@ static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, recorded_decodes_give_the_bits_of_single_launches, 0, N_VARIANTS);
+    tcase_add_test(tests, greedy_steps_launch_no_kernels_of_sampling);
     tcase_add_loop_test(tests, serving_allocates_and_records_nothing, 0, N_VARIANTS);
     tcase_add_test(tests, a_layer_of_a_dense_llama_is_few_kernels);
     tcase_add_test(tests, a_layer_of_a_mixture_is_no_more_than_a_dozen);

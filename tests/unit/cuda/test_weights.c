@@ -186,12 +186,60 @@ START_TEST(frequencies_of_another_context_are_not_taken)
 }
 END_TEST
 
+/* What the matrices and vectors of a model take as they lie on a device, and how many they are. */
+static size_t bytes_of_tensors(uint32_t *ret_n)
+{
+    size_t bytes = 0;
+    *ret_n = 0;
+    for (size_t i = 0; i < gguf_n_tensors(model->gguf); i++, ++*ret_n)
+        bytes += gguf_tensor_at(model->gguf, i)->size;
+    return bytes;
+}
+
+/* A driver gives whole pages of 2 MiB: of each tensor's own, most would be waste. */
+START_TEST(many_small_tensors_waste_no_memory)
+{
+    static const struct synth_shape deep = {.name = "deep",
+                                            .n_vocab = 400,
+                                            .n_context = 128,
+                                            .n_embd = 256,
+                                            .n_layers = 80,
+                                            .n_heads = 4,
+                                            .n_kv_heads = 4,
+                                            .head_dim = 64,
+                                            .n_ff = 256,
+                                            .norm_epsilon = 1e-5f,
+                                            .rope_base = 10000};
+    uint32_t n;
+    struct backend *backend;
+    struct backend_usage usage;
+    struct backend_info info;
+    model = make_model(&deep, "Q8_0");
+    const size_t tensors = bytes_of_tensors(&n);
+    ck_assert_uint_gt(n * DEVICE_GRANULE, (size_t)1 << 30); /* an allocation each */
+    setenv("QUERN_EMU_BYTES", "134217728", 1);
+    ck_assert_int_eq(open_backend(NULL, &backend), 0);
+    unsetenv("QUERN_EMU_BYTES");
+    quern_backend.usage(backend, &usage);
+    quern_backend.info(backend, &info);
+    ck_assert_msg(usage.weights <= tensors + tensors / 100 + DEVICE_GRANULE, "%zu bytes for tensors of %zu",
+                  (size_t)usage.weights, tensors);
+    /* What is said is what is gone. */
+    ck_assert_uint_eq(info.memory_bytes, device_counts(backend_device(backend)).bytes);
+    ck_assert_uint_eq(usage.device_free, usage.device_total - info.memory_bytes);
+    ck_assert_uint_eq(usage.weights + usage.workspace + backend_kv_bytes(&info), info.memory_bytes);
+    quern_backend.close(backend);
+    model_free(model);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, the_second_worker_reads_no_weight_of_the_file, 0, 3);
     tcase_add_test(tests, who_finds_nothing_makes_it_and_computes_the_same);
     tcase_add_test(tests, frequencies_of_another_context_are_not_taken);
+    tcase_add_test(tests, many_small_tensors_waste_no_memory);
 }
 
 int main(void)

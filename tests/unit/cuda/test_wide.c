@@ -139,7 +139,7 @@ START_TEST(a_step_of_hundreds_of_rows_is_as_many_single_ones)
     struct backend *backend = open_backend(model, n);
     memset(&together, 0, sizeof together);
     memset(&alone, 0, sizeof alone);
-    ck_assert(backend_decode_kernels(backend, 256) > 0); /* the largest recording */
+    ck_assert(backend_decode_kernels(backend, 256, false) > 0); /* the largest recording */
     const struct device_counts before = device_counts(backend_device(backend));
     run_together(backend, n, &together);
     const struct device_counts after = device_counts(backend_device(backend));

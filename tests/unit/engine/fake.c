@@ -45,6 +45,10 @@ static int fake_open(const struct backend_config *config, struct backend **ret_b
     b->config = *config;
     b->config.max_rows = backend_rows_for(config, 512);
     open_groups(b);
+    b->n_snapshots = fake_script.n_snapshots;
+    if (b->n_snapshots > 0 && config->drafts)
+        b->n_snapshots += backend_spares_for(config->n_slots);
+    b->snapshots = calloc(b->n_snapshots + 1, sizeof *b->snapshots);
     b->slots = calloc(config->n_slots, sizeof *b->slots);
     for (uint32_t i = 0; i < config->n_slots; i++)
         for (uint32_t g = 0; g < b->n_groups; g++)
@@ -86,6 +90,7 @@ static void fake_close(struct backend *b)
     for (int i = 0; i < COPIES; i++)
         free(b->copies[i].blocks);
     free(b->slots);
+    free(b->snapshots);
     for (uint32_t g = 0; g < b->n_groups; g++) {
         free(b->groups[g].writer);
         free(b->groups[g].readers);
@@ -101,6 +106,8 @@ static void fake_info(const struct backend *b, struct backend_info *ret_info)
                                       .n_groups = b->n_groups,
                                       .groups = {b->groups[0].group, b->groups[1].group},
                                       .n_slots = b->config.n_slots,
+                                      .state_bytes = b->n_snapshots > 0 ? sizeof *b->snapshots : 0,
+                                      .n_snapshots = b->n_snapshots,
                                       .most_flights = fake_script.asynchronous ? 2 : 1,
                                       .most_stop_ids = MOST_STOP_IDS,
                                       .max_rows = b->config.max_rows,
@@ -128,6 +135,17 @@ int fake_give_back(struct backend *b, const struct backend_idle *idle, struct ba
 
 /* ---- slots ---- */
 
+/* The slot's state becomes what a snapshot has, which was taken of these ids. */
+static void restore(struct backend *b, struct fake_slot *slot, uint32_t position, uint32_t snapshot)
+{
+    struct fake_recurrence state = {0};
+    for (uint32_t i = 0; i < position; i++)
+        state = fake_recur(state, slot->history[i]);
+    assert(snapshot < b->n_snapshots && b->snapshots[snapshot].n == position);
+    assert(b->snapshots[snapshot].hash == state.hash);
+    slot->state = state;
+}
+
 static int fake_slot_open(struct backend *b, uint32_t index, const struct backend_slot *params)
 {
     struct fake_slot *slot = &b->slots[index];
@@ -144,12 +162,15 @@ static int fake_slot_open(struct backend *b, uint32_t index, const struct backen
                                .most = params->position,
                                .position = params->position,
                                .last = -1};
-    slot->history = malloc((params->n_history + 1) * sizeof(int32_t));
+    slot->history = malloc((params->n_history + MOST_IDS) * sizeof(int32_t));
+    slot->n_known = params->n_history;
     slot->stop_ids = malloc((params->n_stop_ids + 1) * sizeof(int32_t));
     memcpy(slot->history, params->history, params->n_history * sizeof(int32_t));
     if (params->n_stop_ids > 0)
         memcpy(slot->stop_ids, params->stop_ids, params->n_stop_ids * sizeof(int32_t));
     fake_script.open_slots++;
+    if (b->n_snapshots > 0 && params->position > 0)
+        restore(b, slot, params->position, params->snapshot);
     return 0;
 }
 
@@ -210,7 +231,7 @@ static void check_ids(const struct fake_slot *slot, const struct backend_row_set
     if (slot->last >= 0)
         assert(set->ids[0] == slot->last);
     for (uint32_t i = 0; slot->last < 0 && i < set->n_ids; i++)
-        assert(set->position + i < slot->params.n_history && slot->history[set->position + i] == set->ids[i]);
+        assert(set->position + i < slot->n_known && slot->history[set->position + i] == set->ids[i]);
 }
 
 static void take_set(struct backend *b, const struct backend_row_set *set)
@@ -230,6 +251,8 @@ static void take_set(struct backend *b, const struct backend_row_set *set)
     assert(slot->most < slot->params.end_position || slot->params.embeds); /* the last id is never fed */
     assert(!set->allowed || (slot->in_flight == 0 && fake_sampled_rows(set) > 0)); /* masked: not run ahead */
     assert((set->logits != NULL) == (fake_logit_rows(set) > 0));
+    assert(set->snapshot_rows <= set->n_ids);
+    assert(set->snapshot_rows == 0 || b->n_snapshots == 0 || set->snapshot < b->n_snapshots);
     if (slot->params.embeds)
         assert(set->ids && (set->output == BACKEND_OUTPUT_NONE || set->output == BACKEND_SUM_LAST));
     else
@@ -338,7 +361,7 @@ static int fake_poll(struct backend *b, uint64_t ticket, int timeout_ms,
     return step->abandoned ? -ECANCELED : 0;
 }
 
-static void fake_trim(struct backend *b, uint32_t index, uint32_t position)
+static void fake_trim(struct backend *b, uint32_t index, uint32_t position, uint32_t snapshot)
 {
     struct fake_slot *slot = &b->slots[index];
     assert(slot->open && !slot->spoiled && slot->in_flight == 0 && !slot->params.embeds);
@@ -346,6 +369,10 @@ static void fake_trim(struct backend *b, uint32_t index, uint32_t position)
     for (; slot->n_table > backend_blocks_for(position); slot->n_table--)
         for (uint32_t g = 0; g < b->n_groups; g++)
             fake_leave_block(b, slot, g, slot->n_table - 1);
+    if (b->n_snapshots > 0 && position > 0)
+        restore(b, slot, position, snapshot);
+    else
+        slot->state = (struct fake_recurrence){0};
     slot->position = slot->most = position;
     slot->last = -1;
     slot->end = BACKEND_RUNNING;

@@ -48,6 +48,9 @@ struct fake_script {
      * sees of it must be what the first group has. */
     uint32_t window, window_blocks;
     bool embeds; /* slots may embed */
+    /* Not 0: the model's sequences have states, with so many snapshots. A state that is not what the ids
+     * below the slot's position make is noticed. */
+    uint32_t n_snapshots;
     int verdict; /* what the device says of itself */
     /* seen */
     uint64_t steps, most_rows, open_slots;

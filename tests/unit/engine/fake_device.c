@@ -8,6 +8,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/hash.h"
+
+struct fake_recurrence fake_recur(struct fake_recurrence state, int32_t id)
+{
+    return (struct fake_recurrence){state.n + 1, hash64(&id, sizeof id, state.hash + 1)};
+}
+
 /* What the window has left behind others may have. */
 static void slide(struct backend *b, struct fake_slot *slot)
 {
@@ -33,7 +40,7 @@ static void spill(struct backend *b, const struct fake_slot *slot)
 }
 
 /* The first `n` ids of the sequence, as its blocks have them. */
-static void read_ids(struct backend *b, const struct fake_slot *slot, uint32_t n, int32_t before[8192])
+static void read_ids(struct backend *b, const struct fake_slot *slot, uint32_t n, int32_t before[MOST_IDS])
 {
     for (uint32_t i = 0; i < n; i++) {
         before[i] = *cell(b, slot, 0, i);
@@ -46,7 +53,7 @@ static void read_ids(struct backend *b, const struct fake_slot *slot, uint32_t n
 /* The id after them. */
 static int32_t next_id(struct backend *b, const struct fake_slot *slot, uint32_t n, const uint32_t *allowed)
 {
-    int32_t before[8192];
+    int32_t before[MOST_IDS];
     read_ids(b, slot, n, before);
     int32_t id = fake_next(slot->params.sampling.seed, before, n);
     for (uint32_t i = 0; n < slot->params.stops_from && i < slot->params.n_stop_ids; i++)
@@ -85,6 +92,9 @@ static void sample(struct backend *b, const struct backend_row_set *set, struct 
             break;
         }
         slot->end = end_of(slot, n + 1);
+        assert(n < MOST_IDS);
+        slot->history[n] = slot->last;
+        slot->n_known = n + 1;
         sampled[result->n_ids++] = slot->last;
     }
 }
@@ -92,7 +102,7 @@ static void sample(struct backend *b, const struct backend_row_set *set, struct 
 static void sum_states(struct backend *b, const struct backend_row_set *set, struct backend_result *result)
 {
     struct fake_slot *slot = &b->slots[set->slot];
-    int32_t before[8192];
+    int32_t before[MOST_IDS];
     double state[FAKE_EMBD];
     for (uint32_t row = 0; row < set->n_ids; row++) {
         read_ids(b, slot, slot->position + row + 1, before);
@@ -102,6 +112,24 @@ static void sum_states(struct backend *b, const struct backend_row_set *set, str
     }
     if (set->output == BACKEND_SUM_LAST)
         result->sums = slot->sums;
+}
+
+/* Through the rows of a set, whose ids stand in the slot's blocks. */
+static void recur(struct backend *b, const struct backend_row_set *set)
+{
+    struct fake_slot *slot = &b->slots[set->slot];
+    int32_t before[MOST_IDS];
+    struct fake_recurrence whole = {0};
+    for (uint32_t i = 0; i < set->n_ids; i++) {
+        assert(slot->state.n == slot->position + i); /* no wrong draft has led it astray */
+        slot->state = fake_recur(slot->state, *cell(b, slot, 0, slot->position + i));
+        if (i + 1 == set->snapshot_rows)
+            b->snapshots[set->snapshot] = slot->state;
+    }
+    read_ids(b, slot, slot->position + set->n_ids, before);
+    for (uint32_t i = 0; i < slot->position + set->n_ids; i++)
+        whole = fake_recur(whole, before[i]);
+    assert(whole.hash == slot->state.hash);
 }
 
 static void execute_set(struct backend *b, const struct backend_row_set *set, struct backend_result *result,
@@ -115,11 +143,15 @@ static void execute_set(struct backend *b, const struct backend_row_set *set, st
     }
     if (slot->spoiled || slot->end != BACKEND_RUNNING) {
         spill(b, slot);
+        if (set->snapshot_rows > 0)
+            b->snapshots[set->snapshot] = (struct fake_recurrence){0};
         return;
     }
     for (uint32_t i = 0; i < set->n_ids; i++)
         for (uint32_t g = 0; g < b->n_groups; g++)
             *cell(b, slot, g, slot->position + i) = set->ids ? set->ids[i] : slot->last;
+    if (b->n_snapshots > 0)
+        recur(b, set);
     for (uint32_t row = 0; row < fake_logit_rows(set); row++)
         for (uint32_t id = 0; id < FAKE_VOCAB; id++) {
             float *logit = &set->logits[row * FAKE_VOCAB + id];

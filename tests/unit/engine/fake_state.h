@@ -11,15 +11,22 @@
 #define COPIES        4
 #define COPY_TICKET   (1ull << 32)
 #define MOST_STOP_IDS 16
+#define MOST_IDS      8192 /* of a slot */
 #define MASK_WORDS    ((FAKE_VOCAB + 31) / 32)
 #define UNTOUCHED     (-1234.5f) /* in logits that are not written yet */
 
 enum { JUNK = -7, NOBODY = -1 };
 
+struct fake_recurrence { /* what stands for a state: a hash of the first n ids */
+    uint32_t n;
+    uint64_t hash;
+};
+
 struct fake_slot {
     bool open;
     struct backend_slot params;
     int32_t *history, *stop_ids;
+    uint32_t n_known; /* ids in history: those that the slot began with, and sampled ones */
     /* as the host has told it */
     uint32_t *tables[2]; /* by group */
     uint32_t n_table;
@@ -32,6 +39,7 @@ struct fake_slot {
     double sums[FAKE_EMBD];
     enum backend_end end;
     bool spoiled;
+    struct fake_recurrence state;
 };
 
 struct fake_step {
@@ -66,6 +74,8 @@ struct backend {
     struct backend_config config;
     struct fake_group groups[2];
     uint32_t n_groups;
+    struct fake_recurrence *snapshots; /* [n_snapshots] */
+    uint32_t n_snapshots;
     struct fake_slot *slots;
     struct fake_step steps[QUEUE];
     struct fake_copy copies[COPIES];
@@ -91,6 +101,9 @@ void fake_leave_block(struct backend *b, const struct fake_slot *slot, uint32_t 
 uint64_t fake_mask_hash(const struct backend_row_set *set);
 
 /* ---- fake_device.c ---- */
+
+/* The state behind an id more. */
+struct fake_recurrence fake_recur(struct fake_recurrence state, int32_t id);
 
 /* Does the step with this ticket, and the copies before it. */
 void fake_execute(struct backend *b, struct fake_step *step, uint64_t ticket);

@@ -158,7 +158,7 @@ static void breach_closed_in_flight(void)
 static void breach_trimmed_in_flight(void)
 {
     submit(whole_prompt());
-    backend_fake.trim(backend, 0, 32);
+    backend_fake.trim(backend, 0, 32, 0);
 }
 
 static void breach_three_flights(void)
@@ -238,7 +238,7 @@ static void breach_embedding_trimmed(void)
     set.slot = 1;
     set.output = BACKEND_SUM_LAST;
     ck_assert_ptr_nonnull(poll_it(submit(set))->sums);
-    backend_fake.trim(backend, 1, 32);
+    backend_fake.trim(backend, 1, 32, 0);
 }
 
 static void breach_sums_of_a_slot_that_samples(void)

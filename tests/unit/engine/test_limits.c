@@ -91,6 +91,22 @@ START_TEST(ids_are_of_the_vocabulary)
 }
 END_TEST
 
+START_TEST(some_id_can_be_sampled)
+{
+    static struct logit_bias every[FAKE_VOCAB + 1];
+    for (int i = 0; i <= FAKE_VOCAB; i++)
+        every[i] = (struct logit_bias){i % FAKE_VOCAB, -INFINITY};
+    refused(WITH(request.sampling.logit_bias = (struct logit_bias_list){every, FAKE_VOCAB}),
+            "logit_bias bans every token");
+    refused(WITH(request.sampling.logit_bias = (struct logit_bias_list){every, FAKE_VOCAB + 1}),
+            "logit_bias bans every token");
+    every[0].id = 1; /* twice, and 0 once at the end */
+    accepted(WITH(request.sampling.logit_bias = (struct logit_bias_list){every, FAKE_VOCAB}));
+    every[0] = (struct logit_bias){0, -100};
+    accepted(WITH(request.sampling.logit_bias = (struct logit_bias_list){every, FAKE_VOCAB}));
+}
+END_TEST
+
 START_TEST(the_end_of_a_thought_can_be_sampled)
 {
     static const int32_t end[] = {5, 6}, stop[] = {FAKE_END}, word[] = {2, 4, 6},
@@ -189,6 +205,7 @@ static void add(TCase *tests)
 {
     tcase_add_test(tests, prompt_and_answer_fit_context_and_cache);
     tcase_add_test(tests, ids_are_of_the_vocabulary);
+    tcase_add_test(tests, some_id_can_be_sampled);
     tcase_add_test(tests, the_end_of_a_thought_can_be_sampled);
     tcase_add_test(tests, counts_have_bounds);
     tcase_add_test(tests, an_embedding_goes_with_nothing_else);

@@ -237,7 +237,8 @@ static uint32_t guess(void *arg, const int32_t *ids, uint32_t n, uint32_t most, 
 START_TEST(drafts_give_several_ids_a_step_and_change_none)
 {
     for (uint64_t round = 0; round < 40; round++) {
-        fake_script = (struct fake_script){.asynchronous = _i, .again = _i ? 1 : 0};
+        fake_script = (struct fake_script){
+            .asynchronous = _i % 2, .again = _i % 2, .n_snapshots = _i < 2 ? 0 : 3 + (uint32_t)round % 5};
         uint64_t state = round;
         struct harness *h = calloc(1, sizeof *h);
         struct error err = {0};
@@ -279,7 +280,7 @@ START_TEST(right_drafts_save_steps)
 {
     uint64_t steps[2];
     for (int with = 0; with < 2; with++) {
-        fake_script = (struct fake_script){.asynchronous = _i};
+        fake_script = (struct fake_script){.asynchronous = _i % 2, .n_snapshots = _i < 2 ? 0 : 4};
         uint64_t state = 9;
         struct harness *h = calloc(1, sizeof *h);
         const struct engine_config config = {.model = &fake_model,
@@ -310,8 +311,8 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, an_end_has_no_text_behind_a_gap, 0, 2);
     tcase_add_loop_test(tests, a_resumed_request_goes_before_newcomers, 0, 2);
     tcase_add_test(tests, outputs_that_contradict_the_request_are_refused_by_name);
-    tcase_add_loop_test(tests, drafts_give_several_ids_a_step_and_change_none, 0, 2);
-    tcase_add_loop_test(tests, right_drafts_save_steps, 0, 2);
+    tcase_add_loop_test(tests, drafts_give_several_ids_a_step_and_change_none, 0, 4);
+    tcase_add_loop_test(tests, right_drafts_save_steps, 0, 4);
 }
 
 int main(void)

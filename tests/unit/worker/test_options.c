@@ -35,7 +35,7 @@ START_TEST(what_is_not_said_has_its_default)
     ck_assert_str_eq(o.name, "worker-0");
     ck_assert_str_eq(o.device, "auto");
     ck_assert_uint_eq(o.incarnation, 1);
-    ck_assert_uint_eq(o.context + o.slots + o.kv_blocks + o.threads + o.board_slot, 0);
+    ck_assert_uint_eq(o.context + o.slots + o.kv_blocks + o.draft + o.threads + o.board_slot, 0);
     ck_assert_int_eq(o.board_fd, -1);
     ck_assert_int_eq(o.prefix_store_fd, -1);
     ck_assert_uint_eq(o.cached_blocks, UINT32_MAX);
@@ -49,16 +49,18 @@ START_TEST(each_option_has_its_field)
 {
     struct worker_options o =
         PARSE(REQUIRED, "--name", "w", "--incarnation", "2", "--device", "null", "--ctx", "3", "--slots", "4",
-              "--kv-blocks", "5", "--kv-type", "q8_0", "--chat-template", "t", "--system", "Be brief.",
-              "--threads", "6", "--board-fd", "8", "--board-slot", "9", "--frame-us", "0", "--orphan-s", "11",
-              "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd", "13", "--local-workers",
-              "14", "--parent", "15", "--cublas", "auto", "--invariant", "--host-sampling", "--no-sandbox");
+              "--kv-blocks", "5", "--draft", "7", "--kv-type", "q8_0", "--chat-template", "t", "--system",
+              "Be brief.", "--threads", "6", "--board-fd", "8", "--board-slot", "9", "--frame-us", "0",
+              "--orphan-s", "11", "--quantize", "Q8_0", "--cached-blocks", "12", "--prefix-store-fd", "13",
+              "--local-workers", "14", "--parent", "15", "--cublas", "auto", "--invariant", "--host-sampling",
+              "--no-sandbox");
     ck_assert_str_eq(o.name, "w");
     ck_assert_str_eq(o.device, "null");
     ck_assert_uint_eq(o.incarnation, 2);
     ck_assert_uint_eq(o.context, 3);
     ck_assert_uint_eq(o.slots, 4);
     ck_assert_uint_eq(o.kv_blocks, 5);
+    ck_assert_uint_eq(o.draft, 7);
     ck_assert_str_eq(o.kv_type, "q8_0");
     ck_assert_str_eq(o.cublas, "auto");
     ck_assert_str_eq(o.chat_template, "t");

@@ -210,6 +210,10 @@ class Worker:
     prefill_tokens: int
     evictions: int
     restores: int
+    drafted: int
+    """Tokens of drafts that were verified, with `--draft`."""
+    accepted: int
+    """Of them, those that were right."""
     memory: int
     """Bytes that its device has taken for it; 0: not known yet. The next five are parts of it."""
     memory_kv: int

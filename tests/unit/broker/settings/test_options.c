@@ -51,10 +51,10 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert_int_eq(
         PARSE(&options, NULL, "--workers", "3", "--device=cpu", "--rundir", "/tmp/x", "--frame-us", "0",
               "--tcp", "127.0.0.1:5000", "--drain-seconds=0", "--cached-blocks", "0", "--kv-type=q8_0",
-              "--cublas=auto", "--prefix-store", "64", "--max-tokens=77", "--override-kv", "a.b=str:c d",
-              "--rope-scaling=yarn", "--override-kv", "a.c=int:5", "--rope-scale", "2", "--rope-scale", "4",
-              "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto", "--http-open",
-              "--share-prefixes", "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4",
+              "--cublas=auto", "--draft", "12", "--prefix-store", "64", "--max-tokens=77", "--override-kv",
+              "a.b=str:c d", "--rope-scaling=yarn", "--override-kv", "a.c=int:5", "--rope-scale", "2",
+              "--rope-scale", "4", "--no-sandbox", "--alias", "-x", "--alias", "two words", "--http=auto",
+              "--http-open", "--share-prefixes", "--http-cors=*", "--http-max-tokens=3", "--http-body-kb=4",
               "--http-sse-ping=0", "--http-thinking-budget=0", "--owner", "7", "--supervision-fd", "9",
               "--began", "8", "--said-by", "x y", "--", "-odd name"),
         0);
@@ -68,6 +68,7 @@ START_TEST(what_is_written_reads_the_same)
     ck_assert(again.has_cached_blocks);
     ck_assert_str_eq(again.kv_type, "q8_0");
     ck_assert_str_eq(again.cublas, "auto");
+    ck_assert_uint_eq(again.draft, 12);
     ck_assert_str_eq(again.overrides, "override-kv a.b=str:c d\nrope-scaling yarn\noverride-kv a.c=int:5\n"
                                       "rope-scale 4\n");
     ck_assert_uint_eq(again.n_aliases, 2);
@@ -287,8 +288,9 @@ END_TEST
 
 START_TEST(what_bears_on_http_takes_http)
 {
-    static const char *const names[] = {"--http-keys", "--http-tls-cert", "--http-tls-key",
-                                        "--http-log",  "--http-cors",     "--http-hosts"};
+    static const char *const names[] = {"--http-keys", "--http-tls-cert",    "--http-tls-key",
+                                        "--http-log",  "--http-cors",        "--http-hosts",
+                                        "--http-otlp", "--http-otlp-headers"};
     struct options options;
     struct error err = {{0}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -297,12 +299,16 @@ START_TEST(what_bears_on_http_takes_http)
     }
     ck_assert_int_eq(PARSE(&options, NULL, "m.gguf", "--http", "127.0.0.1:1", "--http-tls-cert", "c",
                            "--http-tls-key", "k", "--http-log", "l", "--http-keys", "n", "--http-hosts",
-                           "a,b"),
+                           "a,b", "--http-otlp", "u", "--http-otlp-headers", "h"),
                      0);
+    ck_assert_str_eq(options.http_otlp, "u");
+    ck_assert_str_eq(options.http_otlp_headers, "h");
     ck_assert_str_eq(options.http_tls_cert, "c");
     ck_assert_str_eq(options.http_tls_key, "k");
     ck_assert_str_eq(options.http_log, "l");
     ck_assert_str_eq(options.http_hosts, "a,b");
+    ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http", "auto", "--http-otlp-headers", "h"), -EINVAL);
+    ck_assert_str_eq(err.text, "http-otlp-headers: requires http-otlp");
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-open"), -EINVAL);
     ck_assert_str_eq(err.text, "http-open: requires http");
     ck_assert_int_eq(PARSE(&options, &err, "m.gguf", "--http-max-tokens", "9"), -EINVAL);

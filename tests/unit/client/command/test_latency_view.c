@@ -118,8 +118,35 @@ START_TEST(only_long_times_have_a_colour)
 }
 END_TEST
 
+/* Of steps of 1 row, each of which a GPU computed as 2. */
+START_TEST(rows_that_fill_a_recorded_size_are_told)
+{
+    struct quern_worker worker = {.name = "worker-0", .padding_rows = 4};
+    const struct quern_status status = {.workers = &worker, .n_workers = 1};
+    struct latency_view view = {0};
+    FILE *before = stdout;
+    char *text = NULL;
+    size_t len;
+    worker.step_rows = (struct quern_histogram){.bounds = bounds, .counts = {4}, .sum = 4};
+    stdout = open_memstream(&text, &len);
+    ck_assert_ptr_nonnull(stdout);
+    latency_print(&view, &status, 0, false);
+    worker.step_rows.counts[0] = 6; /* two more, without padding */
+    worker.step_rows.sum = 6;
+    latency_print(&view, &status, 0, false);
+    ck_assert_int_eq(fclose(stdout), 0);
+    stdout = before;
+    const char *again = strstr(text, " 1.0 of 2.0 ");
+    ck_assert_ptr_nonnull(again);
+    ck_assert_ptr_null(strstr(again + 8, " of "));
+    ck_assert_ptr_nonnull(strstr(again + 8, " 1.0 "));
+    free(text);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, rows_that_fill_a_recorded_size_are_told);
     tcase_add_test(tests, what_matters_least_is_left_out_where_there_is_no_room);
     tcase_add_test(tests, shares_have_bars_where_there_is_room);
     tcase_add_test(tests, only_long_times_have_a_colour);

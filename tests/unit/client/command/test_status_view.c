@@ -88,6 +88,29 @@ START_TEST(no_sum_of_counters_wraps)
 }
 END_TEST
 
+START_TEST(what_a_gpu_has_launched_is_told)
+{
+    struct quern_worker worker = {.name = "worker-0",
+                                  .state = "ready",
+                                  .model = "m",
+                                  .device = "",
+                                  .reason = "",
+                                  .launches = 120,
+                                  .recorded_launches = 3400,
+                                  .padding_rows = 25,
+                                  .step_rows.sum = 75};
+    const struct quern_status status = {.version = "1", .workers = &worker, .n_workers = 1};
+    check_shown(&status, "\nworker-0: 3400 steps launched as one recording, 120 kernels one by one, 25% of "
+                         "rows are padding\n");
+    worker.padding_rows = 0;
+    check_shown(&status, ", 120 kernels one by one\n");
+    worker.launches = worker.recorded_launches = 0;
+    char *text = shown(&status);
+    ck_assert_ptr_null(strstr(text, "kernels"));
+    free(text);
+}
+END_TEST
+
 START_TEST(states_have_colours_which_take_no_room)
 {
     const struct quern_worker workers[] = {
@@ -116,6 +139,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, what_a_gpu_has_launched_is_told);
     tcase_add_test(tests, states_have_colours_which_take_no_room);
     tcase_add_test(tests, workers_are_added_up);
     tcase_add_test(tests, other_names_of_a_model_are_told_once);

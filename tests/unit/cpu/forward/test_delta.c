@@ -135,13 +135,14 @@ START_TEST(a_state_has_room_for_every_recurrent_layer)
     struct synth_shape shape = odd_hybrid_shape;
     shape.n_layers = 4;
     struct model *model = make_model(&shape, "F32");
+    struct backend_config config = {.model = model, .n_slots = 3, .n_snapshots = 5};
     struct memory memory = {0};
     struct states states;
     const size_t tail = 2 * (40 + 40 + 80), heads = 6 * 16 * 16; /* lengths rounded up to eight */
     ck_assert_uint_eq(layer_state_numbers(&model->layers[0].traits), 6 * 13 * 11 + 2 * (33 + 33 + 78));
     ck_assert_uint_eq(layer_state_numbers(&model->layers[1].traits), 0);
     ck_assert_uint_eq(states_bytes(model), 2 * (tail + heads) * sizeof(float));
-    ck_assert_int_eq(states_init(&states, model, 3, 5, &memory, NULL), 0);
+    ck_assert_int_eq(states_init(&states, &config, &memory, NULL), 0);
     ck_assert_uint_eq(states.n, 2 * (tail + heads));
     ck_assert_uint_eq(states.offsets[0], 0);
     ck_assert_uint_eq(states.offsets[2], tail + heads);
@@ -149,10 +150,15 @@ START_TEST(a_state_has_room_for_every_recurrent_layer)
     ck_assert_uint_eq(states.n_snapshots, 5);
     ck_assert_ptr_eq(states_snapshot(&states, 4), states.snapshots + 4 * states.n);
     memory_deinit(&memory);
+
+    config.drafts = true; /* one more for each slot */
+    ck_assert_int_eq(states_init(&states, &config, &memory, NULL), 0);
+    ck_assert_uint_eq(states.n_snapshots, 8);
+    memory_deinit(&memory);
     model_free(model);
 
-    model = make_model(&odd_shape, "F32");
-    ck_assert_int_eq(states_init(&states, model, 3, 5, &memory, NULL), 0);
+    config.model = model = make_model(&odd_shape, "F32");
+    ck_assert_int_eq(states_init(&states, &config, &memory, NULL), 0);
     ck_assert_ptr_null(states_of(&states, 0));
     ck_assert_uint_eq(memory.total, 0);
     model_free(model);

@@ -140,8 +140,8 @@ START_TEST(trimming_gives_blocks_back_and_keeps_what_is_before)
     struct backend_row_set more = {.position = N_PROMPT, .ids = ids, .n_ids = 40, .blocks = {{&block, 1, 1}}};
     const struct backend_result *results;
     ck_assert_int_eq(contract_run(&f, &more, 1, &results), 0);
-    contract_ops->trim(f.backend, 0, N_PROMPT);
-    contract_ops->trim(f.backend, 0, N_PROMPT + 9); /* not there: nothing to cut */
+    contract_ops->trim(f.backend, 0, N_PROMPT, 0);
+    contract_ops->trim(f.backend, 0, N_PROMPT + 9, 0); /* not there: nothing to cut */
     /* Positions beyond the first block are no longer there. */
     more.blocks[0].n = 0;
     ck_assert_int_eq(contract_run(&f, &more, 1, &results), -EINVAL);
@@ -168,11 +168,11 @@ START_TEST(an_abandoned_step_spoils_its_slots_and_nothing_else)
     /* A device may be done before anybody waits for it, and then nobody is asked. */
     int r;
     while ((r = contract_run(&f, &more, 1, &results)) == 0)
-        contract_ops->trim(f.backend, 0, LONG);
+        contract_ops->trim(f.backend, 0, LONG, 0);
     ck_assert_int_eq(r, -ECANCELED);
     f.abandon = false;
     ck_assert_int_eq(contract_run(&f, &more, 1, &results), -EINVAL);
-    contract_ops->trim(f.backend, 0, 32);
+    contract_ops->trim(f.backend, 0, 32, 0);
     ck_assert_int_eq(contract_run(&f, &more, 1, &results), -EINVAL); /* good for closing only */
     const struct backend_row_set other = {
         .slot = 1, .ids = ids, .n_ids = 20, .blocks = {{(uint32_t[]){5}, 1, 0}}};

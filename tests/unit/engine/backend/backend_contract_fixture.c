@@ -89,10 +89,10 @@ void contract_logits_of(struct fixture *f, uint32_t position, int32_t id, float 
                                   .output = BACKEND_LOGITS_LAST,
                                   .logits = logits};
     const struct backend_result *results;
-    contract_ops->trim(f->backend, 0, position);
+    contract_ops->trim(f->backend, 0, position, 0);
     ck_assert_int_eq(contract_run(f, &set, 1, &results), 0);
     ck_assert_uint_eq(results[0].n_ids, 0);
-    contract_ops->trim(f->backend, 0, position);
+    contract_ops->trim(f->backend, 0, position, 0);
 }
 
 void contract_check_same_logits(const float *a, const float *b)

@@ -393,7 +393,7 @@ START_TEST(a_draft_ends_where_the_sequence_ends)
     ck_assert_int_eq(contract_run(&f, &surplus, 1, &results), 0);
     ck_assert_uint_eq(results[0].n_ids, 0);
     ck_assert_int_eq(results[0].end, BACKEND_END_STOP);
-    contract_ops->trim(f.backend, 0, N_PROMPT); /* its end is forgotten */
+    contract_ops->trim(f.backend, 0, N_PROMPT, 0); /* its end is forgotten */
     ck_assert_int_eq(contract_run(&f, &set, 1, &results), 0);
     ck_assert_uint_eq(results[0].n_ids, 1);
     contract_tear_down(&f);

@@ -15,9 +15,19 @@ static int check(const struct model *model, struct error *err)
     return 0;
 }
 
+static uint32_t n_selected;
+
+static int select_devices(const char *list, struct error *err)
+{
+    if (strcmp(list, "some") != 0)
+        return error_set(err, -ENODEV, "no device is %s", list);
+    n_selected = 2;
+    return 0;
+}
+
 static int count(uint32_t *ret_n, struct error *err)
 {
-    *ret_n = PLUGIN_DEVICES;
+    *ret_n = n_selected > 0 ? n_selected : PLUGIN_DEVICES;
     return PLUGIN_DEVICES ? 0 : error_set(err, -ENODEV, "there is no driver");
 }
 
@@ -30,4 +40,5 @@ const struct backend_plugin quern_plugin = {
     .version = QUERN_VERSION,
     .ops = &ops,
     .count = count,
+    .select = select_devices,
 };

@@ -78,6 +78,16 @@ START_TEST(a_plugin_is_loaded_when_it_is_asked_for)
 }
 END_TEST
 
+START_TEST(devices_of_a_plugin_are_selected_before_they_are_counted)
+{
+    put("sound");
+    ck_assert_msg(choose("cuda:some", "any") == 0, "%s", err.text);
+    ck_assert_uint_eq(choice.n_devices, 2);
+    ck_assert_int_eq(choose("cuda:bad", "any"), -ENODEV);
+    ck_assert_str_eq(err.text, "no device \"cuda:bad\": no device is bad");
+}
+END_TEST
+
 START_TEST(what_every_build_has_needs_no_plugin)
 {
     ck_assert_int_eq(choose("cpu", "any"), 0);
@@ -91,6 +101,9 @@ START_TEST(a_device_that_is_not_to_be_had_is_refused_with_the_reason)
 {
     ck_assert_int_eq(choose("gpu", "any"), -EINVAL);
     ck_assert_str_eq(err.text, "unknown device \"gpu\"; available: " QUERN_DEVICES);
+    static const char *const no_lists[] = {"cpu:0", "auto:1", "null:0", ":0", "cudacudacudacuda:0"};
+    for (size_t i = 0; i < sizeof no_lists / sizeof *no_lists; i++)
+        ck_assert_int_eq(choose(no_lists[i], "any"), -EINVAL);
 
     ck_assert_int_eq(choose("cuda", "any"), -ENODEV);
     char expected[PATH_MAX];
@@ -205,6 +218,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, open_folder, close_folder);
     tcase_add_test(tests, a_plugin_is_loaded_when_it_is_asked_for);
     tcase_add_test(tests, a_program_that_cannot_find_itself_says_so);
+    tcase_add_test(tests, devices_of_a_plugin_are_selected_before_they_are_counted);
     tcase_add_test(tests, what_every_build_has_needs_no_plugin);
     tcase_add_test(tests, a_device_that_is_not_to_be_had_is_refused_with_the_reason);
     tcase_add_test(tests, a_plugin_of_another_build_is_refused_by_name);

@@ -150,11 +150,11 @@ START_TEST(what_was_trimmed_is_fed_again_and_goes_on_as_before)
     uint64_t ticket;
     ck_assert_int_eq(backend_null.open(&config, &backend, NULL), 0);
     const int32_t id = start(backend, &slot, &set).ids[0];
-    backend_null.trim(backend, 0, 101); /* beyond what there is: nothing to cut */
+    backend_null.trim(backend, 0, 101, 0); /* beyond what there is: nothing to cut */
     set = (struct backend_row_set){
         .position = 100, .n_ids = 1, .blocks = {{.told = 4}}, .output = BACKEND_SAMPLE_LAST};
     const int32_t next = step(backend, &set).ids[0];
-    backend_null.trim(backend, 0, 33);
+    backend_null.trim(backend, 0, 33, 0);
     set = (struct backend_row_set){
         .position = 33, .n_ids = 1, .blocks = {{four, 1, 2}}, .output = BACKEND_SAMPLE_LAST};
     ck_assert_int_eq(backend_null.submit(backend, &one, &ticket), -EINVAL); /* its last id is none any more */
@@ -206,7 +206,7 @@ START_TEST(outputs_are_as_asked)
                                    .output = BACKEND_LOGITS_LAST,
                                    .logits = logits};
     step(backend, &set);
-    backend_null.trim(backend, 0, 3);
+    backend_null.trim(backend, 0, 3, 0);
     set.output = BACKEND_SAMPLE_LAST;
     struct backend_result one = step(backend, &set);
     ck_assert_uint_eq(one.n_ids, 1);

@@ -19,6 +19,8 @@ START_TEST(a_good_one_is_kept)
         request_id_take(good[i], id);
         ck_assert_str_eq(id, good[i]);
     }
+    request_id_take("abc \t", id);
+    ck_assert_str_eq(id, "abc");
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
     request_id_take(longest, id);
@@ -34,6 +36,7 @@ START_TEST(for_any_other_one_is_made)
     const char *const wrong[] = {NULL,
                                  "",
                                  "two words",
+                                 " \t",
                                  "a\nb",
                                  "a\r\nSet-Cookie: x",
                                  "gr\xc3\xb6\xc3\x9f"

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_TELEMETRY_EXPORTER_H
+#define GATEWAY_TELEMETRY_EXPORTER_H
+
+/* Sends the spans of requests (spans.h) to a collector of OpenTelemetry: OTLP over HTTP, in JSON.
+ *
+ *   exporter_add ──▶ queue of EXPORTER_WAITING ──the exporter's thread, every second or EXPORTER_BATCH──▶
+ * POST
+ *
+ * Requests never wait for it. While the collector does not answer, or asks for patience (429, 502, 503, 504),
+ * what is there is sent again, 1 to 30 seconds apart, or after its Retry-After; requests that find the queue
+ * full are lost, and counted, and so are those that the collector refuses. The log says when that begins and
+ * when it ends. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "gateway/telemetry/spans.h"
+
+#define EXPORTER_WAITING 2048 /* requests; 2.5 MB */
+#define EXPORTER_BATCH   256  /* of one POST: 0.5 MB */
+
+struct exporter;
+
+struct exporter_options {
+    const char *url;     /* of the collector, http or https; /v1/traces is added to its path if it lacks it */
+    const char *headers; /* file of lines "Name: value" for each POST; NULL: none */
+};
+
+/* Whether it could be started with these: 0 or -errno with a reason (-ENOTSUP: built without libcurl).
+ * Sends nothing. */
+int exporter_check(const struct exporter_options *options, struct error *err);
+
+/* Starts the thread. 0 or -errno with a reason. */
+int exporter_start(const struct exporter_options *options, struct exporter **ret_exporter, struct error *err);
+
+/* Takes a copy, or counts it as lost. */
+void exporter_add(struct exporter *exporter, const struct traced_request *request);
+
+/* Requests whose spans the collector has taken, and those that are lost. Takes NULL. */
+void exporter_count(const struct exporter *exporter, uint64_t *ret_sent, uint64_t *ret_lost);
+
+/* Sends what is there, for two seconds at most, and ends the thread. Takes NULL; returns NULL. */
+struct exporter *exporter_stop(struct exporter *exporter);
+
+#endif

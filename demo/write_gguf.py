@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes a checkpoint as a GGUF file:  write_gguf.py CHECKPOINT OUT.gguf [--type Q8_0|F16|F32]
+"""Writes a checkpoint as a GGUF file:  write_gguf.py CHECKPOINT... OUT.gguf [--type Q8_0|F16|F32]
 
+Of several checkpoints of one model the file gets the mean of their weights, which is often better than each.
 Matrices get the type asked for, norms stay F32. The output head is the embedding (tied), so there is no
 output.weight. There is no default system message: the template renders just the messages and tools that are given.
 """
@@ -55,21 +56,26 @@ def pairs(shape, vocabulary, type_name):
     ]
 
 
+def mean_weights(states):
+    return {name: sum(state["model"][name].float() for state in states) / len(states) for name in states[0]["model"]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=pathlib.Path)
+    parser.add_argument("checkpoint", type=pathlib.Path, nargs="+")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--type", choices=sorted(FILE_TYPES), default="Q8_0")
     args = parser.parse_args()
-    state = torch.load(args.checkpoint, map_location="cpu")
-    shape = Shape(**state["shape"])
+    states = [torch.load(checkpoint, map_location="cpu") for checkpoint in args.checkpoint]
+    shape = Shape(**states[0]["shape"])
     matrix_kind = gguf.TYPE_NAMES[args.type]
     tensors = [(name, value.float().numpy(), matrix_kind if value.dim() == 2 else gguf.F32)
-               for name, value in state["model"].items()]
+               for name, value in mean_weights(states).items()]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     gguf.write(args.out, pairs(shape, Vocabulary.load(), args.type), tensors)
-    print(f"{args.out}: {args.out.stat().st_size / 1e6:.2f} MB, {args.type}, step {state['step']}, "
-          f"{state['tokens'] / 1e6:.1f} M tokens in {state['seconds'] / 60:.1f} min")
+    print(f"{args.out}: {args.out.stat().st_size / 1e6:.2f} MB, {args.type}")
+    for state in states:
+        print(f"  step {state['step']}, {state['tokens'] / 1e6:.1f} M tokens in {state['seconds'] / 60:.1f} min")
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ class Continuing(Base):
         page.shoot("plain-empty")
         page.set(temperature="0", max_tokens="6", thinking_budget="0", system="Not sent.", stop="")
         page.records()
-        page.write("The broker ")
+        page.write("Once there was a ")
         first = page.answered()
         self.assertNotEqual(first, "")
         self.assertIn("cut off", page.text(".answer .facts"))
-        self.assertEqual(page.sent(), [{"prompt": "The broker ", "temperature": 0, "max_tokens": 6, "model": "Quern demo", "stream": True,
+        self.assertEqual(page.sent(), [{"prompt": "Once there was a ", "temperature": 0, "max_tokens": 6, "model": "Quern demo", "stream": True,
                                         "stream_options": {"include_usage": True}, "return_progress": True}])
         page.one("#message").send_keys(Keys.ENTER)  # goes on
         until(lambda: len(page.all(".answer")) == 2, "it goes on")
@@ -39,12 +39,12 @@ class Continuing(Base):
         page.write(" and *then* ")
         until(lambda: len(page.all(".answer")) == 3, "it goes on")
         page.answered()
-        self.assertEqual([body["prompt"] for body in page.sent()[1:]], [f"The broker {first}", f"The broker {first}{second} and *then* "])
-        for prompt, answer in (("The broker ", first), (f"The broker {first}", second)):
+        self.assertEqual([body["prompt"] for body in page.sent()[1:]], [f"Once there was a {first}", f"Once there was a {first}{second} and *then* "])
+        for prompt, answer in (("Once there was a ", first), (f"Once there was a {first}", second)):
             self.assertEqual(answer, self.pool.complete(prompt, temperature=0, max_tokens=6))
         page.shoot("plain")
         page.driver.refresh()
-        self.assertEqual(page.text(".question .text"), "The broker ")
+        self.assertEqual(page.text(".question .text"), "Once there was a ")
         self.assertEqual(page.all(".answer em, .answer p.text"), [])
         page.size(360, 740, phone=True)
         page.one("[data-show=chat]").click()

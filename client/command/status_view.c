@@ -220,8 +220,43 @@ static void print_prompts(const struct quern_status *status)
     printf("%.0f prompt tokens computed, %.0f found in caches", computed, found);
     if (found > 0)
         printf(": %.0f%%", 100 * found / (found + computed));
-    printf("\nKV caches of %s, %s of them kept for prompts\n\n", amount_of_bytes(whole(bytes)).text,
+    printf("\nKV caches of %s, %s of them kept for prompts\n", amount_of_bytes(whole(bytes)).text,
            amount_of_bytes(whole(kept)).text);
+}
+
+/* The type of a worker's KV cache, in what it says of its arithmetic; ret_len 0: it does not. */
+static const char *kv_type(const struct quern_worker *worker, int *ret_len)
+{
+    const char *type = worker->arithmetic ? strstr(worker->arithmetic, " kv=") : NULL;
+    *ret_len = type ? (int)strcspn(type + 4, " ") : 0;
+    return type ? type + 4 : "";
+}
+
+static bool have_same_context(const struct quern_worker *a, const struct quern_worker *b)
+{
+    int len_a, len_b;
+    const char *type_a = kv_type(a, &len_a), *type_b = kv_type(b, &len_b);
+    return strcmp(a->model, b->model) == 0 && a->context == b->context && len_a == len_b &&
+           strncmp(type_a, type_b, (size_t)len_a) == 0;
+}
+
+/* Once for all workers of a model that have the same. */
+static void print_context(const struct quern_status *status, size_t i)
+{
+    const struct quern_worker *worker = &status->workers[i];
+    char name[1024], type[64];
+    int len;
+    const char *said = kv_type(worker, &len);
+    if (worker->context == 0)
+        return;
+    for (size_t j = 0; j < i; j++)
+        if (have_same_context(&status->workers[j], worker))
+            return;
+    printf("%s: context of %s", utf8_printable(bytes_of_string(worker->model), sizeof name, name),
+           amount_of(worker->context, "token").text);
+    if (len > 0)
+        printf(", KV type %s", utf8_printable((struct bytes){said, (size_t)len}, sizeof type, type));
+    printf("\n");
 }
 
 /* What --host-sampling has found, of workers that compare. */
@@ -300,6 +335,9 @@ void status_print(const struct quern_status *status, size_t columns, bool colour
            status->admitted, status->ended, status->rejected, status->moved);
     print_journal(status);
     print_prompts(status);
+    for (size_t i = 0; i < status->n_workers; i++)
+        print_context(status, i);
+    printf("\n");
     table_print(&workers, columns, colours);
     for (size_t i = 0; i < status->n_workers; i++)
         print_aliases(status, i);

@@ -139,9 +139,9 @@ class Fairness(Base):
 
     def test_a_key_with_many_questions_leaves_others_room(self):
         worker = self.hold_worker()
-        flood = [self.begin(ADA, "/tokenize", content="x") for _ in range(160)]
+        flood = [self.begin(ADA, "/tokenize", prompt="x") for _ in range(160)]
         until(lambda: any(self.has_answer(connection, b" 429 ") for connection in flood), "the key has its share")
-        other = self.begin(BOB, "/tokenize", content="x")
+        other = self.begin(BOB, "/tokenize", prompt="x")
         go_on(worker)
         self.assertIn(b" 200 OK", read_all(other))
         for connection in flood:

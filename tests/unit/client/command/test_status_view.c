@@ -58,6 +58,26 @@ START_TEST(workers_are_added_up)
 }
 END_TEST
 
+START_TEST(the_context_of_a_model_is_told_once)
+{
+    struct quern_worker worker = {.name = "worker-0",
+                                  .state = "ready",
+                                  .model = "m",
+                                  .device = "",
+                                  .reason = "",
+                                  .context = 512,
+                                  .arithmetic = "cpu avx2 kv=f16 weights=0123"};
+    struct quern_worker workers[] = {worker, worker, worker, worker};
+    const struct quern_status status = {.version = "1", .workers = workers, .n_workers = 4};
+    workers[2].arithmetic = "cpu avx2 kv=q8_0 weights=0123";
+    workers[3].model = "other";
+    workers[3].arithmetic = NULL;
+    check_shown(&status,
+                "for prompts\nm: context of 512 tokens, KV type f16\nm: context of 512 tokens, KV type "
+                "q8_0\nother: context of 512 tokens\n\nWORKER");
+}
+END_TEST
+
 START_TEST(other_names_of_a_model_are_told_once)
 {
     static const char *const names[] = {"gpt-4o", "llama", NULL}, *const none[] = {NULL};
@@ -142,6 +162,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_a_gpu_has_launched_is_told);
     tcase_add_test(tests, states_have_colours_which_take_no_room);
     tcase_add_test(tests, workers_are_added_up);
+    tcase_add_test(tests, the_context_of_a_model_is_told_once);
     tcase_add_test(tests, other_names_of_a_model_are_told_once);
     tcase_add_test(tests, no_sum_of_counters_wraps);
 }

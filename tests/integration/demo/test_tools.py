@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "gateway"))
+sys.path.insert(0, str(HERE.parent / "gateway"))
 
 from pool import BUILD, MODEL, Base, Process, main  # noqa: E402  (found by the path above)
 

@@ -13,7 +13,8 @@ import unittest
 
 import pool
 
-SEEDS = 8 if "QUERN_TEST_SCALE" in os.environ else 50  # fewer where a sanitizer makes everything slow
+SCALED = "QUERN_TEST_SCALE" in os.environ  # a sanitizer makes everything slow
+SEEDS = 8 if SCALED else 50
 # What the pool takes for templates of these forms; the demo model makes nothing of it.
 HEAD = "{{ tools | map(attribute='function') | map(attribute='name') | join(' ') if tools }}{% for m in messages %}{{ m.content or '' }}"
 EACH = "{% for c in m.tool_calls or [] %}"
@@ -109,7 +110,8 @@ class Forms:
             seen.add((name, choice["message"]["tool_calls"][0]["function"]["arguments"]))
             self.assertIsNone(choice["message"]["content"])
         self.assertGreater(len(seen), SEEDS // (5 if self.form != "members" else 16))  # they differ: it is the model that chooses
-        self.assertGreater(len({name for name, _ in seen}), 1)
+        if not SCALED:  # of a few, all may be the same
+            self.assertGreater(len({name for name, _ in seen}), 1)
 
     def test_several_calls_in_one_answer_where_that_is_not_forbidden(self):
         said = subprocess.run([str(pool.BUILD / "quern"), "inspect", "--json", pool.MODEL], capture_output=True, check=True)
@@ -121,7 +123,10 @@ class Forms:
             whole = choice["message"]["tool_calls"][:-1 if cut else None]
             choice = {**choice, "finish_reason": "tool_calls", "message": {**choice["message"], "tool_calls": whole}}
             most = max(most, len(self.calls(choice)))
-        self.assertEqual(most > 1, self.form != "llama3", most)
+        if self.form == "llama3":
+            self.assertLessEqual(most, 1)
+        elif not SCALED:
+            self.assertGreater(most, 1)
 
     def test_a_named_tool_is_the_one_that_is_called(self):
         for name in FITS:

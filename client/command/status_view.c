@@ -240,11 +240,12 @@ static bool have_same_context(const struct quern_worker *a, const struct quern_w
            strncmp(type_a, type_b, (size_t)len_a) == 0;
 }
 
-/* Once for all workers of a model that have the same. */
-static void print_context(const struct quern_status *status, size_t i)
+/* Once for all workers of a model that have the same. The name is cut where `columns` (0: any number) hold no
+ * more. */
+static void print_context(const struct quern_status *status, size_t i, size_t columns)
 {
     const struct quern_worker *worker = &status->workers[i];
-    char name[1024], type[64];
+    char name[1024], type[64], line[160];
     int len;
     const char *said = kv_type(worker, &len);
     if (worker->context == 0)
@@ -252,11 +253,15 @@ static void print_context(const struct quern_status *status, size_t i)
     for (size_t j = 0; j < i; j++)
         if (have_same_context(&status->workers[j], worker))
             return;
-    printf("%s: context of %s", utf8_printable(bytes_of_string(worker->model), sizeof name, name),
-           amount_of(worker->context, "token").text);
-    if (len > 0)
-        printf(", KV type %s", utf8_printable((struct bytes){said, (size_t)len}, sizeof type, type));
-    printf("\n");
+    utf8_printable((struct bytes){said, (size_t)len}, sizeof type, type);
+    const size_t n =
+        (size_t)snprintf(line, sizeof line, ": context of %s%s%s", amount_of(worker->context, "token").text,
+                         len > 0 ? ", KV type " : "", type);
+    size_t room = columns > n + 3 ? columns - n + 1 : 4;
+    if (columns == 0 || room > sizeof name)
+        room = sizeof name;
+    utf8_printable(bytes_of_string(worker->model), room, name);
+    printf("%s%s\n", name, line);
 }
 
 /* What --host-sampling has found, of workers that compare. */
@@ -336,7 +341,7 @@ void status_print(const struct quern_status *status, size_t columns, bool colour
     print_journal(status);
     print_prompts(status);
     for (size_t i = 0; i < status->n_workers; i++)
-        print_context(status, i);
+        print_context(status, i, columns);
     printf("\n");
     table_print(&workers, columns, colours);
     for (size_t i = 0; i < status->n_workers; i++)

@@ -181,9 +181,8 @@ static void tell_refusal(const struct backend *backend)
     const struct graphs *graphs = &backend->steps.graphs;
     if (graphs->refused > 0)
         say(backend,
-            "the driver does not record steps of %u or more sequences (%s): their kernels are launched one "
-            "by "
-            "one until the model is opened again",
+            "the driver does not record steps of %u or more sequences (%s): their kernels are launched "
+            "one by one until the model is opened again",
             graphs->refused / 2 + 1, graphs->refusal);
 }
 

@@ -159,8 +159,10 @@ int graphs_decode(const struct graphs *graphs, const struct pass *pass, struct d
                   uint32_t n, bool greedy)
 {
     struct device_graph *graph = graphs->eager ? NULL : graphs_of(graphs, n, greedy);
+    if (graph)
+        return device_graph_launch(queue, graph);
     const struct pass own = with_sampling(pass, greedy);
-    return graph ? device_graph_launch(queue, graph) : queue_decode(&own, queue, graphs_bucket(n));
+    return queue_decode(&own, queue, graphs_bucket(n));
 }
 
 int graphs_decode_logits(const struct pass *pass, struct device_stream *queue, uint32_t n)

@@ -58,8 +58,7 @@ void generation_free(struct generation *generation)
 static void note(struct generation *generation, const char *finish)
 {
     struct request_record *record = &generation->exchange->record;
-    snprintf(record->model_text, sizeof record->model_text, "%s", generation->model);
-    record->model = record->model_text;
+    snprintf(record->model, sizeof record->model, "%s", generation->model);
     record->finish = finish;
     record->stream = generation->stream;
     record->choices = generation->n;

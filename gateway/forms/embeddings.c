@@ -51,8 +51,7 @@ static void free_embeddings(struct embeddings *e)
 static void note(struct embeddings *e, const char *finish)
 {
     struct request_record *record = &e->exchange->record;
-    snprintf(record->model_text, sizeof record->model_text, "%s", e->model);
-    record->model = record->model_text;
+    snprintf(record->model, sizeof record->model, "%s", e->model);
     record->finish = finish;
     record->choices = (uint32_t)e->in.n;
     record->prompt_tokens = (uint32_t)e->prompt_tokens;

@@ -25,8 +25,7 @@ struct request_log {
 
 /* The work done for one request; zeroed: none. */
 struct request_record {
-    const char *model; /* lives as long as its text in `model_text` */
-    char model_text[132];
+    char model[132]; /* "": none */
     const char
         *finish; /* how it ended: "stop", "length", "tool_calls", "error"; NULL: not, or there was none */
     bool stream;

@@ -176,12 +176,8 @@ static size_t take_batch(struct exporter *exporter)
     while (exporter->n < EXPORTER_BATCH && !exporter->stopping && clock_ns() < until)
         wait_until(exporter, until);
     const size_t n = exporter->n < EXPORTER_BATCH ? exporter->n : EXPORTER_BATCH;
-    for (size_t i = 0; i < n; i++) {
-        struct traced_request *to = &exporter->batch[i];
-        *to = exporter->waiting[(exporter->first + i) % EXPORTER_WAITING];
-        if (to->record.model)
-            to->record.model = to->record.model_text;
-    }
+    for (size_t i = 0; i < n; i++)
+        exporter->batch[i] = exporter->waiting[(exporter->first + i) % EXPORTER_WAITING];
     exporter->first = (exporter->first + n) % EXPORTER_WAITING;
     exporter->n -= n;
     pthread_mutex_unlock(&exporter->lock);
@@ -288,9 +284,7 @@ void exporter_add(struct exporter *exporter, const struct traced_request *reques
     if (exporter->n == EXPORTER_WAITING) {
         exporter->lost++;
     } else {
-        struct traced_request *to = &exporter->waiting[(exporter->first + exporter->n) % EXPORTER_WAITING];
-        *to = *request;
-        exporter->n++;
+        exporter->waiting[(exporter->first + exporter->n++) % EXPORTER_WAITING] = *request;
         if (exporter->n == 1 || exporter->n == EXPORTER_BATCH)
             pthread_cond_signal(&exporter->changed);
     }
@@ -313,5 +307,8 @@ struct exporter *exporter_stop(struct exporter *exporter)
     pthread_cond_signal(&exporter->changed);
     pthread_mutex_unlock(&exporter->lock);
     pthread_join(exporter->thread, NULL);
+    if (exporter->lost > exporter->lost_said)
+        log_warn("%s: spans of %s were not taken", exporter->endpoint.url,
+                 amount_of(exporter->lost - exporter->lost_said, "request").text);
     return free_exporter(exporter);
 }

@@ -60,18 +60,11 @@ static void copy_text(const char *text, size_t size, char *ret_text)
     utf8_printable(bytes_of_string(text ? text : ""), size, ret_text);
 }
 
-static void copy_record(struct request_record *to, const struct request_record *from)
-{
-    *to = *from;
-    if (from->model)
-        to->model = to->model_text;
-}
-
 bool spans_take(const struct request_line *line, const char *route, struct traced_request *ret_request)
 {
     struct traced_request *request = ret_request;
     struct timespec now;
-    *request = (struct traced_request){.status = line->status, .gone = line->gone};
+    *request = (struct traced_request){.status = line->status, .gone = line->gone, .record = *line->record};
     if (!make_ids(request) || !join(request, line->traceparent))
         return false;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -81,7 +74,6 @@ bool spans_take(const struct request_line *line, const char *route, struct trace
     copy_text(route, sizeof request->route, request->route);
     copy_text(line->key, sizeof request->key, request->key);
     copy_text(line->request_id, sizeof request->request_id, request->request_id);
-    copy_record(&request->record, line->record);
     return true;
 }
 

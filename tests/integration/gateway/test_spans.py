@@ -222,6 +222,8 @@ class Spans(Base):
             own = gateway.log_path.read_bytes()[gateway.begun:]
             self.assertEqual(own.count(b"spans are not taken"), 1)
             self.assertEqual(gateway.end(), 0)
+            own = gateway.log_path.read_bytes()[gateway.begun:]
+            self.assertRegex(own, rb"spans of \d+ requests were not taken")
 
     def test_8_what_cannot_work_ends_the_start(self):
         public = self.place / "public"

@@ -7,6 +7,7 @@
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
 #include "tests/unit/cpu/small_model.h"
+#include "tests/unit/cuda/run_step.h"
 
 #include <errno.h>
 #include <string.h>
@@ -42,21 +43,6 @@ static inline struct backend *open_backend(struct model *model, enum backend_kv_
     return backend;
 }
 
-static inline const struct backend_result *run(struct backend *backend, const struct backend_row_set *sets,
-                                               uint32_t n)
-{
-    const struct backend_step step = {sets, n};
-    const struct backend_result *results = NULL;
-    uint64_t ticket;
-    ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
-    int r;
-    do
-        r = quern_backend.poll(backend, ticket, 1000, &results, NULL);
-    while (r == -EAGAIN);
-    ck_assert_int_eq(r, 0);
-    return results;
-}
-
 /* Slot s: greedy, sampled, with penalties; its ids come one by one after a prompt of its own. */
 static inline void open_slot(struct backend *backend, uint32_t s)
 {
@@ -76,7 +62,7 @@ static inline void open_slot(struct backend *backend, uint32_t s)
     const uint32_t blocks[] = {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3};
     const struct backend_row_set prompt = {
         .slot = s, .ids = history, .n_ids = 5 + s, .blocks = {{blocks, 4, 0}}};
-    run(backend, &prompt, 1);
+    run_step(backend, &prompt, 1);
 }
 
 struct trace {
@@ -106,7 +92,7 @@ static inline void decode(struct backend *backend, struct trace *trace)
                                                .blocks = {{.told = 4}},
                                                .output = BACKEND_SAMPLE_LAST};
         }
-        const struct backend_result *results = run(backend, sets, n);
+        const struct backend_result *results = run_step(backend, sets, n);
         for (uint32_t s = 0; s < n; s++) {
             ck_assert_uint_eq(results[s].n_ids, 1);
             trace->ids[i][s] = results[s].ids[0];

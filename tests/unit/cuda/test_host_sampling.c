@@ -5,6 +5,7 @@
 
 #include "cuda/backend.h"
 #include "tests/unit/cpu/small_model.h"
+#include "tests/unit/cuda/run_step.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
@@ -42,21 +43,6 @@ static struct backend *open_backend(bool on_host)
     if (on_host)
         ck_assert_msg(quern_host_sampling.begin(backend, &err) == 0, "%s", err.text);
     return backend;
-}
-
-static const struct backend_result *run(struct backend *backend, const struct backend_row_set *sets,
-                                        uint32_t n)
-{
-    const struct backend_step step = {sets, n};
-    const struct backend_result *results = NULL;
-    uint64_t ticket;
-    ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
-    int r;
-    do
-        r = quern_backend.poll(backend, ticket, 1000, &results, NULL);
-    while (r == -EAGAIN);
-    ck_assert_int_eq(r, 0);
-    return results;
 }
 
 static uint64_t recorded_by(struct backend *backend)
@@ -130,7 +116,7 @@ static void serve(struct backend *backend, bool on_host, struct outcome *outcome
                                                .position = i == 0 ? 0 : 2 + i,
                                                .output = BACKEND_SAMPLE_LAST,
                                                .blocks = {{&blocks[s], i == 0, i > 0}}};
-        const struct backend_result *results = run(backend, sets, SLOTS);
+        const struct backend_result *results = run_step(backend, sets, SLOTS);
         for (uint32_t s = 0; s < SLOTS; s++) {
             ck_assert_uint_eq(results[s].n_ids, 1);
             outcome->ids[i][s] = results[s].ids[0];
@@ -234,7 +220,7 @@ START_TEST(drafts_are_compared_row_by_row)
         open_slot(backend, 1, ids, 2);
         const struct backend_row_set prompt = {
             .slot = 1, .ids = ids, .n_ids = 2, .output = BACKEND_SAMPLE_LAST, .blocks = {{block, 1, 0}}};
-        int32_t last = run(backend, &prompt, 1)->ids[0];
+        int32_t last = run_step(backend, &prompt, 1)->ids[0];
         for (uint32_t i = 0; i < 4 && !on_host; i++) {
             const struct backend_row_set next = {.slot = 1,
                                                  .n_ids = 1,
@@ -242,7 +228,7 @@ START_TEST(drafts_are_compared_row_by_row)
                                                  .output = BACKEND_SAMPLE_LAST,
                                                  .blocks = {{.told = 1}}};
             ids[2 + i] = last;
-            sampled[i] = last = run(backend, &next, 1)->ids[0];
+            sampled[i] = last = run_step(backend, &next, 1)->ids[0];
         }
         if (on_host) {
             int32_t draft[4];
@@ -254,7 +240,7 @@ START_TEST(drafts_are_compared_row_by_row)
                                                 .position = 2,
                                                 .output = BACKEND_SAMPLE_ALL,
                                                 .blocks = {{.told = 1}}};
-            const struct backend_result *result = run(backend, &set, 1);
+            const struct backend_result *result = run_step(backend, &set, 1);
             ck_assert_uint_eq(result->n_accepted, 2);
             ck_assert_uint_eq(result->n_ids, 3);
             ck_assert_mem_eq(result->ids, sampled, 3 * sizeof *sampled);
@@ -262,7 +248,7 @@ START_TEST(drafts_are_compared_row_by_row)
             /* And from there on, by counts of what was accepted. */
             const struct backend_row_set next = {
                 .slot = 1, .n_ids = 1, .position = 5, .output = BACKEND_SAMPLE_LAST, .blocks = {{.told = 1}}};
-            ck_assert_int_eq(run(backend, &next, 1)->ids[0], sampled[3]);
+            ck_assert_int_eq(run_step(backend, &next, 1)->ids[0], sampled[3]);
             ck_assert_uint_eq(different_by(backend), 0);
         }
         quern_backend.close(backend);

@@ -106,7 +106,7 @@ static void check_greedy(struct backend *backend, int32_t ids[STEPS])
         const struct backend_kernel *kernels;
         device_kernels(backend_device(backend), &kernels);
         for (uint32_t i = 0; i < STEPS; i++) {
-            const struct backend_result *results = run(backend, sets, 2);
+            const struct backend_result *results = run_step(backend, sets, 2);
             if (c == 0)
                 ids[i] = results[0].ids[0];
             ck_assert_int_eq(results[0].ids[0], ids[i]); /* in whatever company */
@@ -248,9 +248,9 @@ START_TEST(an_invariant_device_gives_a_sequence_the_same_bits_in_any_company)
                                                .logits = logits[alone][s]};
         }
         for (uint32_t s = 0; s < SLOTS && alone; s++)
-            run(backend, &sets[s], 1);
+            run_step(backend, &sets[s], 1);
         if (!alone)
-            run(backend, sets, SLOTS);
+            run_step(backend, sets, SLOTS);
         for (uint32_t s = 0; s < SLOTS; s++)
             quern_backend.slot_close(backend, s);
     }

@@ -6,6 +6,7 @@
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
 #include "tests/unit/cpu/small_model.h"
+#include "tests/unit/cuda/run_step.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -58,25 +59,6 @@ static void tear_down(void)
     free(again);
 }
 
-static const struct backend_result *wait_for(uint64_t ticket)
-{
-    const struct backend_result *results = NULL;
-    int r;
-    do
-        r = quern_backend.poll(backend, ticket, 1000, &results, NULL);
-    while (r == -EAGAIN);
-    ck_assert_int_eq(r, 0);
-    return results;
-}
-
-static const struct backend_result *run(const struct backend_row_set *set)
-{
-    const struct backend_step step = {set, 1};
-    uint64_t ticket;
-    ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
-    return wait_for(ticket);
-}
-
 static int try(const struct backend_row_set *set)
 {
     const struct backend_step step = {set, 1};
@@ -124,7 +106,7 @@ static void feed(const struct feeding *f, float *logits)
             set.snapshot = f->snapshot;
         }
         told = true;
-        run(&set);
+        run_step(backend, &set, 1);
         at += n;
     }
 }
@@ -182,7 +164,7 @@ static void copy(bool out, uint32_t group, uint32_t number, void *host)
     const struct backend_copy what = {.group = group, .blocks = &number, .n = 1, .host = host};
     uint64_t ticket;
     ck_assert_int_eq((out ? quern_backend.copy_out : quern_backend.copy_in)(backend, &what, &ticket), 0);
-    wait_for(ticket);
+    wait_for(backend, ticket);
 }
 
 /* To another device: block 0 and the snapshot. */
@@ -228,7 +210,7 @@ START_TEST(a_recorded_decode_takes_a_snapshot)
                                   .snapshot = 4};
     set.blocks[0] = blocks_of(1, 0, true, numbers);
     const uint64_t launched = device_counts(backend_device(backend)).graph_launches;
-    run(&set);
+    run_step(backend, &set, 1);
     ck_assert_uint_eq(device_counts(backend_device(backend)).graph_launches, launched + 1);
     const struct feeding rest = {.slot = 3, .shared = 2, .first = 64, .end = ROWS, .chunk = 16};
     ck_assert_int_eq(open_slot(3, 64, 4), 0);
@@ -269,7 +251,7 @@ static int32_t sampled_behind(uint32_t end)
     struct backend_row_set set = {
         .slot = 3, .ids = ids + end - 1, .n_ids = 1, .position = end - 1, .output = BACKEND_SAMPLE_LAST};
     set.blocks[0] = blocks_of(3, 0, true, numbers);
-    const int32_t id = run(&set)->ids[0];
+    const int32_t id = run_step(backend, &set, 1)->ids[0];
     quern_backend.slot_close(backend, 3);
     return id;
 }
@@ -293,7 +275,7 @@ START_TEST(a_wrong_draft_is_led_back)
                                   .snapshot_rows = 1,
                                   .snapshot = 5};
     set.blocks[0] = blocks_of(1, 0, true, numbers);
-    const struct backend_result *result = run(&set);
+    const struct backend_result *result = run_step(backend, &set, 1);
     ck_assert_uint_eq(result->n_accepted, 1);
     ck_assert_uint_eq(result->n_ids, 2);
     set = (struct backend_row_set){
@@ -309,7 +291,7 @@ START_TEST(a_wrong_draft_is_led_back)
                                    .output = BACKEND_LOGITS_LAST,
                                    .logits = again + (size_t)41 * model->params.n_vocab,
                                    .blocks = {set.blocks[0]}};
-    run(&set);
+    run_step(backend, &set, 1);
     const struct feeding rest = {.slot = 1, .first = 42, .end = ROWS, .chunk = 9, .told = true};
     feed(&rest, again);
     must_be_equal(41, ROWS);
@@ -331,7 +313,7 @@ START_TEST(what_cannot_be_is_refused)
     set.snapshot = SNAPSHOTS;
     ck_assert_int_eq(try(&set), -EINVAL); /* there is none */
     set.snapshot_rows = 0;
-    run(&set);
+    run_step(backend, &set, 1);
     uint32_t number = SNAPSHOTS;
     uint8_t host[8];
     struct backend_copy copy = {.group = 1, .blocks = &number, .n = 1, .host = host};

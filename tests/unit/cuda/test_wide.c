@@ -5,6 +5,7 @@
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
 #include "tests/unit/cpu/small_model.h"
+#include "tests/unit/cuda/run_step.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,21 +44,6 @@ static struct backend *open_backend(struct model *model, uint32_t n_slots)
     struct error err = {0};
     ck_assert_msg(quern_backend.open(&config, &backend, &err) == 0, "%s", err.text);
     return backend;
-}
-
-static const struct backend_result *run(struct backend *backend, const struct backend_row_set *sets,
-                                        uint32_t n)
-{
-    const struct backend_step step = {sets, n};
-    const struct backend_result *results = NULL;
-    uint64_t ticket;
-    ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
-    int r;
-    do
-        r = quern_backend.poll(backend, ticket, 1000, &results, NULL);
-    while (r == -EAGAIN);
-    ck_assert_int_eq(r, 0);
-    return results;
 }
 
 /* Every third is greedy; the others have samplers of all kinds. */
@@ -109,7 +95,7 @@ static void run_together(struct backend *backend, uint32_t n, struct trace *trac
             blocks[s] = s;
             sets[s] = set_of(s, i, &first[s], &blocks[s]);
         }
-        const struct backend_result *results = run(backend, sets, n);
+        const struct backend_result *results = run_step(backend, sets, n);
         for (uint32_t s = 0; s < n; s++)
             note(trace, s, i, &results[s]);
     }
@@ -124,7 +110,7 @@ static void run_alone(struct backend *backend, uint32_t n, struct trace *trace)
         open_slot(backend, s);
         for (uint32_t i = 0; i < STEPS; i++) {
             const struct backend_row_set set = set_of(s, i, &first, &s);
-            note(trace, s, i, run(backend, &set, 1));
+            note(trace, s, i, run_step(backend, &set, 1));
         }
         quern_backend.slot_close(backend, s);
     }

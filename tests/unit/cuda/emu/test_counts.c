@@ -10,6 +10,7 @@
 #include "tests/unit/child.h"
 #include "tests/unit/cuda/emu/counting_kernels.h"
 #include "tests/unit/cuda/kernels/on_device.h"
+#include "tests/unit/cuda/run_step.h"
 #include "tests/unit/run.h"
 #include "tests/unit/cpu/small_model.h"
 
@@ -136,19 +137,6 @@ END_TEST
 static struct backend *backend;
 static FILE *written; /* the file made anew; NULL: it is compared with */
 
-static void run(const struct backend_row_set *sets, uint32_t n)
-{
-    const struct backend_step step = {sets, n};
-    const struct backend_result *results = NULL;
-    uint64_t ticket;
-    ck_assert_int_eq(quern_backend.submit(backend, &step, &ticket), 0);
-    int r;
-    do
-        r = quern_backend.poll(backend, ticket, 1000, &results, NULL);
-    while (r == -EAGAIN);
-    ck_assert_int_eq(r, 0);
-}
-
 static void open_slot(uint32_t s, uint32_t n_prompt)
 {
     int32_t ids[PROMPT];
@@ -163,7 +151,7 @@ static void open_slot(uint32_t s, uint32_t n_prompt)
     ck_assert_int_eq(quern_backend.slot_open(backend, s, &params), 0);
     const struct backend_row_set prompt = {
         .slot = s, .ids = ids, .n_ids = n_prompt, .output = BACKEND_SAMPLE_LAST, .blocks = {{blocks, 2, 0}}};
-    run(&prompt, 1);
+    run_step(backend, &prompt, 1);
 }
 
 /* The next token of slots 0 … n − 1; slot 0 has the prompt and what was decoded of it. */
@@ -176,7 +164,7 @@ static void decode(uint32_t n, const uint32_t *positions)
                                            .position = positions[s],
                                            .output = BACKEND_SAMPLE_LAST,
                                            .blocks = {{NULL, 0, 2}}};
-    run(sets, n);
+    run_step(backend, sets, n);
 }
 
 /* Whether `found` is what was expected, as far as a compiler leaves it. */

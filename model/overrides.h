@@ -2,7 +2,7 @@
 #ifndef MODEL_OVERRIDES_H
 #define MODEL_OVERRIDES_H
 
-/* What common/overrides.h's options change in a model's metadata, before it becomes a model.
+/* What common/program/overrides.h's options change in a model's metadata, before it becomes a model.
  *
  * --override-kv replaces a value of the same kind, or adds one that the file leaves out, of its architecture,
  * its tokenizer or in general. The rope options then set the keys of the scaling:
@@ -19,7 +19,7 @@
  * A factor makes the context as much longer as the one that the model was trained for, unless
  * context_length is overridden, too. All of it is part of the digest (gguf_set_variant). */
 
-#include "common/overrides.h"
+#include "common/program/overrides.h"
 #include "gguf/gguf.h"
 
 /* 0; or -EINVAL with a reason that begins with the option: another kind of value, a list, a key that no file

@@ -15,7 +15,7 @@ struct worker_options {
     const char *quantize;      /* NULL: weights as they are */
     const char *chat_template; /* file; NULL: the model's own */
     const char *system;        /* message of conversations that bring none; NULL: none */
-    const char *overrides;     /* of the model's metadata (common/overrides.h); NULL: none */
+    const char *overrides;     /* of the model's metadata (common/program/overrides.h); NULL: none */
     const char *sampling;      /* the pool's parameters, "NAME=VALUE …"; NULL: none */
     uint32_t incarnation;
     uint32_t context, slots, kv_blocks, snapshots, threads; /* 0: the default */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/hex.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the ids are hashed as they are in memory");
 _Static_assert(sizeof(struct hash128) == PROMPT_DIGEST_BYTES, "the hash is the digest");
@@ -16,24 +17,14 @@ void prompt_digest(struct id_list ids, uint8_t ret_digest[PROMPT_DIGEST_BYTES])
     memcpy(ret_digest, &hash, PROMPT_DIGEST_BYTES);
 }
 
-static void write_hex(const uint8_t bytes[PROMPT_DIGEST_BYTES], char ret_text[2 * PROMPT_DIGEST_BYTES + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < PROMPT_DIGEST_BYTES; i++) {
-        ret_text[2 * i] = digits[bytes[i] >> 4];
-        ret_text[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    ret_text[2 * PROMPT_DIGEST_BYTES] = 0;
-}
-
 bool prompt_digest_is(const uint8_t digest[PROMPT_DIGEST_BYTES], struct bytes stated, size_t n,
                       struct error *err)
 {
     char is[2 * PROMPT_DIGEST_BYTES + 1], wanted[2 * PROMPT_DIGEST_BYTES + 1];
     if (stated.len != PROMPT_DIGEST_BYTES || memcmp(digest, stated.data, PROMPT_DIGEST_BYTES) == 0)
         return true;
-    write_hex(digest, is);
-    write_hex(stated.data, wanted);
+    hex_write(digest, PROMPT_DIGEST_BYTES, is);
+    hex_write(stated.data, PROMPT_DIGEST_BYTES, wanted);
     error_set(err, 0,
               "prompt_digest: the prompt of %zu tokens has the digest %s, not %s: the output continues "
               "another prompt",

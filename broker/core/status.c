@@ -8,12 +8,12 @@
 #include "broker/core/status.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/hex.h"
 
 #define MOST_TOKENS_PER_S 1e12 /* that the message takes */
 
@@ -161,8 +161,7 @@ static struct request_status describe(const struct broker *broker, const struct 
                                       char id[2 * sizeof(struct id128) + 1])
 {
     const bool waits = request->state == REQUEST_RUNNING && request->growth.waits;
-    for (size_t i = 0; i < sizeof request->home.id; i++)
-        snprintf(id + 2 * i, 3, "%02x", request->home.id.bytes[i]);
+    hex_write(request->home.id.bytes, sizeof request->home.id, id);
     return (struct request_status){
         .id = bytes_of_string(id),
         .request_id = request->name,

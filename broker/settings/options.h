@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/overrides.h"
+#include "common/program/overrides.h"
 #include "common/sampling_defaults.h"
 #include "common/program/command_line.h"
 #include "common/error.h"

@@ -11,11 +11,11 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/core/outgoing.h"
+#include "common/hex.h"
 #include "common/utf8.h"
 
 #include <utlist.h>
@@ -153,12 +153,6 @@ static bool keep_status(struct quern *client, const struct message *message)
 
 #define HEX_BYTES (2 * sizeof(struct id128) + 1)
 
-static void write_hex(const struct id128 *id, char ret_text[HEX_BYTES])
-{
-    for (size_t i = 0; i < sizeof id->bytes; i++)
-        snprintf(ret_text + 2 * i, 3, "%02x", id->bytes[i]);
-}
-
 /* False when out of memory: it is asked again. */
 static bool keep_trace(struct quern *client, const struct message *message)
 {
@@ -193,7 +187,7 @@ static bool keep_trace(struct quern *client, const struct message *message)
         if (from[i].what == TRACE_END)
             records[i].reason = end_reason_name(from[i].reason);
         if (!step) {
-            write_hex(&from[i].id, texts);
+            hex_write(from[i].id.bytes, sizeof from[i].id.bytes, texts);
             records[i].id = texts;
             texts += HEX_BYTES;
         }

@@ -4,13 +4,13 @@
 #include "gateway/forms/generation.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/hex.h"
 #include "gateway/answers/answer.h"
 #include "gateway/answers/outputs.h"
 #include "gateway/forms/body_reader.h"
@@ -60,8 +60,7 @@ static struct generation *new_generation(struct exchange *exchange, const struct
         generation_free(generation);
         return NULL;
     }
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(generation->id + 2 * i, 3, "%02x", random[i]);
+    hex_write(random, sizeof random, generation->id);
     return generation;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "common/clock.h"
+#include "common/hex.h"
 
 /* Its length without the blanks behind it, which HTTP does not count as a part; 0: it is not usable. */
 static size_t good_bytes(const char *text)
@@ -30,9 +31,8 @@ static void make(char ret_id[REQUEST_ID_BYTES])
         memset(random, 0, sizeof random);
         memcpy(random, &now, sizeof now);
     }
-    size_t n = (size_t)snprintf(ret_id, REQUEST_ID_BYTES, "req_");
-    for (size_t i = 0; i < sizeof random; i++, n += 2)
-        snprintf(ret_id + n, 3, "%02x", random[i]);
+    memcpy(ret_id, "req_", 4);
+    hex_write(random, sizeof random, ret_id + 4);
 }
 
 void request_id_take(const char *said, char ret_id[REQUEST_ID_BYTES])

@@ -11,15 +11,10 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/hex.h"
 #include "common/utf8.h"
 
 /* ---- taking ---- */
-
-static void write_hex(const uint8_t *bytes, size_t n, char *ret_text)
-{
-    for (size_t i = 0; i < n; i++)
-        snprintf(ret_text + 2 * i, 3, "%02x", bytes[i]);
-}
 
 /* Ids are random, and none is zero. */
 static bool make_ids(struct traced_request *request)
@@ -29,9 +24,9 @@ static bool make_ids(struct traced_request *request)
         return false;
     for (size_t i = 0; i < sizeof random; i += 8)
         random[i] |= 1;
-    write_hex(random, 16, request->trace_id);
+    hex_write(random, 16, request->trace_id);
     for (size_t i = 0; i < SPANS; i++)
-        write_hex(random + 16 + 8 * i, 8, request->span_ids[i]);
+        hex_write(random + 16 + 8 * i, 8, request->span_ids[i]);
     return true;
 }
 

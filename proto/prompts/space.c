@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "proto/message.h"
 
 void prompt_space_base(bool shared, const struct id128 *key, bool near, char ret_base[PROMPT_SPACE_BYTES])
@@ -16,8 +17,8 @@ void prompt_space_base(bool shared, const struct id128 *key, bool near, char ret
         ret_base[n++] = 's';
     } else if (key) {
         ret_base[n++] = 'c';
-        for (size_t i = 0; i < sizeof key->bytes; i++, n += 2)
-            snprintf(ret_base + n, 3, "%02x", key->bytes[i]);
+        hex_write(key->bytes, sizeof key->bytes, ret_base + n);
+        n += 2 * sizeof key->bytes;
     } else if (!near) {
         ret_base[n++] = 'f';
     }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "client/command/lone_sequence.h"
-#include "common/overrides.h"
+#include "common/program/overrides.h"
 #include "model/model.h"
 #include "tests/conformance/reference.h"
 

@@ -3,8 +3,8 @@
 
 #include "worker/instruments/differences.h"
 
-#include <stdio.h>
 
+#include "common/hex.h"
 #include "common/log.h"
 #include "proto/message.h"
 
@@ -15,8 +15,7 @@ void differences_log(void *arg, uint64_t tag, const struct backend_difference *d
     char name[2 * sizeof id->bytes + 1];
     if (differences->logged == DIFFERENCES_LOGGED)
         return;
-    for (size_t i = 0; i < sizeof id->bytes; i++)
-        snprintf(name + 2 * i, 3, "%02x", id->bytes[i]);
+    hex_write(id->bytes, sizeof id->bytes, name);
     log_warn("host sampling: request %s, position %llu: the device sampled %d (logit %.9g), the host %d "
              "(logit %.9g); the host's counts",
              name, (unsigned long long)difference->position, difference->of_device,

@@ -19,6 +19,7 @@
 #include "client/command/inspect_device.h"
 #include "client/command/inspect_serving.h"
 #include "client/command/verbs.h"
+#include "common/hex.h"
 #include "common/program/arguments.h"
 #include "common/program/program.h"
 #include "common/system/topology.h"
@@ -193,8 +194,7 @@ static json_t *digest_json(struct model *model)
     char text[33];
     if (model_read_digest(model, topology_threads_here(), NULL, NULL, NULL) < 0)
         return NULL;
-    for (int i = 0; i < 16; i++)
-        snprintf(text + 2 * i, 3, "%02x", model->digest[i]);
+    hex_write(model->digest, 16, text);
     return json_string(text);
 }
 

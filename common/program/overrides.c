@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See overrides.h. Values are checked as far as their form goes: what they mean depends on the file. */
 
-#include "common/overrides.h"
+#include "common/program/overrides.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef COMMON_OVERRIDES_H
-#define COMMON_OVERRIDES_H
+#ifndef COMMON_PROGRAM_OVERRIDES_H
+#define COMMON_PROGRAM_OVERRIDES_H
 
 /* Options that replace what a model's file says, named as in llama.cpp: --override-kv KEY=TYPE:VALUE,
  * --rope-scaling, --rope-scale, --rope-freq-base, --rope-freq-scale, --yarn-*.

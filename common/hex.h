@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMMON_HEX_H
+#define COMMON_HEX_H
+
+#include <stddef.h>
+
+/* Writes n bytes as 2 n lowercase hexadecimal digits, and a zero behind them. */
+void hex_write(const void *data, size_t n, char *ret_text);
+
+#endif

@@ -17,32 +17,32 @@
 
 /* ---- the URL ---- */
 
-/* The value of a part, or NULL; curl_free. */
-static char *part_of(CURLU *parsed, CURLUPart part)
+/* The value of a part, or NULL; the library frees it. */
+static char *part_of(const struct curl_calls *curl, CURLU *parsed, CURLUPart part)
 {
     char *value = NULL;
-    return curl_url_get(parsed, part, &value, 0) == CURLUE_OK ? value : NULL;
+    return curl->url_get(parsed, part, &value, 0) == CURLUE_OK ? value : NULL;
 }
 
-static bool has_part(CURLU *parsed, CURLUPart part)
+static bool has_part(const struct curl_calls *curl, CURLU *parsed, CURLUPart part)
 {
-    char *value = part_of(parsed, part);
-    curl_free(value);
+    char *value = part_of(curl, parsed, part);
+    curl->free(value);
     return value;
 }
 
-static bool is_http(CURLU *parsed)
+static bool is_http(const struct curl_calls *curl, CURLU *parsed)
 {
-    char *scheme = part_of(parsed, CURLUPART_SCHEME);
+    char *scheme = part_of(curl, parsed, CURLUPART_SCHEME);
     bool yes = scheme && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
-    curl_free(scheme);
+    curl->free(scheme);
     return yes;
 }
 
-static bool complete_path(CURLU *parsed)
+static bool complete_path(const struct curl_calls *curl, CURLU *parsed)
 {
     char path[MOST_PATH + sizeof PATH_END];
-    char *said = part_of(parsed, CURLUPART_PATH);
+    char *said = part_of(curl, parsed, CURLUPART_PATH);
     size_t len = said ? strlen(said) : 0;
     bool good = len < MOST_PATH;
     while (good && len > 0 && said[len - 1] == '/')
@@ -50,34 +50,36 @@ static bool complete_path(CURLU *parsed)
     const size_t end = strlen(PATH_END);
     if (good && (len < end || strncmp(said + len - end, PATH_END, end) != 0)) {
         snprintf(path, sizeof path, "%.*s" PATH_END, (int)len, said ? said : "");
-        good = curl_url_set(parsed, CURLUPART_PATH, path, 0) == CURLUE_OK;
+        good = curl->url_set(parsed, CURLUPART_PATH, path, 0) == CURLUE_OK;
     }
-    curl_free(said);
+    curl->free(said);
     return good;
 }
 
-static int read_parsed(CURLU *parsed, const char *url, char **ret_url, struct error *err)
+static int read_parsed(const struct curl_calls *curl, CURLU *parsed, const char *url, char **ret_url,
+                       struct error *err)
 {
     if (strchr(url, '@')) /* not quoted */
         return error_set(err, -EINVAL, "the URL contains \"@\": credentials belong into the file of headers");
-    if (curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK || !is_http(parsed))
+    if (curl->url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
+        !is_http(curl, parsed))
         return error_set(err, -EINVAL, "%s: no URL like http://HOST:4318", url);
-    if (has_part(parsed, CURLUPART_FRAGMENT))
+    if (has_part(curl, parsed, CURLUPART_FRAGMENT))
         return error_set(err, -EINVAL, "%s: a URL without #", url);
-    if (!complete_path(parsed))
+    if (!complete_path(curl, parsed))
         return error_set(err, -EINVAL, "%s: the path is too long", url);
-    return curl_url_get(parsed, CURLUPART_URL, ret_url, 0) == CURLUE_OK
+    return curl->url_get(parsed, CURLUPART_URL, ret_url, 0) == CURLUE_OK
                ? 0
                : error_set(err, -ENOMEM, "out of memory");
 }
 
-static int read_url(const char *url, char **ret_url, struct error *err)
+static int read_url(const struct curl_calls *curl, const char *url, char **ret_url, struct error *err)
 {
-    CURLU *parsed = curl_url();
+    CURLU *parsed = curl->url();
     if (!parsed)
         return error_set(err, -ENOMEM, "out of memory");
-    int r = read_parsed(parsed, url, ret_url, err);
-    curl_url_cleanup(parsed);
+    int r = read_parsed(curl, parsed, url, ret_url, err);
+    curl->url_cleanup(parsed);
     return r;
 }
 
@@ -85,7 +87,7 @@ static int read_url(const char *url, char **ret_url, struct error *err)
 
 static int add_header(struct endpoint *endpoint, const char *line, struct error *err)
 {
-    struct curl_slist *more = curl_slist_append(endpoint->headers, line);
+    struct curl_slist *more = endpoint->curl->slist_append(endpoint->headers, line);
     if (!more)
         return error_set(err, -ENOMEM, "out of memory");
     endpoint->headers = more;
@@ -151,8 +153,10 @@ static int read_headers(struct endpoint *endpoint, const char *path, struct erro
 
 int endpoint_read(const char *url, const char *headers, struct endpoint *ret_endpoint, struct error *err)
 {
-    struct endpoint endpoint = {0};
-    int r = read_url(url, &endpoint.url, err);
+    struct endpoint endpoint = {.curl = curl_calls_load(err)};
+    if (!endpoint.curl)
+        return -ENOTSUP;
+    int r = read_url(endpoint.curl, url, &endpoint.url, err);
     if (r == 0)
         r = add_header(&endpoint, "Content-Type: application/json", err);
     if (r == 0)
@@ -168,7 +172,9 @@ int endpoint_read(const char *url, const char *headers, struct endpoint *ret_end
 
 void endpoint_deinit(struct endpoint *endpoint)
 {
-    curl_free(endpoint->url);
-    curl_slist_free_all(endpoint->headers);
+    if (endpoint->curl) {
+        endpoint->curl->free(endpoint->url);
+        endpoint->curl->slist_free_all(endpoint->headers);
+    }
     *endpoint = (struct endpoint){0};
 }

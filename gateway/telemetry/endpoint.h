@@ -4,18 +4,19 @@
 
 /* Where and with which headers spans are posted. */
 
-#include <curl/curl.h>
-
 #include "common/error.h"
+#include "gateway/telemetry/curl_calls.h"
 
-struct endpoint {               /* zeroed: none */
-    char *url;                  /* curl_free */
+struct endpoint { /* zeroed: none */
+    const struct curl_calls *curl;
+    char *url;                  /* the library's own */
     struct curl_slist *headers; /* with those of every POST */
 };
 
 /* Reads an http or https URL without credentials (which belong into the file), and the file of headers, or
  * NULL: lines "Name: value", empty lines, and comments after "#"; nobody else may read the file. The path
- * gets /v1/traces at its end if that is not there. 0 or -errno with a reason. */
+ * gets /v1/traces at its end if that is not there. 0 or -errno with a reason; -ENOTSUP: there is no libcurl.
+ */
 int endpoint_read(const char *url, const char *headers, struct endpoint *ret_endpoint, struct error *err);
 
 void endpoint_deinit(struct endpoint *endpoint);

@@ -3,7 +3,6 @@
 
 #include "gateway/telemetry/exporter.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -38,7 +37,8 @@ struct exporter {
 
     /* The thread's own. */
     struct endpoint endpoint;
-    CURL *curl;
+    const struct curl_calls *curl;
+    CURL *handle;
     char curl_text[CURL_ERROR_SIZE];
     struct traced_request batch[EXPORTER_BATCH];
     struct json_out body;
@@ -77,21 +77,22 @@ static int on_progress(void *arg, curl_off_t down, curl_off_t downloaded, curl_o
     return is_over(arg);
 }
 
-static bool prepare_curl(struct exporter *exporter)
+static bool prepare_handle(struct exporter *exporter)
 {
-    CURL *curl = exporter->curl = curl_easy_init();
-    return curl && curl_easy_setopt(curl, CURLOPT_URL, exporter->endpoint.url) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exporter->endpoint.headers) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_USERAGENT, "quern-gateway/" QUERN_VERSION) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1l) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, POST_MS) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exporter->curl_text) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reply) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_WRITEDATA, exporter) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0l) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exporter) == CURLE_OK;
+    const struct curl_calls *curl = exporter->curl;
+    CURL *handle = exporter->handle = curl->easy_init();
+    return handle && curl->easy_setopt(handle, CURLOPT_URL, exporter->endpoint.url) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_HTTPHEADER, exporter->endpoint.headers) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_USERAGENT, "quern-gateway/" QUERN_VERSION) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_NOSIGNAL, 1l) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_TIMEOUT_MS, POST_MS) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_ERRORBUFFER, exporter->curl_text) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_reply) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_WRITEDATA, exporter) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_NOPROGRESS, 0l) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
+           curl->easy_setopt(handle, CURLOPT_XFERINFODATA, exporter) == CURLE_OK;
 }
 
 static void say_failing(struct exporter *exporter, const char *why)
@@ -134,7 +135,7 @@ static enum outcome judge_status(struct exporter *exporter, long status, uint64_
     say_failing(exporter, why.text);
     if (status != 429 && status != 502 && status != 503 && status != 504)
         return REFUSED_FOR_GOOD;
-    curl_easy_getinfo(exporter->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
+    exporter->curl->easy_getinfo(exporter->handle, CURLINFO_RETRY_AFTER, &retry_after_s);
     if (retry_after_s > 0)
         *ret_wait_ns = retry_after_s < 60 ? (uint64_t)retry_after_s * CLOCK_NS_PER_S : 60 * CLOCK_NS_PER_S;
     return AGAIN;
@@ -142,16 +143,17 @@ static enum outcome judge_status(struct exporter *exporter, long status, uint64_
 
 static enum outcome post(struct exporter *exporter, uint64_t *ret_wait_ns)
 {
+    const struct curl_calls *curl = exporter->curl;
     const struct buffer *body = &exporter->body.buffer;
     long status = 0;
     exporter->reply_bytes = 0;
     exporter->curl_text[0] = 0;
-    curl_easy_setopt(exporter->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
-    curl_easy_setopt(exporter->curl, CURLOPT_POSTFIELDS, body->data);
-    const CURLcode code = curl_easy_perform(exporter->curl);
-    curl_easy_getinfo(exporter->curl, CURLINFO_RESPONSE_CODE, &status);
+    curl->easy_setopt(exporter->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+    curl->easy_setopt(exporter->handle, CURLOPT_POSTFIELDS, body->data);
+    const CURLcode code = curl->easy_perform(exporter->handle);
+    curl->easy_getinfo(exporter->handle, CURLINFO_RESPONSE_CODE, &status);
     if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && status > 0)) {
-        say_failing(exporter, exporter->curl_text[0] ? exporter->curl_text : curl_easy_strerror(code));
+        say_failing(exporter, exporter->curl_text[0] ? exporter->curl_text : curl->easy_strerror(code));
         return AGAIN;
     }
     return judge_status(exporter, status, ret_wait_ns);
@@ -245,29 +247,33 @@ static void init_changed(struct exporter *exporter)
 
 static struct exporter *free_exporter(struct exporter *exporter)
 {
-    curl_easy_cleanup(exporter->curl);
+    const struct curl_calls *curl = exporter->curl;
+    if (exporter->handle)
+        curl->easy_cleanup(exporter->handle);
     endpoint_deinit(&exporter->endpoint);
     json_out_deinit(&exporter->body);
     pthread_cond_destroy(&exporter->changed);
     pthread_mutex_destroy(&exporter->lock);
     free(exporter);
-    curl_global_cleanup();
+    curl->global_cleanup();
     return NULL;
 }
 
 int exporter_start(const struct exporter_options *options, struct exporter **ret_exporter, struct error *err)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return error_set(err, -ENOMEM, "libcurl does not start");
+    const struct curl_calls *curl = curl_calls_load(err);
+    if (!curl)
+        return -ENOTSUP;
     struct exporter *exporter = calloc(1, sizeof *exporter);
-    if (!exporter) {
-        curl_global_cleanup();
+    if (!exporter)
         return error_set(err, -ENOMEM, "out of memory");
-    }
+    exporter->curl = curl;
     pthread_mutex_init(&exporter->lock, NULL);
     init_changed(exporter);
-    int r = endpoint_read(options->url, options->headers, &exporter->endpoint, err);
-    if (r == 0 && !prepare_curl(exporter))
+    int r = curl->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+                ? endpoint_read(options->url, options->headers, &exporter->endpoint, err)
+                : error_set(err, -ENOMEM, "libcurl does not start");
+    if (r == 0 && !prepare_handle(exporter))
         r = error_set(err, -ENOMEM, "out of memory");
     if (r == 0 && (r = -pthread_create(&exporter->thread, NULL, run, exporter)) < 0)
         error_set(err, r, "a thread for spans: %s", strerror(-r));

@@ -29,7 +29,7 @@ struct exporter_options {
     const char *headers; /* file of lines "Name: value" for each POST; NULL: none */
 };
 
-/* Whether it could be started with these: 0 or -errno with a reason (-ENOTSUP: built without libcurl).
+/* Whether it could be started with these: 0 or -errno with a reason (-ENOTSUP: no libcurl).
  * Sends nothing. */
 int exporter_check(const struct exporter_options *options, struct error *err);
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GATEWAY_TELEMETRY_CURL_CALLS_H
+#define GATEWAY_TELEMETRY_CURL_CALLS_H
+
+/* libcurl, loaded when spans are to be exported and not before. Thirteen libraries come with it (Kerberos,
+ * LDAP, SSH, RTMP, another TLS): a gateway without a collector neither pays 2 MB for them nor trusts them. */
+
+#include <curl/curl.h>
+
+#include "common/error.h"
+
+#define CURL_CALLS(CALL)                                                                                     \
+    CALL(global_init)                                                                                        \
+    CALL(global_cleanup)                                                                                     \
+    CALL(easy_init)                                                                                          \
+    CALL(easy_setopt)                                                                                        \
+    CALL(easy_perform)                                                                                       \
+    CALL(easy_getinfo)                                                                                       \
+    CALL(easy_strerror)                                                                                      \
+    CALL(easy_cleanup)                                                                                       \
+    CALL(slist_append)                                                                                       \
+    CALL(slist_free_all)                                                                                     \
+    CALL(url)                                                                                                \
+    CALL(url_set)                                                                                            \
+    CALL(url_get)                                                                                            \
+    CALL(url_cleanup)                                                                                        \
+    CALL(free)
+
+struct curl_calls { /* each is what curl_NAME is in its header */
+#define MEMBER(name) __typeof__(curl_##name) *name;
+    CURL_CALLS(MEMBER)
+#undef MEMBER
+};
+
+/* The loaded calls, for the life of the process; NULL, with a reason, where no libcurl can be loaded. One
+ * thread may call it at a time. */
+const struct curl_calls *curl_calls_load(struct error *err);
+
+#endif

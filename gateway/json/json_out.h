@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/bytes.h"
 
@@ -21,8 +22,11 @@ struct json_out {
 };
 
 /* Unchanged, for the fixed parts. */
-void json_out_text(struct json_out *out, const char *text);
 void json_out_bytes(struct json_out *out, const void *data, size_t len);
+static inline void json_out_text(struct json_out *out, const char *text) /* inline: its length is known */
+{
+    json_out_bytes(out, text, strlen(text));
+}
 
 /* In quotes, escaped. Bytes that are not UTF-8 become U+FFFD. */
 void json_out_string(struct json_out *out, struct bytes text);
@@ -37,6 +41,9 @@ void json_out_bool(struct json_out *out, bool value);
 /* With enough digits to be read back as the same float. Values without a JSON number become −9999, the usual
  * value for the logarithm of 0. */
 void json_out_real(struct json_out *out, double real);
+
+/* A time in milliseconds, to the nanosecond: "12.0345". */
+void json_out_ms(struct json_out *out, double ms);
 
 /* Empties it and keeps the memory. */
 static inline void json_out_reset(struct json_out *out)

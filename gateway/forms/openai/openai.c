@@ -44,17 +44,17 @@ void openai_usage(const struct generation *generation, struct json_out *out)
         json_out_number(out, generation->thought_tokens);
     }
     json_out_text(out, "}},\"timings\":{\"queue_ms\":");
-    json_out_real(out, generation->queue_ms);
+    json_out_ms(out, generation->queue_ms);
     json_out_text(out, ",\"prefill_ms\":");
-    json_out_real(out, generation->prefill_ms);
+    json_out_ms(out, generation->prefill_ms);
     json_out_text(out, ",\"prepare_ms\":");
-    json_out_real(out, generation->prepare_ms);
+    json_out_ms(out, generation->prepare_ms);
     json_out_text(out, ",\"wait_ms\":");
-    json_out_real(out, generation->wait_ms);
+    json_out_ms(out, generation->wait_ms);
     json_out_text(out, ",\"lookup_ms\":");
-    json_out_real(out, generation->lookup_ms);
+    json_out_ms(out, generation->lookup_ms);
     json_out_text(out, ",\"decode_ms\":");
-    json_out_real(out, generation->decode_ms);
+    json_out_ms(out, generation->decode_ms);
     json_out_text(out, "}");
 }
 

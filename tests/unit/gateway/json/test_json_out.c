@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 
 static struct json_out out;
 
@@ -109,6 +110,43 @@ START_TEST(numbers_are_those_of_json)
 }
 END_TEST
 
+START_TEST(whole_numbers_are_those_of_printf)
+{
+    static const int64_t numbers[] = {0,  1,   -1,         9,         10,        -10,
+                                      99, 100, 4294967296, INT64_MAX, INT64_MIN, INT64_MIN + 1};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char expected[24];
+        snprintf(expected, sizeof expected, "%lld", (long long)numbers[i]);
+        json_out_number(&out, numbers[i]);
+        ck_assert_str_eq(written(), expected);
+    }
+}
+END_TEST
+
+START_TEST(times_are_told_to_the_nanosecond)
+{
+    static const struct {
+        double ms;
+        const char *text;
+    } cases[] = {{0, "0"},
+                 {1, "1"},
+                 {10, "10"},
+                 {0.5, "0.5"},
+                 {0.000001, "0.000001"},
+                 {0.0000004, "0"},
+                 {12.0345, "12.0345"},
+                 {0.9999999, "1"},
+                 {999999999.25, "999999999.25"},
+                 {1e9, "1e+09"},
+                 {-0.5, "-0.5"},
+                 {NAN, "-9999"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_out_ms(&out, cases[i].ms);
+        ck_assert_str_eq(written(), cases[i].text);
+    }
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, every_character_comes_back);
@@ -116,6 +154,8 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_no_utf8_is_marked);
     tcase_add_test(tests, base64_is_that_of_the_standard);
     tcase_add_test(tests, numbers_are_those_of_json);
+    tcase_add_test(tests, whole_numbers_are_those_of_printf);
+    tcase_add_test(tests, times_are_told_to_the_nanosecond);
 }
 
 int main(void)

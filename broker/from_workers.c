@@ -20,6 +20,7 @@
 #include "broker/wire/worker_intake.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/utf8.h"
 
@@ -63,8 +64,7 @@ static void copy_text(char *to, size_t size, struct bytes text)
 static void take_digest(struct worker *worker, const uint8_t digest[16])
 {
     memcpy(worker->digest, digest, sizeof worker->digest);
-    for (size_t i = 0; i < sizeof worker->digest; i++)
-        snprintf(worker->digest_text + 2 * i, 3, "%02x", digest[i]);
+    hex_write(digest, sizeof worker->digest, worker->digest_text);
 }
 
 /* The place at the other end, if it is that whose process this says it is; else NULL. Its pid may be on its
@@ -164,6 +164,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     copy_text(worker->dialect, sizeof worker->dialect, message->register_.dialect);
     copy_text(worker->arithmetic, sizeof worker->arithmetic, message->register_.arithmetic);
     copy_text(worker->sampling, sizeof worker->sampling, message->register_.sampling);
+    sampling_defaults_read(message->register_.sampling, &worker->defaults);
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */
         worker->state = WORKER_LOADING;
         worker->under_way = 0; /* what was sent to another routing id is not seen any more */

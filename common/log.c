@@ -73,9 +73,14 @@ void log_write(const char *lines, size_t len)
         atomic_fetch_add(&log_dropped, 1);
 }
 
+bool log_wants(enum log_level level)
+{
+    return level <= log_level;
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
-    if (level > log_level)
+    if (!log_wants(level))
         return;
     char line[1024];
     size_t n = begin_line(line, sizeof line, level);

@@ -9,12 +9,16 @@
  * Logging never waits: while stderr is blocked (a terminal stopped by Ctrl-S, a pipe that nobody reads)
  * lines are dropped, and the next line is preceded by one with their number. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 /* Names this process in its lines ("broker", "worker-0"); copied, truncated to 31 bytes. Reads $QUERN_LOG. */
 void log_init(const char *name);
+
+/* Whether lines of this level are written. */
+bool log_wants(enum log_level level);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -25,6 +29,7 @@ void log_write(const char *lines, size_t len);
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)
-#define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
+/* What it is to say is made only if it is wanted: it may be said for each request. */
+#define log_debug(...) (log_wants(LOG_DEBUG) ? log_line(LOG_DEBUG, __VA_ARGS__) : (void)0)
 
 #endif

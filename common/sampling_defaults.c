@@ -130,13 +130,24 @@ int sampling_defaults_set(struct sampling_defaults *defaults, struct bytes text,
     return 0;
 }
 
+/* The shortest of 15 digits, or 17, which always say the same double. */
+static void write_value(double value, char text[32])
+{
+    snprintf(text, 32, "%.15g", value);
+    if (strtod(text, NULL) != value)
+        snprintf(text, 32, "%.17g", value);
+}
+
 void sampling_defaults_write(const struct sampling_defaults *defaults, char text[SAMPLING_DEFAULTS_TEXT])
 {
     size_t len = 0;
+    char value[32];
     text[0] = 0;
-    for (size_t i = 0; i < SAMPLING_N && len < SAMPLING_DEFAULTS_TEXT; i++)
-        len += (size_t)snprintf(text + len, SAMPLING_DEFAULTS_TEXT - len, "%s%s=%.15g:%s", i ? " " : "",
-                                parameters[i].name, defaults->values[i], source_names[defaults->sources[i]]);
+    for (size_t i = 0; i < SAMPLING_N && len < SAMPLING_DEFAULTS_TEXT; i++) {
+        write_value(defaults->values[i], value);
+        len += (size_t)snprintf(text + len, SAMPLING_DEFAULTS_TEXT - len, "%s%s=%s:%s", i ? " " : "",
+                                parameters[i].name, value, source_names[defaults->sources[i]]);
+    }
 }
 
 void sampling_defaults_read(struct bytes text, struct sampling_defaults *ret_defaults)
@@ -160,11 +171,19 @@ void sampling_defaults_read(struct bytes text, struct sampling_defaults *ret_def
 
 void sampling_complete(struct sampling *sampling, const double values[SAMPLING_N])
 {
+    static const double nobody[SAMPLING_N] = {[0 ... SAMPLING_N - 1] = __builtin_nan("")}; /* equals none */
+    sampling_complete_for(sampling, values, nobody);
+}
+
+void sampling_complete_for(struct sampling *sampling, const double values[SAMPLING_N],
+                           const double own[SAMPLING_N])
+{
+#define IS_TO_SAY(name) (values[SAMPLING_AT_##name] != own[SAMPLING_AT_##name])
 #define COMPLETE_REAL(name, ...)                                                                             \
-    if (sampling_real_is_left(sampling->name))                                                               \
+    if (sampling_real_is_left(sampling->name) && IS_TO_SAY(name))                                            \
         sampling->name = values[SAMPLING_AT_##name];
 #define COMPLETE_COUNT(name, ...)                                                                            \
-    if (sampling->name == SAMPLING_LEFT_COUNT)                                                               \
+    if (sampling->name == SAMPLING_LEFT_COUNT && IS_TO_SAY(name))                                            \
         sampling->name = (int32_t)values[SAMPLING_AT_##name];
     SAMPLING_PARAMETERS(COMPLETE_REAL, COMPLETE_COUNT)
 }

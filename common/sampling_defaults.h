@@ -46,14 +46,19 @@ void sampling_defaults_init(struct sampling_defaults *defaults);
 int sampling_defaults_set(struct sampling_defaults *defaults, struct bytes text, enum sampling_source source,
                           struct error *err);
 
-/* All of them as a text: "temperature=0.6:model top_k=20:pool …". */
+/* All of them as a text: "temperature=0.6:model top_k=20:pool …". Reading it gives the same doubles. */
 void sampling_defaults_write(const struct sampling_defaults *defaults, char text[SAMPLING_DEFAULTS_TEXT]);
 
 /* Reads such a text over the list's own values. What is not understood, of another version, is passed over.
  */
 void sampling_defaults_read(struct bytes text, struct sampling_defaults *ret_defaults);
 
-/* Gives every parameter that the request left out (sampling_is_left) its default: `values` as above. */
+/* Gives every parameter that the request left out (sampling_leave) its default: `values` as above. */
 void sampling_complete(struct sampling *sampling, const double values[SAMPLING_N]);
+
+/* The same for somebody who will complete it by his `own`: where those are the same, the parameter stays out.
+ */
+void sampling_complete_for(struct sampling *sampling, const double values[SAMPLING_N],
+                           const double own[SAMPLING_N]);
 
 #endif

@@ -234,14 +234,24 @@ int message_decode(struct message_decoder *decoder, const void *data, size_t len
     return r;
 }
 
-bool message_find(struct bytes encoded, const char *key, struct bytes *ret_value)
+size_t message_find(struct bytes encoded, const char *const keys[], size_t n, struct bytes ret_values[])
 {
     struct reader reader = {encoded.data, (const uint8_t *)encoded.data + encoded.len};
-    if (!find_key(&reader, key))
-        return false;
-    const uint8_t *value = reader.at;
-    if (!reader_skip(&reader, 8))
-        return false;
-    *ret_value = (struct bytes){value, (size_t)(reader.at - value)};
-    return true;
+    struct item map, key;
+    size_t found = 0;
+    memset(ret_values, 0, n * sizeof *ret_values);
+    if (!reader_next(&reader, &map) || map.type != ITEM_MAP)
+        return 0;
+    for (size_t i = 0; i < map.n && found < n && reader_next(&reader, &key); i++) {
+        const uint8_t *value = reader.at;
+        if (!reader_skip(&reader, FIELDS_MAX_DEPTH - 1))
+            break;
+        for (size_t k = 0; k < n; k++)
+            if (!ret_values[k].data && key.type == ITEM_TEXT &&
+                bytes_equal((struct bytes){key.bytes, key.n}, bytes_of_string(keys[k]))) {
+                ret_values[k] = (struct bytes){value, (size_t)(reader.at - value)};
+                found++;
+            }
+    }
+    return found;
 }

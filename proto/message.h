@@ -718,8 +718,9 @@ bool message_decoder_failed_id(const struct message_decoder *decoder, struct id1
 /* The kind of the message that failed last; MESSAGE_NONE if it could not be read. */
 enum message_kind message_decoder_failed_kind(const struct message_decoder *decoder);
 
-/* The encoded value of a key in an encoded message; false when there is none. */
-bool message_find(struct bytes encoded, const char *key, struct bytes *ret_value);
+/* The encoded values of n keys in an encoded message; without data for those that are not there. Returns how
+ * many are. */
+size_t message_find(struct bytes encoded, const char *const keys[], size_t n, struct bytes ret_values[]);
 
 /* Appends the encoded message to `out`. 0, -ENOMEM, or -EINVAL for a message that would not decode again (a
  * bound exceeded, a kind unset). */

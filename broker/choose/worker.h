@@ -14,6 +14,7 @@
 #include "broker/choose/hit_estimate.h"
 #include "broker/wire/outbox.h"
 #include "broker/books/request.h"
+#include "common/sampling_defaults.h"
 #include "proto/message.h"
 
 #define WORKER_ENDPOINT_MAX 128
@@ -53,6 +54,7 @@ struct worker {
     bool thinks;
     char dialect[PROTO_MAX_DIALECT_BYTES + 1];
     char sampling[PROTO_MAX_TEXT_BYTES + 1]; /* its sampling defaults (sampling_defaults.h) */
+    struct sampling_defaults defaults;       /* the same */
     struct bytes aliases[PROTO_MAX_ALIASES]; /* [n_aliases], from the pool's options, without its own name */
     uint32_t n_aliases;
 

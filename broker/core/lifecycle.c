@@ -93,7 +93,7 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
     request_set_cache_space(request, broker->options.share_prefixes, space, &assign.assign.generation);
     assign.assign.generation.has_seed = true;
     assign.assign.generation.sampling.seed = request->seed;
-    sampling_complete(&assign.assign.generation.sampling, request->sampling);
+    sampling_complete_for(&assign.assign.generation.sampling, request->sampling, worker->defaults.values);
     assign.assign.generation.lost = request->n_lost < PROTO_MAX_LOST ? request->n_lost : PROTO_MAX_LOST;
     struct ids output = {0};
     r = ids_append(&output, asked.generate.generation.output.items, asked.generate.generation.output.n);
@@ -113,9 +113,7 @@ static int assign(struct broker *broker, struct worker *worker, const struct req
 /* Where the request does not say, it gets what its first worker has, and keeps that wherever it goes. */
 static void fix_sampling(struct request *request, const struct worker *worker)
 {
-    struct sampling_defaults defaults;
-    sampling_defaults_read(bytes_of_string(worker->sampling), &defaults);
-    memcpy(request->sampling, defaults.values, sizeof request->sampling);
+    memcpy(request->sampling, worker->defaults.values, sizeof request->sampling);
 }
 
 /* The room in the journal with which it starts. By now the contexts are known. */

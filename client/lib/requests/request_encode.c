@@ -236,13 +236,15 @@ static int check_limits(const struct limits *limits, const struct generation *ge
 static int find_places(struct quern_encoded *encoded, struct error *err)
 {
     const struct bytes all = {encoded->bytes.data, encoded->bytes.len};
-    struct bytes id, seed, part;
-    if (!message_find(all, "id", &id) || id.len != 2 + sizeof(struct id128) ||
-        !message_find(all, "seed", &seed) || seed.len != 1 + sizeof(uint64_t))
+    static const char *const keys[] = {"id", "seed", "part"};
+    struct bytes places[3];
+    message_find(all, keys, 3, places);
+    const struct bytes id = places[0], seed = places[1], part = places[2];
+    if (id.len != 2 + sizeof(struct id128) || seed.len != 1 + sizeof(uint64_t))
         return error_set(err, -EINVAL, "generate: the id or the seed is missing");
     encoded->id_at = (size_t)((const uint8_t *)id.data - encoded->bytes.data) + 2;
     encoded->seed_at = (size_t)((const uint8_t *)seed.data - encoded->bytes.data) + 1;
-    if (message_find(all, "part", &part))
+    if (part.data)
         encoded->part_at = (size_t)((const uint8_t *)part.data - encoded->bytes.data);
     return 0;
 }

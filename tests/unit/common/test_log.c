@@ -5,6 +5,7 @@
 #include "tests/unit/run.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,6 +56,27 @@ START_TEST(a_line_has_a_time_a_name_a_level_and_one_end)
 }
 END_TEST
 
+static int made;
+
+static int make(void)
+{
+    return ++made;
+}
+
+START_TEST(what_a_debug_line_says_is_made_for_who_wants_it)
+{
+    make_pipe();
+    log_debug("%d lamps", make());
+    ck_assert(!log_wants(LOG_DEBUG));
+    ck_assert_int_eq(made, 0);
+    setenv("QUERN_LOG", "debug", 1);
+    log_init("tester");
+    log_debug("%d lamps", make());
+    ck_assert(log_wants(LOG_DEBUG));
+    ck_assert_ptr_nonnull(strstr(drain(), " tester debug 1 lamps\n"));
+}
+END_TEST
+
 START_TEST(a_full_pipe_costs_lines_and_no_time_and_is_told_afterwards)
 {
     make_pipe();
@@ -74,6 +96,7 @@ END_TEST
 
 static void add(TCase *tests)
 {
+    tcase_add_test(tests, what_a_debug_line_says_is_made_for_who_wants_it);
     tcase_add_test(tests, a_line_has_a_time_a_name_a_level_and_one_end);
     tcase_add_test(tests, a_full_pipe_costs_lines_and_no_time_and_is_told_afterwards);
 }

@@ -17,6 +17,7 @@ START_TEST(a_text_comes_back_as_it_was)
         sampling_defaults_set(&defaults, BYTES_LITERAL("temperature=0.6 top-k=20"), SAMPLING_OF_MODEL, &err),
         0);
     ck_assert_int_eq(sampling_defaults_set(&defaults, BYTES_LITERAL(" top_k=5 "), SAMPLING_OF_POOL, &err), 0);
+    defaults.values[SAMPLING_AT_top_p] = (double)0.95f; /* of a file whose numbers are floats: 17 digits */
     sampling_defaults_write(&defaults, text);
     ck_assert_ptr_nonnull(strstr(text, "temperature=0.6:model "));
     ck_assert_ptr_nonnull(strstr(text, " top_k=5:pool "));
@@ -86,12 +87,35 @@ START_TEST(a_request_keeps_what_it_says)
 }
 END_TEST
 
+START_TEST(what_the_receiver_would_choose_is_left_out)
+{
+    struct sampling_defaults fixed, own;
+    struct sampling sampling = {0}, completed;
+    sampling_defaults_init(&fixed);
+    ck_assert_int_eq(
+        sampling_defaults_set(&fixed, BYTES_LITERAL("temperature=0.6 top_k=20"), SAMPLING_OF_MODEL, NULL), 0);
+    own = fixed;
+    own.values[SAMPLING_AT_top_k] = 40;
+    sampling_leave(&sampling);
+    sampling.min_p = own.values[SAMPLING_AT_min_p]; /* said by the request: stays */
+    completed = sampling;
+    sampling_complete(&completed, fixed.values);
+    sampling_complete_for(&sampling, fixed.values, own.values);
+    ck_assert(sampling_real_is_left(sampling.temperature));
+    ck_assert(!sampling_real_is_left(sampling.min_p));
+    ck_assert_int_eq(sampling.top_k, 20);
+    sampling_complete(&sampling, own.values);
+    ck_assert_mem_eq(&sampling, &completed, sizeof sampling);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, a_text_comes_back_as_it_was);
     tcase_add_test(tests, what_another_version_says_is_passed_over);
     tcase_add_test(tests, a_pool_is_told_what_is_wrong);
     tcase_add_test(tests, a_request_keeps_what_it_says);
+    tcase_add_test(tests, what_the_receiver_would_choose_is_left_out);
 }
 
 int main(void)

@@ -407,24 +407,30 @@ END_TEST
 START_TEST(the_value_of_a_key_is_found_where_it_stands)
 {
     struct message sent = a_generate();
-    struct bytes value;
+    static const char *const keys[] = {"seed", "stop", "id", "prompt"};
+    struct bytes values[4];
     sent.generate.generation.has_seed = true;
     sent.generate.generation.sampling.seed = UINT64_MAX;
     /* A text that looks like the key with its value is none. */
     sent.generate.generation.prompt.text = BYTES_LITERAL("¤seed\xcf\xbf");
     sent_and_received(&sent);
     const struct bytes all = {wire.data, wire.len};
-    ck_assert(message_find(all, "id", &value));
-    ck_assert_uint_eq(value.len, 18);
-    ck_assert_mem_eq((const uint8_t *)value.data + 2, &sent.generate.id, 16);
-    ck_assert(message_find(all, "seed", &value));
-    ck_assert(bytes_equal(value, BYTES_LITERAL("\xcf\xff\xff\xff\xff\xff\xff\xff\xff")));
-    ck_assert(message_find(all, "prompt", &value));
-    ck_assert_uint_eq(value.len, 1 + sent.generate.generation.prompt.text.len);
-    ck_assert(!message_find(all, "stop", &value));
-    for (size_t len = 0; len < wire.len; len++)
-        if (message_find((struct bytes){wire.data, len}, "min_p", &value))
-            ck_assert((const uint8_t *)value.data + value.len <= wire.data + len);
+    ck_assert_uint_eq(message_find(all, keys, 4, values), 3);
+    ck_assert(bytes_equal(values[0], BYTES_LITERAL("\xcf\xff\xff\xff\xff\xff\xff\xff\xff")));
+    ck_assert_ptr_null(values[1].data);
+    ck_assert_uint_eq(values[2].len, 18);
+    ck_assert_mem_eq((const uint8_t *)values[2].data + 2, &sent.generate.id, 16);
+    ck_assert_uint_eq(values[3].len, 1 + sent.generate.generation.prompt.text.len);
+    for (size_t len = 0; len < wire.len; len++) {
+        size_t found = message_find((struct bytes){wire.data, len}, keys, 4, values);
+        for (size_t k = 0; k < 4; k++)
+            if (values[k].data) {
+                ck_assert((const uint8_t *)values[k].data + values[k].len <= wire.data + len);
+                found--;
+            }
+        ck_assert_uint_eq(found, 0);
+    }
+    ck_assert_uint_eq(message_find(BYTES_LITERAL("\x01"), keys, 4, values), 0);
 }
 END_TEST
 

@@ -52,9 +52,9 @@ static enum MHD_Result walk_field(void *cls, enum MHD_ValueKind kind, const char
     return walk->refused ? MHD_NO : MHD_YES;
 }
 
-static int check_framing(struct exchange *exchange, const struct connection *connection)
+static int check_framing(struct exchange *exchange, const struct connection *connection,
+                         struct refusal *refusal)
 {
-    struct refusal *refusal = &exchange->refusal;
     struct walk walk = {.refusal = refusal};
     const struct framing_line line = {exchange->method, exchange->path, exchange->version,
                                       connection->target_len};
@@ -75,7 +75,7 @@ static int check_framing(struct exchange *exchange, const struct connection *con
 }
 
 int head_judge(struct exchange *exchange, const struct connection *connection,
-               const struct origin_rules *rules)
+               const struct origin_rules *rules, struct refusal *refusal)
 {
     const struct origin_claim claim = {
         .method = exchange->method,
@@ -85,10 +85,10 @@ int head_judge(struct exchange *exchange, const struct connection *connection,
         .fetch_mode = exchange_request_header(exchange, "Sec-Fetch-Mode"),
         .fetch_dest = exchange_request_header(exchange, "Sec-Fetch-Dest"),
     };
-    if (check_framing(exchange, connection) != 0 ||
-        (claim.host && origin_check_host(claim.host, &exchange->refusal) != 0)) {
+    if (check_framing(exchange, connection, refusal) != 0 ||
+        (claim.host && origin_check_host(claim.host, refusal) != 0)) {
         exchange->last = true;
         return REFUSED;
     }
-    return exchange->gateway->keys.n > 0 ? 0 : origin_check(rules, &claim, &exchange->refusal);
+    return exchange->gateway->keys.n > 0 ? 0 : origin_check(rules, &claim, refusal);
 }

@@ -17,9 +17,8 @@ int head_strictness(void);
 /* For MHD_OPTION_URI_LOG_CALLBACK: checks the target before it is decoded. Returns NULL. */
 void *head_target(void *cls, const char *target, struct MHD_Connection *connection);
 
-/* 0, or REFUSED with the refusal in the exchange. Sets exchange->last if no other request may be read from
- * the connection. */
+/* 0, or REFUSED with the refusal. Sets exchange->last if no other request may be read from the connection. */
 int head_judge(struct exchange *exchange, const struct connection *connection,
-               const struct origin_rules *rules);
+               const struct origin_rules *rules, struct refusal *refusal);
 
 #endif

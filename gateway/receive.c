@@ -33,7 +33,8 @@
     "x-ratelimit-reset-tokens, anthropic-ratelimit-requests-limit, anthropic-ratelimit-requests-remaining, " \
     "anthropic-ratelimit-requests-reset, anthropic-ratelimit-tokens-limit, "                                 \
     "anthropic-ratelimit-tokens-remaining, anthropic-ratelimit-tokens-reset"
-#define FREE_BYTES (16u << 10) /* of a body, which do not count */
+#define FREE_BYTES    (16u << 10) /* of a body, which do not count */
+#define OUT_OF_MEMORY "the gateway is out of memory"
 
 static void say_peer(struct MHD_Connection *connection, char *ret_peer, size_t size)
 {
@@ -96,10 +97,21 @@ static void preflight(struct exchange *exchange)
     exchange_reply(exchange, 204, "text/plain", &nothing);
 }
 
+/* It is refused before its body is complete. Most are not: the reason has memory of its own. */
+static void refuse_early(struct exchange *exchange, const struct refusal *refusal)
+{
+    if (!exchange->refusal)
+        exchange->refusal = malloc(sizeof *exchange->refusal);
+    if (exchange->refusal)
+        *exchange->refusal = *refusal;
+    exchange->refused = true;
+}
+
 /* Judges the head. *ret_at_once: the body is not to be waited for. */
 static void judge(const struct receiver *receiver, struct exchange *exchange, bool *ret_at_once)
 {
     const struct route *route;
+    struct refusal refusal;
     uint64_t length = 0;
     const char *said = exchange_request_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (said && number_read(said, 0, UINT64_MAX, &length, NULL) < 0)
@@ -107,25 +119,26 @@ static void judge(const struct receiver *receiver, struct exchange *exchange, bo
     /* Before the head is judged, since what is refused is told in the form of a family. */
     char allowed[sizeof exchange->allowed];
     int missing = routes_find(exchange->method, exchange->path, &route, &exchange->rest, &exchange->family,
-                              allowed, &exchange->refusal);
+                              allowed, &refusal);
     exchange->route = missing == 0 ? route->path : NULL;
-    if (head_judge(exchange, connection_of(exchange->connection), &receiver->origins) != 0) {
-        exchange->refused = true;
+    /* Only a head that is refused changes why. */
+    if (head_judge(exchange, connection_of(exchange->connection), &receiver->origins, &refusal) != 0) {
+        refuse_early(exchange, &refusal);
     } else if (exchange->gateway->options.cors && strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) == 0) {
         exchange->handler = preflight;
     } else if (missing != 0) {
         memcpy(exchange->allowed, allowed, sizeof allowed);
-        exchange->refused = true;
-    } else if (!route->free && authenticate(exchange, &exchange->refusal) != 0) {
-        exchange->refused = true;
+        refuse_early(exchange, &refusal);
+    } else if (!route->free && authenticate(exchange, &refusal) != 0) {
+        refuse_early(exchange, &refusal);
     } else {
         exchange->handler = route->handler;
     }
     if (exchange->refused && exchange->last) {
         *ret_at_once = true; /* where a body would end is not known */
     } else if (length > most_bytes(exchange)) {
-        refuse_size(exchange->gateway, &exchange->refusal);
-        exchange->refused = true;
+        refuse_size(exchange->gateway, &refusal);
+        refuse_early(exchange, &refusal);
         *ret_at_once = length > DROPPED_TIMES * most_bytes(exchange) ||
                        exchange_request_header(exchange, MHD_HTTP_HEADER_EXPECT);
     }
@@ -179,19 +192,19 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
     }
     if (exchange->refused)
         return true;
+    struct refusal refusal;
     if (exchange->received > most_bytes(exchange)) {
-        refuse_size(receiver->gateway, &exchange->refusal);
-        exchange->refused = true;
+        refuse_size(receiver->gateway, &refusal);
     } else if (!count_body(exchange, len)) {
-        refuse(&exchange->refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
-        exchange->refusal.retry_after_s = 1;
-        exchange->refused = true;
+        refuse(&refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
+        refusal.retry_after_s = 1;
     } else if (buffer_append(&exchange->body, data, len) < 0) {
-        refuse(&exchange->refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
-        exchange->refused = true;
+        refuse(&refusal, 500, "out_of_memory", NULL, OUT_OF_MEMORY);
+    } else {
+        return true;
     }
-    if (exchange->refused)
-        drop_body(exchange);
+    refuse_early(exchange, &refusal);
+    drop_body(exchange);
     return true;
 }
 
@@ -203,8 +216,11 @@ static void answer(struct receiver *receiver, struct exchange *exchange)
     exchange->state = EXCHANGE_WORKING;
     receiver->gateway->working++;
     exchange->counted = true;
+    struct refusal refusal;
+    if (exchange->refused && !exchange->refusal)
+        refuse(&refusal, 500, "out_of_memory", NULL, OUT_OF_MEMORY);
     if (exchange->refused)
-        exchange_refuse(exchange, &exchange->refusal);
+        exchange_refuse(exchange, exchange->refusal ? exchange->refusal : &refusal);
     else
         exchange->handler(exchange);
     drop_body(exchange);

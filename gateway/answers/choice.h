@@ -31,12 +31,12 @@ struct choice {
     struct carried carried;
     bool running;
     enum quern_reason reason;
-    const char *limit;                  /* of QUERN_LENGTH: its name; "": not said */
-    char stop[PARAMETERS_MAX_STOP + 1]; /* the stop string that ended it; "": none did */
-    struct buffer text;                 /* all of it, where the answer is one body */
-    struct buffer thought;              /* and of what was thought before it */
-    struct answer_parser *parser;       /* NULL: all is text */
-    struct tool_call *calls;            /* [n_calls] the last one may be under way */
+    const char *limit;            /* of QUERN_LENGTH: its name; "": not said */
+    char *stop;                   /* the stop string that ended it; NULL: none did */
+    struct buffer text;           /* all of it, where the answer is one body */
+    struct buffer thought;        /* and of what was thought before it */
+    struct answer_parser *parser; /* NULL: all is text */
+    struct tool_call *calls;      /* [n_calls] the last one may be under way */
     size_t n_calls;
     uint32_t n_blocks; /* for the dialect: begun in the stream, and whether the last one is open */
     bool open;

@@ -33,6 +33,7 @@ void generation_free(struct generation *generation)
 {
     pulse_stop(&generation->gateway->pulses, &generation->pulse);
     for (uint32_t i = 0; i < generation->n; i++) {
+        free(generation->choices[i].stop);
         buffer_deinit(&generation->choices[i].text);
         logprobs_deinit(&generation->choices[i].logprobs);
         answer_deinit(&generation->choices[i]);
@@ -384,7 +385,7 @@ static void on_output(void *arg, const struct quern_output *output)
     if (output->end) {
         choice->running = false;
         choice->reason = output->end->reason;
-        snprintf(choice->stop, sizeof choice->stop, "%s", output->end->stop);
+        choice->stop = output->end->stop[0] ? strdup(output->end->stop) : NULL;
         choice->limit = limit_of(generation, output->end->limit);
         generation->running--;
         count(choice, output->end);

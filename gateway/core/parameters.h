@@ -14,7 +14,6 @@
 #include "gateway/json/json_in.h"
 
 #define PARAMETERS_MAX_CHOICES 128
-#define PARAMETERS_MAX_STOP    256 /* bytes of a stop string, as the protocol has them */
 #define PARAMETERS_MAX_ECHO                                                                                  \
     ((size_t)128 << 10) /* bytes of prompts in all choices; escaped, a stream holds them */
 

@@ -78,6 +78,7 @@ struct exchange *exchange_free(struct exchange *exchange)
     release_held(exchange);
     unread_end(&exchange->limits->unread, &exchange->unread);
     key_release(exchange->held_key, exchange->held_tokens);
+    free(exchange->refusal);
     free(exchange);
     return NULL;
 }

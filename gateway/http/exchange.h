@@ -79,12 +79,12 @@ struct exchange {
     uint64_t held_tokens;
 
     enum exchange_state state;
-    struct buffer body;  /* of the request */
-    size_t body_counted; /* bytes of it that count in exchange_bodies */
-    size_t received;     /* bytes of it, dropped ones included */
-    bool refused;        /* before the body was complete, with: */
-    bool last;           /* no other request is read from its connection */
-    struct refusal refusal;
+    struct buffer body;      /* of the request */
+    size_t body_counted;     /* bytes of it that count in exchange_bodies */
+    size_t received;         /* bytes of it, dropped ones included */
+    bool refused;            /* before the body was complete */
+    bool last;               /* no other request is read from its connection */
+    struct refusal *refusal; /* why; NULL: it is not, or there was no memory to say */
 
     bool suspended;
     struct MHD_Response *response; /* made, but not passed to libmicrohttpd */

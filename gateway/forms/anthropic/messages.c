@@ -64,7 +64,7 @@ static const char *stop_reason(const struct choice *choice)
     const bool context = choice->limit && strcmp(choice->limit, "context") == 0;
     return choice->reason == QUERN_LENGTH ? (context ? "model_context_window_exceeded" : "max_tokens")
            : choice_calls(choice)         ? "tool_use"
-           : choice->stop[0]              ? "stop_sequence"
+           : choice->stop                 ? "stop_sequence"
                                           : "end_turn";
 }
 

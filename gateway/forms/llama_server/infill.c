@@ -171,10 +171,10 @@ static void write_end(const struct choice *choice, struct bytes text, struct jso
     json_out_text(out, ",\"tokens_cached\":");
     json_out_number(out, choice->cached_tokens);
     json_out_text(out, ",\"truncated\":false,\"stop_type\":");
-    json_out_name(out, choice->reason == QUERN_LENGTH ? "limit" : choice->stop[0] ? "word" : "eos");
+    json_out_name(out, choice->reason == QUERN_LENGTH ? "limit" : choice->stop ? "word" : "eos");
     choice_write_limit(choice, out);
     json_out_text(out, ",\"stopping_word\":");
-    json_out_name(out, choice->stop);
+    json_out_name(out, choice->stop ? choice->stop : "");
     write_settings(generation, out);
     write_timings(choice, out);
     json_out_text(out, "}");

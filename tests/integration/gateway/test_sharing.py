@@ -13,7 +13,7 @@ from pool import BUILD, MODEL, Base, Gateway, Process, long_request, main, until
 
 NAMES = ("ada", "bob", "cy")
 KEYS = {name: f"sk-0123456789abcde-{name}" for name in NAMES}
-SLOW = ("--device", "null", "--ctx", "1000000", "--frame-us", "2000")
+SLOW = ("--device", "null", "--ctx", "16000000", "--frame-us", "2000")
 
 
 def write_keys(folder, **limits):
@@ -172,7 +172,7 @@ class Fleet(fleet.Base):
         first = self.several("a", "b")[0]
         limits = {"ada": "requests=2", "cy": ""}
         one, other = self.door(**limits), self.door(**limits)
-        streams = [Stream(one, "ada") for _ in range(2)]
+        streams = [Stream(one, "ada", max_tokens=7500000) for _ in range(2)]
         until(lambda: is_refused(other, "ada", "requests under way, through all gateways"), "it is refused")
         first.kill()
         until(lambda: not self.is_up(other, first), "the pool is seen to be dead")

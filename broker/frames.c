@@ -46,7 +46,7 @@ int frames_open(struct broker *broker, struct worker *worker, const struct id128
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest) < 0 ||
         zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) < 0 ||
         zmq_setsockopt(socket, ZMQ_SUBSCRIBE, subscription, sizeof *subscription) < 0 ||
-        zmq_connect(socket, worker->endpoint) < 0) {
+        zmq_connect(socket, worker->endpoint) < 0 || socket_news_init(socket, &worker->news) < 0) {
         int r = -errno;
         zmq_close(socket);
         return error_set(err, r, "%s: %s", worker->endpoint, zmq_strerror(-r));
@@ -188,8 +188,12 @@ static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, 
 static int take_next(struct broker *broker, struct worker *worker, zmq_msg_t *topic, zmq_msg_t *payload,
                      struct error *err)
 {
-    if (zmq_msg_recv(topic, worker->stream, ZMQ_DONTWAIT) < 0)
+    if (!worker->news.look)
         return 1;
+    if (zmq_msg_recv(topic, worker->stream, ZMQ_DONTWAIT) < 0) {
+        socket_news_over(&worker->news);
+        return 1;
+    }
     if (!zmq_msg_more(topic) || zmq_msg_recv(payload, worker->stream, ZMQ_DONTWAIT) < 0 ||
         zmq_msg_more(payload))
         return error_set(err, -EBADMSG, "a message that does not have two parts");

@@ -505,14 +505,16 @@ bool from_clients_drain(struct broker *broker)
     for (int i = 0; i < BROKER_BATCH && bytes < BROKER_BATCH_BYTES; i++) {
         struct origin from = {.part = &part};
         more = router_receive(broker->client_link.router, &from.peer, &part);
-        if (!more)
+        if (!more) {
+            socket_news_over(&broker->client_link.news);
             break;
+        }
         bytes += zmq_msg_size(&part);
         if (is_let_in(broker, &part, &from.key))
             take(broker, &from, (struct bytes){zmq_msg_data(&part), zmq_msg_size(&part)});
     }
     zmq_msg_close(&part);
-    if (!more)
+    if (!more && !broker->client_link.news.look)
         intake_emptied();
     return more;
 }

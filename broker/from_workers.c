@@ -281,8 +281,10 @@ bool from_workers_drain(struct broker *broker)
     int i;
     for (i = 0; i < BROKER_BATCH; i++) {
         struct peer peer;
-        if (!router_receive(broker->worker_link.router, &peer, &part))
+        if (!router_receive(broker->worker_link.router, &peer, &part)) {
+            socket_news_over(&broker->worker_link.news);
             break;
+        }
         const struct worker *worker = worker_link_of(&broker->worker_link, &peer);
         if (worker)
             worker_intake_taken(worker->index, zmq_msg_size(&part), 1);

@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -51,16 +52,24 @@
 #define TRIM_NS     (10 * CLOCK_NS_PER_S)
 #define UNUSED_NS   (5 * CLOCK_NS_PER_S) /* between two looks at all connections */
 #define LATE_NS     CLOCK_NS_PER_S       /* a tick so late means that we stood still ourselves */
-#define POLL_STREAM 2                    /* the place of the descriptor that says that listeners come or go */
-#define POLL_WAKE   4                    /* the place of the descriptor that says that clients have read */
-#define POLL_FIXED  6
 #define POLL_MAX    (POLL_FIXED + WORKER_MAX)
 #define FEW_CLIENTS 1024 /* of which somebody may wonder */
 
 /* ---- one turn ---- */
 
+/* What is waited for; a worker's stream is at POLL_FIXED and its index. */
+enum {
+    POLL_CLIENTS,
+    POLL_WORKERS,
+    POLL_STREAM, /* listeners come or go */
+    POLL_SUPERVISOR,
+    POLL_WAKE, /* clients have read */
+    POLL_ZAP,
+    POLL_FIXED
+};
+
 struct turn {
-    zmq_pollitem_t items[POLL_MAX];
+    struct pollfd items[POLL_MAX];
     uint64_t next_tick;
     uint64_t drain_until; /* DRAINING: when what is left is ended */
     uint64_t stop_at;     /* STOPPING: when workers are killed; else 0 */
@@ -82,9 +91,26 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static long milliseconds_to_wait(const struct broker *broker, const struct turn *turn)
+/* Whether some socket is to be looked into, whatever its descriptor says; that of clients if it may be. */
+static bool must_look(const struct broker *broker, bool takes)
 {
-    if (turn->more || turn->more_clients || broker->stream.ready)
+    if (broker->stream.ready || broker->worker_link.news.look || broker->zap.news.look ||
+        (takes && broker->client_link.news.look))
+        return true;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        if (broker->workers[i].stream && broker->workers[i].news.look)
+            return true;
+    return false;
+}
+
+/* takes: what clients send may be taken now; else that is seen by asking again. */
+static int milliseconds_to_wait(const struct broker *broker, const struct turn *turn, bool takes)
+{
+    if (turn->more || must_look(broker, takes))
+        return 0;
+    if (!takes)
+        return 1;
+    if (turn->more_clients)
         return 0;
     uint64_t due = earlier(turn->next_tick, queue_next_deadline(&broker->queue));
     if (broker->worker_link.waiting)
@@ -93,7 +119,7 @@ static long milliseconds_to_wait(const struct broker *broker, const struct turn 
         if (broker->workers[i].ack_due)
             due = earlier(due, broker->workers[i].ack_due);
     uint64_t now = clock_ns();
-    return due <= now ? 0 : (long)((due - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS);
+    return due <= now ? 0 : (int)((due - now + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS);
 }
 
 /* Whether what clients send may be taken now. */
@@ -102,27 +128,42 @@ static bool may_take(const struct turn *turn, uint64_t now)
     return !turn->more_clients || now >= turn->take_at || reader_looked_since(turn->stamp);
 }
 
+/* We stood still, and perhaps since the descriptors were looked at: what came meanwhile counts before what
+ * time brings. */
+static void look_everywhere(struct broker *broker)
+{
+    broker->client_link.news.look = broker->worker_link.news.look = true;
+    for (uint32_t i = 0; i < broker->n_workers; i++)
+        broker->workers[i].news.look = true;
+}
+
 static void wait_for_something(struct broker *broker, struct turn *turn)
 {
-    zmq_pollitem_t *items = turn->items;
-    int n = 0;
+    const struct pollfd nothing = {.fd = -1};
+    struct pollfd *items = turn->items;
+    const uint32_t n = broker->n_workers;
     bool takes = may_take(turn, clock_ns());
-    items[n++] = (zmq_pollitem_t){.socket = broker->client_link.router, .events = takes ? ZMQ_POLLIN : 0};
-    items[n++] = (zmq_pollitem_t){.socket = broker->worker_link.router, .events = ZMQ_POLLIN};
-    items[n++] = (zmq_pollitem_t){.fd = broker->stream.fd, .events = ZMQ_POLLIN};
-    items[n++] = (zmq_pollitem_t){.fd = broker->supervisor.fd, .events = ZMQ_POLLIN};
-    items[n++] = (zmq_pollitem_t){.fd = broker->client_link.credit.wake_fd, .events = ZMQ_POLLIN};
-    /* Without a socket, and then with no descriptor either, there is nothing to wait for. */
-    items[n++] = (zmq_pollitem_t){.socket = broker->zap.socket, .fd = -1, .events = ZMQ_POLLIN};
-    for (uint32_t i = 0; i < broker->n_workers; i++) {
-        if (broker->workers[i].stream)
-            items[n++] = (zmq_pollitem_t){.socket = broker->workers[i].stream, .events = ZMQ_POLLIN};
-    }
-    zmq_poll(items, n, takes ? milliseconds_to_wait(broker, turn) : 1);
+    items[POLL_CLIENTS] = takes ? socket_news_item(&broker->client_link.news) : nothing;
+    items[POLL_WORKERS] = socket_news_item(&broker->worker_link.news);
+    items[POLL_STREAM] = (struct pollfd){.fd = broker->stream.fd, .events = POLLIN};
+    items[POLL_SUPERVISOR] = (struct pollfd){.fd = broker->supervisor.fd, .events = POLLIN};
+    items[POLL_WAKE] = (struct pollfd){.fd = broker->client_link.credit.wake_fd, .events = POLLIN};
+    items[POLL_ZAP] = broker->zap.socket ? socket_news_item(&broker->zap.news) : nothing;
+    for (uint32_t i = 0; i < n; i++)
+        items[POLL_FIXED + i] =
+            broker->workers[i].stream ? socket_news_item(&broker->workers[i].news) : nothing;
+    poll(items, POLL_FIXED + n, milliseconds_to_wait(broker, turn, takes));
     broker->now = clock_ns();
-    if (items[POLL_STREAM].revents & ZMQ_POLLIN)
+    socket_news_polled(&broker->client_link.news, &items[POLL_CLIENTS]);
+    socket_news_polled(&broker->worker_link.news, &items[POLL_WORKERS]);
+    socket_news_polled(&broker->zap.news, &items[POLL_ZAP]);
+    for (uint32_t i = 0; i < n; i++)
+        socket_news_polled(&broker->workers[i].news, &items[POLL_FIXED + i]);
+    if (broker->now > turn->next_tick + LATE_NS)
+        look_everywhere(broker);
+    if (items[POLL_STREAM].revents & POLLIN)
         stream_woken(&broker->stream);
-    if (items[POLL_WAKE].revents & ZMQ_POLLIN)
+    if (items[POLL_WAKE].revents & POLLIN)
         broker->client_link.retry |= credit_total_woken(&broker->client_link.credit);
 }
 
@@ -131,13 +172,15 @@ static void take_messages(struct broker *broker, struct turn *turn)
     turn->more = false;
     for (uint32_t i = 0; i < broker->n_workers; i++)
         turn->more |= frames_drain(broker, &broker->workers[i]);
-    turn->more |= from_workers_drain(broker);
-    turn->more |= zap_answer(&broker->zap);
+    turn->more |= broker->worker_link.news.look && from_workers_drain(broker);
+    turn->more |= broker->zap.news.look && zap_answer(&broker->zap);
     bool more = from_clients_drain_stream(broker);
     if (!more)
         connections_caught_up();
     turn->more |= more;
-    if (!may_take(turn, broker->now))
+    /* At each tick too, though there is nothing: what connections left behind is settled then (intake.h). */
+    const bool look = broker->client_link.news.look || turn->next_tick <= broker->now;
+    if (!look || !may_take(turn, broker->now))
         return;
     turn->stamp = reader_stamp();
     turn->more_clients = from_clients_drain(broker);

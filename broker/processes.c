@@ -75,6 +75,7 @@ static void died(struct broker *broker, uint32_t index)
     worker->state = record->state == PLACE_FAILED ? WORKER_FAILED : WORKER_ABSENT;
     worker->peer.len = 0;
     /* What it had published before it died still counts. */
+    worker->news.look = true;
     while (frames_drain(broker, worker))
         ;
     report_death(broker, worker, record);

@@ -75,14 +75,17 @@ static int set_number(void *socket, int option, int value, struct error *err)
     return set_numbers(socket, &(struct number_option){option, value}, 1, err);
 }
 
-static int make_router(struct broker *broker, void **ret_socket, int64_t largest,
-                       const struct number_option *options, size_t n, struct error *err)
+static int make_router(struct broker *broker, void **ret_socket, struct socket_news *ret_news,
+                       int64_t largest, const struct number_option *options, size_t n, struct error *err)
 {
     void *socket = zmq_socket(broker->context, ZMQ_ROUTER);
     if (!socket)
         return error_set(err, -errno, "socket: %s", zmq_strerror(errno));
     *ret_socket = socket;
-    int r = set_option(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest, err);
+    int r = socket_news_init(socket, ret_news);
+    if (r < 0)
+        return error_set(err, r, "socket: %s", zmq_strerror(-r));
+    r = set_option(socket, ZMQ_MAXMSGSIZE, &largest, sizeof largest, err);
     return r < 0 ? r : set_numbers(socket, options, n, err);
 }
 
@@ -98,11 +101,11 @@ static int make_routers(struct broker *broker, struct error *err)
         {ZMQ_ROUTER_MANDATORY, 1}, {ZMQ_SNDHWM, 0},
         {ZMQ_RCVHWM, 0},           {ZMQ_LINGER, WORKER_LINK_LINGER_MS},
         {ZMQ_HANDSHAKE_IVL, 0},    {ZMQ_RECONNECT_IVL, WORKER_RECONNECT_MS}};
-    int r = make_router(broker, &broker->client_link.router, PROTO_MAX_REQUEST_BYTES, clients,
-                        sizeof clients / sizeof *clients, err);
+    int r = make_router(broker, &broker->client_link.router, &broker->client_link.news,
+                        PROTO_MAX_REQUEST_BYTES, clients, sizeof clients / sizeof *clients, err);
     return r < 0 ? r
-                 : make_router(broker, &broker->worker_link.router, PROTO_MAX_ANSWER_BYTES, workers,
-                               sizeof workers / sizeof *workers, err);
+                 : make_router(broker, &broker->worker_link.router, &broker->worker_link.news,
+                               PROTO_MAX_ANSWER_BYTES, workers, sizeof workers / sizeof *workers, err);
 }
 
 static int prepare_tcp(void *socket, bool is_v6, struct error *err)

@@ -441,9 +441,10 @@ void quern_watch(struct quern *client, int fd);
  *         quern_dispatch(clients[i], 0, &err);
  */
 
-/* Waits until one of the clients has something to do, the descriptor `fd` (-1: none) can be read, or
- * timeout_ms have passed. Timers of requests need a dispatch every 20 ms while requests run, and of sessions
- * every 250. Not from inside a callback. 0 or -errno: -ENOMEM. */
+/* Waits until one of the clients has something to do (or was used since its last dispatch, or libzmq has done
+ * something for it), the descriptor `fd` (-1: none) can be read, or timeout_ms have passed. Timers of
+ * requests need a dispatch every 20 ms while requests run, and of sessions every 250. Not from inside a
+ * callback. 0 or -errno: -ENOMEM. */
 int quern_wait(struct quern *const *clients, size_t n, int fd, int timeout_ms);
 
 /* How often the broker is asked whether it lives, in milliseconds; at least 10. Default 1,000. */

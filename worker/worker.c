@@ -16,6 +16,7 @@
 #include "worker/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +214,17 @@ static void tend_link(struct worker *worker, uint64_t now)
     enter_state(worker, is_ending(worker) ? worker->state : WORKER_READY);
 }
 
+/* Waits for news of the sockets and of the preparer. */
+static void wait_for_news(struct worker *worker, int ms)
+{
+    struct pollfd items[] = {socket_news_item(&worker->link.news),
+                             socket_news_item(&worker->stream.news),
+                             {.fd = preparer_fd(worker->load.preparer), .events = POLLIN}};
+    poll(items, 3, worker->link.news.look || worker->stream.news.look ? 0 : ms);
+    socket_news_polled(&worker->link.news, &items[0]);
+    socket_news_polled(&worker->stream.news, &items[1]);
+}
+
 /* Reads and answers; all that may be done inside a step. */
 static void attend(struct worker *worker, uint64_t now)
 {
@@ -241,6 +253,7 @@ static bool on_progress(void *arg)
     uint64_t now = clock_ns();
     if (now >= worker->next_look_ns) {
         worker->next_look_ns = now + LOOK_NS;
+        wait_for_news(worker, 0);
         attend(worker, now);
         publish_due(&worker->publisher, now, 0);
     }
@@ -258,6 +271,7 @@ static void step(struct worker *worker, uint64_t now)
     worker->in_step = false;
     uint64_t done = clock_ns();
     publish_due(&worker->publisher, done, done - now);
+    wait_for_news(worker, 0);
     worker->has_work = r == 1;
     if (r >= 0)
         return;
@@ -282,10 +296,7 @@ static void wait_for_work(struct worker *worker, uint64_t now)
     uint64_t wait = due > now ? due - now : 0;
     uint64_t most = assignments_unstarted(&worker->assignments) ? DEADLINE_NS : IDLE_NS;
     wait = wait > most ? most : wait;
-    zmq_pollitem_t items[] = {{worker->link.socket, 0, link_events(&worker->link), 0},
-                              {worker->stream.socket, 0, ZMQ_POLLIN, 0},
-                              {NULL, preparer_fd(worker->load.preparer), ZMQ_POLLIN, 0}};
-    zmq_poll(items, 3, (long)((wait + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
+    wait_for_news(worker, (int)((wait + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS));
 }
 
 /* A thread cannot be ended from outside, so a worker whose preparation hangs is of no more use. */
@@ -331,6 +342,8 @@ static void run_loop(struct worker *worker)
 {
     for (;;) {
         uint64_t now = clock_ns();
+        /* To have stood still ourselves, since the last news, is no silence of the broker's. */
+        worker->link.news.look |= now > worker->link.heard_ns + CLOCK_NS_PER_S;
         stream_read(&worker->stream);
         attend(worker, now);
         assignments_start(&worker->assignments);

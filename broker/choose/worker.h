@@ -15,6 +15,7 @@
 #include "broker/wire/outbox.h"
 #include "broker/books/request.h"
 #include "common/sampling_defaults.h"
+#include "common/system/socket_news.h"
 #include "proto/message.h"
 
 #define WORKER_ENDPOINT_MAX 128
@@ -70,17 +71,18 @@ struct worker {
     bool relieved;                /* and it was told to give back its requests */
 
     /* Its stream. */
-    void *stream;           /* SUB socket; NULL when not connected */
-    uint64_t wseq;          /* frames up to here are in the journal */
-    uint64_t acked_wseq;    /* frames up to here were acknowledged */
-    uint64_t ack_due;       /* clock_ns when the next acknowledgement is due; 0: none */
-    uint64_t resend_asked;  /* clock_ns of the last resend; 0: no gap */
-    uint32_t repeats;       /* repeated frames since the last new one */
-    uint64_t promised_wseq; /* its last frame according to its heartbeat, possibly still under way */
-    bool drained;           /* its stream was empty when last read */
-    bool adopted;           /* from an earlier broker */
-    bool settled;           /* and it was told since which requests it should have */
-    uint64_t adopted_wseq;  /* frames up to here may be in the journal already */
+    void *stream;            /* SUB socket; NULL when not connected */
+    struct socket_news news; /* of the stream */
+    uint64_t wseq;           /* frames up to here are in the journal */
+    uint64_t acked_wseq;     /* frames up to here were acknowledged */
+    uint64_t ack_due;        /* clock_ns when the next acknowledgement is due; 0: none */
+    uint64_t resend_asked;   /* clock_ns of the last resend; 0: no gap */
+    uint32_t repeats;        /* repeated frames since the last new one */
+    uint64_t promised_wseq;  /* its last frame according to its heartbeat, possibly still under way */
+    bool drained;            /* its stream was empty when last read */
+    bool adopted;            /* from an earlier broker */
+    bool settled;            /* and it was told since which requests it should have */
+    uint64_t adopted_wseq;   /* frames up to here may be in the journal already */
 
     /* Its share of the work. */
     struct request *requests; /* list by worker_prev/next */

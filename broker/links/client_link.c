@@ -13,6 +13,13 @@
 #include "common/amount.h"
 #include "common/log.h"
 
+/* Its socket, to be used otherwise than to receive. */
+static void *router_of(struct client_link *link)
+{
+    link->news.look = true;
+    return link->router;
+}
+
 static void give_up(struct client_link *link, struct session *session, int reason)
 {
     session->unreachable = reason != OUTBOX_E_FULL;
@@ -23,7 +30,7 @@ static void send_bytes(struct client_link *link, struct session *session, const 
 {
     if (session->doomed)
         return;
-    int r = outbox_send(&session->outbox, link->router, &session->peer, bytes->data, bytes->len);
+    int r = outbox_send(&session->outbox, router_of(link), &session->peer, bytes->data, bytes->len);
     if (r != 0)
         give_up(link, session, r);
     else if (session->outbox.n > 0)
@@ -57,7 +64,7 @@ void client_link_send_stranger(struct client_link *link, const struct peer *peer
 {
     link->scratch.len = 0;
     if (message_encode(message, &link->scratch) == 0)
-        outbox_try(link->router, peer, link->scratch.data, link->scratch.len);
+        outbox_try(router_of(link), peer, link->scratch.data, link->scratch.len);
 }
 
 void client_link_flush(struct client_link *link)
@@ -67,7 +74,7 @@ void client_link_flush(struct client_link *link)
     {
         int r = 0;
         if (session->outbox.n > 0 && !session->doomed)
-            r = outbox_flush(&session->outbox, link->router, &session->peer);
+            r = outbox_flush(&session->outbox, router_of(link), &session->peer);
         if (r != 0)
             give_up(link, session, r);
     }

@@ -13,6 +13,7 @@
 #include "broker/books/request.h"
 #include "broker/books/session.h"
 #include "common/bytes.h"
+#include "common/system/socket_news.h"
 #include "proto/message.h"
 
 /* Default bound on what may wait in the outboxes of all clients together. */
@@ -20,6 +21,7 @@
 
 struct client_link {
     void *router;
+    struct socket_news news; /* of the router */
     struct sessions *sessions;
     struct credit_total credit; /* for everything under way to clients */
     struct buffer scratch;      /* the message being encoded */

@@ -26,6 +26,13 @@ _Static_assert(WORKER_INTAKE_WORKERS == WORKER_MAX, "each place has its count");
 
 #define RESEND_AGAIN_NS (100 * CLOCK_NS_PER_MS)
 
+/* Its socket, to be used otherwise than to receive. */
+static void *router_of(struct worker_link *link)
+{
+    link->news.look = true;
+    return link->router;
+}
+
 int worker_link_connect(struct worker_link *link, struct worker *worker, const char *endpoint,
                         struct error *err)
 {
@@ -35,7 +42,7 @@ int worker_link_connect(struct worker_link *link, struct worker *worker, const c
     struct peer *peer = &worker->link;
     int len =
         snprintf((char *)peer->bytes, sizeof peer->bytes, "%s.%" PRIu64, worker->name, link->n_connected++);
-    if (zmq_setsockopt(link->router, ZMQ_CONNECT_ROUTING_ID, peer->bytes, (size_t)len) < 0 ||
+    if (zmq_setsockopt(router_of(link), ZMQ_CONNECT_ROUTING_ID, peer->bytes, (size_t)len) < 0 ||
         zmq_connect(link->router, endpoint) < 0)
         return error_set(err, -errno, "%s: %s", endpoint, zmq_strerror(errno));
     peer->len = (uint8_t)len;
@@ -52,7 +59,7 @@ void worker_link_disconnect(struct worker_link *link, struct worker *worker)
     if (worker->link.len == 0)
         return;
     zmq_setsockopt(link->router, ZMQ_LINGER, &none, sizeof none);
-    zmq_disconnect(link->router, worker->link_endpoint);
+    zmq_disconnect(router_of(link), worker->link_endpoint);
     zmq_setsockopt(link->router, ZMQ_LINGER, &usual, sizeof usual);
     worker->link.len = 0;
 }
@@ -90,7 +97,7 @@ static int send_message(struct worker_link *link, struct worker *worker, const s
                   reason.text);
     if (r < 0)
         return r;
-    r = outbox_send(&worker->outbox, link->router, &worker->peer, link->scratch.data, link->scratch.len);
+    r = outbox_send(&worker->outbox, router_of(link), &worker->peer, link->scratch.data, link->scratch.len);
     if (r != 0) {
         give_up(link, worker, r);
         return WORKER_LINK_E_LOST;
@@ -120,7 +127,7 @@ void worker_link_send_stranger(struct worker_link *link, const struct peer *peer
 {
     link->scratch.len = 0;
     if (message_encode(message, &link->scratch) == 0)
-        outbox_try(link->router, peer, link->scratch.data, link->scratch.len);
+        outbox_try(router_of(link), peer, link->scratch.data, link->scratch.len);
 }
 
 void worker_link_ask_resend(struct worker_link *link, struct worker *worker, uint64_t now)
@@ -187,7 +194,7 @@ void worker_link_flush(struct worker_link *link)
         struct worker *worker = &link->workers[i];
         if (worker->peer.len == 0 || worker->outbox.n == 0)
             continue;
-        int r = outbox_flush(&worker->outbox, link->router, &worker->peer);
+        int r = outbox_flush(&worker->outbox, router_of(link), &worker->peer);
         if (r != 0)
             give_up(link, worker, r);
         link->waiting |= r == 0 && worker->outbox.n > 0;

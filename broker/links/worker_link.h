@@ -15,12 +15,14 @@
 #include "broker/links/supervisor.h"
 #include "broker/choose/worker.h"
 #include "common/bytes.h"
+#include "common/system/socket_news.h"
 #include "proto/message.h"
 
 #define WORKER_LINK_LINGER_MS 500 /* how long closing waits for the last messages to be sent */
 
 struct worker_link {
     void *router;
+    struct socket_news news;       /* of the router */
     struct supervisor *supervisor; /* kills workers on request */
     struct worker *workers;        /* [n_workers] */
     uint32_t n_workers;

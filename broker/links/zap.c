@@ -30,7 +30,7 @@ enum { SENDER, DELIMITER, ASKED_VERSION, NUMBER, ASKED_DOMAIN, ADDRESS, ROUTING_
 int zap_init(struct zap *zap, void *context, struct client_keys *keys, struct error *err)
 {
     *zap = (struct zap){.keys = keys, .socket = zmq_socket(context, ZMQ_ROUTER)};
-    int r = zap->socket ? 0 : -errno;
+    int r = zap->socket ? socket_news_init(zap->socket, &zap->news) : -errno;
     if (r == 0 && zmq_bind(zap->socket, ENDPOINT) < 0)
         r = -errno;
     return r < 0 ? error_set(err, r, ENDPOINT ": %s", zmq_strerror(-r)) : 0;
@@ -96,7 +96,7 @@ static void count_refused(struct zap *zap, zmq_msg_t *address)
 }
 
 /* The parts that come, all of them read; those beyond PARTS are dropped. False when there is no message. */
-static bool receive(void *socket, zmq_msg_t parts[PARTS], int *ret_n)
+static bool receive(void *socket, struct socket_news *news, zmq_msg_t parts[PARTS], int *ret_n)
 {
     int n = 0, more = 1;
     for (; more; n++) {
@@ -104,6 +104,8 @@ static bool receive(void *socket, zmq_msg_t parts[PARTS], int *ret_n)
         if (n >= PARTS)
             zmq_msg_init(&beyond);
         int r = zmq_msg_recv(part, socket, ZMQ_DONTWAIT);
+        if (r < 0 && n == 0)
+            socket_news_over(news);
         more = r >= 0 && zmq_msg_more(part);
         if (n >= PARTS)
             zmq_msg_close(&beyond);
@@ -120,7 +122,7 @@ static bool answer_one(struct zap *zap)
     int n;
     for (int i = 0; i < PARTS; i++)
         zmq_msg_init(&parts[i]);
-    bool any = receive(zap->socket, parts, &n);
+    bool any = receive(zap->socket, &zap->news, parts, &n);
     if (n == PARTS) {
         const struct client_key *key = judge(zap, parts);
         if (!key)

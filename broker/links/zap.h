@@ -12,9 +12,11 @@
 
 #include "broker/books/client_keys.h"
 #include "common/error.h"
+#include "common/system/socket_news.h"
 
-struct zap {                  /* zeroed: not in use */
-    void *socket;             /* polled by the loop */
+struct zap {      /* zeroed: not in use */
+    void *socket; /* polled by the loop */
+    struct socket_news news;
     struct client_keys *keys; /* the caller's */
     uint64_t refused, said;   /* rejected connections; of those, logged ones */
     uint64_t said_ns;

@@ -174,7 +174,9 @@ static int make_sockets(struct quern *client, const struct keys *keys, struct er
         client->dealer = zmq_socket(client->context, ZMQ_DEALER);
     if (client->dealer)
         client->stream = zmq_socket(client->context, ZMQ_SUB);
-    if (!client->stream || !set_options(client))
+    if (!client->stream || !set_options(client) ||
+        socket_news_init(client->dealer, &client->dealer_news) < 0 ||
+        socket_news_init(client->stream, &client->stream_news) < 0)
         return error_set(err, -errno, "ZeroMQ: %s", zmq_strerror(errno));
     int r = keys->server ? encrypt(client, keys, err) : 0;
     if (!keys->server && keys->client)

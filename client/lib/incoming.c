@@ -99,8 +99,12 @@ static void on_stream(struct quern *client, const void *data, size_t len)
 static int take_message(struct quern *client)
 {
     zmq_msg_t part;
+    if (!client->dealer_news.look)
+        return 0;
     zmq_msg_init(&part);
     int got = zmq_msg_recv(&part, client->dealer, ZMQ_DONTWAIT) >= 0;
+    if (!got)
+        socket_news_over(&client->dealer_news);
     if (got && !zmq_msg_more(&part))
         on_message(client, zmq_msg_data(&part), zmq_msg_size(&part));
     bool more = got && zmq_msg_more(&part);
@@ -117,8 +121,11 @@ static int take_message(struct quern *client)
 static int take_frame(struct quern *client)
 {
     zmq_msg_t topic, part;
+    if (!client->stream_news.look)
+        return 0;
     zmq_msg_init(&topic);
     if (zmq_msg_recv(&topic, client->stream, ZMQ_DONTWAIT) < 0) {
+        socket_news_over(&client->stream_news);
         zmq_msg_close(&topic);
         return 0;
     }
@@ -138,8 +145,7 @@ static int take_frame(struct quern *client)
     return 1;
 }
 
-/* Takes what both sockets have, up to a bound. An empty socket costs a system call to find empty: so the
- * DEALER, which mostly is, is looked at once for many frames. */
+/* Takes what both sockets have, up to a bound. */
 void incoming_take(struct quern *client)
 {
     for (int rounds = 0; rounds < ROUNDS; rounds++) {

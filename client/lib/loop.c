@@ -8,8 +8,8 @@
 #include "client/lib/loop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
-#include <zmq.h>
 
 #include "client/lib/incoming.h"
 #include "client/lib/question.h"
@@ -45,18 +45,24 @@ static void run_timers(struct quern *client)
     questions_timers(client);
 }
 
-int loop_round(struct quern *client, int64_t wait_ms)
+static bool must_look(const struct quern *client)
 {
-    zmq_pollitem_t items[3] = {{.socket = client->dealer, .events = ZMQ_POLLIN},
-                               {.socket = client->stream, .events = ZMQ_POLLIN},
-                               {.fd = client->watched, .events = ZMQ_POLLIN}};
-    int n_items = client->watched >= 0 ? 3 : 2;
+    return client->dealer_news.look || client->stream_news.look;
+}
+
+int loop_round(struct quern *client, int wait_ms)
+{
+    struct pollfd items[3] = {socket_news_item(&client->dealer_news),
+                              socket_news_item(&client->stream_news),
+                              {.fd = client->watched, .events = POLLIN}};
     if (client->state == SESSION_BROKEN)
         return client->broken;
     int before = client->delivered;
-    bool interrupted = wait_ms > 0 && zmq_poll(items, n_items, wait_ms) < 0 && errno == EINTR;
+    bool interrupted = poll(items, 3, must_look(client) ? 0 : wait_ms) < 0 && errno == EINTR && wait_ms > 0;
     client->seen = items[2].revents != 0;
     client->now = clock_ns();
+    socket_news_polled(&client->dealer_news, &items[0]);
+    socket_news_polled(&client->stream_news, &items[1]);
     incoming_take(client);
     sending_go_on(client);
     if (client->now - client->timers_ns >= TIMERS_NS || client->delivered == before)
@@ -91,8 +97,8 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret
         if (left <= 0)
             break;
         bool busy = client->requests || client->questions || client->state != SESSION_OPEN;
-        int64_t step = busy ? 20 : 250;
-        r = loop_round(client, left < step ? left : step);
+        int step = busy ? 20 : 250;
+        r = loop_round(client, left < step ? (int)left : step);
     }
     client->dispatching = false;
     if (client->delivered > 0 || r == -EINTR)
@@ -102,19 +108,19 @@ int quern_dispatch(struct quern *client, int timeout_ms, struct quern_error *ret
 
 int quern_wait(struct quern *const *clients, size_t n, int fd, int timeout_ms)
 {
-    zmq_pollitem_t few[2 * 16 + 1], *items = few;
-    int n_items = 0;
+    struct pollfd few[2 * 16 + 1], *items = few;
+    nfds_t n_items = 0;
     if (2 * n + 1 > sizeof few / sizeof *few && !(items = calloc(2 * n + 1, sizeof *items)))
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        items[n_items++] = (zmq_pollitem_t){.socket = clients[i]->dealer, .events = ZMQ_POLLIN};
-        items[n_items++] = (zmq_pollitem_t){.socket = clients[i]->stream, .events = ZMQ_POLLIN};
-        if (clients[i]->state == SESSION_BROKEN)
+        items[n_items++] = socket_news_item(&clients[i]->dealer_news);
+        items[n_items++] = socket_news_item(&clients[i]->stream_news);
+        if (clients[i]->state == SESSION_BROKEN || must_look(clients[i]))
             timeout_ms = 0;
     }
     if (fd >= 0)
-        items[n_items++] = (zmq_pollitem_t){.fd = fd, .events = ZMQ_POLLIN};
-    zmq_poll(items, n_items, timeout_ms);
+        items[n_items++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    poll(items, n_items, timeout_ms);
     if (items != few)
         free(items);
     return 0;

@@ -114,6 +114,7 @@ static int connect_stream(struct quern *client, struct bytes chosen)
     if (client->stream_endpoint[0])
         zmq_disconnect(client->stream, client->stream_endpoint);
     client->stream_endpoint[0] = 0;
+    client->stream_news.look = true;
     if (zmq_connect(client->stream, endpoint) < 0)
         return -errno;
     strcpy(client->stream_endpoint, endpoint);

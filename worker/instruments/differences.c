@@ -3,7 +3,6 @@
 
 #include "worker/instruments/differences.h"
 
-
 #include "common/hex.h"
 #include "common/log.h"
 #include "proto/message.h"

@@ -41,7 +41,8 @@ int link_open(struct link *link, void *zmq, const struct listener *listener, con
     /* What a broker that stands still does not read is bounded by the requests that run. */
     if (zmq_setsockopt(link->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited) < 0 ||
         zmq_setsockopt(link->socket, ZMQ_MAXMSGSIZE, &most, sizeof most) < 0 ||
-        zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger) < 0)
+        zmq_setsockopt(link->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+        socket_news_init(link->socket, &link->news) < 0)
         return error_set(err, -errno, "broker: %s", zmq_strerror(errno));
     return listener_bind(listener, link->socket, err);
 }
@@ -60,10 +61,13 @@ static int send_message(struct link *link, const struct message *message)
 {
     struct error err = {0};
     link->scratch.len = 0;
+    link->news.look = true;
     int r = message_encode_or_say(message, &link->scratch, &err);
     if (r == 0 && zmq_send(link->socket, link->scratch.data, link->scratch.len, ZMQ_DONTWAIT) < 0)
         r = error_set(&err, -errno, "%s", zmq_strerror(errno));
-    if (r < 0 && r != -EAGAIN)
+    if (r == -EAGAIN)
+        socket_news_ask(link->socket, &link->news);
+    else if (r < 0)
         log_error("%s not sent: %s", message_kind_name(message->kind), err.text[0] ? err.text : strerror(-r));
     return r;
 }
@@ -281,11 +285,13 @@ struct received *received_free(struct received *received)
  * nothing is there, or not enough memory for it yet. */
 static bool receive(struct link *link, bool *ret_whole)
 {
-    if (!link->received && !(link->received = received_new()))
+    if (!link->news.look || (!link->received && !(link->received = received_new())))
         return false;
     zmq_msg_t *bytes = &link->received->bytes;
-    if (zmq_msg_recv(bytes, link->socket, ZMQ_DONTWAIT) < 0)
+    if (zmq_msg_recv(bytes, link->socket, ZMQ_DONTWAIT) < 0) {
+        socket_news_over(&link->news);
         return false;
+    }
     *ret_whole = !zmq_msg_more(bytes);
     while (zmq_msg_more(bytes) && zmq_msg_recv(bytes, link->socket, ZMQ_DONTWAIT) >= 0)
         ;

@@ -19,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/system/socket_news.h"
 #include "proto/message.h"
 #include "worker/link/stream.h"
 
@@ -31,6 +32,7 @@ struct received {
 
 struct link {
     void *socket;
+    struct socket_news news;
     const struct stream *stream; /* whose subscribers decide when the worker is ready */
     struct message introduction; /* MESSAGE_REGISTER */
     struct received *received;   /* the message that came last; NULL: it was kept */
@@ -88,12 +90,6 @@ static inline void link_refuse(struct link *link, uint64_t ref, enum proto_error
 /* As link_send, for a message that a request depends on: if it cannot be encoded, or sent to a connected
  * broker, the process ends, and another takes over its requests. */
 void link_must_send(struct link *link, const struct message *message);
-
-/* The events to poll(2) for on the socket, including a broker's connection while there is none. */
-static inline short link_events(const struct link *link)
-{
-    return (short)(ZMQ_POLLIN | (link->alone ? ZMQ_POLLOUT : 0));
-}
 
 /* Whether link_tend has something to do; and when it will at the latest. */
 bool link_is_due(const struct link *link, uint64_t now);

@@ -22,7 +22,8 @@ int stream_open(struct stream *stream, void *zmq, const struct listener *listene
     /* Each is relied on: without the linger, say, the end would wait for a broker that is gone. */
     if (zmq_setsockopt(stream->socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited) < 0 ||
         zmq_setsockopt(stream->socket, ZMQ_XPUB_VERBOSER, &verbose, sizeof verbose) < 0 ||
-        zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger) < 0) {
+        zmq_setsockopt(stream->socket, ZMQ_LINGER, &linger, sizeof linger) < 0 ||
+        socket_news_init(stream->socket, &stream->news) < 0) {
         int code = error_set(err, -errno, "stream: %s", zmq_strerror(errno));
         stream_close(stream);
         return code;
@@ -47,6 +48,8 @@ void stream_read(struct stream *stream)
 {
     uint8_t said[64]; /* a longer subscription is cut, which does not matter here */
     int len;
+    if (!stream->news.look)
+        return;
     while ((len = zmq_recv(stream->socket, said, sizeof said, ZMQ_DONTWAIT)) >= 1) {
         bool subscribes = said[0] == 1;
         if (len == 1)
@@ -54,6 +57,8 @@ void stream_read(struct stream *stream)
         else if (subscribes && len > (int)sizeof stream->marks[0])
             memcpy(&stream->marks[stream->n_marks++ % STREAM_MARKS], said + 1, sizeof stream->marks[0]);
     }
+    if (len < 0) /* else it was empty, which is no subscription */
+        socket_news_over(&stream->news);
 }
 
 bool stream_is_heard(const struct stream *stream, const struct id128 *mark)
@@ -74,6 +79,7 @@ static void send_frame(struct stream *stream, struct bytes topic, struct bytes p
     if (zmq_msg_init_size(&message, payload.len) < 0)
         return;
     memcpy(zmq_msg_data(&message), payload.data, payload.len);
+    stream->news.look = true;
     if (zmq_send(stream->socket, topic.data, topic.len, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
         zmq_msg_send(&message, stream->socket, ZMQ_DONTWAIT) < 0)
         zmq_msg_close(&message);

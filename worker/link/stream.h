@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/system/socket_news.h"
 #include "proto/message.h"
 #include "worker/link/listener.h"
 #include "worker/link/window.h"
@@ -16,6 +17,7 @@
 
 struct stream {
     void *socket;
+    struct socket_news news;
     char endpoint[LISTENER_ENDPOINT_MAX]; /* where it is reached */
     struct window window;
     int n_everything;                 /* subscriptions to everything */

@@ -50,11 +50,14 @@ int outgoing_check_generate(const struct quern *client, size_t len, struct error
 }
 
 /* The socket did not take a message. */
-static int say_unsent(const struct quern *client, struct error *err)
+static int say_unsent(struct quern *client, struct error *err)
 {
-    if (errno == EAGAIN)
+    const int code = errno;
+    if (code == EAGAIN) { /* it will be tried again and again */
+        socket_news_ask(client->dealer, &client->dealer_news);
         return error_set(err, -EAGAIN, "too many messages to %s are already under way", client->endpoint);
-    return error_set(err, -errno, "%s: %s", client->endpoint, zmq_strerror(errno));
+    }
+    return error_set(err, -code, "%s: %s", client->endpoint, zmq_strerror(code));
 }
 
 int outgoing_bytes(struct quern *client, const struct buffer *bytes, struct error *err)
@@ -62,6 +65,7 @@ int outgoing_bytes(struct quern *client, const struct buffer *bytes, struct erro
     int r = outgoing_check_size(client, bytes->len, err);
     if (r < 0)
         return r;
+    client->dealer_news.look = true;
     if (zmq_send(client->dealer, bytes->data, bytes->len, ZMQ_DONTWAIT) >= 0)
         return 0;
     return say_unsent(client, err);
@@ -125,6 +129,7 @@ static int send_piped(struct quern *client, struct piped *piped, struct error *e
         return error_set(err, -ENOMEM, "out of memory");
     }
     client->piped += len;
+    client->dealer_news.look = true;
     if (zmq_msg_send(&part, client->dealer, ZMQ_DONTWAIT) >= 0)
         return 0;
     int r = say_unsent(client, err);

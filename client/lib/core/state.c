@@ -69,6 +69,8 @@ void state_remove_request(struct quern *client, struct request *request)
     state_request_settled(client, request);
     state_drop_encoded(request);
     state_drop_held(request);
+    free(request->end_text);
+    free(request->end_stop);
     free(request);
 }
 

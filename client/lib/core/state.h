@@ -29,6 +29,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/system/socket_news.h"
 #include "proto/message.h"
 
 /* Live frames kept of one request while a replay runs; beyond, they are dropped and replayed later. */
@@ -136,8 +137,7 @@ struct request {
     bool end_told; /* the DEALER's `end` has come */
     uint64_t end_count;
     struct quern_end end;
-    char end_text[PROTO_MAX_TEXT_BYTES + 1];
-    char end_stop[PROTO_MAX_STOP_BYTES + 1];
+    char *end_text, *end_stop; /* what `end` points to; NULL: nothing, as most requests have until they end */
 };
 
 struct question {
@@ -153,6 +153,7 @@ struct question {
 
 struct quern {
     void *context, *dealer, *stream;
+    struct socket_news dealer_news, stream_news;
     void *handshakes; /* monitor of the DEALER's, with CURVE; else NULL */
     char endpoint[256];
     char stream_endpoint[PROTO_MAX_NAME_BYTES + 1];

@@ -12,7 +12,7 @@
 #include "client/lib/requests/delivery.h"
 
 #include <endian.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/utf8.h"
@@ -27,16 +27,19 @@ static void call(struct quern *client, struct request *request, struct quern_out
         request->fn(request->arg, output);
 }
 
+/* Without memory, an end has no text. */
 static const char *keep_text(struct request *request, struct bytes text)
 {
-    return utf8_printable(text, sizeof request->end_text, request->end_text);
+    free(request->end_text);
+    request->end_text = text.len > 0 ? malloc(PROTO_MAX_TEXT_BYTES + 1) : NULL;
+    return request->end_text ? utf8_printable(text, PROTO_MAX_TEXT_BYTES + 1, request->end_text) : "";
 }
 
 static const char *keep_stop(struct request *request, struct bytes stop)
 {
-    snprintf(request->end_stop, sizeof request->end_stop, "%.*s", (int)stop.len,
-             stop.len > 0 ? (const char *)stop.data : "");
-    return request->end_stop;
+    free(request->end_stop);
+    request->end_stop = stop.len > 0 ? strndup(stop.data, stop.len) : NULL;
+    return request->end_stop ? request->end_stop : "";
 }
 
 void delivery_set_end(struct request *request, const struct ending *ending)

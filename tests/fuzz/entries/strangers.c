@@ -176,8 +176,10 @@ static void close_pool(void)
 
 static void turn(void)
 {
-    for (uint32_t i = 0; i < WORKERS; i++)
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        broker->workers[i].news.look = true;
         frames_drain(broker, &broker->workers[i]);
+    }
     from_workers_drain(broker);
     from_clients_drain(broker);
     lifecycle_expire(broker);

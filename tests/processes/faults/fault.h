@@ -30,7 +30,7 @@ enum fault_kind {
     FAULT_THREADS,     /* pthread_create, posix_spawn: EAGAIN */
     FAULT_SOCKETS,     /* zmq_ctx_new, zmq_socket, zmq_setsockopt, zmq_connect, zmq_bind …: EMFILE */
     FAULT_SENDING,     /* zmq_send, zmq_msg_send: EAGAIN */
-    FAULT_RECEIVING,   /* zmq_msg_recv, zmq_poll: EINTR */
+    FAULT_RECEIVING,   /* zmq_msg_recv, poll: EINTR */
     FAULT_KIND_COUNT
 };
 

@@ -5,6 +5,7 @@
 #include "tests/processes/faults/fault.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <zmq.h>
 
 #define WRAP(type, name, ...)                                                                                \
@@ -105,7 +106,13 @@ WRAP(int, zmq_msg_recv, zmq_msg_t *message, void *socket, int flags)
                : __real_zmq_msg_recv(message, socket, flags);
 }
 
-WRAP(int, zmq_poll, zmq_pollitem_t *items, int n, long timeout)
+WRAP(int, poll, struct pollfd *items, nfds_t n, int timeout)
 {
-    return fault_strikes(FAULT_RECEIVING, "zmq_poll", EINTR) ? -1 : __real_zmq_poll(items, n, timeout);
+    return fault_strikes(FAULT_RECEIVING, "poll", EINTR) ? -1 : __real_poll(items, n, timeout);
+}
+
+/* The same, where the compiler knows how many items there is room for. */
+WRAP(int, __poll_chk, struct pollfd *items, nfds_t n, int timeout, size_t size)
+{
+    return fault_strikes(FAULT_RECEIVING, "poll", EINTR) ? -1 : __real___poll_chk(items, n, timeout, size);
 }

@@ -186,6 +186,13 @@ static void make_client(int client)
 
 /* ---- workers ---- */
 
+/* As its loop does, when the stream's descriptor says that something came. */
+static void frames_come(int worker)
+{
+    broker->workers[worker].news.look = true;
+    frames_drain(broker, &broker->workers[worker]);
+}
+
 void worker_says_bytes(int worker, const void *bytes, size_t len)
 {
     ck_assert_int_ge(zmq_send(dealers[worker], bytes, len, 0), 0);
@@ -227,7 +234,7 @@ void worker_registers(int worker, uint64_t wseq, uint64_t acked)
         ;
     worker_says(worker, &ready);
     ck_assert_int_eq(place->state, WORKER_READY);
-    frames_drain(broker, &broker->workers[worker]);
+    frames_come(worker);
 }
 
 static void make_worker(int worker)
@@ -254,7 +261,7 @@ void worker_publishes_under(int worker, const struct request_key *topic, const s
     encode(&message);
     ck_assert_int_ge(zmq_send(publishers[worker], topic, sizeof *topic, ZMQ_SNDMORE), 0);
     ck_assert_int_ge(zmq_send(publishers[worker], wire.data, wire.len, 0), 0);
-    frames_drain(broker, &broker->workers[worker]);
+    frames_come(worker);
 }
 
 void worker_publishes(int worker, struct id128 session, const struct frame *frame)

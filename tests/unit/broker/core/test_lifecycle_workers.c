@@ -49,10 +49,9 @@ static void with_a_top_k(struct generation *generation)
 /* Its second worker, of a pool that was told otherwise meanwhile, would give it other parameters. */
 START_TEST(a_moved_request_keeps_the_parameters_that_it_left_out)
 {
-    snprintf(broker->workers[0].sampling, sizeof broker->workers[0].sampling,
-             "temperature=0.6:model top_k=5:pool");
-    snprintf(broker->workers[1].sampling, sizeof broker->workers[1].sampling,
-             "temperature=0.9:pool top_p=0.5:pool");
+    sampling_defaults_read(BYTES_LITERAL("temperature=0.6:model top_k=5:pool"), &broker->workers[0].defaults);
+    sampling_defaults_read(BYTES_LITERAL("temperature=0.9:pool top_p=0.5:pool"),
+                           &broker->workers[1].defaults);
     struct request *request = run_on_first('r', with_a_top_k);
     make(request, 3);
     lifecycle_worker_lost(broker, &broker->workers[0], false, "it died");
@@ -62,6 +61,7 @@ START_TEST(a_moved_request_keeps_the_parameters_that_it_left_out)
     ck_assert_double_eq(sampling.temperature, 0.6);
     ck_assert_double_eq(sampling.top_p, 1);
     ck_assert_uint_eq(sampling.top_k, 7);
+    ck_assert(sampling_real_is_left(sampling.min_p)); /* the same in both: it is not said */
 }
 END_TEST
 

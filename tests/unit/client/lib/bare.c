@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "client/lib/incoming.h"
 #include "client/lib/session.h"
 
 #define ENDPOINT "inproc://broker"
@@ -27,6 +28,8 @@ void bare_set_up(void)
     client->context = zmq_ctx_new();
     client->dealer = zmq_socket(client->context, ZMQ_DEALER);
     client->stream = zmq_socket(client->context, ZMQ_SUB);
+    ck_assert_int_eq(socket_news_init(client->dealer, &client->dealer_news), 0);
+    ck_assert_int_eq(socket_news_init(client->stream, &client->stream_news), 0);
     broker = zmq_socket(client->context, ZMQ_DEALER);
     strcpy(client->endpoint, ENDPOINT);
     ck_assert_int_eq(zmq_bind(broker, ENDPOINT), 0);
@@ -49,6 +52,12 @@ void bare_tear_down(void)
     decoder = message_decoder_free(decoder);
     client = quern_free(client);
     buffer_deinit(&wire);
+}
+
+void bare_take(void)
+{
+    client->dealer_news.look = client->stream_news.look = true;
+    incoming_take(client);
 }
 
 void bare_open(void)

@@ -17,6 +17,9 @@ extern void *broker; /* the other end of its DEALER */
 void bare_set_up(void);
 void bare_tear_down(void);
 
+/* Takes what both sockets have, as the client's loop does when their descriptors say that something came. */
+void bare_take(void);
+
 /* The session is open, as of now. */
 void bare_open(void);
 

@@ -635,16 +635,16 @@ START_TEST(a_message_of_several_parts_is_passed_over)
     const struct bytes message = bare_encode(&required), parts[] = {message, message, message};
     bare_open();
     send_parts(broker, parts, 3);
-    incoming_take(client);
+    bare_take();
     ck_assert_int_eq(client->state, SESSION_OPEN);
     send_parts(broker, parts, 2);
     send_parts(broker, (const struct bytes[]){BYTES_LITERAL("no message")}, 1);
     client->now += 5;
-    incoming_take(client);
+    bare_take();
     ck_assert_int_eq(client->state, SESSION_OPEN);
     ck_assert_uint_eq(client->heard_ns, client->now); /* there is somebody */
     send_parts(broker, parts, 1);
-    incoming_take(client);
+    bare_take();
     ck_assert_int_eq(client->state, SESSION_HELLO);
 }
 END_TEST
@@ -666,11 +666,11 @@ START_TEST(on_the_stream_a_message_is_a_topic_and_one_part)
     send_parts(publisher, parts, 1);
     send_parts(publisher, (const struct bytes[]){topic, BYTES_LITERAL("no message")}, 2);
     send_parts(publisher, (const struct bytes[]){topic, {"", 0}, topic, message}, 4); /* an empty one too */
-    incoming_take(client);
+    bare_take();
     ck_assert_int_eq(client->state, SESSION_JOIN);
     ck_assert_uint_lt(client->heard_ns, client->now);
     send_parts(publisher, parts, 2);
-    incoming_take(client);
+    bare_take();
     ck_assert_int_eq(client->state, SESSION_OPEN);
     ck_assert_uint_eq(client->heard_ns, client->now);
     zmq_close(publisher);

@@ -386,6 +386,7 @@ static void cuda_usage(struct backend *backend, struct backend_usage *ret_usage)
         .device_total = device_properties(backend->device)->total_bytes,
         .launches = counts.launches,
         .recorded = counts.graph_launches,
+        .library_products = counts.library,
         .padding_rows = backend->steps.padding_rows,
     };
 }

@@ -13,6 +13,12 @@ void measures_step(struct measures *measures, uint32_t decode_rows, uint32_t pre
                                         (uint64_t)decode_rows + prefill_rows, 1);
 }
 
+void measures_computed(struct measures *measures, uint32_t rows)
+{
+    measures->computed_hint =
+        histogram_add(&measures->computed_rows, &histogram_rows, measures->computed_hint, rows, 1);
+}
+
 static uint64_t share(uint32_t part, uint32_t all)
 {
     return all > 0 ? 1000 * (uint64_t)part / all : 0;

@@ -14,14 +14,18 @@ struct measures {
      * results are read, and begins when it is submitted or the one before is read, whichever is later. */
     struct histogram step_decode, step_prefill, step_mixed;
     struct histogram step_rows;           /* of histogram_rows; drafts included */
+    struct histogram computed_rows;       /* of histogram_rows; with those that pad a recorded size */
     struct histogram token_gap;           /* of histogram_seconds; of ids that came together, their share */
     struct histogram first_token;         /* of histogram_seconds; from submit on; not of embeddings */
     struct histogram slots_used, kv_used; /* of histogram_shares, once a step */
-    uint32_t step_hint, rows_hint, gap_hint, slots_hint, kv_hint; /* see histogram_add */
+    uint32_t step_hint, rows_hint, computed_hint, gap_hint, slots_hint, kv_hint; /* see histogram_add */
 };
 
 /* A step of so many rows was read. */
 void measures_step(struct measures *measures, uint32_t decode_rows, uint32_t prefill_rows, uint64_t ns);
+
+/* The backend computed so many rows for it. */
+void measures_computed(struct measures *measures, uint32_t rows);
 
 /* Of the slots and the KV blocks there are, how many were in use meanwhile. */
 void measures_use(struct measures *measures, uint32_t slots, uint32_t of_slots, uint32_t blocks,

@@ -241,6 +241,15 @@ static int launch(struct engine *engine)
     return flight->plan.n > 0;
 }
 
+/* The rows that the backend computed for the flight that was read: its own and padding. */
+static uint32_t computed_rows(const struct engine *engine, const struct plan *plan)
+{
+    struct backend_facts facts = {0};
+    if (engine->config.backend->facts)
+        engine->config.backend->facts(engine->backend, &facts);
+    return plan->decode_rows + plan->prefill_rows + facts.padding_rows;
+}
+
 /* A flight was read that took this long. */
 static void measure(struct engine *engine, const struct plan *plan, uint64_t ns)
 {
@@ -250,6 +259,7 @@ static void measure(struct engine *engine, const struct plan *plan, uint64_t ns)
     engine->stats.prefill_tokens += plan->prefill_rows;
     engine->stats.steps++;
     measures_step(&engine->measures, plan->decode_rows, plan->prefill_rows, ns);
+    measures_computed(&engine->measures, computed_rows(engine, plan));
     measures_use(&engine->measures, scheduler->n_running, scheduler->n_slots,
                  blocks - prefix_available(scheduler->prefix, 0), blocks);
 }

@@ -526,16 +526,18 @@ struct quern_worker {
     /* Of a GPU: kernels launched one by one, steps launched as one recording, and rows computed for nothing
      * to fill one. */
     uint64_t launches, recorded_launches, padding_rows;
+    uint64_t library_products; /* of matrices, made by cuBLASLt */
     /* With --draft: tokens of drafts that were verified, and those of them that were right. */
     uint64_t drafted, accepted;
     /* With --host-sampling: tokens that GPU and host have sampled, and those of them that differ. */
     uint64_t ids_compared, ids_different;
     uint32_t kv_cached;
     double hit_rate; /* share of prompt tokens found in the prefix cache: 0 … 1 */
-    /* Of all steps: seconds of those that only decode, only prefill, and do both; rows of each; the shares of
-     * slots and KV blocks in use. Of all answers: seconds between two tokens, and from a request's arrival at
-     * the worker to its first one. */
-    struct quern_histogram step_decode, step_prefill, step_mixed, step_rows, slots_used, kv_used;
+    /* Of all steps: seconds of those that only decode, only prefill, and do both; rows of each, and with
+     * those that fill a recorded size; the shares of slots and KV blocks in use. Of all answers: seconds
+     * between two tokens, and from a request's arrival at the worker to its first one. */
+    struct quern_histogram step_decode, step_prefill, step_mixed, step_rows, computed_rows;
+    struct quern_histogram slots_used, kv_used;
     struct quern_histogram token_gap, first_token;
     const char *reason; /* why it failed, or "" */
 };

@@ -13,6 +13,7 @@
     ROW(SECONDS, step_prefill, "step_seconds", "kind=\"prefill\"", "")                                        \
     ROW(SECONDS, step_mixed, "step_seconds", "kind=\"mixed\"", "")                                            \
     ROW(ROWS, step_rows, "step_rows", "", "Rows of a step: a token of an answer or of a prompt each.")        \
+    ROW(ROWS, computed_rows, "computed_rows", "", "Rows that a step computed: its own, and those that fill a recorded size.") \
     ROW(SECONDS, token_gap, "token_gap_seconds", "", "Time between two tokens of an answer.")                 \
     ROW(SECONDS, first_token, "first_token_seconds", "", "From a request, at the worker, to its first token.") \
     ROW(SHARES, slots_used, "slots_used_ratio", "", "Share of the slots that a step found in use.")           \

@@ -290,6 +290,8 @@ static void print_launches(const struct quern_worker *worker)
         return;
     printf("\n%s: %" PRIu64 " steps launched as one recording, %" PRIu64 " kernels one by one", worker->name,
            worker->recorded_launches, worker->launches);
+    if (worker->library_products > 0)
+        printf(", %" PRIu64 " products by cuBLASLt", worker->library_products);
     if (padding > 0)
         printf(", %.0f%% of rows are padding", 100 * padding / (worker->step_rows.sum + padding));
     printf("\n");

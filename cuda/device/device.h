@@ -61,6 +61,7 @@ int device_verdict(struct device *device, struct error *err);
 /* Counts of the device's work so far; tests check that serving allocates and captures nothing. */
 struct device_counts {
     uint64_t allocations, captures, launches, graph_launches;
+    uint64_t library;  /* calls between device_library_begin and device_library_end */
     uint64_t overlaps; /* launches, also recorded ones, that may begin before the previous one has ended */
     size_t bytes;      /* of allocated device memory, as device_taken counts */
 };

@@ -554,6 +554,7 @@ int device_library_end(struct device_stream *stream, const char *name)
     struct device *device = stream->device;
     cudaThreadExchangeStreamCaptureMode(&stream->mode);
     device->last = queued_kernel{name, dim3(0, 0, 0), dim3(0, 0, 0), false};
+    device->counts.library++;
     return end_launch(stream, name, 0, false);
 }
 

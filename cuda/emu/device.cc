@@ -543,6 +543,7 @@ int device_library_begin(struct device_stream *stream, const char *name, void **
 int device_library_end(struct device_stream *stream, const char *name)
 {
     stream->follows = false;
+    stream->device->counts.library++;
     return stream->device->fault;
 }
 

@@ -256,6 +256,7 @@ struct backend_usage {
     uint64_t device_free, device_total; /* bytes of the device's memory, whoever has it */
     uint64_t launches;                  /* of kernels, one by one */
     uint64_t recorded;                  /* of recorded steps */
+    uint64_t library_products;          /* made by a library, not by kernels of ours */
     uint64_t padding_rows;              /* computed beside the rows of steps, for nothing */
 };
 
@@ -367,10 +368,10 @@ struct backend_result {
  * slower: a GPU then launches each kernel alone. */
 enum backend_watch { BACKEND_WATCH_NOTHING, BACKEND_WATCH_FACTS, BACKEND_WATCH_KERNELS };
 
-/* What a step was, as far as the backend knows it, of a backend that is watched; 0: not known. */
+/* What the step was that was read last; 0: not known. */
 struct backend_facts {
-    uint32_t padding_rows; /* computed beside those of the step, for nothing */
-    /* Until the rows were embedded; in the layers and the head; sampling. */
+    uint32_t padding_rows; /* computed beside those of the step, for nothing; known of each step */
+    /* Of a backend that is watched: until the rows were embedded; in the layers and the head; sampling. */
     uint64_t embed_ns, layers_ns, sample_ns;
 };
 

@@ -250,6 +250,7 @@ START_TEST(a_busy_pool_shows_what_it_does)
                          observed(json, "step_mixed"),
                      number(worker(json, 0), "steps"));
     ck_assert_int_eq(observed(json, "step_rows"), number(worker(json, 0), "steps"));
+    ck_assert_int_eq(observed(json, "computed_rows"), number(worker(json, 0), "steps"));
     ck_assert_int_eq(observed(json, "first_token") + observed(json, "token_gap"), REQUESTS * OUTPUT);
     json_decref(json);
     for (int i = 0; i < REQUESTS; i++)

@@ -163,12 +163,27 @@ static void check_restart(void)
     ck_assert_uint_eq(told->next, 1);
 }
 
+/* The histogram of computed rows has those of the steps, and padding. */
+static void check_computed_rows(void)
+{
+    const struct quern_status *status;
+    struct quern_error err;
+    ck_assert_msg(quern_status(client, PATIENCE_S * 1000, &status, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(status->n_workers, WORKERS);
+    for (size_t i = 0; i < status->n_workers; i++) {
+        const struct quern_worker *worker = &status->workers[i];
+        ck_assert_double_gt(worker->step_rows.sum, 0);
+        ck_assert_double_eq(worker->computed_rows.sum, worker->step_rows.sum + (double)worker->padding_rows);
+    }
+}
+
 START_TEST(two_emulated_devices_tell_their_steps_and_rows_for_nothing)
 {
     setenv("QUERN_EMU_DEVICES", "2", 1);
     pool_start(&pool, tiny_model(), "--device", "emu", "--slots", "8", "--ctx", "128", NULL);
     load();
     ck_assert_uint_gt(seen.padding, 0); /* six at once, in a bucket of eight */
+    check_computed_rows();
     check_restart();
     unsetenv("QUERN_EMU_DEVICES");
 }

@@ -212,6 +212,13 @@ static uint64_t launches_of_decode(struct backend *backend, uint32_t n, uint32_t
     return launches(backend, "cublasLtMatmul");
 }
 
+static uint64_t counted_products(struct backend *backend)
+{
+    struct backend_usage usage;
+    quern_backend.usage(backend, &usage);
+    return usage.library_products;
+}
+
 START_TEST(what_only_decodes_never_comes_to_the_library)
 {
     struct backend *backend = NULL;
@@ -220,10 +227,14 @@ START_TEST(what_only_decodes_never_comes_to_the_library)
     struct backend_config config = config_of(ROWS);
     config.n_slots = MANY;
     ck_assert_msg(open_as(&quern_backend, &config, &backend, &err) == 0, "%s", err.text);
+    const uint64_t before = counted_products(backend); /* the gate's */
+    ck_assert_uint_gt(before, 0);
     ck_assert_uint_eq(launches_of_decode(backend, MANY, 1), 0);
     ck_assert_uint_eq(launches_of_decode(backend, MANY / DRAFTED, DRAFTED), 0);
+    ck_assert_uint_eq(counted_products(backend), before);
     free(logits_of(&quern_backend, backend, MANY));
     ck_assert_uint_eq(launches(backend, "cublasLtMatmul"), 7 * small_shape.n_layers);
+    ck_assert_uint_eq(counted_products(backend), before + 7 * small_shape.n_layers);
     quern_backend.close(backend);
     model_free(model);
 }

@@ -87,11 +87,15 @@ START_TEST(values_in_any_order_land_in_their_buckets)
         if (i % 10 == 0)
             times[i] = histogram_seconds.bounds[(i / 10) % HISTOGRAM_BOUNDS] + (i / 10) % 2; /* at a border */
         measures_step(&measures, (uint32_t)rows[i], 0, times[i]);
+        measures_computed(&measures, (uint32_t)rows[i] + 3);
         measures_ids(&measures, 1, times[i]);
     }
     check(&measures.step_decode, &histogram_seconds, 200, times);
     check(&measures.token_gap, &histogram_seconds, 200, times);
     check(&measures.step_rows, &histogram_rows, 200, rows);
+    for (size_t i = 0; i < 200; i++)
+        rows[i] += 3;
+    check(&measures.computed_rows, &histogram_rows, 200, rows);
 }
 END_TEST
 

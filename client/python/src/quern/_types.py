@@ -242,6 +242,8 @@ class Worker:
     """Steps launched as one recording."""
     padding_rows: int
     """Computed for nothing, to fill a recording."""
+    library_products: int
+    """Products of matrices that cuBLASLt made."""
     ids_compared: int
     """Tokens that GPU and host have sampled, with `--host-sampling`."""
     ids_different: int
@@ -252,6 +254,8 @@ class Worker:
     step_mixed: Histogram
     step_rows: Histogram
     """Rows of a step."""
+    computed_rows: Histogram
+    """The same with those that fill a recorded size."""
     token_gap: Histogram
     """Seconds between two tokens of an answer."""
     first_token: Histogram

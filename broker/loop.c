@@ -103,15 +103,14 @@ static bool must_look(const struct broker *broker, bool takes)
     return false;
 }
 
-/* takes: what clients send may be taken now; else that is seen by asking again. */
+/* takes: what clients send may be taken now; else that is seen by asking again. What they have sent beyond a
+ * batch keeps their socket one to look into. */
 static int milliseconds_to_wait(const struct broker *broker, const struct turn *turn, bool takes)
 {
     if (turn->more || must_look(broker, takes))
         return 0;
     if (!takes)
         return 1;
-    if (turn->more_clients)
-        return 0;
     uint64_t due = earlier(turn->next_tick, queue_next_deadline(&broker->queue));
     if (broker->worker_link.waiting)
         due = earlier(due, broker->now + RETRY_NS);

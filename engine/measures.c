@@ -3,20 +3,17 @@
 
 #include "engine/measures.h"
 
-void measures_step(struct measures *measures, uint32_t decode_rows, uint32_t prefill_rows, uint64_t ns)
+void measures_step(struct measures *measures, uint32_t decode_rows, uint32_t prefill_rows,
+                   uint32_t padding_rows, uint64_t ns)
 {
+    const uint64_t rows = (uint64_t)decode_rows + prefill_rows;
     struct histogram *steps = prefill_rows == 0  ? &measures->step_decode
                               : decode_rows == 0 ? &measures->step_prefill
                                                  : &measures->step_mixed;
     measures->step_hint = histogram_add(steps, &histogram_seconds, measures->step_hint, ns, 1);
-    measures->rows_hint = histogram_add(&measures->step_rows, &histogram_rows, measures->rows_hint,
-                                        (uint64_t)decode_rows + prefill_rows, 1);
-}
-
-void measures_computed(struct measures *measures, uint32_t rows)
-{
-    measures->computed_hint =
-        histogram_add(&measures->computed_rows, &histogram_rows, measures->computed_hint, rows, 1);
+    measures->rows_hint = histogram_add(&measures->step_rows, &histogram_rows, measures->rows_hint, rows, 1);
+    measures->computed_hint = histogram_add(&measures->computed_rows, &histogram_rows,
+                                            measures->computed_hint, rows + padding_rows, 1);
 }
 
 static uint64_t share(uint32_t part, uint32_t all)

@@ -21,11 +21,9 @@ struct measures {
     uint32_t step_hint, rows_hint, computed_hint, gap_hint, slots_hint, kv_hint; /* see histogram_add */
 };
 
-/* A step of so many rows was read. */
-void measures_step(struct measures *measures, uint32_t decode_rows, uint32_t prefill_rows, uint64_t ns);
-
-/* The backend computed so many rows for it. */
-void measures_computed(struct measures *measures, uint32_t rows);
+/* A step of so many rows was read, beside which so many were computed for nothing. */
+void measures_step(struct measures *measures, uint32_t decode_rows, uint32_t prefill_rows,
+                   uint32_t padding_rows, uint64_t ns);
 
 /* Of the slots and the KV blocks there are, how many were in use meanwhile. */
 void measures_use(struct measures *measures, uint32_t slots, uint32_t of_slots, uint32_t blocks,

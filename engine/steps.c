@@ -241,40 +241,39 @@ static int launch(struct engine *engine)
     return flight->plan.n > 0;
 }
 
-/* The rows that the backend computed for the flight that was read: its own and padding. */
-static uint32_t computed_rows(const struct engine *engine, const struct plan *plan)
+/* Of the flight that was read. */
+static struct backend_facts facts_of(const struct engine *engine)
 {
     struct backend_facts facts = {0};
     if (engine->config.backend->facts)
         engine->config.backend->facts(engine->backend, &facts);
-    return plan->decode_rows + plan->prefill_rows + facts.padding_rows;
+    return facts;
 }
 
 /* A flight was read that took this long. */
-static void measure(struct engine *engine, const struct plan *plan, uint64_t ns)
+static void measure(struct engine *engine, const struct plan *plan, const struct backend_facts *facts,
+                    uint64_t ns)
 {
     const struct scheduler *scheduler = &engine->scheduler;
     const uint32_t blocks = blocks_total(scheduler->blocks[0]);
     plan_measure(&engine->planner, plan, ns);
     engine->stats.prefill_tokens += plan->prefill_rows;
     engine->stats.steps++;
-    measures_step(&engine->measures, plan->decode_rows, plan->prefill_rows, ns);
-    measures_computed(&engine->measures, computed_rows(engine, plan));
+    measures_step(&engine->measures, plan->decode_rows, plan->prefill_rows, facts->padding_rows, ns);
     measures_use(&engine->measures, scheduler->n_running, scheduler->n_slots,
                  blocks - prefix_available(scheduler->prefix, 0), blocks);
 }
 
-static void tell_step(const struct engine *engine, const struct plan *plan, uint64_t begun, uint64_t now,
-                      uint64_t tokens_before)
+static void tell_step(const struct engine *engine, const struct plan *plan, const struct backend_facts *known,
+                      uint64_t begun, uint64_t now, uint64_t tokens_before)
 {
     struct engine_step_facts facts = {.number = engine->stats.steps,
                                       .decode_rows = plan->decode_rows,
                                       .prefill_rows = plan->prefill_rows,
                                       .ids = (uint32_t)(engine->delivery.tokens - tokens_before),
                                       .begun_ns = begun,
-                                      .read_ns = now};
-    if (engine->config.backend->facts)
-        engine->config.backend->facts(engine->backend, &facts.backend);
+                                      .read_ns = now,
+                                      .backend = *known};
     engine->observer->step(engine->observer->arg, &facts);
 }
 
@@ -307,8 +306,9 @@ static int land(struct engine *engine)
     uint64_t now = clock_ns(), tokens = engine->delivery.tokens;
     const uint64_t from =
         flight->submitted_ns > engine->last_read_ns ? flight->submitted_ns : engine->last_read_ns;
+    const struct backend_facts facts = facts_of(engine);
     if (!abandoned)
-        measure(engine, &flight->plan, now - from);
+        measure(engine, &flight->plan, &facts, now - from);
     engine->last_read_ns = now;
     engine->first_flight = (engine->first_flight + 1) % engine->most_flights;
     engine->n_flights--;
@@ -317,7 +317,7 @@ static int land(struct engine *engine)
     for (uint32_t i = 0; i < flight->plan.n; i++)
         take(engine, flight->plan.sequences[i], &flight->plan.sets[i], abandoned ? NULL : &results[i], now);
     if (engine->observer && !abandoned)
-        tell_step(engine, &flight->plan, from, now, tokens);
+        tell_step(engine, &flight->plan, &facts, from, now, tokens);
     return 0;
 }
 

@@ -33,8 +33,7 @@
     "x-ratelimit-reset-tokens, anthropic-ratelimit-requests-limit, anthropic-ratelimit-requests-remaining, " \
     "anthropic-ratelimit-requests-reset, anthropic-ratelimit-tokens-limit, "                                 \
     "anthropic-ratelimit-tokens-remaining, anthropic-ratelimit-tokens-reset"
-#define FREE_BYTES    (16u << 10) /* of a body, which do not count */
-#define OUT_OF_MEMORY "the gateway is out of memory"
+#define FREE_BYTES (16u << 10) /* of a body, which do not count */
 
 static void say_peer(struct MHD_Connection *connection, char *ret_peer, size_t size)
 {
@@ -199,7 +198,7 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
         refuse(&refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
         refusal.retry_after_s = 1;
     } else if (buffer_append(&exchange->body, data, len) < 0) {
-        refuse(&refusal, 500, "out_of_memory", NULL, OUT_OF_MEMORY);
+        refuse_memory(&refusal);
     } else {
         return true;
     }
@@ -218,7 +217,7 @@ static void answer(struct receiver *receiver, struct exchange *exchange)
     exchange->counted = true;
     struct refusal refusal;
     if (exchange->refused && !exchange->refusal)
-        refuse(&refusal, 500, "out_of_memory", NULL, OUT_OF_MEMORY);
+        refuse_memory(&refusal);
     if (exchange->refused)
         exchange_refuse(exchange, exchange->refusal ? exchange->refusal : &refusal);
     else

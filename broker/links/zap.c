@@ -96,16 +96,16 @@ static void count_refused(struct zap *zap, zmq_msg_t *address)
 }
 
 /* The parts that come, all of them read; those beyond PARTS are dropped. False when there is no message. */
-static bool receive(void *socket, struct socket_news *news, zmq_msg_t parts[PARTS], int *ret_n)
+static bool receive(struct zap *zap, zmq_msg_t parts[PARTS], int *ret_n)
 {
     int n = 0, more = 1;
     for (; more; n++) {
         zmq_msg_t beyond, *part = n < PARTS ? &parts[n] : &beyond;
         if (n >= PARTS)
             zmq_msg_init(&beyond);
-        int r = zmq_msg_recv(part, socket, ZMQ_DONTWAIT);
+        int r = zmq_msg_recv(part, zap->socket, ZMQ_DONTWAIT);
         if (r < 0 && n == 0)
-            socket_news_over(news);
+            socket_news_over(&zap->news);
         more = r >= 0 && zmq_msg_more(part);
         if (n >= PARTS)
             zmq_msg_close(&beyond);
@@ -122,7 +122,7 @@ static bool answer_one(struct zap *zap)
     int n;
     for (int i = 0; i < PARTS; i++)
         zmq_msg_init(&parts[i]);
-    bool any = receive(zap->socket, &zap->news, parts, &n);
+    bool any = receive(zap, parts, &n);
     if (n == PARTS) {
         const struct client_key *key = judge(zap, parts);
         if (!key)

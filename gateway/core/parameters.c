@@ -87,7 +87,7 @@ int parameters_read(struct parameters *parameters, const struct json_row *rows, 
 
 int parameters_out_of_memory(struct refusal *refusal)
 {
-    return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+    return refuse_memory(refusal);
 }
 
 void *parameters_memory(struct parameters *parameters, size_t n, size_t size)

@@ -272,7 +272,7 @@ void exchange_reply_json(struct exchange *exchange, unsigned status, struct json
     if (json_take->failed) {
         struct refusal refusal;
         json_out_deinit(json_take);
-        refuse(&refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+        refuse_memory(&refusal);
         refusal_write(&refusal, exchange->family, json_take);
         status = 500;
     }

@@ -93,7 +93,7 @@ int json_in_parse(const void *data, size_t len, json_t **ret_object, struct refu
     if (!json && json_memory_limited())
         return refuse(refusal, 413, "too_large", NULL, "the body has too many values for its size");
     if (!json && json_error_code(&error) == json_error_out_of_memory)
-        return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+        return refuse_memory(refusal);
     if (!json && json_error_code(&error) == json_error_null_character)
         return refuse_value(refusal, NULL, "line %d of the body has a NUL character in a string", error.line);
     if (!json && json_error_code(&error) == json_error_numeric_overflow)

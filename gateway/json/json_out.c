@@ -72,7 +72,7 @@ void json_out_string(struct json_out *out, struct bytes text)
 }
 
 /* The digits of a number, with zeros before them up to `least` digits, so that they end at `end`. Returns
- * where they begin. An answer has dozens of numbers: printf would be a third of its cost. */
+ * where they begin. An answer has dozens of numbers, for which printf is slow. */
 static char *digits_before(char *end, uint64_t number, int least)
 {
     for (int n = 0; number > 0 || n < least; n++, number /= 10)

@@ -96,7 +96,7 @@ void refusal_of_code(int code, const char *text, struct refusal *ret_refusal)
         refuse(ret_refusal, 429, "rate_limit_exceeded", NULL, "%s", text);
         break;
     case -ENOMEM:
-        refuse(ret_refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+        refuse_memory(ret_refusal);
         break;
     default:
         refuse(ret_refusal, 503, "unavailable", NULL, "%s", text);

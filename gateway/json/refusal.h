@@ -27,6 +27,9 @@ int refuse(struct refusal *refusal, unsigned status, const char *code, const cha
 /* An invalid value: 400, naming the parameter. */
 #define refuse_value(refusal, param, ...) refuse(refusal, 400, NULL, param, __VA_ARGS__)
 
+/* The same where the gateway has no memory for it. */
+#define refuse_memory(refusal) refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory")
+
 /* The error for the end of a request that did not end normally. */
 void refusal_of_end(const struct quern_end *end, struct refusal *ret_refusal);
 

@@ -42,7 +42,7 @@ const struct curl_calls *curl_calls_load(struct error *err)
         if ((library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL)))
             break;
     if (!library) {
-        error_set(err, -ENOTSUP, "libcurl, which sends spans, is not installed: %s", dlerror());
+        error_set(err, -ENOTSUP, "libcurl, which sends spans, cannot be loaded: %s", dlerror());
         return NULL;
     }
     struct curl_calls found;

@@ -43,7 +43,7 @@ static void note_tokens(struct measures *measures)
 static void note_steps(struct measures *measures)
 {
     for (int i = 0; i < VALUES; i++) {
-        measures_step(measures, rows[i], i % 16 == 0 ? 100 : 0, times[i]);
+        measures_step(measures, rows[i], i % 16 == 0 ? 100 : 0, 0, times[i]);
         measures_use(measures, rows[i] % 33, 32, rows[i], 4096);
     }
 }

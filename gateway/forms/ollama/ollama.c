@@ -31,7 +31,7 @@ int ollama_take_model(void *into, const struct json_row *row, const char *path, 
         return 0;
     char *name = arena_take(&parameters->arena, len - latest + 1, 1);
     if (!name)
-        return refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory");
+        return refuse_memory(refusal);
     memcpy(name, json_string_value(value), len - latest);
     parameters->request.model = name;
     return 0;

@@ -243,6 +243,20 @@ class Spans(Base):
                 self.assertNotIn("1234", done.stderr)
 
 
+    def test_9_a_library_that_cannot_be_loaded_ends_the_start(self):
+        place = self.place / "libraries"
+        place.mkdir()
+        for name in ("libcurl-gnutls.so.4", "libcurl.so.4"):
+            (place / name).touch()
+        paths = f"{place}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        command = [str(BUILD / "quern-gateway"), "--listen", "127.0.0.1:0", "--connect", self.rundir, "--check"]
+        for more, status in (((), 0), (("--otlp", "http://h"), 1)):  # without spans nobody misses it
+            done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=WAIT,
+                                  env={**os.environ, "LD_LIBRARY_PATH": paths})
+            self.assertEqual(done.returncode, status, done.stderr)
+        self.assertRegex(done.stderr, r"libcurl, which sends spans, cannot be loaded: .*libcurl\.so\.4: file too short")
+
+
 # Without libcurl the gateway says so, and there is nothing to test.
 def built_without():
     done = subprocess.run([str(BUILD / "quern-gateway"), "--check", "--listen", "127.0.0.1:0", "--otlp", "http://h"],

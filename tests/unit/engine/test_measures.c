@@ -42,10 +42,10 @@ static void check(const struct histogram *histogram, const struct histogram_scal
 
 START_TEST(a_step_is_of_the_kind_of_its_rows)
 {
-    measures_step(&measures, 4, 0, 3 * MS);
-    measures_step(&measures, 0, 512, 90 * MS);
-    measures_step(&measures, 4, 100, 20 * MS);
-    measures_step(&measures, 1, 1, 4 * MS);
+    measures_step(&measures, 4, 0, 0, 3 * MS);
+    measures_step(&measures, 0, 512, 0, 90 * MS);
+    measures_step(&measures, 4, 100, 0, 20 * MS);
+    measures_step(&measures, 1, 1, 0, 4 * MS);
     CHECK(step_decode, histogram_seconds, 3 * MS);
     CHECK(step_prefill, histogram_seconds, 90 * MS);
     CHECK(step_mixed, histogram_seconds, 20 * MS, 4 * MS);
@@ -86,8 +86,7 @@ START_TEST(values_in_any_order_land_in_their_buckets)
         rows[i] = 1 + (seed >> 33) % (1u << (seed >> 60));
         if (i % 10 == 0)
             times[i] = histogram_seconds.bounds[(i / 10) % HISTOGRAM_BOUNDS] + (i / 10) % 2; /* at a border */
-        measures_step(&measures, (uint32_t)rows[i], 0, times[i]);
-        measures_computed(&measures, (uint32_t)rows[i] + 3);
+        measures_step(&measures, (uint32_t)rows[i], 0, 3, times[i]);
         measures_ids(&measures, 1, times[i]);
     }
     check(&measures.step_decode, &histogram_seconds, 200, times);

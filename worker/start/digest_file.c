@@ -7,11 +7,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/files/cache_folder.h"
 #include "common/hash.h"
 
 #define N_PLACES 1024u
@@ -24,29 +24,14 @@ struct place {
 };
 _Static_assert(sizeof(struct place) == 64, "a line of a cache");
 
-/* The folder of the places, which is made if need be; others keep out of it. */
+/* The folder of the places. In an earlier version it was one file for all of them. */
 static bool find_folder(char ret_path[PATH_MAX])
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    bool named = cache && cache[0] == '/';
-    if (!named && (!home || home[0] != '/'))
+    if (!cache_folder_find("digests", ret_path))
         return false;
-    int n = snprintf(ret_path, PATH_MAX, "%s%s", named ? cache : home, named ? "" : "/.cache");
-    if (n < 0 || n >= PATH_MAX - 32)
-        return false;
-    mkdir(ret_path, 0700); /* what cannot be made cannot be opened */
-    strcat(ret_path, "/quern");
-    mkdir(ret_path, 0700);
-    strcat(ret_path, "/digests");
-    unlink(ret_path); /* of an earlier version: one file for all places */
-    mkdir(ret_path, 0700);
+    if (unlink(ret_path) == 0)
+        mkdir(ret_path, 0700);
     return true;
-}
-
-static bool is_ours(int fd)
-{
-    struct stat st;
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 022) == 0;
 }
 
 int digest_file_open(const uint8_t key[16])
@@ -57,7 +42,7 @@ int digest_file_open(const uint8_t key[16])
     snprintf(name, sizeof name, "/%03x", (unsigned)(hash64(key, 16, 0) % N_PLACES));
     strcat(path, name);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd >= 0 && !is_ours(fd)) {
+    if (fd >= 0 && !cache_folder_is_ours(fd)) {
         close(fd);
         return -1;
     }

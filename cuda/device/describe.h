@@ -25,6 +25,9 @@ int device_describe(uint32_t number, struct device_description *ret_description,
  * none. */
 void device_driver_version(const char *text, char *ret_version, size_t size);
 
+/* "580.65.06 (CUDA 13.0)", of the driver that runs; "": none. */
+void device_find_driver(char *ret_driver, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

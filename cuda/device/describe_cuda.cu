@@ -22,8 +22,7 @@ static int failed(uint32_t number, cudaError_t e, struct error *err)
                      cudaGetErrorName(e));
 }
 
-/* "580.65.06 (CUDA 13.0)" */
-static void find_driver(char *ret_driver, size_t size)
+void device_find_driver(char *ret_driver, size_t size)
 {
     char line[256] = "", version[24] = "";
     int cuda = 0;
@@ -128,7 +127,7 @@ int device_describe(uint32_t number, struct device_description *ret_description,
         return failed(number, e, err);
     snprintf(d.name, sizeof d.name, "%.63s", p.name);
     uuid_text((const uint8_t *)p.uuid.bytes, is_slice_name(p.name), d.uuid);
-    find_driver(d.driver, sizeof d.driver);
+    device_find_driver(d.driver, sizeof d.driver);
     d.capability = (uint32_t)(10 * p.major + p.minor);
     d.n_cores = (uint32_t)p.multiProcessorCount;
     d.memory_free = free_bytes;

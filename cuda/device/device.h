@@ -40,6 +40,8 @@ struct device_properties {
     uint32_t query_us;
     uint32_t stall_ms; /* longer than any work takes: a device without progress for this long counts as hung;
                           0: never */
+    bool has_clock;    /* times can be taken (device_note_time) */
+    char driver[48];   /* its version, and the newest CUDA that it supports; "": not known */
     char
         label[64]; /* the name, the number, and the beginning of the UUID, as CUDA_VISIBLE_DEVICES takes it */
 };
@@ -121,6 +123,18 @@ int device_query(struct device_stream *stream, uint32_t n);
 
 /* Waits until all is done. 0 or a fault. */
 int device_synchronize(struct device_stream *stream);
+
+/* ---- time ---- */
+
+/* Notes the time when the queue gets here, as number 0 or 1. Once both were reached, and until one is noted
+ * again, device_time_between says how long the device took from 0 to 1. 0 or a fault; -ENOTSUP: it has no
+ * clock. */
+int device_note_time(struct device_stream *stream, uint32_t n);
+int device_time_between(struct device_stream *stream, uint64_t *ret_ns);
+
+/* Nanoseconds of a clock by which the device's work can be bounded: the host's; of an emulated device with a
+ * clock, that clock. */
+uint64_t device_clock_ns(const struct device *device);
 
 /* ---- libraries of the device ---- */
 

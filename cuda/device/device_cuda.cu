@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
+#include "cuda/device/describe.h"
 #include "cuda/device/in_turn.h"
 #include "cuda/device/simt.h"
 
@@ -150,6 +152,8 @@ static int describe(struct device *device, uint32_t number, struct error *err)
     properties->shared_bytes = (uint32_t)p.sharedMemPerBlockOptin;
     properties->l2_bytes = (size_t)p.l2CacheSize;
     properties->total_bytes = p.totalGlobalMem;
+    properties->has_clock = true;
+    device_find_driver(properties->driver, sizeof properties->driver);
     properties->query_us = QUERY_US;
     properties->stall_ms = STALL_MS;
     const int r = check_capability(number, p.name, properties->capability, err);
@@ -235,9 +239,12 @@ struct device *device_close(struct device *device)
     for (uint32_t i = 0; i < DEVICE_MARKS; i++)
         if (device->stream.marks[i])
             cudaEventDestroy(device->stream.marks[i]);
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < 2; i++) {
         if (device->timers[i])
             cudaEventDestroy(device->timers[i]);
+        if (device->noted[i])
+            cudaEventDestroy(device->noted[i]);
+    }
     if (device->stream.stream)
         cudaStreamDestroy(device->stream.stream);
     cudaGetLastError();
@@ -418,6 +425,39 @@ int device_synchronize(struct device_stream *stream)
     if (stream->recording)
         return -EINVAL;
     return device_cuda_check(stream->device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream));
+}
+
+/* ---- time ---- */
+
+int device_note_time(struct device_stream *stream, uint32_t n)
+{
+    struct device *device = stream->device;
+    if (stream->recording || n > 1)
+        return -EINVAL;
+    int r = device->noted[n]
+                ? 0
+                : device_cuda_check(device, "cudaEventCreate", cudaEventCreate(&device->noted[n]));
+    stream->follows = false;
+    return r < 0 ? r
+                 : device_cuda_check(device, "cudaEventRecord",
+                                     cudaEventRecord(device->noted[n], stream->stream));
+}
+
+int device_time_between(struct device_stream *stream, uint64_t *ret_ns)
+{
+    struct device *device = stream->device;
+    float ms = 0;
+    if (!device->noted[0] || !device->noted[1])
+        return -EINVAL;
+    int r = device_cuda_check(device, "cudaEventElapsedTime",
+                              cudaEventElapsedTime(&ms, device->noted[0], device->noted[1]));
+    *ret_ns = r == 0 && ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+    return r;
+}
+
+uint64_t device_clock_ns(const struct device *device)
+{
+    return clock_ns();
 }
 
 /* ---- launches ---- */

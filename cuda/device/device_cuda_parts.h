@@ -65,6 +65,7 @@ struct device {
     bool overlaps;         /* launches may overlap */
     bool in_turn;          /* but those that are queued now do not */
     cudaEvent_t timers[2]; /* around a launch; NULL until the first profile */
+    cudaEvent_t noted[2];  /* times; NULL until the first is noted */
     size_t expected;       /* bytes that the next launch has to read */
     bool timed;            /* each launch, alone */
     struct profile profile;

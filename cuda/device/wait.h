@@ -13,6 +13,7 @@ enum {
     MARK_COPIES = 24,  /* + staging buffer of a block copy */
     MARK_LOGITS = 32,  /* the staging buffer of logits */
     MARK_WEIGHTS = 40, /* + staging buffer of weights */
+    MARK_TIMES = 48,   /* behind the second of two noted times */
 };
 
 /* Waits up to timeout_ms (0: checks once) until the mark is reached or, if `flag` is not NULL, *flag is at

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "cuda/device/in_turn.h"
 #include "cuda/device/selection.h"
 #include "cuda/emu/emu.h"
@@ -22,7 +23,7 @@
 #define MOST_GRID_YZ 65535
 #define MOST_DEVICES 4096
 
-enum kind { COPY, FILL, LAUNCH, MARK, GRAPH };
+enum kind { COPY, FILL, LAUNCH, MARK, NOTE, GRAPH };
 
 struct work {
     enum kind kind;
@@ -53,6 +54,7 @@ struct device_stream {
     bool spoiled; /* the recording is of no use any more */
     const char *refusal;
     bool reached[DEVICE_MARKS];
+    uint64_t noted_ns[2];
     uint64_t expected; /* of the next launch */
     bool follows;      /* the last that was queued, here or in the recording, is a launch of ours */
     bool in_turn;      /* launches do not overlap for all that */
@@ -137,12 +139,14 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
     device->stream.refusal = "";
     device->properties = (struct device_properties){"emulated",
                                                     capability,
-                                                    4,
+                                                    EMU_MULTIPROCESSORS,
                                                     SHARED_BYTES,
                                                     (size_t)32 << 20,
                                                     emu_number("QUERN_EMU_BYTES", TOTAL_BYTES),
                                                     0,
                                                     device->stall_at ? STALL_MS : 0u,
+                                                    emu_has_clock(),
+                                                    "none, emulated",
                                                     ""};
     snprintf(device->properties.label, sizeof device->properties.label, "%.40s (GPU %u)",
              device->properties.name, emu_number_of(number));
@@ -316,6 +320,9 @@ static void run_one(struct device_stream *stream, const struct work *work)
         break;
     case MARK:
         stream->reached[work->mark] = true;
+        break;
+    case NOTE:
+        stream->noted_ns[work->mark] = emu_clock_ns();
         break;
     case GRAPH: /* its parts run one by one */
         break;
@@ -528,6 +535,31 @@ int device_synchronize(struct device_stream *stream)
         return -EINVAL;
     run(stream, UINT32_MAX);
     return stream->device->fault;
+}
+
+/* ---- time ---- */
+
+int device_note_time(struct device_stream *stream, uint32_t n)
+{
+    struct work work = {};
+    work.kind = NOTE;
+    work.mark = n;
+    if (!stream->device->properties.has_clock)
+        return -ENOTSUP;
+    if (stream->recording || n > 1)
+        return -EINVAL;
+    return queue(stream, &work);
+}
+
+int device_time_between(struct device_stream *stream, uint64_t *ret_ns)
+{
+    *ret_ns = stream->noted_ns[1] - stream->noted_ns[0];
+    return stream->device->fault;
+}
+
+uint64_t device_clock_ns(const struct device *device)
+{
+    return device->properties.has_clock ? emu_clock_ns() : clock_ns();
 }
 
 /* ---- libraries of the device ---- */

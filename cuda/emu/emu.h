@@ -14,6 +14,7 @@
  *                             that does nothing
  *     QUERN_EMU_EARLY=WHAT    a kernel that runs before the launch that it overlaps with (device.cc)
  *     QUERN_EMU_PROFILE=1     print the counts of each kernel when the device is closed
+ *     QUERN_EMU_CLOCK=LIST    there is a clock, which the counts drive (emu_clock_ns)
  *
  * Under AddressSanitizer device memory is poisoned while no work runs, so a host access is reported. Under
  * ThreadSanitizer each thread of a block is a thread, so a missing barrier is reported as a race. Blocks and
@@ -56,6 +57,8 @@ uint64_t emu_number(const char *name, uint64_t otherwise);
 
 /* ---- device.cc ---- */
 
+#define EMU_MULTIPROCESSORS 4
+
 /* From now on these n of all devices are there; none: all are. */
 void emu_select(const uint32_t *numbers, uint32_t n);
 
@@ -95,6 +98,13 @@ void emu_profile_launch(const struct emu_launch *launch);
 struct backend_kernel *emu_profile_current(void);                     /* the row of the running launch */
 uint32_t emu_profile_take(const struct backend_kernel **ret_kernels); /* as device_kernels */
 void emu_profile_print(void);                                         /* if requested */
+
+/* A clock that the counts drive, so that a time is the same at each run; there is one where $QUERN_EMU_CLOCK
+ * is set. A launch takes a microsecond, and for each round of blocks (two to a multiprocessor) a nanosecond
+ * for each byte that a block has loaded. $QUERN_EMU_CLOCK lists kernels that are slower or faster:
+ * "multiply_wide=3, cublasLtMatmul=0.1", times so much. */
+bool emu_has_clock(void);
+uint64_t emu_clock_ns(void);
 
 /* ---- regions.cc ---- */
 

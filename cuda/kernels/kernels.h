@@ -23,6 +23,7 @@ extern "C" {
 #endif
 
 #include "engine/backend/backend.h"
+#include "engine/backend/choices/choices.h"
 #include "gguf/format.h"
 #include "model/description.h"
 
@@ -34,6 +35,8 @@ struct device_matrix {
     uint32_t n_rows, n_columns; /* outputs, inputs */
     uint32_t n_experts;         /* so many such matrices, one after the other; of experts alone more than 1 */
     uint32_t padded_columns;    /* to 256 */
+    uint32_t launch;            /* 1 + the number of the launch whose first matrix it is
+                                 * (cuda/host/product_choices.h); 0: of none that has choices */
     const void *planes[4];      /* by format: layout.h; aligned to 16 bytes */
     const float *bias;          /* [n_experts][n_rows], or NULL */
 };
@@ -131,6 +134,8 @@ struct multiply_step {
     uint32_t n_rows;
     bool reproducible;                      /* an output's bits depend on its row alone, not on n_rows */
     const struct multiply_scratch *scratch; /* or NULL; no bit depends on it */
+    enum product_way way; /* of more than KERNELS_GEMV rows; no bit depends on it. PRODUCT_LIBRARY is no way
+                             of ours: the rule's */
 };
 
 /* out[row][i] = bias[i] + weights[i] · x[row], for up to KERNELS_PRODUCTS matrices that read the same x in
@@ -145,6 +150,10 @@ struct device_product {
 };
 int kernels_multiply(struct device_stream *queue, const struct device_product *products, uint32_t n_products,
                      const struct device_activations *x, const struct multiply_step *step);
+
+/* The way that the rule takes with more than KERNELS_GEMV rows. */
+enum product_way kernels_multiply_rule(const struct device_product *products, uint32_t n_products,
+                                       uint32_t n_rows, const struct multiply_scratch *scratch);
 
 /* out = activation(gate) · up, or activation(up) where gate is NULL; as floats and quantized. -EINVAL:
  * strides that are no multiples of 4, or of `out` none of 256. */

@@ -151,7 +151,7 @@ int kernels_multiply(struct device_stream *queue, const struct device_product *g
     if (!products_collect(&products, given, n_products, x))
         return -EINVAL;
     if (step->reproducible || step->n_rows > KERNELS_GEMV)
-        return multiply_tiles(queue, &products, x, step->n_rows, step->scratch);
+        return multiply_tiles(queue, &products, x, step);
     return multiply_gemv_rows(queue, &products, x, NULL, step->n_rows);
 }
 
@@ -179,7 +179,7 @@ int kernels_multiply_activate(struct device_stream *queue, const struct device_p
         return -EINVAL;
     if (!step->reproducible && step->n_rows <= KERNELS_GEMV)
         return multiply_gemv_rows(queue, &products, x, &following, step->n_rows);
-    int r = multiply_tiles(queue, &products, x, step->n_rows, step->scratch);
+    int r = multiply_tiles(queue, &products, x, step);
     return r < 0 ? r : kernels_activate(queue, activate, step->n_rows);
 }
 

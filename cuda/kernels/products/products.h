@@ -89,11 +89,10 @@ template <enum format F> static __device__ inline float float_weight(const struc
     return F == FORMAT_F16 ? simt_float(half_t{bits}) : simt_float(bf16_t{bits});
 }
 
-/* out = x · weights, more than a few rows or any number, on tensor cores (tiles.cu). An output's bits depend
- * on its two rows alone. scratch NULL: no tile is shared. */
+/* out = x · weights, more than a few rows or any number, on tensor cores (tiles.cu), step->way's. An output's
+ * bits depend on its two rows alone. */
 int multiply_tiles(struct device_stream *queue, const struct products *products,
-                   const struct device_activations *x, uint32_t n_rows,
-                   const struct multiply_scratch *scratch);
+                   const struct device_activations *x, const struct multiply_step *step);
 
 /* The same by wide tiles of which `shares` are shared (stream_k.cu). */
 int multiply_stream_k(struct device_stream *queue, const struct products *products,

@@ -57,32 +57,75 @@ static __global__ void __launch_bounds__(WIDE_THREADS, STREAM_K_AT_ONCE)
                      });
 }
 
+/* Which of the wide tiles are shared: as the way says, where $QUERN_SHARES does not say otherwise. */
+static struct stream_k shares_of(uint32_t n_tiles, uint32_t n_columns, enum product_way way,
+                                 const struct multiply_scratch *scratch)
+{
+    const struct stream_k none = {n_tiles, 0, 0};
+    enum stream_k_rule rule = scratch ? scratch->rule : STREAM_K_NEVER;
+    if (rule == STREAM_K_PLANNED && way == PRODUCT_WIDE)
+        rule = STREAM_K_NEVER;
+    if (rule == STREAM_K_PLANNED && way == PRODUCT_SHARED)
+        rule = STREAM_K_ALWAYS;
+    return scratch ? stream_k_plan(n_tiles, n_columns / STEP, scratch->n_multiprocessors, rule) : none;
+}
+
 static int launch_wide(struct device_stream *queue, const struct products *products,
-                       const struct device_activations *x, uint32_t n_rows,
-                       const struct multiply_scratch *scratch)
+                       const struct device_activations *x, const struct multiply_step *step)
 {
     const uint32_t n_groups = blocks_of(products, WIDE_ROWS),
-                   n_x_groups = (n_rows + WIDE_X_ROWS - 1) / WIDE_X_ROWS;
-    struct stream_k shares = {};
+                   n_x_groups = (step->n_rows + WIDE_X_ROWS - 1) / WIDE_X_ROWS;
     uint32_t n_columns = 0;
     for (uint32_t p = 0; p < products->n; p++)
         n_columns = products->matrices[p].padded_columns > n_columns ? products->matrices[p].padded_columns
                                                                      : n_columns;
-    if (scratch)
-        shares =
-            stream_k_plan(n_groups * n_x_groups, n_columns / STEP, scratch->n_multiprocessors, scratch->rule);
+    const struct stream_k shares = shares_of(n_groups * n_x_groups, n_columns, step->way, step->scratch);
     if (shares.n_shares > 0)
-        return multiply_stream_k(queue, products, x, n_rows, &shares, scratch);
+        return multiply_stream_k(queue, products, x, step->n_rows, &shares, step->scratch);
     return simt_launch(queue, "multiply_wide", multiply_wide, {n_groups, n_x_groups, 1}, {WIDE_THREADS, 1, 1},
-                       sizeof(wide_shared), *products, *x, n_rows);
+                       sizeof(wide_shared), *products, *x, step->n_rows);
+}
+
+/* Where nothing was measured. */
+static enum product_way way_by_rows(uint32_t n_rows)
+{
+    return n_rows >= WIDE_FROM ? PRODUCT_WIDE : n_rows <= 8 ? PRODUCT_THIN_8 : PRODUCT_THIN_16;
+}
+
+enum product_way kernels_multiply_rule(const struct device_product *products, uint32_t n_products,
+                                       uint32_t n_rows, const struct multiply_scratch *scratch)
+{
+    uint32_t n_groups = 0, n_columns = 0;
+    const enum product_way way = way_by_rows(n_rows);
+    for (uint32_t p = 0; p < n_products; p++) {
+        const struct device_matrix *matrix = products[p].matrix;
+        n_groups += (matrix->n_rows + WIDE_ROWS - 1) / WIDE_ROWS;
+        n_columns = matrix->padded_columns > n_columns ? matrix->padded_columns : n_columns;
+    }
+    if (way != PRODUCT_WIDE)
+        return way;
+    const uint32_t n_tiles = n_groups * ((n_rows + WIDE_X_ROWS - 1) / WIDE_X_ROWS);
+    return shares_of(n_tiles, n_columns, PRODUCT_BY_RULE, scratch).n_shares > 0 ? PRODUCT_SHARED
+                                                                                : PRODUCT_WIDE;
 }
 
 int multiply_tiles(struct device_stream *queue, const struct products *products,
-                   const struct device_activations *x, uint32_t n_rows,
-                   const struct multiply_scratch *scratch)
+                   const struct device_activations *x, const struct multiply_step *step)
 {
-    if (n_rows >= WIDE_FROM)
-        return launch_wide(queue, products, x, n_rows, scratch);
-    return n_rows <= 8 ? launch_thin<1>(queue, products, x, n_rows)
-                       : launch_thin<2>(queue, products, x, n_rows);
+    enum product_way way = step->way;
+    if (way == PRODUCT_BY_RULE || way == PRODUCT_LIBRARY)
+        way = way_by_rows(step->n_rows);
+    switch (way) {
+    case PRODUCT_THIN_8:
+        return launch_thin<1>(queue, products, x, step->n_rows);
+    case PRODUCT_THIN_16:
+        return launch_thin<2>(queue, products, x, step->n_rows);
+    case PRODUCT_WIDE:
+    case PRODUCT_SHARED:
+    case PRODUCT_BY_RULE:
+    case PRODUCT_LIBRARY:
+    case PRODUCT_WAYS:
+        break;
+    }
+    return launch_wide(queue, products, x, step);
 }

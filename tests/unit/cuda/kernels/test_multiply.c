@@ -20,7 +20,7 @@ static float *multiply_with(const struct weights *weights, const struct device_a
     float *out = on_device(NULL, (size_t)n_rows * stride * sizeof(float));
     const struct device_product product = {&weights->matrix, out, stride};
     ck_assert_int_eq(device_fill(queue, out, 0x7b, (size_t)n_rows * stride * sizeof(float)), 0);
-    const struct multiply_step step = {n_rows, reproducible, scratch};
+    const struct multiply_step step = {n_rows, reproducible, scratch, PRODUCT_BY_RULE};
     ck_assert_int_eq(kernels_multiply(queue, &product, 1, x, &step), 0);
     float *result = from_device(out, (size_t)n_rows * stride * sizeof(float));
     for (uint32_t i = 0; i < n_rows; i++)
@@ -311,9 +311,10 @@ START_TEST(three_matrices_of_different_formats_share_a_launch)
             products[i] = (struct device_product){
                 &weights[i].matrix, on_device(NULL, MOST_ROWS * stride * sizeof(float)), stride};
         }
-        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x,
-                                          &(struct multiply_step){counts[c / 2], c % 2, NULL}),
-                         0);
+        ck_assert_int_eq(
+            kernels_multiply(queue, products, 3, &inputs.x,
+                             &(struct multiply_step){counts[c / 2], c % 2, NULL, PRODUCT_BY_RULE}),
+            0);
         ck_assert_uint_eq(device_counts(device).launches, launches + 1);
         for (int i = 0; i < 3; i++)
             check_products(
@@ -346,18 +347,20 @@ START_TEST(matrices_of_a_launch_are_shared_together)
                 &weights[i].matrix, on_device(NULL, MOST_ROWS * stride * sizeof(float)), stride};
         }
         launches = device_counts(device).launches;
-        ck_assert_int_eq(kernels_multiply(queue, products, 3, &inputs.x,
-                                          &(struct multiply_step){MOST_ROWS, false, &scratch}),
-                         0);
+        ck_assert_int_eq(
+            kernels_multiply(queue, products, 3, &inputs.x,
+                             &(struct multiply_step){MOST_ROWS, false, &scratch, PRODUCT_BY_RULE}),
+            0);
         ck_assert_uint_eq(device_counts(device).launches, launches + 1);
         check_tickets(&scratch);
         for (int i = 0; i < 3; i++) {
             const size_t bytes = MOST_ROWS * products[i].out_stride * sizeof(float);
             const float *shared = from_device(products[i].out, bytes);
             ck_assert_int_eq(device_fill(queue, products[i].out, 0x7b, bytes), 0);
-            ck_assert_int_eq(kernels_multiply(queue, &products[i], 1, &inputs.x,
-                                              &(struct multiply_step){MOST_ROWS, false, NULL}),
-                             0);
+            ck_assert_int_eq(
+                kernels_multiply(queue, &products[i], 1, &inputs.x,
+                                 &(struct multiply_step){MOST_ROWS, false, NULL, PRODUCT_BY_RULE}),
+                0);
             ck_assert_mem_eq(shared, from_device(products[i].out, bytes), bytes);
         }
     }
@@ -375,11 +378,13 @@ START_TEST(what_cannot_be_multiplied_is_refused)
     struct inputs inputs = make_inputs(256, MOST_ROWS, fill_random);
     float *out = on_device(NULL, 64);
     struct device_product product = {&weights.matrix, out, 4};
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, &(struct multiply_step){1, false, NULL}),
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x,
+                                      &(struct multiply_step){1, false, NULL, PRODUCT_BY_RULE}),
                      -EINVAL);
     weights.matrix.padded_columns = 256;
     weights.matrix.format = FORMAT_LIMIT;
-    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x, &(struct multiply_step){1, false, NULL}),
+    ck_assert_int_eq(kernels_multiply(queue, &product, 1, &inputs.x,
+                                      &(struct multiply_step){1, false, NULL, PRODUCT_BY_RULE}),
                      -EINVAL);
     free_weights(&weights);
     free_inputs(&inputs);

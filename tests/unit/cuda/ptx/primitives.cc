@@ -49,5 +49,6 @@ int launch_thin(struct device_stream *stream, const struct device_product *produ
     keep(ret_launch, products);
     keep(ret_launch, *x);
     keep(ret_launch, n_rows);
-    return multiply_tiles(stream, &products, x, n_rows, NULL);
+    const struct multiply_step step = {n_rows, false, NULL, PRODUCT_BY_RULE};
+    return multiply_tiles(stream, &products, x, &step);
 }

@@ -163,6 +163,7 @@ static void registered(struct broker *broker, const struct peer *peer, const str
     worker->thinks = message->register_.thinks;
     copy_text(worker->dialect, sizeof worker->dialect, message->register_.dialect);
     copy_text(worker->arithmetic, sizeof worker->arithmetic, message->register_.arithmetic);
+    copy_text(worker->choices, sizeof worker->choices, message->register_.choices);
     copy_text(worker->sampling, sizeof worker->sampling, message->register_.sampling);
     sampling_defaults_read(message->register_.sampling, &worker->defaults);
     if (worker_of_peer(broker, peer) != worker) { /* else it only asks again */

@@ -498,6 +498,9 @@ struct quern_worker {
     /* What its ids depend on beside that: "cpu avx2 kv=f16 weights=file"; with the same, they are the same.
      */
     const char *arithmetic;
+    /* Of a GPU: what was measured to choose kernels by, in a line; "": nothing was. `quern inspect --device`
+     * shows the choices. */
+    const char *choices;
     /* Of a GPU: its number on its host, UUID, the driver's version, and compute capability, 10 · major +
      * minor; 0 and "": unknown, or no GPU. */
     uint32_t device_number;

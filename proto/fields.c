@@ -501,6 +501,7 @@ static const struct field register_fields[] = {
     NAME_OR_0("device_driver", IN(register_.device_driver)),
     U32_OR_0("device_capability", IN(register_.device_capability)),
     NAME_OR_0("arithmetic", IN(register_.arithmetic)),
+    NAME_OR_0("choices", IN(register_.choices)),
     COUNTER_OR_0("wseq", IN(register_.wseq)),
     COUNTER_OR_0("acked", IN(register_.acked)),
 };

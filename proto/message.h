@@ -643,6 +643,7 @@ struct message {
             struct bytes device_uuid, device_driver;
             uint32_t device_capability;
             struct bytes arithmetic; /* what ids depend on beside the file; "": it does not say */
+            struct bytes choices;    /* what was measured to choose kernels by; "": nothing */
             uint64_t wseq, acked;    /* its last frame so far, the last acknowledged one */
         } register_;
         struct {

@@ -31,6 +31,7 @@
     ROW(DIALECT_OR_0, dialect)                     /* how it calls tools and thinks: JSON */                  \
     ROW(NAME_OR_0, digest)                         /* of its model's file, hexadecimal */                     \
     ROW(NAME_OR_0, arithmetic)                     /* what its ids depend on beside the file */               \
+    ROW(NAME_OR_0, choices)                        /* what was measured to choose kernels by */               \
     ROW(TEXT_OR_0, sampling)                       /* what requests that do not say get, and from where */    \
     ROW(STATE, state)                                                                                         \
     ROW(U32_OR_0, pid) ROW(U32_OR_0, incarnation) ROW(U32_OR_0, restarts)                                     \

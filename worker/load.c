@@ -11,6 +11,7 @@
 
 #include "worker/load.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -205,15 +206,22 @@ static int open_engine(struct load *load, struct error *err)
     return engine_new(&config, load->sink, load->sink_arg, &load->engine, err);
 }
 
-/* Behind a comma the device tells how many threads it has, of which ids do not depend. */
+/* Behind a comma the device tells how many threads it has, in brackets its number, of which ids do not
+ * depend. They do depend on which products are a library's. */
 static void know_arithmetic(struct load *load)
 {
+    char library[40] = "";
     const struct worker_options *options = load->options;
     const struct backend_info *info = engine_backend_info(load->engine);
-    snprintf(load->arithmetic, sizeof load->arithmetic, "%.*s kv=%s weights=%.16s%s%s",
-             (int)strcspn(info->device, ","), info->device, kv_type_name(info->kv_type),
-             options->quantize ? options->quantize : "file", options->invariant ? " invariant" : "",
-             options->cublas ? " cublas" : "");
+    const char *number = strstr(info->device, " (GPU ");
+    const int device_len = number ? (int)(number - info->device) : (int)strcspn(info->device, ",");
+    if (info->choices_arithmetic > 0)
+        snprintf(library, sizeof library, " cublas=%016llx", (unsigned long long)info->choices_arithmetic);
+    else if (options->cublas && isdigit((unsigned char)options->cublas[0])) /* "auto" has found nothing */
+        snprintf(library, sizeof library, " cublas=%.20s", options->cublas);
+    snprintf(load->arithmetic, sizeof load->arithmetic, "%.*s kv=%s weights=%.16s%s%s", device_len,
+             info->device, kv_type_name(info->kv_type), options->quantize ? options->quantize : "file",
+             options->invariant ? " invariant" : "", library);
 }
 
 /* Of a device with a number; that it cannot be described is told where it shows. */

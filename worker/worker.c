@@ -395,6 +395,7 @@ static struct message introduction(const struct worker *worker)
     message.register_.device_driver = bytes_of_string(worker->load.described.driver);
     message.register_.device_capability = worker->load.described.capability;
     message.register_.arithmetic = bytes_of_string(worker->load.arithmetic);
+    message.register_.choices = bytes_of_string(engine_backend_info(worker->load.engine)->choices);
     return message;
 }
 

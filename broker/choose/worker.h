@@ -45,6 +45,7 @@ struct worker {
     uint32_t device_number, device_capability;
     char device_uuid[PROTO_MAX_NAME_BYTES + 1], device_driver[PROTO_MAX_NAME_BYTES + 1];
     char arithmetic[PROTO_MAX_NAME_BYTES + 1];
+    char choices[PROTO_MAX_NAME_BYTES + 1];
     uint8_t digest[16];
     char digest_text[2 * 16 + 1]; /* the same, hexadecimal */
     uint32_t context, slots;

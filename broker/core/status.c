@@ -52,6 +52,7 @@ static void fill_worker(const struct broker *broker, uint32_t index, struct work
         .dialect = bytes_of_string(worker->dialect),
         .digest = bytes_of_string(worker->digest_text),
         .arithmetic = bytes_of_string(worker->arithmetic),
+        .choices = bytes_of_string(worker->choices),
         .sampling = bytes_of_string(worker->sampling),
         .embedding = worker->embedding,
         .ranks = worker->ranks,

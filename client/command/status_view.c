@@ -297,6 +297,19 @@ static void print_launches(const struct quern_worker *worker)
     printf("\n");
 }
 
+/* Once for all workers that say the same, which is those with the same device and model. */
+static void print_choices(const struct quern_status *status, size_t i)
+{
+    const struct quern_worker *worker = &status->workers[i];
+    char text[256];
+    if (!worker->choices || !worker->choices[0])
+        return;
+    for (size_t j = 0; j < i; j++)
+        if (status->workers[j].choices && strcmp(status->workers[j].choices, worker->choices) == 0)
+            return;
+    printf("\n%s: %s\n", worker->name, utf8_printable(bytes_of_string(worker->choices), sizeof text, text));
+}
+
 /* Once for all workers of a model. */
 static void print_aliases(const struct quern_status *status, size_t i)
 {
@@ -350,6 +363,7 @@ void status_print(const struct quern_status *status, size_t columns, bool colour
         print_aliases(status, i);
     for (size_t i = 0; i < status->n_workers; i++) {
         print_comparison(&status->workers[i], colours);
+        print_choices(status, i);
         print_launches(&status->workers[i]);
         print_drafts(&status->workers[i]);
     }

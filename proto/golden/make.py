@@ -200,7 +200,7 @@ GOOD = [
                    "supervisor_pid": 40, "broker_pid": 41, "gateway_pid": 42, "workers": [
                        {"name": "worker-0", "device": "cpu avx2, 2 threads", "model": "demo",
                         "device_number": 3, "device_uuid": "GPU-0123", "device_driver": "580.65.06", "device_capability": 90,
-                        "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "digest": "9e107d9d372bb6826bd81d3542a419d6", "arithmetic": "cpu avx2 kv=f16 weights=file", "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
+                        "aliases": ["gpt-4o", "größe"], "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "digest": "9e107d9d372bb6826bd81d3542a419d6", "arithmetic": "cpu avx2 kv=f16 weights=file", "choices": "7 launches", "sampling": "temperature=0.6:model", "state": "ready", "pid": 77,
                         "incarnation": 1, "restarts": 2, "slots": 16, "context": 4096, "embedding": 576, "ranks": True, "steps": 9,
                         **{gauge: 100 * i + 1 for i, gauge in enumerate(GAUGES)},
                         **{name: [2**40 + i, *range(i, i + 16)] for i, name in enumerate(HISTOGRAMS)},
@@ -261,7 +261,7 @@ GOOD = [
     ("register", {"k": "register", "proto": [1, 1], "features": ["f"], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                   "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048, "chat": True, "tools": "object", "thinks": True, "dialect": '{"calls":{"arguments":"json"}}', "sampling": "temperature=0.6:model",
                   "kv_blocks": 512, "max_prompt": 2047, "embedding": 576, "ranks": True, "device": "cpu", "device_number": 3, "device_uuid": "GPU-0123",
-                  "device_driver": "580.65.06", "device_capability": 90, "arithmetic": "cpu avx2 kv=f16 weights=file", "wseq": 5, "acked": 3}),
+                  "device_driver": "580.65.06", "device_capability": 90, "arithmetic": "cpu avx2 kv=f16 weights=file", "choices": "7 launches", "wseq": 5, "acked": 3}),
     ("register, what it needs", {"k": "register", "proto": [1, 1], "name": "worker-0", "incarnation": 1, "pid": 77, "slots": 16,
                                  "stream": "ipc:///run/quern/worker-0-1", "model": "demo", "digest": DIGEST, "context": 2048}),
     ("ready", {"k": "ready", "incarnation": 1}),

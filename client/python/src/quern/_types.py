@@ -183,6 +183,7 @@ class Worker:
     digest: str
     """Of its model's file, 32 hexadecimal digits."""
     arithmetic: str
+    choices: str
     """What its ids depend on beside that: `cpu avx2 kv=f16 weights=file`; with the same, they are the same."""
     sampling: str
     """What requests that do not say get, and who says so (pool, model or default): `temperature=0.6:model …`."""

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/command/inspect_choices.h"
 #include "client/command/terminal/io.h"
 #include "common/amount.h"
 #include "engine/backend/backends.h"
@@ -45,7 +46,10 @@ static int add(json_t *devices, const char *kind, struct error *err)
     for (uint32_t i = 0; i < n; i++) {
         struct device_description description;
         const int described = choice.describe(i, &description, r == 0 ? err : NULL);
-        if (described == 0 && json_array_append_new(devices, device_json(kind, i, &description)) < 0)
+        json_t *device = described == 0 ? device_json(kind, i, &description) : NULL;
+        if (described == 0 && choice.n_devices > 0)
+            inspect_add_choices(device, description.name);
+        if (described == 0 && json_array_append_new(devices, device) < 0)
             return error_set(err, -ENOMEM, "out of memory");
         r = r == 0 ? described : r;
     }
@@ -77,6 +81,7 @@ static void print_device(const json_t *device)
            amount_of_bytes((uint64_t)json_integer_value(json_object_get(device, "memory"))).text);
     if (bandwidth > 0)
         printf("  %-20s %.0f GB/s\n", "memory bandwidth", (double)bandwidth / 1e9);
+    inspect_print_choices(device);
 }
 
 int inspect_devices(const char *kind, bool json, struct error *err)

@@ -135,14 +135,16 @@ static void print_report(const char *what, const struct options *options, const 
     double share = rate.median * (double)info->weight_bytes / bandwidth.median;
     bool decode = strcmp(what, "decode") == 0;
     if (options->json) {
+        json_t *rows = options->library_rows == BACKEND_LIBRARY_MEASURED
+                           ? json_string("auto")
+                           : json_integer(options->library_rows);
         json_t *object = json_pack(
-            "{s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what,
+            "{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bench", what,
             "model", options->path, "device", info->device, "kv_type", kv_type_name(info->kv_type),
-            "library_rows", (json_int_t)options->library_rows, "n", (int)options->n, "depth",
-            (int)options->depth, "bytes_per_token", (json_int_t)info->weight_bytes, "load_seconds",
-            load_seconds, "tokens_per_second", rate.median, "tokens_per_second_min", rate.min,
-            "tokens_per_second_max", rate.max, "bandwidth", bandwidth.median, "bandwidth_min", bandwidth.min,
-            "bandwidth_max", bandwidth.max);
+            "library_rows", rows, "n", (int)options->n, "depth", (int)options->depth, "bytes_per_token",
+            (json_int_t)info->weight_bytes, "load_seconds", load_seconds, "tokens_per_second", rate.median,
+            "tokens_per_second_min", rate.min, "tokens_per_second_max", rate.max, "bandwidth",
+            bandwidth.median, "bandwidth_min", bandwidth.min, "bandwidth_max", bandwidth.max);
         if (decode)
             json_object_set_new(object, "bandwidth_share", json_real(share));
         if (options->profile)

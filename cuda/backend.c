@@ -16,10 +16,12 @@
 
 #include "cuda/check/gate.h"
 #include "cuda/check/invariance.h"
+#include "cuda/choose/choose.h"
 #include "cuda/device/wait.h"
 #include "cuda/give_back.h"
 #include "cuda/host/host_sampling.h"
 #include "cuda/parts.h"
+#include "engine/backend/choices/kept.h"
 #include "engine/backend/kv_type.h"
 
 #define STEP_MS     30
@@ -50,7 +52,8 @@ static int check_config(const struct backend_config *config, struct error *err)
         return error_set(err, -EINVAL,
                          "cuBLASLt's results depend on the number of rows in a step: not available on an "
                          "invariant device");
-    if (config->cuda.library_rows > 0 && config->cuda.library_rows < BACKEND_LEAST_LIBRARY_ROWS)
+    if (config->cuda.library_rows > 0 && config->cuda.library_rows != BACKEND_LIBRARY_MEASURED &&
+        config->cuda.library_rows < BACKEND_LEAST_LIBRARY_ROWS)
         return error_set(err, -EINVAL, "cuBLASLt needs steps of at least %u rows; %u were requested",
                          BACKEND_LEAST_LIBRARY_ROWS, config->cuda.library_rows);
     int r = pass_check(config->model, config->n_context, err);
@@ -93,7 +96,8 @@ static void connect_parts(struct backend *backend)
                       .step = &backend->steps.queued,
                       .invariant = backend->config.invariant,
                       .large = &backend->large,
-                      .large_from = backend->sizes.library_rows ? backend->sizes.library_rows : UINT32_MAX};
+                      .large_from = backend->sizes.library_rows ? backend->sizes.library_rows : UINT32_MAX,
+                      .large_by_choice = backend->sizes.library_by_choice};
     backend->slots.device = backend->device;
     backend->slots.states = &backend->states;
     backend->copies.device = backend->device;
@@ -142,15 +146,27 @@ static void say(const struct backend *backend, const char *format, ...)
     backend->config.say(backend->config.say_arg, line);
 }
 
+/* May choices be measured? An invariant device has fixed ones; $QUERN_UNMEASURED and $QUERN_SHARES are for
+ * finding out what they have to do with something. */
+static bool may_measure(const struct backend *backend)
+{
+    return !backend->config.invariant && backend->sizes.shares == STREAM_K_PLANNED &&
+           device_properties(backend->device)->has_clock && !is_set("QUERN_UNMEASURED");
+}
+
 /* The library of large products, where it is asked for and there is one. */
 static void find_library(struct backend *backend)
 {
-    const uint32_t rows = backend->config.cuda.library_rows;
+    const bool by_choice = backend->config.cuda.library_rows == BACKEND_LIBRARY_MEASURED;
+    const uint32_t rows = by_choice ? BACKEND_LEAST_LIBRARY_ROWS : backend->config.cuda.library_rows;
     struct error reason;
     if (rows == 0)
         return;
+    backend->sizes.library_by_choice = by_choice;
     if (!library_products_wants(backend->config.model))
         say(backend, "cuBLASLt is not used for this model: its layers are F32");
+    else if (by_choice && !may_measure(backend))
+        say(backend, "cuBLASLt is not used: nothing is measured here by which it could be chosen");
     else if (rows > backend->sizes.max_rows)
         say(backend, "cuBLASLt is not used: a step has at most %u rows, fewer than %u",
             backend->sizes.max_rows, rows);
@@ -167,12 +183,69 @@ static int plan_library(struct backend *backend, struct error *err)
                                   &backend->workspace, &backend->config);
     if (r < 0)
         return r == -ENOMEM ? error_set(err, r, "not enough memory for the plans of cuBLASLt") : r;
-    if (library_products_takes_any(&backend->large))
+    if (!library_products_takes_any(&backend->large))
+        backend->pass.large_from = UINT32_MAX;
+    else if (!backend->sizes.library_by_choice)
         say(backend, "steps of %u rows or more that read a prompt are multiplied by cuBLASLt %zu.%zu.%zu",
             backend->sizes.library_rows, version / 10000, version / 100 % 100, version % 100);
-    else
-        backend->pass.large_from = UINT32_MAX;
     return 0;
+}
+
+/* The least number of rows with which some product is the library's by choice; UINT32_MAX: with none. */
+static uint32_t least_library_rows(const struct choices *choices)
+{
+    for (uint32_t b = 1; b < CHOICES_BUCKETS; b++)
+        for (uint32_t i = 0; i < choices->n_launches; i++)
+            if (choices->launches[i].buckets[b].way == PRODUCT_LIBRARY) {
+                const uint32_t rows = choices_rows(b - 1) + 1;
+                return rows > BACKEND_LEAST_LIBRARY_ROWS ? rows : BACKEND_LEAST_LIBRARY_ROWS;
+            }
+    return UINT32_MAX;
+}
+
+/* Where no product is the library's, its memory is free for others. */
+static void settle_library(struct backend *backend)
+{
+    const size_t version = backend->large.calls.version();
+    const uint32_t rows = least_library_rows(&backend->choices);
+    backend->pass.large_from = rows;
+    if (rows < UINT32_MAX) {
+        say(backend, "products by cuBLASLt %zu.%zu.%zu where it was measured to be faster: from %u rows on",
+            version / 10000, version / 100 % 100, version % 100, rows);
+        return;
+    }
+    backend->memory_bytes -= library_products_give_back(&backend->large, backend->device);
+    backend->sizes.library_rows = 0;
+    say(backend, "cuBLASLt is not used: no product was measured to be faster with it");
+}
+
+/* *ret_measured: here, and not by another worker. */
+static int choose(struct backend *backend, bool *ret_measured)
+{
+    const bool by_choice = backend->sizes.library_rows > 0 && backend->sizes.library_by_choice;
+    const struct choosing choosing = {.pass = &backend->pass,
+                                      .device = backend->device,
+                                      .weights = &backend->weights,
+                                      .config = &backend->config,
+                                      .max_rows = backend->sizes.max_rows,
+                                      .library = by_choice && library_products_takes_any(&backend->large)
+                                                     ? (uint32_t)backend->large.calls.version()
+                                                     : 0};
+    int r = may_measure(backend) ? choose_ways(&choosing, &backend->choices, ret_measured) : 0;
+    if (r == 0 && backend->choices.n_launches > 0)
+        backend->pass.choices = &backend->choices;
+    if (r == 0 && by_choice)
+        settle_library(backend);
+    return r;
+}
+
+/* Times of a device that computes wrongly are nobody's. */
+static int check(struct backend *backend, uint32_t repeats, bool measured, struct error *err)
+{
+    int r = gate_check(&backend->steps, &backend->pass, repeats, err);
+    if (r == -ENODEV && measured)
+        kept_forget(&backend->choices.key);
+    return r;
 }
 
 /* Of decodes that are launched kernel by kernel, because the driver refuses to record them. */
@@ -189,6 +262,7 @@ static void tell_refusal(const struct backend *backend)
 static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats, struct error *err)
 {
     const struct backend_config *config = &backend->config;
+    bool measured = false;
     int r = device_open(number, &backend->device, err);
     if (r < 0)
         return r;
@@ -208,11 +282,15 @@ static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats
     if (r == -ENOMEM) /* of the host, as err says: the device knows nothing of it */
         return r;
     if (r == 0)
+        r = choose(backend, &measured); /* before the gate, which judges what serves */
+    if (r == -ENOMEM)
+        return error_set(err, r, "not enough memory to measure products");
+    if (r == 0)
         r = steps_start(&backend->steps, config->profile || is_set("QUERN_EAGER"));
     if (r == 0)
         tell_refusal(backend);
     if (r == 0 && !is_set("QUERN_UNCHECKED"))
-        r = gate_check(&backend->steps, &backend->pass, repeats, err);
+        r = check(backend, repeats, measured, err);
     if (r == 0 && config->invariant)
         r = invariance_tell_cost(&backend->steps, &backend->pass);
     backend->steps.padding_rows = 0; /* of steps that are served */
@@ -291,7 +369,10 @@ static void cuda_info(const struct backend *backend, struct backend_info *ret_in
         .alone_ms = ALONE_MS,
         .chunk_least = CHUNK_LEAST,
         .chunk_most = CHUNK_MOST,
+        .choices_arithmetic = choices_arithmetic(&backend->choices),
     };
+    if (backend->choices.n_launches > 0)
+        choices_summarize(&backend->choices, ret_info->choices);
     memcpy(ret_info->groups, pools->groups, sizeof ret_info->groups);
     snprintf(ret_info->device, sizeof ret_info->device, "%s", device_properties(backend->device)->label);
 }

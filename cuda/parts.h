@@ -13,9 +13,10 @@
 /* What is to be served, and so what is needed. */
 struct sizes {
     uint32_t n_slots, n_context, max_rows;
-    uint32_t n_blocks;     /* of the first group */
-    uint32_t n_snapshots;  /* of states; 0: the model has none */
-    uint32_t library_rows; /* rows from which products are the library's; 0: it makes none */
+    uint32_t n_blocks;      /* of the first group */
+    uint32_t n_snapshots;   /* of states; 0: the model has none */
+    uint32_t library_rows;  /* rows from which products are the library's; 0: it makes none */
+    bool library_by_choice; /* those of them for which that was measured to be faster */
     enum stream_k_rule shares;
 };
 
@@ -32,6 +33,7 @@ struct backend {
     struct copies copies;
     struct library_products large;
     struct pass pass;
+    struct choices choices;             /* without launches: nothing was measured */
     size_t memory_bytes, weight_memory; /* of the device, without what is given back */
     size_t pinned_memory;               /* of the host, taken when it opened */
     uint32_t large_from;                /* of the pass, while the library's memory is given back */

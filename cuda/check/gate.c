@@ -185,12 +185,15 @@ static int check_prompt(struct gate *gate, const int32_t *prompt, uint32_t n, in
 static int check_large(struct gate *gate, const int32_t *prompt, uint32_t n)
 {
     const uint32_t large_from = gate->pass->large_from;
+    const bool by_choice = gate->pass->large_by_choice;
     int32_t unused;
     if (large_from == UINT32_MAX)
         return 0;
     memset(gate->uses, 0, gate->pass->model->params.n_vocab * sizeof *gate->uses);
     gate->pass->large_from = 1;
+    gate->pass->large_by_choice = false;
     int r = check_prompt(gate, prompt, n, &unused);
+    gate->pass->large_by_choice = by_choice;
     gate->pass->large_from = large_from;
     device_slots_close(gate->steps->slots, 0);
     return r;

@@ -250,7 +250,7 @@ int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t f
                                         .post_norm = pass_last_norm(last),
                                         .outputs = pass->memory.outputs + first};
     const struct norm_step norm = pass_norm_between(pass, &before);
-    const struct multiply_step step = pass_products(pass, n);
+    const struct multiply_step step = pass_products(pass, &head, 1, &w->normed, n);
     int r = pass_seen(pass, kernels_norm(queue, &norm, n), PASS_OUTPUT_NORM, 0);
     pass_expect_weights(queue, &head.matrix, 1, 1);
     if (r == 0)

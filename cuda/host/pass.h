@@ -52,6 +52,14 @@ struct pass_watch {
     void *arg;
 };
 
+/* Hears of each launch of products that may have choices, when a pass queues it: up to CHOICES_TOGETHER
+ * products that read x. */
+struct pass_meets {
+    void (*meet)(void *arg, const struct device_product *products, uint32_t n,
+                 const struct device_activations *x);
+    void *arg;
+};
+
 struct pass {
     const struct model *model;
     const struct device_weights *weights;
@@ -68,12 +76,27 @@ struct pass {
     const struct library_products *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX:
                                   never, as where all rows only decode (step.c) */
     uint32_t large_from;
+    bool large_by_choice;           /* of those, only the products for which that was measured to be faster */
+    const struct choices *choices;  /* of launches (device_matrix.launch); NULL: all by rule */
+    const struct pass_meets *meets; /* NULL: nobody */
 };
 
-/* Do the products of its layers go to `large`? */
+/* Do products of its layers go to `large`? */
 static inline bool pass_is_large(const struct pass *pass, uint32_t n_rows)
 {
     return n_rows >= pass->large_from;
+}
+
+/* How the launch is made whose first matrix this is. */
+static inline enum product_way pass_way(const struct pass *pass, const struct device_matrix *first,
+                                        uint32_t n_rows)
+{
+    if (!pass->choices || first->launch == 0 || n_rows <= KERNELS_GEMV)
+        return PRODUCT_BY_RULE;
+    const struct choices_bucket *bucket =
+        &pass->choices->launches[first->launch - 1].buckets[choices_bucket_of(n_rows)];
+    const bool own = bucket->way == PRODUCT_LIBRARY && !pass_is_large(pass, n_rows);
+    return (enum product_way)(own ? bucket->own : bucket->way);
 }
 
 /* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned

@@ -37,12 +37,13 @@ static int multiply_activate(const struct pass *pass, struct device_stream *queu
                                            .up_stride = up->out_stride,
                                            .n_columns = up->matrix->n_rows,
                                            .out = w->activated};
-    const struct multiply_step step = pass_products(pass, n_rows);
+    const uint32_t n = traits->gated ? 2 : 1;
+    const struct multiply_step step = pass_products(pass, products, n, &w->normed, n_rows);
     const struct device_matrix *const matrices[] = {up->matrix, gate->matrix};
-    pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, 1);
-    if (!pass_is_large(pass, n_rows))
+    pass_expect_weights(queue, matrices, n, 1);
+    if (!pass_takes_library(pass, &step))
         return kernels_multiply_activate(queue, products, &w->normed, &step, &activate, w->tickets);
-    int r = pass_multiply(pass, queue, products, traits->gated ? 2 : 1, &w->normed, n_rows);
+    int r = pass_multiply(pass, queue, products, n, &w->normed, n_rows);
     return r < 0 ? r : kernels_activate(queue, &activate, n_rows);
 }
 
@@ -103,7 +104,7 @@ static int route(const struct pass *pass, struct device_stream *queue, uint32_t 
         .stride = work->scores_stride,
         .factor = experts->router_norm ? 1 / sqrtf((float)pass->model->params.n_embd) : 1,
         .expert_scales = layer->vectors[TENSOR_EXPERT_SCALES].weight};
-    const struct multiply_step step = pass_products(pass, n_rows);
+    const struct multiply_step step = pass_products(pass, &router, 1, &w->normed, n_rows);
     int r = experts->router_norm ? norm_stream(pass, queue, l, TENSOR_ROUTER_NORM, n_rows) : 0;
     pass_expect_weights(queue, &router.matrix, 1, 1);
     if (r == 0)
@@ -133,7 +134,7 @@ static int activate_assignments(const struct pass *pass, struct device_stream *q
                                            .n_columns = traits->experts.n_ff,
                                            .out = experts->activated};
     const struct device_matrix *const matrices[] = {inputs[0].matrix, inputs[1].matrix};
-    const struct multiply_step step = pass_products(pass, n_rows);
+    const struct multiply_step step = pass_experts(pass, n_rows);
     pass_expect_weights(queue, matrices, traits->gated ? 2 : 1, experts_read(&assignments, n_rows));
     int r =
         kernels_multiply_experts(queue, inputs, traits->gated ? 2 : 1, &w->normed, true, &assignments, &step);
@@ -178,7 +179,7 @@ static int sum_experts(const struct pass *pass, struct device_stream *queue, uin
                                          w->experts.shared, w->embd_stride};
     const struct shared_part part = {any_shared ? w->experts.shared : NULL,
                                      experts->shared_gate ? w->experts.shares : NULL};
-    const struct multiply_step step = pass_products(pass, n_rows);
+    const struct multiply_step step = pass_experts(pass, n_rows);
     int r = 0;
     if (any_shared || experts->beside) {
         pass_expect_weights(queue, &aside.matrix, 1, 1);

@@ -21,7 +21,7 @@ static int project(const struct pass *pass, struct device_stream *queue, uint32_
     const struct norm_step copy = pass_norm_between(pass, &as_it_is);
     const struct device_product projection = {&pass->weights->layer_projection, w->inputs.projected,
                                               w->inputs.projected_stride};
-    const struct multiply_step step = pass_products(pass, n_rows);
+    const struct multiply_step step = pass_products(pass, &projection, 1, &w->normed, n_rows);
     int r = kernels_norm(queue, &copy, n_rows);
     pass_expect_weights(queue, &projection.matrix, 1, 1);
     if (r == 0)

@@ -21,17 +21,33 @@ void pass_expect_weights(struct device_stream *queue, const struct device_matrix
     device_expect(queue, bytes * n_experts);
 }
 
-struct multiply_step pass_products(const struct pass *pass, uint32_t n_rows)
+struct multiply_step pass_experts(const struct pass *pass, uint32_t n_rows)
 {
-    return (struct multiply_step){n_rows, pass->invariant, &pass->workspace->multiply};
+    return (struct multiply_step){n_rows, pass->invariant, &pass->workspace->multiply, PRODUCT_BY_RULE};
+}
+
+struct multiply_step pass_products(const struct pass *pass, const struct device_product *products, uint32_t n,
+                                   const struct device_activations *x, uint32_t n_rows)
+{
+    struct multiply_step step = pass_experts(pass, n_rows);
+    step.way = pass_way(pass, products->matrix, n_rows);
+    if (pass->meets)
+        pass->meets->meet(pass->meets->arg, products, n, x);
+    return step;
+}
+
+bool pass_takes_library(const struct pass *pass, const struct multiply_step *step)
+{
+    return pass_is_large(pass, step->n_rows) && (!pass->large_by_choice || step->way == PRODUCT_LIBRARY);
 }
 
 int pass_multiply(const struct pass *pass, struct device_stream *queue, const struct device_product *products,
                   uint32_t n, const struct device_activations *x, uint32_t n_rows)
 {
-    const struct multiply_step step = pass_products(pass, n_rows);
-    return pass_is_large(pass, n_rows) ? library_products_multiply(pass->large, queue, products, n, x, &step)
-                                       : kernels_multiply(queue, products, n, x, &step);
+    const struct multiply_step step = pass_products(pass, products, n, x, n_rows);
+    return pass_takes_library(pass, &step)
+               ? library_products_multiply(pass->large, queue, products, n, x, &step)
+               : kernels_multiply(queue, products, n, x, &step);
 }
 
 /* Of a feed-forward half with experts beside a plain one: what the latter gave, and the norms of both. */
@@ -85,9 +101,9 @@ int pass_end_part(const struct pass *pass, struct device_stream *queue, const st
     const struct workspace *w = pass->workspace;
     const struct device_product product = {matrix, w->delta, w->embd_stride};
     const struct norm_step norm = pass_norm_between(pass, next);
-    const struct multiply_step step = pass_products(pass, n_rows);
+    const struct multiply_step step = pass_products(pass, &product, 1, x, n_rows);
     pass_expect_weights(queue, &matrix, 1, 1);
-    if (pass_is_large(pass, n_rows)) {
+    if (pass_takes_library(pass, &step)) {
         int r = pass_multiply(pass, queue, &product, 1, x, n_rows);
         return r < 0 ? r : kernels_norm(queue, &norm, n_rows);
     }

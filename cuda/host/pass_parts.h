@@ -13,7 +13,15 @@ int pass_seen(const struct pass *pass, int r, enum pass_part part, uint32_t laye
 void pass_expect_weights(struct device_stream *queue, const struct device_matrix *const *matrices, uint32_t n,
                          uint32_t n_experts);
 
-struct multiply_step pass_products(const struct pass *pass, uint32_t n_rows);
+/* For a launch of these products, which the pass may have choices for. */
+struct multiply_step pass_products(const struct pass *pass, const struct device_product *products, uint32_t n,
+                                   const struct device_activations *x, uint32_t n_rows);
+
+/* For products that it has none for. */
+struct multiply_step pass_experts(const struct pass *pass, uint32_t n_rows);
+
+/* Does such a launch go to the library? */
+bool pass_takes_library(const struct pass *pass, const struct multiply_step *step);
 
 /* Products of a layer's matrices, at most KERNELS_PRODUCTS, which are the library's in large steps. */
 int pass_multiply(const struct pass *pass, struct device_stream *queue, const struct device_product *products,

@@ -127,9 +127,11 @@ struct backend_cpu_config {
 struct backend_cuda_config {
     /* Prompt steps with at least this many rows, at least BACKEND_LEAST_LIBRARY_ROWS, compute the products of
      * their layers with cuBLASLt, in bfloat16; 0: none do. A row then has other bits in such a step than in
-     * one with fewer rows: -EINVAL together with `invariant`. */
+     * one with fewer rows: -EINVAL together with `invariant`. BACKEND_LIBRARY_MEASURED: those products, and
+     * from as many rows on, for which that was measured to be faster. */
     uint32_t library_rows;
 };
+#define BACKEND_LIBRARY_MEASURED   1
 #define BACKEND_LEAST_LIBRARY_ROWS 65 /* with fewer the library cannot be faster */
 
 /* Zero means "the backend's choice" unless stated otherwise. open rejects what the backend cannot do and
@@ -232,6 +234,11 @@ struct backend_info {
     uint32_t most_stop_ids;
     uint32_t max_rows;
     uint32_t n_embedding; /* numbers of a final state, for slots that embed; 0: not supported */
+
+    /* What was measured to choose kernels by, in a line, as choices_summarize (choices/choices.h); "":
+     * nothing was. And a digest of those choices on which ids depend; 0: none do. */
+    char choices[128];
+    uint64_t choices_arithmetic;
 
     /* The best steps for this device. */
     uint32_t step_ms;     /* budget of a step while sequences decode, ≥ 1 */

@@ -7,11 +7,8 @@
 #include "common/error.h"
 #include "engine/backend/backend.h"
 
-/* The value of "auto". It comes from a calculation for an H200 (docs/ROOFLINE.md) and has not been measured.
- */
-#define LIBRARY_ROWS_AUTO 512
-
-/* "off" (0), "auto" or a number of at least BACKEND_LEAST_LIBRARY_ROWS. 0, or -EINVAL with the valid values.
+/* "off" (0), "auto" (BACKEND_LIBRARY_MEASURED) or a number of at least BACKEND_LEAST_LIBRARY_ROWS. 0, or
+ * -EINVAL with the valid values.
  */
 int library_rows_by_name(const char *name, uint32_t *ret_rows, struct error *err);
 

@@ -11,7 +11,8 @@ START_TEST(words_and_numbers_are_read)
     static const struct {
         const char *name;
         uint32_t rows;
-    } cases[] = {{"off", 0}, {"auto", LIBRARY_ROWS_AUTO}, {"65", 65}, {"2048", 2048}, {"65536", 65536}};
+    } cases[] = {
+        {"off", 0}, {"auto", BACKEND_LIBRARY_MEASURED}, {"65", 65}, {"2048", 2048}, {"65536", 65536}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t rows = 7;
         ck_assert_int_eq(library_rows_by_name(cases[i].name, &rows, NULL), 0);

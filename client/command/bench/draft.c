@@ -4,9 +4,10 @@
  * Two texts: one that repeats a phrase, so that drafts are right where the model goes on with it, and random
  * ids, after which random ids are sampled, so that drafts save nothing. Each round measures an engine
  * without drafts and then one with them, so a machine that becomes slower meanwhile slows both; the ratio is
- * the median of those of the rounds. Decoding is timed from the first id to the last. Stop ids are not
- * sampled: all answers have the same length. It is also said how many ids were the same: all of them, unless
- * a GPU rounds differently in larger steps. */
+ * the median of those of the rounds. The ratio of processor time, with one thread, hardly depends on what
+ * else runs; threads beyond the first also use it while they wait for one another. Decoding is timed from the
+ * first id to the last. Stop ids are not sampled: all answers have the same length. It is also said how many
+ * ids were the same: all of them, unless a GPU rounds differently in larger steps. */
 
 #include <argp.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/command/arguments.h"
 #include "client/command/bench/bench.h"
@@ -40,11 +42,15 @@ struct options {
     bool json;
 };
 
+struct moment {
+    uint64_t clock_ns, cpu_ns; /* cpu: of all threads of this process */
+};
+
 /* An answer as it comes in. */
 struct answer {
-    int32_t *ids;        /* [options.n] */
-    uint32_t n, n_first; /* n_first: those of the first event, before the time starts */
-    uint64_t first_ns, last_ns;
+    int32_t *ids;              /* [options.n] */
+    uint32_t n, n_first;       /* n_first: those of the first event, before the time starts */
+    struct moment first, last; /* event */
     uint32_t drafted, accepted;
     bool ended;
     char fault[256];
@@ -53,7 +59,7 @@ struct answer {
 /* What one text gave. */
 struct row {
     double plain[MOST_REPETITIONS], drafting[MOST_REPETITIONS]; /* ids per second */
-    double ratios[MOST_REPETITIONS];
+    double ratios[MOST_REPETITIONS], cpu_ratios[MOST_REPETITIONS];
     uint32_t drafted, accepted; /* of one answer */
     uint32_t same;              /* ids before the first that is another one with drafts */
 };
@@ -89,14 +95,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+static struct moment now(void)
+{
+    struct timespec cpu;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return (struct moment){clock_ns(), (uint64_t)cpu.tv_sec * CLOCK_NS_PER_S + (uint64_t)cpu.tv_nsec};
+}
+
 static void sink(void *arg, const struct engine_event *event)
 {
     struct answer *answer = *(struct answer **)arg;
     if (event->n_ids > 0) {
         memcpy(answer->ids + answer->n, event->ids, event->n_ids * sizeof *event->ids);
-        answer->last_ns = clock_ns();
+        answer->last = now();
         if (answer->n == 0) {
-            answer->first_ns = answer->last_ns;
+            answer->first = answer->last;
             answer->n_first = event->n_ids;
         }
         answer->n += event->n_ids;
@@ -160,7 +173,14 @@ static int answer_once(const struct options *options, const struct model *model,
 static double rate_of(const struct answer *answer)
 {
     return (double)(answer->n - answer->n_first) * (double)CLOCK_NS_PER_S /
-           (double)(answer->last_ns - answer->first_ns);
+           (double)(answer->last.clock_ns - answer->first.clock_ns);
+}
+
+/* Ids per second of processor time. */
+static double cpu_rate_of(const struct answer *answer)
+{
+    return (double)(answer->n - answer->n_first) * (double)CLOCK_NS_PER_S /
+           (double)(answer->last.cpu_ns - answer->first.cpu_ns);
 }
 
 /* Both texts, by an engine of its own, with drafts or without. The first answer to each warms up. */
@@ -207,6 +227,7 @@ static int measure(const struct options *options, const struct model *model, str
         row->plain[round] = rate_of(plain);
         row->drafting[round] = rate_of(drafting);
         row->ratios[round] = row->drafting[round] / row->plain[round];
+        row->cpu_ratios[round] = cpu_rate_of(drafting) / cpu_rate_of(plain);
         row->drafted = drafting->drafted;
         row->accepted = drafting->accepted;
         row->same = 0;
@@ -223,13 +244,18 @@ static void print_rows(const struct options *options, const struct backend_info 
     printf("measured %u ids after %u, drafts of at most %u, median of %u\n\n", options->n, options->depth,
            options->draft, options->repetitions);
     printf(
-        "text       tok/s without   with drafts   ratio (least to most)   drafted   accepted   same ids\n");
+        "                    tokens/s           ratio               of CPU             ids\n"
+        "text           without   with drafts   (least to most)        time   drafted   accepted   same\n");
     for (enum text text = 0; text < N_TEXTS; text++) {
-        const struct spread ratio = spread_of(rows[text].ratios, options->repetitions);
-        printf("%-10s %13.2f %13.2f %7.2f (%.2f to %.2f) %*u %10u %10u\n", text_names[text],
-               spread_of(rows[text].plain, options->repetitions).median,
-               spread_of(rows[text].drafting, options->repetitions).median, ratio.median, ratio.min,
-               ratio.max, 10, rows[text].drafted, rows[text].accepted, rows[text].same);
+        struct row *row = &rows[text];
+        const struct spread ratio = spread_of(row->ratios, options->repetitions);
+        char range[48];
+        snprintf(range, sizeof range, "%.2f (%.2f to %.2f)", ratio.median, ratio.min, ratio.max);
+        printf("%-10s %11.2f %13.2f   %-22s %4.2f %9u %10u %6u\n", text_names[text],
+               spread_of(row->plain, options->repetitions).median,
+               spread_of(row->drafting, options->repetitions).median, range,
+               spread_of(row->cpu_ratios, options->repetitions).median, row->drafted, row->accepted,
+               row->same);
     }
 }
 
@@ -238,7 +264,7 @@ static void print_json(const struct options *options, const struct backend_info 
     json_t *list = json_array();
     for (enum text text = 0; text < N_TEXTS; text++) {
         const struct spread ratio = spread_of(rows[text].ratios, options->repetitions);
-        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i}", "text",
+        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i}", "text",
                                               text_names[text], "tokens_per_second_without_drafts",
                                               spread_of(rows[text].plain, options->repetitions).median,
                                               "tokens_per_second",

@@ -50,7 +50,7 @@ END_TEST
 
 /* A line of a text. */
 struct drafted {
-    double plain, drafting, ratio, least, most;
+    double plain, drafting, ratio, least, most, of_cpu;
     unsigned drafted, accepted, same;
 };
 
@@ -58,9 +58,9 @@ static struct drafted drafted_of(const char *text)
 {
     struct drafted d;
     const char *line = strstr(out, text);
-    ck_assert_msg(line &&
-                      sscanf(line + strlen(text), "%lf %lf %lf (%lf to %lf) %u %u %u", &d.plain, &d.drafting,
-                             &d.ratio, &d.least, &d.most, &d.drafted, &d.accepted, &d.same) == 8,
+    ck_assert_msg(line && sscanf(line + strlen(text), "%lf %lf %lf (%lf to %lf) %lf %u %u %u", &d.plain,
+                                 &d.drafting, &d.ratio, &d.least, &d.most, &d.of_cpu, &d.drafted, &d.accepted,
+                                 &d.same) == 9,
                   "%s", out);
     return d;
 }
@@ -74,6 +74,7 @@ START_TEST(a_benchmark_of_drafts_compares_two_texts)
     ck_assert(repeating.plain > 0 && repeating.drafting > 0 && random.plain > 0 && random.drafting > 0);
     ck_assert(0 < repeating.least && repeating.least <= repeating.ratio && repeating.ratio <= repeating.most);
     ck_assert(0 < random.least && random.least <= random.ratio && random.ratio <= random.most);
+    ck_assert(repeating.of_cpu > 0 && random.of_cpu > 0);
     ck_assert(repeating.same == 300 && random.same == 300);
     ck_assert_msg(repeating.accepted > random.accepted && repeating.accepted <= repeating.drafted, "%s", out);
 

@@ -243,9 +243,12 @@ static void print_rows(const struct options *options, const struct backend_info 
     printf("device   %s, keys and values in %s\n", info->device, kv_type_name(info->kv_type));
     printf("measured %u ids after %u, drafts of at most %u, median of %u\n\n", options->n, options->depth,
            options->draft, options->repetitions);
-    printf(
-        "                    tokens/s           ratio               of CPU             ids\n"
-        "text           without   with drafts   (least to most)        time   drafted   accepted   same\n");
+    static const char *const heading[2][8] = {
+        {"", "tokens/s", "tokens/s", "ratio", "CPU", "", "", "same"},
+        {"text", "without", "with drafts", "(least to most)", "time", "drafted", "accepted", "ids"}};
+    for (int i = 0; i < 2; i++)
+        printf("%-10s %11s %13s   %-22s %4s %9s %10s %6s\n", heading[i][0], heading[i][1], heading[i][2],
+               heading[i][3], heading[i][4], heading[i][5], heading[i][6], heading[i][7]);
     for (enum text text = 0; text < N_TEXTS; text++) {
         struct row *row = &rows[text];
         const struct spread ratio = spread_of(row->ratios, options->repetitions);
@@ -259,20 +262,22 @@ static void print_rows(const struct options *options, const struct backend_info 
     }
 }
 
+static json_t *row_json(enum text text, struct row *row, uint32_t repetitions)
+{
+    const struct spread ratio = spread_of(row->ratios, repetitions);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i}", "text", text_names[text],
+                     "tokens_per_second_without", spread_of(row->plain, repetitions).median,
+                     "tokens_per_second", spread_of(row->drafting, repetitions).median, "ratio", ratio.median,
+                     "ratio_min", ratio.min, "ratio_max", ratio.max, "cpu_ratio",
+                     spread_of(row->cpu_ratios, repetitions).median, "drafted", (int)row->drafted, "accepted",
+                     (int)row->accepted, "same_ids", (int)row->same);
+}
+
 static void print_json(const struct options *options, const struct backend_info *info, struct row *rows)
 {
     json_t *list = json_array();
-    for (enum text text = 0; text < N_TEXTS; text++) {
-        const struct spread ratio = spread_of(rows[text].ratios, options->repetitions);
-        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i}", "text",
-                                              text_names[text], "tokens_per_second_without_drafts",
-                                              spread_of(rows[text].plain, options->repetitions).median,
-                                              "tokens_per_second",
-                                              spread_of(rows[text].drafting, options->repetitions).median,
-                                              "ratio", ratio.median, "ratio_min", ratio.min, "ratio_max",
-                                              ratio.max, "drafted", (int)rows[text].drafted, "accepted",
-                                              (int)rows[text].accepted, "same_ids", (int)rows[text].same));
-    }
+    for (enum text text = 0; text < N_TEXTS; text++)
+        json_array_append_new(list, row_json(text, &rows[text], options->repetitions));
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "bench", "draft", "model", options->path,
                   "device", info->device, "kv_type", kv_type_name(info->kv_type), "n", (int)options->n,

@@ -84,7 +84,8 @@ START_TEST(a_benchmark_of_drafts_compares_two_texts)
     ck_assert_uint_eq(drafted_of(texts[0]).accepted, repeating.accepted);
     ck_assert_int_eq(shell("$Q/quern bench draft --device cpu --draft 1 -n 300 -r 1 -J $MODEL"), 0);
     ck_assert_msg(strstr(out, "\"draft\":1,\"texts\":[{\"text\":\"repeating\",") &&
-                      strstr(out, "{\"text\":\"random\",") && strstr(out, "\"accepted\":"),
+                      strstr(out, "{\"text\":\"random\",") && strstr(out, "\"cpu_ratio\":") &&
+                      strstr(out, "\"same_ids\":300}]}"),
                   "%s", out);
 
     static const struct {

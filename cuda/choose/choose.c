@@ -15,8 +15,8 @@
 
 #include "engine/backend/choices/kept.h"
 
-/* Longer than anybody measures; then the table is this worker's own. */
-#define WAIT_MS 10000
+/* Longer than anybody measures, or waits for a device that hangs; then the table is this worker's own. */
+#define WAIT_MS 60000
 
 static void say(const struct choosing *choosing, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

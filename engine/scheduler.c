@@ -20,6 +20,10 @@
 
 #include "engine/snapshots.h"
 
+/* Ids of a block in common with another prompt that are worth a copy of it: a step of up to eight rows takes
+ * as long as one row. */
+#define LEAST_COPIED 8
+
 /* Sequences that wait for what others compute and are passed by in one look. */
 #define MOST_PASSED 32
 
@@ -93,6 +97,7 @@ static void enqueue(struct scheduler *scheduler, struct sequence *sequence)
 
 void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt)
 {
+    sequence->unsalted = salt.len == 0;
     sequence->space = sequence->uncached ? 0 : prefix_enter(scheduler->prefix, salt);
     enqueue(scheduler, sequence);
 }
@@ -359,13 +364,58 @@ static void hold_found(struct scheduler *scheduler, struct sequence *sequence, u
     }
 }
 
+static uint32_t available_of_each(const struct scheduler *scheduler);
+static void take_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t at, uint32_t n);
 static void slide(struct scheduler *scheduler, struct sequence *sequence);
 
-int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled)
+/* Whether blocks that are not full are kept and copied: a state cannot begin inside a block. */
+static bool shares_tails(const struct scheduler *scheduler, const struct sequence *sequence)
 {
-    uint32_t slot = scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running];
+    return scheduler->ops->copy_block && !scheduler->snapshots && sequence->place != 0;
+}
+
+/* Behind the n full blocks that it holds: takes a block, and copies there what another has begun with the
+ * same ids. *ret_copied: how many; 0: too few, or there is no room. */
+static int copy_common(struct scheduler *scheduler, struct sequence *sequence, uint32_t n,
+                       uint32_t *ret_copied)
+{
+    const uint32_t begun = n * BACKEND_BLOCK_TOKENS, left = (uint32_t)sequence->ids.len - 1 - begun;
+    const uint32_t most = left < BACKEND_BLOCK_TOKENS - 1 ? left : BACKEND_BLOCK_TOKENS - 1;
+    uint32_t from[BACKEND_MOST_GROUPS];
+    int r = 0;
+    *ret_copied = 0;
+    if (most < LEAST_COPIED || !shares_tails(scheduler, sequence))
+        return 0;
+    const uint32_t common = prefix_find_common(scheduler->prefix, sequence->place, sequence->ids.data + begun,
+                                               most, sequence->unsalted, from);
+    if (common < LEAST_COPIED)
+        return 0;
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
+        prefix_hold(scheduler->prefix, g, &from[g], 1);
+    if (available_of_each(scheduler) > 0) {
+        take_blocks(scheduler, sequence, n, 1);
+        *ret_copied = common;
+        for (uint32_t g = 0; g < scheduler->info.n_groups && r == 0; g++)
+            r = scheduler->ops->copy_block(scheduler->backend, g, from[g], sequence->tables[g][n]);
+    }
+    for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
+        prefix_release(scheduler->prefix, g, &from[g], 1);
+    return r;
+}
+
+/* Of each group those from n_slid up to the n-th. */
+static void release_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t n)
+{
+    for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
+        prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
+                       n - sequence->n_slid[g]);
+}
+
+static int open_slot(struct scheduler *scheduler, const struct sequence *sequence, uint32_t slot,
+                     uint32_t position)
+{
     uint32_t snapshot = 0;
-    if (n_filled > 0 && scheduler->snapshots &&
+    if (position > 0 && scheduler->snapshots &&
         !prefix_snapshot_at(scheduler->prefix, sequence->place, &snapshot))
         return -EINVAL; /* which prefix_find excludes */
     const struct backend_slot params = {.sampling = sequence->sampling,
@@ -374,21 +424,33 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
                                         .n_stop_ids = (uint32_t)sequence->stop_ids.len,
                                         .stops_from = sequence->stops_from,
                                         .end_position = sequence->end_position,
-                                        .position = n_filled * BACKEND_BLOCK_TOKENS,
+                                        .position = position,
                                         .snapshot = snapshot,
                                         .history = sequence->ids.data,
                                         .n_history = (uint32_t)sequence->ids.len,
                                         .n_prompt = sequence->n_prompt,
                                         .embeds = sequence->embeds};
-    int r = scheduler->ops->slot_open(scheduler->backend, slot, &params);
-    if (r < 0)
+    return scheduler->ops->slot_open(scheduler->backend, slot, &params);
+}
+
+int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled)
+{
+    const uint32_t slot = scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running];
+    uint32_t n_copied;
+    hold_found(scheduler, sequence, n_filled);
+    int r = copy_common(scheduler, sequence, n_filled, &n_copied);
+    if (r == 0)
+        r = open_slot(scheduler, sequence, slot, n_filled * BACKEND_BLOCK_TOKENS + n_copied);
+    if (r < 0) {
+        release_blocks(scheduler, sequence, n_filled + (n_copied > 0));
+        memset(sequence->n_slid, 0, sizeof sequence->n_slid);
         return r;
+    }
     scheduler_dequeue(scheduler, sequence);
     sequence->follows = 0;
     sequence->n_wanted = 0;
     sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
-    hold_found(scheduler, sequence, n_filled);
-    sequence_start(sequence, slot, n_filled);
+    sequence_start(sequence, slot, n_filled, n_copied);
     slide(scheduler, sequence);
     if (sequence->started_ns == 0)
         sequence->started_ns = clock_ns();
@@ -399,6 +461,8 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
     scheduler->running[at] = sequence;
     return 0;
 }
+
+static void offer_tail(struct scheduler *scheduler, const struct sequence *sequence);
 
 void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
 {
@@ -411,9 +475,8 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
             (scheduler->n_running - at) * sizeof scheduler->running[0]);
     scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running] = sequence->slot;
     scheduler->ops->slot_close(scheduler->backend, sequence->slot);
-    for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
-        prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
-                       sequence->n_blocks - sequence->n_slid[g]);
+    offer_tail(scheduler, sequence);
+    release_blocks(scheduler, sequence, sequence->n_blocks);
     if (sequence->turn && scheduler->tier)
         tier_offer_snapshot(scheduler->tier, sequence->turn, sequence->n_turn - 1);
     while (sequence->n_snapshots > 0) /* of what was not computed, or is not kept */
@@ -484,23 +547,55 @@ static void give_snapshot(struct scheduler *scheduler, struct sequence *sequence
     sequence->n_turn = border / BACKEND_BLOCK_TOKENS;
 }
 
+/* Ids that the cache may be told: a draft's end may be fed and not be part of the answer. */
+static uint32_t final_ids(const struct sequence *sequence)
+{
+    const uint32_t known = (uint32_t)sequence->ids.len;
+    return sequence->n_final < known ? sequence->n_final : known;
+}
+
+/* The n-th blocks, of each group. */
+static void blocks_at(const struct sequence *sequence, uint32_t n, uint32_t ret_blocks[BACKEND_MOST_GROUPS])
+{
+    for (uint32_t g = 0; g < sequence->n_groups; g++)
+        ret_blocks[g] = sequence->tables[g][n];
+}
+
+/* Offers the cache what is final of the block that is not full. */
+static void offer_tail(struct scheduler *scheduler, const struct sequence *sequence)
+{
+    const uint32_t begun = sequence->n_offered * BACKEND_BLOCK_TOKENS, end = final_ids(sequence);
+    uint32_t blocks[BACKEND_MOST_GROUPS];
+    if (end < begun + LEAST_COPIED || end >= begun + BACKEND_BLOCK_TOKENS ||
+        !shares_tails(scheduler, sequence))
+        return;
+    blocks_at(sequence, sequence->n_offered, blocks);
+    prefix_insert_tail(scheduler->prefix, sequence->place, sequence->ids.data + begun, end - begun,
+                       sequence->unsalted, blocks);
+}
+
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence)
 {
-    uint32_t known = (uint32_t)sequence->ids.len; /* a draft's end may be fed and not be part of the answer */
-    uint32_t end = (sequence->n_final < known ? sequence->n_final : known) / BACKEND_BLOCK_TOKENS;
+    const uint32_t end = final_ids(sequence) / BACKEND_BLOCK_TOKENS;
     for (; sequence->n_offered < end; sequence->n_offered++) {
         const uint32_t n = sequence->n_offered;
         const uint64_t before = sequence->place;
         uint32_t blocks[BACKEND_MOST_GROUPS];
-        for (uint32_t g = 0; g < sequence->n_groups; g++)
-            blocks[g] = sequence->tables[g][n];
+        blocks_at(sequence, n, blocks);
         if (prefix_insert(scheduler->prefix, &sequence->place,
                           sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, blocks) &&
             scheduler->tier)
             tier_offer(scheduler->tier, sequence, n, before);
+        if ((n + 1) * BACKEND_BLOCK_TOKENS <= sequence->n_prefill && shares_tails(scheduler, sequence))
+            prefix_share(scheduler->prefix, sequence->place,
+                         (n + 1) * BACKEND_BLOCK_TOKENS == sequence->n_prefill);
         if (sequence->n_snapshots > 0)
             give_snapshot(scheduler, sequence, (n + 1) * BACKEND_BLOCK_TOKENS);
     }
+    const uint32_t prompt = sequence->n_prefill;
+    if (sequence->n_final >= prompt && sequence->n_offered * BACKEND_BLOCK_TOKENS < prompt)
+        offer_tail(scheduler, sequence);
+    sequence_set_offer(sequence);
     slide(scheduler, sequence);
 }
 
@@ -540,19 +635,18 @@ static bool make_room(struct scheduler *scheduler, const struct sequence *sequen
     return true;
 }
 
-/* Takes so many more blocks of each group; there are as many. From the last group on: what group 0 evicts may
- * have been in the others. */
-static void take_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t more)
+/* Takes n blocks of each group, which there are, for its tables from `at` on. From the last group on: what
+ * group 0 evicts may have been in the others. */
+static void take_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t at, uint32_t n)
 {
     for (uint32_t g = scheduler->info.n_groups; g-- > 0;) {
-        uint32_t *blocks = sequence->tables[g] + sequence->n_blocks;
-        bool taken = prefix_alloc(scheduler->prefix, g, more, blocks);
+        uint32_t *blocks = sequence->tables[g] + at;
+        bool taken = prefix_alloc(scheduler->prefix, g, n, blocks);
         assert(taken);
         (void)taken;
         if (scheduler->tier)
-            tier_fresh(scheduler->tier, g, blocks, more);
+            tier_fresh(scheduler->tier, g, blocks, n);
     }
-    sequence->n_blocks += more;
 }
 
 uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence, uint32_t end)
@@ -564,7 +658,8 @@ uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence,
             more = 0;
         if (more > available_of_each(scheduler))
             more = available_of_each(scheduler);
-        take_blocks(scheduler, sequence, more);
+        take_blocks(scheduler, sequence, sequence->n_blocks, more);
+        sequence->n_blocks += more;
     }
     uint32_t reach = sequence->n_blocks * BACKEND_BLOCK_TOKENS;
     return reach < end ? reach : end;

@@ -394,6 +394,7 @@ static void cuda_usage(struct backend *backend, struct backend_usage *ret_usage)
         .device_total = device_properties(backend->device)->total_bytes,
         .launches = counts.launches,
         .recorded = counts.graph_launches,
+        .refused = backend->steps.graphs.n_refused,
         .library_products = counts.library,
         .padding_rows = backend->steps.padding_rows,
     };

@@ -257,6 +257,7 @@ struct backend_usage {
     uint64_t device_free, device_total; /* bytes of the device's memory, whoever has it */
     uint64_t launches;                  /* of kernels, one by one */
     uint64_t recorded;                  /* of recorded steps */
+    uint64_t refused;                   /* sizes of decodes that are not recorded: the driver refused */
     uint64_t library_products;          /* made by a library, not by kernels of ours */
     uint64_t padding_rows;              /* computed beside the rows of steps, for nothing */
 };

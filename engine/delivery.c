@@ -54,7 +54,9 @@ static void send_last(struct delivery *delivery, struct sequence *sequence, stru
 {
     struct engine_totals totals = {.n_prompt = sequence->n_prompt,
                                    .n_output = (uint32_t)sequence->ids.len - sequence->n_prompt,
-                                   .n_cached = sequence->n_cached};
+                                   .n_cached = sequence->n_cached,
+                                   .n_drafted = sequence->drafts.drafted,
+                                   .n_accepted = sequence->drafts.accepted};
     if (sequence->first_ns) {
         totals.prefill_ns = sequence->first_ns - sequence->submitted_ns;
         totals.decode_ns = sequence->last_ns - sequence->first_ns;
@@ -152,6 +154,7 @@ void delivery_ids(struct delivery *delivery, struct sequence *sequence, const st
         return;
     }
     event.n_ids = (uint32_t)taken;
+    sequence->drafts.accepted += result->n_accepted < event.n_ids ? result->n_accepted : event.n_ids;
     if (sequence->first_ns == 0) {
         sequence->first_ns = now;
         measures_first(delivery->measures, now - sequence->submitted_ns);

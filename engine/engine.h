@@ -124,6 +124,8 @@ enum engine_end {
 struct engine_totals {
     uint32_t n_prompt, n_output;    /* including earlier outputs */
     uint32_t n_cached;              /* ids of prompt and earlier outputs found in the cache */
+    uint32_t n_drafted;             /* ids of drafts that were verified since engine_submit */
+    uint32_t n_accepted;            /* those of them that are part of the output */
     uint64_t prefill_ns, decode_ns; /* submit → first token; first → last token */
     uint64_t wait_ns, lookup_ns; /* parts of prefill_ns: submit → its turn → a slot, its prefix found */
 };

@@ -256,6 +256,8 @@ static uint32_t settled_rows(struct sequence *sequence, const struct backend_row
 {
     const bool drafted = set->output == BACKEND_SAMPLE_ALL;
     const uint32_t right = drafted ? result->n_accepted + 1 : set->n_ids;
+    if (drafted)
+        sequence->drafts.drafted += set->n_ids - 1;
     if (right == set->n_ids || !sequence->drafts.has_spare)
         return right;
     sequence->n_again = right;

@@ -53,11 +53,12 @@ enum sequence_state {
 
 /* Of one for which drafts are made (drafts.h). */
 struct sequence_drafts {
-    uint32_t length; /* ids of the next one, at most; 0: none was made yet */
-    uint32_t wait;   /* steps to come without one */
-    uint32_t pause;  /* and how many those will be after the next that is all wrong */
-    bool has_spare;  /* the set in flight copies the state behind its first row … */
-    uint32_t spare;  /* … to this snapshot */
+    uint32_t length;            /* ids of the next one, at most; 0: none was made yet */
+    uint32_t wait;              /* steps to come without one */
+    uint32_t pause;             /* and how many those will be after the next that is all wrong */
+    uint32_t drafted, accepted; /* ids of those that were verified, and of them those in the answer */
+    bool has_spare;             /* the set in flight copies the state behind its first row … */
+    uint32_t spare;             /* … to this snapshot */
 };
 
 struct sequence {

@@ -295,6 +295,9 @@ struct quern_end {
     uint32_t retry_after_ms; /* of "overloaded" */
     uint64_t seed;
     uint32_t prompt_tokens, cached_tokens, output_tokens;
+    /* With --draft: tokens of drafts that were verified, and those of them that are part of the output. Only
+     * of the worker that ended the request: what an earlier one verified is not counted. Otherwise 0. */
+    uint32_t drafted_tokens, accepted_tokens;
     double queue_ms, prefill_ms, decode_ms; /* arrival → a worker → first token → last token */
     double prepare_ms, wait_ms, lookup_ms;  /* parts of prefill_ms: until ids, turn and prefix are found */
     struct quern_quota requests, tokens;    /* of "overloaded", if the request has limits for its tenant */

@@ -13,6 +13,14 @@ int field_table_check_ending(const void *value, struct error *err)
     return 0;
 }
 
+int field_table_check_usage(const void *value, struct error *err)
+{
+    const struct usage *usage = value;
+    if (usage->accepted_tokens > usage->drafted_tokens)
+        return error_set(err, MESSAGE_E_MALFORMED, "accepted_tokens: more than drafted_tokens");
+    return 0;
+}
+
 static bool is_request_id(struct bytes text)
 {
     const uint8_t *bytes = text.data;

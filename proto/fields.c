@@ -114,8 +114,10 @@ static const struct field usage_fields[] = {
     U32("prompt_tokens", offsetof(struct usage, prompt_tokens)),
     U32_OR_0("cached_tokens", offsetof(struct usage, cached_tokens)),
     U32("output_tokens", offsetof(struct usage, output_tokens)),
+    U32_OR_0("drafted_tokens", offsetof(struct usage, drafted_tokens)),
+    U32_OR_0("accepted_tokens", offsetof(struct usage, accepted_tokens)),
 };
-static const struct field_table usage_table = PART(usage_fields, struct usage, NULL);
+static const struct field_table usage_table = PART(usage_fields, struct usage, field_table_check_usage);
 
 static const struct field timing_fields[] = {
     MILLISECONDS("queue_ms", offsetof(struct timing, queue_ms)),

@@ -122,6 +122,7 @@ int field_check_count(uint64_t n, uint64_t max, struct error *err);
 
 /* ---- checks of fields that depend on one another, of a table's struct; the same results ---- */
 
+int field_table_check_usage(const void *usage, struct error *err);
 int field_table_check_ending(const void *ending, struct error *err); /* the others have a struct message */
 int field_table_check_generate(const void *message, struct error *err);
 int field_table_check_generation(const void *message, struct error *err);

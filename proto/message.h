@@ -258,6 +258,8 @@ struct usage {
     uint32_t prompt_tokens;
     uint32_t cached_tokens;
     uint32_t output_tokens;
+    uint32_t drafted_tokens;  /* of drafts that were verified */
+    uint32_t accepted_tokens; /* those of them that are part of the output */
 };
 
 struct timing {        /* milliseconds; each measured by the clock of one process */

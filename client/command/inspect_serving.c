@@ -123,11 +123,23 @@ static uint64_t layer_bytes(const struct layer_traits *layer)
     return layer_has_kv(layer) ? layer->heads.n_kv * numbers * sizeof(uint16_t) : 0;
 }
 
-json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context)
+/* What the states of recurrent layers take, `bytes` each. Adds it to `json`; returns the sum. */
+static uint64_t add_states(json_t *json, uint64_t bytes, uint32_t n, bool drafts)
+{
+    const uint64_t states = n * bytes, spares = drafts ? backend_spares_for(n) * bytes : 0;
+    const uint64_t snapshots = backend_snapshots_for(bytes, n, UINT64_MAX) * bytes;
+    json_object_update_new(json, json_pack("{s:I, s:I, s:I}", "bytes_of_a_state", (json_int_t)bytes, "states",
+                                           (json_int_t)states, "snapshots", (json_int_t)snapshots));
+    if (drafts)
+        json_object_set_new(json, "draft_snapshots", json_integer((json_int_t)spares));
+    return states + snapshots + spares;
+}
+
+json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context, bool drafts)
 {
     const uint32_t n_layers = model->params.n_layers;
     struct backend_group groups[BACKEND_MOST_GROUPS];
-    uint64_t weights = 0, caches = 0, token = 0, state = 0, in_group[BACKEND_MOST_GROUPS] = {0};
+    uint64_t weights = 0, caches = 0, token = 0, state = 0, states = 0, in_group[BACKEND_MOST_GROUPS] = {0};
     context = context ? context : model->params.n_context;
     for (size_t i = 0; i < gguf_n_tensors(model->gguf); i++)
         weights += gguf_tensor_at(model->gguf, i)->size;
@@ -145,9 +157,8 @@ json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context)
         json_pack("{s:I, s:I, s:I, s:I}", "sequences", (json_int_t)n, "context", (json_int_t)context,
                   "bytes_of_a_token", (json_int_t)token, "keys_and_values", (json_int_t)caches);
     if (state > 0)
-        json_object_update_new(json, json_pack("{s:I, s:I}", "bytes_of_a_state", (json_int_t)state, "states",
-                                               (json_int_t)(n * state)));
+        states = add_states(json, state, n, drafts);
     json_object_update_new(json, json_pack("{s:I, s:I}", "weights", (json_int_t)weights, "together",
-                                           (json_int_t)(caches + n * state + weights)));
+                                           (json_int_t)(caches + states + weights)));
     return json;
 }

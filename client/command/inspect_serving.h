@@ -18,7 +18,9 @@ json_t *inspect_text(const struct model *model);
 json_t *inspect_dialect(const struct model *model);
 
 /* Bytes for `n` sequences of `context` tokens (0: the model's) on a CPU, keys and values in f16: the caches
- * and the tensors, without a worker's workspace. */
-json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context);
+ * and the tensors, without a worker's workspace. Of a model with recurrent layers also states, as many
+ * snapshots as a worker makes where memory is not short, and with `drafts` those that drafts need beside
+ * them. */
+json_t *inspect_memory(const struct model *model, uint32_t n, uint32_t context, bool drafts);
 
 #endif

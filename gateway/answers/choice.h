@@ -27,6 +27,7 @@ struct choice {
     uint32_t prompt;   /* its number */
     struct bytes echo; /* the prompt's text, with which the answer begins; in a stream: still to come */
     uint32_t prompt_tokens, cached_tokens, output_tokens;
+    uint32_t drafted_tokens, accepted_tokens;
     double prefill_ms, decode_ms;
     struct carried carried;
     bool running;
@@ -83,6 +84,7 @@ struct generation {
     char *model;                 /* its name */
     uint64_t begun_ns, first_ns; /* the first id; 0: not yet */
     uint32_t prompt_tokens, cached_tokens, output_tokens; /* each prompt counts once, output of all choices */
+    uint32_t drafted_tokens, accepted_tokens;             /* of all choices; drafted 0: no drafts were made */
     double queue_ms, prefill_ms, decode_ms;               /* the longest of any choice */
     double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
     struct json_out out;                                  /* of one callback; reused */
@@ -129,6 +131,18 @@ static inline void choice_write_limit(const struct choice *choice, struct json_o
         return;
     json_out_text(out, ",\"limit\":");
     json_out_name(out, choice->limit);
+}
+
+/* `,"draft_n":…,"draft_n_accepted":…` of timings, the names that llama-server has for them, where drafts were
+ * verified. */
+static inline void choice_write_drafts(uint32_t drafted, uint32_t accepted, struct json_out *out)
+{
+    if (drafted == 0)
+        return;
+    json_out_text(out, ",\"draft_n\":");
+    json_out_number(out, drafted);
+    json_out_text(out, ",\"draft_n_accepted\":");
+    json_out_number(out, accepted);
 }
 
 #endif

@@ -145,11 +145,15 @@ static void count(struct choice *choice, const struct quern_end *end)
     choice->prompt_tokens = end->prompt_tokens;
     choice->cached_tokens = end->cached_tokens;
     choice->output_tokens = end->output_tokens;
+    choice->drafted_tokens = end->drafted_tokens;
+    choice->accepted_tokens = end->accepted_tokens;
     choice->prefill_ms = end->prefill_ms;
     choice->decode_ms = end->decode_ms;
     key_used_tokens(generation->key, end->prompt_tokens);
     count_prompts(generation);
     generation->output_tokens += end->output_tokens;
+    generation->drafted_tokens += end->drafted_tokens;
+    generation->accepted_tokens += end->accepted_tokens;
     if (end->queue_ms > generation->queue_ms)
         generation->queue_ms = end->queue_ms;
     if (end->prefill_ms > generation->prefill_ms) {

@@ -241,6 +241,8 @@ GOOD = [
     ("bye_ok", {"k": "bye_ok"}),
     ("end, by a stop string", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": STOPPED}),
     ("end", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": END}),
+    ("end, with drafts", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": {
+        **STOPPED, "usage": {"prompt_tokens": 9, "output_tokens": 3, "drafted_tokens": 300, "accepted_tokens": 2}}}),
     ("end, of what killed three workers", {"k": "end", "id": ID, "epoch": EPOCH, "count": 3, "end": {
         "reason": "error", "error": "worker_lost", "text": "it died", "lost": 3, "usage": FAILED["usage"], "timing": FAILED["timing"]}}),
     ("frame", {**FRAME, "wseq": 1}),
@@ -418,6 +420,9 @@ BAD = [
      "end: end: limit: expected with the reason length only"),
     ("a limit that is none", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {**END, "limit": "none"}},
      'end: end: limit: unknown value "none"'),
+    ("more accepted than drafted", {"k": "end", "id": ID, "epoch": EPOCH, "count": 0, "end": {
+        **STOPPED, "usage": {"prompt_tokens": 9, "output_tokens": 3, "drafted_tokens": 1, "accepted_tokens": 2}}},
+     "end: end: usage: accepted_tokens: more than drafted_tokens"),
     ("tenants in no order", {"k": "tenants", "tenants": [{"id": ID}, {"id": SESSION}]}, "tenants: tenants: expected in ascending order of ids"),
     ("a tenant twice", {"k": "tenants", "tenants": [{"id": ID}, {"id": ID}]}, "tenants: tenants: expected in ascending order of ids"),
     ("a tenant that used more than there is", {"k": "tenants", "tenants": [{"id": ID, "rpm": 2e18}]}, "tenants: tenants: item 0: rpm: 2e+18 is out of range 0..1e+18"),

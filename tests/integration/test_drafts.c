@@ -85,6 +85,15 @@ static void expect_equal(const struct answer *answer, const struct answer *expec
     ck_assert_mem_eq(answer->ids.data, expected->ids.data, expected->ids.len * sizeof(int32_t));
 }
 
+/* No more than were drafted, and than ids that did not come from a step of their own. */
+static void expect_counts(const struct answer *answer, bool drafts)
+{
+    if (!drafts)
+        ck_assert_uint_eq(answer->drafted_tokens, 0);
+    ck_assert_uint_le(answer->accepted_tokens, answer->drafted_tokens);
+    ck_assert_uint_lt(answer->accepted_tokens, answer->output_tokens);
+}
+
 /* Of all workers, by the status, which follows soon. */
 static void await_drafts(struct quern *client)
 {
@@ -126,12 +135,19 @@ START_TEST(drafts_change_no_id)
     ck_assert_int_eq(kill(pids[0], SIGKILL), 0);
     await_answers(client, answers, REQUESTS, 200);
     await_drafts(client);
+    uint32_t n_accepted = 0, n_rejected = 0;
     for (int i = 0; i < REQUESTS; i++) {
+        expect_counts(&expected[i], false);
+        expect_counts(&answers[i], true);
+        n_accepted += answers[i].accepted_tokens;
+        n_rejected += answers[i].drafted_tokens - answers[i].accepted_tokens;
         ck_assert_uint_eq(expected[i].ids.len, TOKENS);
         expect_equal(&answers[i], &expected[i]);
         answer_deinit(&answers[i]);
         answer_deinit(&expected[i]);
     }
+    ck_assert_uint_gt(n_accepted, 0);
+    ck_assert_uint_gt(n_rejected, 0);
     quern_free(client);
     ck_assert_int_eq(pool_stop(&pool, SIGTERM, 60), 0);
     unlink(path);

@@ -64,6 +64,39 @@ START_TEST(windows_take_less_memory)
 }
 END_TEST
 
+/* States of sequences, snapshots of them for the prefix cache, and those of drafts. */
+START_TEST(snapshots_of_states_are_part_of_the_memory)
+{
+    static const struct {
+        const char *sequences, *draft;
+        json_int_t snapshots, spares; /* spares −1: not told */
+    } cases[] = {{"3", "0", 16, -1}, {"3", "8", 16, 3}, {"20", "1", 80, 8}};
+    char path[4096];
+    ck_assert_int_lt(snprintf(path, sizeof path, "%s/hybrid.gguf", dir), (int)sizeof path);
+    ck_assert_int_eq(run_program(out, sizeof out, "quern", "synth", "tiny-hybrid", "Q8_0", path, NULL), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(run_program(out, sizeof out, "quern", "inspect", "--json", "--ctx", "64",
+                                     "--sequences", cases[i].sequences, "--draft", cases[i].draft, path,
+                                     NULL),
+                         0);
+        json_t *report = json_loads(out, 0, NULL), *memory = json_object_get(report, "memory");
+        const json_int_t a_state = json_integer_value(json_object_get(memory, "bytes_of_a_state")),
+                         states = json_integer_value(json_object_get(memory, "states")),
+                         snapshots = json_integer_value(json_object_get(memory, "snapshots"));
+        const json_t *spares = json_object_get(memory, "draft_snapshots");
+        ck_assert_int_gt(a_state, 0);
+        ck_assert_int_eq(states, atoi(cases[i].sequences) * a_state);
+        ck_assert_int_eq(snapshots, cases[i].snapshots * a_state);
+        ck_assert(spares ? json_integer_value(spares) == cases[i].spares * a_state : cases[i].spares < 0);
+        ck_assert_int_eq(json_integer_value(json_object_get(memory, "together")),
+                         json_integer_value(json_object_get(memory, "keys_and_values")) + states + snapshots +
+                             json_integer_value(spares) +
+                             json_integer_value(json_object_get(memory, "weights")));
+        json_decref(report);
+    }
+}
+END_TEST
+
 START_TEST(a_model_is_made_shrunk_and_shown)
 {
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "quantize", floats, "q4_k_m", small, NULL), 0);
@@ -351,6 +384,7 @@ END_TEST
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, snapshots_of_states_are_part_of_the_memory);
     tcase_add_test(tests, a_model_is_made_shrunk_and_shown);
     tcase_add_test(tests, columns_show_every_tensor_and_the_sum);
     tcase_add_test(tests, a_file_that_cannot_be_run_is_shown_and_is_a_failure);

@@ -13,13 +13,10 @@
 
 #include "client/command/arguments.h"
 #include "client/command/bench/bench.h"
-#include "client/command/terminal/progress.h"
 #include "client/command/verbs.h"
 #include "common/program/arguments.h"
 #include "common/clock.h"
-#include "common/program/program.h"
 #include "proto/launch.h"
-#include "engine/backend/backends.h"
 #include "engine/backend/kv_type.h"
 #include "engine/engine.h"
 #include "model/model.h"
@@ -252,29 +249,17 @@ static int run(const struct options *options, const struct model *model, struct 
                struct error *err)
 {
     const uint32_t most = most_sequences(options), context = options->depth + most_ids(options, most);
-    struct progress progress;
     struct engine_config config = {.model = model,
-                                   .backend = choice->ops,
                                    .backend_config = {.n_slots = most,
                                                       .n_context = context,
                                                       .n_blocks = most * backend_blocks_for(context),
                                                       .kv_type = options->kv_type,
-                                                      .cpu = {.n_threads = options->n_threads},
-                                                      .loaded = progress_loaded,
-                                                      .loaded_arg = &progress},
+                                                      .cpu = {.n_threads = options->n_threads}},
                                    .max_waiting = MOST_SEQUENCES};
     struct row rows[MOST_COUNTS];
     static struct batch batch;
     batch = (struct batch){.options = options, .model = model};
-    progress_start(&progress);
-    int r = engine_new(&config, sink, &batch, &batch.engine, err);
-    progress_end(&progress);
-    if (r < 0 && backend_fall_back(choice, err)) {
-        program_error("%s", choice->note.text);
-        config.backend = choice->ops;
-        r = engine_new(&config, sink, &batch, &batch.engine, err);
-        progress_end(&progress);
-    }
+    int r = bench_open_engine(&config, choice, sink, &batch, &batch.engine, err);
     for (uint32_t i = 0; i < options->n_counts && r == 0; i++) {
         rows[i].n = options->counts[i];
         r = measure_row(&batch, &rows[i], err);
@@ -302,11 +287,7 @@ int bench_batch(int argc, char **argv)
     struct error err = {0};
     struct model *model = NULL;
     struct backend_choice choice;
-    int r = model_open(options.path, true, &model, &err);
-    if (r == 0)
-        r = backend_choose(options.device, model, &choice, &err);
-    if (r == 0 && choice.note.text[0])
-        program_error("%s", choice.note.text);
+    int r = bench_open_model(options.path, options.device, &model, &choice, &err);
     if (r == 0)
         r = run(&options, model, &choice, &err);
     model_free(model);

@@ -17,9 +17,12 @@
 #include <unistd.h>
 
 #include "client/command/terminal/interrupt.h"
+#include "client/command/terminal/progress.h"
 #include "common/clock.h"
+#include "common/program/program.h"
 #include "common/system/topology.h"
 #include "model/convert/synth.h"
+#include "model/model.h"
 
 #define BUFFER_BYTES ((size_t)512 << 20)
 #define REPETITIONS  7
@@ -43,6 +46,43 @@ struct spread spread_of(double *values, uint32_t n)
     qsort(values, n, sizeof *values, bench_compare_doubles);
     double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
     return (struct spread){values[0], median, values[n - 1]};
+}
+
+int bench_open_model(const char *path, const char *device, struct model **ret_model,
+                     struct backend_choice *ret_choice, struct error *err)
+{
+    struct model *model;
+    int r = model_open(path, true, &model, err);
+    if (r < 0)
+        return r;
+    r = backend_choose(device, model, ret_choice, err);
+    if (r < 0) {
+        model_free(model);
+        return r;
+    }
+    if (ret_choice->note.text[0])
+        program_error("%s", ret_choice->note.text);
+    *ret_model = model;
+    return 0;
+}
+
+int bench_open_engine(struct engine_config *config, struct backend_choice *choice, engine_sink *sink,
+                      void *sink_arg, struct engine **ret_engine, struct error *err)
+{
+    struct progress progress;
+    config->backend = choice->ops;
+    config->backend_config.loaded = progress_loaded;
+    config->backend_config.loaded_arg = &progress;
+    progress_start(&progress);
+    int r = engine_new(config, sink, sink_arg, ret_engine, err);
+    progress_end(&progress);
+    if (r < 0 && backend_fall_back(choice, err)) {
+        program_error("%s", choice->note.text);
+        config->backend = choice->ops;
+        r = engine_new(config, sink, sink_arg, ret_engine, err);
+        progress_end(&progress);
+    }
+    return r;
 }
 
 static uint64_t sum_slice(const uint64_t *words, size_t n)

@@ -71,6 +71,16 @@ static int gather(struct run_output *output, const struct quern_output *piece)
     return buffer_append(&output->text, piece->text, piece->text_len);
 }
 
+static json_t *usage_json(const struct quern_end *end)
+{
+    json_t *json = json_pack("{s:i, s:i, s:i}", "prompt_tokens", (int)end->prompt_tokens, "cached_tokens",
+                             (int)end->cached_tokens, "output_tokens", (int)end->output_tokens);
+    if (end->drafted_tokens > 0)
+        json_object_update_new(json, json_pack("{s:i, s:i}", "drafted_tokens", (int)end->drafted_tokens,
+                                               "accepted_tokens", (int)end->accepted_tokens));
+    return json;
+}
+
 static json_t *report(const struct run_output *output, const struct quern_end *end)
 {
     json_t *json = json_object();
@@ -88,10 +98,7 @@ static json_t *report(const struct run_output *output, const struct quern_end *e
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, end->seed);
     json_object_set_new(json, "seed", json_string(seed));
-    json_object_set_new(json, "usage",
-                        json_pack("{s:i, s:i, s:i}", "prompt_tokens", (int)end->prompt_tokens,
-                                  "cached_tokens", (int)end->cached_tokens, "output_tokens",
-                                  (int)end->output_tokens));
+    json_object_set_new(json, "usage", usage_json(end));
     json_object_set_new(json, "timing",
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "queue_ms", end->queue_ms, "prefill_ms",
                                   end->prefill_ms, "prepare_ms", end->prepare_ms, "wait_ms", end->wait_ms,

@@ -32,6 +32,7 @@
 #include "model/sampling_hints.h"
 #include "model/traits.h"
 #include "gguf/gguf_values.h"
+#include "proto/launch.h"
 
 #define SHOWN_ELEMENTS 4
 #define MOST_SEQUENCES (1u << 20)
@@ -41,6 +42,7 @@ struct options {
     const char *path;
     bool json, digest, device;
     uint32_t sequences, context; /* context 0: the model's */
+    uint32_t draft;              /* ids of a draft; 0: none are made */
     char overrides[OVERRIDES_TEXT];
 };
 
@@ -53,6 +55,7 @@ static const struct argp_option known[] = {
     {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
     {"sequences", 'n', "N", 0, "Sequences for the memory estimate (1)", 0},
     {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
+    {"draft", 'x', "N", 0, "Memory with serve --draft N (0: no drafts)", 0},
     {"device", 'D', NULL, 0, "Show this machine's devices instead of a model", 0},
     {"digest", 'd', NULL, 0, "Also print the model's digest, as pools use it; reads the whole file", 0},
     {NULL, 0, NULL, 0, "As with quern serve:", 1},
@@ -62,6 +65,7 @@ static const struct argument arguments[] = {
     {'j', ARGUMENT_FLAG, offsetof(struct options, json), 0, 0},
     {'n', ARGUMENT_NUMBER, offsetof(struct options, sequences), 1, MOST_SEQUENCES},
     {'c', ARGUMENT_NUMBER, offsetof(struct options, context), 1, MOST_CONTEXT},
+    {'x', ARGUMENT_NUMBER, offsetof(struct options, draft), 0, LAUNCH_MAX_DRAFT},
     {'D', ARGUMENT_FLAG, offsetof(struct options, device), 0, 0},
     {'d', ARGUMENT_FLAG, offsetof(struct options, digest), 0, 0},
     {0}};
@@ -315,7 +319,7 @@ static void understand(const struct options *options, struct understood *ret, st
     ret->text = inspect_text(model);
     ret->dialect = inspect_dialect(model);
     ret->out_of_memory = !ret->text || !ret->dialect;
-    ret->memory = inspect_memory(model, options->sequences, options->context);
+    ret->memory = inspect_memory(model, options->sequences, options->context, options->draft > 0);
     model_free(model);
 }
 

@@ -54,6 +54,8 @@ void delivery_set_end(struct request *request, const struct ending *ending)
         .prompt_tokens = ending->usage.prompt_tokens,
         .cached_tokens = ending->usage.cached_tokens,
         .output_tokens = ending->usage.output_tokens,
+        .drafted_tokens = ending->usage.drafted_tokens,
+        .accepted_tokens = ending->usage.accepted_tokens,
         .queue_ms = ending->timing.queue_ms,
         .prefill_ms = ending->timing.prefill_ms,
         .decode_ms = ending->timing.decode_ms,

@@ -142,6 +142,7 @@ static void write_timings(const struct choice *choice, struct json_out *out)
     json_out_text(out, ",\"predicted_n\":");
     json_out_number(out, choice->output_tokens);
     write_rates("predicted", choice->output_tokens, choice->decode_ms, out);
+    choice_write_drafts(choice->drafted_tokens, choice->accepted_tokens, out);
     json_out_text(out, "}");
 }
 

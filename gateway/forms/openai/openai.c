@@ -29,6 +29,26 @@ void openai_head(const struct generation *generation, const char *prefix, const 
     json_out_name(out, generation->model);
 }
 
+/* `,"completion_tokens_details":{…}` with what is known of the output; nothing if that is nothing. */
+static void write_output_details(const struct generation *generation, struct json_out *out)
+{
+    if (generation->thought_tokens == 0 && generation->drafted_tokens == 0)
+        return;
+    json_out_text(out, ",\"completion_tokens_details\":{");
+    if (generation->thought_tokens > 0) {
+        json_out_text(out, "\"reasoning_tokens\":");
+        json_out_number(out, generation->thought_tokens);
+    }
+    if (generation->drafted_tokens > 0) {
+        json_out_text(out, generation->thought_tokens > 0 ? "," : "");
+        json_out_text(out, "\"accepted_prediction_tokens\":");
+        json_out_number(out, generation->accepted_tokens);
+        json_out_text(out, ",\"rejected_prediction_tokens\":");
+        json_out_number(out, (int64_t)generation->drafted_tokens - generation->accepted_tokens);
+    }
+    json_out_text(out, "}");
+}
+
 void openai_usage(const struct generation *generation, struct json_out *out)
 {
     json_out_text(out, ",\"usage\":{\"prompt_tokens\":");
@@ -39,11 +59,9 @@ void openai_usage(const struct generation *generation, struct json_out *out)
     json_out_number(out, (int64_t)generation->prompt_tokens + generation->output_tokens);
     json_out_text(out, ",\"prompt_tokens_details\":{\"cached_tokens\":");
     json_out_number(out, generation->cached_tokens);
-    if (generation->thought_tokens > 0) {
-        json_out_text(out, "},\"completion_tokens_details\":{\"reasoning_tokens\":");
-        json_out_number(out, generation->thought_tokens);
-    }
-    json_out_text(out, "}},\"timings\":{\"queue_ms\":");
+    json_out_text(out, "}");
+    write_output_details(generation, out);
+    json_out_text(out, "},\"timings\":{\"queue_ms\":");
     json_out_ms(out, generation->queue_ms);
     json_out_text(out, ",\"prefill_ms\":");
     json_out_ms(out, generation->prefill_ms);
@@ -55,6 +73,7 @@ void openai_usage(const struct generation *generation, struct json_out *out)
     json_out_ms(out, generation->lookup_ms);
     json_out_text(out, ",\"decode_ms\":");
     json_out_ms(out, generation->decode_ms);
+    choice_write_drafts(generation->drafted_tokens, generation->accepted_tokens, out);
     json_out_text(out, "}");
 }
 

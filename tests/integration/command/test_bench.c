@@ -48,6 +48,61 @@ START_TEST(a_benchmark_of_batches_measures_each_number_of_sequences)
 }
 END_TEST
 
+/* A line of a text. */
+struct drafted {
+    double plain, drafting, ratio, least, most, of_cpu;
+    unsigned drafted, accepted, same;
+};
+
+static struct drafted drafted_of(const char *text)
+{
+    struct drafted d;
+    const char *line = strstr(out, text);
+    ck_assert_msg(line && sscanf(line + strlen(text), "%lf %lf %lf (%lf to %lf) %lf %u %u %u", &d.plain,
+                                 &d.drafting, &d.ratio, &d.least, &d.most, &d.of_cpu, &d.drafted, &d.accepted,
+                                 &d.same) == 9,
+                  "%s", out);
+    return d;
+}
+
+START_TEST(a_benchmark_of_drafts_compares_two_texts)
+{
+    static const char *const texts[] = {"\nrepeating ", "\nrandom "};
+    ck_assert_msg(shell("$Q/quern bench draft --device cpu -n 300 -r 3 $MODEL") == 0, "%s", err);
+    ck_assert_msg(strstr(out, "measured 300 ids after 256, drafts of at most 8, median of 3\n"), "%s", out);
+    struct drafted repeating = drafted_of(texts[0]), random = drafted_of(texts[1]);
+    ck_assert(repeating.plain > 0 && repeating.drafting > 0 && random.plain > 0 && random.drafting > 0);
+    ck_assert(0 < repeating.least && repeating.least <= repeating.ratio && repeating.ratio <= repeating.most);
+    ck_assert(0 < random.least && random.least <= random.ratio && random.ratio <= random.most);
+    ck_assert(repeating.of_cpu > 0 && random.of_cpu > 0);
+    ck_assert(repeating.same == 300 && random.same == 300);
+    ck_assert_msg(repeating.accepted > random.accepted && repeating.accepted <= repeating.drafted, "%s", out);
+
+    /* Counts do not depend on time. */
+    ck_assert_int_eq(shell("$Q/quern bench draft --device cpu -n 300 -r 1 $MODEL"), 0);
+    ck_assert_uint_eq(drafted_of(texts[0]).drafted, repeating.drafted);
+    ck_assert_uint_eq(drafted_of(texts[0]).accepted, repeating.accepted);
+    ck_assert_int_eq(shell("$Q/quern bench draft --device cpu --draft 1 -n 300 -r 1 -J $MODEL"), 0);
+    ck_assert_msg(strstr(out, "\"draft\":1,\"texts\":[{\"text\":\"repeating\",") &&
+                      strstr(out, "{\"text\":\"random\",") && strstr(out, "\"cpu_ratio\":") &&
+                      strstr(out, "\"same_ids\":300}]}"),
+                  "%s", out);
+
+    static const struct {
+        const char *option, *said;
+    } cases[] = {{"--draft 0", "--draft: 0 is out of range 1..64"},
+                 {"--draft 65", "--draft: 65 is out of range 1..64"},
+                 {"-n 1", "-n: 1 is out of range 2..65536"},
+                 {"--kv-type q9", "--kv-type: unknown KV type"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "$Q/quern bench draft %s $MODEL", cases[i].option);
+        ck_assert_int_eq(shell(line), 2);
+        ck_assert_msg(strstr(err, cases[i].said), "%s", err);
+    }
+}
+END_TEST
+
 START_TEST(benchmarks_say_what_keys_and_values_were_kept_in)
 {
     ck_assert_int_eq(shell("$Q/quern bench decode --device cpu -n 2 -r 1 $MODEL"), 0);
@@ -78,6 +133,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_checked_fixture(tests, shell_open, shell_close);
     tcase_add_test(tests, a_benchmark_of_batches_measures_each_number_of_sequences);
+    tcase_add_test(tests, a_benchmark_of_drafts_compares_two_texts);
     tcase_add_test(tests, benchmarks_say_what_keys_and_values_were_kept_in);
     tcase_add_test(tests, a_profile_is_a_table_of_phases_and_a_backend_without_one_says_so);
 }

@@ -214,7 +214,8 @@ START_TEST(help_offers_the_devices_that_there_are)
 {
     static const char *const lines[] = {"quern serve",        "quern-broker",        "quern-worker",
                                         "quern run",          "quern chat",          "quern logits",
-                                        "quern bench decode", "quern bench prefill", "quern bench batch"};
+                                        "quern bench decode", "quern bench prefill", "quern bench batch",
+                                        "quern bench draft"};
     static const char *const devices[] = {"auto", "cpu", "null", "cuda", "emu"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char line[64];

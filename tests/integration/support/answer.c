@@ -25,6 +25,8 @@ void answer_collect(void *arg, const struct quern_output *output)
     answer->prompt_tokens = end->prompt_tokens;
     answer->cached_tokens = end->cached_tokens;
     answer->output_tokens = end->output_tokens;
+    answer->drafted_tokens = end->drafted_tokens;
+    answer->accepted_tokens = end->accepted_tokens;
     answer->seed = end->seed;
     snprintf(answer->error, sizeof answer->error, "%s", end->error);
     snprintf(answer->error_text, sizeof answer->error_text, "%s", end->text);

@@ -20,7 +20,7 @@ struct answer {
     char error[64];
     char error_text[512];
     uint32_t retry_after_ms;
-    uint32_t prompt_tokens, cached_tokens, output_tokens;
+    uint32_t prompt_tokens, cached_tokens, output_tokens, drafted_tokens, accepted_tokens;
     uint64_t seed;
     unsigned outputs; /* callbacks */
 };

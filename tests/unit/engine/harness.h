@@ -18,7 +18,7 @@ struct outcome {
     struct buffer text;
     enum engine_end end;
     char fault[128];
-    uint32_t n_prompt, n_output;
+    uint32_t n_prompt, n_output, n_drafted, n_accepted;
     uint32_t n_before; /* ids of an answer that is resumed */
     uint64_t prefill_ns, decode_ns, wait_ns, lookup_ns;
     uint64_t ended_as;             /* 1 for the first to end, … */
@@ -56,6 +56,10 @@ static inline void harness_sink(void *arg, const struct engine_event *event)
     o->end = event->end;
     o->n_prompt = event->totals->n_prompt;
     o->n_output = event->totals->n_output;
+    o->n_drafted = event->totals->n_drafted;
+    o->n_accepted = event->totals->n_accepted;
+    ck_assert_uint_le(o->n_accepted, o->n_drafted);
+    ck_assert_uint_le(o->n_accepted, o->ids.len);
     o->prefill_ns = event->totals->prefill_ns;
     o->decode_ns = event->totals->decode_ns;
     o->wait_ns = event->totals->wait_ns;

@@ -67,6 +67,8 @@ START_TEST(right_drafts_grow_up_to_the_most)
     ck_assert_uint_eq(drafter.longest, 12);
     ck_assert_uint_gt(stats.drafted, 100);
     ck_assert_uint_eq(stats.accepted, stats.drafted);
+    ck_assert_uint_eq(h->outcomes[1].n_drafted, stats.drafted);
+    ck_assert_uint_eq(h->outcomes[1].n_accepted, stats.accepted);
     ck_assert_uint_lt(fake_script.steps, 80);
     ck_assert_uint_eq(stats.prefill_tokens, 10);
     check_idle(h);
@@ -84,6 +86,8 @@ START_TEST(wrong_drafts_become_short_and_rare)
     check_outcome(h, &request);
     const struct engine_stats stats = stats_of(h);
     ck_assert_uint_eq(stats.accepted, 0);
+    ck_assert_uint_eq(h->outcomes[1].n_drafted, stats.drafted);
+    ck_assert_uint_eq(h->outcomes[1].n_accepted, 0);
     ck_assert_uint_le(stats.drafted, 4 + 14); /* the first of four; pauses of 0, 1, 3 … 31, 31 … steps */
     ck_assert_uint_eq(drafter.most, 1);
     ck_assert_uint_eq(stats.prefill_tokens, 10); /* nothing is fed again as if it were a prompt */
@@ -103,14 +107,50 @@ START_TEST(a_step_with_many_rows_has_no_drafts)
         submit(h, &request);
     }
     run_dry(h);
+    uint64_t drafted = 0, accepted = 0;
     for (uint64_t tag = 1; tag <= 4; tag++) {
         const struct engine_request request = asking(&drafter, tag, 20 * (uint32_t)tag);
         check_outcome(h, &request);
+        drafted += h->outcomes[tag].n_drafted;
+        accepted += h->outcomes[tag].n_accepted;
     }
+    ck_assert_uint_eq(drafted, stats_of(h).drafted); /* each counts for the request that had it */
+    ck_assert_uint_eq(accepted, stats_of(h).accepted);
     ck_assert_uint_eq(drafter.longest, 3); /* the last of them, alone */
     ck_assert_uint_le(fake_script.most_rows, 40);
     check_idle(h);
     harness_free(h);
+}
+END_TEST
+
+/* Each id of an answer was sampled by a step of its own, or came with a draft; those that were right but
+ * stand behind a stop string are no part of it. */
+START_TEST(accepted_ids_are_those_of_the_answer)
+{
+    static const struct bytes stops[] = {BYTES_LITERAL("ab"), BYTES_LITERAL("ff"), BYTES_LITERAL("cb")};
+    int n_cut = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct drafter drafter = {.right = true, .seed = seed};
+        struct harness *h = start(_i, &drafter, 12, 64);
+        struct engine_request request = request_of(1, 10, 100);
+        request.sampling.seed = seed;
+        request.stop = stops;
+        request.n_stop = 3;
+        submit(h, &request);
+        run_dry(h);
+        check_outcome(h, &request);
+        const struct outcome *o = &h->outcomes[1];
+        const uint32_t n_sampled = o->n_output - o->n_accepted;
+        const bool is_cut = n_sampled < fake_script.steps;
+        ck_assert_uint_eq(n_sampled + is_cut, fake_script.steps);
+        if (stats_of(h).accepted > o->n_accepted) {
+            ck_assert(is_cut);
+            n_cut++;
+        }
+        check_idle(h);
+        harness_free(h);
+    }
+    ck_assert_int_gt(n_cut, 5);
 }
 END_TEST
 
@@ -119,6 +159,7 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, right_drafts_grow_up_to_the_most, 0, 4);
     tcase_add_loop_test(tests, wrong_drafts_become_short_and_rare, 0, 4);
     tcase_add_loop_test(tests, a_step_with_many_rows_has_no_drafts, 0, 4);
+    tcase_add_loop_test(tests, accepted_ids_are_those_of_the_answer, 0, 4);
 }
 
 int main(void)

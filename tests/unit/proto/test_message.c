@@ -76,7 +76,7 @@ START_TEST(a_frame_comes_back_as_it_was_sent)
     sent.frame.end = (struct ending){.reason = END_ERROR,
                                      .error = PROTO_MODEL_ERROR,
                                      .text = BYTES_LITERAL("no finite logit"),
-                                     .usage = {5, 4, 3},
+                                     .usage = {5, 4, 3, 2, 1},
                                      .timing = {1.5, 2, 0.25, 0.5, 0.75, 0.125}};
     struct message got = sent_and_received(&sent);
     ck_assert_int_eq(got.kind, MESSAGE_FRAME);
@@ -94,6 +94,8 @@ START_TEST(a_frame_comes_back_as_it_was_sent)
     ck_assert_int_eq(got.frame.end.error, PROTO_MODEL_ERROR);
     ck_assert(bytes_equal(got.frame.end.text, sent.frame.end.text));
     ck_assert_uint_eq(got.frame.end.usage.output_tokens, 3);
+    ck_assert_uint_eq(got.frame.end.usage.drafted_tokens, 2);
+    ck_assert_uint_eq(got.frame.end.usage.accepted_tokens, 1);
     ck_assert_double_eq(got.frame.end.timing.decode_ms, 0.25);
     ck_assert_double_eq(got.frame.end.timing.prepare_ms, 0.5);
     ck_assert_double_eq(got.frame.end.timing.wait_ms, 0.75);

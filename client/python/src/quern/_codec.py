@@ -50,6 +50,8 @@ def _check_whole(table: Table, fields: Fields) -> None:
         raise Malformed("error: expected with the reason error, and only with it")
     if fields.get("limit") and fields.get("reason") != "length":
         raise Malformed("limit: expected with the reason length only")
+    if fields.get("accepted_tokens", 0) > fields.get("drafted_tokens", 0):  # type: ignore[operator]
+        raise Malformed("accepted_tokens: more than drafted_tokens")
     if "data" in fields and fields.get("at", 0) + len(fields["data"]) > fields.get("total", 0):  # type: ignore[operator, arg-type]
         raise Malformed(f"data: expected within the {fields.get('total', 0)} bytes of total")
     if "topics" in fields:

@@ -43,6 +43,10 @@ class End:
     cached_tokens: int = 0
     """Of the prompt's, how many the prefix cache had."""
     output_tokens: int = 0
+    drafted_tokens: int = 0
+    """Of drafts that were verified, by the worker that ended the request; with `--draft`."""
+    accepted_tokens: int = 0
+    """Of those, how many are part of the output."""
     queue_ms: float = 0.0
     """From arrival to a worker."""
     prefill_ms: float = 0.0

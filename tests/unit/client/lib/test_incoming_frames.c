@@ -90,7 +90,7 @@ START_TEST(an_end_tells_all_that_the_broker_said_of_it)
     frame.end = (struct ending){.reason = END_ERROR,
                                 .error = PROTO_MODEL_ERROR,
                                 .text = BYTES_LITERAL("not\a number"),
-                                .usage = {1, 2, 3},
+                                .usage = {1, 2, 3, 11, 10},
                                 .timing = {4, 5, 6, 7, 8, 9}};
     take_frame(&frame);
     ck_assert_int_eq(told.ends, 1);
@@ -101,6 +101,8 @@ START_TEST(an_end_tells_all_that_the_broker_said_of_it)
     ck_assert_uint_eq(told.end.prompt_tokens, 1);
     ck_assert_uint_eq(told.end.cached_tokens, 2);
     ck_assert_uint_eq(told.end.output_tokens, 3);
+    ck_assert_uint_eq(told.end.drafted_tokens, 11);
+    ck_assert_uint_eq(told.end.accepted_tokens, 10);
     ck_assert_double_eq(told.end.queue_ms, 4);
     ck_assert_double_eq(told.end.prefill_ms, 5);
     ck_assert_double_eq(told.end.decode_ms, 6);

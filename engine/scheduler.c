@@ -18,7 +18,7 @@
 
 #include <utlist.h>
 
-#include "engine/snapshots.h"
+#include "engine/following.h"
 
 /* Ids of a block in common with another prompt that are worth a copy of it: a step of up to eight rows takes
  * as long as one row. */
@@ -129,96 +129,6 @@ void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence)
     sequence_free(sequence);
 }
 
-/* Blocks of a prefix that a sequence can do with: at least its last id is fed, so that there are logits. */
-static uint32_t most_found(const struct sequence *sequence)
-{
-    return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
-}
-
-static bool stays(const struct sequence *running)
-{
-    return running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
-}
-
-/* The same ids in the blocks from `from` up to `to`? */
-static bool has_same_blocks(const struct sequence *a, const struct sequence *b, uint32_t from, uint32_t to)
-{
-    const size_t at = (size_t)from * BACKEND_BLOCK_TOKENS, n = (size_t)(to - from) * BACKEND_BLOCK_TOKENS;
-    return memcmp(a->ids.data + at, b->ids.data + at, n * sizeof *a->ids.data) == 0;
-}
-
-/* Of models with states: a running prompt on its way to a snapshot that goes beyond the `n` blocks found for
- * this one, and that this one could begin with. NULL: none. */
-static const struct sequence *find_snapshotting(const struct scheduler *scheduler,
-                                                const struct sequence *sequence, uint32_t n)
-{
-    for (uint32_t i = 0; i < scheduler->n_running; i++) {
-        const struct sequence *running = scheduler->running[i];
-        const uint32_t border = snapshots_prompt_end(running);
-        if (stays(running) && running->place != 0 && running->space == sequence->space &&
-            running->n_offered < border / BACKEND_BLOCK_TOKENS && border > n * BACKEND_BLOCK_TOKENS &&
-            border <= most_found(sequence) * BACKEND_BLOCK_TOKENS &&
-            has_same_blocks(running, sequence, 0, border / BACKEND_BLOCK_TOKENS))
-            return running;
-    }
-    return NULL;
-}
-
-/* A running prompt, which stands where the `n` blocks found for this one end, and is about to fill the next
- * that it wants. It may decode already, and its last chunk be in flight. NULL: none. */
-static const struct sequence *find_filling(const struct scheduler *scheduler, const struct sequence *sequence,
-                                           uint32_t n)
-{
-    for (uint32_t i = 0; i < scheduler->n_running; i++) {
-        const struct sequence *running = scheduler->running[i];
-        if (stays(running) && running->n_offered == n && running->place == sequence->place &&
-            running->n_prefill >= (n + 1) * BACKEND_BLOCK_TOKENS &&
-            has_same_blocks(running, sequence, n, n + 1))
-            return running;
-    }
-    return NULL;
-}
-
-/* Whether a running prompt is computing what this one, of which `n` blocks were found, would begin with. It
- * is noted: the next look need not look up the prefix. */
-static bool begin_following(const struct scheduler *scheduler, struct sequence *sequence, uint32_t n)
-{
-    const struct sequence *running = NULL;
-    if (sequence->space != 0 && n < most_found(sequence))
-        running = scheduler->snapshots ? find_snapshotting(scheduler, sequence, n)
-                                       : find_filling(scheduler, sequence, n);
-    sequence->follows = running ? running->arrival : 0;
-    sequence->n_followed = n;
-    return running;
-}
-
-static const struct sequence *find_running(const struct scheduler *scheduler, uint64_t arrival)
-{
-    for (uint32_t i = 0; i < scheduler->n_running; i++)
-        if (scheduler->running[i]->arrival == arrival)
-            return scheduler->running[i];
-    return NULL;
-}
-
-/* Whether the prompt that was noted is computing for this one still, and the cache takes what it computes.
- * Their ids are compared as far as it came since: they are the same before. */
-static bool still_follows(const struct scheduler *scheduler, struct sequence *sequence)
-{
-    if (sequence->follows == 0)
-        return false;
-    const struct sequence *running = find_running(scheduler, sequence->follows);
-    if (!running || !stays(running) || running->place == 0 || running->n_offered < sequence->n_followed)
-        return false;
-    if (scheduler->snapshots)
-        return running->n_offered < snapshots_prompt_end(running) / BACKEND_BLOCK_TOKENS;
-    const uint32_t n = running->n_offered, next = n + 1;
-    if (n >= most_found(sequence) || running->n_prefill < next * BACKEND_BLOCK_TOKENS ||
-        !has_same_blocks(running, sequence, sequence->n_followed, next))
-        return false;
-    sequence->n_followed = n;
-    return true;
-}
-
 /* Blocks of a group that a running sequence will want besides those it holds: what its prompt does, and one
  * more to go on with; or, with a window, no more than that takes. */
 static uint32_t still_wants(const struct backend_group *group, const struct sequence *running, uint32_t held)
@@ -277,8 +187,8 @@ static bool is_same_look(const struct scheduler_look *a, const struct scheduler_
 static uint32_t look_up(const struct scheduler *scheduler, struct sequence *sequence, uint32_t *ret_reach)
 {
     const uint32_t n =
-        prefix_find_reaching(scheduler->prefix, sequence->space, sequence->ids.data, most_found(sequence),
-                             sequence->tables, &sequence->place, ret_reach);
+        prefix_find_reaching(scheduler->prefix, sequence->space, sequence->ids.data,
+                             sequence_most_found(sequence), sequence->tables, &sequence->place, ret_reach);
     sequence->branch = *ret_reach > n ? *ret_reach * BACKEND_BLOCK_TOKENS : 0;
     return n;
 }
@@ -286,7 +196,7 @@ static uint32_t look_up(const struct scheduler *scheduler, struct sequence *sequ
 /* Whether the store may have something behind the first n blocks, which are found. */
 static bool may_restore(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
 {
-    return scheduler->tier && sequence->space != 0 && n < most_found(sequence) &&
+    return scheduler->tier && sequence->space != 0 && n < sequence_most_found(sequence) &&
            sequence->n_missing != n + 1;
 }
 
@@ -297,7 +207,7 @@ static bool restore(struct scheduler *scheduler, struct sequence *sequence, uint
     bool more = false;
     if (!may_restore(scheduler, sequence, *n))
         return false;
-    *n += tier_restore(scheduler->tier, sequence, *n, most_found(sequence), &more);
+    *n += tier_restore(scheduler->tier, sequence, *n, sequence_most_found(sequence), &more);
     sequence->n_missing = more ? 0 : *n + 1;
     return more;
 }
@@ -311,7 +221,7 @@ static bool restore_snapshot(struct scheduler *scheduler, struct sequence *seque
         const uint32_t had = *n, reached = reach;
         bool more;
         const uint32_t brought =
-            tier_restore_snapshot(scheduler->tier, sequence, *n, reach, most_found(sequence), &more);
+            tier_restore_snapshot(scheduler->tier, sequence, *n, reach, sequence_most_found(sequence), &more);
         if (more)
             return true;
         if (brought > 0)
@@ -334,10 +244,10 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             return NULL;
         if (head->turn_ns == 0)
             head->turn_ns = clock_ns();
-        if (still_follows(scheduler, head))
+        if (following_goes_on(scheduler, head))
             continue;
         uint32_t reach, n = look_up(scheduler, head, &reach);
-        if (begin_following(scheduler, head, n))
+        if (following_begin(scheduler, head, n))
             continue;
         if (!fits(scheduler, head, n)) {
             scheduler->refused = look;
@@ -620,7 +530,7 @@ static bool make_room(struct scheduler *scheduler, const struct sequence *sequen
             struct sequence *junior = scheduler->running[i];
             if (junior == sequence)
                 return false; /* its seniors hold all the rest: it waits for them */
-            if (junior->n_blocks > 0 && !stays(junior))
+            if (junior->n_blocks > 0 && !sequence_stays(junior))
                 return false; /* its blocks are on their way */
             if (junior->n_blocks > 0)
                 victim = junior;

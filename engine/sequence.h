@@ -169,6 +169,18 @@ static inline bool sequence_is_held(const struct sequence *sequence)
     return sequence->ids.len >= sequence->credit_end && sequence->credit_end < sequence->end_position;
 }
 
+/* Blocks of a prefix that it can do with: at least its last id is fed, so that there are logits. */
+static inline uint32_t sequence_most_found(const struct sequence *sequence)
+{
+    return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
+}
+
+/* Whether it has a slot and keeps it. */
+static inline bool sequence_stays(const struct sequence *sequence)
+{
+    return sequence->state == SEQUENCE_PREFILLING || sequence->state == SEQUENCE_DECODING;
+}
+
 /* Sets its credit, in outputs; 0: all that it may make. Never takes away. */
 void sequence_set_credit(struct sequence *sequence, uint32_t credit);
 

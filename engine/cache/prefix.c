@@ -20,24 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
-#include <uthash.h>
-#include <utlist.h>
-
 #include "common/hash.h"
 #include "engine/cache/branches.h"
+#include "engine/cache/spaces.h"
 
 #define NONE  UINT32_MAX
-#define SPACE (1ull << 63) /* a parent that is a space */
+#define SPACE SPACES_BIT   /* a parent that is a space */
 #define NAMED (1ull << 62) /* one that is a node: no name is 0 */
-
-struct space {
-    uint64_t number; /* SPACE and a count that is never used twice */
-    uint32_t users;  /* sequences and first nodes */
-    UT_hash_handle by_salt, by_number;
-    uint32_t salt_len;
-    uint8_t salt[];
-};
 
 struct node {
     uint64_t hash;   /* of a whole one */
@@ -72,8 +61,7 @@ struct prefix {
     uint32_t *buckets;                    /* [mask + 1] */
     struct branches *branches;            /* nodes that are found by their first ids */
     uint32_t mask, most;
-    struct space *spaces, *numbers; /* uthash by salt and by number */
-    uint64_t n_spaces;              /* ever */
+    struct spaces spaces;
     struct prefix_counts counts;
 };
 
@@ -127,15 +115,9 @@ int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blo
 
 struct prefix *prefix_free(struct prefix *prefix)
 {
-    struct space *space, *next;
     if (!prefix)
         return NULL;
-    HASH_CLEAR(by_number, prefix->numbers);
-    HASH_ITER(by_salt, prefix->spaces, space, next)
-    {
-        HASH_DELETE(by_salt, prefix->spaces, space);
-        free(space);
-    }
+    spaces_deinit(&prefix->spaces);
     for (uint32_t g = 0; g < prefix->n_pools; g++) {
         free(prefix->pools[g].node_of);
         free(prefix->pools[g].idle);
@@ -152,63 +134,20 @@ struct prefix *prefix_free(struct prefix *prefix)
 
 /* ---- spaces ---- */
 
-/* False when out of memory. */
-static bool add_space(struct prefix *prefix, struct space *space)
-{
-    HASH_ADD(by_salt, prefix->spaces, salt, space->salt_len, space);
-    if (!space->by_salt.tbl)
-        return false;
-    HASH_ADD(by_number, prefix->numbers, number, sizeof space->number, space);
-    if (space->by_number.tbl)
-        return true;
-    HASH_DELETE(by_salt, prefix->spaces, space);
-    return false;
-}
-
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt)
 {
-    struct space *space;
-    if (prefix->most == 0)
-        return 0;
-    const void *key = salt.len > 0 ? salt.data : ""; /* no pointer may be null, not even to no bytes */
-    HASH_FIND(by_salt, prefix->spaces, key, (unsigned)salt.len, space);
-    if (!space) {
-        space = calloc(1, sizeof *space + salt.len);
-        if (!space)
-            return 0;
-        space->number = SPACE | ++prefix->n_spaces;
-        space->salt_len = (uint32_t)salt.len;
-        memcpy(space->salt, key, salt.len);
-        if (!add_space(prefix, space)) {
-            free(space);
-            return 0;
-        }
-    }
-    space->users++;
-    return space->number;
+    return prefix->most > 0 ? spaces_enter(&prefix->spaces, salt) : 0;
 }
 
-static struct space *find_space(const struct prefix *prefix, uint64_t number)
+void prefix_leave(struct prefix *prefix, uint64_t space)
 {
-    struct space *space;
-    HASH_FIND(by_number, prefix->numbers, &number, sizeof number, space);
-    return space;
+    if (space != 0)
+        spaces_leave(&prefix->spaces, space);
 }
 
-void prefix_leave(struct prefix *prefix, uint64_t number)
+struct bytes prefix_salt(const struct prefix *prefix, uint64_t space)
 {
-    struct space *space = number ? find_space(prefix, number) : NULL;
-    if (!space || --space->users > 0)
-        return;
-    HASH_DELETE(by_salt, prefix->spaces, space);
-    HASH_DELETE(by_number, prefix->numbers, space);
-    free(space);
-}
-
-struct bytes prefix_salt(const struct prefix *prefix, uint64_t number)
-{
-    const struct space *space = number ? find_space(prefix, number) : NULL;
-    return space ? (struct bytes){space->salt, space->salt_len} : (struct bytes){"", 0};
+    return space != 0 ? spaces_salt(&prefix->spaces, space) : (struct bytes){"", 0};
 }
 
 /* ---- places ---- */
@@ -515,7 +454,7 @@ static void keep(struct prefix *prefix, uint64_t parent, const uint32_t *blocks)
     for (uint32_t g = 0; g < prefix->n_pools; g++)
         give(prefix, blocks[0], g, blocks[g]);
     if (parent & SPACE)
-        find_space(prefix, parent)->users++;
+        spaces_use(&prefix->spaces, parent);
     prefix->counts.cached++;
     prefix->counts.inserted++;
 }

@@ -290,6 +290,9 @@ static void print_launches(const struct quern_worker *worker)
         return;
     printf("\n%s: %" PRIu64 " steps launched as one recording, %" PRIu64 " kernels one by one", worker->name,
            worker->recorded_launches, worker->launches);
+    if (worker->refused_recordings > 0)
+        printf(", recordings of %s refused by the driver",
+               amount_of(worker->refused_recordings, "size").text);
     if (worker->library_products > 0)
         printf(", %" PRIu64 " products by cuBLASLt", worker->library_products);
     if (padding > 0)

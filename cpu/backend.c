@@ -198,9 +198,10 @@ static void cpu_usage(struct backend *backend, struct backend_usage *ret_usage)
 
 static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct backend_slot *params)
 {
+    const bool restores = backend->states.n > 0 && params->position > 0;
     if (slot >= backend->n_slots || backend->slots[slot].open || params->n_stop_ids > MOST_STOP_IDS ||
-        params->position % BACKEND_BLOCK_TOKENS != 0 ||
-        (params->position > 0 && backend->states.n > 0 && params->snapshot >= backend->states.n_snapshots) ||
+        (restores && params->position % BACKEND_BLOCK_TOKENS != 0) ||
+        (restores && params->snapshot >= backend->states.n_snapshots) ||
         (params->embeds && params->position != 0))
         return -EINVAL;
     const struct slot_shape shape = {.n_groups = backend->kv.n_groups,
@@ -208,7 +209,6 @@ static int cpu_slot_open(struct backend *backend, uint32_t slot, const struct ba
                                      .n_vocab = backend->model->params.n_vocab,
                                      .n_embd = backend->model->params.n_embd,
                                      .n_state = backend->states.n};
-    const bool restores = backend->states.n > 0 && params->position > 0;
     return slot_init(&backend->slots[slot], params, &shape, states_of(&backend->states, slot),
                      restores ? states_snapshot(&backend->states, params->snapshot) : NULL);
 }
@@ -305,6 +305,16 @@ static int cpu_copy_in(struct backend *backend, const struct backend_copy *what,
     return copy(backend, what, false, ret_ticket);
 }
 
+static int cpu_copy_block(struct backend *backend, uint32_t group, uint32_t from, uint32_t to)
+{
+    const struct kv *kv = &backend->kv;
+    if (group >= kv->n_groups || from >= kv->groups[group].n_blocks || to >= kv->groups[group].n_blocks)
+        return -EINVAL;
+    if (from != to)
+        memcpy(kv_block(kv, group, to), kv_block(kv, group, from), kv->groups[group].block_bytes);
+    return 0;
+}
+
 /* States of slots that are closed, and snapshots: each starts anew, or is copied over. */
 static uint64_t forget_states(const struct backend *backend, const struct backend_idle *idle)
 {
@@ -364,6 +374,7 @@ const struct backend_ops backend_cpu = {
     .trim = cpu_trim,
     .copy_out = cpu_copy_out,
     .copy_in = cpu_copy_in,
+    .copy_block = cpu_copy_block,
     .verdict = cpu_verdict,
     .profile = cpu_profile,
 };

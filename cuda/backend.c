@@ -447,6 +447,14 @@ static int cuda_copy_in(struct backend *backend, const struct backend_copy *what
     return copy(backend, what, false, ret_ticket);
 }
 
+static int cuda_copy_block(struct backend *backend, uint32_t group, uint32_t from, uint32_t to)
+{
+    if (backend->steps.failed)
+        return backend->steps.failed;
+    int r = copies_block(&backend->copies, group, from, to);
+    return r < 0 && r != -EINVAL ? steps_fail(&backend->steps, r) : r;
+}
+
 static int cuda_verdict(struct backend *backend, struct error *err)
 {
     return steps_verdict(&backend->steps, err);
@@ -467,6 +475,7 @@ static void cuda_usage(struct backend *backend, struct backend_usage *ret_usage)
         .device_total = device_properties(backend->device)->total_bytes,
         .launches = counts.launches,
         .recorded = counts.graph_launches,
+        .refused = backend->steps.graphs.n_refused,
         .library_products = counts.library,
         .padding_rows = backend->steps.padding_rows,
     };
@@ -558,6 +567,7 @@ const struct backend_ops quern_backend = {
     .facts = cuda_facts,
     .copy_out = cuda_copy_out,
     .copy_in = cuda_copy_in,
+    .copy_block = cuda_copy_block,
     .verdict = cuda_verdict,
     .profile = cuda_profile,
 };

@@ -96,9 +96,12 @@ struct engine_request {
      * max_tokens is 0, and outputs, stops, log probabilities and grammar must be absent. It is `uncached`:
      * every id is computed. */
     bool embed;
-    struct bytes cache_salt; /* prefixes are shared only with requests of the same salt */
-    bool uncached;           /* the prefix cache is neither searched nor filled */
-    bool watched;            /* events report how much of its prompt is computed, until the first id */
+    /* Prefixes are shared only with requests of the same salt. Those without one need not know one another:
+     * of a block that is not the same as a whole they find only what ends where a prompt or an answer ended.
+     */
+    struct bytes cache_salt;
+    bool uncached; /* the prefix cache is neither searched nor filled */
+    bool watched;  /* events report how much of its prompt is computed, until the first id */
     /* The grammar that the output must match; NULL: none. A reference is taken. A grammar belongs to one
      * engine, whose thread for masks uses it. */
     struct grammar *grammar;

@@ -10,12 +10,11 @@ static void mark(const struct engine_observer *observer, const struct sequence *
     observer->mark(observer->arg, sequence->tag, what, n, now);
 }
 
-void observe_started(const struct engine_observer *observer, const struct sequence *sequence,
-                     uint32_t n_filled)
+void observe_started(const struct engine_observer *observer, const struct sequence *sequence)
 {
     const uint64_t now = clock_ns();
     mark(observer, sequence, ENGINE_MARK_SLOT, sequence->slot, now);
-    mark(observer, sequence, ENGINE_MARK_PREFIX, (uint64_t)n_filled * BACKEND_BLOCK_TOKENS, now);
+    mark(observer, sequence, ENGINE_MARK_PREFIX, sequence->n_begun, now);
 }
 
 void observe_submitted(const struct engine_observer *observer, const struct plan *plan, uint64_t now)

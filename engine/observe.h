@@ -7,9 +7,8 @@
 
 #include "engine/plan.h"
 
-/* The sequence has got a slot, with so many blocks filled. */
-void observe_started(const struct engine_observer *observer, const struct sequence *sequence,
-                     uint32_t n_filled);
+/* The sequence has just got a slot. */
+void observe_started(const struct engine_observer *observer, const struct sequence *sequence);
 
 /* The plan was submitted. */
 void observe_submitted(const struct engine_observer *observer, const struct plan *plan, uint64_t now);

@@ -18,7 +18,11 @@
 
 #include <utlist.h>
 
-#include "engine/snapshots.h"
+#include "engine/following.h"
+
+/* Ids of a block in common with another prompt that are worth a copy of it: a step of up to eight rows takes
+ * as long as one row. */
+#define LEAST_COPIED 8
 
 /* Sequences that wait for what others compute and are passed by in one look. */
 #define MOST_PASSED 32
@@ -93,6 +97,7 @@ static void enqueue(struct scheduler *scheduler, struct sequence *sequence)
 
 void scheduler_add(struct scheduler *scheduler, struct sequence *sequence, struct bytes salt)
 {
+    sequence->unsalted = salt.len == 0;
     sequence->space = sequence->uncached ? 0 : prefix_enter(scheduler->prefix, salt);
     enqueue(scheduler, sequence);
 }
@@ -122,96 +127,6 @@ void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence)
 {
     prefix_leave(scheduler->prefix, sequence->space);
     sequence_free(sequence);
-}
-
-/* Blocks of a prefix that a sequence can do with: at least its last id is fed, so that there are logits. */
-static uint32_t most_found(const struct sequence *sequence)
-{
-    return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
-}
-
-static bool stays(const struct sequence *running)
-{
-    return running->state == SEQUENCE_PREFILLING || running->state == SEQUENCE_DECODING;
-}
-
-/* The same ids in the blocks from `from` up to `to`? */
-static bool has_same_blocks(const struct sequence *a, const struct sequence *b, uint32_t from, uint32_t to)
-{
-    const size_t at = (size_t)from * BACKEND_BLOCK_TOKENS, n = (size_t)(to - from) * BACKEND_BLOCK_TOKENS;
-    return memcmp(a->ids.data + at, b->ids.data + at, n * sizeof *a->ids.data) == 0;
-}
-
-/* Of models with states: a running prompt on its way to a snapshot that goes beyond the `n` blocks found for
- * this one, and that this one could begin with. NULL: none. */
-static const struct sequence *find_snapshotting(const struct scheduler *scheduler,
-                                                const struct sequence *sequence, uint32_t n)
-{
-    for (uint32_t i = 0; i < scheduler->n_running; i++) {
-        const struct sequence *running = scheduler->running[i];
-        const uint32_t border = snapshots_prompt_end(running);
-        if (stays(running) && running->place != 0 && running->space == sequence->space &&
-            running->n_offered < border / BACKEND_BLOCK_TOKENS && border > n * BACKEND_BLOCK_TOKENS &&
-            border <= most_found(sequence) * BACKEND_BLOCK_TOKENS &&
-            has_same_blocks(running, sequence, 0, border / BACKEND_BLOCK_TOKENS))
-            return running;
-    }
-    return NULL;
-}
-
-/* A running prompt, which stands where the `n` blocks found for this one end, and is about to fill the next
- * that it wants. It may decode already, and its last chunk be in flight. NULL: none. */
-static const struct sequence *find_filling(const struct scheduler *scheduler, const struct sequence *sequence,
-                                           uint32_t n)
-{
-    for (uint32_t i = 0; i < scheduler->n_running; i++) {
-        const struct sequence *running = scheduler->running[i];
-        if (stays(running) && running->n_offered == n && running->place == sequence->place &&
-            running->n_prefill >= (n + 1) * BACKEND_BLOCK_TOKENS &&
-            has_same_blocks(running, sequence, n, n + 1))
-            return running;
-    }
-    return NULL;
-}
-
-/* Whether a running prompt is computing what this one, of which `n` blocks were found, would begin with. It
- * is noted: the next look need not look up the prefix. */
-static bool begin_following(const struct scheduler *scheduler, struct sequence *sequence, uint32_t n)
-{
-    const struct sequence *running = NULL;
-    if (sequence->space != 0 && n < most_found(sequence))
-        running = scheduler->snapshots ? find_snapshotting(scheduler, sequence, n)
-                                       : find_filling(scheduler, sequence, n);
-    sequence->follows = running ? running->arrival : 0;
-    sequence->n_followed = n;
-    return running;
-}
-
-static const struct sequence *find_running(const struct scheduler *scheduler, uint64_t arrival)
-{
-    for (uint32_t i = 0; i < scheduler->n_running; i++)
-        if (scheduler->running[i]->arrival == arrival)
-            return scheduler->running[i];
-    return NULL;
-}
-
-/* Whether the prompt that was noted is computing for this one still, and the cache takes what it computes.
- * Their ids are compared as far as it came since: they are the same before. */
-static bool still_follows(const struct scheduler *scheduler, struct sequence *sequence)
-{
-    if (sequence->follows == 0)
-        return false;
-    const struct sequence *running = find_running(scheduler, sequence->follows);
-    if (!running || !stays(running) || running->place == 0 || running->n_offered < sequence->n_followed)
-        return false;
-    if (scheduler->snapshots)
-        return running->n_offered < snapshots_prompt_end(running) / BACKEND_BLOCK_TOKENS;
-    const uint32_t n = running->n_offered, next = n + 1;
-    if (n >= most_found(sequence) || running->n_prefill < next * BACKEND_BLOCK_TOKENS ||
-        !has_same_blocks(running, sequence, sequence->n_followed, next))
-        return false;
-    sequence->n_followed = n;
-    return true;
 }
 
 /* Blocks of a group that a running sequence will want besides those it holds: what its prompt does, and one
@@ -272,8 +187,8 @@ static bool is_same_look(const struct scheduler_look *a, const struct scheduler_
 static uint32_t look_up(const struct scheduler *scheduler, struct sequence *sequence, uint32_t *ret_reach)
 {
     const uint32_t n =
-        prefix_find_reaching(scheduler->prefix, sequence->space, sequence->ids.data, most_found(sequence),
-                             sequence->tables, &sequence->place, ret_reach);
+        prefix_find_reaching(scheduler->prefix, sequence->space, sequence->ids.data,
+                             sequence_most_found(sequence), sequence->tables, &sequence->place, ret_reach);
     sequence->branch = *ret_reach > n ? *ret_reach * BACKEND_BLOCK_TOKENS : 0;
     return n;
 }
@@ -281,7 +196,7 @@ static uint32_t look_up(const struct scheduler *scheduler, struct sequence *sequ
 /* Whether the store may have something behind the first n blocks, which are found. */
 static bool may_restore(const struct scheduler *scheduler, const struct sequence *sequence, uint32_t n)
 {
-    return scheduler->tier && sequence->space != 0 && n < most_found(sequence) &&
+    return scheduler->tier && sequence->space != 0 && n < sequence_most_found(sequence) &&
            sequence->n_missing != n + 1;
 }
 
@@ -292,7 +207,7 @@ static bool restore(struct scheduler *scheduler, struct sequence *sequence, uint
     bool more = false;
     if (!may_restore(scheduler, sequence, *n))
         return false;
-    *n += tier_restore(scheduler->tier, sequence, *n, most_found(sequence), &more);
+    *n += tier_restore(scheduler->tier, sequence, *n, sequence_most_found(sequence), &more);
     sequence->n_missing = more ? 0 : *n + 1;
     return more;
 }
@@ -306,7 +221,7 @@ static bool restore_snapshot(struct scheduler *scheduler, struct sequence *seque
         const uint32_t had = *n, reached = reach;
         bool more;
         const uint32_t brought =
-            tier_restore_snapshot(scheduler->tier, sequence, *n, reach, most_found(sequence), &more);
+            tier_restore_snapshot(scheduler->tier, sequence, *n, reach, sequence_most_found(sequence), &more);
         if (more)
             return true;
         if (brought > 0)
@@ -329,10 +244,10 @@ struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_fille
             return NULL;
         if (head->turn_ns == 0)
             head->turn_ns = clock_ns();
-        if (still_follows(scheduler, head))
+        if (following_goes_on(scheduler, head))
             continue;
         uint32_t reach, n = look_up(scheduler, head, &reach);
-        if (begin_following(scheduler, head, n))
+        if (following_begin(scheduler, head, n))
             continue;
         if (!fits(scheduler, head, n)) {
             scheduler->refused = look;
@@ -359,13 +274,58 @@ static void hold_found(struct scheduler *scheduler, struct sequence *sequence, u
     }
 }
 
+static uint32_t available_of_each(const struct scheduler *scheduler);
+static void take_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t at, uint32_t n);
 static void slide(struct scheduler *scheduler, struct sequence *sequence);
 
-int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled)
+/* Whether blocks that are not full are kept and copied: a state cannot begin inside a block. */
+static bool shares_tails(const struct scheduler *scheduler, const struct sequence *sequence)
 {
-    uint32_t slot = scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running];
+    return scheduler->ops->copy_block && !scheduler->snapshots && sequence->place != 0;
+}
+
+/* Behind the n full blocks that it holds: takes a block, and copies there what another has begun with the
+ * same ids. *ret_copied: how many; 0: too few, or there is no room. */
+static int copy_common(struct scheduler *scheduler, struct sequence *sequence, uint32_t n,
+                       uint32_t *ret_copied)
+{
+    const uint32_t begun = n * BACKEND_BLOCK_TOKENS, left = (uint32_t)sequence->ids.len - 1 - begun;
+    const uint32_t most = left < BACKEND_BLOCK_TOKENS - 1 ? left : BACKEND_BLOCK_TOKENS - 1;
+    uint32_t from[BACKEND_MOST_GROUPS];
+    int r = 0;
+    *ret_copied = 0;
+    if (most < LEAST_COPIED || !shares_tails(scheduler, sequence))
+        return 0;
+    const uint32_t common = prefix_find_common(scheduler->prefix, sequence->place, sequence->ids.data + begun,
+                                               most, sequence->unsalted, from);
+    if (common < LEAST_COPIED)
+        return 0;
+    for (uint32_t g = 0; g < scheduler->info.n_groups; g++)
+        prefix_hold(scheduler->prefix, g, &from[g], 1);
+    if (available_of_each(scheduler) > 0) {
+        take_blocks(scheduler, sequence, n, 1);
+        *ret_copied = common;
+        for (uint32_t g = 0; g < scheduler->info.n_groups && r == 0; g++)
+            r = scheduler->ops->copy_block(scheduler->backend, g, from[g], sequence->tables[g][n]);
+    }
+    for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
+        prefix_release(scheduler->prefix, g, &from[g], 1);
+    return r;
+}
+
+/* Of each group those from n_slid up to the n-th. */
+static void release_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t n)
+{
+    for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
+        prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
+                       n - sequence->n_slid[g]);
+}
+
+static int open_slot(struct scheduler *scheduler, const struct sequence *sequence, uint32_t slot,
+                     uint32_t position)
+{
     uint32_t snapshot = 0;
-    if (n_filled > 0 && scheduler->snapshots &&
+    if (position > 0 && scheduler->snapshots &&
         !prefix_snapshot_at(scheduler->prefix, sequence->place, &snapshot))
         return -EINVAL; /* which prefix_find excludes */
     const struct backend_slot params = {.sampling = sequence->sampling,
@@ -374,21 +334,33 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
                                         .n_stop_ids = (uint32_t)sequence->stop_ids.len,
                                         .stops_from = sequence->stops_from,
                                         .end_position = sequence->end_position,
-                                        .position = n_filled * BACKEND_BLOCK_TOKENS,
+                                        .position = position,
                                         .snapshot = snapshot,
                                         .history = sequence->ids.data,
                                         .n_history = (uint32_t)sequence->ids.len,
                                         .n_prompt = sequence->n_prompt,
                                         .embeds = sequence->embeds};
-    int r = scheduler->ops->slot_open(scheduler->backend, slot, &params);
-    if (r < 0)
+    return scheduler->ops->slot_open(scheduler->backend, slot, &params);
+}
+
+int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled)
+{
+    const uint32_t slot = scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running];
+    uint32_t n_copied;
+    hold_found(scheduler, sequence, n_filled);
+    int r = copy_common(scheduler, sequence, n_filled, &n_copied);
+    if (r == 0)
+        r = open_slot(scheduler, sequence, slot, n_filled * BACKEND_BLOCK_TOKENS + n_copied);
+    if (r < 0) {
+        release_blocks(scheduler, sequence, n_filled + (n_copied > 0));
+        memset(sequence->n_slid, 0, sizeof sequence->n_slid);
         return r;
+    }
     scheduler_dequeue(scheduler, sequence);
     sequence->follows = 0;
     sequence->n_wanted = 0;
     sequence->n_missing = 0; /* by when it waits again its own blocks may be there */
-    hold_found(scheduler, sequence, n_filled);
-    sequence_start(sequence, slot, n_filled);
+    sequence_start(sequence, slot, n_filled, n_copied);
     slide(scheduler, sequence);
     if (sequence->started_ns == 0)
         sequence->started_ns = clock_ns();
@@ -399,6 +371,8 @@ int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint
     scheduler->running[at] = sequence;
     return 0;
 }
+
+static void offer_tail(struct scheduler *scheduler, const struct sequence *sequence);
 
 void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
 {
@@ -411,9 +385,8 @@ void scheduler_release(struct scheduler *scheduler, struct sequence *sequence)
             (scheduler->n_running - at) * sizeof scheduler->running[0]);
     scheduler->free_slots[scheduler->n_slots - 1 - scheduler->n_running] = sequence->slot;
     scheduler->ops->slot_close(scheduler->backend, sequence->slot);
-    for (uint32_t g = scheduler->info.n_groups; g-- > 0;)
-        prefix_release(scheduler->prefix, g, sequence->tables[g] + sequence->n_slid[g],
-                       sequence->n_blocks - sequence->n_slid[g]);
+    offer_tail(scheduler, sequence);
+    release_blocks(scheduler, sequence, sequence->n_blocks);
     if (sequence->turn && scheduler->tier)
         tier_offer_snapshot(scheduler->tier, sequence->turn, sequence->n_turn - 1);
     while (sequence->n_snapshots > 0) /* of what was not computed, or is not kept */
@@ -484,23 +457,55 @@ static void give_snapshot(struct scheduler *scheduler, struct sequence *sequence
     sequence->n_turn = border / BACKEND_BLOCK_TOKENS;
 }
 
+/* Ids that the cache may be told: a draft's end may be fed and not be part of the answer. */
+static uint32_t final_ids(const struct sequence *sequence)
+{
+    const uint32_t known = (uint32_t)sequence->ids.len;
+    return sequence->n_final < known ? sequence->n_final : known;
+}
+
+/* The n-th blocks, of each group. */
+static void blocks_at(const struct sequence *sequence, uint32_t n, uint32_t ret_blocks[BACKEND_MOST_GROUPS])
+{
+    for (uint32_t g = 0; g < sequence->n_groups; g++)
+        ret_blocks[g] = sequence->tables[g][n];
+}
+
+/* Offers the cache what is final of the block that is not full. */
+static void offer_tail(struct scheduler *scheduler, const struct sequence *sequence)
+{
+    const uint32_t begun = sequence->n_offered * BACKEND_BLOCK_TOKENS, end = final_ids(sequence);
+    uint32_t blocks[BACKEND_MOST_GROUPS];
+    if (end < begun + LEAST_COPIED || end >= begun + BACKEND_BLOCK_TOKENS ||
+        !shares_tails(scheduler, sequence))
+        return;
+    blocks_at(sequence, sequence->n_offered, blocks);
+    prefix_insert_tail(scheduler->prefix, sequence->place, sequence->ids.data + begun, end - begun,
+                       sequence->unsalted, blocks);
+}
+
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence)
 {
-    uint32_t known = (uint32_t)sequence->ids.len; /* a draft's end may be fed and not be part of the answer */
-    uint32_t end = (sequence->n_final < known ? sequence->n_final : known) / BACKEND_BLOCK_TOKENS;
+    const uint32_t end = final_ids(sequence) / BACKEND_BLOCK_TOKENS;
     for (; sequence->n_offered < end; sequence->n_offered++) {
         const uint32_t n = sequence->n_offered;
         const uint64_t before = sequence->place;
         uint32_t blocks[BACKEND_MOST_GROUPS];
-        for (uint32_t g = 0; g < sequence->n_groups; g++)
-            blocks[g] = sequence->tables[g][n];
+        blocks_at(sequence, n, blocks);
         if (prefix_insert(scheduler->prefix, &sequence->place,
                           sequence->ids.data + (size_t)n * BACKEND_BLOCK_TOKENS, blocks) &&
             scheduler->tier)
             tier_offer(scheduler->tier, sequence, n, before);
+        if ((n + 1) * BACKEND_BLOCK_TOKENS <= sequence->n_prefill && shares_tails(scheduler, sequence))
+            prefix_share(scheduler->prefix, sequence->place,
+                         (n + 1) * BACKEND_BLOCK_TOKENS == sequence->n_prefill);
         if (sequence->n_snapshots > 0)
             give_snapshot(scheduler, sequence, (n + 1) * BACKEND_BLOCK_TOKENS);
     }
+    const uint32_t prompt = sequence->n_prefill;
+    if (sequence->n_final >= prompt && sequence->n_offered * BACKEND_BLOCK_TOKENS < prompt)
+        offer_tail(scheduler, sequence);
+    sequence_set_offer(sequence);
     slide(scheduler, sequence);
 }
 
@@ -525,7 +530,7 @@ static bool make_room(struct scheduler *scheduler, const struct sequence *sequen
             struct sequence *junior = scheduler->running[i];
             if (junior == sequence)
                 return false; /* its seniors hold all the rest: it waits for them */
-            if (junior->n_blocks > 0 && !stays(junior))
+            if (junior->n_blocks > 0 && !sequence_stays(junior))
                 return false; /* its blocks are on their way */
             if (junior->n_blocks > 0)
                 victim = junior;
@@ -540,19 +545,18 @@ static bool make_room(struct scheduler *scheduler, const struct sequence *sequen
     return true;
 }
 
-/* Takes so many more blocks of each group; there are as many. From the last group on: what group 0 evicts may
- * have been in the others. */
-static void take_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t more)
+/* Takes n blocks of each group, which there are, for its tables from `at` on. From the last group on: what
+ * group 0 evicts may have been in the others. */
+static void take_blocks(struct scheduler *scheduler, struct sequence *sequence, uint32_t at, uint32_t n)
 {
     for (uint32_t g = scheduler->info.n_groups; g-- > 0;) {
-        uint32_t *blocks = sequence->tables[g] + sequence->n_blocks;
-        bool taken = prefix_alloc(scheduler->prefix, g, more, blocks);
+        uint32_t *blocks = sequence->tables[g] + at;
+        bool taken = prefix_alloc(scheduler->prefix, g, n, blocks);
         assert(taken);
         (void)taken;
         if (scheduler->tier)
-            tier_fresh(scheduler->tier, g, blocks, more);
+            tier_fresh(scheduler->tier, g, blocks, n);
     }
-    sequence->n_blocks += more;
 }
 
 uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence, uint32_t end)
@@ -564,7 +568,8 @@ uint32_t scheduler_allot(struct scheduler *scheduler, struct sequence *sequence,
             more = 0;
         if (more > available_of_each(scheduler))
             more = available_of_each(scheduler);
-        take_blocks(scheduler, sequence, more);
+        take_blocks(scheduler, sequence, sequence->n_blocks, more);
+        sequence->n_blocks += more;
     }
     uint32_t reach = sequence->n_blocks * BACKEND_BLOCK_TOKENS;
     return reach < end ? reach : end;

@@ -70,16 +70,17 @@ void scheduler_forget(struct scheduler *scheduler, struct sequence *sequence);
  * takes the block then instead of computing it again. */
 struct sequence *scheduler_next(struct scheduler *scheduler, uint32_t *ret_filled);
 
-/* Gives the sequence that scheduler_next has just named a slot, and the blocks that it said are filled. 0;
- * -ENOMEM leaves it waiting. */
+/* Gives the sequence that scheduler_next has just named a slot, the blocks that it said are filled, and a
+ * copy of what the cache has of the next one. 0; -ENOMEM leaves it waiting. */
 int scheduler_start(struct scheduler *scheduler, struct sequence *sequence, uint32_t n_filled);
 
-/* Offers the prefix cache the blocks that are final by now, and gives back those that have slid out of their
- * group's window. Once a token there may be one: the look is inline. */
+/* Offers the prefix cache the blocks that are final by now, and the prompt's last one once its ids there are,
+ * and gives back those that have slid out of their group's window. Once a token there may be one: the look is
+ * inline. */
 void scheduler_offer_blocks(struct scheduler *scheduler, struct sequence *sequence);
 static inline void scheduler_offer(struct scheduler *scheduler, struct sequence *sequence)
 {
-    if (sequence->n_final >= (sequence->n_offered + 1) * BACKEND_BLOCK_TOKENS)
+    if (sequence->n_final >= sequence->offer_at)
         scheduler_offer_blocks(scheduler, sequence);
 }
 

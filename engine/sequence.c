@@ -156,15 +156,25 @@ void sequence_set_credit(struct sequence *sequence, uint32_t credit)
 
 /* ---- a slot ---- */
 
-void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled)
+void sequence_set_offer(struct sequence *sequence)
+{
+    const uint32_t end = (sequence->n_offered + 1) * BACKEND_BLOCK_TOKENS;
+    const bool prompt_ends_before = sequence->n_final < sequence->n_prefill && sequence->n_prefill < end;
+    sequence->offer_at = prompt_ends_before ? sequence->n_prefill : end;
+}
+
+void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled, uint32_t n_copied)
 {
     assert(sequence->slot == SEQUENCE_NO_SLOT && sequence->n_blocks == 0);
-    assert((size_t)n_filled * BACKEND_BLOCK_TOKENS < sequence->ids.len);
+    assert((size_t)n_filled * BACKEND_BLOCK_TOKENS + n_copied < sequence->ids.len);
+    assert(n_copied < BACKEND_BLOCK_TOKENS);
     sequence_become(sequence, SEQUENCE_PREFILLING);
     sequence->slot = slot;
     sequence->n_prefill = (uint32_t)sequence->ids.len;
-    sequence->n_blocks = sequence->n_offered = n_filled;
-    sequence->fed = sequence->n_final = sequence->n_begun = n_filled * BACKEND_BLOCK_TOKENS;
+    sequence->n_offered = n_filled;
+    sequence->n_blocks = n_filled + (n_copied > 0);
+    sequence->fed = sequence->n_final = sequence->n_begun = n_filled * BACKEND_BLOCK_TOKENS + n_copied;
+    sequence_set_offer(sequence);
     if (!sequence->started)
         sequence->n_cached = sequence->fed;
     sequence->started = true;

@@ -73,6 +73,7 @@ struct sequence {
     uint64_t deadline_ns;  /* 0 = none */
     uint64_t arrival;      /* grows with each request */
     bool uncached;         /* it has none */
+    bool unsalted;         /* those who need not know one another share its prefixes */
     bool embeds;           /* its prompt's final states are asked for, and no token */
     bool watched;          /* it is told how much of its prompt is computed */
     uint64_t space;        /* of the prefix cache, by the request's salt */
@@ -113,6 +114,7 @@ struct sequence {
     uint32_t n_blocks;   /* of each of its tables, those that were filled at the start included */
     uint32_t n_told;     /* of them, its slot knows */
     uint32_t n_offered;  /* of them, the prefix cache has been offered, or gave */
+    uint32_t offer_at;   /* when so many positions are final it is offered more */
     uint32_t n_again;    /* ids from `fed` on that its slot was fed and is fed again; all that there are */
     uint64_t place;      /* in the prefix cache, of the last of those; 0: none is kept behind it */
     /* Of models with recurrent layers: snapshots that steps in flight take, and behind how many positions. */
@@ -149,10 +151,14 @@ int sequence_resume(struct sequence *sequence, const struct engine_request *requ
 /* Changes the state; a change that the picture above does not show is a programming error and aborts. */
 void sequence_become(struct sequence *sequence, enum sequence_state state);
 
-/* Gets a slot. The first `n_filled` blocks of its tables are filled with its first ids, fewer than it has;
- * the rest of them is to be fed. The caller has written them there, and where they end into `place`, and
- * holds those that the row behind them sees. */
-void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled);
+/* Gets a slot. The first `n_filled` blocks of its tables are filled with its first ids, and the next one, if
+ * n_copied > 0, with so many more that were copied into it: fewer than it has; the rest of them is to be fed.
+ * The caller has written the blocks there, and where the full ones end into `place`, and holds those that the
+ * row behind them sees. */
+void sequence_start(struct sequence *sequence, uint32_t slot, uint32_t n_filled, uint32_t n_copied);
+
+/* Sets offer_at: the end of the block that n_offered says is next, or of the prompt within it. */
+void sequence_set_offer(struct sequence *sequence);
 
 /* Has lost its slot and its blocks; flights are read. */
 void sequence_leave(struct sequence *sequence);
@@ -161,6 +167,18 @@ void sequence_leave(struct sequence *sequence);
 static inline bool sequence_is_held(const struct sequence *sequence)
 {
     return sequence->ids.len >= sequence->credit_end && sequence->credit_end < sequence->end_position;
+}
+
+/* Blocks of a prefix that it can do with: at least its last id is fed, so that there are logits. */
+static inline uint32_t sequence_most_found(const struct sequence *sequence)
+{
+    return ((uint32_t)sequence->ids.len - 1) / BACKEND_BLOCK_TOKENS;
+}
+
+/* Whether it has a slot and keeps it. */
+static inline bool sequence_stays(const struct sequence *sequence)
+{
+    return sequence->state == SEQUENCE_PREFILLING || sequence->state == SEQUENCE_DECODING;
 }
 
 /* Sets its credit, in outputs; 0: all that it may make. Never takes away. */

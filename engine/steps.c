@@ -117,7 +117,7 @@ static void admit(struct engine *engine)
         else if (r < 0)
             error_set(&reason, r, "%s: sequence rejected: %s", engine->config.backend->name, strerror(-r));
         if (r == 0 && engine->observer)
-            observe_started(engine->observer, sequence, n_filled);
+            observe_started(engine->observer, sequence);
         if (r < 0)
             end(engine, sequence, ENGINE_END_FAULT, reason.text);
         else

@@ -530,8 +530,9 @@ struct quern_worker {
     /* The most that each of these has been since the worker's start, in bytes. */
     uint64_t memory_peak, memory_kv_held_peak, memory_resident_peak;
     /* Of a GPU: kernels launched one by one, steps launched as one recording, and rows computed for nothing
-     * to fill one. */
-    uint64_t launches, recorded_launches, padding_rows;
+     * to fill one. Sizes of decodes that its driver refused to record; their kernels are launched one by one.
+     */
+    uint64_t launches, recorded_launches, padding_rows, refused_recordings;
     uint64_t library_products; /* of matrices, made by cuBLASLt */
     /* With --draft: tokens of drafts that were verified, and those of them that were right. */
     uint64_t drafted, accepted;

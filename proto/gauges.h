@@ -36,6 +36,7 @@
     ROW(U64_OR_0, device_total, "device_memory_bytes", "gauge", "Memory of its GPU.")                         \
     ROW(U64_OR_0, launches, "launches_total", "counter", "Kernels launched one by one on its GPU.")           \
     ROW(U64_OR_0, recorded_launches, "recorded_launches_total", "counter", "Steps launched as one recording on its GPU.") \
+    ROW(U64_OR_0, refused_recordings, "refused_recordings", "gauge", "Sizes of decodes that the driver of its GPU refused to record.") \
     ROW(U64_OR_0, padding_rows, "padding_rows_total", "counter", "Rows computed for nothing, to fill a recorded size.") \
     ROW(U64_OR_0, library_products, "library_products_total", "counter", "Products of matrices that cuBLASLt made on its GPU.") \
     ROW(U64_OR_0, ids_compared, "ids_compared_total", "counter", "Tokens that its GPU and its host sampled, with --host-sampling.") \

@@ -70,6 +70,7 @@ static void describe_usage(struct report *report, struct engine *engine, uint64_
     snapshot->device_total = usage->device_total;
     snapshot->launches = usage->launches;
     snapshot->recorded_launches = usage->recorded;
+    snapshot->refused_recordings = usage->refused;
     snapshot->padding_rows = usage->padding_rows;
     snapshot->library_products = usage->library_products;
     engine_compared(engine, &snapshot->ids_compared, &snapshot->ids_different);

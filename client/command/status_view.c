@@ -39,7 +39,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option known[] = {
     {"connect", KEY_CONNECT, "EP", 0, "Pool to use: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
-    {"rundir", KEY_RUNDIR, "DIR", 0, "The same for a run directory, as quern serve has it", 0},
+    {"rundir", KEY_RUNDIR, "DIR", 0, "The pool to use, by its run directory", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "This client's CURVE certificate (its secret file)", 0},
     {0},
@@ -290,6 +290,9 @@ static void print_launches(const struct quern_worker *worker)
         return;
     printf("\n%s: %" PRIu64 " steps launched as one recording, %" PRIu64 " kernels one by one", worker->name,
            worker->recorded_launches, worker->launches);
+    if (worker->refused_recordings > 0)
+        printf(", recordings of %s refused by the driver",
+               amount_of(worker->refused_recordings, "size").text);
     if (worker->library_products > 0)
         printf(", %" PRIu64 " products by cuBLASLt", worker->library_products);
     if (padding > 0)

@@ -130,8 +130,10 @@ int graphs_init(struct graphs *graphs, const struct pass *pass, struct device_st
 {
     *graphs = (struct graphs){.eager = eager};
     int r = rehearse_all(pass, queue);
-    for (uint32_t n = 1; n <= GRAPHS_MOST && !eager && r == 0 && graphs->refused == 0; n *= 2) {
-        r = record_bucket(graphs, pass, queue, n);
+    for (uint32_t n = 1; n <= GRAPHS_MOST && !eager && r == 0; n *= 2) {
+        if (graphs->refused == 0)
+            r = record_bucket(graphs, pass, queue, n);
+        graphs->n_refused += graphs->refused > 0;
         if (n >= n_slots)
             break;
     }

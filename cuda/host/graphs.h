@@ -15,8 +15,9 @@
 struct graphs {
     /* [greedy][bucket]; NULL: not recorded, its work is queued kernel by kernel */
     struct device_graph *graphs[GRAPHS_KINDS][GRAPHS_BUCKETS];
-    bool eager;       /* so is that of all */
-    uint32_t refused; /* rows of the first bucket that the driver refuses to record; 0: none */
+    bool eager;         /* so is that of all */
+    uint32_t refused;   /* rows of the first bucket that the driver refuses to record; 0: none */
+    uint32_t n_refused; /* buckets from that one on, which are not all recorded */
     char refusal[160];
 };
 

@@ -281,7 +281,7 @@ int device_slots_open(struct device_slots *slots, uint32_t slot, const struct ba
     if (slot >= slots->on_device.n_slots || slots->slots[slot].open ||
         params->n_stop_ids > STATE_MOST_STOP_IDS || params->n_logprobs > SLOTS_MOST_LOGPROBS ||
         params->sampling.logit_bias.n > STATE_MOST_BIASES || params->n_history > slots->on_device.n_history ||
-        params->position % BACKEND_BLOCK_TOKENS != 0)
+        (slots->states->pool.n > 0 && params->position % BACKEND_BLOCK_TOKENS != 0))
         return -EINVAL;
     int r = next_image(slots, &image);
     if (r < 0)

@@ -25,12 +25,13 @@
  * BLOCKS. The host assigns KV blocks; the backend owns their contents. A block holds BACKEND_BLOCK_TOKENS
  * positions of every layer of its group. A group has the layers with an equal window, the widest first
  * (kv_groups.h), its own pool, numbered from 0, and a table in each slot. The tables of a slot are equally
- * long. A slot may write any block in its tables except those below its first position, which others may hold
- * too (prefix hits). A block must not move from one slot to another, or be copied over, while a ticket that
- * may write it is in flight. In a group with a window, blocks that no later row sees are never read again:
- * the host may give them to others, and if a prefix hit lacks them, any block number of the group takes their
- * place in the table. A backend may keep layers with different windows in one group: its window is then the
- * widest of them.
+ * long. A slot may write any block in its tables except those that end at or below its first position, which
+ * others may hold too (prefix hits). A first position inside a block means that the rows of this block before
+ * it are filled: the host has had them copied there. A block must not move from one slot to another, or be
+ * copied over, while a ticket that may write it is in flight. In a group with a window, blocks that no later
+ * row sees are never read again: the host may give them to others, and if a prefix hit lacks them, any block
+ * number of the group takes their place in the table. A backend may keep layers with different windows in one
+ * group: its window is then the widest of them.
  *
  * STATES. Recurrent layers have no KV blocks but a state of fixed size, which belongs to the slot. It is the
  * state after the ids below the slot's position, and cannot be turned back. So if info.state_bytes is not 0,
@@ -263,6 +264,7 @@ struct backend_usage {
     uint64_t device_free, device_total; /* bytes of the device's memory, whoever has it */
     uint64_t launches;                  /* of kernels, one by one */
     uint64_t recorded;                  /* of recorded steps */
+    uint64_t refused;                   /* sizes of decodes that are not recorded: the driver refused */
     uint64_t library_products;          /* made by a library, not by kernels of ours */
     uint64_t padding_rows;              /* computed beside the rows of steps, for nothing */
 };
@@ -276,8 +278,9 @@ struct backend_slot {
     uint32_t n_stop_ids;
     uint32_t stops_from;   /* no stop id is sampled at an index before this; 0: at any */
     uint32_t end_position; /* the sequence ends (length) when it has this many ids, prompt included */
-    /* Positions already filled in the first blocks of its tables (a prefix hit): a multiple of
-     * BACKEND_BLOCK_TOKENS; 0: none. The slot begins there, and never writes those blocks. */
+    /* Positions already filled in the first blocks of its tables (a prefix hit); 0: none. The slot begins
+     * there, and never writes a block that is full of them. A multiple of BACKEND_BLOCK_TOKENS if the model
+     * has states or the backend has no copy_block. */
     uint32_t position;
     uint32_t snapshot; /* to begin with, taken at `position`; for models with states, if position is not 0 */
     /* [n_history] ids that penalties, DRY and bad words take into account: the prompt, then outputs sampled
@@ -475,6 +478,12 @@ struct backend_ops {
      * -EAGAIN: too many are under way, poll one first. */
     int (*copy_out)(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket);
     int (*copy_in)(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket);
+
+    /* Copies a block of a group over another, in order with the steps: the copy has what all steps submitted
+     * before it wrote, and a step submitted after it sees it. No ticket. Steps in flight may write rows of
+     * `from`, whose copies are then undefined; none may write `to`. 0; -EINVAL: no such block or group. NULL:
+     * slots begin at block borders. */
+    int (*copy_block)(struct backend *backend, uint32_t group, uint32_t from, uint32_t to);
 
     /* 0: the device is sound. Otherwise -errno with the reason, the same from then on: -EIO: another process
      * may try again; -ENODEV: the device is gone for every process; -ETIMEDOUT: it makes no progress. Never

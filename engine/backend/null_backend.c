@@ -430,6 +430,13 @@ static int null_copy_out(struct backend *backend, const struct backend_copy *cop
     return r;
 }
 
+static int null_copy_block(struct backend *backend, uint32_t group, uint32_t from, uint32_t to)
+{
+    const bool is_there = group < backend->n_groups && from < backend->groups[group].n_blocks &&
+                          to < backend->groups[group].n_blocks;
+    return is_there ? 0 : -EINVAL;
+}
+
 static int null_verdict(struct backend *backend, struct error *err)
 {
     return 0;
@@ -447,4 +454,5 @@ const struct backend_ops backend_null = {.name = "null",
                                          .trim = null_trim,
                                          .copy_out = null_copy_out,
                                          .copy_in = null_copy,
+                                         .copy_block = null_copy_block,
                                          .verdict = null_verdict};

@@ -20,31 +20,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
-#include <uthash.h>
-#include <utlist.h>
-
 #include "common/hash.h"
+#include "engine/cache/branches.h"
+#include "engine/cache/spaces.h"
 
 #define NONE  UINT32_MAX
-#define SPACE (1ull << 63) /* a parent that is a space */
+#define SPACE SPACES_BIT   /* a parent that is a space */
 #define NAMED (1ull << 62) /* one that is a node: no name is 0 */
 
-struct space {
-    uint64_t number; /* SPACE and a count that is never used twice */
-    uint32_t users;  /* sequences and first nodes */
-    UT_hash_handle by_salt, by_number;
-    uint32_t salt_len;
-    uint8_t salt[];
-};
-
 struct node {
-    uint64_t hash;
+    uint64_t hash;   /* of a whole one */
     uint64_t parent; /* the name of a node, or a space */
     uint32_t evictions;
     uint32_t next_in_bucket;
     uint32_t blocks[BACKEND_MOST_GROUPS]; /* NONE: it has lost that one */
     uint32_t snapshot;                    /* of the state behind it; NONE */
+    uint32_t n_ids;                       /* fewer than a block has: a tail, in no bucket */
+    uint32_t ends; /* bit n − 1: a prompt or a sequence ended with the n-th of them */
 };
 
 struct idle {
@@ -67,9 +59,9 @@ struct prefix {
     struct node *nodes;                   /* [total of group 0] */
     int32_t (*ids)[BACKEND_BLOCK_TOKENS]; /* [the same], of those that are kept */
     uint32_t *buckets;                    /* [mask + 1] */
+    struct branches *branches;            /* nodes that are found by their first ids */
     uint32_t mask, most;
-    struct space *spaces, *numbers; /* uthash by salt and by number */
-    uint64_t n_spaces;              /* ever */
+    struct spaces spaces;
     struct prefix_counts counts;
 };
 
@@ -111,7 +103,8 @@ int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blo
     prefix->nodes = calloc((size_t)n + 1, sizeof *prefix->nodes);
     prefix->ids = calloc((size_t)n + 1, sizeof *prefix->ids);
     prefix->buckets = malloc(((size_t)prefix->mask + 1) * sizeof *prefix->buckets);
-    if (!prefix->nodes || !prefix->ids || !prefix->buckets) {
+    if (!prefix->nodes || !prefix->ids || !prefix->buckets ||
+        branches_new(n, (const int32_t(*)[BACKEND_BLOCK_TOKENS])prefix->ids, &prefix->branches) < 0) {
         prefix_free(prefix);
         return -ENOMEM;
     }
@@ -122,15 +115,9 @@ int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blo
 
 struct prefix *prefix_free(struct prefix *prefix)
 {
-    struct space *space, *next;
     if (!prefix)
         return NULL;
-    HASH_CLEAR(by_number, prefix->numbers);
-    HASH_ITER(by_salt, prefix->spaces, space, next)
-    {
-        HASH_DELETE(by_salt, prefix->spaces, space);
-        free(space);
-    }
+    spaces_deinit(&prefix->spaces);
     for (uint32_t g = 0; g < prefix->n_pools; g++) {
         free(prefix->pools[g].node_of);
         free(prefix->pools[g].idle);
@@ -140,69 +127,27 @@ struct prefix *prefix_free(struct prefix *prefix)
     free(prefix->nodes);
     free(prefix->ids);
     free(prefix->buckets);
+    branches_free(prefix->branches);
     free(prefix);
     return NULL;
 }
 
 /* ---- spaces ---- */
 
-/* False when out of memory. */
-static bool add_space(struct prefix *prefix, struct space *space)
-{
-    HASH_ADD(by_salt, prefix->spaces, salt, space->salt_len, space);
-    if (!space->by_salt.tbl)
-        return false;
-    HASH_ADD(by_number, prefix->numbers, number, sizeof space->number, space);
-    if (space->by_number.tbl)
-        return true;
-    HASH_DELETE(by_salt, prefix->spaces, space);
-    return false;
-}
-
 uint64_t prefix_enter(struct prefix *prefix, struct bytes salt)
 {
-    struct space *space;
-    if (prefix->most == 0)
-        return 0;
-    const void *key = salt.len > 0 ? salt.data : ""; /* no pointer may be null, not even to no bytes */
-    HASH_FIND(by_salt, prefix->spaces, key, (unsigned)salt.len, space);
-    if (!space) {
-        space = calloc(1, sizeof *space + salt.len);
-        if (!space)
-            return 0;
-        space->number = SPACE | ++prefix->n_spaces;
-        space->salt_len = (uint32_t)salt.len;
-        memcpy(space->salt, key, salt.len);
-        if (!add_space(prefix, space)) {
-            free(space);
-            return 0;
-        }
-    }
-    space->users++;
-    return space->number;
+    return prefix->most > 0 ? spaces_enter(&prefix->spaces, salt) : 0;
 }
 
-static struct space *find_space(const struct prefix *prefix, uint64_t number)
+void prefix_leave(struct prefix *prefix, uint64_t space)
 {
-    struct space *space;
-    HASH_FIND(by_number, prefix->numbers, &number, sizeof number, space);
-    return space;
+    if (space != 0)
+        spaces_leave(&prefix->spaces, space);
 }
 
-void prefix_leave(struct prefix *prefix, uint64_t number)
+struct bytes prefix_salt(const struct prefix *prefix, uint64_t space)
 {
-    struct space *space = number ? find_space(prefix, number) : NULL;
-    if (!space || --space->users > 0)
-        return;
-    HASH_DELETE(by_salt, prefix->spaces, space);
-    HASH_DELETE(by_number, prefix->numbers, space);
-    free(space);
-}
-
-struct bytes prefix_salt(const struct prefix *prefix, uint64_t number)
-{
-    const struct space *space = number ? find_space(prefix, number) : NULL;
-    return space ? (struct bytes){space->salt, space->salt_len} : (struct bytes){"", 0};
+    return space != 0 ? spaces_salt(&prefix->spaces, space) : (struct bytes){"", 0};
 }
 
 /* ---- places ---- */
@@ -210,6 +155,11 @@ struct bytes prefix_salt(const struct prefix *prefix, uint64_t number)
 static bool is_kept(const struct prefix *prefix, uint32_t node)
 {
     return prefix->pools[0].node_of[node] == node;
+}
+
+static bool is_tail(const struct prefix *prefix, uint32_t node)
+{
+    return is_kept(prefix, node) && prefix->nodes[node].n_ids < BACKEND_BLOCK_TOKENS;
 }
 
 /* What the children of a node call it: no space, and not what those of its last content did. */
@@ -332,6 +282,32 @@ uint32_t prefix_find_reaching(const struct prefix *prefix, uint64_t space, const
     return n;
 }
 
+/* The most of the first `common` ids with which something ended; n, all that are wanted, also if something
+ * did with one more. */
+static uint32_t cut_to_end(uint32_t ends, uint32_t common, uint32_t n)
+{
+    if (common == n && ends >> n & 1)
+        return n;
+    while (common > 0 && !(ends >> (common - 1) & 1))
+        common--;
+    return common;
+}
+
+uint32_t prefix_find_common(const struct prefix *prefix, uint64_t place, const int32_t *ids, uint32_t n,
+                            bool ends_only, uint32_t *ret_blocks)
+{
+    uint32_t common;
+    const uint32_t node = branches_find(prefix->branches, place, ids, n, &common);
+    if (common > 0 && ends_only)
+        common = cut_to_end(prefix->nodes[node].ends, common, n);
+    for (uint32_t g = 0; g < prefix->n_pools && common > 0; g++) {
+        ret_blocks[g] = prefix->nodes[node].blocks[g];
+        if (ret_blocks[g] == NONE)
+            return 0;
+    }
+    return common;
+}
+
 /* ---- idle blocks ---- */
 
 static bool is_idle(const struct pool *pool, uint32_t block)
@@ -392,9 +368,11 @@ static void forget(struct prefix *prefix, uint32_t at)
 {
     struct node *node = &prefix->nodes[at];
     uint32_t *link = &prefix->buckets[node->hash & prefix->mask];
-    while (*link != at)
+    while (node->n_ids == BACKEND_BLOCK_TOKENS && *link != at)
         link = &prefix->nodes[*link].next_in_bucket;
-    *link = node->next_in_bucket;
+    if (node->n_ids == BACKEND_BLOCK_TOKENS)
+        *link = node->next_in_bucket;
+    branches_remove(prefix->branches, at);
     node->evictions++;
     if (node->snapshot != NONE)
         drop_snapshot(prefix, at);
@@ -443,39 +421,122 @@ static void complete(struct prefix *prefix, uint32_t node, const uint32_t *block
     prefix->counts.completed += lacked;
 }
 
+/* Makes room for one more node, without that of its parent going. False: there is none. */
+static bool make_room(struct prefix *prefix, uint64_t parent)
+{
+    if (prefix->counts.cached >= prefix->most && prefix->pools[0].n_idle > 0)
+        evict(prefix, 0);
+    return prefix->counts.cached < prefix->most && is_there(prefix, parent);
+}
+
+static void set_ids(struct prefix *prefix, uint32_t at, const int32_t *ids, uint32_t n)
+{
+    prefix->nodes[at].n_ids = n;
+    memcpy(prefix->ids[at], ids, n * sizeof *ids);
+}
+
+static void set_whole(struct prefix *prefix, uint32_t at, const int32_t *ids, uint64_t hash)
+{
+    uint32_t *bucket = &prefix->buckets[hash & prefix->mask];
+    set_ids(prefix, at, ids, BACKEND_BLOCK_TOKENS);
+    prefix->nodes[at].hash = hash;
+    prefix->nodes[at].next_in_bucket = *bucket;
+    *bucket = at;
+}
+
+/* Keeps the blocks as a node whose ids are set. */
+static void keep(struct prefix *prefix, uint64_t parent, const uint32_t *blocks)
+{
+    struct node *node = &prefix->nodes[blocks[0]];
+    node->parent = parent;
+    node->snapshot = NONE;
+    node->ends = 0;
+    for (uint32_t g = 0; g < prefix->n_pools; g++)
+        give(prefix, blocks[0], g, blocks[g]);
+    if (parent & SPACE)
+        spaces_use(&prefix->spaces, parent);
+    prefix->counts.cached++;
+    prefix->counts.inserted++;
+}
+
 bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, const uint32_t *blocks)
 {
     const uint64_t parent = *place;
     const uint32_t at = blocks[0];
+    const bool tail = is_tail(prefix, at) && prefix->nodes[at].parent == parent;
     *place = 0;
-    if (!is_there(prefix, parent) || is_kept(prefix, at))
+    if (!is_there(prefix, parent) || (is_kept(prefix, at) && !tail))
         return false;
     const uint64_t hash = hash_place(parent, ids);
     const uint32_t other = find_place(prefix, parent, ids, hash);
     if (other != NONE) {
+        if (tail)
+            forget(prefix, at);
         complete(prefix, other, blocks);
         *place = name_of(prefix, other);
         return false;
     }
-    if (prefix->counts.cached >= prefix->most && prefix->pools[0].n_idle > 0)
-        evict(prefix, 0);
-    if (prefix->counts.cached >= prefix->most || !is_there(prefix, parent))
+    if (tail)
+        branches_remove(prefix->branches, at);
+    else if (!make_room(prefix, parent))
         return false;
-    struct node *node = &prefix->nodes[at];
-    node->parent = parent;
-    node->hash = hash;
-    node->snapshot = NONE;
-    memcpy(prefix->ids[at], ids, sizeof *prefix->ids);
-    node->next_in_bucket = prefix->buckets[hash & prefix->mask];
-    prefix->buckets[hash & prefix->mask] = at;
-    for (uint32_t g = 0; g < prefix->n_pools; g++)
-        give(prefix, at, g, blocks[g]);
-    if (parent & SPACE)
-        find_space(prefix, parent)->users++;
-    prefix->counts.cached++;
-    prefix->counts.inserted++;
+    set_whole(prefix, at, ids, hash);
+    if (tail)
+        branches_add(prefix->branches, at, parent, BACKEND_BLOCK_TOKENS);
+    else
+        keep(prefix, parent, blocks);
     *place = name_of(prefix, at);
     return true;
+}
+
+void prefix_share(struct prefix *prefix, uint64_t place, bool ends)
+{
+    uint32_t node;
+    if (!is_there(prefix, place) || !prefix_node_at(place, &node))
+        return;
+    prefix->nodes[node].ends |= (uint32_t)ends << (BACKEND_BLOCK_TOKENS - 1);
+    if (!branches_has(prefix->branches, node))
+        branches_add(prefix->branches, node, prefix->nodes[node].parent, BACKEND_BLOCK_TOKENS);
+}
+
+/* ---- tails ---- */
+
+/* Another node begins with all n ids, and has all its blocks. It counts as used now. */
+static bool use_common(struct prefix *prefix, uint64_t place, const int32_t *ids, uint32_t n, bool ends_only)
+{
+    uint32_t blocks[BACKEND_MOST_GROUPS];
+    if (prefix_find_common(prefix, place, ids, n, ends_only, blocks) < n)
+        return false;
+    prefix->nodes[blocks[0]].ends |= 1u << (n - 1);
+    for (uint32_t g = prefix->n_pools; g-- > 0;) {
+        prefix_hold(prefix, g, &blocks[g], 1);
+        prefix_release(prefix, g, &blocks[g], 1);
+    }
+    return true;
+}
+
+void prefix_insert_tail(struct prefix *prefix, uint64_t place, const int32_t *ids, uint32_t n, bool ends_only,
+                        const uint32_t *blocks)
+{
+    const uint32_t at = blocks[0];
+    const bool grows = is_tail(prefix, at) && prefix->nodes[at].parent == place;
+    assert(n > 0 && n < BACKEND_BLOCK_TOKENS && !prefix->snapshots.blocks);
+    if (!is_there(prefix, place) || (is_kept(prefix, at) && !grows))
+        return;
+    if (grows)
+        branches_remove(prefix->branches, at);
+    if (use_common(prefix, place, ids, n, ends_only)) {
+        if (grows)
+            forget(prefix, at);
+        return;
+    }
+    if (!grows && !make_room(prefix, place))
+        return;
+    set_ids(prefix, at, ids, n);
+    if (!grows)
+        keep(prefix, place, blocks);
+    prefix->nodes[at].ends |= 1u << (n - 1);
+    branches_add(prefix->branches, at, place, n);
 }
 
 /* ---- snapshots: idle from the moment they are given, for whoever begins with one has a copy ---- */

@@ -2,7 +2,7 @@
 #ifndef ENGINE_CACHE_PREFIX_H
 #define ENGINE_CACHE_PREFIX_H
 
-/* The prefix cache: full KV blocks, found by their own ids and all ids before those.
+/* The prefix cache: KV blocks, found by their own ids and all ids before those.
  *
  * It is a tree. A node stands for 32 ids; its key is its parent, the node before it, and those ids. The
  * parent of a first node is a *space*, which stands for the request's salt. A look-up hashes the key and
@@ -25,6 +25,12 @@
  * and a hit ends at such a node. Snapshots have a budget of their own; one is evicted alone, the longest idle
  * first, or with its node.
  *
+ * A *tail* is a node with fewer than 32 ids: the last block of a prompt, or of a sequence that ended. Nothing
+ * is behind it. Who holds its block may go on writing behind those ids, and others only copy from it. Tails,
+ * and those nodes that prefix_share names, are also found by the first of their ids alone
+ * (prefix_find_common). Whoever sees how much was found could guess another's prompt id by id; in a space
+ * that strangers share, only as many are found as end where a prompt or a sequence ended.
+ *
  * All memory is allocated at the start. */
 
 #include <stdbool.h>
@@ -38,7 +44,7 @@ struct prefix;
 
 struct prefix_counts {
     uint32_t cached, idle;                       /* current nodes; of those, unused ones */
-    uint64_t inserted, evicted;                  /* nodes, so far */
+    uint64_t inserted, evicted;                  /* nodes, so far; a tail that becomes whole stays one */
     uint64_t completed;                          /* nodes that got a lost block back, so far */
     uint32_t snapshots;                          /* current ones of nodes */
     uint64_t snapshots_given, snapshots_evicted; /* so far */
@@ -92,6 +98,22 @@ void prefix_drop_snapshot(struct prefix *prefix, uint64_t place);
  * it has lost, and later nodes are its descendants. *place 0: no node was kept, because the one before was
  * evicted or the cache is full of nodes in use; later ones are not kept either. */
 bool prefix_insert(struct prefix *prefix, uint64_t *place, const int32_t *ids, const uint32_t *blocks);
+
+/* Keeps blocks[n_groups], which have their final contents for the n < 32 ids after a place, as a tail there.
+ * A tail that has these blocks already gets the ids in place of its own; the same place in prefix_insert
+ * makes it a whole node. Not kept if another node begins with these ids (`ends_only`: and something ended
+ * with them), which then counts as used, or if there is no room as above. Not for models with states. */
+void prefix_insert_tail(struct prefix *prefix, uint64_t place, const int32_t *ids, uint32_t n, bool ends_only,
+                        const uint32_t *blocks);
+
+/* From now on prefix_find_common finds the whole node at a place, too. `ends`: a prompt ends with it. */
+void prefix_share(struct prefix *prefix, uint64_t place, bool ends);
+
+/* How many of the n < 32 ids after a place some node there begins with, at most; writes its blocks, of each
+ * group. `ends_only`: only as many as a prompt or a sequence ended with, or all n, if one ended after n + 1.
+ * 0: none, or it has lost a block. The caller must hold them before any other call. */
+uint32_t prefix_find_common(const struct prefix *prefix, uint64_t place, const int32_t *ids, uint32_t n,
+                            bool ends_only, uint32_t *ret_blocks);
 
 /* The block of group 0 that identifies the node at a place; false for a space, and for 0. */
 bool prefix_node_at(uint64_t place, uint32_t *ret_block);

@@ -159,3 +159,16 @@ int copies_poll(struct copies *copies, uint64_t ticket, int timeout_ms, struct e
     }
     return error_set(err, -EINVAL, "no ticket %llu is open", (unsigned long long)ticket);
 }
+
+int copies_block(struct copies *copies, uint32_t group, uint32_t from, uint32_t to)
+{
+    if (group >= copies->pools->n_groups)
+        return -EINVAL;
+    const struct copied blocks = group_of(copies, group);
+    if (from >= blocks.n || to >= blocks.n)
+        return -EINVAL;
+    if (from == to)
+        return 0;
+    return device_copy(device_stream(copies->device), blocks.pool + to * blocks.bytes,
+                       blocks.pool + from * blocks.bytes, blocks.bytes);
+}

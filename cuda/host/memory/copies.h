@@ -2,8 +2,8 @@
 #ifndef CUDA_HOST_MEMORY_COPIES_H
 #define CUDA_HOST_MEMORY_COPIES_H
 
-/* KV blocks and snapshots of states to the host and back, in the order of the stream, through pinned staging.
- */
+/* KV blocks and snapshots of states to the host and back, through pinned staging, and blocks over others: in
+ * the order of the stream. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"
@@ -47,5 +47,8 @@ size_t copies_bytes(const struct copies *copies);
  * waited for inside the call, but for its last part. */
 int copies_begin(struct copies *copies, const struct backend_copy *copy, bool out, uint64_t *ret_ticket);
 int copies_poll(struct copies *copies, uint64_t ticket, int timeout_ms, struct error *err);
+
+/* As backend_ops.copy_block. */
+int copies_block(struct copies *copies, uint32_t group, uint32_t from, uint32_t to);
 
 #endif

@@ -45,6 +45,9 @@ static uint64_t expect(void)
     decode(backend, &expected);
     const struct device_counts counts = device_counts(backend_device(backend));
     ck_assert_uint_eq(counts.graph_launches, STEPS);
+    struct backend_usage usage;
+    quern_backend.usage(backend, &usage);
+    ck_assert_uint_eq(usage.refused, 0);
     quern_backend.close(backend);
     return counts.captures;
 }
@@ -61,6 +64,12 @@ static void check_refused(const char *name, uint64_t at, const char *reason, uns
              "launched one by one until the model is opened again\n",
              from, reason);
     ck_assert_str_eq(said, line);
+    struct backend_usage usage;
+    uint32_t n_refused = 0;
+    for (uint32_t n = 1; n < 2 * SLOTS; n *= 2) /* 1, 2, 4 and 8 rows */
+        n_refused += n >= from;
+    quern_backend.usage(backend, &usage);
+    ck_assert_uint_eq(usage.refused, n_refused);
     const struct device_counts before = device_counts(backend_device(backend));
     decode(backend, &found);
     const struct device_counts after = device_counts(backend_device(backend));

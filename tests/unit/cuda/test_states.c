@@ -305,6 +305,8 @@ START_TEST(what_cannot_be_is_refused)
     uint64_t ticket;
     set_up();
     ck_assert_int_eq(open_slot(0, 32, SNAPSHOTS), -EINVAL);
+    ck_assert_int_eq(open_slot(0, 31, 0), -EINVAL); /* a state is kept at borders of blocks */
+    ck_assert_int_eq(open_slot(0, 33, 0), -EINVAL);
     ck_assert_int_eq(open_slot(0, 0, SNAPSHOTS), 0); /* it begins with none */
     struct backend_row_set set = {.ids = ids, .n_ids = 40, .snapshot_rows = 41};
     set.blocks[0] = blocks_of(0, 0, false, numbers);

@@ -61,7 +61,7 @@ static int fake_open(const struct backend_config *config, struct backend **ret_b
         step->ids = calloc(b->config.max_rows, sizeof *step->ids);
         step->sampled = calloc(b->config.max_rows, sizeof *step->sampled);
     }
-    fake_script.steps = fake_script.most_rows = fake_script.open_slots = 0;
+    fake_script.steps = fake_script.most_rows = fake_script.open_slots = fake_script.block_copies = 0;
     *ret_backend = b;
     return 0;
 }
@@ -89,6 +89,7 @@ static void fake_close(struct backend *b)
     }
     for (int i = 0; i < COPIES; i++)
         free(b->copies[i].blocks);
+    free(b->block_copies);
     free(b->slots);
     free(b->snapshots);
     for (uint32_t g = 0; g < b->n_groups; g++) {
@@ -152,7 +153,8 @@ static int fake_slot_open(struct backend *b, uint32_t index, const struct backen
     assert(index < b->config.n_slots && !slot->open && slot->in_flight == 0 && slot->n_table == 0);
     assert(params->n_stop_ids <= MOST_STOP_IDS);
     assert(params->n_prompt > 0 && params->n_prompt <= params->n_history);
-    assert(params->position % BACKEND_BLOCK_TOKENS == 0 && params->position < params->n_history);
+    assert(b->n_snapshots == 0 || params->position % BACKEND_BLOCK_TOKENS == 0);
+    assert(params->position < params->n_history);
     assert(!params->embeds || (fake_script.embeds && params->position == 0));
     if (fake_script.slot_refusal && params->sampling.seed == fake_script.refused_seed)
         return fake_script.slot_refusal;
@@ -414,6 +416,18 @@ static int fake_copy_in(struct backend *b, const struct backend_copy *copy, uint
     return fake_copy(b, copy, false, ret_ticket);
 }
 
+/* Whoever writes `from` goes on behind what is copied for. */
+static int fake_copy_block(struct backend *b, uint32_t group, uint32_t from, uint32_t to)
+{
+    const struct fake_group *g = &b->groups[group];
+    assert(group < b->n_groups && from < g->group.n_blocks && to < g->group.n_blocks && from != to);
+    assert(g->writer[to] == NOBODY && g->readers[to] == 0);
+    b->block_copies = realloc(b->block_copies, (b->n_block_copies + 1) * sizeof *b->block_copies);
+    b->block_copies[b->n_block_copies++] = (struct fake_block_copy){b->submitted, group, from, to};
+    fake_script.block_copies++;
+    return 0;
+}
+
 static int fake_verdict(struct backend *b, struct error *err)
 {
     return fake_script.verdict ? error_set(err, fake_script.verdict, "the fake is lost") : 0;
@@ -430,4 +444,5 @@ const struct backend_ops backend_fake = {.name = "fake",
                                          .trim = fake_trim,
                                          .copy_out = fake_copy_out,
                                          .copy_in = fake_copy_in,
+                                         .copy_block = fake_copy_block,
                                          .verdict = fake_verdict};

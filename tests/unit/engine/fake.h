@@ -53,7 +53,7 @@ struct fake_script {
     uint32_t n_snapshots;
     int verdict; /* what the device says of itself */
     /* seen */
-    uint64_t steps, most_rows, open_slots;
+    uint64_t steps, most_rows, open_slots, block_copies;
     uint32_t most_ahead; /* sets of one slot in flight */
 };
 extern struct fake_script fake_script;

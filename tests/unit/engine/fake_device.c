@@ -187,6 +187,15 @@ void fake_run_copies(struct backend *b, uint64_t steps_done)
         }
         copy->done = true;
     }
+    uint32_t done = 0;
+    for (; done < b->n_block_copies && b->block_copies[done].after <= steps_done; done++) {
+        const struct fake_block_copy *copy = &b->block_copies[done];
+        struct fake_group *group = &b->groups[copy->group];
+        memcpy(group->kv[copy->to], group->kv[copy->from], sizeof *group->kv);
+    }
+    b->n_block_copies -= done;
+    if (done > 0)
+        memmove(b->block_copies, b->block_copies + done, b->n_block_copies * sizeof *b->block_copies);
 }
 
 void fake_execute(struct backend *b, struct fake_step *step, uint64_t ticket)

@@ -63,6 +63,11 @@ struct fake_copy {
     void *host;
 };
 
+struct fake_block_copy {
+    uint64_t after;
+    uint32_t group, from, to;
+};
+
 struct fake_group {
     struct backend_group group;
     int32_t (*kv)[BACKEND_BLOCK_TOKENS]; /* ids in place of keys and values */
@@ -79,6 +84,8 @@ struct backend {
     struct fake_slot *slots;
     struct fake_step steps[QUEUE];
     struct fake_copy copies[COPIES];
+    struct fake_block_copy *block_copies; /* [n_block_copies]: those to come */
+    uint32_t n_block_copies;
     uint64_t submitted, executed, n_copies;
 };
 

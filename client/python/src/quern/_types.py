@@ -245,6 +245,8 @@ class Worker:
     """Kernels launched one by one, on a GPU."""
     recorded_launches: int
     """Steps launched as one recording."""
+    refused_recordings: int
+    """Sizes of decodes that its driver refused to record."""
     padding_rows: int
     """Computed for nothing, to fill a recording."""
     library_products: int

@@ -124,6 +124,8 @@ START_TEST(what_a_gpu_has_launched_is_told)
                          "rows are padding\n");
     worker.padding_rows = 0;
     check_shown(&status, ", 120 kernels one by one\n");
+    worker.refused_recordings = 4;
+    check_shown(&status, ", 120 kernels one by one, recordings of 4 sizes refused by the driver\n");
     worker.launches = worker.recorded_launches = 0;
     char *text = shown(&status);
     ck_assert_ptr_null(strstr(text, "kernels"));

@@ -131,6 +131,10 @@ START_TEST(a_copy_has_a_ticket_beside_those_of_steps)
     ck_assert_int_eq(backend_null.poll(backend, of_step, 0, &results, &err), -EINVAL);
     ck_assert_int_eq(backend_null.copy_out(backend, &elsewhere, &first), -EINVAL);
     ck_assert_int_eq(backend_null.copy_in(backend, &beyond, &first), -EINVAL);
+    ck_assert_int_eq(backend_null.copy_block(backend, 0, 0, 1), 0);
+    ck_assert_int_eq(backend_null.copy_block(backend, beyond.group, beyond.blocks[0], 0), -EINVAL);
+    ck_assert_int_eq(backend_null.copy_block(backend, beyond.group, 0, beyond.blocks[0]), -EINVAL);
+    ck_assert_int_eq(backend_null.copy_block(backend, elsewhere.group, 0, 1), -EINVAL);
     backend_null.close(backend);
 }
 END_TEST

@@ -311,6 +311,178 @@ START_TEST(a_node_gets_back_what_it_has_lost)
 }
 END_TEST
 
+/* ---- tails ---- */
+
+/* How many of the n ids at the rig's space, or behind a node, can be copied; *ret_block: from where. */
+static uint32_t find_common(const struct rig *rig, uint64_t place, const int32_t *ids, uint32_t n,
+                            uint32_t *ret_block)
+{
+    uint32_t blocks[BACKEND_MOST_GROUPS];
+    const uint32_t common = prefix_find_common(rig->prefix, place, ids, n, false, blocks);
+    if (common > 0)
+        *ret_block = blocks[0];
+    return common;
+}
+
+START_TEST(a_tail_is_found_by_its_first_ids_and_becomes_whole)
+{
+    struct rig rig;
+    int32_t ids[2 * T], others[2 * T];
+    uint32_t block, other, at, table[2];
+    set_up(&rig, 4, UINT32_MAX);
+    ids_of("ab", ids);
+    for (uint32_t i = 0; i < T; i++)
+        ids[i] = (int32_t)i;
+    ck_assert(prefix_alloc(rig.prefix, 0, 1, &block));
+    prefix_insert_tail(rig.prefix, rig.space, ids, 10, false, &block);
+    ck_assert_uint_eq(find(&rig, ids, 1, table), 0); /* it is no whole one */
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 31, &at), 10);
+    ck_assert_uint_eq(at, block);
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 4, &at), 4);
+    memcpy(others, ids, sizeof others);
+    others[6]++;
+    ck_assert_uint_eq(find_common(&rig, rig.space, others, 31, &at), 6);
+    ck_assert_uint_eq(find_common(&rig, rig.space + 1, ids, 31, &at), 0);
+    prefix_insert_tail(rig.prefix, rig.space, ids, 20, false, &block); /* it grows */
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 31, &at), 20);
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 1);
+    /* Another with the same beginning is not kept, and one that goes on is. */
+    ck_assert(prefix_alloc(rig.prefix, 0, 1, &other));
+    prefix_insert_tail(rig.prefix, rig.space, ids, 20, false, &other);
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 1);
+    prefix_insert_tail(rig.prefix, rig.space, ids, 22, false, &other);
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 2);
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 31, &at), 22);
+    ck_assert_uint_eq(at, other);
+    /* The first one is full. Nodes are behind it now. */
+    rig.place = rig.space;
+    ck_assert(insert(&rig, ids, &block, 0));
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 2);
+    ck_assert_uint_eq(find(&rig, ids, 2, table), 1);
+    ck_assert_uint_eq(table[0], block);
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 31, &at), 31);
+    ck_assert_uint_eq(at, block);
+    /* So is the other: there is such a node already, and it is one no more. */
+    rig.place = rig.space;
+    ck_assert(!insert(&rig, ids, &other, 0));
+    ck_assert_uint_eq(find(&rig, ids, 2, table), 1);
+    ck_assert_uint_eq(table[0], block);
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 1);
+    prefix_release(rig.prefix, 0, &other, 1);
+    ck_assert_uint_eq(blocks_holders(rig.blocks[0], other), 0);
+    prefix_release(rig.prefix, 0, &block, 1);
+    ck_assert_uint_eq(prefix_available(rig.prefix, 0), 4);
+    ck_assert_uint_eq(prefix_drop_idle(rig.prefix), 1);
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 31, &at), 0);
+    tear_down(&rig);
+}
+END_TEST
+
+/* A whole node is found by its first ids if it was shared; a node without a block of a group is no source. */
+START_TEST(what_is_whole_is_copied_from_where_it_is_shared)
+{
+    struct rig rig;
+    int32_t ids[T];
+    uint32_t blocks[2], found_blocks[BACKEND_MOST_GROUPS], taken[4];
+    set_up_groups(&rig, 4, 4, 40, UINT32_MAX);
+    ids_of("a", ids);
+    for (uint32_t g = 0; g < 2; g++)
+        ck_assert(prefix_alloc(rig.prefix, g, 1, &blocks[g]));
+    rig.place = rig.space;
+    ck_assert(prefix_insert(rig.prefix, &rig.place, ids, blocks));
+    ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, 31, false, found_blocks), 0);
+    prefix_share(rig.prefix, rig.place, false);
+    prefix_share(rig.prefix, rig.place, false);
+    ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, 31, false, found_blocks), 31);
+    ck_assert_mem_eq(found_blocks, blocks, sizeof blocks);
+    for (uint32_t g = 0; g < 2; g++)
+        prefix_release(rig.prefix, g, &blocks[g], 1);
+    ck_assert(prefix_alloc(rig.prefix, 1, 4, taken));
+    ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, 31, false, found_blocks), 0);
+    prefix_release(rig.prefix, 1, taken, 4);
+    /* Nothing is shared, or kept behind it, once it is gone. */
+    ck_assert(prefix_alloc(rig.prefix, 0, 4, taken));
+    prefix_share(rig.prefix, rig.place, false);
+    prefix_insert_tail(rig.prefix, rig.place, ids, 9, false, (uint32_t[]){taken[0], 0});
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 0);
+    prefix_release(rig.prefix, 0, taken, 4);
+    tear_down(&rig);
+}
+END_TEST
+
+/* Where strangers share a space: what begins alike is found only as far as something ended there. */
+START_TEST(only_what_ended_is_found_where_that_is_asked)
+{
+    struct rig rig;
+    int32_t ids[2 * T], other[T];
+    uint32_t blocks[3], from[BACKEND_MOST_GROUPS];
+    set_up(&rig, 4, UINT32_MAX);
+    for (int32_t i = 0; i < 2 * T; i++)
+        ids[i] = i;
+    ck_assert(prefix_alloc(rig.prefix, 0, 3, blocks));
+    prefix_insert_tail(rig.prefix, rig.space, ids, 16, true, &blocks[0]); /* a prompt, */
+    prefix_insert_tail(rig.prefix, rig.space, ids, 21, true, &blocks[0]); /* and its answer */
+    for (uint32_t n = 1; n < T; n++) {
+        const uint32_t ended = n >= 21 ? 21 : n >= 16 ? 16 : 0;
+        ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, n, true, from),
+                          n == 15 || n == 20 ? n : ended);
+        ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, n, false, from), n < 21 ? n : 21);
+    }
+    /* A guess that is wrong at any id looks the same wherever that is. */
+    for (uint32_t wrong = 0; wrong < 16; wrong++) {
+        memcpy(other, ids, sizeof other);
+        other[wrong] += 1000;
+        ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, other, 31, true, from), 0);
+    }
+    /* What ended there too is not kept again; what ended before is, as if nothing had begun like it. */
+    prefix_insert_tail(rig.prefix, rig.space, ids, 16, true, &blocks[1]);
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 1);
+    prefix_insert_tail(rig.prefix, rig.space, ids, 12, true, &blocks[1]);
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 2);
+    prefix_insert_tail(rig.prefix, rig.space, ids, 13, false, &blocks[2]);
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 2);
+    /* A prompt that fills its block. */
+    rig.place = rig.space;
+    ck_assert(insert(&rig, ids, blocks, 0));
+    ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, 31, true, from), 21);
+    prefix_share(rig.prefix, rig.place, true);
+    ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, 31, true, from), 31);
+    ck_assert_uint_eq(prefix_find_common(rig.prefix, rig.space, ids, 30, true, from), 21);
+    prefix_release(rig.prefix, 0, blocks, 3);
+    tear_down(&rig);
+}
+END_TEST
+
+START_TEST(tails_are_evicted_as_nodes_are_and_take_no_room_beyond_what_is_allowed)
+{
+    struct rig rig;
+    int32_t ids[T];
+    uint32_t blocks[3], rest[4], at;
+    set_up(&rig, 4, 2);
+    ck_assert(prefix_alloc(rig.prefix, 0, 3, blocks));
+    for (int32_t i = 0; i < 3; i++) {
+        for (int j = 0; j < T; j++)
+            ids[j] = i;
+        prefix_insert_tail(rig.prefix, rig.space, ids, 12, false, &blocks[i]);
+    }
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 2); /* both in use: there was no room */
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 12, &at), 0);
+    prefix_release(rig.prefix, 0, &blocks[1], 1);
+    prefix_release(rig.prefix, 0, &blocks[0], 1);
+    prefix_insert_tail(rig.prefix, rig.space, ids, 12, false, &blocks[2]); /* the longest idle goes */
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 12, &at), 12);
+    prefix_release(rig.prefix, 0, &blocks[2], 1);
+    for (int j = 0; j < T; j++)
+        ids[j] = 1;
+    ck_assert_uint_eq(find_common(&rig, rig.space, ids, 12, &at), 0);
+    ck_assert_uint_eq(prefix_available(rig.prefix, 0), 4);
+    ck_assert(prefix_alloc(rig.prefix, 0, 4, rest));
+    ck_assert_uint_eq(prefix_counts(rig.prefix).cached, 0);
+    prefix_release(rig.prefix, 0, rest, 4);
+    tear_down(&rig);
+}
+END_TEST
+
 /* Sequences of random patterns over three letters hold, insert and release in any order: the first time with
  * one group that sees everything, then with one that slides, then with both. Whatever is found must be what
  * was written into the block last, in each group. */
@@ -398,6 +570,10 @@ static void add(TCase *tests)
     tcase_add_test(tests, what_is_behind_a_block_that_slid_out_and_went_is_not_found);
     tcase_add_loop_test(tests, what_is_found_is_always_what_is_in_the_blocks, 0, 3);
     tcase_add_test(tests, a_node_gets_back_what_it_has_lost);
+    tcase_add_test(tests, a_tail_is_found_by_its_first_ids_and_becomes_whole);
+    tcase_add_test(tests, what_is_whole_is_copied_from_where_it_is_shared);
+    tcase_add_test(tests, only_what_ended_is_found_where_that_is_asked);
+    tcase_add_test(tests, tails_are_evicted_as_nodes_are_and_take_no_room_beyond_what_is_allowed);
 }
 
 int main(void)

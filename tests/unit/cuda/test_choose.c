@@ -474,7 +474,8 @@ START_TEST(a_device_that_the_gate_rejects_leaves_no_table)
 }
 END_TEST
 
-/* By rule its prompts have wide tiles, so a fault there shows; where thin ones were chosen, there are none. */
+/* By rule its prompts have wide tiles, so a fault there shows; where thin ones were chosen, there are none.
+ */
 START_TEST(the_gate_judges_the_kernels_that_were_chosen)
 {
     struct backend_config config = config_of(0);

@@ -37,14 +37,14 @@
          "drop tokens whose logits are more than N standard deviations below the largest; 0 = off")            \
     REAL(typical_p, 0, 1, 1, "P",                                                                             \
          "sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off")      \
-    REAL(xtc_probability, 0, 1, 0, "P", "how often the likeliest tokens are excluded (XTC); 0 = off")         \
+    REAL(xtc_probability, 0, 1, 0, "P", "the probability of excluding the likeliest tokens (XTC); 0 = off")   \
     REAL(xtc_threshold, 0, 1, 0.1, "P",                                                                       \
-         "XTC: of the tokens at least so likely, all but the least likely are excluded")                       \
+         "XTC: of the tokens at least this likely, all but the least likely are excluded")                     \
     REAL(dynatemp_range, 0, 100, 0, "R",                                                                      \
-         "the temperature varies by so much with the entropy; 0 = off")                                        \
-    REAL(dynatemp_exponent, 0, 100, 1, "X", "how the entropy makes the dynamic temperature")                   \
+         "vary the temperature by up to this with the entropy; 0 = off")                                       \
+    REAL(dynatemp_exponent, 0, 100, 1, "X", "the exponent of the entropy, for the dynamic temperature")        \
     REAL(dry_multiplier, 0, 100, 0, "M",                                                                      \
-         "make tokens less likely that would continue a repeat (DRY); 0 = off")                                \
+         "make tokens that would continue a repetition less likely (DRY); 0 = off")                            \
     REAL(dry_base, 0, 100, 1.75, "B",                                                                         \
          "DRY: the penalty grows by this with each token of the repeat; below 1 = off")                        \
     COUNT(dry_allowed_length, 1, INT32_MAX, 2, "N", "DRY: shorter repeats are allowed")                       \

@@ -70,23 +70,23 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("special", FIELD_BOOL, GIVEN(prompt.special)), HELP("text prompts: parse control tokens in the text")}, \
     {KEY("suffix", FIELD_TEXT, GIVEN(prompt.suffix)), .present = GIVEN(prompt.has_suffix), .high = PROTO_MAX_GENERATE_BYTES, HELP("text only, which may be empty then: fill in the gap between it and this text")}, \
     {KEY("files", FIELD_TEXT, GIVEN(prompt.files)), .high = PROTO_MAX_GENERATE_BYTES, HELP("with `suffix`: JSON, an array of other files, objects with filename and text")}, \
-    {KEY("document", FIELD_TEXT, GIVEN(prompt.document)), .present = GIVEN(prompt.has_document), .high = PROTO_MAX_GENERATE_BYTES, HELP("text with `embed` only: the answer is how well this text answers the prompt, of a model that ranks")}, \
+    {KEY("document", FIELD_TEXT, GIVEN(prompt.document)), .present = GIVEN(prompt.has_document), .high = PROTO_MAX_GENERATE_BYTES, HELP("text with `embed` only, for models that rank: score how well this text answers the prompt")}, \
     {KEY("continue_turn", FIELD_BOOL, GIVEN(prompt.continue_turn)), HELP("messages only: continue the last one, which is the assistant's")}, \
     {KEY("tools", FIELD_TEXT, GIVEN(tools)), .high = PROTO_MAX_GENERATE_BYTES, HELP("messages only: JSON, an array of the tools that the model may call")}, \
     {KEY("template_kwargs", FIELD_TEXT, GIVEN(prompt.template_kwargs)), .high = PROTO_MAX_GENERATE_BYTES, HELP("messages only: JSON, an object of variables for the chat template")}, \
     {KEY("marks", FIELD_BOOL, GIVEN(marks)), HELP("messages only: write out the control tokens around calls, thoughts and answers")}, \
     {KEY("model", FIELD_NAME, GIVEN(model)), .high = PROTO_MAX_NAME_BYTES, HELP("which model, by name; empty: any")}, \
     {KEY("max_tokens", FIELD_U32, GIVEN(max_tokens)), .low = 1, .high = INT32_MAX, OPTION("N", "max tokens to generate; left out: to the end of the context")}, \
-    {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("reduce max_tokens to fit the context instead of refusing the request")}, \
+    {KEY("fit_context", FIELD_BOOL, GIVEN(fit_context)), HELP("reduce max_tokens to fit the context instead of rejecting the request")}, \
     SAMPLING_PARAMETERS(SAMPLING_REAL, SAMPLING_COUNT) \
     {KEY("logit_bias", FIELD_BIASES, GIVEN(sampling.logit_bias)), .high = SAMPLING_MAX_BIASES, .real_low = -SAMPLING_MAX_BIAS, .real_high = SAMPLING_MAX_BIAS, HELP("added to the logits of these ids, −∞: never; biases of a repeated id add up")}, \
-    {KEY("logit_bias_text", FIELD_MAPS, GIVEN(logit_bias_text)), .high = SAMPLING_MAX_BIASES, .table = &text_bias_table, HELP("the same for each id that one of these texts takes")}, \
+    {KEY("logit_bias_text", FIELD_MAPS, GIVEN(logit_bias_text)), .high = SAMPLING_MAX_BIASES, .table = &text_bias_table, HELP("the same for each id of one of these texts")}, \
     {KEY("bad_words", FIELD_NAMES, GIVEN(bad_words)), .low = 1, .high = PROTO_MAX_BAD_WORDS, .item_high = PROTO_MAX_WORD_BYTES, HELP("texts whose ids the output never completes")}, \
     {KEY("dry_sequence_breakers", FIELD_NAMES, GIVEN(dry_breakers)), .present = GIVEN(has_dry_breakers), .low = 1, .high = PROTO_MAX_DRY_BREAKERS, .item_high = PROTO_MAX_WORD_BYTES, HELP("DRY: repeats end at these texts; left out: newline, colon, quotation mark and asterisk")}, \
     {KEY("seed", FIELD_U64, GIVEN(sampling.seed)), .present = GIVEN(has_seed), .high = UINT64_MAX, OPTION("N", "same seed, same request: same output; left out: a random one")}, \
     {KEY("stop", FIELD_NAMES, GIVEN(stop)), .low = 1, .high = PROTO_MAX_STOPS, .item_high = PROTO_MAX_STOP_BYTES, HELP("end the output before the first of them")}, \
     {KEY("stop_ids", FIELD_IDS, GIVEN(stop_ids)), .high = PROTO_MAX_STOP_IDS, HELP("end the output, in addition to the model's own end ids")}, \
-    {KEY("ignore_eos", FIELD_BOOL, GIVEN(ignore_eos)), HELP("never make the model's own end ids; not with a grammar")}, \
+    {KEY("ignore_eos", FIELD_BOOL, GIVEN(ignore_eos)), HELP("never sample the model's own end ids; not with a grammar")}, \
     {KEY("min_tokens", FIELD_U32, GIVEN(min_tokens)), .high = INT32_MAX, OPTION("N", "no end id and no stop ends the output before this many tokens; not with a grammar")}, \
     {KEY("thinking_budget", FIELD_U32, GIVEN(prompt.thinking_budget)), .present = GIVEN(prompt.has_thinking_budget), .high = INT32_MAX, OPTION("N", "end a thought after this many tokens, as the chat template ends one; 0 = no thought")}, \
     {KEY("grammar", FIELD_TEXT, GIVEN(grammar.text)), .high = PROTO_MAX_GRAMMAR_BYTES, HELP("what the output must match, in the form that grammar_kind names")}, \
@@ -94,19 +94,19 @@ _Static_assert(IN(generate.generation) == IN(assign.generation), "one table for 
     {KEY("logprobs", FIELD_U32, GIVEN(logprobs)), .high = PROTO_MAX_LOGPROBS + 1, HELP("n: log probabilities of the id and of the n − 1 most likely; 0 = none")}, \
     {KEY("pieces", FIELD_BOOL, GIVEN(pieces)), HELP("with `logprobs`: frames also carry the bytes of each of those ids")}, \
     {KEY("priority", FIELD_I32, GIVEN(priority)), .low = -8, .high = 8, OPTION("N", "higher ones go first")}, \
-    {KEY("deadline_ms", FIELD_U64, GIVEN(deadline_ms)), .high = MAX_DEADLINE_MS, OPTION("N", "end after so many milliseconds from arrival at the broker; 0 = none")}, \
+    {KEY("deadline_ms", FIELD_U64, GIVEN(deadline_ms)), .high = MAX_DEADLINE_MS, OPTION("N", "end this many milliseconds after arrival at the broker; 0 = none")}, \
     {KEY("on_disconnect", FIELD_ENUM, GIVEN(on_disconnect)), .names = &names_of_policies, HELP("what happens to the request when the session leaves")}, \
     {KEY("keep_s", FIELD_U32, GIVEN(keep_s)), .high = 86400, HELP("seconds, for `keep`")}, \
     {KEY("cache_salt", FIELD_NAME, GIVEN(cache_salt)), .high = PROTO_MAX_NAME_BYTES, HELP("cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant")}, \
     {KEY("cache_prompt", FIELD_BOOL, GIVEN(cache_prompt)), .initial = true, HELP("false: neither look up nor keep the prompt in the prefix cache")}, \
     {KEY("tenant", FIELD_NAME, GIVEN(tenant)), .high = PROTO_MAX_NAME_BYTES, HELP("on whose behalf the client asks: turns and shares are divided among tenants")}, \
     {KEY("request_id", FIELD_NAME, GIVEN(request_id)), .high = PROTO_MAX_NAME_BYTES, HELP("a name for the request in logs and status: printable ASCII without blanks")}, \
-    {KEY("progress", FIELD_BOOL, GIVEN(progress)), HELP("tell how much of the prompt is read")}, \
+    {KEY("progress", FIELD_BOOL, GIVEN(progress)), HELP("report how much of the prompt has been processed")}, \
     {KEY("require", FIELD_NAMES, GIVEN(require)), .high = PROTO_MAX_FEATURES, .item_high = PROTO_MAX_NAME_BYTES, HELP("features that the request needs")}, \
-    {KEY("output", FIELD_IDS, GIVEN(output)), .high = PROTO_MAX_PROMPT_IDS, HELP("ids made before, elsewhere: continue behind them")}, \
+    {KEY("output", FIELD_IDS, GIVEN(output)), .high = PROTO_MAX_PROMPT_IDS, HELP("ids generated before, elsewhere: continue after them")}, \
     {KEY("off", FIELD_U64, GIVEN(off)), .high = FIELDS_MAX_COUNTER, HELP("with `output`: bytes of its text that the client has")}, \
     {KEY("lost", FIELD_U32, GIVEN(lost)), .high = PROTO_MAX_LOST, HELP("workers that died with the request so far")}, \
-    {KEY("prompt_digest", FIELD_DIGEST, GIVEN(prompt_digest)), HELP("of the prompt that `output` continues, as a frame said it; left out: any")}
+    {KEY("prompt_digest", FIELD_DIGEST, GIVEN(prompt_digest)), HELP("of the prompt that `output` continues, from one of its frames; left out: any")}
 
 /* ---- parts ---- */
 

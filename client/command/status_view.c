@@ -39,7 +39,7 @@ static int parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option known[] = {
     {"connect", KEY_CONNECT, "EP", 0, "Pool to use: ipc://PATH, tcp://HOST:PORT or a run directory", 0},
-    {"rundir", KEY_RUNDIR, "DIR", 0, "The same for a run directory, as quern serve has it", 0},
+    {"rundir", KEY_RUNDIR, "DIR", 0, "The pool to use, by its run directory", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "Public CURVE key of that pool, or a file that holds it", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "This client's CURVE certificate (its secret file)", 0},
     {0},

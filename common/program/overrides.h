@@ -31,7 +31,7 @@ enum override_kind {
         OVERRIDE_KEY, 0, 0)                                                                                  \
     ROW("rope-scaling", "TYPE", "Scaling of rotary positions: none, linear or yarn (default: the model's)",  \
         OVERRIDE_WORD, 0, 0)                                                                                 \
-    ROW("rope-scale", "N", "Make the context longer by this factor than the model was trained for",          \
+    ROW("rope-scale", "N", "Make the context this many times as long as in training",                        \
         OVERRIDE_REAL, 1, 1 << 20)                                                                           \
     ROW("rope-freq-base", "N", "Base of rotary frequencies (default: the model's)", OVERRIDE_REAL, 1e-3, 1e18) \
     ROW("rope-freq-scale", "N", "The same as --rope-scale 1/N", OVERRIDE_REAL, 1e-6, 1)                      \

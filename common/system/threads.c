@@ -34,6 +34,12 @@ struct member {
     pthread_t thread;
 };
 
+/* How far a member's share of a range is claimed: the number of the next piece, below the number of barriers
+ * so far. One that belongs to another number is not begun. */
+struct share {
+    _Alignas(64) _Atomic uint64_t next;
+};
+
 struct threads {
     uint32_t n;
     uint32_t running;   /* members of the present run: n, or the caller alone. Written between runs */
@@ -44,6 +50,7 @@ struct threads {
     bool pinned; /* the caller was pinned; `before` is its old mask */
     cpu_set_t before;
     struct member *members; /* [n − 1] */
+    struct share *shares;   /* [n] */
 
     /* Apart from the rest, and the claim counter apart from what waiters watch: each on its own line. */
     _Alignas(64) _Atomic uint32_t job;
@@ -146,6 +153,41 @@ bool threads_claim_run(struct threads *threads, uint32_t n, uint32_t grain, uint
     return true;
 }
 
+/* Claims an eighth of a share, which has the pieces begin … end − 1. */
+static bool claim_of(struct share *share, uint32_t phase, uint32_t begin, uint32_t end, uint32_t *ret_first,
+                     uint32_t *ret_end)
+{
+    const uint32_t grain = (end - begin + 7) / 8;
+    uint64_t next = atomic_load_explicit(&share->next, memory_order_relaxed);
+    uint32_t first, to;
+    do {
+        first = next >> 32 == phase ? (uint32_t)next : begin;
+        if (first >= end)
+            return false;
+        to = end - first < grain ? end : first + grain;
+    } while (!atomic_compare_exchange_weak_explicit(&share->next, &next, (uint64_t)phase << 32 | to,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    *ret_first = first;
+    *ret_end = to;
+    return true;
+}
+
+bool threads_claim_own(struct threads *threads, uint32_t index, uint32_t n, uint32_t *ret_first,
+                       uint32_t *ret_end)
+{
+    const uint32_t running = threads->running;
+    if (running == 1 || n / 8 < running)
+        return threads_claim(threads, n, 1, ret_first, ret_end);
+    const uint32_t phase = atomic_load_explicit(&threads->phase, memory_order_relaxed);
+    for (uint32_t i = 0; i < running; i++) {
+        const uint64_t member = (index + i) % running;
+        if (claim_of(&threads->shares[member], phase, (uint32_t)(n * member / running),
+                     (uint32_t)(n * (member + 1) / running), ret_first, ret_end))
+            return true;
+    }
+    return false;
+}
+
 void threads_run(struct threads *threads, threads_work *work, void *arg)
 {
     threads->running = threads->n;
@@ -232,6 +274,11 @@ int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct thr
     int r = 0;
     if (n_threads > 1 && !(threads->members = calloc(n_threads - 1, sizeof *threads->members)))
         r = error_set(err, -ENOMEM, "not enough memory for %u threads", n_threads);
+    threads->shares = aligned_alloc(64, n_threads * sizeof *threads->shares);
+    if (threads->shares)
+        memset(threads->shares, 0xff, n_threads * sizeof *threads->shares); /* of no phase to come soon */
+    else if (r == 0)
+        r = error_set(err, -ENOMEM, "not enough memory for %u threads", n_threads);
     if (r == 0 && n_cpus)
         r = pin_caller(threads, cpus, n_cpus, err);
     for (uint32_t i = 1; i < n_threads && r == 0; i++) {
@@ -258,6 +305,7 @@ struct threads *threads_free(struct threads *threads)
     if (threads->pinned)
         sched_setaffinity(0, sizeof threads->before, &threads->before);
     free(threads->members);
+    free(threads->shares);
     free(threads);
     return NULL;
 }

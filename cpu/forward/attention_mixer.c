@@ -154,11 +154,12 @@ void attention_mixer(struct forward *forward, uint32_t l, uint32_t index)
     const struct layer_traits *traits = &forward->model->layers[l].traits;
     const uint32_t n = forward->pass->n_rows;
     uint32_t i, end;
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        if (l > 0)
-            phases_end_layer(forward, l - 1, i);
-        phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ATTENTION_NORM], i);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            if (l > 0)
+                phases_end_layer(forward, l - 1, i);
+            phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ATTENTION_NORM], i);
+        }
     phases_end(forward, index, "norm");
 
     struct product inputs[4];
@@ -166,16 +167,18 @@ void attention_mixer(struct forward *forward, uint32_t l, uint32_t index)
     multiplier_share(&forward->multiplier, inputs, n_inputs, &forward->normed, index);
     phases_end_products(forward, index, "q k v", inputs, n_inputs);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        finish_queries(forward, i, l);
-        if (!traits->borrows_kv)
-            store_keys(forward, i, l);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            finish_queries(forward, i, l);
+            if (!traits->borrows_kv)
+                store_keys(forward, i, l);
+        }
     phases_end(forward, index, "heads");
     attend(forward, l, index);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end))
-        gate_row(forward, traits, i);
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++)
+            gate_row(forward, traits, i);
     phases_end(forward, index, "round");
 
     const struct product output = {

@@ -124,12 +124,13 @@ static void prepare_row(const struct forward *forward, const struct layer *layer
 
 static void prepare(struct forward *forward, const struct layer *layer, uint32_t index)
 {
-    uint32_t i, end, r = 0;
-    while (threads_claim(forward->threads, forward->pass->n_rows, 1, &i, &end)) {
-        while (i >= forward->runs[r].first_row + forward->runs[r].n_rows) /* claims only grow */
-            r++;
-        prepare_row(forward, layer, &forward->runs[r], i, forward->delta_work.scratch[index]);
-    }
+    uint32_t i, end;
+    while (threads_claim_own(forward->threads, index, forward->pass->n_rows, &i, &end))
+        for (uint32_t r = 0; i < end; i++) {
+            while (i >= forward->runs[r].first_row + forward->runs[r].n_rows)
+                r++;
+            prepare_row(forward, layer, &forward->runs[r], i, forward->delta_work.scratch[index]);
+        }
     phases_end(forward, index, "convolution");
 }
 
@@ -239,11 +240,12 @@ void delta_mixer(struct forward *forward, uint32_t l, uint32_t index)
     const struct delta_workspace *work = &forward->delta_work;
     const uint32_t n = forward->pass->n_rows;
     uint32_t i, end;
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        if (l > 0)
-            phases_end_layer(forward, l - 1, i);
-        phases_norm_row(forward, i, &traits->norm, &layer.weights->vectors[TENSOR_ATTENTION_NORM], i);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            if (l > 0)
+                phases_end_layer(forward, l - 1, i);
+            phases_norm_row(forward, i, &traits->norm, &layer.weights->vectors[TENSOR_ATTENTION_NORM], i);
+        }
     phases_end(forward, index, "norm");
 
     const struct product inputs[] = {
@@ -259,8 +261,9 @@ void delta_mixer(struct forward *forward, uint32_t l, uint32_t index)
     prepare(forward, &layer, index);
     recur(forward, &layer, index);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end))
-        gate_row(forward, &layer, i);
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++)
+            gate_row(forward, &layer, i);
     phases_end(forward, index, "gate");
 
     const struct product output = {

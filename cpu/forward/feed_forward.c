@@ -23,12 +23,13 @@ static void plain_feed_forward(struct forward *forward, uint32_t l, uint32_t ind
     multiplier_share(&forward->multiplier, inputs, traits->gated ? 2 : 1, &forward->normed, index);
     phases_end_products(forward, index, "up gate", inputs, traits->gated ? 2 : 1);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        if (traits->parallel)
-            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        phases_activate_row(forward, traits, traits->gated ? forward->gate : NULL, forward->up,
-                            &forward->activated, i, traits->n_ff);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            if (traits->parallel)
+                phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+            phases_activate_row(forward, traits, traits->gated ? forward->gate : NULL, forward->up,
+                                &forward->activated, i, traits->n_ff);
+        }
     phases_end(forward, index, "activation");
 
     const struct product output = {
@@ -42,12 +43,13 @@ static void shared_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     const struct layer_traits *traits = &forward->model->layers[l].traits;
     const uint32_t n = forward->pass->n_rows;
     uint32_t i, end;
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        if (traits->parallel)
-            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        phases_activate_row(forward, traits, traits->gated ? forward->gate : NULL, forward->up,
-                            &forward->activated, i, traits->experts.n_shared_ff);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            if (traits->parallel)
+                phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+            phases_activate_row(forward, traits, traits->gated ? forward->gate : NULL, forward->up,
+                                &forward->activated, i, traits->experts.n_shared_ff);
+        }
     phases_end(forward, index, "activation");
 
     const struct product down = {&forward->weights->layers[l].matrices[TENSOR_SHARED_DOWN],
@@ -98,16 +100,18 @@ static void run_experts(struct forward *forward, uint32_t l, uint32_t index)
         experts_group(work, traits, &forward->weights->layers[l], n);
     phases_end(forward, index, "group");
 
-    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
-        experts_gather(work, &forward->normed, work->assignments[i] / n_used, i);
+    while (threads_claim_own(forward->threads, index, n * n_used, &i, &end))
+        for (; i < end; i++)
+            experts_gather(work, &forward->normed, work->assignments[i] / n_used, i);
     phases_end(forward, index, "gather");
 
     multiplier_share(&forward->multiplier, work->inputs, work->n_inputs, &work->x, index);
     phases_end_products(forward, index, "experts up", work->inputs, work->n_inputs);
 
-    while (threads_claim(forward->threads, n * n_used, 1, &i, &end))
-        phases_activate_row(forward, traits, traits->gated ? work->gate : NULL, work->up, &work->activated, i,
-                            traits->experts.n_ff);
+    while (threads_claim_own(forward->threads, index, n * n_used, &i, &end))
+        for (; i < end; i++)
+            phases_activate_row(forward, traits, traits->gated ? work->gate : NULL, work->up,
+                                &work->activated, i, traits->experts.n_ff);
     phases_end(forward, index, "activation");
 
     multiplier_share(&forward->multiplier, work->outputs, work->n_outputs, &work->activated, index);
@@ -133,19 +137,21 @@ static void expert_feed_forward(struct forward *forward, uint32_t l, uint32_t in
     if (shared)
         shared_feed_forward(forward, l, index);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end))
-        choose(forward, l, i);
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++)
+            choose(forward, l, i);
     phases_end(forward, index, "choose");
     run_experts(forward, l, index);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        if (traits->parallel && !shared)
-            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-        float *delta = forward->delta + (size_t)i * forward->embd_stride;
-        if (traits->experts.shared_gate)
-            phases_scale(delta, forward->model->params.n_embd, shared_share(forward, layer, i));
-        experts_combine(work, traits->experts.n_used, i, forward->model->params.n_embd, shared, delta);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            if (traits->parallel && !shared)
+                phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+            float *delta = forward->delta + (size_t)i * forward->embd_stride;
+            if (traits->experts.shared_gate)
+                phases_scale(delta, forward->model->params.n_embd, shared_share(forward, layer, i));
+            experts_combine(work, traits->experts.n_used, i, forward->model->params.n_embd, shared, delta);
+        }
 }
 
 /* Row i of what a half has given, normed, into `out`. */
@@ -170,11 +176,12 @@ static void feed_forward_beside(struct forward *forward, uint32_t l, uint32_t in
     const struct product down = {&layer->matrices[TENSOR_DOWN], NULL, 0, n, 0, 0};
     phases_end_products(forward, index, "down", &down, 1);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        norm_given(forward, l, TENSOR_PLAIN_POST_NORM, i, forward->beside);
-        if (traits->experts.router_norm)
-            phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ROUTER_NORM], i);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            norm_given(forward, l, TENSOR_PLAIN_POST_NORM, i, forward->beside);
+            if (traits->experts.router_norm)
+                phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_ROUTER_NORM], i);
+        }
     phases_end(forward, index, "norm");
 
     const struct product router = {
@@ -182,20 +189,22 @@ static void feed_forward_beside(struct forward *forward, uint32_t l, uint32_t in
     multiplier_share(&forward->multiplier, &router, 1, &forward->normed, index);
     phases_end_products(forward, index, "router", &router, 1);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        choose(forward, l, i);
-        phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_EXPERT_NORM], i);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            choose(forward, l, i);
+            phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_EXPERT_NORM], i);
+        }
     phases_end(forward, index, "choose");
     run_experts(forward, l, index);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        float *delta = forward->delta + (size_t)i * forward->embd_stride;
-        experts_combine(work, traits->experts.n_used, i, n_embd, false, delta);
-        norm_given(forward, l, TENSOR_EXPERT_POST_NORM, i, forward->delta);
-        forward->kernels->add(delta, forward->beside + (size_t)i * forward->embd_stride,
-                              forward->embd_stride);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            float *delta = forward->delta + (size_t)i * forward->embd_stride;
+            experts_combine(work, traits->experts.n_used, i, n_embd, false, delta);
+            norm_given(forward, l, TENSOR_EXPERT_POST_NORM, i, forward->delta);
+            forward->kernels->add(delta, forward->beside + (size_t)i * forward->embd_stride,
+                                  forward->embd_stride);
+        }
 }
 
 void feed_forward(struct forward *forward, uint32_t l, uint32_t index)
@@ -204,10 +213,11 @@ void feed_forward(struct forward *forward, uint32_t l, uint32_t index)
     const struct layer_traits *traits = &forward->model->layers[l].traits;
     uint32_t i, end;
     if (!traits->parallel) {
-        while (threads_claim(forward->threads, forward->pass->n_rows, 1, &i, &end)) {
-            phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
-            phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_FFN_NORM], i);
-        }
+        while (threads_claim_own(forward->threads, index, forward->pass->n_rows, &i, &end))
+            for (; i < end; i++) {
+                phases_add_delta(forward, l, TENSOR_ATTENTION_POST_NORM, i);
+                phases_norm_row(forward, i, &traits->norm, &layer->vectors[TENSOR_FFN_NORM], i);
+            }
         phases_end(forward, index, "norm");
     }
     if (traits->experts.beside)

@@ -83,17 +83,18 @@ static void finish_logits(const struct forward *forward, float *logits)
 static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t index)
 {
     const struct forward_pass *pass = forward->pass;
-    uint32_t n = 0, i, unused;
+    uint32_t n = 0, i, stop;
     for (uint32_t s = first; s < end; s++)
         n += pass->segments[s].n_rows;
-    while (threads_claim(forward->threads, n, 1, &i, &unused)) {
-        uint32_t s = first, row = i;
-        while (row >= pass->segments[s].n_rows)
-            row -= pass->segments[s++].n_rows;
-        row += pass->segments[s].first_row;
-        phases_end_layer(forward, forward->model->params.n_layers - 1, row);
-        phases_norm_row(forward, row, &forward->model->output_norm, &forward->weights->output_norm, i);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &stop))
+        for (; i < stop; i++) {
+            uint32_t s = first, row = i;
+            while (row >= pass->segments[s].n_rows)
+                row -= pass->segments[s++].n_rows;
+            row += pass->segments[s].first_row;
+            phases_end_layer(forward, forward->model->params.n_layers - 1, row);
+            phases_norm_row(forward, row, &forward->model->output_norm, &forward->weights->output_norm, i);
+        }
     phases_end(forward, index, "norm");
 
     const struct product output = {
@@ -103,7 +104,7 @@ static void head(struct forward *forward, uint32_t first, uint32_t end, uint32_t
     const uint64_t begun = index == 0 && forward->pass_begun > 0 ? clock_ns() : 0;
 
     /* One claim takes all neighbouring segments of one sequence, so that they come in order. */
-    while (threads_claim(forward->threads, end - first, 1, &i, &unused)) {
+    while (threads_claim(forward->threads, end - first, 1, &i, &stop)) {
         uint32_t s = first + i, row = 0;
         if (s > first && pass->segments[s].arg == pass->segments[s - 1].arg)
             continue;
@@ -129,22 +130,23 @@ static void sum(struct forward *forward, uint32_t index)
     const struct forward_pass *pass = forward->pass;
     const uint32_t n_embd = forward->model->params.n_embd, n_parts = (n_embd + SUM_COLUMNS - 1) / SUM_COLUMNS;
     const struct activations *states = &forward->normed;
-    uint32_t n = 0, i, unused;
+    uint32_t n = 0, i, stop;
     for (uint32_t s = 0; s < pass->n_sums; s++)
         n += pass->sums[s].n_rows;
-    while (threads_claim(forward->threads, n, 1, &i, &unused)) {
-        uint32_t s = 0, row = i;
-        while (row >= pass->sums[s].n_rows)
-            row -= pass->sums[s++].n_rows;
-        row += pass->sums[s].first_row;
-        phases_end_layer(forward, forward->model->params.n_layers - 1, row);
-        phases_normalize(forward->kernels, &forward->model->output_norm, &forward->weights->output_norm,
-                         forward->stream + (size_t)row * forward->embd_stride, n_embd,
-                         states->values + (size_t)row * states->stride);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &stop))
+        for (; i < stop; i++) {
+            uint32_t s = 0, row = i;
+            while (row >= pass->sums[s].n_rows)
+                row -= pass->sums[s++].n_rows;
+            row += pass->sums[s].first_row;
+            phases_end_layer(forward, forward->model->params.n_layers - 1, row);
+            phases_normalize(forward->kernels, &forward->model->output_norm, &forward->weights->output_norm,
+                             forward->stream + (size_t)row * forward->embd_stride, n_embd,
+                             states->values + (size_t)row * states->stride);
+        }
     phases_end(forward, index, "norm");
 
-    while (threads_claim(forward->threads, pass->n_sums * n_parts, 1, &i, &unused)) {
+    while (threads_claim(forward->threads, pass->n_sums * n_parts, 1, &i, &stop)) {
         const struct forward_sum *sum = &pass->sums[i / n_parts];
         const uint32_t first = i % n_parts * SUM_COLUMNS;
         const uint32_t end = first + SUM_COLUMNS < n_embd ? first + SUM_COLUMNS : n_embd;
@@ -192,8 +194,9 @@ static void run(void *arg, uint32_t index)
     struct forward *forward = arg;
     const struct forward_pass *pass = forward->pass;
     uint32_t i, end;
-    while (threads_claim(forward->threads, pass->n_rows, 1, &i, &end))
-        embed_row(forward, i);
+    while (threads_claim_own(forward->threads, index, pass->n_rows, &i, &end))
+        for (; i < end; i++)
+            embed_row(forward, i);
     phases_end(forward, index, "embed");
     if (index == 0 && forward->pass_begun > 0)
         forward->embed_ns = clock_ns() - forward->pass_begun;

@@ -38,8 +38,9 @@ void layer_inputs_make(struct forward *forward, uint32_t index)
 {
     const uint32_t n = forward->pass->n_rows;
     uint32_t i, end;
-    while (threads_claim(forward->threads, n, 1, &i, &end))
-        phases_copy_row(forward, i);
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++)
+            phases_copy_row(forward, i);
     phases_end(forward, index, "round");
 
     const struct product projection = {
@@ -47,8 +48,9 @@ void layer_inputs_make(struct forward *forward, uint32_t index)
     multiplier_share(&forward->multiplier, &projection, 1, &forward->normed, index);
     phases_end_products(forward, index, "layer inputs", &projection, 1);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end))
-        finish_row(forward, i, forward->attention_scratch[index]);
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++)
+            finish_row(forward, i, forward->attention_scratch[index]);
     phases_end(forward, index, "embed layers");
 }
 
@@ -58,22 +60,25 @@ void layer_inputs_add(struct forward *forward, uint32_t l, uint32_t index)
     const struct layer_traits *traits = &forward->model->layers[l].traits;
     const uint32_t n = forward->pass->n_rows, n_numbers = traits->n_layer_embd;
     uint32_t i, end;
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        phases_add_delta(forward, l, TENSOR_FFN_POST_NORM, i);
-        phases_copy_row(forward, i);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            phases_add_delta(forward, l, TENSOR_FFN_POST_NORM, i);
+            phases_copy_row(forward, i);
+        }
     phases_end(forward, index, "round");
 
     const struct product gate = {&matrices[TENSOR_INPUT_GATE], forward->gate, forward->ff_stride, n, 0, 0};
     multiplier_share(&forward->multiplier, &gate, 1, &forward->normed, index);
     phases_end_products(forward, index, "input gate", &gate, 1);
 
-    while (threads_claim(forward->threads, n, 1, &i, &end)) {
-        memcpy(forward->up + (size_t)i * forward->ff_stride,
-               forward->layer_inputs + (size_t)i * forward->layer_inputs_stride + (size_t)l * n_numbers,
-               n_numbers * sizeof *forward->up);
-        phases_activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i, n_numbers);
-    }
+    while (threads_claim_own(forward->threads, index, n, &i, &end))
+        for (; i < end; i++) {
+            memcpy(forward->up + (size_t)i * forward->ff_stride,
+                   forward->layer_inputs + (size_t)i * forward->layer_inputs_stride + (size_t)l * n_numbers,
+                   n_numbers * sizeof *forward->up);
+            phases_activate_row(forward, traits, forward->gate, forward->up, &forward->activated, i,
+                                n_numbers);
+        }
     phases_end(forward, index, "activation");
 
     const struct product projection = {

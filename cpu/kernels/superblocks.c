@@ -40,14 +40,32 @@ LANES_INLINE void add_halves(rows_u8 w[8], const int bits, const int8_t scales[2
 
 #if !defined(LANES_AVX2) /* which has its own: avx2.c */
 
+/* Takes off the minimums of Q4_K and Q5_K. In a loop of its own: beside the products the sums would not all
+ * stay in registers. */
+LANES_INLINE void take_off_minimums(const struct packed_q4_k *block, const struct tile *tile,
+                                    rows_f32 sums[TILE_MAX])
+{
+    rows_f32 mins[TILE_MAX];
+    UNROLLED
+    for (int i = 0; i < tile->n; i++)
+        mins[i] = rows_f32_splat(0);
+    for (int j = 0; j < 8; j++) {
+        rows_f32 min = rows_f32_from_i32(rows_i32_from_u8(block->block_mins[j], tile->apart));
+        UNROLLED
+        for (int i = 0; i < tile->n; i++)
+            mins[i] = rows_f32_fma(rows_f32_of(min, i), tile_sum(tile, i, (uint32_t)j * 32), mins[i]);
+    }
+    add_scaled(mins, -rows_f32_from_f16(block->min_scales, tile->apart), tile, sums);
+}
+
 /* Q4_K and Q5_K, of `bits` bits. */
 LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8_t *tops, const int bits,
                                     const struct tile *tile, rows_f32 sums[TILE_MAX])
 {
-    rows_f32 inner[TILE_MAX], mins[TILE_MAX];
+    rows_f32 inner[TILE_MAX];
     UNROLLED
     for (int i = 0; i < tile->n; i++)
-        inner[i] = mins[i] = rows_f32_splat(0);
+        inner[i] = rows_f32_splat(0);
     for (int p = 0; p < 4; p++) {
         rows_u8 w[2][8];
         tile_ask(tile, p, 4, sizeof *block, true);
@@ -56,7 +74,6 @@ LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8
         for (int h = 0; h < 2; h++) {
             int j = 2 * p + h;
             rows_i32 scale = rows_i32_from_u8(block->block_scales[j], tile->apart);
-            rows_f32 min = rows_f32_from_i32(rows_i32_from_u8(block->block_mins[j], tile->apart));
             rows_arrange(w[h]);
             UNROLLED
             for (int i = 0; i < tile->n; i++) {
@@ -64,12 +81,11 @@ LANES_INLINE void add_with_minimums(const struct packed_q4_k *block, const uint8
                 rows_f32 dot = rows_dot_scaled(rows_weights(w[h], i), (1 << bits) - 1,
                                                tile_quants(tile, i, column), rows_i32_of(scale, i));
                 inner[i] = rows_f32_fma(dot, tile_scale(tile, i, column), inner[i]);
-                mins[i] = rows_f32_fma(rows_f32_of(min, i), tile_sum(tile, i, column), mins[i]);
             }
         }
     }
     add_scaled(inner, rows_f32_from_f16(block->scales, tile->apart), tile, sums);
-    add_scaled(mins, -rows_f32_from_f16(block->min_scales, tile->apart), tile, sums);
+    take_off_minimums(block, tile, sums);
 }
 
 LANES_INLINE void add_q4_k(const void *packed, const struct tile *tile, rows_f32 sums[TILE_MAX])

@@ -61,7 +61,7 @@ static const struct argp_option known[] = {
      0},
     {"keys", KEY_KEYS, "FILE", 0,
      "Require API keys: lines of NAME KEY [requests=N] [tokens=N] [rpm=N] [tpm=N] [rpd=N] [tpd=N] "
-     "[group=NAME]",
+     "[priority=N] [group=NAME]",
      0},
     {"share-prefixes", KEY_SHARE_PREFIXES, NULL, 0,
      "Share the prefix cache between all keys (default: each has its own part)", 0},

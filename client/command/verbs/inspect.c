@@ -544,7 +544,7 @@ int verb_inspect(int argc, char **argv)
         .parser = parse,
         .args_doc = "MODEL\n--device [D]",
         .doc = "Shows the contents of a GGUF file, or of a folder with SafeTensors in GGUF's terms. Exit "
-               "status 1 if no worker can run it; the readable part is shown all the same."
+               "status 1 if no worker can run it; the readable part is shown anyway."
                "\vWith --device: the processor and the GPUs of this machine, or those that quern serve "
                "--device D "
                "would use."};

@@ -92,15 +92,15 @@ int verb_keys(int argc, char **argv)
         .parser = parse,
         .args_doc = "[DIR]",
         .doc =
-            "Makes the CURVE keys of a pool's TCP, or of a client, and prints the public one."
+            "Makes the CURVE keys of a pool that listens on TCP, or of a client, and prints the public one."
             "\vWrites DIR/" SERVER
             ".cert_secret, which the pool reads (quern serve --curve-key) and nobody else "
             "may, and DIR/" SERVER
-            ".cert, which clients need (--server-key). Of a client's keys the secret one "
-            "is its own (--client-key), and the public one goes into the pool's folder of accepted clients "
-            "(quern serve --client-keys). DIR is the current folder by default, and is created if it is "
-            "missing. Existing keys are never overwritten. The files are ordinary ZeroMQ certificates: czmq "
-            "and pyzmq read them, and theirs can be used instead."};
+            ".cert, which clients need (--server-key). Of a client's two keys, the client "
+            "keeps the secret one (--client-key); the public one goes into the pool's folder of accepted "
+            "clients (quern serve --client-keys). DIR is the current folder by default, and is created if "
+            "it is missing. Existing keys are never overwritten. The files are ordinary ZeroMQ "
+            "certificates: czmq and pyzmq read them, and theirs can be used instead."};
     struct arguments arguments = {.folder = "."};
     struct certificate certificate = {0};
     struct error err = {0};

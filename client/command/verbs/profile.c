@@ -154,8 +154,7 @@ static int print(const struct quern_profile *profile, const char *worker, double
 static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
 static const struct argp_option known[] = {
     {"steps", KEY_STEPS, "N", 0, "How many steps to measure (default 16)", 0},
-    {"roof", KEY_ROOF, NULL, 0,
-     "Of a worker on the processor: measure what memory can be read at, in 512 MiB", 0},
+    {"roof", KEY_ROOF, NULL, 0, "For a CPU worker: measure how fast 512 MiB of memory can be read", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
     {0}};
 static const struct argument table[] = {
@@ -171,11 +170,10 @@ int verb_profile(int argc, char **argv)
         .options = known,
         .parser = worker_arguments_parse,
         .args_doc = "[WORKER]",
-        .doc =
-            "Measures the kernels of the next steps of a worker that serves, and prints them as quern bench "
-            "decode --profile does. Its requests see nothing but slower steps."
-            "\vWithout WORKER: the first that is ready. Steps are made while requests run; the command "
-            "waits for them. Only in the run directory. " STATUS_DEFAULT_POOL};
+        .doc = "Measures the kernels of the next steps of a serving worker, and prints them as quern bench "
+               "decode --profile does. Its requests notice only slower steps."
+               "\vWithout WORKER: the first that is ready. There are steps only while requests run; the "
+               "command waits for them. Only in the run directory. " STATUS_DEFAULT_POOL};
     struct options options = {.of = {.known = known, .table = table}, .steps = 16};
     const struct quern_profile *profile;
     struct quern *client = NULL;

@@ -69,7 +69,7 @@ static char *help(int key, const char *text, void *input)
 int verb_synth(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"layers", 'l', "N", 0, "So many layers, of the same widths (default those of the shape)", 0},
+        {"layers", 'l', "N", 0, "Number of layers, of the same widths (default: the shape's)", 0},
         {"seed", 's', "N", 0, "Seed of the weights (default 1)", 0},
         {0}};
     static const struct argp argp = {.options = known,

@@ -225,8 +225,7 @@ static int watch(struct trace *trace)
 
 static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
 static const struct argp_option known[] = {
-    {"request", KEY_REQUEST, "ID", 0,
-     "Only what becomes of this request, by x-request-id or id, until it ends", 0},
+    {"request", KEY_REQUEST, "ID", 0, "Show only this request, by x-request-id or id, until it ends", 0},
     {"seconds", KEY_SECONDS, "N", 0, "End after N seconds instead of running until Ctrl-C", 0},
     {"json", KEY_JSON, NULL, 0, "Print a JSON object per line", 0},
     {0}};

@@ -100,7 +100,7 @@ static int trim(struct quern *client, const struct options *options, const char 
 
 static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
 static const struct argp_option known[] = {
-    {"prefixes", KEY_PREFIXES, NULL, 0, "Drop cached prefixes that no request uses, too", 0},
+    {"prefixes", KEY_PREFIXES, NULL, 0, "Also drop cached prefixes that no request uses", 0},
     {"json", KEY_JSON, NULL, 0, "Print a JSON object per worker", 0},
     {0}};
 static const struct argument table[] = {
@@ -115,10 +115,11 @@ int verb_trim(int argc, char **argv)
         .options = known,
         .parser = worker_arguments_parse,
         .args_doc = "[WORKER]",
-        .doc = "Has workers give back memory that they do not use at the moment, and says how much of each "
-               "kind. They keep serving, and take again what they need."
-               "\vWithout WORKER: all that are ready. A prefix that was dropped is computed again when a "
-               "request has it. Only in the run directory. " STATUS_DEFAULT_POOL};
+        .doc =
+            "Makes workers give back memory that they do not use at the moment, and prints how much of each "
+            "kind. They keep serving, and allocate again what they need."
+            "\vWithout WORKER: all that are ready. A prefix that was dropped is computed again when a "
+            "request needs it. Only in the run directory. " STATUS_DEFAULT_POOL};
     struct options options = {.of = {.known = known, .table = table}};
     struct quern *client = NULL;
     struct names names = {0};

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -165,6 +166,8 @@ static void spawn_broker(struct pool *pool, const char *model, va_list args)
     const char *argv[MAX_ARGS] = {program, model, "--rundir", pool->rundir};
     collect(argv, 4, args);
 
+    struct stat log;
+    pool->log_start = stat(pool->log, &log) == 0 ? log.st_size : 0;
     pid_t test = getpid();
     pool->broker = fork();
     REQUIRE(pool->broker >= 0, "fork: %s", strerror(errno));
@@ -288,18 +291,25 @@ void pool_forget(struct pool *pool)
     *pool = (struct pool){0};
 }
 
-const char *pool_log(const struct pool *pool)
+/* The log from `start` on, or as much of its end as there is room for; lives until the next call. */
+static const char *log_from(const struct pool *pool, off_t start)
 {
     static char text[1 << 16];
     int fd = open(pool->log, O_RDONLY);
     if (fd < 0)
         return "";
     off_t size = lseek(fd, 0, SEEK_END);
-    off_t from = size > (off_t)sizeof text - 1 ? size - ((off_t)sizeof text - 1) : 0;
+    off_t from = size - ((off_t)sizeof text - 1);
+    from = from > start ? from : start;
     ssize_t n = pread(fd, text, sizeof text - 1, from);
     close(fd);
     text[n > 0 ? n : 0] = 0;
     return text;
+}
+
+const char *pool_log(const struct pool *pool)
+{
+    return log_from(pool, 0);
 }
 
 bool pool_says(const struct pool *pool, const char *text, int timeout_s)
@@ -315,7 +325,7 @@ bool pool_says(const struct pool *pool, const char *text, int timeout_s)
 
 bool pool_is_ready(const struct pool *pool)
 {
-    const char *log = pool_log(pool);
+    const char *log = log_from(pool, pool->log_start);
     return strncmp(log, "ready:", 6) == 0 || strstr(log, "\nready:");
 }
 

@@ -24,7 +24,8 @@ struct pool {
     char frontend[RUNDIR_PATH_MAX + 32]; /* endpoints */
     char stream[RUNDIR_PATH_MAX + 32];
     int stderr_fd;                  /* 0: the log */
-    char log[RUNDIR_PATH_MAX + 32]; /* file with the broker's and the workers' stderr */
+    char log[RUNDIR_PATH_MAX + 32]; /* file with the broker's and the workers' stderr, of every start */
+    off_t log_start;                /* where in it the last start's lines begin, in bytes */
 };
 
 /* For tests of commands that look for a pool themselves: makes a directory where everything temporary goes,

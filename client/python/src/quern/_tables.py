@@ -56,14 +56,14 @@ KINDS: dict[str, Table] = {
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
         Field("suffix", TEXT, optional=True, high=33554432, help="text only, which may be empty then: fill in the gap between it and this text"),
         Field("files", TEXT, high=33554432, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
-        Field("document", TEXT, optional=True, high=33554432, help="text with `embed` only: the answer is how well this text answers the prompt, of a model that ranks"),
+        Field("document", TEXT, optional=True, high=33554432, help="text with `embed` only, for models that rank: score how well this text answers the prompt"),
         Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
         Field("tools", TEXT, high=33554432, help="messages only: JSON, an array of the tools that the model may call"),
         Field("template_kwargs", TEXT, high=33554432, help="messages only: JSON, an object of variables for the chat template"),
         Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
-        Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
+        Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of rejecting the request"),
         Field("temperature", REAL, optional=True, real_low=0, real_high=100, initial=1, help="divide the logits by this: above 1 varies more; 0 = greedy"),
         Field("top_k", INT, optional=True, high=2147483647, help="sample from the K most likely; 0 = off, 1 = greedy"),
         Field("top_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
@@ -74,22 +74,22 @@ KINDS: dict[str, Table] = {
         Field("repeat_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="penalties look at the last N tokens of prompt and output; -1 = all, 0 = off"),
         Field("top_n_sigma", REAL, optional=True, real_low=-1, real_high=1000, help="drop tokens whose logits are more than N standard deviations below the largest; 0 = off"),
         Field("typical_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off"),
-        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="how often the likeliest tokens are excluded (XTC); 0 = off"),
-        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least so likely, all but the least likely are excluded"),
-        Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="the temperature varies by so much with the entropy; 0 = off"),
-        Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="how the entropy makes the dynamic temperature"),
-        Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens less likely that would continue a repeat (DRY); 0 = off"),
+        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="the probability of excluding the likeliest tokens (XTC); 0 = off"),
+        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least this likely, all but the least likely are excluded"),
+        Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="vary the temperature by up to this with the entropy; 0 = off"),
+        Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="the exponent of the entropy, for the dynamic temperature"),
+        Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens that would continue a repetition less likely (DRY); 0 = off"),
         Field("dry_base", REAL, optional=True, real_low=0, real_high=100, initial=1.75, help="DRY: the penalty grows by this with each token of the repeat; below 1 = off"),
         Field("dry_allowed_length", INT, optional=True, low=1, high=2147483647, initial=2, help="DRY: shorter repeats are allowed"),
         Field("dry_penalty_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="DRY: look at the last N tokens; -1 = all, 0 = off"),
         Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids, −∞: never; biases of a repeated id add up"),
-        Field("logit_bias_text", MAPS, high=1024, help="the same for each id that one of these texts takes", table=table(Field("text", TEXT, required=True, always=True, high=128), Field("bias", REAL, required=True, always=True, real_low=-100, real_high=100))),
+        Field("logit_bias_text", MAPS, high=1024, help="the same for each id of one of these texts", table=table(Field("text", TEXT, required=True, always=True, high=128), Field("bias", REAL, required=True, always=True, real_low=-100, real_high=100))),
         Field("bad_words", TEXTS, low=1, high=128, item_high=128, help="texts whose ids the output never completes"),
         Field("dry_sequence_breakers", TEXTS, optional=True, low=1, high=32, item_high=128, help="DRY: repeats end at these texts; left out: newline, colon, quotation mark and asterisk"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
-        Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
+        Field("ignore_eos", BOOL, help="never sample the model's own end ids; not with a grammar"),
         Field("min_tokens", INT, high=2147483647, help="no end id and no stop ends the output before this many tokens; not with a grammar"),
         Field("thinking_budget", INT, optional=True, high=2147483647, help="end a thought after this many tokens, as the chat template ends one; 0 = no thought"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
@@ -97,19 +97,19 @@ KINDS: dict[str, Table] = {
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
         Field("pieces", BOOL, help="with `logprobs`: frames also carry the bytes of each of those ids"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
-        Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
+        Field("deadline_ms", INT, high=2592000000, help="end this many milliseconds after arrival at the broker; 0 = none"),
         Field("on_disconnect", ENUM, help="what happens to the request when the session leaves", names=("cancel", "keep",)),
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"),
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
-        Field("progress", BOOL, help="tell how much of the prompt is read"),
+        Field("progress", BOOL, help="report how much of the prompt has been processed"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
-        Field("output", IDS, high=4194304, help="ids made before, elsewhere: continue behind them"),
+        Field("output", IDS, high=4194304, help="ids generated before, elsewhere: continue after them"),
         Field("off", INT, high=9007199254740992, help="with `output`: bytes of its text that the client has"),
         Field("lost", INT, high=2, help="workers that died with the request so far"),
-        Field("prompt_digest", ID, help="of the prompt that `output` continues, as a frame said it; left out: any"),
+        Field("prompt_digest", ID, help="of the prompt that `output` continues, from one of its frames; left out: any"),
         Field("rpm", INT, high=1000000000000000, help="most requests of the tenant in a minute; 0 = no limit"),
         Field("tpm", INT, high=1000000000000000, help="most tokens of the tenant, of prompts and answers, in a minute"),
         Field("rpd", INT, high=1000000000000000, help="most requests of the tenant in a day"),
@@ -470,14 +470,14 @@ KINDS: dict[str, Table] = {
         Field("special", BOOL, help="text prompts: parse control tokens in the text"),
         Field("suffix", TEXT, optional=True, high=33554432, help="text only, which may be empty then: fill in the gap between it and this text"),
         Field("files", TEXT, high=33554432, help="with `suffix`: JSON, an array of other files, objects with filename and text"),
-        Field("document", TEXT, optional=True, high=33554432, help="text with `embed` only: the answer is how well this text answers the prompt, of a model that ranks"),
+        Field("document", TEXT, optional=True, high=33554432, help="text with `embed` only, for models that rank: score how well this text answers the prompt"),
         Field("continue_turn", BOOL, help="messages only: continue the last one, which is the assistant's"),
         Field("tools", TEXT, high=33554432, help="messages only: JSON, an array of the tools that the model may call"),
         Field("template_kwargs", TEXT, high=33554432, help="messages only: JSON, an object of variables for the chat template"),
         Field("marks", BOOL, help="messages only: write out the control tokens around calls, thoughts and answers"),
         Field("model", NAME, high=128, help="which model, by name; empty: any"),
         Field("max_tokens", INT, low=1, high=2147483647, help="max tokens to generate; left out: to the end of the context"),
-        Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of refusing the request"),
+        Field("fit_context", BOOL, help="reduce max_tokens to fit the context instead of rejecting the request"),
         Field("temperature", REAL, optional=True, real_low=0, real_high=100, initial=1, help="divide the logits by this: above 1 varies more; 0 = greedy"),
         Field("top_k", INT, optional=True, high=2147483647, help="sample from the K most likely; 0 = off, 1 = greedy"),
         Field("top_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the likeliest tokens whose probabilities sum to P; 1 = off"),
@@ -488,22 +488,22 @@ KINDS: dict[str, Table] = {
         Field("repeat_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="penalties look at the last N tokens of prompt and output; -1 = all, 0 = off"),
         Field("top_n_sigma", REAL, optional=True, real_low=-1, real_high=1000, help="drop tokens whose logits are more than N standard deviations below the largest; 0 = off"),
         Field("typical_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off"),
-        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="how often the likeliest tokens are excluded (XTC); 0 = off"),
-        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least so likely, all but the least likely are excluded"),
-        Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="the temperature varies by so much with the entropy; 0 = off"),
-        Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="how the entropy makes the dynamic temperature"),
-        Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens less likely that would continue a repeat (DRY); 0 = off"),
+        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="the probability of excluding the likeliest tokens (XTC); 0 = off"),
+        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least this likely, all but the least likely are excluded"),
+        Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="vary the temperature by up to this with the entropy; 0 = off"),
+        Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="the exponent of the entropy, for the dynamic temperature"),
+        Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens that would continue a repetition less likely (DRY); 0 = off"),
         Field("dry_base", REAL, optional=True, real_low=0, real_high=100, initial=1.75, help="DRY: the penalty grows by this with each token of the repeat; below 1 = off"),
         Field("dry_allowed_length", INT, optional=True, low=1, high=2147483647, initial=2, help="DRY: shorter repeats are allowed"),
         Field("dry_penalty_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="DRY: look at the last N tokens; -1 = all, 0 = off"),
         Field("logit_bias", BIASES, real_low=-100, real_high=100, high=1024, help="added to the logits of these ids, −∞: never; biases of a repeated id add up"),
-        Field("logit_bias_text", MAPS, high=1024, help="the same for each id that one of these texts takes", table=table(Field("text", TEXT, required=True, always=True, high=128), Field("bias", REAL, required=True, always=True, real_low=-100, real_high=100))),
+        Field("logit_bias_text", MAPS, high=1024, help="the same for each id of one of these texts", table=table(Field("text", TEXT, required=True, always=True, high=128), Field("bias", REAL, required=True, always=True, real_low=-100, real_high=100))),
         Field("bad_words", TEXTS, low=1, high=128, item_high=128, help="texts whose ids the output never completes"),
         Field("dry_sequence_breakers", TEXTS, optional=True, low=1, high=32, item_high=128, help="DRY: repeats end at these texts; left out: newline, colon, quotation mark and asterisk"),
         Field("seed", INT, optional=True, high=18446744073709551615, help="same seed, same request: same output; left out: a random one"),
         Field("stop", TEXTS, low=1, high=16, item_high=256, help="end the output before the first of them"),
         Field("stop_ids", IDS, high=64, help="end the output, in addition to the model's own end ids"),
-        Field("ignore_eos", BOOL, help="never make the model's own end ids; not with a grammar"),
+        Field("ignore_eos", BOOL, help="never sample the model's own end ids; not with a grammar"),
         Field("min_tokens", INT, high=2147483647, help="no end id and no stop ends the output before this many tokens; not with a grammar"),
         Field("thinking_budget", INT, optional=True, high=2147483647, help="end a thought after this many tokens, as the chat template ends one; 0 = no thought"),
         Field("grammar", TEXT, high=262144, help="what the output must match, in the form that grammar_kind names"),
@@ -511,19 +511,19 @@ KINDS: dict[str, Table] = {
         Field("logprobs", INT, high=21, help="n: log probabilities of the id and of the n − 1 most likely; 0 = none"),
         Field("pieces", BOOL, help="with `logprobs`: frames also carry the bytes of each of those ids"),
         Field("priority", INT, low=-8, high=8, help="higher ones go first"),
-        Field("deadline_ms", INT, high=2592000000, help="end after so many milliseconds from arrival at the broker; 0 = none"),
+        Field("deadline_ms", INT, high=2592000000, help="end this many milliseconds after arrival at the broker; 0 = none"),
         Field("on_disconnect", ENUM, help="what happens to the request when the session leaves", names=("cancel", "keep",)),
         Field("keep_s", INT, high=86400, help="seconds, for `keep`"),
         Field("cache_salt", NAME, high=128, help="cached prefixes are shared with requests of the same salt only; empty: with those of the same tenant"),
         Field("cache_prompt", BOOL, initial=1, help="false: neither look up nor keep the prompt in the prefix cache"),
         Field("tenant", NAME, high=128, help="on whose behalf the client asks: turns and shares are divided among tenants"),
         Field("request_id", NAME, high=128, help="a name for the request in logs and status: printable ASCII without blanks"),
-        Field("progress", BOOL, help="tell how much of the prompt is read"),
+        Field("progress", BOOL, help="report how much of the prompt has been processed"),
         Field("require", TEXTS, high=32, item_high=128, help="features that the request needs"),
-        Field("output", IDS, high=4194304, help="ids made before, elsewhere: continue behind them"),
+        Field("output", IDS, high=4194304, help="ids generated before, elsewhere: continue after them"),
         Field("off", INT, high=9007199254740992, help="with `output`: bytes of its text that the client has"),
         Field("lost", INT, high=2, help="workers that died with the request so far"),
-        Field("prompt_digest", ID, help="of the prompt that `output` continues, as a frame said it; left out: any"),
+        Field("prompt_digest", ID, help="of the prompt that `output` continues, from one of its frames; left out: any"),
         max_bytes=54591488,
     ),
     "credit": table(
@@ -570,7 +570,7 @@ class Parameters(TypedDict, total=False):
     max_tokens: int
     """max tokens to generate; left out: to the end of the context"""
     fit_context: bool
-    """reduce max_tokens to fit the context instead of refusing the request"""
+    """reduce max_tokens to fit the context instead of rejecting the request"""
     temperature: float
     """divide the logits by this: above 1 varies more; 0 = greedy (default: the pool's or the model's, else 1)"""
     top_k: int
@@ -592,15 +592,15 @@ class Parameters(TypedDict, total=False):
     typical_p: float
     """sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off (default: the pool's or the model's, else 1)"""
     xtc_probability: float
-    """how often the likeliest tokens are excluded (XTC); 0 = off (default: the pool's or the model's, else 0)"""
+    """the probability of excluding the likeliest tokens (XTC); 0 = off (default: the pool's or the model's, else 0)"""
     xtc_threshold: float
-    """XTC: of the tokens at least so likely, all but the least likely are excluded (default: the pool's or the model's, else 0.1)"""
+    """XTC: of the tokens at least this likely, all but the least likely are excluded (default: the pool's or the model's, else 0.1)"""
     dynatemp_range: float
-    """the temperature varies by so much with the entropy; 0 = off (default: the pool's or the model's, else 0)"""
+    """vary the temperature by up to this with the entropy; 0 = off (default: the pool's or the model's, else 0)"""
     dynatemp_exponent: float
-    """how the entropy makes the dynamic temperature (default: the pool's or the model's, else 1)"""
+    """the exponent of the entropy, for the dynamic temperature (default: the pool's or the model's, else 1)"""
     dry_multiplier: float
-    """make tokens less likely that would continue a repeat (DRY); 0 = off (default: the pool's or the model's, else 0)"""
+    """make tokens that would continue a repetition less likely (DRY); 0 = off (default: the pool's or the model's, else 0)"""
     dry_base: float
     """DRY: the penalty grows by this with each token of the repeat; below 1 = off (default: the pool's or the model's, else 1.75)"""
     dry_allowed_length: int
@@ -610,7 +610,7 @@ class Parameters(TypedDict, total=False):
     logit_bias: Mapping[int, float] | Sequence[tuple[int, float]]
     """added to the logits of these ids, −∞: never; biases of a repeated id add up"""
     logit_bias_text: Mapping[str, float] | Sequence[Mapping[str, object]]
-    """the same for each id that one of these texts takes"""
+    """the same for each id of one of these texts"""
     bad_words: str | Sequence[str]
     """texts whose ids the output never completes"""
     dry_sequence_breakers: str | Sequence[str]
@@ -622,7 +622,7 @@ class Parameters(TypedDict, total=False):
     stop_ids: Sequence[int]
     """end the output, in addition to the model's own end ids"""
     ignore_eos: bool
-    """never make the model's own end ids; not with a grammar"""
+    """never sample the model's own end ids; not with a grammar"""
     min_tokens: int
     """no end id and no stop ends the output before this many tokens; not with a grammar"""
     thinking_budget: int
@@ -638,7 +638,7 @@ class Parameters(TypedDict, total=False):
     priority: int
     """higher ones go first"""
     deadline_ms: int
-    """end after so many milliseconds from arrival at the broker; 0 = none"""
+    """end this many milliseconds after arrival at the broker; 0 = none"""
     keep_s: int
     """0: ends with the session; else lives so many seconds without it"""
     cache_salt: str
@@ -650,17 +650,17 @@ class Parameters(TypedDict, total=False):
     request_id: str
     """a name for the request in logs and status: printable ASCII without blanks"""
     progress: bool
-    """tell how much of the prompt is read"""
+    """report how much of the prompt has been processed"""
     require: str | Sequence[str]
     """features that the request needs"""
     output: Sequence[int]
-    """ids made before, elsewhere: continue behind them"""
+    """ids generated before, elsewhere: continue after them"""
     off: int
     """with `output`: bytes of its text that the client has"""
     lost: int
     """workers that died with the request so far"""
     prompt_digest: bytes
-    """of the prompt that `output` continues, as a frame said it; left out: any"""
+    """of the prompt that `output` continues, from one of its frames; left out: any"""
     rpm: int
     """most requests of the tenant in a minute; 0 = no limit"""
     tpm: int

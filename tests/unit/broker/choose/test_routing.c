@@ -78,6 +78,21 @@ START_TEST(a_free_worker_that_has_the_prompt_is_chosen_whatever_it_did_lately)
 }
 END_TEST
 
+/* What all have done lately is halved together, so that it weighs the same between them ever after. */
+START_TEST(what_was_done_lately_fades_for_all_alike)
+{
+    struct request request;
+    struct worker *first = send(&request, prompt, 2000);
+    struct worker *other = &workers[(first->index + 1) % N];
+    first->recent = (1 << 19) + 2000;
+    other->recent = 1000;
+    finish(&request, 0);
+    ck_assert_uint_ge(first->recent, 1 << 18);
+    ck_assert_uint_le(first->recent, (1 << 18) + 4000); /* with what the request itself was */
+    ck_assert_uint_eq(other->recent, 500);
+}
+END_TEST
+
 START_TEST(many_that_come_at_once_with_one_prompt_are_read_once)
 {
     struct request requests[16];
@@ -359,6 +374,7 @@ static void add(TCase *tests)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, the_same_prompt_goes_where_it_was_read);
     tcase_add_test(tests, a_free_worker_that_has_the_prompt_is_chosen_whatever_it_did_lately);
+    tcase_add_test(tests, what_was_done_lately_fades_for_all_alike);
     tcase_add_test(tests, many_that_come_at_once_with_one_prompt_are_read_once);
     tcase_add_test(tests, a_worker_with_too_much_to_do_lets_its_prefix_be_read_elsewhere);
     tcase_add_test(tests, prompts_that_nobody_had_are_spread);

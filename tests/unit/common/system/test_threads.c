@@ -106,6 +106,68 @@ START_TEST(runs_that_are_claimed_get_shorter_towards_the_end)
 }
 END_TEST
 
+static void claim_own(void *arg, uint32_t index)
+{
+    struct job *job = arg;
+    const uint32_t numbers[] = {N_PIECES, 3, N_PIECES - 1, 0, 41}; /* few of them are divided one by one */
+    for (int round = 0; round < 5; round++) {
+        uint32_t first, end;
+        while (threads_claim_own(job->threads, index, numbers[round], &first, &end))
+            for (uint32_t i = first; i < end; i++)
+                job->taken[i]++;
+        threads_barrier(job->threads);
+    }
+}
+
+START_TEST(each_piece_of_all_shares_is_claimed_once_between_barriers)
+{
+    struct job job = {0};
+    ck_assert_int_eq(threads_new((uint32_t)_i, NULL, 0, &job.threads, NULL), 0);
+    for (int run = 0; run < 50; run++) {
+        threads_run(job.threads, claim_own, &job);
+        threads_run_alone(job.threads, claim_own, &job);
+    }
+    for (int i = 0; i < N_PIECES; i++)
+        ck_assert_int_eq(job.taken[i], i < 3 ? 400 : i < 41 ? 300 : i < N_PIECES - 1 ? 200 : 100);
+    threads_free(job.threads);
+}
+END_TEST
+
+/* Each claims once, and waits until all have; then the first takes all that is left. */
+static void claim_own_first(void *arg, uint32_t index)
+{
+    struct job *job = arg;
+    const uint32_t n = threads_count(job->threads);
+    uint32_t first, end;
+    ck_assert(threads_claim_own(job->threads, index, N_PIECES, &first, &end));
+    job->plain[index] = (int)first;
+    for (uint32_t i = first; i < end; i++)
+        job->taken[i]++;
+    atomic_fetch_or(&job->visited, 1u << index);
+    while (atomic_load(&job->visited) != (1u << n) - 1)
+        sched_yield();
+    while (index == 0 && threads_claim_own(job->threads, index, N_PIECES, &first, &end))
+        for (uint32_t i = first; i < end; i++)
+            job->taken[i]++;
+}
+
+START_TEST(a_member_claims_of_its_own_share_first_and_then_what_others_left)
+{
+    struct job job = {0};
+    const int n = _i;
+    ck_assert_int_eq(threads_new((uint32_t)n, NULL, 0, &job.threads, NULL), 0);
+    for (int run = 1; run <= 20; run++) {
+        atomic_store(&job.visited, 0);
+        threads_run(job.threads, claim_own_first, &job);
+        for (int i = 0; i < n; i++)
+            ck_assert_int_eq(job.plain[i], N_PIECES * i / n);
+        for (int i = 0; i < N_PIECES; i++)
+            ck_assert_int_eq(job.taken[i], run);
+    }
+    threads_free(job.threads);
+}
+END_TEST
+
 START_TEST(a_run_alone_is_the_callers_and_the_next_is_everyones)
 {
     struct job job = {0};
@@ -262,6 +324,8 @@ static void add(TCase *tests)
     tcase_add_loop_test(tests, what_is_written_before_a_barrier_is_seen_after_it, 1, 5);
     tcase_add_loop_test(tests, each_piece_is_claimed_once_between_barriers, 1, 5);
     tcase_add_loop_test(tests, runs_that_are_claimed_get_shorter_towards_the_end, 1, 5);
+    tcase_add_loop_test(tests, each_piece_of_all_shares_is_claimed_once_between_barriers, 1, 5);
+    tcase_add_loop_test(tests, a_member_claims_of_its_own_share_first_and_then_what_others_left, 2, 6);
     tcase_add_test(tests, a_run_alone_is_the_callers_and_the_next_is_everyones);
     tcase_add_test(tests, a_team_wakes_after_a_pause);
     tcase_add_test(tests, the_caller_gets_its_cores_back);

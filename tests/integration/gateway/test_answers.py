@@ -44,6 +44,13 @@ class Answers(Base):
         self.assertEqual(usage["prompt_tokens"], 200)
         self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 192)
 
+    def test_of_a_short_prompt_again_all_but_one_token_comes_from_the_cache(self):
+        cached = []
+        for prompt in (range(5, 21), range(5, 21), range(5, 37), [*range(5, 20), 300], [*range(5, 15), *range(300, 306)]):
+            usage = self.gateway.post("/v1/completions", prompt=list(prompt), max_tokens=1, cache_salt="short")[2]["usage"]
+            cached.append(usage["prompt_tokens_details"]["cached_tokens"])
+        self.assertEqual(cached, [0, 15, 16, 15, 10])
+
     def test_a_stop_string_ends_the_answer_before_it(self):
         request = {"prompt": "Once", "seed": 1, "max_tokens": 100, "temperature": 0.9}
         text = self.gateway.post("/v1/completions", **request)[2]["choices"][0]["text"]

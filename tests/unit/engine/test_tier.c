@@ -34,6 +34,7 @@ struct backend {
     uint32_t said;
     int patience; /* for which a poll waits now */
     bool lost;
+    int lost_code; /* 0: -EIO */
 };
 
 struct worker {
@@ -84,7 +85,7 @@ static int poll_copy(struct backend *device, uint64_t ticket, int timeout_ms,
 {
     ck_assert_int_eq(timeout_ms, device->patience); /* a step waits for no copy */
     if (device->lost)
-        return error_set(err, -EIO, "the device is lost");
+        return error_set(err, device->lost_code ? device->lost_code : -EIO, "the device is lost");
     if (device->said++ < device->late)
         return -EAGAIN;
     device->said = 0;
@@ -532,6 +533,31 @@ START_TEST(where_nothing_else_is_to_be_done_a_copy_is_waited_for)
 }
 END_TEST
 
+START_TEST(a_device_that_fails_while_it_is_waited_for_is_told_of)
+{
+    static const int codes[] = {-EIO, -ENOMEM, -ETIMEDOUT, -EPERM};
+    struct error err = {0};
+    hire_two(_i);
+    struct sequence *sequence = compute(first, 1, 8);
+    first->device.late = UINT32_MAX;
+    ck_assert_int_eq(tier_work(first->tier, &err), 0);
+    first->device.late = 0;
+    first->device.patience = 10;
+    first->device.lost = true;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        first->device.lost_code = codes[i];
+        ck_assert_int_eq(tier_wait(first->tier, 10, &err), codes[i]);
+        ck_assert_str_eq(err.text, "the device is lost");
+    }
+    first->device.lost = false;
+    ck_assert_int_eq(tier_wait(first->tier, 10, &err), 0);
+    first->device.patience = 0;
+    go(first, sequence);
+    settle(first);
+    dismiss_two();
+}
+END_TEST
+
 START_TEST(a_device_that_fails_is_told_of)
 {
     struct error err = {0};
@@ -589,6 +615,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_node_that_lost_a_block_to_what_is_brought_is_not_kept);
     tcase_add_loop_test(tests, a_full_store_loses_ends_of_prompts_and_the_oldest_first, 1, 3);
     tcase_add_loop_test(tests, where_nothing_else_is_to_be_done_a_copy_is_waited_for, 1, 3);
+    tcase_add_loop_test(tests, a_device_that_fails_while_it_is_waited_for_is_told_of, 1, 3);
     tcase_add_loop_test(tests, a_device_that_fails_is_told_of, 1, 3);
     tcase_add_loop_test(tests, a_device_that_fails_while_blocks_come_in_is_told_of, 1, 3);
 }

@@ -403,6 +403,26 @@ START_TEST(a_model_must_have_what_its_kind_computes_with)
 }
 END_TEST
 
+/* All that it must have has a place, in each of its layers, under the names that files have. */
+START_TEST(a_model_of_any_family_must_have_tensors_in_each_layer)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; family_at(i); i++) {
+        char last[NAMES_SIZE], layer[NAMES_SIZE];
+        const struct family *family = family_at(i);
+        bool found, are_h = strcmp(family->model_type, "gpt2") == 0;
+        if (!family->architecture) /* a wrapper */
+            continue;
+        set_family(family->model_type);
+        ck_assert_uint_ge(count_needed("", &found, last), 11 * 6);
+        snprintf(layer, sizeof layer, "%s10.", are_h ? "h." : "model.layers.");
+        ck_assert_msg(strncmp(last, layer, strlen(layer)) == 0, "%s: %s", family->model_type, last);
+        n++;
+    }
+    ck_assert_uint_ge(n, 20);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, NULL);
@@ -416,6 +436,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, layers_have_what_their_kind_has);
     tcase_add_test(tests, biases_are_as_config_json_says);
     tcase_add_test(tests, a_model_must_have_what_its_kind_computes_with);
+    tcase_add_test(tests, a_model_of_any_family_must_have_tensors_in_each_layer);
 }
 
 int main(void)

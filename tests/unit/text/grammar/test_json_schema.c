@@ -163,6 +163,41 @@ START_TEST(arrays)
 }
 END_TEST
 
+/* Items that an array must contain so or so often, others between them; unlike items; and both with a length.
+ */
+START_TEST(arrays_that_are_counted)
+{
+    static const struct accepted cases[] = {
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"contains\":{\"const\":2}}",
+         {"[2]", "[1,2]", "[2,1]", "[1,2,3,2]"},
+         {"[]", "[1]", "[1,3]", "[\"2\"]"}},
+        {"{\"type\":\"array\",\"items\":{\"enum\":[1,2]},\"contains\":{\"const\":2},\"minContains\":2,"
+         "\"maxContains\":3}",
+         {"[2,2]", "[1,2,1,2]", "[2,1,2,2,1]", "[2,2,2]"},
+         {"[]", "[2]", "[1,2]", "[2,2,2,2]", "[2,1,2,2,2]", "[2,3,2]"}},
+        {"{\"type\":\"array\",\"items\":{\"enum\":[1,2]},\"contains\":{\"const\":2},\"minContains\":0,"
+         "\"maxContains\":1}",
+         {"[]", "[1]", "[2]", "[1,2,1]"},
+         {"[2,2]", "[2,1,2]"}},
+        {"{\"type\":\"array\",\"items\":{\"enum\":[1,2,3]},\"allOf\":[{\"contains\":{\"const\":1}},"
+         "{\"contains\":{\"const\":2}}],\"maxItems\":3}",
+         {"[1,2]", "[2,1]", "[3,2,1]", "[1,2,2]"},
+         {"[1]", "[2,2]", "[1,3]", "[1,2,3,3]"}},
+        {"{\"type\":\"array\",\"prefixItems\":[{\"const\":2}],\"items\":{\"enum\":[1,2]},\"contains\":"
+         "{\"const\":2},\"minContains\":2}",
+         {"[2,2]", "[2,1,2]"},
+         {"[2]", "[1,2]", "[2,1]"}},
+        {"{\"type\":\"array\",\"items\":{\"enum\":[1,2,3]},\"uniqueItems\":true}",
+         {"[]", "[2]", "[1,3]", "[3,2,1]"},
+         {"[1,1]", "[1,2,1]", "[4]"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"uniqueItems\":true,\"minItems\":2}",
+         {"[true,false]", "[false,true]"},
+         {"[true]", "[true,true]", "[true,false,true]"}},
+    };
+    check_accepted(GRAMMAR_SCHEMA, cases, N(cases));
+}
+END_TEST
+
 START_TEST(strings)
 {
     static const struct accepted cases[] = {
@@ -403,6 +438,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, types);
     tcase_add_test(tests, objects);
     tcase_add_test(tests, arrays);
+    tcase_add_test(tests, arrays_that_are_counted);
     tcase_add_test(tests, strings);
     tcase_add_test(tests, numbers);
     tcase_add_test(tests, every_range_of_integers_has_all_of_its_numbers);

@@ -226,6 +226,7 @@ START_TEST(what_makes_no_sense_is_refused_by_its_reason)
         {"{{ 'a'.count() }}", "count takes a non-empty string"},
         {"{{ 'a' - 1 }}", "a string and a whole number cannot be calculated with"},
         {"{{ [1] + 'a' }}", "a list and a string cannot be added"},
+        {"{{ 'a' ** 2 }}", "a string and a whole number cannot be calculated with"},
         {"{{ 'a' * 'b' }}", "a string and a string cannot be calculated with"},
         {"{{ -'a' }}", "a whole number and a string cannot be calculated with"},
         {"{{ 1 // 0 }}", "division by zero"},

@@ -294,6 +294,7 @@ static int open_parts(struct backend *backend, uint32_t number, uint32_t repeats
     if (r == 0 && config->invariant)
         r = invariance_tell_cost(&backend->steps, &backend->pass);
     backend->steps.padding_rows = 0; /* of steps that are served */
+    backend->opened = device_counts(backend->device);
     if (r == 0 && config->profile)
         r = start_profile(backend);
     if (r < 0 && device_verdict(backend->device, err) == 0 && r != -ENODEV) { /* the gate says what it is */
@@ -473,10 +474,10 @@ static void cuda_usage(struct backend *backend, struct backend_usage *ret_usage)
         .staging = backend->pinned_memory - give_back_pinned(backend),
         .device_free = device_free_bytes(backend->device),
         .device_total = device_properties(backend->device)->total_bytes,
-        .launches = counts.launches,
-        .recorded = counts.graph_launches,
+        .launches = counts.launches - backend->opened.launches,
+        .recorded = counts.graph_launches - backend->opened.graph_launches,
         .refused = backend->steps.graphs.n_refused,
-        .library_products = counts.library,
+        .library_products = counts.library - backend->opened.library,
         .padding_rows = backend->steps.padding_rows,
     };
 }

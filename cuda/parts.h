@@ -36,6 +36,7 @@ struct backend {
     struct choices choices;             /* without launches: nothing was measured */
     size_t memory_bytes, weight_memory; /* of the device, without what is given back */
     size_t pinned_memory;               /* of the host, taken when it opened */
+    struct device_counts opened;        /* what opening has launched: measurements, recordings, the gate */
     uint32_t large_from;                /* of the pass, while the library's memory is given back */
 };
 

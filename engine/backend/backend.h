@@ -257,7 +257,7 @@ static inline uint64_t backend_kv_bytes(const struct backend_info *info)
     return bytes;
 }
 
-/* What a backend has taken and launched since it was opened; 0: none, or not known. */
+/* What a backend has taken, and launched since it was open; 0: none, or not known. */
 struct backend_usage {
     uint64_t weights, workspace;        /* bytes of info.memory_bytes, beside KV blocks and states */
     uint64_t staging;                   /* bytes of pinned memory, on the host */

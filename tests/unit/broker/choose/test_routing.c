@@ -23,7 +23,8 @@ static struct worker *send(struct request *request, const int32_t *ids, size_t n
 
 static void finish(struct request *request, uint32_t cached)
 {
-    const struct usage usage = {(uint32_t)request->prompt_tokens, cached, 1};
+    const struct usage usage = {
+        .prompt_tokens = (uint32_t)request->prompt_tokens, .cached_tokens = cached, .output_tokens = 1};
     routing_prefilled(&routing, request);
     routing_left(&routing, request, &usage);
     free(request->pieces);
@@ -227,8 +228,10 @@ START_TEST(what_a_worker_says_cannot_break_the_books)
 {
     struct request request;
     serve(64, _i);
-    const struct usage odd[] = {
-        {UINT32_MAX, UINT32_MAX, 0}, {UINT32_MAX, 0, 0}, {1, UINT32_MAX, 0}, {0, 9, 0}};
+    const struct usage odd[] = {{.prompt_tokens = UINT32_MAX, .cached_tokens = UINT32_MAX},
+                                {.prompt_tokens = UINT32_MAX},
+                                {.prompt_tokens = 1, .cached_tokens = UINT32_MAX},
+                                {.cached_tokens = 9}};
     for (int i = 0; i < 400; i++) {
         send(&request, prompt, 2000);
         routing_prefilled(&routing, &request);

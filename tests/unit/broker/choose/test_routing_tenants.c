@@ -130,7 +130,8 @@ static void arrive(struct simulation *s, double now)
     bool hit = use_cache(s, model, tenant), brought = !hit && s->shares && s->stored[tenant];
     uint32_t cached = hit || brought ? PREFIX : 0;
     uint32_t read = PREFIX + QUESTION - cached + (brought ? PREFIX / 8 : 0);
-    alive->usage = (struct usage){PREFIX + QUESTION, cached, made};
+    alive->usage =
+        (struct usage){.prompt_tokens = PREFIX + QUESTION, .cached_tokens = cached, .output_tokens = made};
     alive->first_token = (model->busy_until > now ? model->busy_until : now) + read;
     alive->end = alive->first_token + made;
     model->busy_until = alive->first_token + made / 4.0;

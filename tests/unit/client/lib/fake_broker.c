@@ -89,7 +89,7 @@ static void make_frame(struct fake_broker *b, const struct id128 *id, int i, uin
     m.frame.text = (struct bytes){text, (size_t)snprintf(text, sizeof text, "<%d>", i)};
     m.frame.has_end = i == b->config.n_frames - 1;
     m.frame.end.reason = END_LENGTH;
-    m.frame.end.usage = (struct usage){3, 0, 2 * (uint32_t)b->config.n_frames};
+    m.frame.end.usage = (struct usage){.prompt_tokens = 3, .output_tokens = 2 * (uint32_t)b->config.n_frames};
     if (b->config.embeds) {
         static const uint8_t numbers[] = {0x9a, 0x99, 0x19, 0x3f, 0xcd, 0xcc, 0x4c, 0xbf};
         m.frame.ids.n = m.frame.text.len = m.frame.end.usage.output_tokens = 0;

@@ -36,7 +36,9 @@ REQUESTS = [
     ("POST", "/v1/completions", {"prompt": 7}),
 ]
 # What is another in each answer; text too where the request says no seed.
-CHANGES = re.compile(r'"(id|created|created_at|timings|[a-z_]*_duration|loaded_at|pid|uptime)": ?("[^"]*"|[0-9.e+-]+|\{[^}]*\})')
+# What is cached of a prompt depends on what was asked before.
+CHANGES = re.compile(r'"(id|created|created_at|timings|[a-z_]*_duration|loaded_at|pid|uptime|cached_tokens|input_tokens'
+                     r'|cache_[a-z_]*)": ?("[^"]*"|[0-9.e+-]+|\{[^}]*\})')
 TEXT = re.compile(r'"text":"(?:[^"\\]|\\.)*"')
 # A stream's head goes at the latest after a moment, with zeros where the pool has not counted the prompt by then.
 HEAD_USAGE = re.compile(r'("type":"message_start".*?"stop_sequence":null),"usage":\{[^}]*\}')

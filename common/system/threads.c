@@ -2,10 +2,11 @@
 /* The thread team: fork, barrier, claim.
  *
  * Two futex words move everything. `job` counts runs: a member that sees it change runs the posted work.
- * `phase` counts barriers: the last member to arrive sets the counters back and bumps it; leaving a run is a
- * barrier too, which is how the caller joins. A waiter spins briefly, because members of one step arrive
- * within microseconds of each other, and then sleeps, because two pools may share a core and a spinner would
- * then starve the one it waits for. `sleepers` saves the wake-up call when all were still spinning.
+ * `phase` counts barriers: the last member to arrive sets the counter back and bumps it, which ends all
+ * shares too; leaving a run is a barrier as well, which is how the caller joins. A waiter spins briefly,
+ * because members of one step arrive within microseconds of each other, and then sleeps, because two pools
+ * may share a core and a spinner would then starve the one it waits for. `sleepers` saves the wake-up call
+ * when all were still spinning.
  *
  * All shared words are C11 atomics; the futex calls only sleep and wake, they order nothing. */
 

@@ -6,8 +6,8 @@
  *
  * threads_run forks: every member calls the function once with its index (the caller is member 0), and the
  * call returns when all are done. Inside, members divide work by claiming pieces of a range, and meet at
- * barriers. A run has one claim counter, which each barrier and the end of the run reset to 0, so between
- * two barriers a run divides one range. With one member nothing locks or waits. */
+ * barriers. Each barrier and the end of the run begin all claims anew, so between two barriers a run
+ * divides one range. With one member nothing locks or waits. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,6 +6,7 @@
 
 #include "cuda/choose/measure.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,13 @@ static bool is_late(const struct measure *measure)
     return device_clock_ns(measure->device) >= measure->end_ns;
 }
 
+/* The most rows that a step has of a launch: its workspace has no more. */
+static uint32_t most_rows(const struct measure *measure, uint32_t i)
+{
+    const uint32_t most = measure->launches[i].most_rows;
+    return most < measure->max_rows ? most : measure->max_rows;
+}
+
 /* A launch of the i-th kind with so many rows, in one way; *ret_ns > 0 of one launch. -EAGAIN: the time is
  * over. */
 static int time_way(const struct measure *measure, uint32_t i, uint32_t n_rows, enum product_way way,
@@ -195,6 +203,7 @@ static int time_way(const struct measure *measure, uint32_t i, uint32_t n_rows, 
     const uint32_t n_places = places_of(measure, launch);
     uint64_t best = UINT64_MAX, ns = 0;
     int r = 0;
+    assert(n_rows <= most_rows(measure, i));
     for (uint32_t turn = 0; turn < TURNS && r == 0; turn++) {
         r = is_late(measure) ? -EAGAIN : device_note_time(stream, 0);
         for (uint32_t place = 0; place < n_places && r == 0; place++)
@@ -264,8 +273,7 @@ static int time_bucket(const struct measure *measure, uint32_t i, uint32_t b)
     const struct measured_launch *launch = &measure->launches[i];
     struct choices_launch *choices = &measure->choices->launches[i];
     struct choices_bucket *bucket = &choices->buckets[b];
-    const uint32_t most = launch->most_rows < measure->max_rows ? launch->most_rows : measure->max_rows;
-    const uint32_t n_rows = choices_rows(b) < most ? choices_rows(b) : most;
+    const uint32_t most = most_rows(measure, i), n_rows = choices_rows(b) < most ? choices_rows(b) : most;
     if (n_rows <= KERNELS_GEMV || (b > 0 && n_rows <= choices_rows(b - 1)))
         return 0;
     bucket->rule = (uint8_t)kernels_multiply_rule(launch->products[0], choices->n, n_rows,
@@ -301,17 +309,20 @@ static uint32_t next_of(const struct measure *measure, const bool *done)
     return next;
 }
 
-/* An idle GPU's clocks rise when it works; an emulated one has none. Until then the ways that are timed first
- * would seem slower than they are. */
+/* An idle GPU's clocks rise when it works. Until then the ways that are timed first would seem slower than
+ * they are. An emulated one is as fast at once, and does this once. */
 static int warm_up(const struct measure *measure, uint32_t i)
 {
     const uint64_t begun = device_clock_ns(measure->device);
     const bool rises = device_properties(measure->device)->query_us > 0;
     uint32_t unused;
-    int r = 0;
-    while (r == 0 && rises && i < measure->choices->n_launches &&
-           device_clock_ns(measure->device) - begun < WARM_NS)
-        r = time_way(measure, i, WARM_ROWS, PRODUCT_BY_RULE, &unused);
+    if (i == measure->choices->n_launches)
+        return 0;
+    const uint32_t n_rows = most_rows(measure, i) < WARM_ROWS ? most_rows(measure, i) : WARM_ROWS;
+    int r;
+    do
+        r = time_way(measure, i, n_rows, PRODUCT_BY_RULE, &unused);
+    while (r == 0 && rises && device_clock_ns(measure->device) - begun < WARM_NS);
     return r == -EAGAIN ? 0 : r;
 }
 

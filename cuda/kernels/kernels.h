@@ -36,7 +36,7 @@ struct device_matrix {
     uint32_t n_experts;         /* so many such matrices, one after the other; of experts alone more than 1 */
     uint32_t padded_columns;    /* to 256 */
     uint32_t launch;            /* 1 + the number of the launch whose first matrix it is
-                                 * (cuda/host/product_choices.h); 0: of none that has choices */
+                                 * (cuda/choose/measure.h); 0: of none that has choices */
     const void *planes[4];      /* by format: layout.h; aligned to 16 bytes */
     const float *bias;          /* [n_experts][n_rows], or NULL */
 };

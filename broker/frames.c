@@ -160,7 +160,7 @@ static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, 
     int r =
         message_decode(broker->frame_decoder, zmq_msg_data(payload), zmq_msg_size(payload), &message, err);
     if (r != 0)
-        return r < 0 ? error_set(err, r, "a frame too large for the free memory") : -EBADMSG;
+        return r < 0 ? error_set(err, r, "not enough memory for a frame") : -EBADMSG;
     if (message.kind == MESSAGE_PROGRESS) {
         pass_progress(broker, worker, &message, topic, payload);
         return 0;
@@ -169,7 +169,7 @@ static int take(struct broker *broker, struct worker *worker, zmq_msg_t *topic, 
         return error_set(err, -EBADMSG, "a %s on its stream", message_kind_name(message.kind));
     const struct frame *frame = &message.frame;
     if (frame->wseq <= worker->wseq)
-        return ++worker->repeats <= REPEATS_MOST ? 0 : error_set(err, -EBADMSG, "endless old frames");
+        return ++worker->repeats <= REPEATS_MOST ? 0 : error_set(err, -EBADMSG, "too many repeated frames");
     if (frame->wseq != worker->wseq + 1) {
         worker_link_ask_resend(&broker->worker_link, worker, broker->now);
         return 0;

@@ -471,7 +471,7 @@ static void take(struct broker *broker, const struct origin *from, struct bytes 
     } else if (message.kind == MESSAGE_HELLO) {
         hello(broker, from, &message);
     } else if (!session) {
-        no = make_error(message.kind, NULL, PROTO_HELLO_REQUIRED, "say hello first");
+        no = make_error(message.kind, NULL, PROTO_HELLO_REQUIRED, "expected hello first");
         client_link_send_stranger(&broker->client_link, peer, &no);
     } else if (!handlers[message.kind]) {
         no = make_error(message.kind, NULL, PROTO_BAD_REQUEST, "a client may not send this kind of message");

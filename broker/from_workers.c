@@ -224,7 +224,8 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
     struct worker *worker = worker_of_peer(broker, peer);
     if (message_decode(broker->decoder, data, len, &message, &err) != 0) {
         if (worth_a_line(broker))
-            log_warn("%s sent an invalid message: %s", worker ? worker->name : "a stranger", err.text);
+            log_warn("%s sent an invalid message: %s", worker ? worker->name : "an unregistered process",
+                     err.text);
         refuse(broker, peer, PROTO_BAD_REQUEST, err.text);
         return;
     }
@@ -232,7 +233,7 @@ static void take(struct broker *broker, const struct peer *peer, const void *dat
         registered(broker, peer, &message);
         worker = worker_of_peer(broker, peer);
     } else if (!worker) {
-        refuse(broker, peer, PROTO_HELLO_REQUIRED, "register first");
+        refuse(broker, peer, PROTO_HELLO_REQUIRED, "expected register first");
     }
     if (!worker)
         return;

@@ -310,7 +310,7 @@ static void announce(const struct broker *broker, struct turn *turn)
     log_info("room for %u clients and %zu MiB of their messages",
              clients < SESSION_MAX ? clients : SESSION_MAX, INTAKE_MAX_BYTES >> 20);
     if (clients < FEW_CLIENTS)
-        log_warn("this is few because the limit of open files is low (ulimit -n, LimitNOFILE)");
+        log_warn("the number is low because of the limit of open files (ulimit -n, LimitNOFILE)");
     for (uint32_t i = 0; i < broker->n_workers; i++)
         if (broker->workers[i].state == WORKER_FAILED)
             log_error("%s failed for good: %s", broker->workers[i].name,

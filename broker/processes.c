@@ -60,7 +60,7 @@ static void report_death(struct broker *broker, const struct worker *worker,
         return;
     }
     if (record->left) {
-        log_info("%s has left as ordered; starting the next one", worker->name);
+        log_info("%s has ended as ordered; starting the next one", worker->name);
         return;
     }
     uint64_t wait = record->start_at > broker->now ? record->start_at - broker->now : 0;

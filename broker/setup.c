@@ -53,7 +53,7 @@ int broker_init(struct broker *broker, const struct options *options, struct err
 {
     *broker = (struct broker){.options = *options, .now = clock_ns(), .supervisor = {.rundir_fd = -1}};
     if (getrandom(&broker->secret, sizeof broker->secret, 0) != sizeof broker->secret)
-        return error_set(err, -EIO, "cannot get random numbers");
+        return error_set(err, -EIO, "random numbers are not available");
     init_tables(broker);
     broker->most_connections = connections_raise_limit();
     int r = credit_total_init(&broker->client_link.credit, err);

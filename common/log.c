@@ -59,7 +59,7 @@ static void tell_dropped(void)
         return;
     char line[128];
     size_t n = begin_line(line, sizeof line, LOG_WARN);
-    n += (size_t)snprintf(line + n, sizeof line - n, "%s dropped: stderr took nothing\n",
+    n += (size_t)snprintf(line + n, sizeof line - n, "%s dropped: stderr was not writable\n",
                           amount_of(dropped, "line").text);
     if (write(STDERR_FILENO, line, n) < 0)
         atomic_fetch_add(&log_dropped, dropped);

@@ -37,9 +37,9 @@
          "drop tokens whose logits are more than N standard deviations below the largest; 0 = off")            \
     REAL(typical_p, 0, 1, 1, "P",                                                                             \
          "sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off")      \
-    REAL(xtc_probability, 0, 1, 0, "P", "the probability of excluding the likeliest tokens (XTC); 0 = off")   \
+    REAL(xtc_probability, 0, 1, 0, "P", "exclude the likeliest tokens with this probability (XTC); 0 = off")   \
     REAL(xtc_threshold, 0, 1, 0.1, "P",                                                                       \
-         "XTC: of the tokens at least this likely, all but the least likely are excluded")                     \
+         "XTC: exclude all tokens at least this likely, except the least likely of them")                     \
     REAL(dynatemp_range, 0, 100, 0, "R",                                                                      \
          "vary the temperature by up to this with the entropy; 0 = off")                                       \
     REAL(dynatemp_exponent, 0, 100, 1, "X", "the exponent of the entropy, for the dynamic temperature")        \

@@ -48,7 +48,7 @@ struct backend {
 static int check_abilities(const struct backend_config *config, struct error *err)
 {
     if (config->n_devices > 1 || (config->n_devices == 1 && config->devices[0] != 0))
-        return error_set(err, -ENODEV, "there is one cpu device, number 0; %u requested from number %u on",
+        return error_set(err, -ENODEV, "the only cpu device is number 0; requested: %u, from number %u on",
                          config->n_devices, config->devices[0]);
     return 0;
 }

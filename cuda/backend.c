@@ -166,7 +166,7 @@ static void find_library(struct backend *backend)
     if (!library_products_wants(backend->config.model))
         say(backend, "cuBLASLt is not used for this model: its layers are F32");
     else if (by_choice && !may_measure(backend))
-        say(backend, "cuBLASLt is not used: nothing is measured here by which it could be chosen");
+        say(backend, "cuBLASLt is not used: products are not measured here, so it cannot be chosen");
     else if (rows > backend->sizes.max_rows)
         say(backend, "cuBLASLt is not used: a step has at most %u rows, fewer than %u",
             backend->sizes.max_rows, rows);

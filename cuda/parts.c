@@ -175,7 +175,7 @@ static int refuse(struct backend *backend, size_t needed, size_t weights, size_t
             backend->sizes.n_snapshots = snapshots_for(backend, n_slots, room - weights);
             n_blocks = most_that_fits(backend, with_context, context_blocks, room - weights);
             if (n_blocks > 0)
-                snprintf(fits, sizeof fits, "a context of %u for %u sequences that share it would fit",
+                snprintf(fits, sizeof fits, "a context of %u, shared by %u sequences, would fit",
                          n_blocks * BACKEND_BLOCK_TOKENS, n_slots);
         }
     }

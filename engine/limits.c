@@ -74,12 +74,12 @@ static int check_thought_end(const struct engine_request *request, const int32_t
         for (size_t j = 0; j < ends.n; j++)
             if (ends.items[j] == ids[i])
                 return error_set(err, ENGINE_E_INVALID,
-                                 "thinking_budget: id %d of a thought's end is an end id of the model, "
-                                 "after which no answer comes",
+                                 "thinking_budget: id %d, which ends a thought, is also an end id of the "
+                                 "model, so no answer could follow",
                                  ids[i]);
         if (is_banned(request, ids[i], &by))
             return error_set(err, ENGINE_E_INVALID,
-                             "thinking_budget: a thought ends with id %d, which %s excludes", ids[i], by);
+                             "thinking_budget: id %d, which ends a thought, is excluded by %s", ids[i], by);
     }
     return r;
 }
@@ -153,8 +153,9 @@ int engine_check_request(const struct engine_request *request, const struct mode
     if (r != 0)
         return r;
     if (request->n_spelled > ENGINE_MOST_SPELLED)
-        return error_set(err, ENGINE_E_INVALID, "%u control tokens to spell out; at most %d are allowed",
-                         request->n_spelled, ENGINE_MOST_SPELLED);
+        return error_set(err, ENGINE_E_INVALID,
+                         "%u control tokens to write out as text; at most %d are allowed", request->n_spelled,
+                         ENGINE_MOST_SPELLED);
     if (request->n_output > request->max_tokens)
         return error_set(err, ENGINE_E_INVALID, "output has %u ids, more than max_tokens (%u)",
                          request->n_output, request->max_tokens);

@@ -185,7 +185,7 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
 {
     exchange->received += len;
     if (exchange->received > DROPPED_TIMES * most_bytes(exchange)) {
-        log_info("%s: a body of more than %s: the connection is closed", exchange->peer,
+        log_info("%s: a body of more than %s: closing the connection", exchange->peer,
                  amount_of_bytes(DROPPED_TIMES * most_bytes(exchange)).text);
         return false;
     }
@@ -195,7 +195,7 @@ static bool take(struct receiver *receiver, struct exchange *exchange, const cha
     if (exchange->received > most_bytes(exchange)) {
         refuse_size(receiver->gateway, &refusal);
     } else if (!count_body(exchange, len)) {
-        refuse(&refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
+        refuse(&refusal, 429, "rate_limit_exceeded", NULL, "the gateway is receiving too much data");
         refusal.retry_after_s = 1;
     } else if (buffer_append(&exchange->body, data, len) < 0) {
         refuse_memory(&refusal);

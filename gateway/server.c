@@ -127,7 +127,7 @@ static int start_daemon(struct server *server, struct error *err)
         return error_set(err, -EINVAL, "%s and %s are not a matching certificate and key", options->tls_cert,
                          options->tls_key);
     if (!server->daemon)
-        return error_set(err, -EIO, "libmicrohttpd does not start");
+        return error_set(err, -EIO, "libmicrohttpd cannot be started");
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     if (!info)

@@ -222,7 +222,7 @@ static int open_other_parts(const char *path, uint32_t count, struct gguf *gguf,
     if (r == 0)
         r = gguf_u32(gguf, "split.tensors.count", &announced, err);
     if (r == 0 && announced != gguf->n_tensors)
-        return error_set(err, -EINVAL, "%s: the parts hold %zu tensors, split.tensors.count says %" PRIu32,
+        return error_set(err, -EINVAL, "%s: the parts hold %zu tensors, but split.tensors.count is %" PRIu32,
                          path, gguf->n_tensors, announced);
     return r == GGUF_E_MISSING ? 0 : r;
 }

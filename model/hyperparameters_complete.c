@@ -75,8 +75,8 @@ static int check_borrowing(const struct architecture *architecture, const struct
         if (from == first)
             return error_set(err, -EINVAL,
                              "hyperparameter %s.attention.shared_kv_layers is %" PRIu32 " of %" PRIu32
-                             ": no layer %s a window comes before layer %" PRIu32
-                             " with keys and values to share",
+                             ": no layer %s a window precedes layer %" PRIu32
+                             " to share keys and values with it",
                              architecture->name, n, params->n_layers,
                              params_list_window(params, i) ? "with" : "without", i);
     }

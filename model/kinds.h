@@ -34,8 +34,8 @@
 
 #define ROTARY_KINDS(ROW)                                                                                    \
     ROW(NONE, none, "no rotary positions")                                                                   \
-    ROW(PAIRS, pairs, "rotary positions by pairs")    /* dims 2i and 2i + 1 of a head turn together */       \
-    ROW(HALVES, halves, "rotary positions by halves") /* dims i and i + dims / 2 */
+    ROW(PAIRS, pairs, "rotary positions of adjacent pairs") /* dims 2i and 2i + 1 of a head turn together */ \
+    ROW(HALVES, halves, "rotary positions of split halves") /* dims i and i + dims / 2 */
 
 /* LONG: each frequency is divided by its own factor: one list for sequences up to the length of training, one
  * for longer ones. */

@@ -462,7 +462,7 @@ static int check_readers(const struct model *model, const char *overrides, struc
     if (r < 0) /* one that no worker can use is its caller's to report */
         return r == -ENOMEM ? r : 0;
     return overrides_find_unread(model->gguf, overrides, key)
-               ? error_set(err, -EINVAL, "--override-kv: nothing reads %s of this %s model", key,
+               ? error_set(err, -EINVAL, "--override-kv: %s has no effect on this %s model", key,
                            model->params.architecture)
                : 0;
 }

@@ -92,10 +92,9 @@ static int set_key(const struct target *target, const char *text)
         return error_set(target->err, -EINVAL,
                          "--override-kv: %s describes how the file is split and cannot be overridden", key);
     if (!old && !may_be_added(target, key))
-        return error_set(
-            target->err, -EINVAL,
-            "--override-kv: the file has no %s, and it belongs to neither %s, tokenizer nor general", key,
-            target->architecture);
+        return error_set(target->err, -EINVAL,
+                         "--override-kv: the file has no %s, and its prefix is not %s, tokenizer or general",
+                         key, target->architecture);
     if (old && strcmp(kind_of(old->type), kind_of(found.type)) != 0)
         return error_set(target->err, -EINVAL, "--override-kv: %s is %s in the file, not %s", key,
                          kind_of(old->type), kind_of(found.type));

@@ -56,7 +56,7 @@ void sampling_hints(const struct gguf *gguf, struct sampling_defaults *defaults,
             defaults->values[i] = number;
             defaults->sources[i] = SAMPLING_OF_MODEL;
         } else {
-            error_set(err, 0, "%s is passed over: %s", key, reason.text);
+            error_set(err, 0, "%s ignored: %s", key, reason.text);
         }
     }
 }

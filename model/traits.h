@@ -9,14 +9,14 @@
 
 /* Those that are no kind of something: ROW is given NAME and the words for errors. */
 #define PLAIN_TRAITS(ROW)                                                                                    \
-    ROW(NORM_AFTER, "norms of what a layer's halves give")                                                   \
-    ROW(NORM_OFFSET, "offsets of norms' weights")                                                            \
-    ROW(PARALLEL, "attention and feed-forward side by side")                                                 \
+    ROW(NORM_AFTER, "norms after attention and feed-forward")                                                \
+    ROW(NORM_OFFSET, "norms with offset weights")                                                            \
+    ROW(PARALLEL, "parallel attention and feed-forward")                                                     \
     ROW(POSITIONS, "learned positions")                                                                      \
     ROW(BIASES, "biases")                                                                                    \
     ROW(QK_NORM, "norms of queries and keys")                                                                \
     ROW(QK_NORM_ALL, "norms over all heads of queries and keys")                                             \
-    ROW(QUERY_GROWTH, "queries that grow with their position")                                               \
+    ROW(QUERY_GROWTH, "queries scaled by position")                                                          \
     ROW(SINKS, "attention sinks")                                                                            \
     ROW(WINDOW, "attention within a window")                                                                 \
     ROW(ATTENTION_CAP, "soft caps of attention scores")                                                      \
@@ -26,20 +26,20 @@
     ROW(SLICES, "tensors that several roles share")                                                          \
     ROW(EXPERTS, "mixtures of experts")                                                                      \
     ROW(EXPERT_BIASES, "biases of experts")                                                                  \
-    ROW(SHARED_EXPERTS, "experts that every token goes to")                                                  \
+    ROW(SHARED_EXPERTS, "shared experts")                                                                    \
     ROW(SHARED_GATE, "gates of shared experts")                                                              \
     ROW(OUTPUT_GATE, "gates of attention's output")                                                          \
-    ROW(HEADS_DIFFER, "layers whose heads differ")                                                           \
-    ROW(VALUES_ARE_KEYS, "keys that are values as well")                                                     \
+    ROW(HEADS_DIFFER, "heads that differ between layers")                                                    \
+    ROW(VALUES_ARE_KEYS, "keys used as values")                                                              \
     ROW(VALUE_NORM, "norms of values")                                                                       \
     ROW(STREAM_SCALE, "layers that scale the residual stream")                                               \
-    ROW(EXPERTS_BESIDE, "experts beside a plain feed-forward half")                                          \
-    ROW(ROUTER_NORM, "routers with a norm of their own")                                                     \
+    ROW(EXPERTS_BESIDE, "experts in parallel with a dense feed-forward")                                     \
+    ROW(ROUTER_NORM, "routers with a separate norm")                                                         \
     ROW(EXPERT_SCALES, "scales of experts")                                                                  \
-    ROW(BORROWED_KV, "layers that attend to the keys and values of others")                                  \
+    ROW(BORROWED_KV, "layers that share keys and values with earlier layers")                                \
     ROW(RANKS, "heads that rank pairs of texts")                                                             \
     ROW(LAYER_EMBEDDINGS, "embeddings of each layer")                                                        \
-    ROW(INTERLEAVED, "tensors whose rows several roles have in turn")
+    ROW(INTERLEAVED, "tensors with interleaved rows of several roles")
 
 #define PLAIN(name, words)           TRAIT_##name,
 #define NORM_KIND(name, id, words)   TRAIT_NORM_##name,

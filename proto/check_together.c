@@ -76,8 +76,8 @@ int field_table_check_generation(const void *value, struct error *err)
                                         "stop and stop_ids", "grammar",    "thinking_budget"};
     for (size_t i = 0; generation->embed && i < sizeof told / sizeof *told; i++)
         if (told[i])
-            return error_set(err, MESSAGE_E_MALFORMED, "%s: expected without embed, which makes no tokens",
-                             names[i]);
+            return error_set(err, MESSAGE_E_MALFORMED,
+                             "%s: not supported with embed, which generates no tokens", names[i]);
     return 0;
 }
 
@@ -102,11 +102,11 @@ static int check_resume(const struct generation *generation, struct error *err)
     if (generation->embed)
         return error_set(
             err, MESSAGE_E_MALFORMED,
-            "output, off, lost and prompt_digest: expected without embed, which makes no tokens");
+            "output, off, lost and prompt_digest: not supported with embed, which generates no tokens");
     if (n == 0 && generation->off > 0)
-        return error_set(err, MESSAGE_E_MALFORMED, "off: expected with output, whose text it counts");
+        return error_set(err, MESSAGE_E_MALFORMED, "off: expected with output only");
     if (n > 0 && !generation->has_seed)
-        return error_set(err, MESSAGE_E_MALFORMED, "seed: expected with output, which it made");
+        return error_set(err, MESSAGE_E_MALFORMED, "seed: required with output");
     if (generation->max_tokens > 0 && n > generation->max_tokens)
         return error_set(err, MESSAGE_E_MALFORMED, "output: %zu ids are more than max_tokens (%u)", n,
                          generation->max_tokens);
@@ -124,7 +124,7 @@ int field_table_check_part(const void *value, struct error *err)
     const struct message *message = value;
     const uint32_t total = message->generate_part.total, at = message->generate_part.at;
     if (at > total || message->generate_part.data.len > total - at)
-        return error_set(err, MESSAGE_E_MALFORMED, "data: expected within the %u bytes of total", total);
+        return error_set(err, MESSAGE_E_MALFORMED, "data: exceeds the %u bytes of total", total);
     return 0;
 }
 

@@ -9,15 +9,15 @@
  * same metric. */
 /* clang-format off */
 #define WORKER_HISTOGRAMS(ROW)                                                                                \
-    ROW(SECONDS, step_decode, "step_seconds", "kind=\"decode\"", "Time of a step, by its kind.")              \
+    ROW(SECONDS, step_decode, "step_seconds", "kind=\"decode\"", "Duration of a step, by kind.")              \
     ROW(SECONDS, step_prefill, "step_seconds", "kind=\"prefill\"", "")                                        \
     ROW(SECONDS, step_mixed, "step_seconds", "kind=\"mixed\"", "")                                            \
-    ROW(ROWS, step_rows, "step_rows", "", "Rows of a step: a token of an answer or of a prompt each.")        \
-    ROW(ROWS, computed_rows, "computed_rows", "", "Rows that a step computed: its own, and those that fill a recorded size.") \
+    ROW(ROWS, step_rows, "step_rows", "", "Rows of a step; each is a token of an answer or of a prompt.")        \
+    ROW(ROWS, computed_rows, "computed_rows", "", "Rows that a step computed, including those that fill a recorded size.") \
     ROW(SECONDS, token_gap, "token_gap_seconds", "", "Time between two tokens of an answer.")                 \
-    ROW(SECONDS, first_token, "first_token_seconds", "", "From a request, at the worker, to its first token.") \
-    ROW(SHARES, slots_used, "slots_used_ratio", "", "Share of the slots that a step found in use.")           \
-    ROW(SHARES, kv_used, "kv_used_ratio", "", "Share of the KV blocks that sequences held during a step.")
+    ROW(SECONDS, first_token, "first_token_seconds", "", "Time from a request's arrival at the worker to its first token.") \
+    ROW(SHARES, slots_used, "slots_used_ratio", "", "Share of the slots in use during a step.")           \
+    ROW(SHARES, kv_used, "kv_used_ratio", "", "Share of the KV blocks held by sequences during a step.")
 /* clang-format on */
 
 #endif

@@ -145,7 +145,7 @@ static bool asks(struct control_peer *peer)
         return false;
     }
     if (!is_known(&said, (size_t)n)) {
-        control_refuse(peer, "unknown order: the pool has another version");
+        control_refuse(peer, "unknown order: the pool is of a different version");
         return false;
     }
     if (peer->follows)

@@ -82,11 +82,11 @@ static void write_it(struct member *member, uint64_t now)
     if (member_file_write(member->path, &member->file, &err) == 0) {
         member->written = true;
         member->said = (struct error){0};
-        log_info("member: %s says %s", member->path, member->file.connect);
+        log_info("member: wrote %s, address %s", member->path, member->file.connect);
         return;
     }
     if (strcmp(member->said.text, err.text) != 0)
-        log_error("member: %s; tried again every second", err.text);
+        log_error("member: %s; trying again every second", err.text);
     member->said = err;
     member->again_ns = now + AGAIN_NS;
 }
@@ -119,5 +119,5 @@ void member_leave(struct member *member)
     if (unlink(member->path) < 0 && errno != ENOENT)
         log_error("member: %s cannot be removed: %s", member->path, strerror(errno));
     else
-        log_info("member: %s is removed", member->path);
+        log_info("member: removed %s", member->path);
 }

@@ -158,7 +158,7 @@ static void go(struct place *place)
 {
     if (place->drained)
         snprintf(place->record.reason, sizeof place->record.reason,
-                 "drained; quern undrain worker-%u takes it back", place->record.index);
+                 "drained; quern undrain worker-%u starts it again", place->record.index);
     move_to(place, PLACE_GONE);
 }
 

@@ -149,7 +149,7 @@ static void done(struct reload *reload, const struct places *places, bool gatewa
     if (reload->kind == CONTROL_RELOAD_GATEWAY)
         say(reload, "the gateway was replaced in %.1f s", seconds);
     else if (reload->kind == CONTROL_DRAIN)
-        say(reload, "worker-%u is drained, after %.1f s; quern undrain worker-%u takes it back", reload->n,
+        say(reload, "worker-%u is drained, after %.1f s; quern undrain worker-%u starts it again", reload->n,
             seconds, reload->n);
     else if (reload->kind == CONTROL_UNDRAIN)
         say(reload, "worker-%u serves again, after %.1f s", reload->n, seconds);
@@ -338,7 +338,7 @@ const char *reload_says_busy(const struct reload *reload)
     return reload->kind == CONTROL_SCALE     ? "the number of workers is being changed"
            : reload->kind == CONTROL_DRAIN   ? "a worker is being drained"
            : reload->kind == CONTROL_UNDRAIN ? "a drained worker is being started"
-                                             : "a reload is already under way";
+                                             : "a reload is already running";
 }
 
 uint64_t reload_due(const struct reload *reload)

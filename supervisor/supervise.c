@@ -58,7 +58,7 @@ static void end_for_want_of_a_gateway(struct supervision *self)
         return;
     }
     if (self->reload.stage != RELOAD_NONE)
-        reload_failed(&self->reload, &self->control, "the pool ends because it has no gateway");
+        reload_failed(&self->reload, &self->control, "the pool ends because its gateway cannot run");
     gateway_child_stop(&self->gateway, SIGTERM); /* none is started any more */
     self->failed = true;
     self->signals += 2;

@@ -22,7 +22,7 @@ int wishes_check_scale(const struct places *places, uint32_t n, struct error *er
     if (n < 1 || n > SUPERVISION_PLACES_MAX)
         return error_set(err, -EINVAL, "a pool has 1 to %d workers, not %u", SUPERVISION_PLACES_MAX, n);
     if (n < places->n && !another_serves(places, UINT32_MAX, n))
-        return error_set(err, -EINVAL, "none of the %u that would be left serves", n);
+        return error_set(err, -EINVAL, "none of the remaining %u workers is serving", n);
     return 0;
 }
 
@@ -42,10 +42,10 @@ int wishes_read_settings(const struct places *places, const struct wishes_line *
                          struct options *ret_options, struct error *err)
 {
     if (!places->options->config[0])
-        return error_set(err, -EINVAL, "the pool was started without a file of settings (--config)");
+        return error_set(err, -EINVAL, "the pool was started without a configuration file (--config)");
     int r = options_parse_again(line->argc, line->argv, places->options, ret_options, err);
     if (r == 0 && ret_options->journal > line->most_journal)
-        r = error_set(err, -EINVAL, "journal: %u MiB; while the pool runs it has room for %u at most",
+        r = error_set(err, -EINVAL, "journal: %u MiB; at most %u are possible while the pool runs",
                       ret_options->journal, line->most_journal);
     struct fleet_secret secret;
     if (r == 0 && ret_options->fleet_secret[0] &&

@@ -99,7 +99,8 @@ static void confine_to_loading(struct load *load)
     const struct sandbox sandbox = {(const char *const *)load->files.paths, load->files.n};
     int r = load->confined ? sandbox_confine_files(&sandbox, &err) : 0;
     if (r < 0 && r != -EBUSY)
-        log_warn("files are not confined: it can read all that its user can: %s", err.text);
+        log_warn("file access is not confined: the worker can read every file that its user can: %s",
+                 err.text);
     load->confined &= r != -EBUSY; /* "auto" has asked a driver: its threads call what they like */
     if (load->confined && sandbox_confine_calls(SANDBOX_LOADING, load->options->name, &err) < 0)
         log_debug("system calls are not confined: %s", err.text); /* said aloud at the next stage */
@@ -262,12 +263,12 @@ static void log_shortfalls(const struct load *load)
     const struct model *model = load->model;
     if (model->params.pooling == POOLING_RANK && model->rank_template.len == 0)
         log_warn("the model ranks pairs of texts, but its file has no " MODEL_RANK_TEMPLATE
-                 ", which says how a pair is put together: only token ids can be ranked");
+                 ", which says how a pair is combined: only token ids can be ranked");
     else if (model->params.pooling == POOLING_RANK)
-        log_info("the model ranks pairs of texts: it generates no text and makes no embeddings");
+        log_info("the model ranks pairs of texts: it cannot generate text or embeddings");
     if (load_most_tokens(load) < engine_context(load->engine))
-        log_warn("the context is %u tokens instead of %u: the KV cache holds no more", load_most_tokens(load),
-                 engine_context(load->engine));
+        log_warn("the context is %u tokens instead of %u: the KV cache has room for no more",
+                 load_most_tokens(load), engine_context(load->engine));
 }
 
 /* All that only a process can see that is not confined, and no byte of the model. */

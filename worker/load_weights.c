@@ -46,7 +46,7 @@ uint64_t load_bytes_of_copies(const struct load *load)
                : 0;
 }
 
-#define ALONE "%s: it packs weights for itself alone"
+#define ALONE "%s: this worker packs its own copy of the weights"
 
 void load_open_weights(struct load *load)
 {

@@ -186,7 +186,7 @@ static void take(struct worker *worker, const struct message *message)
         stream_resend(&worker->stream, message->resend.wseq);
         break;
     case MESSAGE_DRAIN:
-        drain(worker, "the broker asked for it");
+        drain(worker, "the broker requested it");
         if (message->drain.hand_over)
             hand_over(worker);
         break;
@@ -319,7 +319,7 @@ static bool is_over(struct worker *worker, uint64_t now)
     if (worker->link.refusal.text[0])
         return true;
     if (asked_to_end)
-        drain(worker, "asked to end");
+        drain(worker, "told to end");
     if (asked_to_end && parent_is_gone(worker->options)) { /* nor does a broker stay that would take frames */
         log_warn("the pool was killed: ending with %s", amount_of(worker->assignments.n, "request").text);
         return true;

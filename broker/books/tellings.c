@@ -89,7 +89,7 @@ enum proto_error tellings_take(struct tellings *tellings, const struct id128 *se
     if (uses->n == 0)
         return PROTO_OK;
     if (!has_room(tellings, client, uses->n))
-        return error_set(reason, PROTO_OVERLOADED, "tenants: too many gateways tell too much of theirs");
+        return error_set(reason, PROTO_OVERLOADED, "tenants: gateways report too many tenants");
     struct telling *telling = malloc(sizeof *telling + uses->n * sizeof telling->items[0]);
     if (!telling)
         return error_set(reason, PROTO_INTERNAL, "tenants: out of memory");

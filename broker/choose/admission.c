@@ -165,13 +165,14 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
     const char *whose;
     uint64_t had;
     if (most > journal_most_of_one(journal))
-        return error_set(reason, PROTO_TOO_LONG,
-                         "max_tokens and logprobs could take %s of the journal; a request has at most %s",
-                         amount_of_bytes(most).text, amount_of_bytes(journal_most_of_one(journal)).text);
+        return error_set(
+            reason, PROTO_TOO_LONG,
+            "max_tokens and logprobs could take %s of the journal; at most %s are allowed for a request",
+            amount_of_bytes(most).text, amount_of_bytes(journal_most_of_one(journal)).text);
     if (bytes > claim.left || !journal_could_hold(journal, bytes))
         return error_set(reason, PROTO_OVERLOADED,
-                         "journal full: waiting requests have %s of their %s, and with what runs and unread "
-                         "answers %s of %s are taken",
+                         "journal full: waiting requests use %s of their %s; with running requests and "
+                         "unread answers, %s of %s are in use",
                          amount_of_bytes(admission->waiting_bytes).text, amount_of_bytes(part).text,
                          amount_of_bytes(journal->limit - journal_free(journal)).text,
                          amount_of_bytes(journal->limit).text);

@@ -74,7 +74,7 @@ void assembly_expire(struct broker *broker)
         struct error reason;
         if (assembly->until > broker->now)
             continue;
-        error_set(&reason, PROTO_DEADLINE, "its parts took too long: %s of %s have come",
+        error_set(&reason, PROTO_DEADLINE, "its parts took too long: %s of %s received",
                   amount_of_bytes(assembly->have).text, amount_of_bytes(assembly->total).text);
         struct message no = {.kind = MESSAGE_ERROR};
         no.error.of = MESSAGE_GENERATE;
@@ -181,10 +181,10 @@ static enum proto_error check_next(const struct assembly *assembly, const struct
                                    struct error *reason)
 {
     if (message->generate_part.total != assembly->total)
-        return error_set(reason, PROTO_BAD_REQUEST, "generate_part: total: %u after %u",
+        return error_set(reason, PROTO_BAD_REQUEST, "generate_part: total: %u, but earlier parts have %u",
                          message->generate_part.total, assembly->total);
     if (message->generate_part.at != assembly->have)
-        return error_set(reason, PROTO_BAD_REQUEST, "generate_part: at: %u, where %u bytes have come",
+        return error_set(reason, PROTO_BAD_REQUEST, "generate_part: at: %u, but %u bytes have been received",
                          message->generate_part.at, assembly->have);
     return PROTO_OK;
 }
@@ -195,7 +195,7 @@ static enum proto_error compare(struct broker *broker, const struct assembly *as
 {
     const struct request *known = known_request(broker, assembly);
     if (!known)
-        return error_set(reason, PROTO_OVERLOADED, "the request was forgotten while it was sent again");
+        return error_set(reason, PROTO_OVERLOADED, "the request expired while it was being sent again");
     if (known->body.len == 0)
         return PROTO_OK;
     return memcmp((const uint8_t *)known->body.data + assembly->have, data.data, data.len) == 0
@@ -236,8 +236,7 @@ void assembly_take(struct broker *broker, struct session *session, const struct 
         no = begin(broker, session, message, ret_verdict);
     else if (!session->assembly || memcmp(&session->assembly->id, id, sizeof *id) != 0)
         no = error_set(&ret_verdict->reason, PROTO_BAD_REQUEST,
-                       "generate_part: at: %u of a request whose first part "
-                       "has not come",
+                       "generate_part: at: %u, but the first part of this request has not been received",
                        message->generate_part.at);
     else if (session->assembly->state == REFUSED)
         return;

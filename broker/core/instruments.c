@@ -57,11 +57,12 @@ static enum proto_error check_foreign(struct broker *broker, struct session *ses
                                       const struct worker *worker, struct error *err)
 {
     if (kind != MESSAGE_TRACE)
-        return error_set(err, PROTO_UNSUPPORTED, "%s: only in the run directory", message_kind_name(kind));
+        return error_set(err, PROTO_UNSUPPORTED, "%s: only for clients in the run directory",
+                         message_kind_name(kind));
     if (is_soon(broker, *last_asked(broker, session), FOREIGN_MS))
-        return error_set(err, PROTO_OVERLOADED, "this client asked a moment ago");
+        return error_set(err, PROTO_OVERLOADED, "this client sent such a question a moment ago");
     if (is_soon(broker, worker->asked_by_foreign_ns, CROWD_MS))
-        return error_set(err, PROTO_OVERLOADED, "%s was asked a moment ago", worker->name);
+        return error_set(err, PROTO_OVERLOADED, "%s received such a question a moment ago", worker->name);
     return PROTO_OK;
 }
 

@@ -342,8 +342,9 @@ static bool finish(struct broker *broker, struct worker *worker, struct request 
     if (message->finished.wseq > worker->wseq)
         return false;
     if (message->finished.count != request->log.count)
-        lifecycle_fail(broker, request, PROTO_INTERNAL, "%s made %llu tokens, %llu arrived", worker->name,
-                       (unsigned long long)message->finished.count, (unsigned long long)request->log.count);
+        lifecycle_fail(broker, request, PROTO_INTERNAL, "%s generated %llu tokens, but %llu arrived",
+                       worker->name, (unsigned long long)message->finished.count,
+                       (unsigned long long)request->log.count);
     else
         lifecycle_end_here(broker, request, &message->finished.end);
     return true;
@@ -410,7 +411,7 @@ void lifecycle_returned(struct broker *broker, struct request *request)
     if (request->state == REQUEST_CANCELLING) /* there is nothing left of it to stop */
         lifecycle_end_here(broker, request, &(struct ending){.reason = END_CANCELLED});
     else if (request->log.first)
-        move(broker, request, "its worker hands it over");
+        move(broker, request, "its worker handed it over");
     else
         queue_again(broker, request, "its worker is ending");
 }
@@ -432,8 +433,9 @@ void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool le
         } else { /* a request that kills workers must not visit them all */
             const struct amount before = amount_of(PROTO_MAX_LOST, "worker");
             request->n_lost = PROTO_MAX_LOST + 1; /* and no more: damaged memory may have said any number */
-            lifecycle_fail(broker, request, PROTO_WORKER_LOST, "%s: %.400s; the request had lost %s before",
-                           worker->name, reason, before.text);
+            lifecycle_fail(broker, request, PROTO_WORKER_LOST,
+                           "%s: %.400s; %s running this request had died before", worker->name, reason,
+                           before.text);
         }
     }
     if (n_moved > 0)

@@ -43,11 +43,12 @@ int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct er
                    news.welcome.board_version != BOARD_VERSION))
         r = -EBADMSG;
     if (r == -EBADMSG)
-        return error_set(err, r, "the supervisor has another version: restart the pool");
+        return error_set(err, r, "the supervisor is of a different version: restart the pool");
     if (r < 0)
         return error_set(err, r, "the supervisor: %s", strerror(-r));
     if (news.welcome.n_places != n || n > WORKER_MAX)
-        return error_set(err, -EINVAL, "the supervisor has %u places for workers", news.welcome.n_places);
+        return error_set(err, -EINVAL, "the supervisor reports an invalid number of places for workers: %u",
+                         news.welcome.n_places);
     supervisor->n = n;
     supervisor->boot = news.welcome.boot;
     supervisor->rundir_fd = news.welcome.rundir_fd;

@@ -125,7 +125,7 @@ const char *worker_intake_describe(enum worker_intake_verdict verdict)
 {
     static const char *const texts[WORKER_INTAKE_VERDICTS] = {
         [WORKER_INTAKE_FINE] = "nothing too much",
-        [WORKER_INTAKE_BYTES] = "more than 64 MiB not yet taken",
+        [WORKER_INTAKE_BYTES] = "more than 64 MiB not yet processed",
         [WORKER_INTAKE_LINK_PARTS] = "a message of more than 1 part",
         [WORKER_INTAKE_STREAM_PARTS] = "a message of more than 2 parts",
         [WORKER_INTAKE_NO_ZMTP] = "data that is not ZMTP 3",

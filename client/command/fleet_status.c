@@ -218,5 +218,5 @@ int fleet_status(const char *folder, const char *client_key, bool json, struct e
         putchar('\n');
         json_decref(all);
     }
-    return n > 0 ? 0 : error_set(err, -ENOENT, "%s: there is no member file in it", folder);
+    return n > 0 ? 0 : error_set(err, -ENOENT, "%s: no member files", folder);
 }

@@ -41,7 +41,7 @@ static int add(json_t *devices, const char *kind, struct error *err)
     if (r < 0)
         return r;
     if (!choice.describe)
-        return error_set(err, -ENODEV, "\"%s\" is no device that could be described", kind);
+        return error_set(err, -ENODEV, "device \"%s\" cannot be described", kind);
     const uint32_t n = choice.n_devices > 0 ? choice.n_devices : 1;
     for (uint32_t i = 0; i < n; i++) {
         struct device_description description;

@@ -92,7 +92,7 @@ int lone_sequence_new(const struct lone_sequence_config *config, struct lone_seq
 {
     struct lone_sequence *sequence = calloc(1, sizeof *sequence);
     if (!sequence)
-        return error_set(err, -ENOMEM, "no memory");
+        return error_set(err, -ENOMEM, "out of memory");
     sequence->n_context = config->n_context;
     sequence->chunk = config->chunk;
     sequence->n_vocab = config->model->params.n_vocab;
@@ -121,8 +121,8 @@ static int step(struct lone_sequence *sequence, struct backend_row_set *set,
                 const struct backend_result **ret_result, struct error *err)
 {
     if (set->n_ids > sequence->n_context - sequence->position)
-        return error_set(err, -EINVAL, "%u ids are more than the context of %u",
-                         sequence->position + set->n_ids, sequence->n_context);
+        return error_set(err, -EINVAL, "%u ids; the context holds %u", sequence->position + set->n_ids,
+                         sequence->n_context);
     uint32_t have = sequence->n_told, need = backend_blocks_for(sequence->position + set->n_ids);
     need = need > have ? need : have;
     set->position = sequence->position;
@@ -132,7 +132,7 @@ static int step(struct lone_sequence *sequence, struct backend_row_set *set,
     uint64_t ticket;
     int r = sequence->ops->submit(sequence->backend, &one, &ticket);
     if (r < 0)
-        return error_set(err, r, "the step was refused: %s", strerror(-r));
+        return error_set(err, r, "the step was rejected: %s", strerror(-r));
     do
         r = sequence->ops->poll(sequence->backend, ticket, 1000, ret_result, err);
     while (r == -EAGAIN);

@@ -278,7 +278,7 @@ static void print_comparison(const struct quern_worker *worker, bool colours)
 static void print_drafts(const struct quern_worker *worker)
 {
     if (worker->drafted > 0)
-        printf("\n%s: %" PRIu64 " of %" PRIu64 " drafted tokens were right (%.0f%%)\n", worker->name,
+        printf("\n%s: %" PRIu64 " of %" PRIu64 " drafted tokens were accepted (%.0f%%)\n", worker->name,
                worker->accepted, worker->drafted, 100 * (double)worker->accepted / (double)worker->drafted);
 }
 

@@ -46,7 +46,7 @@ int quern_ask_tenants(struct quern *client, const struct quern_tenant *tenants, 
     struct message message = {.kind = MESSAGE_TENANTS};
     struct error err = {0};
     if (!client->knows_tenants)
-        return say_asked(error_set(&err, -ENOTSUP, "the pool is too old for questions about tenants"),
+        return say_asked(error_set(&err, -ENOTSUP, "the pool is too old to answer questions about tenants"),
                          ret_err, &err);
     struct tenant_use *uses = calloc(n + 1, sizeof *uses);
     if (!uses)

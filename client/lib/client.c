@@ -195,13 +195,13 @@ static int no_answer(const struct quern *client, bool encrypted, int timeout_ms,
     const char *hint = "";
     if (client->state == SESSION_JOIN)
         return error_set(err, -ETIMEDOUT,
-                         "the broker at %s answers, but its stream %s does not (waited %d ms)",
+                         "the broker at %s responds, but its stream %s does not (waited %d ms)",
                          client->endpoint, client->stream_endpoint, timeout_ms);
     if (encrypted)
-        hint = "; the server key may be another pool's";
+        hint = "; the server key may belong to another pool";
     else if (strncmp(client->endpoint, "tcp://", 6) == 0)
-        hint = "; it may want a server key";
-    return error_set(err, -ETIMEDOUT, "no broker answers at %s (waited %d ms%s)", client->endpoint,
+        hint = "; it may require a server key";
+    return error_set(err, -ETIMEDOUT, "no broker responds at %s (waited %d ms%s)", client->endpoint,
                      timeout_ms, hint);
 }
 

@@ -143,7 +143,7 @@ void session_hello_ok(struct quern *client, const struct message *message)
     }
     const struct bytes *stream = choose_stream(client, &message->hello_ok.stream);
     if (!stream) {
-        snprintf(text, sizeof text, "the pool at %.160s did not name a stream endpoint of this kind",
+        snprintf(text, sizeof text, "the pool at %.160s did not name a stream endpoint for this transport",
                  client->endpoint);
         break_for_good(client, -EPROTO, text);
         return;
@@ -257,7 +257,7 @@ static void judge_patience(struct quern *client)
         snprintf(text, sizeof text, "the broker at %s has not answered for %.1f s", client->endpoint,
                  (double)silent / CLOCK_NS_PER_S);
     else
-        snprintf(text, sizeof text, "the session at %s was lost, and could not be reopened for %.1f s",
+        snprintf(text, sizeof text, "the session at %s was lost and could not be reopened within %.1f s",
                  client->endpoint, (double)closed / CLOCK_NS_PER_S);
     break_for_good(client, -ETIMEDOUT, text);
 }

@@ -31,14 +31,14 @@ enum override_kind {
         OVERRIDE_KEY, 0, 0)                                                                                  \
     ROW("rope-scaling", "TYPE", "Scaling of rotary positions: none, linear or yarn (default: the model's)",  \
         OVERRIDE_WORD, 0, 0)                                                                                 \
-    ROW("rope-scale", "N", "Make the context this many times as long as in training",                        \
+    ROW("rope-scale", "N", "Extend the context to this many times its length in training",                        \
         OVERRIDE_REAL, 1, 1 << 20)                                                                           \
     ROW("rope-freq-base", "N", "Base of rotary frequencies (default: the model's)", OVERRIDE_REAL, 1e-3, 1e18) \
     ROW("rope-freq-scale", "N", "The same as --rope-scale 1/N", OVERRIDE_REAL, 1e-6, 1)                      \
-    ROW("yarn-orig-ctx", "N", "YaRN: context that the model was trained for (default: the model's)",         \
+    ROW("yarn-orig-ctx", "N", "YaRN: context length in training (default: the model's)",         \
         OVERRIDE_COUNT, 1, 1 << 24)                                                                          \
     ROW("yarn-ext-factor", "N", "YaRN: 1 or -1; 0 makes the scaling linear (default 1)", OVERRIDE_REAL, -1, 1) \
-    ROW("yarn-attn-factor", "N", "YaRN: scales attention, on top of its own factor (default 1)",             \
+    ROW("yarn-attn-factor", "N", "YaRN: scale attention, in addition to its own factor (default 1)",             \
         OVERRIDE_REAL, 1e-3, 1e3)                                                                            \
     ROW("yarn-beta-slow", "N", "YaRN: pairs with fewer turns are scaled in full (default 1)", OVERRIDE_REAL, \
         1e-3, 1e6)                                                                                           \

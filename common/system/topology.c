@@ -36,7 +36,7 @@ static int load(const char *synthetic, hwloc_topology_t *ret_hwloc, struct error
     hwloc_topology_set_flags(hwloc, FLAGS);
     int r = 0;
     if (synthetic && hwloc_topology_set_synthetic(hwloc, synthetic) < 0)
-        r = error_set(err, -EINVAL, "hwloc does not accept the topology \"%s\"", synthetic);
+        r = error_set(err, -EINVAL, "hwloc rejects the topology \"%s\"", synthetic);
     if (r == 0 && hwloc_topology_load(hwloc) < 0)
         r = error_set(err, -ENOMEM, "hwloc cannot read the machine's topology");
     if (r < 0)

@@ -104,8 +104,8 @@ static int refuse(struct forms *forms, enum number number, const char *what, siz
         snprintf(steps, sizeof steps, "decodes of %u rows", round->n);
     say_number(number, found, expected, text, sizeof text);
     return inspection_refuse(forms->look,
-                             "%s, %s, behind a context of %u, give other bytes than launches in turn, time "
-                             "%u of %u: %s, number %zu, %s",
+                             "%s, %s, after a context of %u, give bytes that differ from launches in turn, "
+                             "time %u of %u: %s, number %zu, %s",
                              steps, names[form], round->first, forms->repeat + 1, round->repeats, what, index,
                              text);
 }

@@ -68,7 +68,7 @@ static int take(struct choices *choices, struct error *why)
         return error_set(why, -ENOMEM, "out of memory");
     int r = kept_find(&choices->key, found, why);
     if (r == 0 && !has_launches(found, choices))
-        r = error_set(why, -ESTALE, "the table of choices has other launches than its key says");
+        r = error_set(why, -ESTALE, "the launches in the table do not match its key");
     if (r == 0)
         *choices = *found;
     free(found);
@@ -82,7 +82,7 @@ static int measure_and_keep(const struct choosing *choosing, struct measure *mea
     int r = measure_run(measure, CHOOSE_BUDGET_NS);
     choices->when = (uint64_t)time(NULL);
     if (r == 0 && kept_write(choices, &err) < 0)
-        say(choosing, "choices of products are not kept: %s", err.text);
+        say(choosing, "choices of products cannot be stored: %s", err.text);
     return r;
 }
 
@@ -94,10 +94,10 @@ static int take_or_measure(const struct choosing *choosing, struct measure *meas
     if (r == 0)
         return 0;
     if (r != -ENOENT)
-        say(choosing, "choices of products are measured anew: %s", why.text);
+        say(choosing, "measuring choices of products again: %s", why.text);
     const int lock = kept_lock(&measure->choices->key, WAIT_MS, config->progress, config->progress_arg);
     if (lock == -ETIMEDOUT)
-        say(choosing, "choices of products are measured here: another process is at it for %d s",
+        say(choosing, "measuring choices of products here: another process has been measuring for %d s",
             WAIT_MS / 1000);
     r = lock >= 0 ? take(measure->choices, &why) : -ENOENT;
     if (r < 0) {

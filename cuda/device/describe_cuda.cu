@@ -18,7 +18,7 @@
 static int failed(uint32_t number, cudaError_t e, struct error *err)
 {
     cudaGetLastError();
-    return error_set(err, -ENODEV, "GPU %u does not start: %s (%s)", number, cudaGetErrorString(e),
+    return error_set(err, -ENODEV, "GPU %u cannot be initialized: %s (%s)", number, cudaGetErrorString(e),
                      cudaGetErrorName(e));
 }
 
@@ -70,8 +70,8 @@ static int refuse(const char *item, struct error *err)
     char list[1024];
     selection_list_gpus(GPUS_FOLDER, list, sizeof list);
     if (!list[0])
-        return error_set(err, -ENODEV, "no GPU is %s; nvidia-smi -L lists those that there are", item);
-    return error_set(err, -ENODEV, "no GPU is %s; there are %s", item, list);
+        return error_set(err, -ENODEV, "no GPU %s; nvidia-smi -L lists the available ones", item);
+    return error_set(err, -ENODEV, "no GPU %s; available: %s", item, list);
 }
 
 /* Shows the driver these alone. *ret_n: how many of them it finds, up to the first that it does not. */
@@ -100,7 +100,7 @@ int device_select(const char *list, struct error *err)
     if (r < 0)
         return r;
     if (selected.n > 0 && memcmp(&selection, &selected, sizeof selected) != 0)
-        return error_set(err, -EINVAL, "this process has chosen other devices before");
+        return error_set(err, -EINVAL, "this process already uses other devices");
     if (selected.n == 0)
         show(&selection, &n_found);
     selected = selection;

@@ -53,7 +53,7 @@ static void describe_last(const struct device *device, char *ret_text, size_t si
         snprintf(launch, sizeof launch, ", %u,%u,%u blocks of %u,%u,%u threads", last->grid.x, last->grid.y,
                  last->grid.z, last->block.x, last->block.y, last->block.z);
     snprintf(ret_text, size, "; the last kernel that was queued is %s%.60s%s",
-             last->in_graph ? "in a graph that ends with " : "", last->name, launch);
+             last->in_graph ? "in a graph whose last kernel is " : "", last->name, launch);
 }
 
 /* Keeps the first fault; returns its code. */
@@ -126,7 +126,7 @@ int device_count(uint32_t *ret_n, struct error *err)
         return error_set(err, -ENODEV, "the NVIDIA driver supports CUDA %d.%d; this build needs %d.%d",
                          driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
                          CUDART_VERSION % 1000 / 10);
-    return error_set(err, -ENODEV, "the NVIDIA driver does not start: %s (%s)", text_of(e),
+    return error_set(err, -ENODEV, "the NVIDIA driver cannot be initialized: %s (%s)", text_of(e),
                      cudaGetErrorName(e));
 }
 
@@ -192,14 +192,15 @@ int device_open(uint32_t number, struct device **ret_device, struct error *err)
         return error_set(err, -ENODEV, "no GPU %u: there %s %u", number, n == 1 ? "is" : "are", n);
     struct device *device = (struct device *)calloc(1, sizeof *device);
     if (!device)
-        return error_set(err, -ENOMEM, "no memory");
+        return error_set(err, -ENOMEM, "out of memory");
     device->synchronous = getenv("QUERN_CUDA_SYNC") != NULL;
     /* The host has better things to do than to spin while it waits. */
     cudaError_t e = cudaInitDevice((int)number, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid);
     if (e == cudaSuccess)
         e = cudaSetDevice((int)number);
     if (e != cudaSuccess)
-        r = error_set(err, -EIO, "GPU %u does not start: %s (%s)", number, text_of(e), cudaGetErrorName(e));
+        r = error_set(err, -EIO, "GPU %u cannot be initialized: %s (%s)", number, text_of(e),
+                      cudaGetErrorName(e));
     if (r == 0)
         r = describe(device, number, err);
     if (r == 0)

@@ -32,10 +32,10 @@ static int add(struct selection *selection, const char *from, size_t len, struct
     if (len == 0 || len >= sizeof item || !(is_number(item) || is_uuid(item)))
         return error_set(
             err, -EINVAL,
-            "\"%.*s\" names no device: expected a number, GPU-… or MIG-… as nvidia-smi -L lists them",
+            "\"%.*s\" is not a device: expected a number, or GPU-… or MIG-… as listed by nvidia-smi -L",
             (int)(len < 80 ? len : 80), from);
     if (selection->n == SELECTION_MOST)
-        return error_set(err, -EINVAL, "more than %d devices are named", SELECTION_MOST);
+        return error_set(err, -EINVAL, "more than %d devices", SELECTION_MOST);
     for (uint32_t i = 0; i < selection->n; i++)
         if (strcasecmp(selection->items[i], item) == 0)
             return error_set(err, -EINVAL, "device %s is named twice", item);

@@ -72,7 +72,7 @@ static void note(uint64_t instruction, uintptr_t at, uint32_t bytes)
         list->room = list->room ? 2 * list->room : 1024;
         list->items = (struct access *)realloc(list->items, list->room * sizeof *list->items);
         if (!list->items)
-            emu_die("not enough memory for what a warp does");
+            emu_die("not enough memory to record a warp's accesses");
     }
     if (is_shared)
         at -= (uintptr_t)emu_block.shared; /* banks are counted from there */

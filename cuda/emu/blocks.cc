@@ -28,7 +28,7 @@ static void check_margin(void)
     const uint8_t *margin = (const uint8_t *)emu_block.shared + emu_block.shared_bytes;
     for (uint32_t i = 0; i < MARGIN_BYTES; i++)
         if (margin[i] != MARGIN_BYTE)
-            emu_die("it wrote behind its %zu bytes of shared memory", emu_block.shared_bytes);
+            emu_die("it wrote past the end of its %zu bytes of shared memory", emu_block.shared_bytes);
 }
 
 void emu_shared_free(void *shared, size_t bytes)

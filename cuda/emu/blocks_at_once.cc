@@ -120,7 +120,7 @@ bool emu_run(const struct emu_launch *launch)
     if (!is_under_way)
         open_launch(launch);
     if (blocks.launch != launch)
-        emu_die("a launch begins while one of another device is under way");
+        emu_die("a launch begins while another device's is running");
     emu_launched = launch;
     for (uint32_t left = 1 + emu_order_random(MOST_TURNS); left > 0 || !emu_order_is_random(); left--) {
         const uint32_t number = emu_order_random(n_seats());

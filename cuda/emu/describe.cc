@@ -41,8 +41,8 @@ static int find_item(const char *item, uint32_t n, uint32_t *ret_number, struct 
     }
     if (n_found == 1)
         return 0;
-    return error_set(err, -ENODEV, "%s emulated device is %s; there are %s", n_found == 0 ? "no" : "not one",
-                     item, list);
+    return error_set(err, -ENODEV, "%s emulated device is %s; available: %s",
+                     n_found == 0 ? "no" : "more than one", item, list);
 }
 
 int device_select(const char *list, struct error *err)

@@ -455,11 +455,11 @@ static void check_launch(const struct emu_launch *launch)
 {
     const struct simt_dim grid = launch->grid;
     if (launch->shared_bytes > SHARED_BYTES)
-        emu_die("kernel %s asks for %zu bytes of shared memory; a block has at most %d", launch->name,
+        emu_die("kernel %s requests %zu bytes of shared memory; a block has at most %d", launch->name,
                 launch->shared_bytes, SHARED_BYTES);
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX || grid.y > MOST_GRID_YZ ||
         grid.z > MOST_GRID_YZ)
-        emu_die("kernel %s: no grid is %u,%u,%u", launch->name, grid.x, grid.y, grid.z);
+        emu_die("kernel %s: invalid grid %u,%u,%u", launch->name, grid.x, grid.y, grid.z);
 }
 
 int emu_queue(struct device_stream *stream, const struct emu_launch *launch)

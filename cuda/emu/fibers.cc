@@ -365,7 +365,7 @@ bool emu_fibers_run(void)
     if (has_yielded)
         return false;
     if (n_ended < n_threads)
-        diverged("threads wait for others that never come");
+        diverged("threads wait for others that never arrive");
     order_take(&end_order);
     for (uint32_t i = 0; i < n_threads / 32; i++)
         emu_accesses_meet(i);
@@ -402,7 +402,7 @@ struct emu_fibers *emu_fibers_new(void)
 {
     struct emu_fibers *parked = (struct emu_fibers *)calloc(1, sizeof *parked);
     if (!parked)
-        emu_die("no memory for a block's threads");
+        emu_die("not enough memory for a block's threads");
     return parked;
 }
 

@@ -34,7 +34,7 @@ size_t emu_memory_release(struct emu_memory **list, void *memory)
             return bytes;
         }
     if (memory)
-        emu_die("%p is given back, and was not allocated", memory);
+        emu_die("%p is freed but was not allocated", memory);
     return 0;
 }
 

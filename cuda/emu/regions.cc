@@ -22,7 +22,7 @@ void emu_regions_fill(struct emu_regions *regions, const struct emu_memory *list
             regions->items =
                 (struct emu_region *)realloc(regions->items, regions->room * sizeof *regions->items);
             if (!regions->items)
-                emu_die("no memory to know the device's");
+                emu_die("not enough memory to track the device's memory");
         }
         const uintptr_t first = (uintptr_t)entry->memory;
         regions->items[regions->n++] = emu_region{first, first + entry->bytes};

@@ -73,7 +73,7 @@ static void grow(struct view *view)
     free(view->places);
     view->places = (uint32_t *)calloc(view->n_places, sizeof *view->places);
     if (!view->cells || !view->places)
-        emu_die("no memory for what a block sees");
+        emu_die("not enough memory for a block's view");
     for (uint32_t i = 0; i < view->n; i++)
         *place_of(view, view->cells[i].at) = i + 1;
 }

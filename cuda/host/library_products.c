@@ -370,7 +370,7 @@ static void tell(const struct planning *planning, const struct library_shape *sh
     if (!planning->config->say)
         return;
     if (shape->refused)
-        snprintf(line + at, sizeof line - (size_t)at, "it has no algorithm; our own kernels");
+        snprintf(line + at, sizeof line - (size_t)at, "it has no algorithm; using our own kernels");
     for (uint32_t i = 0; i < large->n_buckets && !shape->refused; i++) {
         const struct algorithm_name name = name_of(large, &shape->buckets[i]);
         const struct algorithm_name next =

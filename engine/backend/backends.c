@@ -29,7 +29,7 @@ static int load(const char *name, struct backend_choice *ret_choice, struct erro
     int r = plugin_load(kind, &plugin, err);
     if (r == 0 && list)
         r = plugin->select ? plugin->select(list, err)
-                           : error_set(err, -EINVAL, "its devices have no names: \"%s\"", list);
+                           : error_set(err, -EINVAL, "its devices cannot be selected by name: \"%s\"", list);
     if (r == 0)
         r = plugin->count(&n_devices, err);
     if (r == 0)

@@ -49,10 +49,11 @@ static int check(const struct backend_plugin *plugin, const char *path, struct e
     if (!plugin)
         return error_set(err, -ENOEXEC, "%s is not a Quern plugin: it lacks the symbol " PLUGIN_SYMBOL, path);
     if (*plugin->interface != backend_interface)
-        return error_set(err, -ENOEXEC,
-                         "%s is from another build than this program: version %s and interface %016" PRIx64
-                         ", not " QUERN_VERSION " and %016" PRIx64,
-                         path, plugin->version, *plugin->interface, backend_interface);
+        return error_set(
+            err, -ENOEXEC,
+            "%s is from a different build than this program: version %s and interface %016" PRIx64
+            ", not " QUERN_VERSION " and %016" PRIx64,
+            path, plugin->version, *plugin->interface, backend_interface);
     return 0;
 }
 

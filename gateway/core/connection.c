@@ -95,8 +95,8 @@ static void end_one(struct connections *connections, const struct connection *co
     if (!goes)
         return;
     if (may_say(connections, now))
-        log_warn("%u of %u connections are in use: the oldest idle ones are closed for new ones",
-                 connections->n, connections->most);
+        log_warn("%u of %u connections are in use: closing the oldest idle ones for new ones", connections->n,
+                 connections->most);
     connections->counters->connections_ended++;
     connection_whole(goes);
     shutdown(goes->fd, SHUT_RDWR);
@@ -130,7 +130,8 @@ bool connections_admit(struct connections *connections, const struct sockaddr *f
     if (addresses_have_room(&connections->addresses, from))
         return true;
     if (may_say(connections, clock_ns()))
-        log_warn("an address has %u connections: refusing more from it", connections->addresses.most);
+        log_warn("an address has %u connections, the maximum: refusing more from it",
+                 connections->addresses.most);
     connections->counters->connections_refused++;
     return false;
 }
@@ -248,8 +249,8 @@ void connections_expire(struct connections *connections, uint64_t now, uint32_t 
             now - connection->since_ns < seconds * CLOCK_NS_PER_S)
             continue;
         if (connection->exchange)
-            log_info("%s: no whole request within %u s: the connection is closed", connection->exchange->peer,
-                     seconds);
+            log_info("%s: no complete request within %u s: closing the connection",
+                     connection->exchange->peer, seconds);
         connection->since_ns = 0;
         shutdown(connection->fd, SHUT_RDWR);
     }

@@ -11,7 +11,7 @@ int named_pool(const struct exchange *exchange, const struct fleet_pool **ret_po
     if (!pool && name)
         return refuse(refusal, 404, "pool_not_found", "pool", "the fleet has no member \"%.64s\"", name);
     if (!pool && fleet_check(fleet, NULL, refusal) == 0) {
-        refuse(refusal, 503, "unavailable", NULL, "no pool has told its status yet");
+        refuse(refusal, 503, "unavailable", NULL, "no pool has reported its status yet");
         refusal->retry_after_s = 1;
     }
     if (!pool)

@@ -45,7 +45,8 @@ enum {
 };
 
 static const struct argp_option known[] = {
-    {"listen", KEY_LISTEN, "HOST:PORT", 0, "Where to serve HTTP (default 127.0.0.1:8080); port 0: any", 0},
+    {"listen", KEY_LISTEN, "HOST:PORT", 0, "Address for HTTP (default 127.0.0.1:8080); port 0: any free port",
+     0},
     {"connect", KEY_CONNECT, "EP", 0,
      "The pool: ipc://PATH, tcp://HOST:PORT or a run directory (default: "
      "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
@@ -55,7 +56,7 @@ static const struct argp_option known[] = {
      "dns:NAME:PORT, a pool at each address of that name, with --server-key",
      0},
     {"fleet-secret", KEY_FLEET_SECRET, "FILE", 0,
-     "The secret of the fleet: its pools then tell which prompts they have, whoever sent them", 0},
+     "The secret of the fleet: its pools then report which prompts they have cached, whoever sent them", 0},
     {"server-key", KEY_SERVER_KEY, "KEY", 0, "The pool's public key, or its file (CURVE)", 0},
     {"client-key", KEY_CLIENT_KEY, "FILE", 0, "The gateway's own certificate for the pool (its secret file)",
      0},
@@ -74,12 +75,14 @@ static const struct argp_option known[] = {
     {"otlp", KEY_OTLP, "URL", 0,
      "Send spans of each request to this OpenTelemetry collector (OTLP over HTTP), e.g. http://HOST:4318", 0},
     {"otlp-headers", KEY_OTLP_HEADERS, "FILE", 0,
-     "Send the headers of FILE with them, lines of \"Name: value\"; not readable by others", 0},
+     "Send the headers in FILE with the spans, lines of \"Name: value\"; FILE must not be readable by others",
+     0},
     {"tls-cert", KEY_TLS_CERT, "FILE", 0, "Serve HTTPS with this certificate and its chain (PEM)", 0},
-    {"tls-key", KEY_TLS_KEY, "FILE", 0, "Its private key (PEM), not readable by others", 0},
-    {"connections", KEY_CONNECTIONS, "N", 0, "Most connections at once (default 2048)", 0},
+    {"tls-key", KEY_TLS_KEY, "FILE", 0,
+     "The private key of that certificate (PEM); must not be readable by others", 0},
+    {"connections", KEY_CONNECTIONS, "N", 0, "Maximum connections at once (default 2048)", 0},
     {"address-connections", KEY_ADDRESS_CONNECTIONS, "N", 0,
-     "Most connections of one address except loopback (default: half of --connections; 0: no limit)", 0},
+     "Maximum connections of one address except loopback (default: half of --connections; 0: no limit)", 0},
     {"request-seconds", KEY_REQUEST_SECONDS, "N", 0,
      "Close a connection without a complete request after this many seconds (default 60)", 0},
     {"body-kb", KEY_BODY_KB, "N", 0,
@@ -95,10 +98,10 @@ static const struct argp_option known[] = {
      "Max tokens of an answer if the request sets none (default: to the end of the context)", 0},
     {"thinking-budget", KEY_THINKING_BUDGET, "N", 0,
      "End a thought after N tokens if the request sets no budget; 0: no thought (default: no budget)", 0},
-    {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID does; it passes signals on", 0},
+    {"parent", KEY_PARENT, "PID", 0, "End when the parent process PID ends; the parent forwards signals", 0},
     {"listen-fd", KEY_LISTEN_FD, "N", 0,
      "Serve on the listening socket inherited as descriptor N, instead of --listen", 0},
-    {"report-fd", KEY_REPORT_FD, "N", 0, "Report to the parent on descriptor N when serving, or why not", 0},
+    {"report-fd", KEY_REPORT_FD, "N", 0, "Report on descriptor N when serving, or the reason why not", 0},
     {"check", KEY_CHECK, NULL, 0, "Check the options and the files that they name, and exit", 0},
     {"drain-seconds", KEY_DRAIN_SECONDS, "N", 0,
      "On shutdown, end unfinished requests after this many seconds (default 60)", 0},
@@ -146,9 +149,9 @@ static void check_fleet(const struct options *options, struct argp_state *state)
     if (is_name && options->connect)
         argp_error(state, "--fleet excludes --connect");
     if (is_name && !options->server_key)
-        argp_error(state, "--fleet dns:NAME:PORT needs --server-key, which all its pools have in common");
+        argp_error(state, "--fleet dns:NAME:PORT requires --server-key, the key that all its pools share");
     if (!is_name && (options->connect || options->server_key))
-        argp_error(state, "--fleet excludes --connect and --server-key: the files of the members have both");
+        argp_error(state, "--fleet excludes --connect and --server-key, which come from the members' files");
 }
 
 static error_t take_option(int key, char *value, struct argp_state *state)
@@ -184,10 +187,10 @@ void options_parse(int argc, char **argv, struct options *ret_options)
         known,
         take_option,
         NULL,
-        "Serves a pool over HTTP: the interfaces of OpenAI, Anthropic and Ollama, and a page.\v"
-        "SIGTERM or Ctrl-C rejects new requests and finishes running ones; after --drain-seconds, or at a "
-        "second signal, unfinished requests end. SIGUSR1 leaves new connections to another gateway on the "
-        "same socket, and the gateway ends with its last connection.",
+        "Serves a pool over HTTP: the interfaces of OpenAI, Anthropic and Ollama, and a page.\vSIGTERM or "
+        "Ctrl-C rejects new requests and finishes running ones; after --drain-seconds, or at a second "
+        "signal, unfinished requests end. After SIGUSR1 the gateway leaves new connections to another "
+        "gateway on the same socket, and ends with its last connection.",
         NULL,
         NULL,
         NULL};

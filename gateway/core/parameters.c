@@ -63,8 +63,9 @@ static int check_same(const json_t *object, struct refusal *refusal)
         for (size_t j = 0; j < sizeof *same / sizeof **same; j++) {
             const json_t *value = said(object, same[i][j]);
             if (value && first && !json_equal(value, said(object, first)))
-                return refuse_value(refusal, same[i][j], "%s and %s are the same parameter, and differ",
-                                    first, same[i][j]);
+                return refuse_value(refusal, same[i][j],
+                                    "%s and %s are the same parameter but have different values", first,
+                                    same[i][j]);
             if (value && !first)
                 first = same[i][j];
         }
@@ -416,7 +417,7 @@ static int finish_turn(struct parameters *parameters, struct refusal *refusal)
                             "continue_final_message and add_generation_prompt exclude each other");
     if (parameters->continue_turn == SAID_YES && !can)
         return refuse_value(refusal, "continue_final_message",
-                            "continue_final_message: the last message is not a text of the assistant");
+                            "continue_final_message: the last message is not text of the assistant");
     if (parameters->new_turn == SAID_NO && (!can || parameters->continue_turn == SAID_NO))
         return refuse_value(refusal, "add_generation_prompt",
                             "add_generation_prompt: only true is supported where no message is continued");
@@ -433,11 +434,11 @@ static int finish_echo(const struct parameters *parameters, struct refusal *refu
     size_t bytes = 0;
     if (parameters->wants_logprobs)
         return refuse(refusal, 400, "unsupported_parameter", "echo",
-                      "echo: not supported together with logprobs, which the prompt has none of");
+                      "echo: not supported together with logprobs, because the prompt has none");
     for (size_t i = 0; i < n; i++) {
         if (!prompts[i].text)
             return refuse(refusal, 400, "unsupported_parameter", "echo",
-                          "echo: supported for texts only, not for token ids");
+                          "echo: supported only for text prompts, not for token ids");
         bytes += prompts[i].text_len * parameters->n;
     }
     if (bytes <= PARAMETERS_MAX_ECHO)
@@ -551,7 +552,7 @@ static int finish_penalties(const struct parameters *parameters, struct refusal 
     for (size_t i = 0; i < sizeof none / sizeof *none && parameters->other_penalties; i++)
         if (none[i] < 0 || none[i] > 0)
             return refuse(refusal, 400, "unsupported_parameter", parameters->other_penalties,
-                          "%s is not supported with penalties, which count the whole text",
+                          "%s is not supported together with penalties, which always cover the whole text",
                           parameters->other_penalties);
     return 0;
 }
@@ -567,7 +568,7 @@ int parameters_finish(struct parameters *parameters, const char *missing, struct
     if (parameters->warm_up) /* whatever else says how many */
         request->max_tokens = 1;
     if (request->suffix && !request->text)
-        return refuse_value(refusal, "suffix", "suffix goes with a prompt that is a text");
+        return refuse_value(refusal, "suffix", "suffix requires a prompt that is text");
     bool as_user = parameters->chat && !parameters->raw && request->text;
     if (!request->text && !request->ids && !request->messages)
         return refuse_value(refusal, missing, "%s is missing", missing);

@@ -29,7 +29,7 @@ static size_t count_space(const struct fleet *fleet, const char *space, uint64_t
 static void change_space(struct fleet *fleet, const char *space, uint64_t now)
 {
     if (fleet->has_space)
-        log_info("fleet: most pools separate prompts otherwise now, and so does the gateway");
+        log_info("fleet: most pools now separate cached prompts differently; the gateway follows them");
     snprintf(fleet->space, sizeof fleet->space, "%s", space);
     fleet->has_space = true;
     for (size_t i = 0; i < fleet->n_pools; i++)
@@ -53,12 +53,13 @@ bool books_take_space(struct fleet_pool *pool, const char *space, uint64_t now)
 static void say_failure(struct fleet_pool *pool, const char *reason)
 {
     if (published_fail(&pool->published, clock_ns()))
-        log_warn("fleet: %s does not tell what prompts it has: %s", pool->member.name, reason);
+        log_warn("fleet: %s does not report its cached prompts: %s", pool->member.name, reason);
 }
 
 static void say_excess(const struct fleet_pool *pool)
 {
-    log_warn("fleet: %s tells of more prompts than are taken: the rest is asked for in the next minute",
+    log_warn("fleet: %s reports too many cached prompts at once: the rest will be requested within the next "
+             "minute",
              pool->member.name);
 }
 
@@ -90,8 +91,9 @@ static void on_prefixes(void *arg, const struct quern_answer *answer)
     else if (books_take_space(pool, answer->prefixes->space, now))
         take(pool, answer->prefixes, now);
     else
-        say_failure(pool,
-                    "it separates prompts otherwise than the other pools (client key, --share-prefixes)");
+        say_failure(
+            pool,
+            "it separates cached prompts differently from the other pools (client key, --share-prefixes)");
 }
 
 void books_turn(struct fleet *fleet, uint64_t now)

@@ -183,7 +183,7 @@ static int send_somewhere(struct carried *carried, struct fleet_pool *prefer, st
         wish.digest = carried->digest;
         wish.arithmetic = carried->arithmetic[0] ? carried->arithmetic : NULL;
     }
-    snprintf(err->text, sizeof err->text, "no pool of the fleet takes the request now");
+    snprintf(err->text, sizeof err->text, "no pool of the fleet accepts the request now");
     struct fleet_pool *pool = takes_it(carried, prefer) ? prefer : choose(carried, &wish, except, n);
     while (pool && n < sizeof except / sizeof *except) {
         r = start(carried, pool, err);
@@ -202,7 +202,7 @@ static void note_move(const struct carried *carried, struct fleet_pool *from, co
     from->moved++;
     from->moved_unequal += unequal;
     log_info("fleet: a request moves from %s to %s%s", from->member.name, to->member.name,
-             unequal ? ", whose arithmetic is another" : "");
+             unequal ? ", whose arithmetic differs" : "");
 }
 
 /* True if it is on its way to another pool. */
@@ -288,7 +288,8 @@ static void pass_on(struct carried *carried, const struct quern_output *output)
         buffer_deinit(&carried->ids);
     if (output->end && says_not_here(carried, output->end)) {
         end = *output->end;
-        snprintf(text, sizeof text, "its pool is gone, and no other one could continue it: %.160s", end.text);
+        snprintf(text, sizeof text, "its pool is gone, and no other pool could continue it: %.160s",
+                 end.text);
         end.error = "worker_lost";
         end.text = text;
         other.end = &end;

@@ -23,7 +23,7 @@ static int take_key(struct dns *dns, const char *key, struct error *err)
 {
     struct certificate certificate = {0};
     if (!key)
-        return error_set(err, -EINVAL, "--fleet dns:… needs --server-key, which all pools have in common");
+        return error_set(err, -EINVAL, "--fleet dns:… requires --server-key, the key that all pools share");
     int r = certificate_is_key(key) ? certificate_parse(key, strlen(key), "--server-key", &certificate, err)
                                     : certificate_read(key, &certificate, err);
     memcpy(dns->server_key, certificate.public_key, sizeof dns->server_key);
@@ -100,7 +100,7 @@ static struct member *members_of(const struct dns *dns, const struct addrinfo *a
 static bool none(struct dns *dns, const char *reason)
 {
     if (!dns->troubled)
-        log_warn("fleet: %s: %s; the members stay as they are", dns->name, reason);
+        log_warn("fleet: %s: %s; keeping the current members", dns->name, reason);
     dns->troubled = true;
     return false;
 }

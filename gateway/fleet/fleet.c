@@ -164,7 +164,7 @@ static void take_members(struct fleet *fleet, const struct member *list, size_t 
         }
         if (pool->leaving)
             continue;
-        log_info("fleet: %s at %s was taken away", pool->member.name, pool->member.file.connect);
+        log_info("fleet: %s at %s was removed", pool->member.name, pool->member.file.connect);
         pool->leaving = true;
         pool->leaving_ns = clock_ns();
     }
@@ -357,9 +357,10 @@ static void judge(struct fleet *fleet, uint64_t now)
     const bool doubted = fleet->trust.doubted_ns != 0;
     trust_judge(&fleet->trust, views, n, now);
     if (!doubted && fleet->trust.doubted_ns != 0)
-        log_warn("fleet: most pools have fallen silent together: nothing moves until one is heard");
+        log_warn(
+            "fleet: most pools stopped responding at the same time: no request moves until one responds");
     else if (doubted && fleet->trust.doubted_ns == 0)
-        log_info("fleet: a pool is heard again");
+        log_info("fleet: a pool responds again");
 }
 
 /* Waits for messages of any pool. */
@@ -455,12 +456,12 @@ static int check_many(const struct fleet *fleet, const char *model, struct refus
     if (!any)
         return refuse_for_now(refusal, "unavailable",
                               fleet->n_pools == 0 ? "the fleet has no members"
-                                                  : "no pool of the fleet answers");
+                                                  : "no pool of the fleet responds");
     if (fleet->n_models == 0)
         return refuse_for_now(refusal, "loading", "no worker has reported its model yet");
     for (size_t i = 0; i < fleet->n_pools; i++) /* also those that drain or are silent for the moment */
         if (pool_model(&fleet->pools[i]->pool, model))
-            return refuse_for_now(refusal, "unavailable", "no pool that serves this model answers");
+            return refuse_for_now(refusal, "unavailable", "no pool that serves this model responds");
     if (loads)
         return refuse_for_now(refusal, "loading", "a pool has not reported its model yet");
     return refuse(refusal, 404, "model_not_found", "model", "the model \"%.128s\" does not exist", model);

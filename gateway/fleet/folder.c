@@ -129,7 +129,7 @@ static bool read_file(const struct folder *folder, struct folder_file *file)
         r = member_file_read(path, &file->file, &err);
     if (is_our_trouble(r) || r == -ENOENT) {
         if (r != -ENOENT && !file->troubled)
-            log_error("fleet: %s; tried again", err.text);
+            log_error("fleet: %s; trying again", err.text);
         file->troubled = r != -ENOENT;
         return false;
     }
@@ -138,7 +138,7 @@ static bool read_file(const struct folder *folder, struct folder_file *file)
         file->counts = true;
         file->doubled = false;
     } else {
-        log_warn("fleet: %s%s", err.text, file->counts ? "; its earlier contents stay in force" : "");
+        log_warn("fleet: %s%s", err.text, file->counts ? "; keeping its previous contents" : "");
     }
     return true;
 }
@@ -221,7 +221,7 @@ bool folder_look(struct folder *folder)
     if (r == 0)
         forget_missing(folder);
     else if (!folder->troubled)
-        log_error("%s; the members stay as they are", err.text);
+        log_error("%s; keeping the current members", err.text);
     if (r == 0 && folder->troubled)
         log_info("fleet: %s can be read again", folder->path);
     folder->troubled = r < 0;
@@ -256,7 +256,7 @@ int folder_members(struct folder *folder, struct member **ret_members, size_t *r
             continue;
         const struct member *other = double_of(file, members, n);
         if (other && !file->doubled)
-            log_warn("fleet: %s/%s is passed over: %s has the same %s", folder->path, file->name, other->name,
+            log_warn("fleet: %s/%s ignored: %s has the same %s", folder->path, file->name, other->name,
                      strcmp(other->file.connect, file->file.connect) == 0 ? "address" : "key");
         file->doubled = other != NULL;
         if (other)

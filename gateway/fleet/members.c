@@ -151,7 +151,7 @@ struct members *members_stop(struct members *members)
     until.tv_sec += STOP_SECONDS;
     if (pthread_timedjoin_np(members->thread, NULL, &until) == 0)
         return free_all(members);
-    log_warn("fleet: %s does not answer: its reader is left behind", members->folder.path);
+    log_warn("fleet: %s does not respond: abandoning the thread that reads it", members->folder.path);
     pthread_detach(members->thread);
     return NULL;
 }

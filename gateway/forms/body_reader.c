@@ -126,7 +126,7 @@ static void recount(struct body_reading *reading)
     if (reading->result != 0 || parameters_count(parameters))
         return;
     reading->result =
-        refuse(&reading->refusal, 429, "rate_limit_exceeded", NULL, "too much is being received already");
+        refuse(&reading->refusal, 429, "rate_limit_exceeded", NULL, "the gateway is receiving too much data");
     reading->refusal.retry_after_s = 1;
 }
 

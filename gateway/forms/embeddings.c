@@ -96,7 +96,7 @@ static int check_dimensions(const struct embeddings_in *in, uint32_t n_embedding
     if (in->dimensions == 0 || in->dimensions == n_embedding)
         return 0;
     return refuse(refusal, 400, "unsupported_parameter", "dimensions",
-                  "dimensions is %u: the model's embeddings have %u numbers and cannot be shortened",
+                  "dimensions is %u, but the model's embeddings have %u numbers and cannot be shortened",
                   in->dimensions, n_embedding);
 }
 
@@ -135,7 +135,7 @@ static int keep(struct embeddings *e, size_t index, const struct quern_output *o
         return REFUSED;
     if (n != e->n_embedding) /* another model of this name */
         return refuse(refusal, 503, "worker_lost", NULL,
-                      "the pool serves another model since this request began");
+                      "the pool began to serve another model during this request");
     memcpy(e->numbers + index * n, output->embedding, n * sizeof *e->numbers);
     return 0;
 }
@@ -344,10 +344,10 @@ static int check_model(const struct pool_model *model, const struct embeddings_i
         return refuse(refusal, 400, "unsupported", "model",
                       "the model \"%.128s\" does not rank texts: its file has no pooling_type rank",
                       model->name);
-    return refuse(refusal, 400, "unsupported", "model",
-                  "the model \"%.128s\" ranks pairs of texts, at /v1/rerank and /v1/score, and makes no "
-                  "embeddings",
-                  model->name);
+    return refuse(
+        refusal, 400, "unsupported", "model",
+        "the model \"%.128s\" ranks pairs of texts (/v1/rerank and /v1/score) and cannot make embeddings",
+        model->name);
 }
 
 /* Whether the pairs are no more than other inputs of a body can be: a query is in each of its pairs. */
@@ -356,12 +356,11 @@ static int check_pairs(const struct embeddings *e, struct refusal *refusal)
     const size_t most = e->gateway->body_bytes, bytes = e->in.ranks ? e->pairs.bytes : 0;
     if (bytes <= most)
         return 0;
-    return refuse(
-        refusal, 413, "too_large", e->in.name,
-        "the pairs of %s and %s have %s together, the query counted in each; at most %s are allowed, "
-        "as in a request body",
-        e->pairs.queries.name, e->pairs.documents.name, amount_of_bytes(bytes).text,
-        amount_of_bytes(most).text);
+    return refuse(refusal, 413, "too_large", e->in.name,
+                  "the pairs of %s and %s have %s together, counting the query in each; at most %s are "
+                  "allowed, as for a request body",
+                  e->pairs.queries.name, e->pairs.documents.name, amount_of_bytes(bytes).text,
+                  amount_of_bytes(most).text);
 }
 
 static int check(const struct embeddings *e, const struct key *key, struct refusal *refusal)

@@ -14,7 +14,7 @@ static int take_text(struct ranking_in *in, const char *path, const json_t *valu
     const json_t *text = json_is_object(value) ? json_object_get(value, "text") : value;
     if (!json_is_string(text))
         return refuse_value(refusal, path, "%s is %s, not a string or an object with \"text\"", path,
-                            json_is_object(value) ? "an object without a text" : json_in_kind(value));
+                            json_is_object(value) ? "an object without text" : json_in_kind(value));
     if (json_string_length(text) == 0)
         return refuse_value(refusal, path, "%s is empty", path);
     *ret_text = (struct bytes){parameters_keep(&in->in.parameters, text), json_string_length(text)};
@@ -133,7 +133,7 @@ int ranking_pair_each(struct ranking_in *in, struct refusal *refusal)
         return REFUSED;
     if (in->queries.n > 1 && in->queries.n != in->documents.n)
         return refuse_value(refusal, in->documents.name,
-                            "%s has %s and %s %zu; give one query, or as many queries as documents",
+                            "%s has %s and %s has %zu; give one query, or as many queries as documents",
                             in->documents.name, amount_of(in->documents.n, "text").text, in->queries.name,
                             in->queries.n);
     return pair(in, refusal);

@@ -179,7 +179,7 @@ static int check_budget(const struct parameters *parameters, const struct dialec
         !parameters->request.messages)
         return 0;
     return refuse(refusal, 400, "unsupported_parameter", parameters->budget_name,
-                  "%s: how a thought of this model ends is not known: %s", parameters->budget_name,
+                  "%s: unknown how this model ends a thought: %s", parameters->budget_name,
                   thoughts->reason[0] ? thoughts->reason : "it has no chat template");
 }
 

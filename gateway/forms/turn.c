@@ -30,7 +30,7 @@ static int check_tools(const struct gateway *gateway, const struct parameters *p
     if (!parameters->request.tools || dialect->calls.known)
         return 0;
     return refuse(refusal, 400, "unsupported_parameter", "tools",
-                  "tools: how the model \"%.128s\" calls them is not known: %s", model ? model->name : "",
+                  "tools: unknown how the model \"%.128s\" calls them: %s", model ? model->name : "",
                   dialect->calls.reason[0] ? dialect->calls.reason : "it has no chat template");
 }
 

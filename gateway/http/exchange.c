@@ -152,7 +152,7 @@ static void cut(struct exchange *exchange, const char *what)
 
 void exchange_no_room(struct refusal *refusal)
 {
-    refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much output is waiting to be read by clients");
+    refuse(refusal, 429, "rate_limit_exceeded", NULL, "too much output is waiting for clients to read it");
     refusal->retry_after_s = 1;
 }
 
@@ -168,7 +168,7 @@ void exchange_displace(struct unread_share *share)
     struct exchange *exchange = (struct exchange *)((char *)share - offsetof(struct exchange, unread));
     void (*fn)(void *) = exchange->on_gone;
     if (exchange->state != EXCHANGE_WORKING) {
-        cut(exchange, "clients together read too slowly");
+        cut(exchange, "all clients together read too slowly");
         return;
     }
     /* It has no reader yet, so its client is told. */
@@ -379,7 +379,7 @@ bool exchange_write(struct exchange *exchange, const void *data, size_t len)
     }
     if (!unread_take(&limits->unread, &exchange->unread, len, true)) {
         if (!exchange->gone)
-            cut(exchange, "clients together read too slowly");
+            cut(exchange, "all clients together read too slowly");
         return false;
     }
     if (buffer_append(&exchange->out, data, len) < 0) {

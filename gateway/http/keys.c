@@ -31,7 +31,7 @@ static int take_group(struct key *key, const char *name, struct error *err)
         return error_set(err, -EINVAL, "the name of the group is %s",
                          name[0] ? "longer than 63 bytes" : "empty");
     if (key->space[0] == 'g')
-        return error_set(err, -EINVAL, "%s is in one group only", key->name);
+        return error_set(err, -EINVAL, "%s: more than one group", key->name);
     key->space[0] = 'g';
     write_hash(name, key->space + 1);
     return 0;
@@ -151,7 +151,7 @@ static int take_lines(struct bytes text, const char *name, struct keys *keys, st
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((newline ? newline : end) - at);
         if (memchr(at, 0, len) || len >= sizeof line) {
-            r = error_set(err, -EINVAL, "the line is too long, or has a NUL");
+            r = error_set(err, -EINVAL, "the line is too long or has a NUL character");
         } else {
             memcpy(line, at, len);
             line[len] = 0;
@@ -306,9 +306,9 @@ const char *key_salt(const struct key *key, bool shared, const char *salt,
 static int check_bounds(const struct key *key, uint64_t tokens, struct refusal *refusal)
 {
     const uint64_t n = key->requests + key->elsewhere.requests, asked = key->tokens + key->elsewhere.tokens;
-    const char *where = key->elsewhere.requests > 0 ? ", through all gateways" : "";
+    const char *where = key->elsewhere.requests > 0 ? ", counting all gateways" : "";
     if (key->most_requests && n >= key->most_requests)
-        return refuse(refusal, 429, "rate_limit_exceeded", NULL, "this key already has %s under way%s",
+        return refuse(refusal, 429, "rate_limit_exceeded", NULL, "this key already has %s in progress%s",
                       amount_of(n, "request").text, where);
     if (key->most_tokens && tokens > key->most_tokens)
         return refuse(refusal, 400, "too_many_tokens", NULL,
@@ -345,7 +345,7 @@ static int check_share(const struct key *key, uint64_t tokens, struct refusal *r
         (key->most_tokens == 0 || (int64_t)tokens <= e->share_tokens - e->taken_tokens))
         return 0;
     return refuse(refusal, 429, "rate_limit_exceeded", NULL,
-                  "this key has as much under way, through all gateways, as it may have for the moment");
+                  "this key has reached its limits for the moment, counting all gateways");
 }
 
 int key_take(struct key *key, uint64_t tokens, struct refusal *refusal)

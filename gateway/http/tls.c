@@ -12,7 +12,7 @@ int tls_read(const char *certificate, const char *key, struct tls *ret_tls, stru
     if (r == 0)
         r = secret_file_read(key, TLS_MOST_BYTES, &tls.key, err);
     if (r == 0 && (tls.key.status.st_mode & S_IROTH))
-        r = error_set(err, -EPERM, "%s: everyone can read this private key: chmod o= it", key);
+        r = error_set(err, -EPERM, "%s: everyone can read this private key: chmod o= %s", key, key);
     if (r == 0)
         *ret_tls = tls;
     else

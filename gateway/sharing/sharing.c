@@ -133,7 +133,7 @@ static bool keep(struct sharing_pool *pool, const struct quern_tenants *tenants)
 static void say_refused(struct sharing_pool *pool, const char *reason)
 {
     if (!pool->refused)
-        log_warn("%s does not share bounds of keys between gateways: %s",
+        log_warn("%s does not share limits of keys between gateways: %s",
                  pool->name ? pool->name : "the pool", reason);
     pool->refused = true;
 }

@@ -60,12 +60,12 @@ static int read_parsed(const struct curl_calls *curl, CURLU *parsed, const char 
                        struct error *err)
 {
     if (strchr(url, '@')) /* not quoted */
-        return error_set(err, -EINVAL, "the URL contains \"@\": credentials belong into the file of headers");
+        return error_set(err, -EINVAL, "the URL contains \"@\": credentials belong in the file of headers");
     if (curl->url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
         !is_http(curl, parsed))
-        return error_set(err, -EINVAL, "%s: no URL like http://HOST:4318", url);
+        return error_set(err, -EINVAL, "%s: not a URL like http://HOST:4318", url);
     if (has_part(curl, parsed, CURLUPART_FRAGMENT))
-        return error_set(err, -EINVAL, "%s: a URL without #", url);
+        return error_set(err, -EINVAL, "%s: the URL must not contain #", url);
     if (!complete_path(curl, parsed))
         return error_set(err, -EINVAL, "%s: the path is too long", url);
     return curl->url_get(parsed, CURLUPART_URL, ret_url, 0) == CURLUE_OK
@@ -128,7 +128,7 @@ static int take_line(struct endpoint *endpoint, const char *path, unsigned numbe
     if (!is_header(line))
         return error_set(err, -EINVAL, "%s:%u: not \"Name: value\"", path, number);
     if (is_ours(line))
-        return error_set(err, -EINVAL, "%s:%u: this header describes the body, and is set already", path,
+        return error_set(err, -EINVAL, "%s:%u: this header describes the body and is already set", path,
                          number);
     return add_header(endpoint, line, err);
 }

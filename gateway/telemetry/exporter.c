@@ -98,7 +98,7 @@ static bool prepare_handle(struct exporter *exporter)
 static void say_failing(struct exporter *exporter, const char *why)
 {
     if (!exporter->failing)
-        log_error("%s: %s: spans are not taken", exporter->endpoint.url, why);
+        log_error("%s: %s: the collector does not accept spans", exporter->endpoint.url, why);
     exporter->failing = true;
 }
 
@@ -125,7 +125,7 @@ static enum outcome judge_status(struct exporter *exporter, long status, uint64_
         look_for_rejects(exporter);
         const uint64_t lost = exporter->lost;
         if (exporter->failing)
-            log_info("%s: spans are taken again; %s lost", exporter->endpoint.url,
+            log_info("%s: the collector accepts spans again; %s lost", exporter->endpoint.url,
                      amount_of(lost - exporter->lost_said, "request").text);
         exporter->lost_said = lost;
         exporter->failing = false;
@@ -272,7 +272,7 @@ int exporter_start(const struct exporter_options *options, struct exporter **ret
     init_changed(exporter);
     int r = curl->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
                 ? endpoint_read(options->url, options->headers, &exporter->endpoint, err)
-                : error_set(err, -ENOMEM, "libcurl does not start");
+                : error_set(err, -ENOMEM, "libcurl cannot be initialized");
     if (r == 0 && !prepare_handle(exporter))
         r = error_set(err, -ENOMEM, "out of memory");
     if (r == 0 && (r = -pthread_create(&exporter->thread, NULL, run, exporter)) < 0)
@@ -314,7 +314,7 @@ struct exporter *exporter_stop(struct exporter *exporter)
     pthread_mutex_unlock(&exporter->lock);
     pthread_join(exporter->thread, NULL);
     if (exporter->lost > exporter->lost_said)
-        log_warn("%s: spans of %s were not taken", exporter->endpoint.url,
+        log_warn("%s: the collector did not accept the spans of %s", exporter->endpoint.url,
                  amount_of(exporter->lost - exporter->lost_said, "request").text);
     return free_exporter(exporter);
 }

@@ -52,7 +52,7 @@ static int take_allowed(struct parameters *parameters, const char *path, const j
     for (size_t i = 0; i < n; i++) {
         const json_t *name = function_name(json_array_get(tools, i));
         if (!name)
-            return refuse_value(refusal, path, "%s.tools[%zu] names no function", path, i);
+            return refuse_value(refusal, path, "%s.tools[%zu] does not name a function", path, i);
         names[i] = parameters_keep(parameters, name);
         if (!names[i])
             return parameters_out_of_memory(refusal);

@@ -90,7 +90,7 @@ static const json_t *itself(const char *path, const json_t *entry, struct refusa
     const char *type = json_string_value(json_object_get(entry, "type"));
     if (type && strcmp(type, "custom") != 0) {
         refuse(refusal, 400, "unsupported_parameter", path,
-               "%s: tools of the type \"%.40s\" are not supported, only a client's own", path, type);
+               "%s: tools of the type \"%.40s\" are not supported, only client tools", path, type);
         return NULL;
     }
     return entry;

@@ -29,7 +29,7 @@ void health_handle(struct exchange *exchange)
     else if (!fleet_is_ready(&gateway->fleet))
         reply(exchange, 503, "loading", "no worker is ready");
     else if (fleet_is_cut_off(&gateway->fleet))
-        reply(exchange, 503, "unavailable", "most pools have fallen silent together");
+        reply(exchange, 503, "unavailable", "most pools stopped responding at the same time");
     else
         reply(exchange, 200, "ok", NULL);
 }

@@ -100,7 +100,7 @@ static void label(struct json_out *out, const char *name, const char *value)
 
 static void write_answers(const struct counters *counters, struct json_out *out)
 {
-    declare(out, "quern_http_responses_total", "counter", "Answers by status of HTTP.");
+    declare(out, "quern_http_responses_total", "counter", "HTTP responses by status.");
     for (unsigned code = 0; code < COUNTERS_CODES; code++) {
         if (counters->answers[code] == 0)
             continue;
@@ -121,49 +121,48 @@ static void write_gateway(const struct gateway *gateway, struct json_out *out)
            gateway_check(gateway, NULL, &refusal) == 0);
     single(out, "quern_http_requests_in_flight", "gauge", "Requests being answered.", gateway->working);
     write_answers(counters, out);
-    single(out, "quern_connections_ended_total", "counter", "Idle connections closed for new ones.",
-           (double)counters->connections_ended);
+    single(out, "quern_connections_ended_total", "counter",
+           "Idle connections closed to make room for new ones.", (double)counters->connections_ended);
     single(out, "quern_connections_refused_total", "counter",
-           "Connections refused to addresses that had too many.", (double)counters->connections_refused);
-    single(out, "quern_streams_cut_total", "counter", "Streams whose clients read too slowly.",
+           "Connections refused because their address had too many.", (double)counters->connections_refused);
+    single(out, "quern_streams_cut_total", "counter", "Streams cut off because their client read too slowly.",
            (double)gateway->streams.cut);
     single(out, "quern_stream_unread_bytes", "gauge", "Unread bytes of all answers.",
            (double)gateway->streams.unread.budget.used);
-    single(out, "quern_body_bytes", "gauge", "Memory of request bodies.", (double)gateway->bodies.used);
-    single(out, "quern_abandoned_total", "counter", "Generations whose clients went away.",
-           (double)counters->abandoned);
-    single(out, "quern_prompt_tokens_total", "counter", "Tokens of prompts.",
-           (double)counters->prompt_tokens);
-    single(out, "quern_cached_tokens_total", "counter", "Of these, tokens that were in the prefix cache.",
+    single(out, "quern_body_bytes", "gauge", "Bytes of memory for request bodies.",
+           (double)gateway->bodies.used);
+    single(out, "quern_abandoned_total", "counter",
+           "Generations cancelled because their client disconnected.", (double)counters->abandoned);
+    single(out, "quern_prompt_tokens_total", "counter", "Prompt tokens.", (double)counters->prompt_tokens);
+    single(out, "quern_cached_tokens_total", "counter", "Prompt tokens found in the prefix cache.",
            (double)counters->cached_tokens);
-    single(out, "quern_generated_tokens_total", "counter", "Tokens of answers.",
-           (double)counters->output_tokens);
+    single(out, "quern_generated_tokens_total", "counter", "Answer tokens.", (double)counters->output_tokens);
     single(out, "quern_request_log_lines_total", "counter", "Requests written to the request log.",
            (double)gateway->request_log.written);
     single(out, "quern_request_log_lost_total", "counter",
            "Requests that could not be written to the request log.", (double)gateway->request_log.lost);
     exporter_count(gateway->exporter, &spans_sent, &spans_lost);
-    single(out, "quern_traced_requests_total", "counter", "Requests whose spans the collector has taken.",
+    single(out, "quern_traced_requests_total", "counter", "Requests whose spans the collector accepted.",
            (double)spans_sent);
     single(out, "quern_traced_requests_lost_total", "counter",
-           "Requests whose spans the collector did not take.", (double)spans_lost);
-    write_histogram(out, "quern_time_to_first_token_seconds", "From a request to its first token.",
+           "Requests whose spans the collector did not accept.", (double)spans_lost);
+    write_histogram(out, "quern_time_to_first_token_seconds", "Time from a request to its first token.",
                     &counters->first_token);
     write_histogram(out, "quern_inter_token_seconds", "Mean time between the tokens of an answer.",
                     &counters->between_tokens);
-    write_histogram(out, "quern_queue_seconds", "From a request to its assignment to a worker.",
+    write_histogram(out, "quern_queue_seconds", "Time from a request to its assignment to a worker.",
                     &counters->queue);
-    write_histogram(out, "quern_generation_seconds", "From a request to the end of its answer.",
+    write_histogram(out, "quern_generation_seconds", "Time from a request to the end of its answer.",
                     &counters->generation);
 }
 
 /* What is told of each worker beside WORKER_GAUGES (proto/gauges.h): its name, what it is, where its value
  * is from. */
 #define WORKER_METRICS(ROW)                                                                                  \
-    ROW("ready", "gauge", "Whether the worker takes work.", strcmp(worker->state, "ready") == 0)             \
-    ROW("slots", "gauge", "Sequences that fit at once.", worker->slots)                                      \
+    ROW("ready", "gauge", "Whether the worker accepts work.", strcmp(worker->state, "ready") == 0)           \
+    ROW("slots", "gauge", "Maximum number of sequences at once.", worker->slots)                             \
     ROW("steps_total", "counter", "Steps.", (double)worker->steps)                                           \
-    ROW("restarts_total", "counter", "Starts after the first.", worker->restarts)
+    ROW("restarts_total", "counter", "Restarts of the worker.", worker->restarts)
 
 static void write_workers(const struct quern_status *status, struct json_out *out)
 {
@@ -216,16 +215,16 @@ static void write_pool(const struct quern_status *status, struct json_out *out)
     single(out, "quern_pool_queued", "gauge", "Requests waiting for a worker.", status->queued);
     single(out, "quern_pool_running", "gauge", "Requests assigned to workers.", status->running);
     single(out, "quern_pool_admitted_total", "counter", "Requests accepted.", (double)status->admitted);
-    single(out, "quern_pool_rejected_total", "counter", "Requests refused.", (double)status->rejected);
+    single(out, "quern_pool_rejected_total", "counter", "Requests rejected.", (double)status->rejected);
     single(out, "quern_pool_ended_total", "counter", "Requests ended.", (double)status->ended);
     single(out, "quern_pool_moved_total", "counter", "Requests moved to another worker.",
            (double)status->moved);
-    single(out, "quern_pool_journal_bytes", "gauge", "Output kept for replays.",
+    single(out, "quern_pool_journal_bytes", "gauge", "Bytes of output kept for replays.",
            (double)status->journal_bytes);
-    single(out, "quern_pool_journal_limit_bytes", "gauge", "Most output that may be kept.",
+    single(out, "quern_pool_journal_limit_bytes", "gauge", "Limit of the bytes of output kept for replays.",
            (double)status->journal_limit);
-    single(out, "quern_pool_journal_waiting", "gauge",
-           "Running requests that wait for room for their output.", status->journal_waiting);
+    single(out, "quern_pool_journal_waiting", "gauge", "Running requests that wait for room in the journal.",
+           status->journal_waiting);
     write_workers(status, out);
     write_histograms(status, out);
 }
@@ -247,33 +246,38 @@ static double of_workers(const struct fleet_pool *pool, enum of_workers what)
 
 /* What is told of each member of a fleet: its name, what it is, where its value is from. */
 #define FLEET_METRICS(ROW)                                                                                   \
-    ROW("up", "gauge", "Whether the pool answers.", fleet_pool_is_up(pool))                                  \
-    ROW("draining", "gauge", "Whether it is chosen no more: it ends, or was taken away.",                    \
+    ROW("up", "gauge", "Whether the pool responds.", fleet_pool_is_up(pool))                                 \
+    ROW("draining", "gauge", "Whether the pool gets no new requests because it is ending or was removed.",   \
         pool->leaving || pool->pool.draining)                                                                \
-    ROW("requests", "gauge", "Requests of this gateway there.", pool->n_requests)                            \
-    ROW("load_tokens", "gauge", "Tokens to be processed and generated for those.", pool->load)               \
-    ROW("foreign_requests", "gauge", "Requests of others there, by its last status.", pool->foreign)         \
-    ROW("foreign_load_tokens", "gauge", "Tokens that it has to process and generate for others.",            \
+    ROW("requests", "gauge", "Requests of this gateway at the pool.", pool->n_requests)                      \
+    ROW("load_tokens", "gauge", "Tokens that the pool has to process and generate for this gateway.",        \
+        pool->load)                                                                                          \
+    ROW("foreign_requests", "gauge", "Requests of others at the pool, by its last status.", pool->foreign)   \
+    ROW("foreign_load_tokens", "gauge", "Tokens that the pool has to process and generate for others.",      \
         fleet_foreign_load(pool))                                                                            \
-    ROW("prefix_pieces", "gauge", "Pieces of prompts that it has, as it publishes.", pool->published.pieces) \
-    ROW("queued", "gauge", "Requests that wait for a worker there, by its last status.",                     \
+    ROW("prefix_pieces", "gauge", "Pieces of prompts that the pool has cached, as it reports.",              \
+        pool->published.pieces)                                                                              \
+    ROW("queued", "gauge", "Requests waiting for a worker of the pool, by its last status.",                 \
         pool->pool.status ? pool->pool.status->queued : 0)                                                   \
-    ROW("running", "gauge", "Requests assigned to workers there, by its last status.",                       \
+    ROW("running", "gauge", "Requests assigned to the pool's workers, by its last status.",                  \
         pool->pool.status ? pool->pool.status->running : 0)                                                  \
-    ROW("slots", "gauge", "Requests that its workers answer at once.", of_workers(pool, SLOTS))              \
-    ROW("kv_free_blocks", "gauge", "Free blocks of its KV caches.", of_workers(pool, KV_FREE))               \
-    ROW("kv_blocks", "gauge", "Blocks of its KV caches.", of_workers(pool, KV_TOTAL))                        \
-    ROW("cache_hits_total", "counter", "Prompt tokens that it found in caches.", of_workers(pool, HITS))     \
-    ROW("prefill_tokens_total", "counter", "Prompt tokens that it computed.", of_workers(pool, COMPUTED))    \
-    ROW("chosen_total", "counter", "Requests sent there.", (double)pool->chosen)                             \
-    ROW("moved_total", "counter", "Requests taken from there to another pool.", (double)pool->moved)         \
-    ROW("moved_unequal_total", "counter", "Of those, requests to a pool with another arithmetic.",           \
+    ROW("slots", "gauge", "Maximum number of requests that the pool's workers run at once.",                 \
+        of_workers(pool, SLOTS))                                                                             \
+    ROW("kv_free_blocks", "gauge", "Free blocks of the pool's KV caches.", of_workers(pool, KV_FREE))        \
+    ROW("kv_blocks", "gauge", "Blocks of the pool's KV caches.", of_workers(pool, KV_TOTAL))                 \
+    ROW("cache_hits_total", "counter", "Prompt tokens that the pool found in caches.",                       \
+        of_workers(pool, HITS))                                                                              \
+    ROW("prefill_tokens_total", "counter", "Prompt tokens that the pool computed.",                          \
+        of_workers(pool, COMPUTED))                                                                          \
+    ROW("chosen_total", "counter", "Requests sent to the pool.", (double)pool->chosen)                       \
+    ROW("moved_total", "counter", "Requests moved from the pool to another one.", (double)pool->moved)       \
+    ROW("moved_unequal_total", "counter", "Requests moved from the pool to one with different arithmetic.",  \
         (double)pool->moved_unequal)
 
 static void write_fleet(const struct fleet *fleet, struct json_out *out)
 {
     single(out, "quern_fleet_members", "gauge", "Pools of the fleet.", (double)fleet->n_pools);
-    single(out, "quern_fleet_cut_off", "gauge", "Whether most pools have fallen silent together.",
+    single(out, "quern_fleet_cut_off", "gauge", "Whether most pools stopped responding at the same time.",
            fleet_is_cut_off(fleet));
 #define WRITE_FLEET_METRIC(metric, type, help, value)                                                        \
     declare(out, "quern_fleet_" metric, type, help);                                                         \

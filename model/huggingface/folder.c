@@ -180,7 +180,7 @@ static int write_note(const struct folder *folder)
         n = (size_t)snprintf(note, sizeof note, "only the text part is loaded, without %s of %s",
                              amount_of(shards->n_left_out, "tensor").text, shards->left_out);
     if (n_fp8 > 0 && n < sizeof note)
-        snprintf(note + n, sizeof note - n, "%sFP8 (E4M3) became BF16: %s", n ? "; " : "",
+        snprintf(note + n, sizeof note - n, "%sconverted from FP8 (E4M3) to BF16: %s", n ? "; " : "",
                  amount_of(n_fp8, "weight").text);
     return note[0] ? gguf_writer_string(folder->writer, HUGGINGFACE_NOTE, note) : 0;
 }

@@ -57,7 +57,7 @@ static int read_fp8(struct reader *reader, const char *name, struct recipe *reci
 {
     if (reader->config->quantization.kind != QUANTIZATION_FP8)
         return error_set(reader->err, -EINVAL,
-                         "tensor %s is F8_E4M3, which config.json does not say (quantization_config)",
+                         "tensor %s is F8_E4M3, but config.json has no quantization_config for it",
                          recipe->tensor->name);
     recipe->is_fp8 = true;
     recipe->format = FORMAT_BF16;

@@ -317,8 +317,7 @@ static int collect_ends(const json_t *generation, int64_t eos, uint32_t n, int64
         for (uint32_t e = 0; e < found; e++)
             known |= ends[e] == json_integer_value(value);
         if (!known && found == MOST_ENDS)
-            return error_set(err, -EINVAL,
-                             "generation_config.json: eos_token_id: more than %d ids end an answer",
+            return error_set(err, -EINVAL, "generation_config.json: eos_token_id: at most %d are allowed",
                              MOST_ENDS);
         if (!known)
             ends[found++] = json_integer_value(value);
@@ -347,10 +346,10 @@ static int write_specials(const struct sides *sides, struct gguf_writer *writer,
     const int64_t eos = id_of(sides->tokenizer, add_eos && !eos_text ? kind->behind : eos_text);
     if (add_bos && bos != id_of(sides->tokenizer, kind->before))
         return error_set(err, -EINVAL,
-                         "tokenizer.json: post_processor begins with another token than bos_token");
+                         "tokenizer.json: post_processor begins with a token other than bos_token");
     if (add_eos && eos != id_of(sides->tokenizer, kind->behind))
         return error_set(err, -EINVAL,
-                         "tokenizer.json: post_processor ends with another token than eos_token");
+                         "tokenizer.json: post_processor ends with a token other than eos_token");
     int r = json_read_flag(sides->config, "add_bos_token", &add_bos, err);
     if (r >= 0)
         r = json_read_flag(sides->config, "add_eos_token", &add_eos, err);

@@ -206,9 +206,9 @@ static int read_frame(const json_t *processor, struct tokens_kind *kind, struct 
         else if (token && !*place)
             *place = token;
         else
-            return refuse(err, "post_processor", "this frame around a text");
+            return refuse(err, "post_processor", "this template around a text");
     }
-    return text_seen ? 0 : refuse(err, "post_processor", "a frame without a text");
+    return text_seen ? 0 : refuse(err, "post_processor", "a template without a text");
 }
 
 static int check_post_processor(const json_t *tokenizer, struct tokens_kind *kind, struct error *err)

@@ -99,9 +99,9 @@ static int judge(struct check *check, int status, struct error *err)
     if (reason)
         return error_set(err, -EINVAL, "%s", reason);
     if (WIFEXITED(status))
-        return error_set(err, -EINVAL, "%s, which was to check the settings, ended with status %d", name,
+        return error_set(err, -EINVAL, "%s ended with status %d while checking the settings", name,
                          WEXITSTATUS(status));
-    return error_set(err, -EINVAL, "%s, which was to check the settings, was ended by signal %d", name,
+    return error_set(err, -EINVAL, "%s was killed by signal %d while checking the settings", name,
                      WTERMSIG(status));
 }
 
@@ -119,8 +119,8 @@ int check_turn(struct check *check, uint64_t now, struct error *err)
         stop_listening(check);
         check->program = NULL;
     } else {
-        r = error_set(err, -ETIMEDOUT, "%s did not judge the settings within %d s", name_of(check->program),
-                      PATIENCE_S);
+        r = error_set(err, -ETIMEDOUT, "%s did not finish checking the settings within %d s",
+                      name_of(check->program), PATIENCE_S);
         check_stop(check);
     }
     if (r < 0 || !check->gateway)

@@ -319,7 +319,7 @@ static void reap_retired(struct gateway_child *child)
         child->retired[i].pid = 0;
         say_how(status, how, sizeof how);
         if (WIFSIGNALED(status) && child->retired[i].served && child->start_at != UINT64_MAX)
-            log_error("a replaced gateway %s: its answers under way are lost", how);
+            log_error("a replaced gateway %s: its unfinished answers are lost", how);
     }
 }
 

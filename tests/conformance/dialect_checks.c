@@ -61,7 +61,7 @@ void dialect_case_close(struct dialect_case *test)
 bool dialect_case_understood(const struct dialect_case *test)
 {
     return test->dialect.calls.known ||
-           strcmp(test->dialect.calls.reason, "the template knows no tools") == 0;
+           strcmp(test->dialect.calls.reason, "the template does not support tools") == 0;
 }
 
 /* ---- reading answers ---- */

@@ -145,7 +145,7 @@ START_TEST(status_and_inspect_show_what_was_measured)
     pool_start(&pool, path, "--device", "emu", "--ctx", "64", "--slots", "2", NULL);
     ck_assert_int_eq(run_program(out, sizeof out, "quern", "status", "--connect", pool.rundir, NULL), 0);
     ck_assert_msg(strstr(out, "\nworker-0: ") && strstr(out, " launches of products timed in ") &&
-                      strstr(out, " choices are not the rule's, time ran out\n"),
+                      strstr(out, " choices differ from the rule, time ran out\n"),
                   "%s", out);
     ck_assert_int_eq(
         run_program(out, sizeof out, "quern", "status", "--json", "--connect", pool.rundir, NULL), 0);

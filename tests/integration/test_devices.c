@@ -174,7 +174,7 @@ START_TEST(a_pool_uses_the_devices_that_are_named)
     int status = pool_fails(&pool, 60, tiny_model(), "--device", "emu:0,GPU-7", NULL);
     ck_assert_int_ne(status, 0);
     ck_assert_msg(
-        strstr(pool_log(&pool), "no emulated device is GPU-7; there are 0 GPU-00000000-0000-0000-0000-"),
+        strstr(pool_log(&pool), "no emulated device is GPU-7; available: 0 GPU-00000000-0000-0000-0000-"),
         "%s", pool_log(&pool));
     ck_assert_msg(pool_log_lines(&pool) == 1, "%s", pool_log(&pool));
 }

@@ -142,7 +142,7 @@ START_TEST(columns_show_every_tensor_and_the_sum)
     ck_assert_ptr_nonnull(strstr(out, "20 tensors, 1.31 M parameters, 2.63 MB"));
     ck_assert_ptr_nonnull(strstr(out, "general.architecture                         llama\n"));
     ck_assert_ptr_nonnull(strstr(out, "traits                                       attention, RMS norms, "
-                                      "rotary positions by pairs, SiLU\n"));
+                                      "rotary positions of adjacent pairs, SiLU\n"));
 }
 END_TEST
 

@@ -289,10 +289,10 @@ START_TEST(the_commands_of_the_guide_make_an_encrypted_pool)
              "quern keys other && quern status --connect tcp://127.0.0.1:%s --server-key other/quern.cert",
              port);
     ck_assert_int_eq(shell(line), 1);
-    ck_assert_msg(strstr(out, "the server key may be another pool's"), "%s", out);
+    ck_assert_msg(strstr(out, "the server key may belong to another pool"), "%s", out);
     snprintf(line, sizeof line, "quern status --connect tcp://127.0.0.1:%s", port);
     ck_assert_int_eq(shell(line), 1);
-    ck_assert_msg(strstr(out, "it may want a server key"), "%s", out);
+    ck_assert_msg(strstr(out, "it may require a server key"), "%s", out);
     ck_assert_int_eq(shell("quern status --server-key quern.cert"), 1);
     ck_assert_msg(strstr(out, "takes no key"), "%s", out);
     ck_assert_int_eq(shell("quern run --server-key quern.cert x"), 1);

@@ -72,7 +72,7 @@ START_TEST(a_low_limit_of_files_is_said_at_the_start)
         setrlimit(RLIMIT_NOFILE, &low);
         pool_start(&the_pool, fake_model(&the_pool, "ok"), NULL);
         bool said = pool_says(&the_pool, "room for 96 clients", PATIENCE_S) &&
-                    pool_says(&the_pool, "the limit of open files is low", PATIENCE_S);
+                    pool_says(&the_pool, "because of the limit of open files", PATIENCE_S);
         bool ended = pool_stop(&the_pool, SIGTERM, PATIENCE_S) == 0;
         pool_forget(&the_pool);
         _exit(said && ended ? 0 : 1);

@@ -263,21 +263,21 @@ int dialect_check(const struct model_dialect *dialect, struct error *err)
     const size_t places = count_places(calls->open) + count_places(calls->head) +
                           count_places(calls->middle) + count_places(calls->tail);
     if (dialect->thoughts.known && !dialect->thoughts.close[0])
-        return error_set(err, -EINVAL, "dialect: thoughts have no end");
+        return error_set(err, -EINVAL, "dialect: the end of thoughts (close) is empty");
     if (dialect->thoughts.known && dialect->thoughts.end[0] &&
         !strstr(dialect->thoughts.end, dialect->thoughts.close))
-        return error_set(err, -EINVAL, "dialect: the end of a thought does not have what closes it");
+        return error_set(err, -EINVAL, "dialect: the end of a thought (end) does not contain its close");
     if (!calls->known)
         return 0;
     if (!calls->name_key != !calls->arguments_key)
-        return error_set(err, -EINVAL, "dialect: name_key and arguments_key go together");
+        return error_set(err, -EINVAL, "dialect: name_key and arguments_key must be given together");
     if (calls->name_key && !strchr(calls->head, '{'))
-        return error_set(err, -EINVAL, "dialect: the head of a call that is an object has no brace");
+        return error_set(err, -EINVAL, "dialect: the head of a call that is a JSON object has no \"{\"");
     if (places > DIALECT_MOST_PLACES)
-        return error_set(err, -EINVAL,
-                         "dialect: a call has %zu places for names, ids and numbers; at most %d "
-                         "are allowed",
-                         places, DIALECT_MOST_PLACES);
+        return error_set(
+            err, -EINVAL,
+            "dialect: a call has %zu placeholders for names, ids and numbers; at most %d are allowed", places,
+            DIALECT_MOST_PLACES);
     return 0;
 }
 

@@ -97,8 +97,8 @@ static bool put_choices(struct members *members, const json_t *schema)
 static int refuse(struct members *members, const char *key, const char *what)
 {
     return error_set(members->err, -EINVAL,
-                     "the parameter \"%.64s\" of \"%.64s\": \"%s\" of a text is not supported in the form in "
-                     "which this model calls tools",
+                     "the parameter \"%.64s\" of \"%.64s\": \"%s\" of a string is not supported in this "
+                     "model's form of tool calls",
                      key, members->tool->name, what);
 }
 

@@ -410,7 +410,7 @@ static int render_open(const struct chat_template *chat_template, json_t *messag
     if (r == 0)
         r = buffer_reserve(&ret_text->from_user, content.len + 1);
     if (r < 0)
-        return err->text[0] ? r : error_set(err, r, "no memory for the chat");
+        return err->text[0] ? r : error_set(err, r, "not enough memory for the chat");
     memset(ret_text->from_user.data + ret_text->from_user.len, 1, content.len);
     ret_text->from_user.len += content.len;
     return 0;

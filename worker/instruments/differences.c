@@ -20,5 +20,5 @@ void differences_log(void *arg, uint64_t tag, const struct backend_difference *d
              name, (unsigned long long)difference->position, difference->of_device,
              (double)difference->logit_of_device, difference->of_host, (double)difference->logit_of_host);
     if (++differences->logged == DIFFERENCES_LOGGED)
-        log_warn("host sampling: further differences are counted, and not logged");
+        log_warn("host sampling: further differences are counted but not logged");
 }

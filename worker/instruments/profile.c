@@ -20,12 +20,12 @@ void profiler_take(struct profiler *profiler, const struct message *message, uin
 {
     const uint64_t ref = message->profile.ref;
     if (profiler->state != PROFILE_IDLE && profiler->run != message->profile.run) {
-        link_refuse(profiler->link, ref, PROTO_OVERLOADED, "another profile of this worker is under way");
+        link_refuse(profiler->link, ref, PROTO_OVERLOADED, "this worker is already being profiled");
         return;
     }
     if (profiler->state == PROFILE_IDLE && profiler->run == message->profile.run) {
         link_refuse(profiler->link, ref, PROTO_BAD_REQUEST,
-                    "this profile has ended: a new one needs another run");
+                    "this profile has ended: start a new one with another run");
         return;
     }
     if (profiler->state == PROFILE_IDLE) {

@@ -45,11 +45,11 @@ void trimmer_take(struct trimmer *trimmer, const struct message *message)
         return;
     }
     if (trimmer->waits && run != trimmer->run) {
-        refuse(trimmer, ref, PROTO_OVERLOADED, "another trim of this worker is under way");
+        refuse(trimmer, ref, PROTO_OVERLOADED, "this worker is already being trimmed");
         return;
     }
     if (trimmer->n_refs == TRIM_REFS) {
-        refuse(trimmer, ref, PROTO_OVERLOADED, "this trim was asked for too often");
+        refuse(trimmer, ref, PROTO_OVERLOADED, "too many requests for this trim");
         return;
     }
     trimmer->waits = true;
@@ -97,7 +97,7 @@ static void give(struct trimmer *trimmer)
     trimmer->failure.text[0] = 0;
     int r = engine_give_back(trimmer->engine, trimmer->prefixes, &given);
     if (r < 0) {
-        error_set(&trimmer->failure, r, "memory could not be given back: %s", strerror(-r));
+        error_set(&trimmer->failure, r, "memory could not be released: %s", strerror(-r));
         return;
     }
     add(trimmer, "kv", given.backend.kv);
@@ -113,7 +113,7 @@ static void give(struct trimmer *trimmer)
     trimmer->answer.trim_ok.resident_after = after.resident;
     trimmer->answer.trim_ok.device_free_before = before.device_free;
     trimmer->answer.trim_ok.device_free_after = after.device_free;
-    log_info("trimmed: the process held %s and holds %s", amount_of_bytes(before.resident).text,
+    log_info("trimmed: the process held %s, now holds %s", amount_of_bytes(before.resident).text,
              amount_of_bytes(after.resident).text);
 }
 

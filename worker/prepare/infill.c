@@ -49,7 +49,7 @@ static bool add_file(struct filling *filling, const json_t *file, size_t i)
     const char *name = json_string_value(json_object_get(file, "filename"));
     const json_t *text = json_object_get(file, "text");
     if (!name || !json_is_string(text))
-        return refuse(filling->refusal, PROTO_BAD_REQUEST, "files: entry %zu has no filename and text", i);
+        return refuse(filling->refusal, PROTO_BAD_REQUEST, "files: entry %zu lacks filename or text", i);
     bool separate = tokenizer_fim(filling->tokenizer, FIM_FILE) != TOKENIZER_NONE;
     bool good =
         separate ? add_token(filling, &filling->files, FIM_FILE) && add_line(filling, &filling->files, name)
@@ -66,9 +66,9 @@ static bool add_files(struct filling *filling, struct bytes files)
     json_t *array = files.len > 0 ? json_loadb(files.data, files.len, JSON_REJECT_DUPLICATES, &error) : NULL,
            *file;
     size_t i;
-    bool good =
-        files.len == 0 || (json_is_array(array) && json_array_size(array) <= MOST_FILES) ||
-        refuse(filling->refusal, PROTO_BAD_REQUEST, "files: no array of up to %d objects", MOST_FILES);
+    bool good = files.len == 0 || (json_is_array(array) && json_array_size(array) <= MOST_FILES) ||
+                refuse(filling->refusal, PROTO_BAD_REQUEST, "files: expected an array of at most %d objects",
+                       MOST_FILES);
     json_array_foreach(array, i, file)
     {
         good = good && add_file(filling, file, i);
@@ -113,7 +113,8 @@ bool infill_encode(const struct prompt_encoder *encoder, const struct prompt *pr
     for (int i = FIM_PREFIX; i <= FIM_MIDDLE; i++)
         if (tokenizer_fim(encoder->tokenizer, (enum fim_token)i) == TOKENIZER_NONE)
             return refuse(ret_refusal, PROTO_UNSUPPORTED,
-                          "suffix: the model cannot fill in: its tokenizer has no %s token", keys[i]);
+                          "suffix: the model does not support infilling: its tokenizer has no %s token",
+                          keys[i]);
     if (prompt->text.len > encoder->most_bytes || prompt->suffix.len > encoder->most_bytes)
         return refuse(ret_refusal, PROTO_TOO_LONG, "the text around the gap does not fit the context");
     struct filling *filling = calloc(1, sizeof *filling);

@@ -72,7 +72,7 @@ bool pair_encode(const struct prompt_encoder *encoder, const struct prompt *prom
     if (encoder->rank_template.len == 0)
         return refuse(ret_refusal, PROTO_UNSUPPORTED,
                       "document: the model's file has no " MODEL_RANK_TEMPLATE
-                      ", which says how a pair of texts is put together");
+                      ", which says how a pair of texts is combined");
     struct pair pair = {.most_bytes = encoder->most_bytes};
     int r = fill_in(&pair, (struct bytes){encoder->rank_template.data, encoder->rank_template.len}, prompt);
     if (r == 0)

@@ -181,7 +181,7 @@ static bool encode_chat(const struct prompt_encoder *encoder, const struct promp
     if (prompt->continue_turn &&
         (!last || !bytes_equal(last->role, BYTES_LITERAL("assistant")) || last->tool_calls.len > 0))
         return refuse(ret_refusal, PROTO_BAD_REQUEST,
-                      "continue_turn: the last message is not a text of the assistant");
+                      "continue_turn: the last message is not text of the assistant");
     struct buffer told = {0};
     struct bytes variables;
     char *made = NULL;
@@ -280,10 +280,9 @@ bool prompt_encode(const struct prompt_encoder *encoder, const struct prompt *pr
         if (!pair_encode(encoder, prompt, ret_ids, ret_refusal))
             return false;
     } else if (encoder->ranks) {
-        return refuse(
-            ret_refusal, PROTO_UNSUPPORTED,
-            "the model ranks pairs of texts (pooling_type rank): a query and a document are needed; it "
-            "generates no text and makes no embeddings");
+        return refuse(ret_refusal, PROTO_UNSUPPORTED,
+                      "the model ranks pairs of texts (pooling_type rank): a query and a document are "
+                      "required; it cannot generate text or embeddings");
     } else if (prompt->has_suffix) {
         if (!infill_encode(encoder, prompt, ret_ids, ret_refusal))
             return false;

@@ -100,7 +100,7 @@ bool thinking_check(const struct thought_ends *ends, const struct dialect_though
 {
     if (!thoughts->known)
         return budget == 0 || refuse(ret_refusal, PROTO_UNSUPPORTED,
-                                     "thinking_budget: how a thought of this model ends is not known: %s",
+                                     "thinking_budget: unknown how this model ends a thought: %s",
                                      thoughts->reason[0] ? thoughts->reason : "it has no chat template");
     if (ends->close.len == 0 || ends->whole.len == 0)
         return refuse(ret_refusal, PROTO_UNSUPPORTED,

@@ -173,12 +173,14 @@ bool words_find(const struct tokenizer *tokenizer, const struct generation *gene
         return refuse(ret_refusal, PROTO_INTERNAL, "the worker is out of memory");
     if (ret_words->n_biases > SAMPLING_MAX_BIASES)
         return refuse(ret_refusal, PROTO_BAD_REQUEST,
-                      "logit_bias: its ids and texts are %zu token ids; at most %d are allowed",
+                      "logit_bias: %zu token ids, those of its texts included; at most %d are allowed",
                       ret_words->n_biases, SAMPLING_MAX_BIASES);
     if (ret_words->n_bad + ret_words->n_sequences > SAMPLING_MOST_SEQUENCES ||
         ret_words->bad.len + ret_words->sequences.len > SAMPLING_MOST_SEQUENCE_LEN)
         return refuse(ret_refusal, PROTO_BAD_REQUEST,
-                      "bad_words and dry_sequence_breakers: they take too many token ids");
+                      "bad_words and dry_sequence_breakers: too many token ids; at most %d texts of %d ids "
+                      "together are allowed",
+                      SAMPLING_MOST_SEQUENCES, SAMPLING_MOST_SEQUENCE_LEN);
     return true;
 }
 

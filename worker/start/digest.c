@@ -114,5 +114,5 @@ void digest_keep(const struct digest *digest)
         return;
     int r = digest_file_keep(digest->fd, digest->key, digest->value);
     if (r < 0)
-        log_debug("the model's digest is not kept: %s", strerror(-r));
+        log_debug("the model's digest cannot be stored: %s", strerror(-r));
 }

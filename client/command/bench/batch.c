@@ -69,7 +69,7 @@ static void parse_counts(struct argp_state *state, const char *arg, struct optio
 
 static const struct argp_option known[] = {
     {"sequences", 's', "LIST", 0, "Numbers of sequences, separated by commas (default 1,2,4,8,16,32)", 0},
-    {NULL, 'n', "N", 0, "Ids each sequence decodes (default 32)", 0},
+    {NULL, 'n', "N", 0, "Ids that each sequence decodes (default 32)", 0},
     {"depth", 'D', "N", 0, "Ids of each prompt (default 16)", 0},
     {"repetitions", 'r', "N", 0, "Number of measurements (default 3)", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
@@ -186,7 +186,7 @@ static int measure(struct batch *batch, uint32_t n, uint64_t round, double *ret_
     if (r < 0)
         return r;
     if (steps < (options->n + 1) / 2)
-        return error_set(err, -EDOM, "of %u sequences one always ends by itself before %u ids", n,
+        return error_set(err, -EDOM, "with %u sequences, one always ends before it has %u ids", n,
                          options->n);
     *ret_rate = (double)ids / seconds;
     *ret_step = seconds / (double)steps;

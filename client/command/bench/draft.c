@@ -67,7 +67,7 @@ struct row {
 static const struct argp_option known[] = {
     {NULL, 'n', "N", 0, "Ids to decode (default 128)", 0},
     {"depth", 'D', "N", 0, "Ids of the prompt (default 256)", 0},
-    {"draft", 'x', "N", 0, "Most ids of a draft (default 8)", 0},
+    {"draft", 'x', "N", 0, "Maximum ids of a draft (default 8)", 0},
     {"repetitions", 'r', "N", 0, "Number of measurements (default 3)", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},

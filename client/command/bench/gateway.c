@@ -147,7 +147,7 @@ static int measure_once(struct gateway_bench *bench, struct rate *ret_rate, stru
     for (uint32_t i = 0; i < options->streams && r == 0; i++) {
         struct bench_http *http = &bench->streams[i];
         if (!bench_http_had(http, options->tokens))
-            r = error_set(err, -EPROTO, "a stream had another number of tokens than %u: …%s", options->tokens,
+            r = error_set(err, -EPROTO, "a stream did not have %u tokens: …%s", options->tokens,
                           http->tail + (http->tail_len > SHOWN_BYTES ? http->tail_len - SHOWN_BYTES : 0));
         bytes += http->bytes;
         events += http->events - 2; /* with text: not the ones of the end and of the usage */
@@ -428,9 +428,9 @@ static int run(void *options, const char *model, struct error *err)
 static const struct argp_option known[] = {
     {"streams", 's', "N", 0, "Streams at once (64)", 0},
     {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
-    {"idle", 'i', "N", 0, "Streams that wait, for the memory (2000)", 0},
-    {"probes", 'p', "N", 0, "Requests of one token, each way (1000)", 0},
-    {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
+    {"idle", 'i', "N", 0, "Waiting streams, to measure memory (2000)", 0},
+    {"probes", 'p', "N", 0, "Requests of one token, with HTTP and without (1000)", 0},
+    {"repetitions", 'r', "N", 0, "Number of throughput measurements (5)", 0},
     {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: a generated one)", 0},
     {"json", 'J', NULL, 0, "One JSON object", 0},
     {0}};
@@ -456,8 +456,7 @@ int bench_gateway(int argc, char **argv)
         .options = known,
         .parser = parse,
         .doc = "Measures what HTTP costs, with a backend whose tokens are free: tokens a second of many "
-               "streams, "
-               "what is added to the first token, and the memory of streams that wait."};
+               "streams, the latency added to the first token, and the memory of waiting streams."};
     struct options options = {.streams = 64, .tokens = 4096, .idle = 2000, .probes = 1000, .repetitions = 5};
     arguments_parse(&argp, argc, argv, &options);
     return bench_with_model(options.model, "null", run, &options);

@@ -79,7 +79,7 @@ int bench_http_ask(struct bench_http *http, unsigned number, unsigned tokens, st
     http->tail_len = 0;
     http->tail[0] = 0;
     ssize_t sent = send(http->fd, request, (size_t)len, MSG_NOSIGNAL);
-    return sent == len ? 0 : error_set(err, -EIO, "the gateway took no request: %s", strerror(errno));
+    return sent == len ? 0 : error_set(err, -EIO, "the gateway accepted no request: %s", strerror(errno));
 }
 
 static void keep_tail(struct bench_http *http, const char *data, size_t len)

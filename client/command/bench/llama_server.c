@@ -138,12 +138,12 @@ static int await_health(struct llama_server *server, const char *program, struct
             return 0;
         if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
             server->pid = 0;
-            return error_set(err, -ECHILD, "%s ended before it served", program);
+            return error_set(err, -ECHILD, "%s ended before it was ready", program);
         }
         if (interrupt_signal())
             return error_set(err, -EINTR, "interrupted");
         if (clock_ns() > until)
-            return error_set(err, -ETIMEDOUT, "%s does not serve after %u s", program,
+            return error_set(err, -ETIMEDOUT, "%s is not ready after %u s", program,
                              (unsigned)(START_NS / CLOCK_NS_PER_S));
         usleep(PAUSE_US);
     }

@@ -42,13 +42,13 @@ static const struct argp_option known[] = {
     {"depth", 'D', "N", 0, "Ids already in the cache (default 0)", 0},
     {"repetitions", 'r', "N", 0, "Number of measurements (default 5)", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
-    {"chunk", 'c', "N", 0, "Most ids of one prefill step (default 512)", 0},
+    {"chunk", 'c', "N", 0, "Maximum ids of one prefill step (default 512)", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"kv-type", 'k', "TYPE", 0, "Type of keys and values: " KV_TYPE_NAMES " (default f16)", 0},
     {"cublas", 'b', "ROWS", 0,
      "Use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
-    {"profile", 'P', NULL, 0, "Report each kernel's work, measured one by one; this slows decoding", 0},
+    {"profile", 'P', NULL, 0, "Report the work of each kernel, measured separately; this slows decoding", 0},
     {"json", 'J', NULL, 0, "One JSON object instead of lines", 0},
     {0}};
 

@@ -298,12 +298,13 @@ static const struct argp_option known[] = {
     {"requests", 's', "N", 0, "Requests at once (64)", 0},
     {NULL, 'n', "N", 0, "Tokens of each (4096)", 0},
     {"workers", 'w', "N", 0, "Workers (1)", 0},
-    {"probes", 'p', "N", 0, "Requests of one token, for the latency (1000)", 0},
-    {"repetitions", 'r', "N", 0, "How often to measure the throughput (5)", 0},
+    {"probes", 'p', "N", 0, "Requests of one token, to measure latency (1000)", 0},
+    {"repetitions", 'r', "N", 0, "Number of throughput measurements (5)", 0},
     {"frame-us", 'f', "N", 0,
-     "Tokens made within N microseconds share a frame (default: 250, then 0: a frame each)", 0},
+     "Tokens generated within N microseconds share a frame (default: 250, then 0: a frame for each token)",
+     0},
     {"model", 'm', "FILE", 0, "Any model, for its vocabulary (default: a generated one)", 0},
-    {"json", 'J', NULL, 0, "One JSON object a line", 0},
+    {"json", 'J', NULL, 0, "Print a JSON object per line", 0},
     {0}};
 
 static const struct argument arguments[] = {

@@ -63,14 +63,14 @@ static int measure_all(void *arg, const char *model, struct error *err)
 /* ---- the command ---- */
 
 static const struct argp_option known[] = {
-    {NULL, 'n', "N", 0, "Ids of a prompt (2000); half as many of those sent at once", 0},
+    {NULL, 'n', "N", 0, "Ids of a prompt (2000); half as many for requests sent at once", 0},
     {"turns", 't', "N", 0, "Turns of the conversation (20)", 0},
     {"requests", 's', "N", 0, "Requests of the tenants (2000)", 0},
     {"repetitions", 'r', "N", 0, "Prompts to time (5)", 0},
-    {"model", 'm', "FILE", 0, "The model (default: a tiny one made for this)", 0},
-    {"device", 'd', "NAME", 0, "The device for measured times", 0},
-    {"llama-server", 'l', "FILE", 0, "A llama-server to compare with", 0},
-    {"json", 'J', NULL, 0, "One JSON object a line", 0},
+    {"model", 'm', "FILE", 0, "The model (default: a tiny generated one)", 0},
+    {"device", 'd', "NAME", 0, "The device for time measurements", 0},
+    {"llama-server", 'l', "FILE", 0, "A llama-server program to compare with", 0},
+    {"json", 'J', NULL, 0, "Print a JSON object per line", 0},
     {0}};
 
 static const struct argument arguments[] = {
@@ -91,9 +91,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int bench_prefix(int argc, char **argv)
 {
-    static const struct argp argp = {.options = known,
-                                     .parser = parse,
-                                     .doc = "Measures how much the prefix cache saves, next to the goals."};
+    static const struct argp argp = {
+        .options = known,
+        .parser = parse,
+        .doc = "Measures the savings of the prefix cache and compares them with the goals."};
     struct prefix_options options = {.ids = 2000, .turns = 20, .requests = 2000, .repetitions = 5};
     struct prefix_bench bench = {.options = &options};
     arguments_parse(&argp, argc, argv, &options);

@@ -130,7 +130,7 @@ static int run_set(struct chat_state *chat, char *rest, struct error *err)
     if (!find_parameter(name, &parameter))
         fprintf(stderr, "(%.80s: unknown parameter; /set lists them)\n", name);
     else if (value[0] == 0)
-        fprintf(stderr, "(/set %s needs a value; default: what the pool has)\n", name);
+        fprintf(stderr, "(/set %s needs a value; \"default\" restores the pool's)\n", name);
     else if (quern_request_set(chat->request, name, strcmp(value, "default") == 0 ? NULL : value, &said) < 0)
         fprintf(stderr, "(%s)\n", said.text);
     else
@@ -198,11 +198,11 @@ static int run_reset(struct chat_state *chat, char *rest, struct error *err)
 static command_run run_help;
 
 static const struct command commands[] = {
-    {"set", NULL, " NAME VALUE", "sets a parameter of the next answers, or \"system\"; alone it lists them",
-     run_set},
-    {"show", NULL, "", "shows the model, the system message and what is set", run_show},
+    {"set", NULL, " NAME VALUE",
+     "sets a parameter of the next answers, or \"system\"; without arguments, lists them", run_set},
+    {"show", NULL, "", "shows the model, the system message and the parameters set", run_show},
     {"save", NULL, " FILE", "writes the conversation to a file, as JSON", run_save},
-    {"load", NULL, " FILE", "goes on with the conversation of such a file", run_load},
+    {"load", NULL, " FILE", "continues the conversation in such a file", run_load},
     {"reset", "clear", "", "begins a new conversation", run_reset},
     {"help", "?", "", "shows this", run_help},
     {"exit", "bye", "", "ends, as Ctrl-D does", NULL},
@@ -216,9 +216,8 @@ static int run_help(struct chat_state *chat, char *rest, struct error *err)
         snprintf(usage, sizeof usage, "/%s%s", commands[i].name, commands[i].argument);
         fprintf(stderr, "  %-16s %s\n", usage, commands[i].help);
     }
-    fputs("Ctrl-C stops an answer. A line that ends with \\ goes on with the next one; \"\"\" opens and "
-          "closes a\n"
-          "turn of several lines.\n",
+    fputs("Ctrl-C stops an answer. A line that ends with \\ continues on the next one; \"\"\" opens and "
+          "closes a\nturn of several lines.\n",
           stderr);
     return 0;
 }

@@ -173,7 +173,7 @@ static int load_message(struct conversation *conversation, const json_t *message
     if (!json_is_string(content))
         return error_set(err, -EINVAL, "messages[%zu].content is not a string", i);
     if (thought && !json_is_null(thought) && !json_is_string(thought))
-        return error_set(err, -EINVAL, "messages[%zu]: its thought is not a string", i);
+        return error_set(err, -EINVAL, "messages[%zu]: the thought is not a string", i);
     if (strcmp(role, "system") == 0 && i > 0)
         return error_set(err, -EINVAL, "messages[%zu].role is system; only the first can be", i);
     if (conversation_add(conversation, role, text_of(content),
@@ -192,7 +192,7 @@ static int load_messages(struct conversation *conversation, const json_t *json, 
     for (size_t i = 0; i < n && r == 0; i++)
         r = load_message(conversation, json_array_get(messages, i), i, err);
     if (r == 0 && n > 0 && strcmp(conversation->turns[n - 1].role, "user") == 0)
-        r = error_set(err, -EINVAL, "messages[%zu] is a user's without an answer", n - 1);
+        r = error_set(err, -EINVAL, "messages[%zu] is a user message without an answer", n - 1);
     return r;
 }
 

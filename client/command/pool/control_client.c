@@ -48,7 +48,7 @@ static int receive(int fd, const char *rundir, struct control_report *ret_report
     if (len < 0)
         return error_set(err, -errno, "%s: %s", rundir, strerror(errno));
     if (len != sizeof *ret_report)
-        return error_set(err, -EBADMSG, "the pool in %s has another version", rundir);
+        return error_set(err, -EBADMSG, "the pool in %s is of a different version", rundir);
     ret_report->text[sizeof ret_report->text - 1] = 0;
     utf8_clean(ret_report->text);
     return 0;

@@ -57,7 +57,7 @@ static int parse(int key, char *arg, struct argp_state *state)
         if (options->json && options->raw)
             argp_error(state, "--json and --raw exclude one another");
         if (options->ids.len > 0 && (options->text || options->special))
-            argp_error(state, "--tokens takes the place of a text");
+            argp_error(state, "--tokens and a text exclude each other");
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0)
@@ -159,9 +159,9 @@ int verb_embed(int argc, char **argv)
         .parser = parse,
         .args_doc = "[TEXT]",
         .doc = "Prints the embedding of a text, given as an argument or on stdin: the mean of the model's "
-               "final states, of length one, one number per line."
-               "\vWithout --connect and --model: uses the running pool, or starts a private one with "
-               "$QUERN_MODEL or the demo model. A newline at the text's end is part of it."};
+               "final states, normalized to length one, one number per line.\vWithout --connect and --model: "
+               "uses the running pool, or starts a private one with $QUERN_MODEL or the demo model. A "
+               "newline at the end is part of the text."};
     struct embed_options options = {0};
     struct buffer text = {0};
     struct error err = {0};

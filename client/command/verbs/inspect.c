@@ -54,8 +54,8 @@ enum { FIRST_ROW = __COUNTER__ + 1 }; /* of the overrides, which are counted fro
 static const struct argp_option known[] = {
     {"json", 'j', NULL, 0, "Print one JSON object instead of columns", 0},
     {"sequences", 'n', "N", 0, "Sequences for the memory estimate (1)", 0},
-    {"ctx", 'c', "N", 0, "Tokens of each (the model's context)", 0},
-    {"draft", 'x', "N", 0, "Memory with serve --draft N (0: no drafts)", 0},
+    {"ctx", 'c', "N", 0, "Tokens of each sequence (the model's context)", 0},
+    {"draft", 'x', "N", 0, "Memory estimate for serve --draft N (0: no drafts)", 0},
     {"device", 'D', NULL, 0, "Show this machine's devices instead of a model", 0},
     {"digest", 'd', NULL, 0, "Also print the model's digest, as pools use it; reads the whole file", 0},
     {NULL, 0, NULL, 0, "As with quern serve:", 1},
@@ -521,7 +521,7 @@ static void print_report(const json_t *report)
         if (digest)
             printf("  %-44s %s\n", "digest", digest);
         fputc('\n', stdout);
-        print_object("sampling, where a request does not say", json_object_get(report, "sampling"));
+        print_object("sampling, if the request does not set it", json_object_get(report, "sampling"));
         fputc('\n', stdout);
         print_object("text", json_object_get(report, "text"));
         fputc('\n', stdout);
@@ -543,11 +543,10 @@ int verb_inspect(int argc, char **argv)
         .options = known,
         .parser = parse,
         .args_doc = "MODEL\n--device [D]",
-        .doc = "Shows the contents of a GGUF file, or of a folder with SafeTensors in GGUF's terms. Exit "
-               "status 1 if no worker can run it; the readable part is shown anyway."
-               "\vWith --device: the processor and the GPUs of this machine, or those that quern serve "
-               "--device D "
-               "would use."};
+        .doc =
+            "Shows the contents of a GGUF file, or of a folder with SafeTensors in GGUF's terms. The exit "
+            "status is 1 if no worker can run the model; the readable part is shown anyway.\vWith --device: "
+            "the processor and the GPUs of this machine, or those that quern serve --device D would use."};
     struct options options = {.sequences = 1};
     struct error err = {0};
     struct gguf *gguf;

@@ -66,20 +66,18 @@ static void say_what_to_do(const struct arguments *arguments, const char *name)
     const char *folder = arguments->folder;
     if (arguments->client)
         fprintf(stderr,
-                "%s/%s_secret is the client's, and stays secret:\n"
-                "    quern run --connect tcp://HOST:PORT --server-key " SERVER
-                ".cert --client-key %s/%s_secret \"PROMPT\"\n"
+                "%s/%s_secret belongs to the client; keep it secret:\n    quern run --connect "
+                "tcp://HOST:PORT --server-key " SERVER ".cert --client-key %s/%s_secret \"PROMPT\"\n"
                 "%s/%s is for the pool; put it into the folder of accepted clients:\n"
                 "    quern serve MODEL --tcp HOST:PORT --curve-key " SERVER
                 ".cert_secret --client-keys DIR\n",
                 folder, name, folder, name, folder, name);
     else
         fprintf(stderr,
-                "%s/%s_secret is the pool's, and stays secret:\n"
-                "    quern serve MODEL --tcp HOST:PORT --curve-key %s/%s_secret --client-keys DIR\n"
-                "%s/%s is for the clients; copy it to where they run:\n"
-                "    quern run --connect tcp://HOST:PORT --server-key %s/%s --client-key FILE \"PROMPT\"\n"
-                "DIR has the keys of clients, made by quern keys --client NAME.\n",
+                "%s/%s_secret belongs to the pool; keep it secret:\n    quern serve MODEL --tcp HOST:PORT "
+                "--curve-key %s/%s_secret --client-keys DIR\n%s/%s is for the clients; copy it to where they "
+                "run:\n    quern run --connect tcp://HOST:PORT --server-key %s/%s --client-key FILE "
+                "\"PROMPT\"\nDIR has the keys of clients, made by quern keys --client NAME.\n",
                 folder, name, folder, name, folder, name, folder, name);
 }
 
@@ -96,11 +94,11 @@ int verb_keys(int argc, char **argv)
             "\vWrites DIR/" SERVER
             ".cert_secret, which the pool reads (quern serve --curve-key) and nobody else "
             "may, and DIR/" SERVER
-            ".cert, which clients need (--server-key). Of a client's two keys, the client "
-            "keeps the secret one (--client-key); the public one goes into the pool's folder of accepted "
-            "clients (quern serve --client-keys). DIR is the current folder by default, and is created if "
-            "it is missing. Existing keys are never overwritten. The files are ordinary ZeroMQ "
-            "certificates: czmq and pyzmq read them, and theirs can be used instead."};
+            ".cert, which clients need (--server-key). The client keeps its secret key (--client-key); its "
+            "public key goes into the pool's folder of accepted clients (quern serve --client-keys). DIR is "
+            "the current folder by default, and is created if it is missing. Existing keys are never "
+            "overwritten. The files are ordinary ZeroMQ certificates: czmq and pyzmq can read them, and "
+            "certificates made by these can be used instead."};
     struct arguments arguments = {.folder = "."};
     struct certificate certificate = {0};
     struct error err = {0};

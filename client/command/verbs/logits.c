@@ -34,7 +34,7 @@ struct options {
 static const struct argp_option known[] = {
     {"tokens", 't', "ID,ID,...", 0, "The input ids; none are added", 0},
     {"out", 'o', "FILE", 0, "Output file for little-endian float32; - is stdout", 0},
-    {"all", 'a', NULL, 0, "The logits after every id, not only after the last", 0},
+    {"all", 'a', NULL, 0, "Write the logits after every id, not only after the last", 0},
     {"device", 'd', "NAME", 0, QUERN_DEVICES " (default auto)", 0},
     {"float-activations", 'f', NULL, 0, "Do not round activations to 8 bits", 0},
     {"kv-type", 'k', "TYPE", 0,
@@ -43,7 +43,7 @@ static const struct argp_option known[] = {
      "Use cuBLASLt for prompt steps of ROWS rows or more: off, auto or a number (default off)", 0},
     {"portable", 'p', NULL, 0, "Use the plain C kernels", 0},
     {"threads", 'j', "N", 0, "Threads (default: all cores)", 0},
-    {"chunk", 'c', "N", 0, "Most ids of one step (512)", 0},
+    {"chunk", 'c', "N", 0, "Maximum ids of one step (512)", 0},
     {0}};
 
 static const struct argument arguments[] = {

@@ -56,7 +56,7 @@ static int find_worker(struct quern *client, const char *name, struct meant *ret
         ret_meant->on_processor = strncmp(worker->device, "cpu", 3) == 0;
         return 0;
     }
-    return name ? error_set(err, -ENOENT, "there is no worker \"%s\"", name)
+    return name ? error_set(err, -ENOENT, "no worker \"%s\"", name)
                 : error_set(err, -ENODEV, "no worker is ready");
 }
 
@@ -130,7 +130,8 @@ static int find_roof(const struct quern_profile *profile, const struct meant *wo
     if (profile->bandwidth > 0 || !measured)
         return 0;
     if (!worker->on_processor)
-        return error_set(err, -ENOTSUP, "--roof: the driver does not say the bandwidth of %s", worker->name);
+        return error_set(err, -ENOTSUP, "--roof: the driver does not report the memory bandwidth of %s",
+                         worker->name);
     int r = bench_read_bandwidth(0, &spread, err);
     if (r == 0)
         *ret_roof = spread.median;
@@ -153,8 +154,8 @@ static int print(const struct quern_profile *profile, const char *worker, double
 
 static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
 static const struct argp_option known[] = {
-    {"steps", KEY_STEPS, "N", 0, "How many steps to measure (default 16)", 0},
-    {"roof", KEY_ROOF, NULL, 0, "For a CPU worker: measure how fast 512 MiB of memory can be read", 0},
+    {"steps", KEY_STEPS, "N", 0, "Number of steps to measure (default 16)", 0},
+    {"roof", KEY_ROOF, NULL, 0, "For a CPU worker: also measure how fast 512 MiB of memory can be read", 0},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
     {0}};
 static const struct argument table[] = {
@@ -171,9 +172,9 @@ int verb_profile(int argc, char **argv)
         .parser = worker_arguments_parse,
         .args_doc = "[WORKER]",
         .doc = "Measures the kernels of the next steps of a serving worker, and prints them as quern bench "
-               "decode --profile does. Its requests notice only slower steps."
-               "\vWithout WORKER: the first that is ready. There are steps only while requests run; the "
-               "command waits for them. Only in the run directory. " STATUS_DEFAULT_POOL};
+               "decode --profile does. Meanwhile the worker's steps are slower.\vWithout WORKER: the first "
+               "worker that is ready. A worker makes steps only while requests run; the command waits for "
+               "them. Works only through the run directory. " STATUS_DEFAULT_POOL};
     struct options options = {.of = {.known = known, .table = table}, .steps = 16};
     const struct quern_profile *profile;
     struct quern *client = NULL;

@@ -85,7 +85,7 @@ int verb_quantize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
         {"threads", 't', "N", 0, "Threads (default: one for each core)", 0},
-        {"requantize", 'r', NULL, 0, "Accept a file that is already quantized; the losses add up", 0},
+        {"requantize", 'r', NULL, 0, "Accept a file that is already quantized; the losses accumulate", 0},
         {0}};
     static const struct argp argp = {.options = known,
                                      .parser = parse,
@@ -106,11 +106,10 @@ int verb_quantize(int argc, char **argv)
     fprintf(stderr, "%s: %.1f MB -> %.1f MB in %.1f s\n", options.words[2], (double)totals.from / 1e6,
             (double)totals.to / 1e6, seconds);
     if (totals.other > 0)
-        fprintf(
-            stderr,
-            "%s: %zu matrices, %.0f %% of the bytes, have a larger format than %s, because their rows do not "
-            "fit its blocks\n",
-            options.words[2], totals.other, 100 * (double)totals.other_bytes / (double)totals.to,
-            options.mixture->name);
+        fprintf(stderr,
+                "%s: %zu matrices, %.0f %% of the bytes, have a larger format than %s, because their rows "
+                "are not a multiple of its blocks\n",
+                options.words[2], totals.other, 100 * (double)totals.other_bytes / (double)totals.to,
+                options.mixture->name);
     return EXIT_SUCCESS;
 }

@@ -330,11 +330,10 @@ int verb_rank(int argc, char **argv)
         .options = known_options,
         .parser = parse,
         .args_doc = "QUERY [DOCUMENT...]",
-        .doc = "Prints how well documents answer a query, by a model that ranks, the best first: the score, "
-               "the document's number from 0 on, and its text, separated by tabs."
-               "\vWithout --connect and --model: uses the running pool, or starts a private one with "
-               "$QUERN_MODEL or the demo model, which does not rank. Newlines in a document are printed as "
-               "blanks."};
+        .doc = "Ranks documents by how well they answer a query, and prints the best first: the score, the "
+               "document's number, counted from 0, and its text, separated by tabs.\vWithout --connect and "
+               "--model: uses the running pool, or starts a private one with $QUERN_MODEL or the demo model, "
+               "which cannot rank. Newlines in a document are printed as blanks."};
     struct ranking ranking = {0};
     struct error err = {0};
     struct pool *pool;

@@ -37,7 +37,7 @@ int verb_reload(int argc, char **argv)
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
-        {"connect", KEY_CONNECT, "DIR", 0, "The same, as in other verbs", 0},
+        {"connect", KEY_CONNECT, "DIR", 0, "The same as --rundir", 0},
         {"config", KEY_CONFIG, NULL, 0, "Read the pool's configuration file again and use its settings", 0},
         {"gateway", KEY_GATEWAY, NULL, 0, "Replace only the gateway, to load new keys or a new certificate",
          0},
@@ -45,15 +45,15 @@ int verb_reload(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .doc =
-            "Replaces the workers of a running pool one by one, then its broker, and its gateway if it "
-            "serves HTTP, with the installed programs. No request is lost, and clients notice nothing."
-            "\vRequests of a worker continue on another one. If there is none, they finish first, as far as "
-            "the pool's --drain-seconds allow, and the rest waits for the new worker. A program that does "
-            "not start is rolled back: the reload fails, and the pool continues to serve. The gateway "
-            "reloads its keys and certificate. The supervisor itself is not replaced. Without --config, "
-            "options do not change. With it, all settings of the file are used or, if one is wrong, none; "
-            "options of the pool's own command line still win. Model, addresses and devices cannot change."};
+        .doc = "Replaces the workers of a running pool one by one, then its broker, and its gateway if it "
+               "serves HTTP, with the installed programs. No request is lost, and clients notice "
+               "nothing.\vRequests of a worker continue on another one. If there is none, they first get the "
+               "pool's --drain-seconds to finish; the others wait for the new worker. If a new program does "
+               "not start, the reload is rolled back: the command fails, and the pool continues to serve. "
+               "The gateway reloads its keys and certificate. The supervisor itself is not replaced. Without "
+               "--config, options do not change. With it, all settings of the file are used or, if one is "
+               "invalid, none; options of the pool's own command line still take precedence. Model, "
+               "addresses and devices cannot change."};
     struct wish wish = {.kind = CONTROL_RELOAD};
     struct error err = {0};
     arguments_parse(&argp, argc, argv, &wish);

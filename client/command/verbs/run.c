@@ -89,11 +89,11 @@ static int parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option known_options[] = {
     {"raw", KEY_RAW, NULL, 0, "Send the prompt without the model's chat template", 3},
     {"no-special", KEY_NO_SPECIAL, NULL, 0,
-     "With --raw: control tokens written out in the prompt, as <|im_start|>, are plain text", 3},
+     "With --raw: treat control tokens in the prompt, such as <|im_start|>, as plain text", 3},
     {"ids", KEY_IDS, NULL, 0, "Print token ids instead of text", 3},
     {"json", KEY_JSON, NULL, 0, "Print one JSON object at the end", 3},
-    {"logprobs", KEY_LOGPROBS, "N", 0, "With --json: log probabilities of each token and of the N likeliest",
-     3},
+    {"logprobs", KEY_LOGPROBS, "N", 0,
+     "With --json: log probabilities of each token and of the N most likely", 3},
     {0},
 };
 
@@ -133,11 +133,10 @@ int verb_run(int argc, char **argv)
         .parser = parse,
         .args_doc = "[PROMPT] [-]",
         .doc = "Answers one prompt, given as an argument or on stdin, and prints the answer as it is "
-               "generated. With both, the text on stdin follows the argument. A note on stderr follows an "
-               "answer that a limit cut off."
-               "\v\"-\" stands for stdin. Without it, stdin that another process may read too, such as a "
-               "script's, is not added to the argument, and a line on stderr says so.\n"
-               "Without --connect and --model: uses the running pool, or starts a private one with "
+               "generated. With both, the text on stdin follows the argument. If a limit cuts off the "
+               "answer, a note on stderr says so.\v\"-\" stands for stdin. Without it, stdin is not added to "
+               "the argument if another process may read it too, such as a script; a line on stderr says "
+               "so.\nWithout --connect and --model: uses the running pool, or starts a private one with "
                "$QUERN_MODEL or the demo model. The model's chat template is applied if it has one."};
     struct buffer prompt = {0};
     struct error err = {0};

@@ -66,7 +66,7 @@ static int ask(int argc, char **argv, enum control_kind kind, const char *what, 
     static const struct argp_option options[] = {
         {"rundir", KEY_RUNDIR, "DIR", 0,
          "Run directory of the pool (default $XDG_RUNTIME_DIR/quern or /tmp/quern-UID)", 0},
-        {"connect", KEY_CONNECT, "DIR", 0, "The same, as in other verbs", 0},
+        {"connect", KEY_CONNECT, "DIR", 0, "The same as --rundir", 0},
         DIGIT('0'),
         DIGIT('1'),
         DIGIT('2'),
@@ -88,21 +88,19 @@ static int ask(int argc, char **argv, enum control_kind kind, const char *what, 
 
 int verb_scale(int argc, char **argv)
 {
-    return ask(
-        argc, argv, CONTROL_SCALE, "N",
-        "Changes the number of workers of a running pool to N. No request is lost: surplus workers, those "
-        "with the highest numbers, hand over their requests to the others and end.\vThe broker is replaced "
-        "meanwhile, without effect on clients. Workers that stay keep their threads and their memory; a "
-        "reload divides both again.");
+    return ask(argc, argv, CONTROL_SCALE, "N",
+               "Changes the number of workers of a running pool to N. No request is lost: surplus workers, "
+               "those with the highest numbers, hand over their requests to the others and end.\vThe broker "
+               "is replaced in the process, without effect on clients. Remaining workers keep their threads "
+               "and memory; a reload divides both again.");
 }
 
 int verb_drain(int argc, char **argv)
 {
-    return ask(
-        argc, argv, CONTROL_DRAIN, "WORKER",
-        "Takes a worker out of a running pool: it hands over its requests to the others and ends, and is not "
-        "restarted, for example to service its GPU.\vWORKER is worker-1, or 1. The last serving worker "
-        "cannot be drained.");
+    return ask(argc, argv, CONTROL_DRAIN, "WORKER",
+               "Takes a worker out of a running pool: it hands over its requests to the others and ends "
+               "without being restarted, for example to service its GPU.\vWORKER is worker-1, or 1. The last "
+               "serving worker cannot be drained.");
 }
 
 int verb_undrain(int argc, char **argv)

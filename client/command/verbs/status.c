@@ -116,16 +116,16 @@ int verb_status(int argc, char **argv)
     static const struct argp_option known[] = {
         {"json", KEY_JSON, NULL, 0, "Print one JSON object", 0},
         {"requests", KEY_REQUESTS, NULL, 0, "Also list unfinished requests (at most 1024)", 0},
-        {"request", KEY_REQUEST, "ID", 0, "Also list those with this x-request-id", 0},
-        {"fleet", KEY_FLEET, "DIR", 0,
-         "Instead, a line for each pool of a fleet, whose member files are in DIR", 0},
+        {"request", KEY_REQUEST, "ID", 0, "Also list unfinished requests with this x-request-id", 0},
+        {"fleet", KEY_FLEET, "DIR", 0, "Show a line for each pool of the fleet whose member files are in DIR",
+         0},
         {0}};
     static const struct argp argp = {
         .children = children,
         .options = known,
         .parser = parse,
-        .doc = "Shows the workers of a pool and its totals. On a terminal columns that do "
-               "not fit are left out; --json has everything.\v" STATUS_DEFAULT_POOL};
+        .doc = "Shows the workers of a pool and its totals. On a terminal, columns that do not fit are "
+               "omitted; --json has everything.\v" STATUS_DEFAULT_POOL};
     struct status_options options = {0};
     struct error err = {0};
     arguments_parse(&argp, argc, argv, &options);

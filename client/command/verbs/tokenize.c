@@ -94,10 +94,9 @@ static int tokenize(const struct tokenizer *tokenizer, struct buffer *text, stru
 int verb_tokenize(int argc, char **argv)
 {
     static const struct argp_option known[] = {
-        {"add-special", 's', NULL, 0, "Add BOS and EOS if the model's file asks for them", 0},
+        {"add-special", 's', NULL, 0, "Add BOS and EOS if the model's file says so", 0},
         {"special", 0, NULL, OPTION_ALIAS, NULL, 0},
-        {"no-parse-special", KEY_NO_PARSE, NULL, 0, "Control tokens written out in the text are plain text",
-         0},
+        {"no-parse-special", KEY_NO_PARSE, NULL, 0, "Treat control tokens in the text as plain text", 0},
         {"with-pieces", KEY_PIECES, NULL, 0, "Print a line for each id, with its text", 0},
         {NULL, 0, NULL, 0, NULL, 0},
     };
@@ -105,8 +104,8 @@ int verb_tokenize(int argc, char **argv)
         known,
         parse,
         "MODEL",
-        "Prints the token ids of the text on stdin, on one line. A newline at its end is part of it. Control "
-        "tokens written out in the text, as <|im_end|>, become their ids.",
+        "Prints the token ids of the text on stdin, on one line. A newline at the end is part of the text. "
+        "Control tokens written in the text, such as <|im_end|>, become their ids.",
         NULL,
         NULL,
         NULL};

@@ -105,13 +105,12 @@ static int parse(int key, char *arg, struct argp_state *state)
 int verb_top(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&status_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        .children = children,
-        .parser = parse,
-        .doc =
-            "Shows the workers of a pool and its totals, every second, until q or "
-            "Ctrl-C. Times are those since the last second: half are below the first number, 99% below the "
-            "second.\v" STATUS_DEFAULT_POOL};
+    static const struct argp argp = {.children = children,
+                                     .parser = parse,
+                                     .doc =
+                                         "Shows the workers of a pool and its totals, every second, until q "
+                                         "or Ctrl-C. Times cover the last second: half of them are below the "
+                                         "first number, 99% below the second.\v" STATUS_DEFAULT_POOL};
     struct status_arguments arguments = {0};
     struct quern *client = NULL;
     struct error err = {0};

@@ -244,11 +244,10 @@ int verb_trace(int argc, char **argv)
         .args_doc = "[WORKER]",
         .doc = "Shows what workers do, live: a line per step, and a line for each stage of a request "
                "(admitted, tokenized, slot, prefix, prefill_begin, prefill_end, first_token, slot_lost, "
-               "given_back, end)."
-               "\vWithout WORKER: all of the pool. Rows of a step are those that decode, those of prompts, "
-               "and those computed to fill a recorded size. A time that the backend does not know is \"-\". "
-               "Lines that could not be kept are counted. Beyond the run directory only the client's own "
-               "requests are shown, and no steps. " STATUS_DEFAULT_POOL};
+               "given_back, end).\vWithout WORKER: all workers of the pool. The rows of a step are shown as "
+               "those that decode, those of prompts, and those that only fill a recorded size. A time that "
+               "the backend does not know is shown as \"-\". Lines that were lost are counted. Outside the "
+               "run directory, only the client's own requests are shown, and no steps. " STATUS_DEFAULT_POOL};
     struct options options = {.of = {.known = known, .table = table}};
     static struct trace trace;
     trace.options = &options;

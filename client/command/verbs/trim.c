@@ -69,7 +69,7 @@ static json_t *to_json(const char *worker, const struct quern_trim *trim)
 
 static void print(const char *worker, const struct quern_trim *trim)
 {
-    printf("%s: its process held %s and holds %s\n", worker, amount_of_bytes(trim->resident_before).text,
+    printf("%s: its process held %s, now holds %s\n", worker, amount_of_bytes(trim->resident_before).text,
            amount_of_bytes(trim->resident_after).text);
     if (trim->device_free_after > 0)
         printf("  %-10s  %s free, now %s\n", "GPU", amount_of_bytes(trim->device_free_before).text,
@@ -77,7 +77,7 @@ static void print(const char *worker, const struct quern_trim *trim)
     for (size_t i = 0; i < trim->n; i++)
         printf("  %-10s  %s\n", trim->given[i].kind, amount_of_bytes(trim->given[i].bytes).text);
     if (trim->n == 0)
-        printf("  nothing to give back\n");
+        printf("  nothing to release\n");
     if (trim->blocks > 0)
         printf("  %-10s  %s\n", "prefixes", amount_of(trim->blocks, "block").text);
 }
@@ -115,11 +115,10 @@ int verb_trim(int argc, char **argv)
         .options = known,
         .parser = worker_arguments_parse,
         .args_doc = "[WORKER]",
-        .doc =
-            "Makes workers give back memory that they do not use at the moment, and prints how much of each "
-            "kind. They keep serving, and allocate again what they need."
-            "\vWithout WORKER: all that are ready. A prefix that was dropped is computed again when a "
-            "request needs it. Only in the run directory. " STATUS_DEFAULT_POOL};
+        .doc = "Makes workers release memory that they do not use at the moment, and prints how much of each "
+               "kind. They keep serving, and allocate memory again when they need it.\vWithout WORKER: all "
+               "workers that are ready. A dropped prefix is computed again when a request needs it. Works "
+               "only through the run directory. " STATUS_DEFAULT_POOL};
     struct options options = {.of = {.known = known, .table = table}};
     struct quern *client = NULL;
     struct names names = {0};

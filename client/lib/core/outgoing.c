@@ -55,7 +55,7 @@ static int say_unsent(struct quern *client, struct error *err)
     const int code = errno;
     if (code == EAGAIN) { /* it will be tried again and again */
         socket_news_ask(client->dealer, &client->dealer_news);
-        return error_set(err, -EAGAIN, "too many messages to %s are already under way", client->endpoint);
+        return error_set(err, -EAGAIN, "too many unsent messages to %s", client->endpoint);
     }
     return error_set(err, -code, "%s: %s", client->endpoint, zmq_strerror(code));
 }

@@ -70,7 +70,7 @@ int quern_generate_encoded(struct quern *client, struct quern_encoded *encoded, 
         return state_say(ret_err, client->broken, &client->broken_err);
     int r = sending_check(client, encoded, &err);
     if (r == 0 && encoded->resumes && encoded->used)
-        r = error_set(&err, -EINVAL, "output: a request resumes one output, and was sent before");
+        r = error_set(&err, -EINVAL, "output: a request that resumes an output can be sent only once");
     if (r < 0)
         return state_say(ret_err, r, &err);
     struct request *request = state_add_request(client, state_random_id(), fn, arg);
@@ -167,7 +167,7 @@ int quern_attach(struct quern *client, struct quern_id session, struct quern_id 
     if (client->state == SESSION_BROKEN)
         return state_say(ret_err, client->broken, &client->broken_err);
     if (state_find_request(client, &wanted)) {
-        error_set(&err, 0, "this request is here already");
+        error_set(&err, 0, "this client already has this request");
         return state_say(ret_err, -EEXIST, &err);
     }
     struct request *request = state_add_request(client, wanted, fn, arg);
@@ -367,7 +367,7 @@ static void begin_anew(struct quern *client, struct request *request)
     request->fruitless = 0;
     state_drop_held(request);
     if (state_request_waits(client, request) < 0)
-        delivery_fail(client, request, "internal", BYTES_LITERAL("out of memory to send it again"), 0);
+        delivery_fail(client, request, "internal", BYTES_LITERAL("out of memory while sending it again"), 0);
     sending_go_on(client);
 }
 

@@ -60,11 +60,11 @@ static int convert_prompt(const struct quern_request *from, struct prompt *to, s
     to->suffix = optional_text(from->suffix);
     to->files = optional_text(from->files);
     if (from->suffix && !from->text)
-        return error_set(err, -EINVAL, "suffix: it goes with a text");
+        return error_set(err, -EINVAL, "suffix: requires a text");
     to->has_document = from->document != NULL;
     to->document = optional_text(from->document);
     if (from->document && (!from->text || !from->embed))
-        return error_set(err, -EINVAL, "document: it goes with a text and embed");
+        return error_set(err, -EINVAL, "document: requires a text and embed");
     if (from->text) {
         to->form = PROMPT_TEXT;
         to->text = (struct bytes){from->text, from->text_len ? from->text_len : strlen(from->text)};
@@ -133,7 +133,7 @@ static bool resumes(const struct quern_request *request)
 static int convert_output(const struct quern_request *from, struct generation *to, struct error *err)
 {
     if (from->n_output > 0 && !from->has_seed)
-        return error_set(err, -EINVAL, "output: the seed that made it is missing");
+        return error_set(err, -EINVAL, "output: its seed is missing");
     to->output = (struct id_list){from->output, from->n_output};
     to->prompt_digest = (struct bytes){from->prompt_digest, from->prompt_digest ? 16 : 0};
     return 0;
@@ -343,7 +343,7 @@ int request_encode_resumed(const struct limits *limits, const struct quern_encod
     struct message message;
     if (from->resumes || from->embeds)
         return error_set(err, -EINVAL, "output: the request %s",
-                         from->embeds ? "asks for an embedding" : "resumes another one already");
+                         from->embeds ? "asks for an embedding" : "already resumes another one");
     struct quern_encoded *encoded = calloc(1, sizeof *encoded);
     if (!encoded || message_decoder_new(&decoder) < 0) {
         free(encoded);

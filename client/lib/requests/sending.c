@@ -32,10 +32,10 @@ int sending_check(struct quern *client, const struct quern_encoded *encoded, str
         return 0;
     client->room_wanted = true;
     client->room_made = false;
-    return error_set(err, -EAGAIN,
-                     "too much is under way: %zu bytes of requests that the pool has not yet accepted; %zu "
-                     "more do not fit",
-                     had, more);
+    return error_set(
+        err, -EAGAIN,
+        "too many unsent requests: %zu bytes that the pool has not yet accepted; no room for %zu more", had,
+        more);
 }
 
 bool sending_has_room_again(struct quern *client)

@@ -71,9 +71,9 @@ int choices_check(const struct choices *choices, struct error *err)
     const struct choices_key *key = &choices->key;
     if (!is_text(key->device, sizeof key->device) || !is_text(key->driver, sizeof key->driver) ||
         !is_text(choices->model, sizeof choices->model))
-        return error_set(err, -EINVAL, "a name is no text");
+        return error_set(err, -EINVAL, "a name is not text");
     if (choices->n_launches > CHOICES_LAUNCHES || choices->complete > 1)
-        return error_set(err, -EINVAL, "there are %u launches, and at most %d", choices->n_launches,
+        return error_set(err, -EINVAL, "%u launches; at most %d are allowed", choices->n_launches,
                          CHOICES_LAUNCHES);
     for (uint32_t i = 0; i < choices->n_launches; i++)
         if (!is_launch(&choices->launches[i], key->library > 0))
@@ -111,7 +111,7 @@ void choices_summarize(const struct choices *choices, char ret_text[CHOICES_SUMM
 {
     const struct choices_counts counts = choices_count(choices);
     snprintf(ret_text, CHOICES_SUMMARY,
-             "%u launches of products timed in %.0f ms, %u of %u choices are not the rule's%s",
+             "%u launches of products timed in %.0f ms, %u of %u choices differ from the rule%s",
              choices->n_launches, (double)choices->measured_ns / 1e6, counts.differ, counts.measured,
              choices->complete ? "" : ", time ran out");
 }

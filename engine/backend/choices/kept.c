@@ -53,9 +53,9 @@ int kept_parse(const void *bytes, size_t len, struct choices *ret_choices, struc
 {
     const struct kept_file *file = bytes;
     if (len != sizeof *file)
-        return error_set(err, -EINVAL, "it does not have the size of a table");
+        return error_set(err, -EINVAL, "it has the wrong size");
     if (file->magic != MAGIC)
-        return error_set(err, -EINVAL, "it is no table of this version");
+        return error_set(err, -EINVAL, "it has another version");
     if (file->sum != sum_of(&file->choices))
         return error_set(err, -EINVAL, "its checksum is wrong");
     int r = choices_check(&file->choices, err);
@@ -86,7 +86,7 @@ static int read_table(const char *path, struct choices *ret_choices, struct erro
     void *bytes = malloc(size);
     int r = bytes ? 0 : -ENOMEM;
     if (r == 0 && !cache_folder_is_ours(fd))
-        r = error_set(&reason, -EINVAL, "it is not a file of this user alone");
+        r = error_set(&reason, -EINVAL, "it belongs to another user, or others can write to it");
     if (r == 0)
         r = kept_parse(bytes, read_bytes(fd, bytes, size), ret_choices, &reason);
     free(bytes);
@@ -101,7 +101,7 @@ int kept_find(const struct choices_key *key, struct choices *ret_choices, struct
     if (!found)
         return error_set(why, -EINVAL, "out of memory");
     int r = path_of(key, "", &path) ? read_table(path.text, found, why)
-                                    : error_set(why, -ENOENT, "there is no cache folder");
+                                    : error_set(why, -ENOENT, "no cache folder");
     if (r == 0 && memcmp(&found->key, key, sizeof *key) != 0)
         r = error_set(why, -ESTALE, "%s: it was measured for another device, driver, build or model",
                       path.text);

@@ -71,7 +71,7 @@ static int take_extra(void *into, const struct json_row *row, const char *path, 
             return REFUSED;
         if (!json_is_string(json_object_get(file, "filename")) ||
             !json_is_string(json_object_get(file, "text")))
-            return refuse_value(refusal, where, "%s has no filename and text", where);
+            return refuse_value(refusal, where, "%s lacks filename or text", where);
     }
     parameters->request.files = json_array_size(value) > 0 ? parameters_keep_json(parameters, value) : NULL;
     return json_array_size(value) == 0 || parameters->request.files ? 0 : parameters_out_of_memory(refusal);

@@ -72,21 +72,23 @@ static int finish_tokens(struct question_in *in, struct refusal *refusal)
     if (request->messages && (request->text || request->ids))
         return refuse_value(refusal, "messages", "messages and content exclude each other");
     if (request->messages && in->add_special)
-        return refuse_value(refusal, "add_special", "add_special: messages get what the chat template adds");
+        return refuse_value(
+            refusal, "add_special",
+            "add_special: not supported with messages, whose special tokens come from the chat template");
     if (request->messages)
         return question_finish_conversation(in, refusal);
     if (in->parameters.kwargs || request->tools || in->parameters.continue_turn || in->parameters.new_turn)
         return refuse_value(refusal, "messages",
                             "tools, chat_template_kwargs, continue_final_message and add_generation_prompt "
                             "require messages");
-    return request->text ? 0 : refuse_value(refusal, "content", "content is missing, or no text");
+    return request->text ? 0 : refuse_value(refusal, "content", "content is missing or not a string");
 }
 
 static int finish_ids(struct question_in *in, struct refusal *refusal)
 {
     return in->parameters.request.ids
                ? 0
-               : refuse_value(refusal, "tokens", "tokens is missing, or no array of token ids");
+               : refuse_value(refusal, "tokens", "tokens is missing or not an array of token ids");
 }
 
 static const struct json_row tokenize_rows[] = {

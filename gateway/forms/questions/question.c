@@ -49,7 +49,7 @@ void question_turn(struct gateway *gateway)
         struct exchange *exchange = question->exchange;
         if (!exchange || !question->pool->trust.dead)
             continue;
-        refusal_of_code(-EHOSTUNREACH, "the pool that was asked does not answer any more", &refusal);
+        refusal_of_code(-EHOSTUNREACH, "the pool no longer responds", &refusal);
         question->exchange = NULL; /* its answer finds nobody */
         exchange_when_gone(exchange, NULL, NULL);
         exchange_refuse(exchange, &refusal);
@@ -134,7 +134,7 @@ static int ask_any(struct exchange *exchange, const struct question_in *in, cons
     const struct fleet_pool *pool = fleet_choose(&exchange->gateway->fleet, &wish, NULL, 0);
     if (pool)
         return ask(exchange, pool, in, 0, form, refusal);
-    refusal_of_code(-EHOSTUNREACH, "no pool of the fleet answers", refusal);
+    refusal_of_code(-EHOSTUNREACH, "no pool of the fleet responds", refusal);
     return REFUSED;
 }
 

@@ -303,9 +303,10 @@ static int read_layer_types(const json_t *json, struct config *config, struct er
     config->period = 0;
     if (family->uses & USES_LIST)
         return 0;
-    return error_set(err, -EINVAL,
-                     "layer_types: only a pattern in which every %u. layer is full_attention is supported",
-                     family->period);
+    return error_set(
+        err, -EINVAL,
+        "layer_types: unsupported pattern; only full_attention once every %u layers is supported",
+        family->period);
 }
 
 /* A window counts only in families that have one. One as long as the context is none, where all layers are
@@ -326,8 +327,8 @@ static int check_turning_layers(const json_t *json, const struct config *config,
         const json_t *turns = json_array_get(list, i);
         if (!json_is_integer(turns) || json_integer_value(turns) != (i % 4 != 3))
             return error_set(err, -EINVAL,
-                             "no_rope_layers: layer %u is not as in every fourth layer 0, else 1: other "
-                             "patterns are not supported",
+                             "no_rope_layers: layer %u breaks the only supported pattern: 0 in every fourth "
+                             "layer, 1 in the others",
                              i);
     }
     return 0;

@@ -98,7 +98,9 @@ static int read_each(const json_t *list, const struct config *config, struct hea
     {
         uint32_t layer = 0;
         if (!read_layer(key, config->n_layers, &layer) || !json_is_object(entry))
-            return error_set(err, -EINVAL, "per_layer_config: \"%s\" is not one of %u layers, with an object",
+            return error_set(err, -EINVAL,
+                             "per_layer_config: \"%s\" is not the number of one of %u layers, or its value "
+                             "is not an object",
                              utf8_printable(bytes_of_string(key), sizeof shown, shown), config->n_layers);
         int r = read_heads(entry, layer, &heads[layer], err);
         if (r < 0)
@@ -121,8 +123,8 @@ static int read_per_layer_config(const json_t *list, const struct config *config
                                              : heads[i];
         if (heads[i].dim != expected.dim || heads[i].n_kv != expected.n_kv)
             return error_set(err, -EINVAL,
-                             "per_layer_config: layer %u has %u KV heads of %u, other layers of its kind %u "
-                             "of %u, which is not supported",
+                             "per_layer_config: layer %u has %u KV heads of %u, but other layers of its kind "
+                             "have %u of %u, which is not supported",
                              i, heads[i].n_kv, heads[i].dim, expected.n_kv, expected.dim);
         if (!window)
             *full = heads[i];
@@ -137,7 +139,8 @@ static int check_heads(const struct config *config, const struct heads *full, co
                        const char *kv_key, struct error *err)
 {
     if (full->dim == 0 || (uint64_t)full->dim * config->n_heads > MOST_COUNT)
-        return error_set(err, -EINVAL, "%s %u: 1 to %u divided by num_attention_heads %u is supported",
+        return error_set(err, -EINVAL,
+                         "%s %u: at least 1 is required, and at most %u divided by num_attention_heads %u",
                          dim_key, full->dim, MOST_COUNT, config->n_heads);
     if (full->n_kv == 0 || full->n_kv > config->n_heads)
         return error_set(err, -EINVAL, "%s %u does not fit num_attention_heads %u", kv_key, full->n_kv,
@@ -183,8 +186,7 @@ static int check_borrowing(const struct config *config, struct error *err)
         if (from == first)
             return error_set(
                 err, -EINVAL,
-                "num_kv_shared_layers is %u of %u: no %s layer before layer %u has keys and values "
-                "to share",
+                "num_kv_shared_layers is %u of %u: no %s layer before layer %u has keys and values to share",
                 config->n_borrowing, config->n_layers,
                 config_is_special(config, i) ? "sliding_attention" : "full_attention", i);
     }
@@ -199,8 +201,10 @@ static int read_borrowing(const json_t *json, struct config *config, struct erro
     if (r < 0)
         return r;
     if (config->n_borrowing >= config->n_layers)
-        return error_set(err, -EINVAL, "num_kv_shared_layers is %u of %u: a layer must be left to share with",
-                         config->n_borrowing, config->n_layers);
+        return error_set(
+            err, -EINVAL,
+            "num_kv_shared_layers is %u of %u: at least one layer must have keys and values to share",
+            config->n_borrowing, config->n_layers);
     if (config->wide_borrowers && config->n_ff > MOST_COUNT / 2)
         return error_set(err, -EINVAL, "intermediate_size %u, doubled by use_double_wide_mlp, is too large",
                          config->n_ff);

@@ -191,9 +191,10 @@ static int read_dims(const json_t *json, const json_t *parameters, struct config
                          config->family->uses & USES_PARTS ? "at most 1 is" : "only 1 is");
     config->rope_dims = (uint32_t)((double)config->head_dim * (double)share);
     if (share != 1 && (config->rope_dims == 0 || config->rope_dims % 2 != 0))
-        return error_set(err, -EINVAL,
-                         "partial_rotary_factor %g of head_dim %u: an even number of dims must turn",
-                         (double)share, config->head_dim);
+        return error_set(
+            err, -EINVAL,
+            "partial_rotary_factor %g of head_dim %u: an even number of rotary dimensions is required",
+            (double)share, config->head_dim);
     return 0;
 }
 
@@ -241,7 +242,7 @@ static int read_kinds(const json_t *parameters, struct config *config, struct er
     float share = 1, window_share = 1;
     for (size_t i = 0; i < 2; i++)
         if (!json_is_object(json_object_get(parameters, kinds[i])))
-            return error_set(err, -EINVAL, "%s is missing or no object", kinds[i]);
+            return error_set(err, -EINVAL, "%s is missing or not an object", kinds[i]);
     const json_t *full = json_object_get(parameters, kinds[0]);
     int r = read_kind(full, config, &config->rope_base, &share, err);
     if (r == 0 && config->scaling == CONFIG_PROPORTIONAL)

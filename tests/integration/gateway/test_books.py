@@ -115,10 +115,10 @@ class Books(fleet.Base):
             for i in range(3):
                 self.assertEqual(self.text(i)(gateway)[0], 200)
         for name in "ab":
-            wrong.says(f"fleet: {name} does not tell what prompts it has: bad_request: prefixes: secret")
-        right.says("fleet: c does not tell what prompts it has: unsupported: prefixes: the pool has no --fleet-secret")
-        self.assertEqual(wrong.log().count("does not tell"), 3)
-        self.assertNotIn("does not tell", none.log())
+            wrong.says(f"fleet: {name} does not report its cached prompts: bad_request: prefixes: secret")
+        right.says("fleet: c does not report its cached prompts: unsupported: prefixes: the pool has no --fleet-secret")
+        self.assertEqual(wrong.log().count("does not report"), 3)
+        self.assertNotIn("does not report", none.log())
         self.assertEqual(sum(self.pieces(none)) + sum(self.pieces(wrong)), 0)
         self.knows(right, 14)
 

@@ -188,7 +188,7 @@ class Unread(Base):
             self.assertIn("this key", answer["error"]["message"])
             status, headers, answer = self.embed(self.BOB, "a")
             self.assertEqual((status, headers["Retry-After"]), (429, "1"), answer)
-            self.assertIn("waiting to be read", answer["error"]["message"])
+            self.assertIn("waiting for clients to read it", answer["error"]["message"])
             self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)
             leave(connection)
             until(lambda: self.embed(self.ADA, "a")[0] == 200, "both have room again")

@@ -125,9 +125,9 @@ class Fleet(fleet.Base):
         (self.fleet / "wrong-key").write_text(stranger.text(key=fleet.key_of(fleet.new_keys(self.folder / "other"))))
         (self.fleet / "doubled").write_text(a.text())
         b.file.write_text("nonsense")
-        for said in ("half:1: unterminated quote", "doubled is passed over: a has the same address",
-                     "b:1: \"nonsense\" is not NAME = VALUE; its earlier contents stay in force",
-                     "wrong-key: it has none of the server keys of its file"):
+        for said in ("half:1: unterminated quote", "doubled ignored: a has the same address",
+                     "b:1: \"nonsense\" is not NAME = VALUE; keeping its previous contents",
+                     "wrong-key: it has neither of the server keys in its file"):
             gateway.says(said)
         for _ in range(10):
             self.assertEqual(self.ask(gateway)[0], 200)
@@ -151,7 +151,7 @@ class Fleet(fleet.Base):
         time.sleep(1.5)
         a.start()
         until(lambda: gateway.is_up(a), "it is reached with the next key")
-        gateway.says("a: its server key is another one; trying server-key-next")
+        gateway.says("a: its server key has changed; trying server-key-next")
 
     def test_a_folder_that_others_can_write_is_refused(self):
         self.fleet.chmod(0o775)
@@ -200,7 +200,7 @@ class Fleet(fleet.Base):
         for arguments in (("dns:localhost:7700",), ("dns:localhost", "--server-key", "x"), ("dns:x:1", "--connect", "y")):
             said = subprocess.run([str(BUILD / "quern-gateway"), "--fleet", *arguments], capture_output=True, timeout=60)
             self.assertNotEqual(said.returncode, 0)
-            self.assertRegex(said.stderr, b"--fleet .*needs --server-key|is not dns:NAME:PORT|--fleet excludes --connect")
+            self.assertRegex(said.stderr, b"--fleet .*requires --server-key|is not dns:NAME:PORT|--fleet excludes --connect")
 
     def test_a_question_to_a_pool_that_falls_silent_is_refused_soon(self):
         a, _ = self.two()

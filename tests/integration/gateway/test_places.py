@@ -65,7 +65,7 @@ class Relative(unittest.TestCase):
                             (("scale", "--connect", "tcp://127.0.0.1:1", "2"), "is not a run directory"),
                             (("scale", "--connect", "", "2"), "--connect: the value is empty"),
                             (("reload", "--rundir", ""), "--rundir: the value is empty"),
-                            (("status", "--rundir", "run", "--connect", "link"), "two pools are named"),
+                            (("status", "--rundir", "run", "--connect", "link"), "two different pools"),
                             (("drain", "--connect", "./nowhere", "1"), "no pool is running in")):
             said = self.quern(*words)
             self.assertNotEqual(said.returncode, 0, words)

@@ -57,7 +57,7 @@ class Hints(Base):
                          ("model", "model", "pool", "default"))
         for worker in self.status()["workers"]:
             self.assertIn("temperature=0:model top_k=7:model top_p=0.5:pool min_p=0:default", worker["sampling"])
-        self.assertIn("general.sampling.min_p is passed over: min_p: 9 is out of range 0..1", self.broker.log())
+        self.assertIn("general.sampling.min_p ignored: min_p: 9 is out of range 0..1", self.broker.log())
         inspected = json.loads(subprocess.run([str(BUILD / "quern"), "inspect", "--json", self.model], capture_output=True,
                                               timeout=WAIT, check=True).stdout)["sampling"]
         self.assertEqual((inspected["temperature"], inspected["top_p"], inspected["presence_penalty"]),

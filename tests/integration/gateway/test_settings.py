@@ -170,7 +170,7 @@ class Settings(unittest.TestCase):
         self.refused("worker-0 cannot be drained: no other worker serves", "drain", "0")
         self.do("undrain", "1")
         self.do("drain", "0")
-        self.refused("none of the 1 that would be left serves", "scale", "1")
+        self.refused("none of the remaining 1 workers is serving", "scale", "1")
         self.do("undrain", "0")
         self.refused("exclude each other", "reload", "--config", "--gateway", status=2)
 

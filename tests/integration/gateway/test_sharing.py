@@ -81,7 +81,7 @@ class OnePool(Base):
         second, third = self.another(), self.another()
         streams = [Stream(self.gateway, "ada") for _ in range(2)] + [Stream(second, "ada")]
         for gateway in (self.gateway, second, third):
-            until(lambda gateway=gateway: is_refused(gateway, "ada", "requests under way, through all gateways"), "it is refused")
+            until(lambda gateway=gateway: is_refused(gateway, "ada", "requests in progress, counting all gateways"), "it is refused")
         until(lambda: ask(third, "cy")[0] == 200, "another key has its own")
         streams.pop().leave()
         until(lambda: ask(third, "ada")[0] == 200, "there is room again")
@@ -92,14 +92,14 @@ class OnePool(Base):
     def test_tokens_count_too(self):
         other = self.another()
         stream = Stream(self.gateway, "bob")  # which may have 300000
-        until(lambda: is_refused(other, "bob", "300000 tokens requested, through all gateways", max_tokens=100001), "it is refused")
+        until(lambda: is_refused(other, "bob", "300000 tokens requested, counting all gateways", max_tokens=100001), "it is refused")
         until(lambda: ask(other, "bob")[0] == 200, "a smaller one has room")
         stream.leave()
 
     def test_what_a_dead_gateway_had_is_forgotten(self):
         other = self.another()
         streams = [Stream(other, "ada") for _ in range(3)]
-        until(lambda: is_refused(self.gateway, "ada", "requests under way, through all gateways"), "it is refused")
+        until(lambda: is_refused(self.gateway, "ada", "requests in progress, counting all gateways"), "it is refused")
         os.kill(other.process.pid, signal.SIGKILL)
         self.others.pop().process.wait()
         until(lambda: ask(self.gateway, "ada")[0] == 200, "there is room")
@@ -109,11 +109,11 @@ class OnePool(Base):
     def test_a_new_broker_is_told_again(self):
         other = self.another()
         streams = [Stream(other, "ada") for _ in range(3)]
-        until(lambda: is_refused(self.gateway, "ada", "requests under way, through all gateways"), "it is refused")
+        until(lambda: is_refused(self.gateway, "ada", "requests in progress, counting all gateways"), "it is refused")
         before = self.status()
         os.kill(before["broker_pid"], signal.SIGKILL)
         until(lambda: self.status()["boot"] > before["boot"], "the next broker serves")
-        until(lambda: is_refused(self.gateway, "ada", "requests under way, through all"), "it is refused again")
+        until(lambda: is_refused(self.gateway, "ada", "requests in progress, through all"), "it is refused again")
         for stream in streams:
             stream.leave()
 
@@ -173,10 +173,10 @@ class Fleet(fleet.Base):
         limits = {"ada": "requests=2", "cy": ""}
         one, other = self.door(**limits), self.door(**limits)
         streams = [Stream(one, "ada", max_tokens=7500000) for _ in range(2)]
-        until(lambda: is_refused(other, "ada", "requests under way, through all gateways"), "it is refused")
+        until(lambda: is_refused(other, "ada", "requests in progress, counting all gateways"), "it is refused")
         first.kill()
         until(lambda: not self.is_up(other, first), "the pool is seen to be dead")
-        until(lambda: is_refused(other, "ada", "requests under way, through all gateways"), "it is refused by the other's word")
+        until(lambda: is_refused(other, "ada", "requests in progress, counting all gateways"), "it is refused by the other's word")
         for stream in streams:
             stream.leave()
         until(lambda: ask(other, "ada")[0] == 200, "there is room")
@@ -186,7 +186,7 @@ class Fleet(fleet.Base):
         limits = {"ada": "requests=1", "cy": ""}
         one, other = self.door(**limits), self.door(**limits)
         for gateway in (one, other):
-            gateway.says("a does not share bounds of keys between gateways: bad_request: tenants: needs a client")
+            gateway.says("a does not share limits of keys between gateways: bad_request: tenants: needs a client")
         stream = Stream(one, "ada")
         self.assertEqual(ask(one, "ada")[0], 429)
         self.assertEqual(ask(other, "ada")[0], 200)

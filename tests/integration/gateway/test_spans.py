@@ -160,12 +160,12 @@ class Spans(Base):
     def test_3_a_collector_that_is_busy_gets_them_again(self):
         self.collector.status, self.collector.headers = 503, {"Retry-After": "1"}
         self.ask("busy")
-        self.gateway.says("status 503: spans are not taken")
+        self.gateway.says("status 503: the collector does not accept spans")
         self.assertEqual(self.ask("meanwhile")[0], 200)
         self.collector.status = 200
         self.of("busy")
         self.of("meanwhile")
-        self.gateway.says("spans are taken again")
+        self.gateway.says("the collector accepts spans again")
         self.assertEqual(self.gateway.metrics()["quern_traced_requests_lost_total"], 0)
 
     def test_4_what_it_refuses_is_counted(self):
@@ -220,10 +220,10 @@ class Spans(Base):
             until(lambda: gateway.metrics()["quern_traced_requests_lost_total"] >= 50, "they are counted")
             connection.close()
             own = gateway.log_path.read_bytes()[gateway.begun:]
-            self.assertEqual(own.count(b"spans are not taken"), 1)
+            self.assertEqual(own.count(b"the collector does not accept spans"), 1)
             self.assertEqual(gateway.end(), 0)
             own = gateway.log_path.read_bytes()[gateway.begun:]
-            self.assertRegex(own, rb"spans of \d+ requests were not taken")
+            self.assertRegex(own, rb"the collector did not accept the spans of \d+ requests")
 
     def test_8_what_cannot_work_ends_the_start(self):
         public = self.place / "public"

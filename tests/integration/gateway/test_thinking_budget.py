@@ -195,12 +195,12 @@ class Budgets(unittest.TestCase):
             self.assertIn("thinking.budget_tokens", answer["error"]["message"])
         status, _, answer = self.plain.gateway.post(CHAT, **ASK, thinking_budget=5)
         self.assertEqual((status, answer["error"]["param"]), (400, "thinking_budget"))
-        self.assertIn("how a thought of this model ends is not known", answer["error"]["message"])
+        self.assertIn("unknown how this model ends a thought", answer["error"]["message"])
         self.assertTrue(self.plain.message(thinking_budget=0)[0]["content"])
         for excluding in ({"bad_words": ["muse"]}, {"logit_bias": [["muse", False]]}):
             status, _, answer = self.always.gateway.post(CHAT, **ASK, thinking_budget=5, **excluding)
             self.assertEqual(status, 400, answer)
-            self.assertIn("thinking_budget: a thought ends with id", answer["error"]["message"])
+            self.assertIn("thinking_budget: id", answer["error"]["message"])
 
     def test_several_choices_and_stops_have_their_own(self):
         status, _, answer = self.always.gateway.post(CHAT, **{**RAW, "n": 3, "thinking_budget": 5})
@@ -248,7 +248,7 @@ class Budgets(unittest.TestCase):
         self.assertNotIn(END, said.stdout)
         said = self.plain.quern("run", "--thinking-budget", "3", "Hello")
         self.assertEqual(said.returncode, 1)
-        self.assertIn("thinking_budget: how a thought of this model ends is not known", said.stderr)
+        self.assertIn("thinking_budget: unknown how this model ends a thought", said.stderr)
         self.assertEqual(self.plain.quern("run", "--thinking-budget", "-1", "Hello").returncode, 2)
 
 

@@ -126,8 +126,8 @@ START_TEST(a_gpu_without_a_known_bandwidth_has_no_roof)
         n += more;
     text[n] = 0;
     ck_assert_int_ne(pclose(out), 0);
-    ck_assert_msg(strstr(text, "--roof: the driver does not say the bandwidth of worker-0") != NULL, "%s",
-                  text);
+    ck_assert_msg(strstr(text, "--roof: the driver does not report the memory bandwidth of worker-0") != NULL,
+                  "%s", text);
     unsetenv("QUERN_EMU_DEVICES");
 }
 END_TEST

@@ -87,7 +87,7 @@ static void take_end(struct job *job, const struct quern_end *end)
     if (job->kind == SOAK_RATED)
         __atomic_add_fetch(&all->rated, 1, __ATOMIC_RELAXED);
     bool promised = end->reason == QUERN_ERROR && strcmp(end->error, "worker_lost") == 0 &&
-                    strstr(end->text, "the request had lost 2 workers before");
+                    strstr(end->text, "2 workers running this request had died before");
     if (promised)
         __atomic_add_fetch(&all->moved_out, 1, __ATOMIC_RELAXED);
     else if (end->reason == QUERN_ERROR)

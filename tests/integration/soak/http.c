@@ -21,7 +21,7 @@
 #define PATIENCE_S   120
 #define MOST_BYTES   (1u << 20) /* of an answer with its head */
 #define TURNED_MS    100
-#define MOVED_OUT    "the request had lost 2 workers before"
+#define MOVED_OUT    "2 workers running this request had died before"
 #define SHORT_NAP_MS 20
 
 enum verdict {

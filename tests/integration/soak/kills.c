@@ -126,7 +126,7 @@ static void on_output(void *arg, const struct quern_output *output)
     if (!end)
         return;
     bool promised = end->reason == QUERN_ERROR && strcmp(end->error, "worker_lost") == 0 &&
-                    strstr(end->text, "the request had lost 2 workers before");
+                    strstr(end->text, "2 workers running this request had died before");
     if (end->reason == QUERN_ERROR && !promised)
         fail("request %d: %s: %s", job->kind, end->error, end->text);
     if (!promised && !job->learns && answer->n != expected->n)

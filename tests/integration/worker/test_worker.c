@@ -357,7 +357,7 @@ START_TEST(a_worker_that_the_broker_does_not_know_registers_again_and_keeps_its_
     expect(s, MESSAGE_FINISHED);
     struct message unknown = {.kind = MESSAGE_ERROR};
     unknown.error.error = PROTO_HELLO_REQUIRED;
-    unknown.error.text = BYTES_LITERAL("register first");
+    unknown.error.text = BYTES_LITERAL("expected register first");
     say(s, &unknown);
     ck_assert_uint_eq(expect(s, MESSAGE_REGISTER).register_.wseq, first.last_wseq);
     struct message ok = {.kind = MESSAGE_REGISTER_OK};

@@ -122,11 +122,11 @@ START_TEST(who_has_no_session_is_told_to_say_hello)
     session_close(&broker->sessions, sessions[0]);
     sessions[0] = NULL;
     client_says(0, &(struct message){.kind = MESSAGE_PING});
-    expect_error(0, MESSAGE_PING, 0, PROTO_HELLO_REQUIRED, "say hello first");
+    expect_error(0, MESSAGE_PING, 0, PROTO_HELLO_REQUIRED, "expected hello first");
     client_opens(0);
     session_doom(&broker->sessions, sessions[0]); /* nor one whose session ends with this turn */
     client_says(0, &(struct message){.kind = MESSAGE_STATUS});
-    expect_error(0, MESSAGE_STATUS, 0, PROTO_HELLO_REQUIRED, "say hello first");
+    expect_error(0, MESSAGE_STATUS, 0, PROTO_HELLO_REQUIRED, "expected hello first");
 }
 END_TEST
 

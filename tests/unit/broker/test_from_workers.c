@@ -262,7 +262,7 @@ START_TEST(who_did_not_register_is_told_to)
     worker_says(0, &beat);
     struct message no = worker_hears(0);
     ck_assert_int_eq(no.error.error, PROTO_HELLO_REQUIRED);
-    ck_assert_text(no.error.text, "register first");
+    ck_assert_text(no.error.text, "expected register first");
     expect_nothing(0);
     first->peer.bytes[0] ^= 1;
 }

@@ -90,7 +90,7 @@ END_TEST
 START_TEST(each_death_is_told_as_what_it_was)
 {
     ck_assert_said(tell(PLACE_WAITING, 1, true, ""),
-                   "info worker-0 has left as ordered; starting the next one\n");
+                   "info worker-0 has ended as ordered; starting the next one\n");
     tell(PLACE_READY, 2, false, "");
     ck_assert_str_eq(tell(PLACE_GONE, 2, false, "it was stopped"), "");
     ck_assert_int_eq(first->state, WORKER_ABSENT);

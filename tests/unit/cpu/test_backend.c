@@ -222,10 +222,10 @@ START_TEST(what_it_cannot_do_is_refused_by_name)
     bad[3].n_context = 0;
     bad[4].devices = two, bad[4].n_devices = 2;
     const int expected[] = {-ENODEV, -E2BIG, -EINVAL, -EINVAL, -ENODEV};
-    const char *named[] = {"there is one cpu device, number 0; 1 requested from number 1 on",
+    const char *named[] = {"the only cpu device is number 0; requested: 1, from number 1 on",
                            "4294967295 KV blocks of ", "slots and context must be at least 1",
                            "slots and context must be at least 1",
-                           "there is one cpu device, number 0; 2 requested from number 0 on"};
+                           "the only cpu device is number 0; requested: 2, from number 0 on"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;
         struct error err = {0};

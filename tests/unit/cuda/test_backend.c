@@ -149,7 +149,7 @@ START_TEST(what_does_not_fit_is_refused_with_what_would)
     bad[1].n_context = 4000000000u; /* its table alone */
     bad[1].n_blocks = 1;
     bad[2].max_rows = 100000000;
-    const char *named[] = {"a context of 1024 for 1 sequences that share it would fit", " would fit",
+    const char *named[] = {"a context of 1024, shared by 1 sequences, would fit", " would fit",
                            "not even one sequence"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct backend *unused;

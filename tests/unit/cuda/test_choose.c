@@ -239,7 +239,7 @@ START_TEST(without_a_clock_the_library_is_not_chosen)
 {
     unsetenv("QUERN_EMU_CLOCK");
     struct backend *backend = open_backend(&quern_backend, BACKEND_LIBRARY_MEASURED);
-    ck_assert_msg(strstr(said, "cuBLASLt is not used: nothing is measured here"), "%s", said);
+    ck_assert_msg(strstr(said, "cuBLASLt is not used: products are not measured here"), "%s", said);
     check_own(backend);
 }
 END_TEST
@@ -346,8 +346,9 @@ START_TEST(a_spoiled_table_is_said_once_and_measured_anew)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         spoil(ways[i]);
         quern_backend.close(open_on("", 0));
-        const char *line = strstr(said, "measured anew: ");
-        ck_assert_msg(line && !strstr(line + 1, "measured anew: "), "%s: %s", ways[i], said);
+        const char *line = strstr(said, "measuring choices of products again: ");
+        ck_assert_msg(line && !strstr(line + 1, "measuring choices of products again: "), "%s: %s", ways[i],
+                      said);
         ck_assert_ptr_null(strstr(said, "by another worker"));
         quern_backend.close(open_on("", 0));
         ck_assert_msg(strstr(said, "by another worker"), "%s: %s", ways[i], said);
@@ -364,7 +365,9 @@ START_TEST(a_table_that_lies_about_its_launches_is_not_taken)
     table.launches[0].matrices[0].n_rows++;
     ck_assert_int_eq(kept_write(&table, &err), 0);
     quern_backend.close(open_on("", 0));
-    ck_assert_msg(strstr(said, "measured anew: the table of choices has other launches"), "%s", said);
+    ck_assert_msg(
+        strstr(said, "measuring choices of products again: the table of choices has other launches"), "%s",
+        said);
 }
 END_TEST
 
@@ -404,7 +407,7 @@ START_TEST(a_table_that_cannot_be_kept_is_used_all_the_same)
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     struct backend *backend = open_on("multiply_wide=0.001", 0);
     setenv("XDG_CACHE_HOME", folder, 1);
-    ck_assert_msg(strstr(said, "choices of products are not kept: "), "%s", said);
+    ck_assert_msg(strstr(said, "choices of products cannot be stored: "), "%s", said);
     launches(backend, "");
     free(logits_of(&quern_backend, backend, 16));
     ck_assert_uint_gt(launches(backend, "multiply_wide"), 0);

@@ -74,15 +74,15 @@ START_TEST(devices_are_named_by_number_uuid_or_its_beginning)
     ck_assert(!selection_means("GPU-8f3a", 0, "MIG-8f3a"));
     static const struct {
         const char *list, *named;
-    } bad[] = {{"", "\"\" names no device"},
-               {"0,", "\"\" names no device"},
-               {",0", "\"\" names no device"},
-               {"0,,1", "\"\" names no device"},
-               {"-1", "\"-1\" names no device"},
-               {"1 ", "\"1 \" names no device"},
-               {"GPU-", "\"GPU-\" names no device"},
-               {"GPU-xyz", "\"GPU-xyz\" names no device"},
-               {"12345678901", "\"12345678901\" names no device"},
+    } bad[] = {{"", "\"\" is not a device"},
+               {"0,", "\"\" is not a device"},
+               {",0", "\"\" is not a device"},
+               {"0,,1", "\"\" is not a device"},
+               {"-1", "\"-1\" is not a device"},
+               {"1 ", "\"1 \" is not a device"},
+               {"GPU-", "\"GPU-\" is not a device"},
+               {"GPU-xyz", "\"GPU-xyz\" is not a device"},
+               {"12345678901", "\"12345678901\" is not a device"},
                {"1,GPU-ab,1", "device 1 is named twice"},
                {"GPU-ab,GPU-AB", "device GPU-AB is named twice"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -94,7 +94,7 @@ START_TEST(devices_are_named_by_number_uuid_or_its_beginning)
     for (int i = 1; i < 65; i++)
         snprintf(many + strlen(many), sizeof many - strlen(many), ",%d", i);
     ck_assert_int_eq(selection_parse(many, &selection, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "more than 64 devices are named");
+    ck_assert_str_eq(err.text, "more than 64 devices");
 }
 END_TEST
 
@@ -176,10 +176,11 @@ START_TEST(selected_devices_are_the_only_ones)
     ck_assert_int_eq(device_open(2, &device, &err), -ENODEV);
     static const struct {
         const char *list, *said;
-    } bad[] = {{"3", "no emulated device is 3; there are 0 " EMU "0, 1 " EMU "1, 2 " EMU "2"},
-               {EMU "7", "no emulated device is " EMU "7; there are 0 " EMU "0, 1 " EMU "1, 2 " EMU "2"},
-               {"GPU-0", "not one emulated device is GPU-0; there are 0 " EMU "0, 1 " EMU "1, 2 " EMU "2"},
-               {"1," EMU "1", "device 1 is named twice, as 1 and " EMU "1"}};
+    } bad[] = {
+        {"3", "no emulated device is 3; available: 0 " EMU "0, 1 " EMU "1, 2 " EMU "2"},
+        {EMU "7", "no emulated device is " EMU "7; available: 0 " EMU "0, 1 " EMU "1, 2 " EMU "2"},
+        {"GPU-0", "more than one emulated device is GPU-0; available: 0 " EMU "0, 1 " EMU "1, 2 " EMU "2"},
+        {"1," EMU "1", "device 1 is named twice, as 1 and " EMU "1"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_lt(device_select(bad[i].list, &err), 0);
         ck_assert_str_eq(err.text, bad[i].said);

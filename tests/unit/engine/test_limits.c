@@ -117,17 +117,16 @@ START_TEST(the_end_of_a_thought_can_be_sampled)
     accepted(THINKING());
     accepted(THINKING(request.sampling.logit_bias = (struct logit_bias_list){hardly, 1}));
     refused(THINKING(request.sampling.logit_bias = (struct logit_bias_list){never, 1}),
-            "thinking_budget: a thought ends with id 6, which logit_bias or ignore_eos excludes");
+            "thinking_budget: id 6, which ends a thought, is excluded by logit_bias or ignore_eos");
     refused(THINKING(request.sampling.bad_words = (struct id_sequences){word, 3, 1}),
-            "thinking_budget: a thought ends with id 6, which bad_words excludes");
+            "thinking_budget: id 6, which ends a thought, is excluded by bad_words");
     accepted(THINKING(request.stop_ids = end, request.n_stop_ids = 1));
     refused(THINKING(request.stop_ids = end, request.n_stop_ids = 1, request.min_tokens = 2),
-            "thinking_budget: a thought ends with id 5, which stop_ids with min_tokens excludes");
+            "thinking_budget: id 5, which ends a thought, is excluded by stop_ids with min_tokens");
     thinking.again = stop;
     thinking.n_again = 1;
-    refused(THINKING(),
-            "thinking_budget: id 256 of a thought's end is an end id of the model, after which no answer "
-            "comes");
+    refused(THINKING(), "thinking_budget: id 256, which ends a thought, is also an end id of the model, so "
+                        "no answer could follow");
     thinking.again = high;
     refused(THINKING(thinking.n_again = 2),
             "thinking_budget: the end of a thought[1]: id 258 is outside the vocabulary of 258");
@@ -147,7 +146,7 @@ START_TEST(counts_have_bounds)
     refused(WITH(request.stop = stops, request.n_stop = 2), "stop[1] is empty");
     accepted(WITH(request.spelled = made, request.n_spelled = ENGINE_MOST_SPELLED));
     refused(WITH(request.spelled = made, request.n_spelled = ENGINE_MOST_SPELLED + 1),
-            "33 control tokens to spell out; at most 32 are allowed");
+            "33 control tokens to write out as text; at most 32 are allowed");
     accepted(WITH(request.output = made, request.n_output = 4));
     refused(WITH(request.output = made, request.n_output = 5), "output has 5 ids, more than max_tokens (4)");
     accepted(WITH(request.priority = 1000));

@@ -124,7 +124,8 @@ START_TEST(parts_that_do_not_belong_together_are_refused)
     write_part(&(struct part){"m-00002-of-00002.gguf", 1, 2, 2, {"a"}});
     expect_refusal("m-00001-of-00002.gguf", -EINVAL, "duplicate tensor a");
     write_part(&(struct part){"m-00002-of-00002.gguf", 1, 2, 2, {"b", "c"}});
-    expect_refusal("m-00001-of-00002.gguf", -EINVAL, "the parts hold 3 tensors, split.tensors.count says 2");
+    expect_refusal("m-00001-of-00002.gguf", -EINVAL,
+                   "the parts hold 3 tensors, but split.tensors.count is 2");
 }
 END_TEST
 

@@ -151,7 +151,7 @@ START_TEST(a_key_that_nothing_reads_is_refused)
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
         char key[64], says[128];
         snprintf(key, sizeof key, "%.*s", (int)strcspn(unread[i], "="), unread[i]);
-        snprintf(says, sizeof says, "--override-kv: nothing reads %s of this llama model", key);
+        snprintf(says, sizeof says, "--override-kv: %s has no effect on this llama model", key);
         check_refused("override-kv", unread[i], says);
         add("override-kv", "general.name=str:another"); /* the last of two is no better */
         ck_assert_int_eq(model_open_overridden(path, text, false, &model, &err), -EINVAL);

@@ -92,11 +92,11 @@ END_TEST
 START_TEST(programs_that_say_nothing_are_named)
 {
     ck_assert_int_eq(find("exit 3", NULL), -EINVAL);
-    ck_assert_str_eq(err.text, "quern-worker, which was to check the settings, ended with status 3");
+    ck_assert_str_eq(err.text, "quern-worker ended with status 3 while checking the settings");
     ck_assert_int_eq(find("exit 0", "kill -9 $$"), -EINVAL);
-    ck_assert_str_eq(err.text, "quern-gateway, which was to check the settings, was ended by signal 9");
+    ck_assert_str_eq(err.text, "quern-gateway was killed by signal 9 while checking the settings");
     ck_assert_int_eq(find("yes | head -c 300000; exit 4", NULL), -EINVAL);
-    ck_assert_str_eq(err.text, "quern-worker, which was to check the settings, ended with status 4");
+    ck_assert_str_eq(err.text, "quern-worker ended with status 4 while checking the settings");
     ck_assert_int_eq(check_begin(&check, "/no/such", NULL, 0, &options, clock_ns(), &err), -ENOENT);
     ck_assert_ptr_null(check.program);
 }
@@ -111,7 +111,7 @@ START_TEST(one_that_does_not_end_is_killed)
         usleep(1000);
     }
     ck_assert_int_eq(check_turn(&check, 61 * CLOCK_NS_PER_S, &err), -ETIMEDOUT);
-    ck_assert_str_eq(err.text, "quern-worker did not judge the settings within 60 s");
+    ck_assert_str_eq(err.text, "quern-worker did not finish checking the settings within 60 s");
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
     ck_assert_int_eq(check_begin(&check, worker, NULL, 0, &options, 0, &err), 0);
     check_stop(&check);

@@ -61,11 +61,11 @@ START_TEST(one_that_serves_is_always_left)
     EXPECT_DRAIN(0, NULL);
     places_take_out(&places, 0, 1, 1);
     EXPECT_DRAIN(0, "worker-0 is drained already");
-    EXPECT_SCALE(1, "none of the 1 that would be left serves");
+    EXPECT_SCALE(1, "none of the remaining 1 workers is serving");
     EXPECT_SCALE(2, NULL);
     places.places[1].record.state = PLACE_STARTING; /* it does not serve yet */
     EXPECT_DRAIN(2, "no other worker serves");
-    EXPECT_SCALE(2, "none of the 2 that would be left serves");
+    EXPECT_SCALE(2, "none of the remaining 2 workers is serving");
     EXPECT_RETURN(0, NULL);
 }
 END_TEST

@@ -213,7 +213,7 @@ static bool two_calls(struct derivation *derivation, struct span open, struct sp
     const struct span begin = normal(derivation, open), between = normal(derivation, second.before),
                       behind = normal(derivation, span_from(second.behind, skip));
     if (!spans_equal_counted(middle, next)) {
-        unknown(derivation, "what stands between a tool's name and its arguments differs from call to call");
+        unknown(derivation, "the text between a tool's name and its arguments differs from call to call");
         return true;
     }
     const size_t head = spans_common_suffix(begin, between, true);
@@ -349,6 +349,6 @@ void derive_calls(struct derivation *derivation)
         unknown(derivation, derivation->probe.last.text);
     else
         unknown(derivation,
-                told ? "the template does not render earlier calls" : "the template knows no tools");
+                told ? "the template does not render earlier calls" : "the template does not support tools");
     derivation->probe.text_arguments = derivation->probe.null_content = false;
 }

@@ -397,7 +397,7 @@ void derive_thoughts(struct derivation *derivation)
     thoughts->known = from_messages(derivation) || from_prompts(derivation) || from_source(derivation);
     if (!thoughts->known) {
         thoughts->open = thoughts->close = thoughts->end = thoughts->key = "";
-        thoughts->reason = "the template writes no thoughts";
+        thoughts->reason = "the template does not write thoughts";
         return;
     }
     thoughts->usual = thoughts->on = thoughts->off = start_of(derivation, derivation->prompt);

@@ -88,14 +88,14 @@ int probe_render(struct probe *probe, json_t *messages, struct probe_manner mann
     if (r == 0 && manner.tools)
         r = json_object_set(extra, "tools", probe->tools) == 0 ? 0 : -ENOMEM;
     if (r == 0 && ++probe->n_renders > MOST_RENDERS)
-        r = error_set(&probe->last, -EMSGSIZE, "the template takes too many probes");
+        r = error_set(&probe->last, -EMSGSIZE, "the template needs too many probes");
     if (r == 0)
         r = chat_template_add_old_names(extra, &context.date);
     context.extra = extra;
     if (r == 0)
         r = chat_template_render(probe->chat_template, messages, &context, &text, &probe->last);
     if (r == 0 && text.text.len > MOST_TEXT)
-        r = error_set(&probe->last, -EMSGSIZE, "the template writes too much");
+        r = error_set(&probe->last, -EMSGSIZE, "the template's output is too long");
     if (r == 0)
         r = buffer_append(&text.text, "", 1);
     if (r == 0) {

@@ -211,7 +211,7 @@ static bool set_up(struct schema_reader *reader, struct counting *counting)
     }
     counting->end = counting->end > 0 ? counting->end : 1;
     if (n > MOST_STATES || (counting->end + (uint64_t)1) * n > MOST_STATES) {
-        schema_refuse(reader, "contains: more than %d counts of items", MOST_STATES);
+        schema_refuse(reader, "contains: more than %d combinations of counts", MOST_STATES);
         return false;
     }
     counting->n_counts = (uint32_t)n;
@@ -226,7 +226,7 @@ static const struct expression *counted_items(struct schema_reader *reader, stru
         if (c->least == 0 && c->most == GRAMMAR_UNBOUNDED)
             continue;
         if (counting.n == MOST_CONTAINS)
-            return schema_refuse(reader, "more than %d contains of one array", MOST_CONTAINS);
+            return schema_refuse(reader, "more than %d \"contains\" for one array", MOST_CONTAINS);
         counting.kinds[counting.n++] = c;
     }
     if (counting.n == 0)
@@ -357,7 +357,7 @@ const struct expression *emit_array(struct schema_reader *reader, const struct s
         array.most == GRAMMAR_UNBOUNDED)
         return json_text_array(&reader->json);
     if (array.n > SCHEMA_MOST_NAMES)
-        return schema_refuse(reader, "more than %u places of items are not supported", SCHEMA_MOST_NAMES);
+        return schema_refuse(reader, "more than %u item positions are not supported", SCHEMA_MOST_NAMES);
     if (!read_items(reader, &array))
         return NULL;
     const struct expression *inner = &schema_nothing;
@@ -365,6 +365,6 @@ const struct expression *emit_array(struct schema_reader *reader, const struct s
         inner =
             array.shape->unique && array.most > 1 ? unlike(reader, &array) : counted_items(reader, &array);
     if (inner == &schema_nothing)
-        schema_note_nothing(reader, "no array has as many items as it must");
+        schema_note_nothing(reader, "no array can have the required number of items");
     return inner && inner != &schema_nothing ? bracketed(reader, inner) : inner;
 }

@@ -248,7 +248,7 @@ static const struct expression *close_recursion(struct schema_reader *reader, ui
     reader->rules->items[rule].body = made;
     if (made == &schema_nothing || is_within_another(reader) || !emit_is_endless(reader, made))
         return made == &schema_nothing ? made : expression_rule(reader->rules, rule);
-    schema_note_nothing(reader, "it refers to itself without an end");
+    schema_note_nothing(reader, "its recursion never ends");
     reader->rules->items[rule].body = &schema_nothing;
     for (uint32_t i = number + 1; i < reader->entry_keys.n; i++)
         if (!reader->entries[i].reading)

@@ -91,7 +91,7 @@ const struct automaton *shape_numbers(struct schema_reader *reader, const struct
         const struct automaton *one = of_atom(reader, a);
         all = automaton_of_pair(&reader->automata, a->negated ? AUTOMATON_WITHOUT : AUTOMATON_BOTH, all, one);
     }
-    return all ? all : schema_refuse_automaton(reader, "what is said of the number");
+    return all ? all : schema_refuse_automaton(reader, "the constraints of the number");
 }
 
 /* ---- a value ---- */

@@ -105,7 +105,7 @@ static bool read_named(struct schema_reader *reader, struct object *object)
                            ? emit_demand_apart(reader, &demand)
                            : &schema_nothing;
         if (named->value == &schema_nothing && named->required)
-            schema_note_nothing(reader, "\"%.60s\" is required, and no value of it is allowed", named->name);
+            schema_note_nothing(reader, "\"%.60s\" is required, but no value is allowed for it", named->name);
         if (!named->value || reader->code != 0 || (named->value == &schema_nothing && named->required))
             return false;
         object->n_may += named->value != &schema_nothing;
@@ -351,7 +351,7 @@ static const struct expression *body_of(struct schema_reader *reader, const stru
     const bool counted = shape->min_members > object->n_required || shape->max_members != GRAMMAR_UNBOUNDED;
     if (object->n_required > shape->max_members ||
         (object->n_others == 0 && shape->min_members > object->n_may)) {
-        schema_note_nothing(reader, "no object has as many properties as it must");
+        schema_note_nothing(reader, "no object can have the required number of properties");
         return &schema_nothing;
     }
     bool ordered = shape->strict || reader->closed || object->n_may == 0;

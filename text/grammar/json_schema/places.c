@@ -320,8 +320,9 @@ const json_t *schema_resolve(struct schema_reader *reader, const json_t *from, c
     if (!schema_spend(reader, places->n_resources + places->n_anchors + 1))
         return NULL;
     if (to == UINT32_MAX)
-        return schema_refuse(reader, "%s \"%.80s\" leads out of this schema, and nothing is fetched", keyword,
-                             ref);
+        return schema_refuse(reader,
+                             "%s \"%.80s\" points outside this schema; external schemas are not fetched",
+                             keyword, ref);
     if (!fragment[0] || fragment[0] == '/') {
         const json_t *at = follow_pointer(places->resources[to].root, fragment);
         return at ? at : schema_refuse(reader, "%s \"%.80s\" not found in the schema", keyword, ref);
@@ -331,6 +332,6 @@ const json_t *schema_resolve(struct schema_reader *reader, const json_t *from, c
         return schema_refuse(reader, "%s \"%.80s\" not found in the schema", keyword, ref);
     if (dynamic && anchor->dynamic && is_ambiguous(places, anchor))
         return schema_refuse(
-            reader, "$dynamicRef \"%.80s\" depends on how it is reached, which is not supported", ref);
+            reader, "$dynamicRef \"%.80s\" depends on the dynamic scope, which is not supported", ref);
     return anchor->schema;
 }

@@ -111,7 +111,7 @@ bool shapes_add(struct schema_reader *reader, struct shapes *shapes, const struc
     if (!schema_spend(reader, 8))
         return false;
     if (shapes->n == MOST_SHAPES) {
-        schema_refuse(reader, "more than %d alternatives, those of others multiplied", MOST_SHAPES);
+        schema_refuse(reader, "more than %d combinations of alternatives", MOST_SHAPES);
         return false;
     }
     if (shapes->n == shapes->cap) {

@@ -103,7 +103,7 @@ const struct automaton *shape_strings(struct schema_reader *reader, const struct
     for (const struct atom *a = shape->strings; all && a; a = (const void *)a->link.next)
         all = automaton_of_pair(&reader->automata, a->negated ? AUTOMATON_WITHOUT : AUTOMATON_BOTH, all,
                                 of_atom(reader, a));
-    return all ? all : schema_refuse_automaton(reader, "what is said of the string");
+    return all ? all : schema_refuse_automaton(reader, "the constraints of the string");
 }
 
 /* ---- as an expression ---- */
@@ -127,7 +127,7 @@ static bool only_counted(const struct shape *shape, uint32_t *ret_least, uint32_
 
 static const struct expression *no_string(struct schema_reader *reader)
 {
-    schema_note_nothing(reader, "no string has all that it must");
+    schema_note_nothing(reader, "no string meets all constraints");
     return &schema_nothing;
 }
 

@@ -35,7 +35,7 @@ static int limit(struct machine *machine, const char *what)
 int machine_charge(struct machine *machine, uint64_t steps)
 {
     machine->work += steps;
-    return machine->work > machine->work_end ? limit(machine, "a step of an answer takes too long") : 0;
+    return machine->work > machine->work_end ? limit(machine, "one step takes too long") : 0;
 }
 
 /* ---- frames ---- */
@@ -97,7 +97,7 @@ static int mark(struct machine *machine, uint32_t member, uint32_t frame, uint32
     uint32_t set;
     int r = member_sets_add(&machine->sets, own.set, member, machine->program->most_count, &set);
     if (r > 0)
-        return limit(machine, "members in too many orders");
+        return limit(machine, "too many orders of members");
     return r < 0 ? r : frame_of(machine, own.node, own.below, set, ret_frame);
 }
 

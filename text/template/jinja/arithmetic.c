@@ -169,7 +169,7 @@ int jinja_calculate(struct jinja_run *run, enum jinja_operator op, struct jinja_
         return jinja_format_percent(run, a.string, b, ret_value);
     if (!jinja_is_number(a) || !jinja_is_number(b))
         return jinja_fail(run, -EINVAL, "%s and %s cannot be %s", jinja_type_name(a), jinja_type_name(b),
-                          op == JINJA_ADD ? "added" : "calculated with");
+                          op == JINJA_ADD ? "added" : "used in arithmetic");
     bool divides = op == JINJA_DIVIDE || op == JINJA_FLOOR_DIVIDE || op == JINJA_MODULO;
     if (divides && jinja_real_of(b) == 0)
         return jinja_fail(run, -EINVAL, "division by zero");

@@ -53,7 +53,7 @@ def _check_whole(table: Table, fields: Fields) -> None:
     if fields.get("accepted_tokens", 0) > fields.get("drafted_tokens", 0):  # type: ignore[operator]
         raise Malformed("accepted_tokens: more than drafted_tokens")
     if "data" in fields and fields.get("at", 0) + len(fields["data"]) > fields.get("total", 0):  # type: ignore[operator, arg-type]
-        raise Malformed(f"data: expected within the {fields.get('total', 0)} bytes of total")
+        raise Malformed(f"data: exceeds the {fields.get('total', 0)} bytes of total")
     if "topics" in fields:
         _check_credit(fields)
     if "tenants" in fields:
@@ -146,7 +146,7 @@ def _check_embedding(fields: Fields) -> None:
     }
     for name, value in told.items():
         if value:
-            raise Malformed(f"{name}: expected without embed, which makes no tokens")
+            raise Malformed(f"{name}: not supported with embed, which generates no tokens")
 
 
 def _check_resume(fields: Fields) -> None:
@@ -159,11 +159,11 @@ def _check_resume(fields: Fields) -> None:
     if "resume" not in (fields.get("require") or ()):  # type: ignore[operator]
         raise Malformed(f'{names}: expected with "resume" under require')
     if fields.get("embed"):
-        raise Malformed(f"{names}: expected without embed, which makes no tokens")
+        raise Malformed(f"{names}: not supported with embed, which generates no tokens")
     if n == 0 and fields.get("off"):
-        raise Malformed("off: expected with output, whose text it counts")
+        raise Malformed("off: expected with output only")
     if n > 0 and fields.get("seed") is None:
-        raise Malformed("seed: expected with output, which it made")
+        raise Malformed("seed: required with output")
     if isinstance(most, int) and 0 < most < n:
         raise Malformed(f"output: {n} ids are more than max_tokens ({most})")
 

@@ -127,14 +127,14 @@ class Driver:
         if self.session.state == "join":
             where = self.session.stream_endpoint
             return Unreachable(
-                f"the broker at {self.endpoint} answers, but its stream {where} does not (waited {timeout:g} s)"
+                f"the broker at {self.endpoint} responds, but its stream {where} does not (waited {timeout:g} s)"
             )
         hint = ""
         if self.encrypted:
-            hint = "; the server key may be another pool's"
+            hint = "; the server key may belong to another pool"
         elif self.endpoint.startswith("tcp://"):
-            hint = "; it may want a server key"
-        return Unreachable(f"no broker answers at {self.endpoint} (waited {timeout:g} s{hint})")
+            hint = "; it may require a server key"
+        return Unreachable(f"no broker responds at {self.endpoint} (waited {timeout:g} s{hint})")
 
     def stop(self) -> None:
         """Says goodbye, ends everything that runs and waits for the thread. A second call does nothing."""

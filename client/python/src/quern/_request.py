@@ -83,7 +83,7 @@ def generation(prompt: Prompt, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(fields.get("logit_bias_text"), Mapping):
         fields["logit_bias_text"] = [{"text": text, "bias": bias} for text, bias in fields["logit_bias_text"].items()]
     if fields.get("output") and "seed" not in fields:
-        raise BadRequest("output: the seed that made it is missing")
+        raise BadRequest("output: its seed is missing")
     fields.setdefault("seed", int.from_bytes(os.urandom(8), "big"))
     if fields.get("keep_s"):
         fields["on_disconnect"] = "keep"

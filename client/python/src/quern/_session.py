@@ -307,7 +307,7 @@ class Session:
         scheme = self.endpoint[: self.endpoint.index("://") + 3]
         stream = next((each for each in fields["stream"] if each.startswith(scheme)), None)
         if stream is None:
-            text = f"the pool at {self.endpoint} did not name a stream endpoint of this kind"
+            text = f"the pool at {self.endpoint} did not name a stream endpoint for this transport"
             self._break(Unsupported(text))
             return
         self.stream_endpoint = stream
@@ -365,7 +365,7 @@ class Session:
         if silent >= self.patience:
             text = f"the broker at {self.endpoint} has not answered for {silent:.1f} s"
         elif closed >= self.patience:
-            text = f"the session at {self.endpoint} was lost, and could not be reopened for {closed:.1f} s"
+            text = f"the session at {self.endpoint} was lost and could not be reopened within {closed:.1f} s"
         else:
             return
         self._give_up(Unreachable(text))

@@ -74,8 +74,8 @@ KINDS: dict[str, Table] = {
         Field("repeat_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="penalties look at the last N tokens of prompt and output; -1 = all, 0 = off"),
         Field("top_n_sigma", REAL, optional=True, real_low=-1, real_high=1000, help="drop tokens whose logits are more than N standard deviations below the largest; 0 = off"),
         Field("typical_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off"),
-        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="the probability of excluding the likeliest tokens (XTC); 0 = off"),
-        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least this likely, all but the least likely are excluded"),
+        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="exclude the likeliest tokens with this probability (XTC); 0 = off"),
+        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: exclude all tokens at least this likely, except the least likely of them"),
         Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="vary the temperature by up to this with the entropy; 0 = off"),
         Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="the exponent of the entropy, for the dynamic temperature"),
         Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens that would continue a repetition less likely (DRY); 0 = off"),
@@ -489,8 +489,8 @@ KINDS: dict[str, Table] = {
         Field("repeat_last_n", INT, optional=True, low=-1, high=2147483647, initial=-1, help="penalties look at the last N tokens of prompt and output; -1 = all, 0 = off"),
         Field("top_n_sigma", REAL, optional=True, real_low=-1, real_high=1000, help="drop tokens whose logits are more than N standard deviations below the largest; 0 = off"),
         Field("typical_p", REAL, optional=True, real_low=0, real_high=1, initial=1, help="sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off"),
-        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="the probability of excluding the likeliest tokens (XTC); 0 = off"),
-        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: of the tokens at least this likely, all but the least likely are excluded"),
+        Field("xtc_probability", REAL, optional=True, real_low=0, real_high=1, help="exclude the likeliest tokens with this probability (XTC); 0 = off"),
+        Field("xtc_threshold", REAL, optional=True, real_low=0, real_high=1, initial=0.1, help="XTC: exclude all tokens at least this likely, except the least likely of them"),
         Field("dynatemp_range", REAL, optional=True, real_low=0, real_high=100, help="vary the temperature by up to this with the entropy; 0 = off"),
         Field("dynatemp_exponent", REAL, optional=True, real_low=0, real_high=100, initial=1, help="the exponent of the entropy, for the dynamic temperature"),
         Field("dry_multiplier", REAL, optional=True, real_low=0, real_high=100, help="make tokens that would continue a repetition less likely (DRY); 0 = off"),
@@ -593,9 +593,9 @@ class Parameters(TypedDict, total=False):
     typical_p: float
     """sample from the tokens nearest to the expected surprise whose probabilities sum to P; 1 = off (default: the pool's or the model's, else 1)"""
     xtc_probability: float
-    """the probability of excluding the likeliest tokens (XTC); 0 = off (default: the pool's or the model's, else 0)"""
+    """exclude the likeliest tokens with this probability (XTC); 0 = off (default: the pool's or the model's, else 0)"""
     xtc_threshold: float
-    """XTC: of the tokens at least this likely, all but the least likely are excluded (default: the pool's or the model's, else 0.1)"""
+    """XTC: exclude all tokens at least this likely, except the least likely of them (default: the pool's or the model's, else 0.1)"""
     dynatemp_range: float
     """vary the temperature by up to this with the entropy; 0 = off (default: the pool's or the model's, else 0)"""
     dynatemp_exponent: float

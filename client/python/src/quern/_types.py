@@ -218,7 +218,7 @@ class Worker:
     drafted: int
     """Tokens of drafts that were verified, with `--draft`."""
     accepted: int
-    """Of them, those that were right."""
+    """Draft tokens accepted."""
     memory: int
     """Bytes that its device has taken for it; 0: not known yet. The next five are parts of it."""
     memory_kv: int

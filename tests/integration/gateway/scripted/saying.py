@@ -17,10 +17,10 @@ from test_client import Served  # noqa: E402
 WAIT = 60
 # Dialects as workers tell them, each in another way of writing calls.
 DIALECTS = {
-    "": {"calls": {"unknown": "the template knows no tools"}, "thoughts": {"unknown": "the template writes no thoughts"}},
+    "": {"calls": {"unknown": "the template does not support tools"}, "thoughts": {"unknown": "the template does not write thoughts"}},
     "hermes": {"calls": {"arguments": "json", "head": '<tool_call>\n{"name": "', "middle": '", "arguments": ',
                          "tail": "}\n</tool_call>", "between": "\n", "name_key": "name", "arguments_key": "arguments"},
-               "thoughts": {"unknown": "the template writes no thoughts"}},
+               "thoughts": {"unknown": "the template does not write thoughts"}},
     "mistral": {"calls": {"arguments": "json", "open": "[TOOL_CALLS][", "head": '{"name": "', "middle": '", "arguments": ',
                           "tail": "}", "between": ", ", "close": "]", "name_key": "name", "arguments_key": "arguments"}},
     "llama3": {"calls": {"arguments": "json", "head": '{"name": "', "middle": '", "parameters": ', "tail": "}",

@@ -122,7 +122,7 @@ START_TEST(of_the_journals_part_for_the_queue_a_session_has_as_much_as_it_leaves
                      "101 bytes more exceed its share of the rest, 600 bytes of 1000 bytes");
     ck_assert_int_eq(ask_journal(&admission, &bob, 300, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(ask_journal(&admission, &bob, 601, &journal, &reason), PROTO_OVERLOADED);
-    ck_assert_begins(reason.text, "journal full: waiting requests have 400 bytes of their 1000 bytes");
+    ck_assert_begins(reason.text, "journal full: waiting requests use 400 bytes of their 1000 bytes");
     end(&admission, &request);
     ck_assert_uint_eq(admission.waiting_bytes, 0);
     ck_assert_int_eq(ask_journal(&admission, &ann, 500, &journal, &reason), PROTO_OK);
@@ -139,8 +139,8 @@ START_TEST(what_runs_and_unread_answers_may_leave_no_room_to_wait_in)
     struct error reason;
     ck_assert_int_eq(journal_reserve(&journal, &request.log, 7901), 0);
     ck_assert_int_eq(ask_journal(&admission, &bob, 100, &journal, &reason), PROTO_OVERLOADED);
-    ck_assert_begins(reason.text, "journal full: waiting requests have 0 bytes of their 1000 bytes, and with "
-                                  "what runs and unread answers 7901 bytes of 8000 bytes are taken");
+    ck_assert_begins(reason.text, "journal full: waiting requests use 0 bytes of their 1000 bytes; with "
+                                  "running requests and unread answers, 7901 bytes of 8000 bytes are in use");
     ck_assert_int_eq(ask_journal(&admission, &bob, 99, &journal, &reason), PROTO_OK);
     journal_release(&journal, &request.log);
 }
@@ -173,9 +173,8 @@ START_TEST(no_request_may_need_more_than_three_quarters_of_the_journal)
     struct error reason;
     ck_assert_int_eq(admission_check_journal(&admission, &party, 10, 600, &journal, &reason), PROTO_OK);
     ck_assert_int_eq(admission_check_journal(&admission, &party, 10, 601, &journal, &reason), PROTO_TOO_LONG);
-    ck_assert_str_eq(reason.text,
-                     "max_tokens and logprobs could take 601 bytes of the journal; a request has "
-                     "at most 600 bytes");
+    ck_assert_str_eq(reason.text, "max_tokens and logprobs could take 601 bytes of the journal; at most 600 "
+                                  "bytes are allowed for a request");
 }
 END_TEST
 

@@ -164,7 +164,7 @@ START_TEST(one_that_ended_is_told_again_with_its_end)
     lifecycle_forget(broker);
     ck_assert_ptr_null(inside_find(0, 'r'));
     say(0, 'r', 100, 100);
-    expect_error(0, 'r', PROTO_OVERLOADED, "the request was forgotten while it was sent again");
+    expect_error(0, 'r', PROTO_OVERLOADED, "the request expired while it was being sent again");
     say(0, 'r', 200, whole.len - 200);
     expect_nothing(0);
     say_all(0, 'r', 100);
@@ -177,12 +177,12 @@ START_TEST(parts_that_do_not_follow_one_another_are_refused_once)
     make('r', 300, "");
     say(0, 'r', 100, 100);
     expect_error(0, 'r', PROTO_BAD_REQUEST,
-                 "generate_part: at: 100 of a request whose first part has not come");
+                 "generate_part: at: 100, but the first part of this request has not been received");
     for (size_t wrong = 50; wrong <= 150; wrong += 100) { /* one twice, one is missing */
         say(0, 'r', 0, 100);
         say(0, 'r', wrong, 100);
         char text[100];
-        snprintf(text, sizeof text, "generate_part: at: %zu, where 100 bytes have come", wrong);
+        snprintf(text, sizeof text, "generate_part: at: %zu, but 100 bytes have been received", wrong);
         expect_error(0, 'r', PROTO_BAD_REQUEST, text);
         expect_all_given_back();
         say(0, 'r', 100, 100);
@@ -194,13 +194,14 @@ START_TEST(parts_that_do_not_follow_one_another_are_refused_once)
     longer.generate_part.total++;
     client_says(0, &longer);
     char text[100];
-    snprintf(text, sizeof text, "generate_part: total: %zu after %zu", whole.len + 1, whole.len);
+    snprintf(text, sizeof text, "generate_part: total: %zu, but earlier parts have %zu", whole.len + 1,
+             whole.len);
     expect_error(0, 'r', PROTO_BAD_REQUEST, text);
     expect_all_given_back();
     say(0, 'r', 0, 100); /* of another request in between */
     say(0, 's', 100, 100);
     expect_error(0, 's', PROTO_BAD_REQUEST,
-                 "generate_part: at: 100 of a request whose first part has not come");
+                 "generate_part: at: 100, but the first part of this request has not been received");
     say(0, 'r', 100, 100);
     expect_nothing(0);
     assembly_drop(broker, sessions[0]);
@@ -389,7 +390,7 @@ START_TEST(what_does_not_come_whole_in_time_is_given_back)
     expect_nothing(0);
     inside_pass(1);
     assembly_expire(broker);
-    expect_error(0, 'r', PROTO_DEADLINE, "its parts took too long: 200 bytes of 343 bytes have come");
+    expect_error(0, 'r', PROTO_DEADLINE, "its parts took too long: 200 bytes of 343 bytes received");
     expect_all_given_back();
     assembly_expire(broker);
     say(0, 'r', 200, whole.len - 200);

@@ -200,7 +200,7 @@ START_TEST(a_trim_is_for_the_run_directory)
     client_says(0, &question);
     struct message no = client_hears(0);
     is_refused(no, PROTO_UNSUPPORTED);
-    ck_assert_text(no.error.text, "trim: only in the run directory");
+    ck_assert_text(no.error.text, "trim: only for clients in the run directory");
     sessions[0]->near = true;
     client_says(0, &question);
     ck_assert_int_eq(client_hears(0).kind, MESSAGE_NONE);

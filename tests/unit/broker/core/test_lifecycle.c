@@ -290,7 +290,7 @@ START_TEST(a_worker_that_counts_otherwise_than_its_frames_is_not_believed)
     make(request, 2);
     struct message message = finished(request, 1, 3);
     worker_says(0, &message);
-    expect_failure(0, 2, PROTO_INTERNAL, "worker-0 made 3 tokens, 2 arrived");
+    expect_failure(0, 2, PROTO_INTERNAL, "worker-0 generated 3 tokens, but 2 arrived");
 }
 END_TEST
 

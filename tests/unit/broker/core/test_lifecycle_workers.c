@@ -76,7 +76,8 @@ START_TEST(what_kills_three_workers_ends)
         ck_assert_int_eq(request->state, REQUEST_RUNNING);
     }
     char text[100];
-    snprintf(text, sizeof text, "%s: it died; the request had lost 2 workers before", request->worker->name);
+    snprintf(text, sizeof text, "%s: it died; 2 workers running this request had died before",
+             request->worker->name);
     lifecycle_worker_lost(broker, request->worker, false, "it died");
     expect_failure(0, 0, PROTO_WORKER_LOST, text);
     ck_assert_uint_eq(broker->counters.moved, 2);

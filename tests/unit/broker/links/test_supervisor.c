@@ -95,7 +95,7 @@ END_TEST
 
 START_TEST(another_version_is_refused_in_words)
 {
-    static const char text[] = "the supervisor has another version: restart the pool";
+    static const char text[] = "the supervisor is of a different version: restart the pool";
     struct news news = welcome();
     news.version++;
     ck_assert_int_eq(init_with(&news, sizeof news, N), -EBADMSG);
@@ -121,13 +121,13 @@ START_TEST(another_number_of_places_is_refused)
 {
     struct news news = welcome();
     ck_assert_int_eq(init_with(&news, sizeof news, N + 1), -EINVAL);
-    ck_assert_str_eq(err.text, "the supervisor has 3 places for workers");
+    ck_assert_str_eq(err.text, "the supervisor reports an invalid number of places for workers: 3");
     news = welcome_of(WORKER_MAX);
     ck_assert_int_eq(init_with(&news, sizeof news, WORKER_MAX), 0);
     news = welcome();
     news.welcome.n_places = WORKER_MAX + 1;
     ck_assert_int_eq(init_with(&news, sizeof news, WORKER_MAX + 1), -EINVAL);
-    ck_assert_str_eq(err.text, "the supervisor has 65 places for workers");
+    ck_assert_str_eq(err.text, "the supervisor reports an invalid number of places for workers: 65");
 }
 END_TEST
 

@@ -57,7 +57,7 @@ START_TEST(a_stream_that_is_none_or_cannot_be_connected_to_ends_the_session_by_n
     ck_assert_int_eq(client->state, SESSION_BROKEN);
     ck_assert_int_eq(client->broken, -EPROTO);
     ck_assert_str_eq(client->broken_err.text,
-                     "the pool at inproc://broker did not name a stream endpoint of this kind");
+                     "the pool at inproc://broker did not name a stream endpoint for this transport");
     bare_tear_down();
     bare_set_up();
     char endpoint[PROTO_MAX_NAME_BYTES + 1] = "ipc:///"; /* longer than a socket's path may be */

@@ -473,16 +473,17 @@ START_TEST(who_does_not_answer_is_named_with_what_may_be_the_matter)
     ck_assert_int_eq(zmq_curve_keypair(public_key, secret_key), 0);
     ck_assert_int_eq(quern_connect("tcp://127.0.0.1:1", 50, &none, &err), -ETIMEDOUT);
     ck_assert_str_eq(err.text,
-                     "no broker answers at tcp://127.0.0.1:1 (waited 50 ms; it may want a server key)");
+                     "no broker responds at tcp://127.0.0.1:1 (waited 50 ms; it may require a server key)");
     ck_assert_int_eq(quern_connect_curve("tcp://127.0.0.1:1", public_key, NULL, 51, &none, &err), -ETIMEDOUT);
-    ck_assert_str_eq(err.text, "no broker answers at tcp://127.0.0.1:1 (waited 51 ms; the server key may be "
-                               "another pool's)");
+    ck_assert_str_eq(
+        err.text,
+        "no broker responds at tcp://127.0.0.1:1 (waited 51 ms; the server key may belong to another pool)");
     ck_assert_int_eq(quern_connect("ipc:///tmp/quern-test-nobody", 50, &none, &err), -ETIMEDOUT);
-    ck_assert_str_eq(err.text, "no broker answers at ipc:///tmp/quern-test-nobody (waited 50 ms)");
+    ck_assert_str_eq(err.text, "no broker responds at ipc:///tmp/quern-test-nobody (waited 50 ms)");
     char folder[RUNDIR_PATH_MAX + 1];
     broker = fake_broker_new(&(struct fake_config){.welcomes_lost = INT_MAX}, folder);
     ck_assert_int_eq(quern_connect(folder, 3000, &none, &err), -ETIMEDOUT);
-    snprintf(expected, sizeof expected, "the broker at ipc://%s/frontend answers, but its stream ", folder);
+    snprintf(expected, sizeof expected, "the broker at ipc://%s/frontend responds, but its stream ", folder);
     ck_assert_mem_eq(err.text, expected, strlen(expected));
     ck_assert_ptr_nonnull(strstr(err.text, " does not (waited 3000 ms)"));
     fake_broker_free(broker);

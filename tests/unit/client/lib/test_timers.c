@@ -170,7 +170,7 @@ START_TEST(a_session_that_does_not_open_again_is_given_up_after_the_patience)
     pass(1);
     ck_assert_int_eq(client->state, SESSION_BROKEN);
     ck_assert_str_eq(client->broken_err.text,
-                     "the session at inproc://broker was lost, and could not be reopened for 2.5 s");
+                     "the session at inproc://broker was lost and could not be reopened within 2.5 s");
     while (bare_next().kind != MESSAGE_NONE)
         ;
     pass(10 * S);

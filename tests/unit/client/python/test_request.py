@@ -108,7 +108,7 @@ def test_a_schema_may_be_given_as_python_has_it():
         ({"logit_bias": {"a": 1}}, "logit_bias: item 0"), ({"logit_bias": 5}, "logit_bias"),
         ({"on_disconnect": "keep"}, "unknown parameter"), ({"seed": -1}, "seed: -1 is out of range"),
         ({"grammar_kind": "lark"}, "grammar_kind"), ({"grammar": 5}, "grammar: expected"),
-        ({"output": [1]}, "output: the seed that made it is missing"),
+        ({"output": [1]}, "output: its seed is missing"),
         ({"output": [1, 2], "seed": 1, "max_tokens": 1}, "output: 2 ids are more than max_tokens (1)"),
         ({"output": [-1], "seed": 1}, "output: expected token ids"), ({"lost": 3}, "lost: 3 is out of range 0..2"),
         ({"off": 1}, "off: expected with output"), ({"prompt_digest": b"x"}, "prompt_digest: expected a byte string of 16"),

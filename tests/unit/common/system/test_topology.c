@@ -101,7 +101,7 @@ START_TEST(nonsense_is_refused_and_in_the_environment_passed_over)
     struct topology *t = NULL;
     struct error err = {0};
     ck_assert_int_eq(topology_new("core:x garbage", &t, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "hwloc does not accept the topology \"core:x garbage\"");
+    ck_assert_str_eq(err.text, "hwloc rejects the topology \"core:x garbage\"");
     ck_assert_ptr_null(t);
     setenv("HWLOC_SYNTHETIC", ":::", 1);
     t = read_topology(NULL);

@@ -15,11 +15,11 @@
 static const struct {
     const char *kernel, *named;
 } early[] = {
-    {"heads:1", "a prompt's 4 rows and then 2 beside 1 sequences, overlapping, behind a context of 448, give "
-                "other bytes than launches in turn, time 1 of 1: "},
-    {"attention:1", "overlapping, behind a context of 448"},
-    {"multiply_thin:1", "overlapping, behind a context of 448"},
-    {"find_best:1", "overlapping, behind a context of 448"},
+    {"heads:1", "a prompt's 4 rows and then 2 beside 1 sequences, overlapping, after a context of 448, give "
+                "bytes that differ from launches in turn, time 1 of 1: "},
+    {"attention:1", "overlapping, after a context of 448"},
+    {"multiply_thin:1", "overlapping, after a context of 448"},
+    {"find_best:1", "overlapping, after a context of 448"},
 };
 
 START_TEST(a_kernel_that_overtakes_where_launches_overlap_is_refused)

@@ -72,10 +72,8 @@ static void barrier_without_all(void)
 START_TEST(a_barrier_that_somebody_never_comes_to_is_an_error)
 {
     check_death(barrier_without_all, "emulator: kernel barrier_without_all, block 0,0,0: threads wait for "
-                                     "others that never come\n"
-                                     "  threads 0 to 4: the block's barrier\n"
-                                     "  threads 5 to 5: ended\n"
-                                     "  threads 6 to 63: the block's barrier\n");
+                                     "others that never arrive\n  threads 0 to 4: the block's barrier\n  "
+                                     "threads 5 to 5: ended\n  threads 6 to 63: the block's barrier\n");
 }
 END_TEST
 
@@ -249,9 +247,9 @@ static void enough_shared(void)
 START_TEST(more_shared_memory_than_there_is_is_an_error)
 {
     check_life(enough_shared, NULL);
-    check_death(too_much_shared,
-                "emulator: kernel shared asks for 101377 bytes of shared memory; a block has "
-                "at most 101376\n");
+    check_death(
+        too_much_shared,
+        "emulator: kernel shared requests 101377 bytes of shared memory; a block has at most 101376\n");
 }
 END_TEST
 
@@ -267,8 +265,8 @@ START_TEST(shared_memory_ends_where_it_was_asked_for)
     check_death(behind_shared, "use-after-poison");
     ck_assert_ptr_nonnull(strstr(said, "behind_shared"));
 #else
-    check_death(behind_shared, "emulator: kernel behind_shared, block 0,0,0: it wrote behind its 64 bytes of "
-                               "shared memory\n");
+    check_death(behind_shared, "emulator: kernel behind_shared, block 0,0,0: it wrote past the end of its 64 "
+                               "bytes of shared memory\n");
 #endif
 }
 END_TEST
@@ -285,8 +283,8 @@ static void high_grid(void)
 
 START_TEST(a_grid_that_no_gpu_has_is_an_error)
 {
-    check_death(empty_grid, "emulator: kernel grid: no grid is 1,0,1\n");
-    check_death(high_grid, "emulator: kernel grid: no grid is 1,65536,1\n");
+    check_death(empty_grid, "emulator: kernel grid: invalid grid 1,0,1\n");
+    check_death(high_grid, "emulator: kernel grid: invalid grid 1,65536,1\n");
 }
 END_TEST
 
@@ -328,7 +326,7 @@ START_TEST(copies_stay_within_what_was_allocated)
     check_death(copy_from_elsewhere, "emulator: the source of a copy, 4 bytes at 0x");
     check_death(copy_too_much, "emulator: the source of a copy, 257 bytes at 0x");
     check_death(copy_behind_the_backend, "emulator: the target of a copy, 101 bytes at 0x");
-    check_death(free_twice, " is given back, and was not allocated\n");
+    check_death(free_twice, " is freed but was not allocated\n");
 }
 END_TEST
 

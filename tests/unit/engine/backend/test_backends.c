@@ -118,7 +118,7 @@ END_TEST
 START_TEST(a_plugin_of_another_build_is_refused_by_name)
 {
     put("stale");
-    check_refusal("no device \"cuda\": %s is from another build than this program: version " QUERN_VERSION
+    check_refusal("no device \"cuda\": %s is from a different build than this program: version " QUERN_VERSION
                   " and interface 0000000000001234, not " QUERN_VERSION " and ");
 }
 END_TEST
@@ -184,7 +184,7 @@ START_TEST(auto_says_that_it_passes_over_a_stale_plugin)
     ck_assert_ptr_eq(choice.ops, &backend_cpu);
     ck_assert_msg(strncmp(choice.note.text, "using the CPU instead of the GPU: ", 33) == 0, "%s",
                   choice.note.text);
-    ck_assert_ptr_nonnull(strstr(choice.note.text, "is from another build"));
+    ck_assert_ptr_nonnull(strstr(choice.note.text, "is from a different build"));
 }
 END_TEST
 

@@ -148,7 +148,7 @@ START_TEST(a_table_is_told_in_a_line)
 {
     char summary[CHOICES_SUMMARY], name[CHOICES_NAME];
     choices_summarize(&table, summary);
-    ck_assert_str_eq(summary, "2 launches of products timed in 412 ms, 6 of 18 choices are not the rule's");
+    ck_assert_str_eq(summary, "2 launches of products timed in 412 ms, 6 of 18 choices differ from the rule");
     table.complete = 0;
     choices_summarize(&table, summary);
     ck_assert_ptr_nonnull(strstr(summary, ", time ran out"));
@@ -234,16 +234,16 @@ START_TEST(a_spoiled_file_is_refused_with_a_reason_and_can_be_replaced)
     static const struct {
         const char *how, *reason;
     } cases[] = {
-        {"truncate -s 0 $F", "size of a table"},
-        {"truncate -s -1 $F", "size of a table"},
-        {"truncate -s 100M $F", "size of a table"},
-        {"printf X | dd of=$F bs=1 seek=0 conv=notrunc 2>/dev/null", "no table of this version"},
+        {"truncate -s 0 $F", "wrong size"},
+        {"truncate -s -1 $F", "wrong size"},
+        {"truncate -s 100M $F", "wrong size"},
+        {"printf X | dd of=$F bs=1 seek=0 conv=notrunc 2>/dev/null", "another version"},
         {"printf X | dd of=$F bs=1 seek=9 conv=notrunc 2>/dev/null", "checksum"},
         {"printf X | dd of=$F bs=1 seek=400 conv=notrunc 2>/dev/null", "checksum"},
-        {"chmod g+w $F", "not a file of this user alone"},
+        {"chmod g+w $F", "belongs to another user, or others can write to it"},
         {"mv $F $F.aside && ln -s $F.aside $F", "symbolic links"},
-        {"rm $F; mkfifo $F", "not a file of this user alone"},
-        {"rm $F; mkdir $F", "not a file of this user alone"},
+        {"rm $F; mkfifo $F", "belongs to another user, or others can write to it"},
+        {"rm $F; mkdir $F", "belongs to another user, or others can write to it"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct choices found;

@@ -164,7 +164,7 @@ static const struct {
     {true, CHAT("\"n\": 99999999999999999999"), "", "too big"},
     {true, CHAT("\"n\": 99999999999999999999"), "", "column"},
     {true, CHAT("\"max_tokens\": 3, \"max_completion_tokens\": 4"), "max_completion_tokens",
-     "max_tokens and max_completion_tokens are the same parameter, and differ"},
+     "max_tokens and max_completion_tokens are the same parameter but have different values"},
     {true, CHAT("\"max_completion_tokens\": 3, \"n_predict\": 5"), "n_predict", "differ"},
     {true, CHAT("\"repeat_penalty\": 1.5, \"repetition_penalty\": 1.1"), "repeat_penalty", "differ"},
     {true, CHAT("\"n\": 2, \"n_cmpl\": 1"), "n_cmpl", "differ"},
@@ -238,7 +238,7 @@ static const struct {
     {true,
      CHAT("\"tool_choice\": {\"type\": \"allowed_tools\", \"allowed_tools\": {\"mode\": \"auto\", \"tools\": "
           "[{\"type\": \"mcp\"}]}}"),
-     "tool_choice.allowed_tools", "tools[0] names no function"},
+     "tool_choice.allowed_tools", "tools[0] does not name a function"},
     {true, CHAT("\"parallel_tool_calls\": 0"), "parallel_tool_calls", "not true or false"},
     {true, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}",
      "messages[0].tool_calls[0].function", "has no name"},

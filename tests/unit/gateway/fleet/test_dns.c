@@ -122,7 +122,7 @@ START_TEST(what_is_no_place_is_refused)
         ck_assert_msg(strstr(err.text, "is not dns:NAME:PORT"), "%s", err.text);
     }
     ck_assert_int_eq(dns_init(&dns, "dns:pools:7700", NULL, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "--fleet dns:… needs --server-key, which all pools have in common");
+    ck_assert_str_eq(err.text, "--fleet dns:… requires --server-key, the key that all pools share");
     ck_assert_int_eq(dns_init(&dns, "dns:pools:7700", "/nowhere", &err), -ENOENT);
     ck_assert(dns_is_place("dns:x") && !dns_is_place("dns") && !dns_is_place("./dns:x"));
 }

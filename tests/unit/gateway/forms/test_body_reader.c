@@ -228,7 +228,7 @@ START_TEST(what_was_read_has_to_fit_into_the_budget)
     char *body = list_of("1", 100000); /* 200 kB that become 400 */
     gateway.bodies.most = strlen(body);
     submit(&asked, body, strlen(body));
-    is_refused(&asked, 429, "too much is being received");
+    is_refused(&asked, 429, "receiving too much data");
     ck_assert_uint_eq(gateway.bodies.used, 0);
     free(body);
 }

@@ -116,7 +116,7 @@ START_TEST(what_makes_no_pairs_is_refused_by_name)
         {false, "{\"query\": \"q\", \"documents\": [\"a\", \"\"]}", "documents[1]", "documents[1] is empty"},
         {false, "{\"query\": \"q\", \"documents\": [5]}", "documents[0]",
          "a number, not a string or an object"},
-        {false, "{\"query\": \"q\", \"documents\": [{\"title\": \"t\"}]}", "documents[0]", "without a text"},
+        {false, "{\"query\": \"q\", \"documents\": [{\"title\": \"t\"}]}", "documents[0]", "without text"},
         {false, "{\"query\": \"q\", \"documents\": [\"a\"], \"top_n\": -1}", "top_n", "out of range 0.."},
         {false, "{\"query\": \"q\", \"documents\": [\"a\"], \"return_documents\": 1}", "return_documents",
          "not a boolean"},

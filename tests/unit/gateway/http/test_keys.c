@@ -57,7 +57,7 @@ START_TEST(a_line_that_makes_no_sense_is_named)
         {"ada " ONE " requests=-1\n", "file:1: "},
         {"ada " ONE " tokens=many\n", "file:1: "},
         {"ada " ONE " group=\n", "file:1: the name of the group is empty"},
-        {"ada " ONE " group=a group=b\n", "file:1: ada is in one group only"},
+        {"ada " ONE " group=a group=b\n", "file:1: ada: more than one group"},
         {"ada " ONE " money=1\n", "file:1: \"money=1\": expected requests=N"},
         {"ada " ONE " rpm=0\n", "file:1: rpm: 0 is"},
         {"ada " ONE " tpm=-5\n", "file:1: tpm: "},
@@ -156,7 +156,7 @@ START_TEST(what_other_gateways_have_counts)
     ada->elsewhere.requests = 2;
     ada->elsewhere.tokens = 50;
     ck_assert_int_eq(key_take(ada, 10, &refusal), REFUSED);
-    ck_assert_str_eq(refusal.text, "this key already has 3 requests under way, through all gateways");
+    ck_assert_str_eq(refusal.text, "this key already has 3 requests in progress, counting all gateways");
     ada->elsewhere.requests = 1;
     ck_assert_int_eq(key_take(ada, 41, &refusal), REFUSED);
     ck_assert_uint_eq(refusal.status, 429);

@@ -41,7 +41,7 @@ START_TEST(what_is_no_url_of_a_collector_is_rejected)
         {"http://h:99999", "no URL"},
         {"http://name:secret@h", "credentials"},
         {"ftp://name:secret@h", "credentials"},
-        {"http://h/#x", "without #"},
+        {"http://h/#x", "must not contain #"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct endpoint endpoint = {0};

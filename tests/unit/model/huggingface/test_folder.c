@@ -368,7 +368,7 @@ START_TEST(a_tokenizer_of_another_kind_is_named)
     write_text("generation_config.json", "{\"eos_token_id\":7}");
     expect_refusal("generation_config.json: eos_token_id is not an id of the 7 tokens");
     write_text("generation_config.json", "{\"eos_token_id\":[0,1,2,3]}");
-    expect_refusal("generation_config.json: eos_token_id: more than 3 ids");
+    expect_refusal("generation_config.json: eos_token_id: at most 3 are allowed");
 }
 END_TEST
 

@@ -143,7 +143,7 @@ START_TEST(numbers_are_scaled_however_scales_lie)
             }
         }
         const struct bytes note = model_files_note(model->gguf);
-        ck_assert(bytes_equal(note, BYTES_LITERAL("FP8 (E4M3) became BF16: 1 weight")));
+        ck_assert(bytes_equal(note, BYTES_LITERAL("converted from FP8 (E4M3) to BF16: 1 weight")));
         model_free(model);
     }
 }
@@ -191,7 +191,10 @@ START_TEST(scales_that_cannot_be_are_named)
          {NULL, NULL, NULL, 0},
          "F8_E4M3",
          "tensor " UP ".weight is F8_E4M3, but " UP ".weight_scale is in none of the 1 files"},
-        {CONFIG(""), {NULL, NULL, NULL, 0}, "F8_E4M3", "F8_E4M3, which config.json does not say"},
+        {CONFIG(""),
+         {NULL, NULL, NULL, 0},
+         "F8_E4M3",
+         "F8_E4M3, but config.json has no quantization_config for it"},
         {FP8(BLOCKS),
          {UP ".weight_scale_inv", "F32", "[2,3]", 6},
          "F8_E4M3",

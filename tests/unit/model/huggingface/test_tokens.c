@@ -224,17 +224,18 @@ START_TEST(a_frame_that_cannot_be_is_refused)
     static const struct {
         const char *more, *config, *says;
     } cases[] = {
-        {FRAME(TOKEN("<s>")), "", "tokenizer.json: post_processor: a frame without a text is not supported"},
+        {FRAME(TOKEN("<s>")), "",
+         "tokenizer.json: post_processor: a template without a text is not supported"},
         {FRAME(TEXT "," TEXT), "",
-         "tokenizer.json: post_processor: this frame around a text is not supported"},
+         "tokenizer.json: post_processor: this template around a text is not supported"},
         {FRAME(TOKEN("a") "," TOKEN("<s>") "," TEXT), "",
-         "tokenizer.json: post_processor: this frame around a text is not supported"},
+         "tokenizer.json: post_processor: this template around a text is not supported"},
         {FRAME(TEXT "," TOKEN("a") "," TOKEN("b")), "",
-         "tokenizer.json: post_processor: this frame around a text is not supported"},
+         "tokenizer.json: post_processor: this template around a text is not supported"},
         {FRAME(TOKEN("<s>") "," TEXT), "{\"bos_token\":\"a\"}",
-         "tokenizer.json: post_processor begins with another token than bos_token"},
+         "tokenizer.json: post_processor begins with a token other than bos_token"},
         {FRAME(TEXT "," TOKEN("</s>")), "{\"eos_token\":\"a\"}",
-         "tokenizer.json: post_processor ends with another token than eos_token"},
+         "tokenizer.json: post_processor ends with a token other than eos_token"},
         {ADDED, "{\"add_bos_token\":1}", "tokenizer_config.json: add_bos_token is neither true nor false"},
         {ADDED, "{\"add_eos_token\":1}", "tokenizer_config.json: add_eos_token is neither true nor false"},
     };

@@ -286,17 +286,17 @@ START_TEST(a_dialect_that_no_template_makes_is_refused)
         const char *json, *reason;
     } bad[] = {
         {"{\"calls\": {\"name_key\": \"name\", \"arguments_key\": \"a\", \"head\": \"<call>\"}}",
-         "dialect: the head of a call that is an object has no brace"},
+         "dialect: the head of a call that is a JSON object has no \"{\""},
         {"{\"calls\": {\"name_key\": \"name\", \"head\": \"<call>{\"}}",
-         "dialect: name_key and arguments_key go together"},
+         "dialect: name_key and arguments_key must be given together"},
         {"{\"calls\": {\"arguments_key\": \"name\", \"head\": \"<call>{\"}}",
-         "dialect: name_key and arguments_key go together"},
-        {"{\"thoughts\": {\"open\": \"<think>\"}}", "dialect: thoughts have no end"},
+         "dialect: name_key and arguments_key must be given together"},
+        {"{\"thoughts\": {\"open\": \"<think>\"}}", "dialect: the end of thoughts (close) is empty"},
         {"{\"thoughts\": {\"open\": \"<think>\", \"close\": \"</think>\", \"end\": \"</thinks>\"}}",
-         "dialect: the end of a thought does not have what closes it"},
+         "dialect: the end of a thought (end) does not contain its close"},
         {"{\"calls\": {\"head\": \"\\u0001a\\u0002b\\u0003c\\u0001d\\u0001e\", \"tail\": "
          "\"\\u0001a\\u0002b\\u0003c\\u0001d\"}}",
-         "dialect: a call has 9 places for names, ids and numbers; at most 8 are allowed"},
+         "dialect: a call has 9 placeholders for names, ids and numbers; at most 8 are allowed"},
         {"{\"calls\": {\"head\": 1}}", "dialect: head is not a string"},
         {"[]", "dialect: not an object"},
     };

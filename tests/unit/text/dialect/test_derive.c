@@ -21,7 +21,7 @@ static const struct {
     {"list",
      "{\"open\": \"[TOOL_CALLS][\", \"close\": \"]\", \"between\": \", \", "
      "\"tail\": \", \\\"id\\\": \\\"\\u0002\\\"}\"}",
-     "{\"unknown\": \"the template writes no thoughts\"}"},
+     "{\"unknown\": \"the template does not write thoughts\"}"},
     {"parameters",
      "{\"head\": \"<tool_call>\\n<function=\", \"before_key\": \"\\n<parameter=\", \"to_text\": \">\\n\", "
      "\"behind_text\": \"\\n</parameter>\", \"arguments\": \"members\", \"python\": true}",
@@ -109,10 +109,10 @@ START_TEST(a_template_that_shows_none_says_why)
     static const struct {
         const char *source, *calls, *thoughts;
     } cases[] = {
-        {"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "the template knows no tools",
-         "the template writes no thoughts"},
+        {"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
+         "the template does not support tools", "the template does not write thoughts"},
         {"{{ tools | tojson if tools }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
-         "the template does not render earlier calls", "the template writes no thoughts"},
+         "the template does not render earlier calls", "the template does not write thoughts"},
         {"{{ raise_exception('not today') }}", "not today", "not today"},
         {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}", "too long",
          "too long"},

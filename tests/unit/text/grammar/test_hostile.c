@@ -149,14 +149,15 @@ START_TEST(schemas_that_grow)
         int n;
     } cases[] = {
         {"{\"properties\":{", "\"p#\":{}", "}}", "more than 2048 properties", 10000},
-        {"{\"dependentRequired\":{", "\"a#\":[\"b#\"]", "}}", "more than 1024 alternatives", 30},
+        {"{\"dependentRequired\":{", "\"a#\":[\"b#\"]", "}}", "more than 1024 combinations of alternatives",
+         30},
         {"{\"allOf\":[", "{\"anyOf\":[{\"minimum\":#},{\"maximum\":#},{\"minLength\":#}]}", "]}",
-         "more than 1024 alternatives", 20},
+         "more than 1024 combinations of alternatives", 20},
         {"{\"type\":\"string\",\"minLength\":2,\"allOf\":[", "{\"pattern\":\"(a|b)*a(a|b){2#}\"}", "]}",
          "too complex together", 2},
         {"{\"type\":\"integer\",\"allOf\":[", "{\"multipleOf\":1999#}", "]}", "too complex together", 8},
         {"{\"type\":\"array\",\"allOf\":[", "{\"contains\":{\"const\":#},\"minContains\":9}", "]}",
-         "more than 1024 counts", 3},
+         "more than 1024 combinations of counts", 3},
         {"{\"not\":{\"enum\":[", "#", "]}}", "too complex together", 20000},
         {"{\"type\":\"object\",\"patternProperties\":{", "\"#.*#\":{}", "}}", "more than 32 ways", 8},
         {"{\"oneOf\":[", "{\"properties\":{\"x#\":{\"type\":\"integer\"}}}", "]}", "too large", 60},

@@ -264,7 +264,7 @@ START_TEST(a_template_may_refuse_with_its_reason)
     static const struct example examples[] = {
         {"abc{{ raise_exception('no ' + name) }}", "no Ada"},
         {"{% for i in items %}{{ raise_exception(i) }}{% endfor %}", "3"},
-        {"{{ raise_exception() }}", "no reason"},
+        {"{{ raise_exception() }}", "raise_exception without a message"},
         {"{{ [raise_exception('in a list'), 1] }}", "in a list"},
         {"{{ {raise_exception('in a key'): 1, 2: 3} }}", "in a key"},
         {"{{ {1: raise_exception('in a value'), 2: 3} }}", "in a value"},

@@ -51,8 +51,8 @@ START_TEST(what_is_beyond_the_bounds_is_refused_by_its_reason)
         {"{{ '1' | int(0, 1) }}", "int takes a base of 2 to 36, or 0"},
         {"{{ '1' | int(0, 37) }}", "int takes a base of 2 to 36, or 0"},
         {"{{ '1' | int(0, -1) }}", "int takes a base of 2 to 36, or 0"},
-        {"{{ strftime_now('a' * 128) }}", "strftime_now takes a short format"},
-        {"{{ strftime_now() }}", "strftime_now takes a short format"},
+        {"{{ strftime_now('a' * 128) }}", "strftime_now takes a format of at most 127 bytes"},
+        {"{{ strftime_now() }}", "strftime_now takes a format of at most 127 bytes"},
         {"{{ 'a' | replace('a') }}", "replace takes two strings"},
         {"{{ 'a' | replace(none, 'b') }}", "replace takes two strings"},
         {"{{ 'a' | attr }}", "attr takes a name"},
@@ -91,7 +91,7 @@ START_TEST(what_is_beyond_the_bounds_is_refused_by_its_reason)
     };
     static const struct example refusals[] = {
         {"{{ raise_exception('a\\nb\\x1fc\\x20d') }}", "a b c d"},
-        {"{{ raise_exception('') }}", "the template gives no reason"},
+        {"{{ raise_exception('') }}", "raise_exception without a message"},
     };
     EXPECT_FAILURES(failures, -EINVAL);
     EXPECT_FAILURES(refusals, JINJA_E_REFUSED);

@@ -120,7 +120,7 @@ START_TEST(a_device_that_fails_is_told)
     ck_assert_int_eq(said[0].kind, MESSAGE_ERROR);
     ck_assert_int_eq(said[0].error.error, PROTO_INTERNAL);
     ck_assert(
-        bytes_equal(said[0].error.text, BYTES_LITERAL("memory could not be given back: Input/output error")));
+        bytes_equal(said[0].error.text, BYTES_LITERAL("memory could not be released: Input/output error")));
     refusal = 0;
     ask(6, 10, false);
     trimmer_tend(&trimmer);

@@ -161,7 +161,7 @@ START_TEST(a_conversation_that_cannot_be_a_prompt_is_told_why)
     refused(&chat, "", PROTO_UNSUPPORTED, "the model has no chat template: send text or token ids");
     tear_down();
     open_with(SPELL);
-    refused(&chat, "[]", PROTO_UNSUPPORTED, "tools: the template knows no tools");
+    refused(&chat, "[]", PROTO_UNSUPPORTED, "tools: the template does not support tools");
     prompt_encoder_deinit(&encoder);
     model->chat_template = BYTES_LITERAL("{% if %}");
     ck_assert_int_eq(prompt_encoder_init(&encoder, model, &err), 0);
@@ -306,7 +306,7 @@ START_TEST(a_pair_that_cannot_be_put_together_is_told_why)
     prompt = (struct prompt){.form = PROMPT_TEXT, .text = BYTES_LITERAL("a")};
     ck_assert(!prompt_encode(&encoder, &prompt, BYTES_LITERAL(""), &ids, &refusal));
     ck_assert_int_eq(refusal.error, PROTO_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(refusal.reason.text, "a query and a document are needed"));
+    ck_assert_ptr_nonnull(strstr(refusal.reason.text, "a query and a document are required"));
     tear_down();
     prompt = pair("a", "b");
     open_ranking("");

@@ -16,7 +16,7 @@ static int raise_exception(struct jinja_run *run, const struct jinja_arguments *
     const struct jinja_string *text;
     int r = a->n > 0 ? jinja_text_of(run, a->items[0], &text) : -1;
     if (r != 0 || text->len == 0)
-        return error_set(run->err, JINJA_E_REFUSED, "the template gives no reason");
+        return error_set(run->err, JINJA_E_REFUSED, "raise_exception without a message");
     char line[256];
     size_t n = 0;
     for (; n < text->len && n < sizeof line - 1; n++) /* one line, whatever the template says */
@@ -31,7 +31,7 @@ static int make_dict(struct jinja_run *run, const struct jinja_arguments *a, boo
     int r = jinja_new_dict(run, &dict);
     if (r == 0 && a->n > 0) {
         if (a->items[0].type != JINJA_DICT)
-            return jinja_fail(run, -EINVAL, "a mapping is made of %s", jinja_type_name(a->items[0]));
+            return jinja_fail(run, -EINVAL, "expected a mapping, not %s", jinja_type_name(a->items[0]));
         const struct jinja_dict *from = a->items[0].dict;
         for (size_t i = 0; r == 0 && i < from->n; i++)
             r = jinja_dict_set(run, dict.dict, from->items[i].key, from->items[i].value);
@@ -95,7 +95,8 @@ static int strftime_now(struct jinja_run *run, const struct jinja_arguments *a, 
     if (!text)
         return jinja_no_memory(run);
     if (!format || format->len >= sizeof pattern)
-        return jinja_fail(run, -EINVAL, "strftime_now takes a short format");
+        return jinja_fail(run, -EINVAL, "strftime_now takes a format of at most %zu bytes",
+                          sizeof pattern - 1);
     memcpy(pattern, format->data, format->len);
     pattern[format->len] = '\0';
     size_t len = strftime(text, 512, pattern, &run->date);

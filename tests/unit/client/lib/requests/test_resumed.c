@@ -99,7 +99,7 @@ START_TEST(an_encoded_request_resumes_as_the_request_itself_does)
     ck_assert_uint_eq(second->off, 4);
     ck_assert(second->has_seed && second->seed == 9 && second->part);
     ck_assert_int_eq(quern_encode_resumed(client, second, &resume, &none, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "output: the request resumes another one already");
+    ck_assert_str_eq(err.text, "output: the request already resumes another one");
     quern_encoded_free(whole);
     quern_encoded_free(first);
     quern_encoded_free(second);
@@ -210,7 +210,7 @@ START_TEST(what_cannot_be_resumed_is_refused_before_it_is_sent)
 {
     struct quern_request request = resumed();
     request.has_seed = false;
-    refused(&request, "output: the seed that made it is missing");
+    refused(&request, "output: its seed is missing");
     request = resumed();
     request.lost = 3;
     refused(&request, "generate: lost: 3 is out of range 0..2");
@@ -219,11 +219,12 @@ START_TEST(what_cannot_be_resumed_is_refused_before_it_is_sent)
     refused(&request, "generate: output: 3 ids are more than max_tokens (2)");
     request = resumed();
     request.n_output = 0;
-    refused(&request, "generate: off: expected with output, whose text it counts");
+    refused(&request, "generate: off: expected with output only");
     request = resumed();
     request.embed = true;
-    refused(&request, "generate: output, off, lost and prompt_digest: expected without embed, which makes no "
-                      "tokens");
+    refused(
+        &request,
+        "generate: output, off, lost and prompt_digest: not supported with embed, which generates no tokens");
     ck_assert_says_none();
 }
 END_TEST
@@ -236,7 +237,7 @@ START_TEST(several_outputs_of_one_that_resumes_are_refused)
     ck_assert_int_eq(quern_encode(client, &request, &encoded, &err), 0);
     ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, NULL, NULL, NULL, &err), 0);
     ck_assert_int_eq(quern_generate_encoded(client, encoded, NULL, NULL, NULL, NULL, &err), -EINVAL);
-    ck_assert_str_eq(err.text, "output: a request resumes one output, and was sent before");
+    ck_assert_str_eq(err.text, "output: a request that resumes an output can be sent only once");
     ck_assert_uint_eq(quern_active(client), 1);
     quern_encoded_free(encoded);
 }

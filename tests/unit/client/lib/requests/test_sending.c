@@ -274,7 +274,7 @@ START_TEST(too_much_is_refused_and_another_tenant_still_finds_room)
         n++;
     ck_assert_int_eq(r, -EAGAIN);
     ck_assert_int_eq(n, 10); /* of 3 MiB each, half of 64 */
-    ck_assert_msg(strstr(err.text, "too much is under way: 314") != NULL, "%s", err.text);
+    ck_assert_msg(strstr(err.text, "too many unsent requests: 314") != NULL, "%s", err.text);
     ck_assert_uint_eq(quern_active(client), 10);
     ask(LARGE, "bob", &told);
     ck_assert(!sending_has_room_again(client));

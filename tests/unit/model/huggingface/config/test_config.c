@@ -257,7 +257,7 @@ START_TEST(lists_of_layers_are_as_the_family_has_them)
     ck_assert_uint_eq(
         config_of("gpt_oss", TYPES("sliding", "full", "sliding") ",\"num_local_experts\":4").period, 2);
     expect_refusal("gpt_oss", TYPES("full", "sliding", "full"),
-                   "only a pattern in which every 2. layer is full_attention is supported");
+                   "only full_attention once every 2 layers is supported");
     struct config config = config_of("olmo3", TYPES("full", "sliding", "full"));
     ck_assert(config.period == 0 && !config_is_special(&config, 0) && config_is_special(&config, 1));
     config = config_of("qwen3_5_text", TYPES("linear", "full", "linear") ",\"rope_theta\":1e7");

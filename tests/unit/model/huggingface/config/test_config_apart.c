@@ -99,13 +99,17 @@ START_TEST(sizes_may_be_said_for_each_layer)
     ck_assert(config.head_dim == 24 && config.window_head_dim == 8 && config.rope_dims == 24);
     ck_assert(config_kv_heads(&config, 1) == 1 && config_kv_heads(&config, 0) == 2);
     ck_assert_uint_eq(config_of(EACH("")).head_dim, 8); /* nothing is said of any */
-    expect_refusal(EACH("\"1\":{\"head_dim\":24}"),
-                   "per_layer_config: layer 4 has 2 KV heads of 8, other layers of its kind 2 of 24");
+    expect_refusal(
+        EACH("\"1\":{\"head_dim\":24}"),
+        "per_layer_config: layer 4 has 2 KV heads of 8, but other layers of its kind have 2 of 24");
     expect_refusal(EACH("\"0\":{\"head_dim\":24}"), "per_layer_config: layer 0 has 2 KV heads of 24");
-    expect_refusal(EACH("\"6\":{}"), "per_layer_config: \"6\" is not one of 6 layers");
-    expect_refusal(EACH("\"18446744073709551617\":{}"), "is not one of 6 layers");
-    expect_refusal(EACH("\"full_attention\":{}"), "per_layer_config: \"full_attention\" is not one of");
-    expect_refusal(EACH("\"1\":3"), "per_layer_config: \"1\" is not one of 6 layers, with an object");
+    expect_refusal(EACH("\"6\":{}"), "per_layer_config: \"6\" is not the number of one of 6 layers");
+    expect_refusal(EACH("\"18446744073709551617\":{}"), "is not the number of one of 6 layers");
+    expect_refusal(EACH("\"full_attention\":{}"),
+                   "per_layer_config: \"full_attention\" is not the number of one of");
+    expect_refusal(
+        EACH("\"1\":3"),
+        "per_layer_config: \"1\" is not the number of one of 6 layers, or its value is not an object");
     expect_refusal(EACH("\"1\":{\"skip\":[\"mlp\"]}"), "per_layer_config: layer 1: skip is not supported");
     expect_refusal(EACH("\"1\":{\"head_dim\":-1}"), "per_layer_config: layer 1: head_dim is not an integer");
     expect_refusal(EACH("\"1\":{\"head_dim\":0},\"4\":{\"head_dim\":0}"), "per_layer_config: head_dim 0");
@@ -138,7 +142,7 @@ START_TEST(the_first_pairs_of_a_head_turn)
                    "rope_parameters: sliding_attention: partial_rotary_factor is 0.5");
     expect_refusal(ROTATIONS(PART, ""), "rope_parameters: sliding_attention: rope_type is missing");
     expect_refusal(",\"rope_parameters\":{" FULL ":{" PART "}}",
-                   "rope_parameters: sliding_attention is missing or no object");
+                   "rope_parameters: sliding_attention is missing or not an object");
     expect_refusal(",\"rope_parameters\":{" PART "}", "rope_parameters: full_attention is missing");
     expect_refusal(",\"rope_theta\":1e6", "rope_parameters: full_attention is missing");
 }
@@ -150,7 +154,7 @@ START_TEST(what_cannot_be_is_refused_with_its_key)
     static const struct {
         const char *more, *says;
     } cases[] = {
-        {TYPES ",\"num_kv_shared_layers\":6", "num_kv_shared_layers is 6 of 6: a layer must be left"},
+        {TYPES ",\"num_kv_shared_layers\":6", "num_kv_shared_layers is 6 of 6: at least one layer must have"},
         {TYPES ",\"num_kv_shared_layers\":5",
          "num_kv_shared_layers is 5 of 6: no full_attention layer before layer 1 has keys and values"},
         {TYPES ",\"num_kv_shared_layers\":-1", "num_kv_shared_layers is not an integer"},
@@ -181,8 +185,9 @@ START_TEST(what_cannot_be_is_refused_with_its_key)
     static const struct {
         const char *text, *says;
     } whole[] = {
-        {"{\"model_type\":\"gemma4_text\",\"global_head_dim\":0}", "global_head_dim 0: 1 to"},
-        {"{\"model_type\":\"gemma4_text\",\"global_head_dim\":16777216}", "global_head_dim 16777216: 1 to"},
+        {"{\"model_type\":\"gemma4_text\",\"global_head_dim\":0}", "global_head_dim 0: at least 1"},
+        {"{\"model_type\":\"gemma4_text\",\"global_head_dim\":16777216}",
+         "global_head_dim 16777216: at least 1"},
         {"{\"model_type\":\"gemma4_text\",\"num_hidden_layers\":513}",
          "num_hidden_layers 513 is out of range"},
         {"{\"model_type\":\"gemma4_text\",\"sliding_window\":null}", "sliding_window is missing"},

@@ -52,8 +52,8 @@ size_t sampling_index(struct bytes name)
 bool sampling_takes(size_t i, double value, struct error *err)
 {
     if (!(value >= parameters[i].least && value <= parameters[i].most)) {
-        error_set(err, 0, "%s: %g is out of range %g..%g", parameters[i].name, value, parameters[i].least,
-                  parameters[i].most);
+        error_out_of_range_real(err, 0, "", value, parameters[i].least, parameters[i].most);
+        error_prefix(err, 0, "%s", parameters[i].name);
         return false;
     }
     if (parameters[i].count && (double)(int64_t)value != value) {

@@ -102,14 +102,14 @@ static void report(const struct gateway *gateway, enum gateway_report_kind kind,
 
 static void drain(struct gateway *gateway, struct server *server)
 {
-    log_info("no new requests; %s under way", amount_of(gateway->working, "request").text);
+    log_info("no new requests; %s in progress", amount_of(gateway->working, "request").text);
     gateway->draining = true;
     server_refuse_connections(server);
 }
 
 static void retire(struct gateway *gateway, struct server *server)
 {
-    log_info("another gateway is taking over; %s under way", amount_of(gateway->working, "request").text);
+    log_info("another gateway is taking over; %s in progress", amount_of(gateway->working, "request").text);
     gateway->retired = true;
     server_retire(server);
     report(gateway, GATEWAY_LEAVES, "");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Small trained models that packages of PyPI hold."""
+"""Small trained models from packages on PyPI."""
 
 import hashlib
 import re

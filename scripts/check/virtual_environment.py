@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For checks that need packages from PyPI: they go on in a virtual environment of their own."""
+"""For checks that need packages from PyPI: continues them in a separate virtual environment."""
 
 import os
 import pathlib
@@ -9,8 +9,8 @@ import venv
 
 
 def make(folder, *packages):
-    """The interpreter of `folder`, a virtual environment that has these packages, after options of pip; None if they
-    cannot be fetched."""
+    """The interpreter of `folder`, a virtual environment with these packages (options of pip may precede them); None if
+    they cannot be fetched."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)

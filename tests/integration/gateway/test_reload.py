@@ -463,7 +463,7 @@ class Retired(Base):
             streaming.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 2000, "stream": True}))
             until(lambda: self.status()["running"] == 1, "the stream runs")
             self.gateway.process.send_signal(signal.SIGUSR1)
-            self.gateway.says("another gateway is taking over; 1 request under way")
+            self.gateway.says("another gateway is taking over; 1 request in progress")
             for connection in (idle, silent):
                 self.assertEqual(connection.sock.recv(1), b"")
                 if connection is idle:  # what is between two requests has ended, and not what is amid one

@@ -7,8 +7,8 @@
         for piece in client.chat([{"role": "user", "content": "What is Quern?"}], max_tokens=64):
             print(piece.text, end="", flush=True)
 
-`AsyncClient` is the same for asyncio. Errors of the pool are exceptions: `quern.Overloaded`, `quern.TooLong`, … all of
-them a `quern.Error`.
+`AsyncClient` is the same for asyncio. Errors of the pool are exceptions: `quern.Overloaded`, `quern.TooLong`, …; all
+are subclasses of `quern.Error`.
 """
 
 from importlib.metadata import PackageNotFoundError as _PackageNotFoundError

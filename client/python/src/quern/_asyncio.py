@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The client for programs with an event loop of asyncio.
+"""The asyncio client.
 
-The session has its own thread (`_driver`), so it stays alive when the loop is busy; the loop is woken when there is
-something to read, once for all that came meanwhile.
+The session has a separate thread (`_driver`), so it stays alive when the loop is busy; the loop is woken when output
+arrives, once for everything that is waiting.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class _Inbox:
 class AsyncStream(BaseStream, AsyncIterator[Piece]):
     """A request's output, piece by piece: iterate over it with `async for`. The last piece has an `end`.
 
-    What was not read yet waits in memory; nothing is lost by reading slowly. A stream that is left before its end
-    cancels its request, unless it was made with `keep_s`. One task reads a stream.
+    Unread output waits in memory; reading slowly loses nothing. Leaving a stream before its end cancels its request,
+    unless it was sent with `keep_s`. Only one task may read a stream.
     """
 
     def __init__(self, driver: Driver, request_id: bytes, keeps: bool) -> None:
@@ -72,7 +72,7 @@ class AsyncStream(BaseStream, AsyncIterator[Piece]):
         return self
 
     async def __anext__(self) -> Piece:
-        """The next piece. Raises the `Error` that the request ended with, if it failed."""
+        """The next piece. Raises the request's `Error` if it failed."""
         piece = self._note(await self._inbox.get()) if self._end is None else None
         if piece is None:
             self._check_ended_well()
@@ -80,7 +80,7 @@ class AsyncStream(BaseStream, AsyncIterator[Piece]):
         return piece
 
     async def result(self) -> Result:
-        """Reads to the end: what is left of the output, as a whole."""
+        """Reads to the end and returns the rest of the output."""
         gathered = Gathered()
         async for piece in self:
             gathered.add(piece)
@@ -88,7 +88,7 @@ class AsyncStream(BaseStream, AsyncIterator[Piece]):
         return gathered.result(self._end)
 
     async def text(self) -> str:
-        """Reads to the end: the text that is left of the output."""
+        """Reads to the end and returns the rest of the text."""
         return (await self.result()).text
 
     async def __aenter__(self) -> Self:
@@ -127,7 +127,7 @@ class AsyncClient(BaseClient):
         super().__init__(endpoint, server_key, client_key, timeout, patience)
 
     async def open(self) -> None:
-        """Waits until the session is open. When it will not be, the client is closed and the reason raised."""
+        """Waits until the session is open. If it cannot be opened, closes the client and raises the reason."""
         try:
             wrong = await asyncio.wait_for(self._opened(), self._timeout)
         except asyncio.TimeoutError:
@@ -147,12 +147,12 @@ class AsyncClient(BaseClient):
 
     @documented
     def generate(self, prompt: Prompt, **parameters: Unpack[Parameters]) -> AsyncStream:
-        """Sends a request; its output comes from the stream that is returned. Not to be awaited itself.
+        """Sends a request and returns the stream of its output. Do not await this call.
 
-        `prompt` is a text, a list of token ids, or a list of messages, which go through the model's chat template. All
-        requests run at once: each is sent here, and not when it is read.
+        `prompt` is a text, a list of token ids, or a list of messages, which go through the model's chat template.
+        Requests run concurrently: each is sent by this call, not when its stream is read.
 
-        Raises `BadRequest` or `TooLong` for what can be seen to be wrong; the stream raises what the pool refuses.
+        Raises `BadRequest` or `TooLong` for errors found by the client; errors of the pool are raised by the stream.
         """
         return self._send(self._encode(prompt, parameters), bool(parameters.get("keep_s")))
 
@@ -163,7 +163,7 @@ class AsyncClient(BaseClient):
 
     @documented
     def chat(self, messages: Sequence[Message], **parameters: Unpack[Parameters]) -> AsyncStream:
-        """The same with messages, which go through the model's chat template.
+        """Like `generate`, with messages, which go through the model's chat template.
 
         await client.chat([{"role": "user", "content": "Hello"}]).text()
         """
@@ -178,10 +178,10 @@ class AsyncClient(BaseClient):
         priority: int = 0,
         deadline_ms: int = 0,
     ) -> Embedding:
-        """The embedding of a text or of token ids: waits until it is computed.
+        """The embedding of a text or of token ids. Waits for the result.
 
-        `special`: control tokens written out in a text become theirs; the other arguments are those of `generate`.
-        Raises `Unsupported` where no worker of the pool makes embeddings.
+        `special`: parse control tokens in the text; the other arguments are those of `generate`.
+        Raises `Unsupported` if no worker of the pool makes embeddings.
         """
         parameters = {"model": model, "special": special, "priority": priority, "deadline_ms": deadline_ms}
         stream = self._send(self._encode_embedding(prompt, parameters), False)
@@ -190,45 +190,45 @@ class AsyncClient(BaseClient):
     async def rank(
         self, query: str, document: str, *, model: str = "", priority: int = 0, deadline_ms: int = 0
     ) -> Ranking:
-        """How well a document answers a query, by a model that ranks (`Model.ranks`): waits until it is computed.
+        """How well a document answers a query, with a model that ranks (`Model.ranks`). Waits for the result.
 
-        Sort documents by the `score` of each. Raises `Unsupported` where the pool's model does not rank.
+        Sort documents by their `score`. Raises `Unsupported` if the pool's model does not rank.
         """
         parameters = {"model": model, "priority": priority, "deadline_ms": deadline_ms}
         stream = self._send(self._encode_ranking(query, document, parameters), False)
         return ranking_of([piece async for piece in stream])
 
     def attach(self, request_id: bytes, session: bytes | None = None) -> AsyncStream:
-        """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the
-        client that has it; None: this one's own. A request that is gone ends with `UnknownRequest`."""
+        """Takes over a request that was sent with `keep_s`, from its first output on. `session` is that of the client
+        that sent it; None: this client's. If the request no longer exists, the stream ends with `UnknownRequest`."""
         stream = AsyncStream(self._driver, request_id, True)
         self._attach(request_id, session, stream._inbox.put)
         return stream
 
     async def status(self, timeout: float = 5.0) -> Status:
-        """How the pool is. Raises `NoAnswer` after so many seconds."""
+        """The status of the pool. Raises `NoAnswer` after `timeout` seconds."""
         return status_of(await self._ask("status", {}, timeout))
 
     async def requests(
         self, request_id: str = "", *, most: int = 1024, timeout: float = 5.0
     ) -> tuple[RequestStatus, ...]:
-        """The requests that have not ended, the oldest first: in the run directory those of everybody, else this
-        client's own. `request_id`: only those that their clients call that. Raises `NoAnswer` after so many seconds."""
+        """The unfinished requests, oldest first: all of them for a client in the run directory, else this client's own.
+        `request_id`: only those with this name. Raises `NoAnswer` after `timeout` seconds."""
         return status_of(await self._ask("status", {"requests": most, "request_id": request_id}, timeout)).requests
 
     async def tokenize(
         self, text: str, *, model: str = "", special: bool = False, bare: bool = False, timeout: float = 30.0
     ) -> list[int]:
-        """The ids of a text, as the model's tokenizer has them; `special`: control tokens written out in the text
-        become theirs; `bare`: without BOS and EOS. Raises `NoAnswer` after so many seconds."""
+        """The token ids of a text. `special`: parse control tokens in the text; `bare`: without BOS and EOS. Raises
+        `NoAnswer` after `timeout` seconds."""
         fields = {"text": text, "model": model, "special": special, "bare": bare}
         return list((await self._ask("tokenize", fields, timeout))["ids"])
 
     async def detokenize(
         self, ids: Sequence[int], *, model: str = "", special: bool = False, timeout: float = 30.0
     ) -> str:
-        """The text of ids; bytes that are no UTF-8 become U+FFFD. `special`: control tokens are written out by their
-        names, else left out. Raises `NoAnswer` after so many seconds."""
+        """The text of token ids; bytes that are not UTF-8 become U+FFFD. `special`: include control tokens by name.
+        Raises `NoAnswer` after `timeout` seconds."""
         fields = {"ids": list(ids), "model": model, "special": special}
         return str((await self._ask("detokenize", fields, timeout))["text"])
 
@@ -246,8 +246,8 @@ class AsyncClient(BaseClient):
         return answer
 
     async def close(self) -> None:
-        """Says goodbye. Requests that run are ended by the pool, those with `keep_s` when that is over; streams that
-        are still read end with `Closed`."""
+        """Closes the session. The pool ends its running requests, those with `keep_s` after that time. Streams that are
+        still being read end with `Closed`."""
         await asyncio.get_running_loop().run_in_executor(None, self._stop)
 
     async def __aenter__(self) -> Self:

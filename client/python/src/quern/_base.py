@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What both faces of a client share: where the pool is, what is sent, and what of the output was read."""
+"""The common part of both clients: the pool's address, requests to send, and the output read so far."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ranking_of(pieces: Sequence[Piece]) -> Ranking:
 
 
 class BaseClient:
-    """A session with a pool. Not to be made itself: see `Client` and `AsyncClient`."""
+    """A session with a pool. Do not instantiate: use `Client` or `AsyncClient`."""
 
     def __init__(
         self,
@@ -85,22 +85,22 @@ class BaseClient:
 
     @property
     def endpoint(self) -> str:
-        """Of the pool's frontend."""
+        """The address of the pool's frontend."""
         return self._driver.endpoint
 
     @property
     def session(self) -> bytes:
-        """This session's identity, for `attach` from another client. Keep it secret: it is the right to read."""
+        """This session's identity, for `attach` from another client. Keep it secret: it grants access to the output."""
         return self._driver.session.id
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The models that the pool said it serves when the session was opened last."""
+        """The models that the pool served when the session was last opened."""
         return self._driver.session.models
 
     @property
     def is_open(self) -> bool:
-        """Whether the session is open now: not while it opens, nor after it was closed or broke."""
+        """Whether the session is open: false while it opens, and after it was closed or failed."""
         return self._driver.session.state == "open"
 
     def _encode(self, prompt: Prompt, parameters: Mapping[str, Any]) -> Encoded:
@@ -129,7 +129,7 @@ class BaseClient:
 
 
 class BaseStream:
-    """A request's output. Not to be made itself: it comes from `generate`, `chat` and `attach`."""
+    """A request's output, returned by `generate`, `chat` and `attach`. Do not instantiate."""
 
     def __init__(self, driver: Driver, request_id: bytes) -> None:
         self._driver = driver
@@ -148,7 +148,7 @@ class BaseStream:
         return self._end
 
     def cancel(self) -> None:
-        """Asks for the end. What had come by then, and the end, can still be read."""
+        """Cancels the request. Output received before, and the end, can still be read."""
         if self._end is None:
             request_id = self._id
             self._driver.call(lambda session, now: session.cancel(request_id, now))

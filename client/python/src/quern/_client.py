@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The client for programs that wait."""
+"""The blocking client."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Stream(BaseStream, Iterator[Piece]):
     """A request's output, piece by piece: iterate over it. The last piece has an `end`.
 
-    What was not read yet waits in memory; nothing is lost by reading slowly. A stream that is left before its end (the
-    loop is broken out of, the `with` block ends) cancels its request, unless it was made with `keep_s`.
+    Unread output waits in memory; reading slowly loses nothing. Leaving a stream before its end (by breaking out of the
+    loop, or at the end of a `with` block) cancels its request, unless it was sent with `keep_s`.
     """
 
     def __init__(self, driver: Driver, request_id: bytes, keeps: bool) -> None:
@@ -37,7 +37,7 @@ class Stream(BaseStream, Iterator[Piece]):
         return self
 
     def __next__(self) -> Piece:
-        """The next piece. Raises the `Error` that the request ended with, if it failed."""
+        """The next piece. Raises the request's `Error` if it failed."""
         piece = self._note(self._pieces.get()) if self._end is None else None
         if piece is None:
             self._check_ended_well()
@@ -45,7 +45,7 @@ class Stream(BaseStream, Iterator[Piece]):
         return piece
 
     def result(self) -> Result:
-        """Reads to the end: what is left of the output, as a whole."""
+        """Reads to the end and returns the rest of the output."""
         gathered = Gathered()
         for piece in self:
             gathered.add(piece)
@@ -53,7 +53,7 @@ class Stream(BaseStream, Iterator[Piece]):
         return gathered.result(self._end)
 
     def text(self) -> str:
-        """Reads to the end: the text that is left of the output."""
+        """Reads to the end and returns the rest of the text."""
         return self.result().text
 
     def __enter__(self) -> Self:
@@ -75,17 +75,16 @@ class Client(BaseClient):
                 print(piece.text, end="", flush=True)
 
     `endpoint` is "ipc://PATH", "tcp://HOST:PORT", a pool's run directory (a path, or a text that begins with / or .),
-    or None for the default one. `server_key` is the public key of a pool that encrypts: 40 characters of Z85, or the
-    path of a certificate; `client_key` the path of this client's own certificate with its secret key, for a pool that
-    lets in only those it knows. `timeout` is how many seconds the opening may take, `patience` for how long a pool that
-    does not answer is waited for later; then everything that runs ends with `WorkerLost`, and what was not sent yet
-    with `Unreachable`. The client goes on looking for the pool: what is asked after that works when it has come back.
+    or None for the default one. `server_key` is the public key of an encrypting pool: 40 characters of Z85, or the path
+    of a certificate. `client_key` is the path of this client's certificate with its secret key, for a pool that accepts
+    only known clients. `timeout` limits the opening of the session, `patience` how long the client later waits for a
+    pool that does not respond (both in seconds); then running requests end with `WorkerLost`, and unsent ones with
+    `Unreachable`. The client keeps trying to reconnect: calls made after that work once the pool is back.
 
-    Any number of requests may run at once, from any number of threads. A thread of its own keeps the session alive.
-    What the stream loses is asked for again; when the broker restarts the session is opened anew and its requests go
-    on.
+    Any number of requests may run at once, from any number of threads. A background thread keeps the session alive.
+    Lost output is requested again; if the broker restarts, the session is reopened and its requests continue.
 
-    Raises `Unreachable`, `NotAllowed`, `Unsupported`, `Overloaded` or `Draining` when there is no opening the session.
+    Raises `Unreachable`, `NotAllowed`, `Unsupported`, `Overloaded` or `Draining` if the session cannot be opened.
     """
 
     def __init__(
@@ -113,12 +112,12 @@ class Client(BaseClient):
 
     @documented
     def generate(self, prompt: Prompt, **parameters: Unpack[Parameters]) -> Stream:
-        """Sends a request; its output comes from the stream that is returned.
+        """Sends a request and returns the stream of its output.
 
-        `prompt` is a text, a list of token ids, or a list of messages, which go through the model's chat template. All
-        requests run at once: each is sent here, and not when it is read.
+        `prompt` is a text, a list of token ids, or a list of messages, which go through the model's chat template.
+        Requests run concurrently: each is sent by this call, not when its stream is read.
 
-        Raises `BadRequest` or `TooLong` for what can be seen to be wrong; the stream raises what the pool refuses.
+        Raises `BadRequest` or `TooLong` for errors found by the client; errors of the pool are raised by the stream.
         """
         return self._send(self._encode(prompt, parameters), bool(parameters.get("keep_s")))
 
@@ -129,7 +128,7 @@ class Client(BaseClient):
 
     @documented
     def chat(self, messages: Sequence[Message], **parameters: Unpack[Parameters]) -> Stream:
-        """The same with messages, which go through the model's chat template.
+        """Like `generate`, with messages, which go through the model's chat template.
 
         client.chat([{"role": "user", "content": "Hello"}]).text()
         """
@@ -144,49 +143,49 @@ class Client(BaseClient):
         priority: int = 0,
         deadline_ms: int = 0,
     ) -> Embedding:
-        """The embedding of a text or of token ids: waits until it is computed.
+        """The embedding of a text or of token ids. Waits for the result.
 
-        `special`: control tokens written out in a text become theirs; the other arguments are those of `generate`.
-        Raises `Unsupported` where no worker of the pool makes embeddings.
+        `special`: parse control tokens in the text; the other arguments are those of `generate`.
+        Raises `Unsupported` if no worker of the pool makes embeddings.
         """
         parameters = {"model": model, "special": special, "priority": priority, "deadline_ms": deadline_ms}
         return embedding_of(list(self._send(self._encode_embedding(prompt, parameters), False)))
 
     def rank(self, query: str, document: str, *, model: str = "", priority: int = 0, deadline_ms: int = 0) -> Ranking:
-        """How well a document answers a query, by a model that ranks (`Model.ranks`): waits until it is computed.
+        """How well a document answers a query, with a model that ranks (`Model.ranks`). Waits for the result.
 
-        Sort documents by the `score` of each. Raises `Unsupported` where the pool's model does not rank.
+        Sort documents by their `score`. Raises `Unsupported` if the pool's model does not rank.
         """
         parameters = {"model": model, "priority": priority, "deadline_ms": deadline_ms}
         return ranking_of(list(self._send(self._encode_ranking(query, document, parameters), False)))
 
     def attach(self, request_id: bytes, session: bytes | None = None) -> Stream:
-        """Takes over a request that was made with `keep_s`, from its first output on. `session` is the one of the
-        client that has it; None: this one's own. A request that is gone ends with `UnknownRequest`."""
+        """Takes over a request that was sent with `keep_s`, from its first output on. `session` is that of the client
+        that sent it; None: this client's. If the request no longer exists, the stream ends with `UnknownRequest`."""
         stream = Stream(self._driver, request_id, True)
         self._attach(request_id, session, stream._pieces.put)
         return stream
 
     def status(self, timeout: float = 5.0) -> Status:
-        """How the pool is. Raises `NoAnswer` after so many seconds."""
+        """The status of the pool. Raises `NoAnswer` after `timeout` seconds."""
         return status_of(self._ask("status", {}, timeout))
 
     def requests(self, request_id: str = "", *, most: int = 1024, timeout: float = 5.0) -> tuple[RequestStatus, ...]:
-        """The requests that have not ended, the oldest first: in the run directory those of everybody, else this
-        client's own. `request_id`: only those that their clients call that. Raises `NoAnswer` after so many seconds."""
+        """The unfinished requests, oldest first: all of them for a client in the run directory, else this client's own.
+        `request_id`: only those with this name. Raises `NoAnswer` after `timeout` seconds."""
         return status_of(self._ask("status", {"requests": most, "request_id": request_id}, timeout)).requests
 
     def tokenize(
         self, text: str, *, model: str = "", special: bool = False, bare: bool = False, timeout: float = 30.0
     ) -> list[int]:
-        """The ids of a text, as the model's tokenizer has them; `special`: control tokens written out in the text
-        become theirs; `bare`: without BOS and EOS. Raises `NoAnswer` after so many seconds."""
+        """The token ids of a text. `special`: parse control tokens in the text; `bare`: without BOS and EOS. Raises
+        `NoAnswer` after `timeout` seconds."""
         fields = {"text": text, "model": model, "special": special, "bare": bare}
         return list(self._ask("tokenize", fields, timeout)["ids"])
 
     def detokenize(self, ids: Sequence[int], *, model: str = "", special: bool = False, timeout: float = 30.0) -> str:
-        """The text of ids; bytes that are no UTF-8 become U+FFFD. `special`: control tokens are written out by their
-        names, else left out. Raises `NoAnswer` after so many seconds."""
+        """The text of token ids; bytes that are not UTF-8 become U+FFFD. `special`: include control tokens by name.
+        Raises `NoAnswer` after `timeout` seconds."""
         fields = {"ids": list(ids), "model": model, "special": special}
         return str(self._ask("detokenize", fields, timeout)["text"])
 
@@ -199,8 +198,8 @@ class Client(BaseClient):
         return answer
 
     def close(self) -> None:
-        """Says goodbye. Requests that run are ended by the pool, those with `keep_s` when that is over; streams that
-        are still read end with `Closed`."""
+        """Closes the session. The pool ends its running requests, those with `keep_s` after that time. Streams that are
+        still being read end with `Closed`."""
         self._stop()
 
     def __enter__(self) -> Self:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""What can go wrong, as classes: one for each name of an error in the protocol, and those of the client itself."""
+"""Exceptions: one for each error of the protocol, and those of the client itself."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """The root of all that this package raises on its own account. `name` is the error's name in the protocol."""
+    """Base class of all exceptions of this package. `name` is the error's name in the protocol."""
 
     name = "error"
 
 
 class BadRequest(Error, ValueError):
-    """A value makes no sense, or is of the wrong type; the text names it."""
+    """A value is invalid or has the wrong type; the text names it."""
 
     name = "bad_request"
 
@@ -39,67 +39,67 @@ class NoWorker(Error):
 
 
 class WorkerLost(Error):
-    """The request was lost with its worker, its broker or the connection; what had come of it is good."""
+    """The request was lost with its worker, its broker or the connection; output received before is valid."""
 
     name = "worker_lost"
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """The deadline passed before the pool took the request."""
+    """The deadline passed before the pool accepted the request."""
 
     name = "deadline"
 
 
 class Conflict(Error):
-    """The id is in use with another body."""
+    """The id belongs to a request with another body."""
 
     name = "conflict"
 
 
 class Unsupported(Error):
-    """No common version of the protocol, or a required feature is not there."""
+    """No common version of the protocol, or a required feature is missing."""
 
     name = "unsupported"
 
 
 class UnknownRequest(Error, LookupError):
-    """There is no request of that id, or no longer."""
+    """No request has this id, or it no longer exists."""
 
     name = "unknown_request"
 
 
 class Draining(Error):
-    """The pool is shutting down and takes no new work."""
+    """The pool is shutting down and accepts no new requests."""
 
     name = "draining"
 
 
 class HelloRequired(Error):
-    """The broker does not know this session. The client opens it again by itself; nobody should see this."""
+    """The broker does not know this session. The client reopens it by itself; this is never raised."""
 
     name = "hello_required"
 
 
 class ModelError(Error):
-    """The model produced nothing that can be sampled, or the device failed."""
+    """The model produced no finite logits, or the device failed."""
 
     name = "model_error"
 
 
 class InternalError(Error):
-    """A defect of Quern."""
+    """A bug in Quern."""
 
     name = "internal"
 
 
 class Unreachable(Error, ConnectionError):
-    """No pool there, or it does not answer."""
+    """No pool is running there, or it does not respond."""
 
     name = "unreachable"
 
 
 class NotAllowed(Error, PermissionError):
-    """The run directory may not be trusted, or the pool does not know this client's key."""
+    """The run directory is not trustworthy, or the pool does not know this client's key."""
 
     name = "not_allowed"
 
@@ -111,7 +111,7 @@ class Closed(Error):
 
 
 class NoAnswer(Error, TimeoutError):
-    """A question to the pool was not answered in time."""
+    """The pool did not answer a question in time."""
 
     name = "no_answer"
 

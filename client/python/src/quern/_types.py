@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What comes back: pieces of output, their end, and how the pool is."""
+"""Results: pieces of output, their end, and the status of a pool."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 Message = Mapping[str, str]
-"""A message of a chat: {"role": "user", "content": "…"}; `tool_calls`, JSON, `tool_call_id` and
-`thought` where there are."""
+"""A message of a chat: {"role": "user", "content": "…"}, with optional `tool_calls` (JSON), `tool_call_id` and
+`thought`."""
 
 Prompt = str | Sequence[int] | Sequence[Message]
 """A text, token ids, or messages that go through the model's chat template."""
@@ -21,8 +21,8 @@ class Logprob(NamedTuple):
     id: int
     logprob: float
     piece: bytes = b""
-    """What it stands for, with the parameter `pieces`: bytes of the text, perhaps a part of a character, or the name of
-    a token that is none of a text."""
+    """With the parameter `pieces`: the token's bytes in the text, possibly part of a character, or the name of a
+    control token."""
 
 
 @dataclass(frozen=True)
@@ -32,71 +32,71 @@ class End:
     reason: str
     """`stop`, `length`, `cancelled`, `deadline` or `error`."""
     error: str = ""
-    """With the reason `error`: its name in the protocol."""
+    """With the reason `error`: the error's name in the protocol."""
     text: str = ""
-    """What a person should read of it."""
+    """A message for people."""
     retry_after_ms: int = 0
-    """Of `overloaded`."""
+    """With `overloaded`: when to try again."""
     seed: int = 0
-    """With the same request it makes the same output."""
+    """The same request with this seed gives the same output."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Of the prompt's, how many the prefix cache had."""
+    """Prompt tokens found in the prefix cache."""
     output_tokens: int = 0
     drafted_tokens: int = 0
-    """Of drafts that were verified, by the worker that ended the request; with `--draft`."""
+    """Draft tokens verified by the worker that ended the request; with `--draft`."""
     accepted_tokens: int = 0
-    """Of those, how many are part of the output."""
+    """Draft tokens that became part of the output."""
     queue_ms: float = 0.0
-    """From arrival to a worker."""
+    """Time from arrival to assignment to a worker."""
     prefill_ms: float = 0.0
-    """From there to the first token."""
+    """Time from the assignment to the first token."""
     prepare_ms: float = 0.0
-    """Of that, until its ids were known and checked."""
+    """Part of `prefill_ms`: until the ids of the prompt were known and checked."""
     wait_ms: float = 0.0
-    """From there to its turn at the worker."""
+    """The next part: until its turn at the worker."""
     lookup_ms: float = 0.0
-    """From there until what is cached of its prompt was found."""
+    """The next part: until cached parts of its prompt were found."""
     decode_ms: float = 0.0
-    """From the first to the last token."""
+    """Time from the first to the last token."""
     stop: str = ""
-    """With the reason `stop`: the stop string that ended it, if one did."""
+    """With the reason `stop`: the stop string that ended it, if any."""
     limit: str = ""
-    """With the reason `length`: which limit that was: `max_tokens`, `context` or `pool`."""
+    """With the reason `length`: the limit reached, `max_tokens`, `context` or `pool`."""
     lost: int = 0
-    """Workers that died with this request, the parameter `lost` included. With `worker_lost`, 3 says that the request
-    itself is the likely reason: do not resume it elsewhere."""
+    """Workers that died while they ran this request, including those of the parameter `lost`. With `worker_lost`, 3
+    means that the request itself is the likely cause: do not resume it elsewhere."""
 
 
 class Progress(NamedTuple):
-    """How much of the prompt is read, in ids."""
+    """How much of the prompt has been processed, in ids."""
 
     total: int
     cached: int
     read: int
-    """Those that were cached included."""
+    """Includes those that were cached."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a request's output. Text may lag behind the ids: whole characters only, and what may begin a stop
-    string is held back."""
+    """A part of a request's output. Text may lag behind the ids: it has whole characters only, and a possible beginning
+    of a stop string is held back."""
 
     text: str
     ids: tuple[int, ...]
     index: int
-    """Of the first id in the output."""
+    """Position of the first id in the output."""
     logprobs: tuple[tuple[Logprob, ...], ...] = ()
-    """For each id: its own first, then the most likely, best first; empty unless asked for."""
+    """For each id: its own first, then the most likely, best first; empty unless requested."""
     end: End | None = None
-    """In the last piece."""
+    """Only in the last piece."""
     embedding: tuple[float, ...] = ()
-    """With the end of a request for one; or the scores of a model that ranks."""
+    """In the last piece of a request for an embedding; with a model that ranks, the scores."""
     progress: Progress | None = None
     """With the parameter `progress`, in pieces without text that come before the output."""
     prompt_digest: bytes | None = None
-    """Stands for the ids of the prompt: in the first piece of every worker that has the request. A program that may
-    resume the request in another pool keeps it."""
+    """Digest of the prompt's ids, in the first piece from every worker that runs the request. Keep it to resume the
+    request in another pool."""
 
 
 @dataclass(frozen=True)
@@ -111,25 +111,25 @@ class Result:
 
 @dataclass(frozen=True)
 class Embedding:
-    """What a prompt means to the model, as a vector: texts are compared by the dot product of theirs."""
+    """The embedding of a prompt. Compare texts by the dot product of their vectors."""
 
     vector: tuple[float, ...]
-    """Of length one (Euclidean), in the direction of the mean of the model's final states."""
+    """The mean of the model's final states, normalized to length one (Euclidean)."""
     end: End
-    """What was counted: `prompt_tokens`, the times until it was computed."""
+    """Has `prompt_tokens` and the times until it was computed."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """How well a document answers a query, as a model that ranks scores it."""
+    """How well a document answers a query, according to a model that ranks."""
 
     scores: tuple[float, ...]
-    """One for each label of the model. Of several: shares that sum to 1. One alone: as the model's head gives it."""
+    """One for each label of the model. Several labels: shares that sum to 1. One: the output of the model's head."""
     end: End
 
     @property
     def score(self) -> float:
-        """The one to sort by: the first."""
+        """The first score, the one to sort by."""
         return self.scores[0]
 
 
@@ -140,26 +140,26 @@ class Model:
     name: str
     digest: bytes
     context: int
-    """Most tokens of prompt and output."""
+    """Maximum tokens of prompt and output together."""
     workers: int
-    """That were ready when the session opened."""
+    """Workers that were ready when the session opened."""
     chat: bool
-    """Has a chat template."""
+    """Whether it has a chat template."""
     embedding: int = 0
-    """Numbers of an embedding; 0: its workers make none."""
+    """Numbers of an embedding; 0: embeddings are not available."""
     ranks: bool = False
-    """Those are the scores of a pair of texts (`Client.rank`): it embeds nothing and generates no text."""
+    """The model scores pairs of texts (`Client.rank`); it makes no embeddings and generates no text."""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often a value was seen, since its worker's start."""
+    """Counts of observed values since the worker's start."""
 
     bounds: tuple[float, ...]
-    """Of the buckets, the bound itself included: seconds, rows, or shares up to 1. The last bucket has none."""
+    """Inclusive upper bounds of the buckets: seconds, rows, or shares up to 1. The last bucket has none."""
     counts: tuple[int, ...]
     sum: float
-    """Of all values."""
+    """Sum of all values."""
 
 
 @dataclass(frozen=True)
@@ -170,27 +170,28 @@ class Worker:
     device: str
     model: str
     device_number: int
-    """Of a GPU, its number on its host; then its UUID, the driver's version, and compute capability times ten."""
+    """A GPU's number on its host. The next three: its UUID, the driver's version, and compute capability times ten."""
     device_uuid: str
     device_driver: str
     device_capability: int
     aliases: tuple[str, ...]
     """Other names of its model."""
     chat: bool
-    """Its model has a chat template; else it continues texts."""
+    """Its model has a chat template; otherwise it only continues texts."""
     tools: str
-    """How its model writes calls of tools: `object`, `named` or `members`; empty: it calls none."""
+    """How its model writes tool calls: `object`, `named` or `members`; empty: it does not call tools."""
     thinks: bool
-    """The model thinks before it answers, as far as its chat template shows it."""
+    """The model thinks before it answers, according to its chat template."""
     dialect: str
-    """How it calls tools and thinks: JSON, as `quern inspect` shows it; empty: not told."""
+    """How it calls tools and thinks: JSON, as shown by `quern inspect`; empty: not known."""
     digest: str
-    """Of its model's file, 32 hexadecimal digits."""
+    """Digest of its model's file, 32 hexadecimal digits."""
     arithmetic: str
+    """What its ids depend on besides the file: `cpu avx2 kv=f16 weights=file`. With equal values, ids are equal."""
     choices: str
-    """What its ids depend on beside that: `cpu avx2 kv=f16 weights=file`; with the same, they are the same."""
+    """The measurements by which it chose kernels, in words."""
     sampling: str
-    """What requests that do not say get, and who says so (pool, model or default): `temperature=0.6:model …`."""
+    """Defaults of sampling parameters, each with its source (pool, model or default): `temperature=0.6:model …`."""
     state: str
     """`absent`, `starting`, `loading`, `ready`, `draining` or `failed`."""
     pid: int
@@ -199,16 +200,16 @@ class Worker:
     slots: int
     context: int
     embedding: int
-    """Numbers of an embedding; 0: it makes none."""
+    """Numbers of an embedding; 0: not available."""
     ranks: bool
-    """Those are the scores of a pair of texts."""
+    """Its model scores pairs of texts."""
     steps: int
     active: int
     waiting: int
     kv_free: int
     kv_total: int
     kv_block_bytes: int
-    """Of one block; 0: not known yet."""
+    """Bytes of one block; 0: not known yet."""
     kv_cached: int
     tokens: int
     cache_hits: int
@@ -216,61 +217,61 @@ class Worker:
     evictions: int
     restores: int
     drafted: int
-    """Tokens of drafts that were verified, with `--draft`."""
+    """Draft tokens verified, with `--draft`."""
     accepted: int
     """Draft tokens accepted."""
     memory: int
-    """Bytes that its device has taken for it; 0: not known yet. The next five are parts of it."""
+    """Bytes that it has allocated on its device; 0: not known yet. The next five are parts of it."""
     memory_kv: int
     """The KV cache."""
     memory_kv_held: int
-    """Of the KV cache: blocks that sequences hold."""
+    """Part of the KV cache: blocks that sequences hold."""
     memory_states: int
     """States of recurrent layers, and their snapshots."""
     memory_weights: int
     memory_workspace: int
-    """What steps work in. The rest of it is rounding."""
+    """Work space of steps. The remainder of `memory` is rounding."""
     memory_staging: int
-    """Pinned memory of the host, beside `memory`."""
+    """Pinned host memory, not part of `memory`."""
     memory_resident: int
-    """What its process holds of the machine's memory."""
+    """Host memory that its process holds."""
     memory_peak: int
-    """The most that `memory` has been; likewise the next two."""
+    """Peak of `memory`; the next two are the peaks of `memory_kv_held` and `memory_resident`."""
     memory_kv_held_peak: int
     memory_resident_peak: int
     device_free: int
-    """Of the memory of its GPU; 0: it has none."""
+    """Free memory of its GPU; 0: it has no GPU."""
     device_total: int
     launches: int
     """Kernels launched one by one, on a GPU."""
     recorded_launches: int
     """Steps launched as one recording."""
     refused_recordings: int
-    """Sizes of decodes that its driver refused to record."""
+    """Decode sizes that its driver refused to record."""
     padding_rows: int
-    """Computed for nothing, to fill a recording."""
+    """Rows computed only to fill a recorded size."""
     library_products: int
-    """Products of matrices that cuBLASLt made."""
+    """Matrix products computed by cuBLASLt."""
     ids_compared: int
-    """Tokens that GPU and host have sampled, with `--host-sampling`."""
+    """Tokens sampled by both GPU and host, with `--host-sampling`."""
     ids_different: int
-    """Of them, those that differ."""
+    """Tokens that GPU and host sampled differently."""
     step_decode: Histogram
-    """Seconds of steps that only decode; the next two: that only prefill, and that do both."""
+    """Seconds of steps that only decode; the next two: of those that only prefill, and that do both."""
     step_prefill: Histogram
     step_mixed: Histogram
     step_rows: Histogram
     """Rows of a step."""
     computed_rows: Histogram
-    """The same with those that fill a recorded size."""
+    """The same, including rows that fill a recorded size."""
     token_gap: Histogram
     """Seconds between two tokens of an answer."""
     first_token: Histogram
     """Seconds from a request's arrival at the worker to its first token."""
     slots_used: Histogram
-    """Shares of the slots that steps found in use."""
+    """Shares of the slots in use during steps."""
     kv_used: Histogram
-    """Shares of the KV blocks that sequences held during steps."""
+    """Shares of the KV blocks held by sequences during steps."""
     tokens_per_s: float
     hit_rate: float
     reason: str
@@ -284,24 +285,24 @@ class RequestStatus:
     id: str
     """Hexadecimal."""
     request_id: str
-    """As its client calls it."""
+    """The name that its client gave it."""
     state: str
     """`queued`, `running` or `cancelling`."""
     worker: str
-    """That has it; empty: none."""
+    """The worker that runs it; empty: none."""
     model: str
-    """That it asks for; empty: any."""
+    """The model that it requests; empty: any."""
     age_ms: int
-    """Since it came."""
+    """Time since its arrival."""
     tokens: int
-    """Made so far."""
+    """Tokens generated so far."""
     moves: int
-    """To another worker."""
+    """How often it moved to another worker."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How the pool is. Totals are since the broker's start."""
+    """The status of a pool. Totals are since the broker's start."""
 
     boot: int
     draining: bool
@@ -316,17 +317,17 @@ class Status:
     tokens: int
     journal_bytes: int
     journal_limit: int
-    """Bytes that the journal may have."""
+    """Limit of the journal in bytes."""
     journal_waiting: int
-    """Running requests that wait for room in it."""
+    """Running requests that wait for room in the journal."""
     max_tokens: int
-    """Most tokens of an answer; 0: the pool sets no limit."""
+    """Maximum tokens of an answer; 0: the pool sets no limit."""
     uptime_s: int
     """Seconds since the pool was started; 0: not known."""
     supervisor_pid: int
     broker_pid: int
     gateway_pid: int
-    """Of the gateway that the pool started; 0: it serves no HTTP, or none is there now."""
+    """The gateway that the pool started; 0: none is running."""
     workers: tuple[Worker, ...]
     requests: tuple[RequestStatus, ...] = ()
-    """Of `requests`; else empty."""
+    """Filled by `requests`; otherwise empty."""

@@ -185,7 +185,7 @@ static int open_other_part(const char *path, uint32_t no, uint32_t count, struct
         r = read_split(part, &its_no, &its_count, err);
     if (r == 0 && (its_no != no || its_count != count))
         r = error_set(err, -EINVAL,
-                      "it is part %" PRIu32 " of %" PRIu32 ", part %" PRIu32 " of %" PRIu32 " is needed",
+                      "it is part %" PRIu32 " of %" PRIu32 "; expected part %" PRIu32 " of %" PRIu32,
                       its_no + 1, its_count, no + 1, count);
     if (r < 0) {
         gguf_free(part);

@@ -334,7 +334,7 @@ static int check_sections(const struct source *source, const struct model_params
     if (!list || params->rope_dims == 0)
         return 0;
     if (list->type != GGUF_ARRAY || list->array.type == GGUF_STRING || list->array.n > 4)
-        return error_set(source->err, -EINVAL, "hyperparameter %s: up to four numbers are needed", key);
+        return error_set(source->err, -EINVAL, "hyperparameter %s: expected at most four numbers", key);
     for (uint32_t i = 0; i < list->array.n; i++) {
         const int64_t n = gguf_array_int(list, i);
         if (n < 0 || n > LIMIT)

@@ -34,7 +34,7 @@ static int check_length(const struct lists *lists, const char *key, const struct
 {
     if (list->type != GGUF_ARRAY || list->array.n != lists->n)
         return error_set(lists->err, -EINVAL,
-                         "hyperparameter %s: a %s for each of %" PRIu32 " layers is needed", key, what,
+                         "hyperparameter %s: expected a %s for each of %" PRIu32 " layers", key, what,
                          lists->n);
     if (list->array.n > MODEL_LISTED_LAYERS)
         return error_out_of_range(lists->err, -EINVAL, "number of layers", (int64_t)list->array.n, 1,
@@ -50,7 +50,7 @@ static int read_bools(const struct lists *lists, const char *key, const struct g
         list->type == GGUF_ARRAY && list->array.type == GGUF_BOOL
             ? check_length(lists, key, list, "bool")
             : error_set(lists->err, -EINVAL,
-                        "hyperparameter %s: a bool for each of %" PRIu32 " layers is needed", key, lists->n);
+                        "hyperparameter %s: expected a bool for each of %" PRIu32 " layers", key, lists->n);
     for (uint32_t i = 0; i < lists->n && r == 0; i++)
         if (gguf_array_int(list, i))
             layers[i / 64] |= 1ull << (i % 64);
@@ -95,7 +95,7 @@ static int read_counts(const struct lists *lists, const char *name, bool *ret_li
     const enum gguf_type type = list->array.type;
     if (type == GGUF_STRING || type == GGUF_F32 || type == GGUF_F64 || type == GGUF_BOOL)
         return error_set(lists->err, -EINVAL,
-                         "hyperparameter %s: an integer for each of %" PRIu32 " layers is needed", key,
+                         "hyperparameter %s: expected an integer for each of %" PRIu32 " layers", key,
                          lists->n);
     int r = check_length(lists, key, list, "count");
     *ret_listed = true;

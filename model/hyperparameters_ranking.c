@@ -16,7 +16,7 @@ static int count_labels(const struct gguf *gguf, const char *key, uint32_t *ret_
         return 0;
     }
     if (list->type != GGUF_ARRAY || list->array.type != GGUF_STRING)
-        return error_set(err, -EINVAL, "hyperparameter %s: a list of texts is needed", key);
+        return error_set(err, -EINVAL, "hyperparameter %s: expected a list of texts", key);
     if (list->array.n < 1 || list->array.n > MODEL_MOST_LABELS)
         return error_set(err, -EINVAL, "hyperparameter %s has %llu labels; 1 to %d are possible", key,
                          (unsigned long long)list->array.n, MODEL_MOST_LABELS);

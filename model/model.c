@@ -57,8 +57,8 @@ static int check_vector(const struct finder *finder, const char *name, const str
 {
     if (tensor->n_dims != 1 || tensor->dims[0] != n)
         return error_set(finder->err, -EINVAL,
-                         "tensor %s has %" PRIu32 " dimensions, the first of %" PRIu64 ", one of %" PRIu64
-                         " is needed",
+                         "tensor %s has %" PRIu32 " dimensions, the first of %" PRIu64
+                         "; expected one of %" PRIu64,
                          name, tensor->n_dims, tensor->dims[0], n);
     return check_f32(finder, name, tensor);
 }
@@ -68,12 +68,11 @@ static int check_matrix(const struct finder *finder, const char *name, const str
 {
     if (tensor->dims[0] != shape->columns || tensor->dims[1] != shape->rows || tensor->dims[3] != 1)
         return error_set(finder->err, -EINVAL,
-                         "tensor %s has %" PRIu64 " rows of %" PRIu64 ", %" PRIu32 " of %" PRIu32
-                         " are needed",
+                         "tensor %s has %" PRIu64 " rows of %" PRIu64 "; expected %" PRIu32 " of %" PRIu32,
                          name, tensor->dims[1], tensor->dims[0], shape->rows, shape->columns);
     if (tensor->dims[2] != shape->count)
-        return error_set(finder->err, -EINVAL, "tensor %s has %" PRIu64 " matrices, %" PRIu32 " are needed",
-                         name, tensor->dims[2], shape->count);
+        return error_set(finder->err, -EINVAL, "tensor %s has %" PRIu64 " matrices; expected %" PRIu32, name,
+                         tensor->dims[2], shape->count);
     if (!format_traits(tensor->format)->to_float)
         return error_set(finder->err, -EINVAL, "tensor %s has format %s, which is not supported", name,
                          format_traits(tensor->format)->name);
@@ -86,8 +85,7 @@ static int check_biases(const struct finder *finder, const char *name, const str
 {
     if (tensor->n_dims != 2 || tensor->dims[0] != shape->rows || tensor->dims[1] != shape->count)
         return error_set(finder->err, -EINVAL,
-                         "tensor %s has %" PRIu64 " rows of %" PRIu64 ", %" PRIu32 " of %" PRIu32
-                         " are needed",
+                         "tensor %s has %" PRIu64 " rows of %" PRIu64 "; expected %" PRIu32 " of %" PRIu32,
                          name, tensor->dims[1], tensor->dims[0], shape->count, shape->rows);
     return check_f32(finder, name, tensor);
 }

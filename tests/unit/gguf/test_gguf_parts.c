@@ -118,7 +118,7 @@ START_TEST(parts_that_do_not_belong_together_are_refused)
 {
     write_part(&(struct part){"m-00001-of-00002.gguf", 0, 2, 2, {"a"}});
     write_part(&(struct part){"m-00002-of-00002.gguf", 0, 2, 2, {"b"}});
-    expect_refusal("m-00001-of-00002.gguf", -EINVAL, "it is part 1 of 2, part 2 of 2 is needed");
+    expect_refusal("m-00001-of-00002.gguf", -EINVAL, "it is part 1 of 2; expected part 2 of 2");
     write_part(&(struct part){"m-00002-of-00002.gguf", 1, 3, 2, {"b"}});
     expect_refusal("m-00001-of-00002.gguf", -EINVAL, "it is part 2 of 3");
     write_part(&(struct part){"m-00002-of-00002.gguf", 1, 2, 2, {"a"}});

@@ -52,8 +52,8 @@ static const struct argp_option known[] = {
      "$XDG_RUNTIME_DIR/quern or /tmp/quern-UID)",
      0},
     {"fleet", KEY_FLEET, "DIR", 0,
-     "Instead of one pool, the pools of a fleet: DIR has a file for each (quern serve --member); or "
-     "dns:NAME:PORT, a pool at each address of that name, with --server-key",
+     "The pools of a fleet, instead of one pool: DIR has a file for each (quern serve --member); "
+     "dns:NAME:PORT: a pool at each address of NAME, with --server-key",
      0},
     {"fleet-secret", KEY_FLEET_SECRET, "FILE", 0,
      "The secret of the fleet: its pools then report which prompts they have cached, whoever sent them", 0},

@@ -455,8 +455,9 @@ int bench_gateway(int argc, char **argv)
     static const struct argp argp = {
         .options = known,
         .parser = parse,
-        .doc = "Measures what HTTP costs, with a backend whose tokens are free: tokens a second of many "
-               "streams, the latency added to the first token, and the memory of waiting streams."};
+        .doc =
+            "Measures the cost of HTTP, with a backend that generates tokens at no cost: tokens per second "
+            "of many streams, the latency added to the first token, and the memory of waiting streams."};
     struct options options = {.streams = 64, .tokens = 4096, .idle = 2000, .probes = 1000, .repetitions = 5};
     arguments_parse(&argp, argc, argv, &options);
     return bench_with_model(options.model, "null", run, &options);

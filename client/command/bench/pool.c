@@ -327,11 +327,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int bench_pool(int argc, char **argv)
 {
-    static const struct argp argp = {
-        .options = known,
-        .parser = parse,
-        .doc = "Measures what worker, broker and client cost, with a backend whose tokens are free. Every "
-               "token is checked."};
+    static const struct argp argp = {.options = known,
+                                     .parser = parse,
+                                     .doc = "Measures the cost of worker, broker and client, with a backend "
+                                            "that generates tokens at no cost. Every token is checked."};
     struct options options = {.requests = 64, .tokens = 4096, .workers = 1, .probes = 1000, .repetitions = 5};
     arguments_parse(&argp, argc, argv, &options);
     return bench_with_model(options.model, "null", measure_all, &options);

@@ -83,7 +83,7 @@ int measure_llama_server(struct prefix_bench *bench, struct error *err)
     int r = bench->options->llama_server ? time_llama_server(bench, &value, err) : 0;
     if (r == 0)
         prefix_print_beside(bench->options, "llama",
-                            "the same of llama-server with cache_prompt (--llama-server)", value);
+                            "the same for llama-server with cache_prompt (--llama-server)", value);
     return r;
 }
 
@@ -188,7 +188,7 @@ static int measure_store(struct prefix_bench *bench, bool replaced, struct error
     if (r == 0)
         prefix_print(options, replaced ? "restart" : "other",
                      replaced ? "time to the first token, from the store / cold"
-                              : "the same of a worker that never saw the prompt",
+                              : "the same for a worker that never saw the prompt",
                      spread_of(warm, DEATHS).median / spread_of(cold, DEATHS).median, 0.15, false);
     return r;
 }

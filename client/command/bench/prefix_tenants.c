@@ -96,8 +96,8 @@ int measure_tenants(struct prefix_bench *bench, struct error *err)
         r = ask_for_work(bench, &imbalance, err);
     free(asked);
     if (r == 0) {
-        prefix_print(bench->options, "tenants", "prompt tokens found / what one cache for all could find",
-                     found, 0.95, true);
+        prefix_print(bench->options, "tenants", "prompt tokens found / found with one shared cache", found,
+                     0.95, true);
         prefix_print(bench->options, "tenants", "work of the busiest of 4 workers / the mean", imbalance, 1.3,
                      false);
     }
@@ -135,6 +135,7 @@ static int measure_apart(struct prefix_bench *bench, enum policy policy, const c
 
 int measure_tenants_apart(struct prefix_bench *bench, struct error *err)
 {
-    int r = measure_apart(bench, LEAST_OPEN, "found where the worker with the fewest requests is asked", err);
-    return r == 0 ? measure_apart(bench, IN_TURN, "found where each worker is asked in turn", err) : r;
+    int r =
+        measure_apart(bench, LEAST_OPEN, "found, with routing to the worker with the fewest requests", err);
+    return r == 0 ? measure_apart(bench, IN_TURN, "found, with round-robin routing", err) : r;
 }

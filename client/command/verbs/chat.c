@@ -245,12 +245,11 @@ int verb_chat(int argc, char **argv)
         .children = children,
         .options = known,
         .parser = parse,
-        .doc =
-            "Holds a conversation. Each line is a turn; so are lines enclosed in \"\"\", lines that end with "
-            "a backslash with the one that follows, and pasted text. A slash and a word are a command: /set "
-            "NAME VALUE, /show, /save FILE, /load FILE, /reset, /help, /exit. Ctrl-C stops an answer, Ctrl-D "
-            "ends.\vWithout --connect and --model: uses the running pool, "
-            "or starts a private one with $QUERN_MODEL or the demo model."};
+        .doc = "Holds a conversation. Each line is a turn; so are lines enclosed in \"\"\", lines joined by "
+               "a backslash at their end, and pasted text. Commands begin with a slash: /set NAME VALUE, "
+               "/show, /save FILE, /load FILE, /reset, /help, /exit. Ctrl-C stops an answer, Ctrl-D "
+               "ends.\vWithout --connect and --model: uses the running pool, or starts a private one with "
+               "$QUERN_MODEL or the demo model."};
     struct error err = {0};
     struct pool *pool;
     options.common.request.max_tokens = 0; /* not said */

@@ -40,7 +40,8 @@ static const struct argp_option fixed_options[] = {
      GROUP_REQUEST},
     {"bad-word", KEY_BAD_WORD, "TEXT", 0, "Never write this text; may be given several times", GROUP_REQUEST},
     {"dry-sequence-breaker", KEY_BREAKER, "TEXT", 0,
-     "DRY: repetitions end at this text, \"none\" for no text; may be given several times (newline : \" *)",
+     "DRY: repetitions end at this text, \"none\" for no text; may be given several times (default: newline "
+     ": \" *)",
      GROUP_REQUEST},
     {"json-schema", KEY_JSON_SCHEMA, "FILE", 0, "Answer with JSON that matches this JSON Schema",
      GROUP_REQUEST},

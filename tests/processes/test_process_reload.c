@@ -353,7 +353,7 @@ START_TEST(what_is_no_request_or_comes_while_one_is_served_is_refused)
         report = reports[refused];
     }
     ck_assert_int_eq(report.result, CONTROL_FAILED);
-    ck_assert_msg(strstr(report.text, "under way"), "%s", report.text);
+    ck_assert_msg(strstr(report.text, "already running"), "%s", report.text);
     for (int i = 0; i < 12; i++)
         close(silent[i]);
     expect_service('c');

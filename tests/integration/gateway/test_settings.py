@@ -213,7 +213,7 @@ class Settings(unittest.TestCase):
                              ("rpm: 0 is out of range", {"http_keys": keys}),
                              ("/nowhere: No such file", {"http_tls_cert": "/nowhere", "http_tls_key": "/nowhere"}),
                              ("--request-log: /nowhere/log", {"http_log": "/nowhere/log"}),
-                             ("--otlp: nonsense: no URL", {"http_otlp": "nonsense"}),
+                             ("--otlp: nonsense: not a URL", {"http_otlp": "nonsense"}),
                              ("--cors: \"a.example\" is not the origin", {"http_cors": "a.example"}),
                              ("--hosts: \",,\"", {"http_hosts": ",,"})):
             self.write(**{**good, "slots": 3, "http_log": self.folder / "log", **more})

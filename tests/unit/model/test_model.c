@@ -271,7 +271,7 @@ START_TEST(a_model_that_ranks_has_a_head_with_a_row_for_each_label)
         {.tensor = "cls.output.bias",
          .dims = {3},
          .format = FORMAT_F32,
-         .says = "tensor cls.output.bias has 1 dimensions, the first of 3, one of 2"},
+         .says = "tensor cls.output.bias has 1 dimensions, the first of 3; expected one of 2"},
     };
     EXPECT_REFUSALS(edits);
 }

@@ -51,8 +51,8 @@ static void expect(int r, const struct error *err, const char *reason)
 START_TEST(one_that_serves_is_always_left)
 {
     struct error err = {{0}};
-    EXPECT_SCALE(0, "1 to 64");
-    EXPECT_SCALE(SUPERVISION_PLACES_MAX + 1, "1 to 64");
+    EXPECT_SCALE(0, "out of range 1..64");
+    EXPECT_SCALE(SUPERVISION_PLACES_MAX + 1, "out of range 1..64");
     EXPECT_SCALE(1, NULL);
     EXPECT_SCALE(SUPERVISION_PLACES_MAX, NULL);
     EXPECT_DRAIN(3, "unknown worker-3: the pool has 3");

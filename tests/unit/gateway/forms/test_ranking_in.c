@@ -128,9 +128,9 @@ START_TEST(what_makes_no_pairs_is_refused_by_name)
         {true, "{\"text_2\": \"a\"}", "text_1", "text_1 is missing"},
         {true, "{\"text_1\": \"a\"}", "text_2", "text_2 is missing"},
         {true, "{\"text_1\": [\"a\", \"b\"], \"text_2\": [\"a\", \"b\", \"c\"]}", "text_2",
-         "text_2 has 3 texts and text_1 2; give one query, or as many"},
+         "text_2 has 3 texts and text_1 has 2; give one query, or as many"},
         {true, "{\"text_1\": [\"a\", \"b\"], \"text_2\": \"a\"}", "text_2",
-         "text_2 has 1 text and text_1 2; give one query, or as many"},
+         "text_2 has 1 text and text_1 has 2; give one query, or as many"},
         {true, "{\"text_1\": \"a\", \"queries\": \"a\", \"text_2\": \"a\"}", "queries",
          "queries: text_1 has already been given"},
     };

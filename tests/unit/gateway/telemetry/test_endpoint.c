@@ -32,13 +32,13 @@ END_TEST
 START_TEST(what_is_no_url_of_a_collector_is_rejected)
 {
     static const char *const cases[][2] = {
-        {"", "no URL"},
-        {"collector", "no URL"},
-        {"127.0.0.1:4318", "no URL"},
+        {"", "not a URL"},
+        {"collector", "not a URL"},
+        {"127.0.0.1:4318", "not a URL"},
         {"ftp://h/x", "ftp://h/x"},
-        {"file:///etc/passwd", "no URL"},
-        {"http://", "no URL"},
-        {"http://h:99999", "no URL"},
+        {"file:///etc/passwd", "not a URL"},
+        {"http://", "not a URL"},
+        {"http://h:99999", "not a URL"},
         {"http://name:secret@h", "credentials"},
         {"ftp://name:secret@h", "credentials"},
         {"http://h/#x", "must not contain #"},

@@ -265,7 +265,8 @@ START_TEST(lists_of_layers_are_as_the_family_has_them)
     config = config_of("qwen3_5_text", ",\"full_attention_interval\":2");
     ck_assert(config.period == 2 && !config_is_special(&config, 1));
     expect_refusal("qwen3_5_text", TYPES("linear", "sliding", "linear"), "layer 1 is \"sliding_attention\"");
-    expect_refusal("smollm3", ",\"no_rope_layers\":[1,0,1]", "no_rope_layers: layer 1 is not");
+    expect_refusal("smollm3", ",\"no_rope_layers\":[1,0,1]",
+                   "no_rope_layers: layer 1 breaks the only supported pattern");
 }
 END_TEST
 

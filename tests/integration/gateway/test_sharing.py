@@ -113,7 +113,7 @@ class OnePool(Base):
         before = self.status()
         os.kill(before["broker_pid"], signal.SIGKILL)
         until(lambda: self.status()["boot"] > before["boot"], "the next broker serves")
-        until(lambda: is_refused(self.gateway, "ada", "requests in progress, through all"), "it is refused again")
+        until(lambda: is_refused(self.gateway, "ada", "requests in progress, counting all"), "it is refused again")
         for stream in streams:
             stream.leave()
 

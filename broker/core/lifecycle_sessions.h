@@ -17,7 +17,7 @@ int lifecycle_attach(struct broker *broker, struct request *request, struct sess
 void lifecycle_left(struct broker *broker, const struct id128 *id);
 
 /* Checks sessions without a subscription: whether they have one again, are gone, or ran out of time. Call it
- * now and then. */
+ * periodically. */
 void lifecycle_watch_deaf(struct broker *broker);
 
 /* Closes sessions that are doomed or were silent for too long, then cancels abandoned requests whose time is

@@ -57,8 +57,7 @@ struct worker {
     char dialect[PROTO_MAX_DIALECT_BYTES + 1];
     char sampling[PROTO_MAX_TEXT_BYTES + 1]; /* its sampling defaults (sampling_defaults.h) */
     struct sampling_defaults defaults;       /* the same */
-    struct bytes
-        aliases[PROTO_MAX_ALIASES]; /* [n_aliases], from the pool's options, without the model's name */
+    struct bytes aliases[PROTO_MAX_ALIASES]; /* [n_aliases], from the options, without the model's name */
     uint32_t n_aliases;
 
     struct peer link; /* our routing id for the connection to its process; len 0: none */

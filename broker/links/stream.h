@@ -33,8 +33,8 @@ struct stream {
     void *shards[STREAM_MAX_SHARDS]; /* [n_shards] */
     unsigned n_shards;
     int fd; /* an epoll of all shards: readable if one of them may have a message */
-    uint32_t
-        ready; /* a bit for each shard that may have a message although `fd` is not readable: do not wait */
+    /* A bit for each shard that may have a message although `fd` is not readable: do not wait. */
+    uint32_t ready;
     bool unknown; /* some subscriptions in force were forgotten here (stream_make_room) */
     uint64_t seed;
     const struct client_keys *keys;    /* of clients on TCP; NULL: they need none */

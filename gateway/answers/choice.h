@@ -85,19 +85,18 @@ struct generation {
     int64_t created;             /* seconds since 1970 */
     char *model;                 /* its name */
     uint64_t begun_ns, first_ns; /* the first id; 0: not yet */
-    uint32_t prompt_tokens, cached_tokens,
-        output_tokens;                        /* each prompt counted once; output of all choices */
-    uint32_t drafted_tokens, accepted_tokens; /* of all choices; drafted 0: no drafts were made */
-    double queue_ms, prefill_ms, decode_ms;   /* the longest of any choice */
-    double prepare_ms, wait_ms, lookup_ms;    /* parts of that prefill_ms */
-    struct json_out out;                      /* of one callback; reused */
-    struct key *key;                          /* the key that it counts for */
-    bool admitted;                            /* a pool has accepted one of its requests */
-    bool asked_limit;                         /* max_tokens came from the client */
-    uint64_t asked_tokens;                    /* the most that all choices may generate */
-    struct arena arena;                       /* data with the same lifetime */
-    struct model_dialect model_dialect;       /* of the model that answers */
-    const struct dialect_tool *tools;         /* [n_tools] tools that may be called */
+    uint32_t prompt_tokens, cached_tokens, output_tokens; /* each prompt counts once, output of all choices */
+    uint32_t drafted_tokens, accepted_tokens;             /* of all choices; drafted 0: no drafts were made */
+    double queue_ms, prefill_ms, decode_ms;               /* the longest of any choice */
+    double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
+    struct json_out out;                                  /* of one callback; reused */
+    struct key *key;                                      /* the key that it counts for */
+    bool admitted;                                        /* a pool has accepted one of its requests */
+    bool asked_limit;                                     /* max_tokens came from the client */
+    uint64_t asked_tokens;                                /* the most that all choices may generate */
+    struct arena arena;                                   /* data with the same lifetime */
+    struct model_dialect model_dialect;                   /* of the model that answers */
+    const struct dialect_tool *tools;                     /* [n_tools] tools that may be called */
     size_t n_tools;
     json_t *schemas;                  /* of those tools */
     bool finds_calls, finds_thoughts; /* whether the answer's text is searched for them */

@@ -34,10 +34,8 @@ struct options {
     bool open;                      /* other machines may use it without keys */
     uint32_t connections;           /* most at once */
     uint32_t address_connections; /* most of one address; 0: no limit; OPTIONS_HALF: half of `connections` */
-    uint32_t
-        request_seconds; /* from the start of a connection, or its last answer, to the end of a request */
-    uint32_t body_kb,
-        bodies_mb; /* limit of one request's body (0: follows the pool), of all bodies together */
+    uint32_t request_seconds;     /* from a connection's start or its last answer to the end of a request */
+    uint32_t body_kb, bodies_mb;  /* limit of a request's body (0: follows the pool), of all together */
     uint32_t stream_kb, streams_mb; /* limit of unread bytes of one stream, of all streams together */
     uint32_t sse_ping;              /* seconds of silence before a stream gets a ping; 0: never */
     uint32_t max_tokens;            /* of answers without max_tokens; 0: to the end of the context */

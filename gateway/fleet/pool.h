@@ -69,10 +69,9 @@ struct pool {
     uint32_t context;                  /* the largest known one of all workers; 0: none is known */
     struct pool_model *models; /* [n_models] of workers that serve, or last did; 0: none is known yet */
     size_t n_models;
-    uint64_t n_statuses; /* statuses received */
-    uint32_t n_clients;  /* clients so far, this one included */
-    struct pool_worker
-        workers[POOL_WORKERS]; /* [n_workers] in the last status that had workers with a process */
+    uint64_t n_statuses;                      /* statuses received */
+    uint32_t n_clients;                       /* clients so far, this one included */
+    struct pool_worker workers[POOL_WORKERS]; /* [n_workers] of the last status with live workers */
     size_t n_workers;
     uint32_t n_renewals; /* statuses with none of the previous status's workers: their caches are empty */
 };

@@ -44,8 +44,7 @@ struct gateway_child {
     int listen_fd;                /* -1: HTTP is not wanted */
     char address[LISTEN_ADDRESS]; /* the address that it is bound to */
     struct gateway_process current, next;
-    struct gateway_process
-        leaving; /* was told to leave, and may still accept connections; also in `retired` */
+    struct gateway_process leaving; /* told to leave, may still accept connections; also in `retired` */
     struct gateway_retired {
         pid_t pid;           /* 0: none */
         uint64_t give_up_at; /* clock_ns: when it is killed, unless it has ended by itself */

@@ -23,8 +23,7 @@ enum door_kind {
 
 /* The keys of a pool on TCP, in files of a separate folder. Zeroed: the pool is not on TCP. */
 struct door_keys {
-    char
-        folder[RUNDIR_PATH_MAX + 8]; /* contains the server's certificate, "server", and those of strangers */
+    char folder[RUNDIR_PATH_MAX + 8];   /* with the server's certificate, "server", and those of strangers */
     char clients[RUNDIR_PATH_MAX + 24]; /* accepted ones */
     int port;
     struct certificate server;

@@ -127,7 +127,7 @@ static inline const char *tokens_of(const struct tokenizer *tokenizer, const cha
     return names;
 }
 
-/* tokenizer_piece of every id, one after the other. */
+/* The tokenizer_piece of every id, concatenated. */
 static inline void text_of_ids(const struct tokenizer *tokenizer, const struct ids *ids,
                                struct buffer *ret_text)
 {
@@ -169,8 +169,8 @@ static inline void expect_round_trips(const struct tokenizer *tokenizer, unsigne
     buffer_deinit(&again);
 }
 
-/* A long text of one repeated piece, with `end` behind it, is tokenized in a time that no quadratic way could
- * keep: 300 KB in under ten seconds even on a slow machine and under a sanitizer. */
+/* Checks that a long text of one repeated piece, followed by `end`, is tokenized faster than any quadratic
+ * method could: 300 KB in under ten seconds even on a slow machine and under a sanitizer. */
 static inline void expect_linear(const struct tokenizer *tokenizer, const char *piece, const char *end)
 {
     struct buffer text = {0};

@@ -35,7 +35,7 @@ struct client_key {
     uint32_t sessions;
     double tokens;      /* left in its bucket */
     uint64_t filled_ns; /* clock_ns when that was computed; 0: never */
-    uint64_t asked_ns;  /* when it last asked what a worker does; 0: never */
+    uint64_t asked_ns;  /* when it last sent a question for instruments.h; 0: never */
     UT_hash_handle by_bytes, by_number;
 };
 

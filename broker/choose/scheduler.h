@@ -11,7 +11,7 @@ enum { SCHEDULER_E_BUSY = 1, SCHEDULER_E_NO_WORKER };
 
 /* The requirements on a worker. */
 struct scheduler_wish {
-    struct bytes model;    /* by name; "" = any, but a model that ranks only for pairs, if others serve */
+    struct bytes model;    /* by name; "" = any; a ranking model only for pairs, if others serve */
     const uint8_t *digest; /* [16]: exactly this model; NULL = any */
     bool embed;            /* it supports embeddings */
     bool pair;             /* its model ranks pairs of texts; with embed */

@@ -29,7 +29,7 @@
 #define CREDIT_FEW_BYTES    ((size_t)4 << 10)
 
 struct credit_total {    /* of all clients */
-    atomic_size_t bytes; /* under way */
+    atomic_size_t bytes; /* in flight */
     size_t waiting;      /* bytes that wait for room; only the loop's thread uses it */
     int wake_fd;         /* readable when there may be room for a refused client */
 };

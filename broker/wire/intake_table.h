@@ -17,7 +17,7 @@
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
-    enum intake_reason why;      /* why it is to be closed */
+    enum intake_reason why;      /* why it must be closed */
     bool heard;                  /* the loop took a subscription of it */
     bool ends;                   /* its end was noticed and counted */
     uint8_t shard;               /* of the stream */

@@ -17,7 +17,8 @@ struct latencies { /* of a worker */
     uint64_t padding_rows;
 };
 
-/* The histograms at the last look, and what was added before it; zeroed: none seen yet. */
+/* The histograms at the last look, and what they had gained by then since the one before; zeroed: none
+ * seen. */
 struct latency_view {
     struct latencies before[LATENCY_VIEW_WORKERS], since[LATENCY_VIEW_WORKERS];
 };

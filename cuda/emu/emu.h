@@ -9,7 +9,7 @@
  * Behaviour that a GPU does not guarantee can be varied:
  *     QUERN_EMU_FILL=N        the byte that fills fresh memory (165)
  *     QUERN_EMU_SHUFFLE=SEED  threads run in random orders, and the queue in pieces of random length
- *     QUERN_EMU_ORDER=SEED    blocks at once: who runs when, and what others see of it; 0: in turn (1)
+ *     QUERN_EMU_ORDER=SEED    blocks at once: which runs when, and what others see of it; 0: in turn (1)
  *     QUERN_EMU_OMIT=WHAT     a kernel that does not wait for the launch before it, or FILE:LINE, a fence
  *                             that does nothing
  *     QUERN_EMU_EARLY=WHAT    a kernel that runs before the launch that it overlaps with (device.cc)

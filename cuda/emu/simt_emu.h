@@ -25,7 +25,7 @@
 
 typedef struct simt_dim dim3;
 
-/* ---- who runs ---- */
+/* ---- the running thread and block ---- */
 
 struct emu_thread {
     struct simt_dim index;

@@ -15,7 +15,7 @@
 struct graphs {
     /* [greedy][bucket]; NULL: not recorded, its work is queued kernel by kernel */
     struct device_graph *graphs[GRAPHS_KINDS][GRAPHS_BUCKETS];
-    bool eager;         /* so is all work */
+    bool eager;         /* all work is queued kernel by kernel */
     uint32_t refused;   /* rows of the first bucket that the driver refuses to record; 0: none */
     uint32_t n_refused; /* buckets from that one on, which are not all recorded */
     char refusal[160];

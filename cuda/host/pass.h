@@ -69,7 +69,7 @@ struct pass {
     const struct device_states *states;
     struct step_memory memory;
     struct sample_step sample;
-    const struct pass_watch *watch;         /* NULL: nobody */
+    const struct pass_watch *watch;         /* NULL: none */
     const struct backend_step *const *step; /* the step being queued, NULL: unknown; only for profiles */
     uint32_t most_sets;                     /* of its steps; 0: as many as rows */
     bool invariant;                         /* a row's bits do not depend on the number of rows */
@@ -78,7 +78,7 @@ struct pass {
     uint32_t large_from;
     bool large_by_choice;           /* only products for which that was measured to be faster */
     const struct choices *choices;  /* of launches (device_matrix.launch); NULL: all by rule */
-    const struct pass_meets *meets; /* NULL: nobody */
+    const struct pass_meets *meets; /* NULL: none */
 };
 
 /* Whether products of its layers go to `large`. */

@@ -63,7 +63,7 @@ struct parameters {
     bool has_max_tokens;
     struct offered_tool *tools; /* [n_tools] of request.tools */
     size_t n_tools;
-    enum tool_use tool_use;     /* whether they are to be called */
+    enum tool_use tool_use;     /* whether they may or must be called */
     bool one_call;              /* at most */
     const char *named_tool;     /* the one to be called; NULL: any */
     const char **allowed_tools; /* [n_allowed] those that may be called; NULL: all */

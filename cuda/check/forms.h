@@ -4,8 +4,8 @@
 
 /* Runs the same steps in every form in which they are served, and compares them byte by byte:
  *
- *   in turn      kernel by kernel, each launched after the end of the previous one: the others must equal
- * this overlapped   kernel by kernel, each launched while the previous one may still run (cuda/device/simt.h)
+ *   in turn      kernel by kernel, each launched after the end of the previous one: the reference
+ *   overlapped   kernel by kernel, each launched while the previous one may still run (cuda/device/simt.h)
  *   recorded     decodes as recorded graphs, whose launches overlap too
  *
  * A *round* is a few sequences that share the blocks of a context and then have separate blocks. Two steps

@@ -34,9 +34,8 @@ struct held_delta {
     float *q, *k, *v;               /* before the convolution */
     float *queries, *keys, *values; /* after it */
     float *betas, *decays;
-    float *given; /* by the recurrence */
-    float *before, *after,
-        *snapshot; /* states, [numbers of the largest layer]; snapshot: after snapshot_rows */
+    float *given;                     /* by the recurrence */
+    float *before, *after, *snapshot; /* states, [numbers of the largest layer] */
 };
 
 struct inspection {

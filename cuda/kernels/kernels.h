@@ -90,8 +90,8 @@ int kernels_layer_inputs(struct device_stream *queue, const struct layer_inputs_
 
 /* Adds a part of a layer to the stream, and computes the input of the next products, in one kernel:
  *
- *   delta = part_norm(delta) + part_norm(beside)     where the half has two parts
- *   stream += residual_scale · post_norm(delta)      where delta is given; then times *stream_scale, if any
+ *   delta = part_norm(delta) + part_norm(beside)     if there are two summands
+ *   stream += residual_scale · post_norm(delta)      if delta is given; then times *stream_scale, if any
  *   out = norm(stream), as floats and quantized
  *
  * The memory of delta is not changed. part_norm is of post_norm's kind, with a separate vector for each of

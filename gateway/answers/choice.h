@@ -55,8 +55,7 @@ struct dialect {
     void (*begin)(struct generation *generation, struct json_out *out);
     void (*piece)(struct choice *choice, struct bytes text, struct json_out *out);
     void (*end)(struct choice *choice, struct json_out *out);
-    void (*thought)(struct choice *choice, struct bytes text,
-                    struct json_out *out); /* NULL: thoughts are not written */
+    void (*thought)(struct choice *choice, struct bytes text, struct json_out *out); /* NULL: not written */
     /* Also in a stream: the choice's last call begins; more of its arguments; it is complete. */
     void (*call)(struct choice *choice, struct json_out *out);
     void (*arguments)(struct choice *choice, struct bytes json, struct json_out *out);

@@ -23,8 +23,7 @@
 struct book { /* zeroed: empty */
     struct book_piece *pieces;
     uint32_t *buckets;
-    uint32_t most,
-        n; /* most: 0 before the first piece; set before it, a power of two: another size; n: used */
+    uint32_t most, n;        /* places, 0 before the first piece (or set before, a power of two); used ones */
     uint32_t oldest, newest; /* least and most recently used */
     uint64_t seed; /* set before the first piece: nobody can choose hashes that collide in one bucket */
 };

@@ -138,8 +138,7 @@ struct request {
     bool end_told; /* the DEALER's `end` has arrived */
     uint64_t end_count;
     struct quern_end end;
-    char *end_text,
-        *end_stop; /* texts that `end` points to; NULL: none, as in most requests until they end */
+    char *end_text, *end_stop; /* texts that `end` points to; NULL: none, as usual before the end */
 };
 
 struct question {

@@ -74,9 +74,9 @@ static inline void cut_group(struct attention_geometry *g, const struct device_k
     g->query_stride += g->query_stride % 64 == 0 ? 32 : 0;
 }
 
-/* The number of pieces that may exist at once: those of every row, or those that fill the pool plus one for
- * each row (blocks shared by sequences are counted once; too few cost only speed), but at most what fits in
- * PARTIAL_MOST. */
+/* The number of pieces that may exist at once: the smaller of those of every row, and those that fill the
+ * pool plus one for each row (blocks shared by sequences are counted once; too few cost only speed), but at
+ * most what fits in PARTIAL_MOST. */
 static inline uint32_t count_partials(const struct attention_geometry *g,
                                       const struct attention_scratch *scratch)
 {

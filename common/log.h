@@ -6,7 +6,7 @@
  * The level is that of $QUERN_LOG (error, warn, info, debug), default info. One write(2) per line, so lines
  * of several processes on one terminal never mix.
  *
- * Logging never waits: while stderr is blocked (a terminal stopped by Ctrl-S, a pipe that nobody reads)
+ * Logging never waits: while stderr is blocked (a terminal stopped by Ctrl-S, an unread pipe)
  * lines are dropped, and the next line is preceded by one with their number. */
 
 #include <stdbool.h>

@@ -33,7 +33,7 @@ struct scheduler {
     struct blocks *blocks[BACKEND_MOST_GROUPS];
     struct blocks *snapshots;      /* NULL: the model has no states */
     struct prefix *prefix;         /* all blocks are taken and given back through it */
-    struct tier *tier;             /* behind it; NULL: none. Not owned */
+    struct tier *tier;             /* the second tier of `prefix`; NULL: none. Not owned */
     struct scheduler_look {        /* at the waiting sequence that did not fit the last time */
         uint64_t arrival, changes; /* of the cache: nodes and snapshots added so far */
         uint32_t available[BACKEND_MOST_GROUPS], n_running;

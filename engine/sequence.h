@@ -63,7 +63,7 @@ struct sequence_drafts {
 
 struct sequence {
     /* the request */
-    struct sampling sampling;             /* an own copy */
+    struct sampling sampling;             /* its lists are copies */
     struct ids stop_ids;                  /* the model's and the request's */
     int32_t spelled[ENGINE_MOST_SPELLED]; /* [n_spelled] control tokens whose names are text */
     uint32_t n_spelled;
@@ -115,7 +115,7 @@ struct sequence {
     uint32_t n_told;     /* of these, blocks that its slot knows */
     uint32_t n_offered;  /* of these, blocks that the prefix cache was offered, or gave */
     uint32_t offer_at;   /* when this many positions are final, it is offered more */
-    uint32_t n_again;    /* ids from `fed` on that its slot is fed a second time; there are no others */
+    uint32_t n_again;    /* ids from `fed` on, up to the last, that its slot is fed a second time */
     uint64_t place;      /* in the prefix cache, of the last offered block; 0: none is kept after it */
     /* Models with recurrent layers: snapshots that steps in flight take, and at which positions. */
     struct {

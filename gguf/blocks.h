@@ -192,7 +192,7 @@ static inline float block_inverse(float scale)
     return fabsf(scale) > 1e-30f ? 1 / scale : 0;
 }
 
-/* The conversions behind format_traits; n is a multiple of the block. */
+/* The conversions of format_traits; n is a multiple of the block. */
 typedef void blocks_to_float(const void *blocks, float *out, size_t n);
 typedef void blocks_from_float(const float *in, void *blocks, size_t n);
 

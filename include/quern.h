@@ -242,9 +242,8 @@ struct quern_request {
      * "unsupported" if it cannot resume. */
     const int32_t *output; /* [n_output] all ids so far */
     size_t n_output;
-    uint64_t
-        off; /* bytes of text so far, whole characters only; text of `output` beyond them is sent again */
-    uint32_t lost;                /* workers that died with it so far, from quern_end; at most 2 */
+    uint64_t off;  /* bytes of text so far, in whole characters; text of `output` beyond them comes again */
+    uint32_t lost; /* workers that died with it so far, from quern_end; at most 2 */
     const uint8_t *prompt_digest; /* [16] received with `output` (struct quern_output); NULL: any prompt */
     bool progress;      /* outputs also report how much of the prompt is processed (struct quern_progress) */
     bool tell_admitted; /* an output also reports that the pool has accepted it (struct quern_admitted) */
@@ -318,7 +317,7 @@ struct quern_piece {
     size_t len;
 };
 
-/* The pool has accepted the request: its end is guaranteed to come. */
+/* The pool has accepted the request: its end will come. */
 struct quern_admitted {
     uint64_t seed;
     struct quern_quota requests, tokens; /* of its tenant, if the request has limits for it */
@@ -348,7 +347,7 @@ struct quern_output {
     size_t n_embedding;
     const struct quern_admitted *admitted; /* if requested: in an output without ids, usually the first */
     /* If requested: in some outputs without ids, before the first id. It starts again after a move to another
-     * worker. Some steps may be missing. */
+     * worker. Some may be missing. */
     const struct quern_progress *progress;
     const struct quern_end *end; /* in the last output, else NULL */
 };
@@ -404,7 +403,7 @@ int quern_generate_wait(struct quern *client, const struct quern_request *reques
 
 /* The embedding of a text or of ids: sends the request as if `embed` were set, and dispatches until it has
  * ended. *ret_embedding, [*ret_n], has Euclidean length one and lives until the next call with this client;
- * its direction is the mean of the model's final states, or what the model's pooling specifies. With
+ * its direction is that of the mean of the model's final states, or what the model's pooling specifies. With
  * `document` in the request it has the scores of the pair instead. *ret_end, which may be NULL, has the
  * counters; its texts are "". -EREMOTEIO: the request ended in another way; the text says how. */
 int quern_embed_wait(struct quern *client, const struct quern_request *request, const float **ret_embedding,
@@ -442,7 +441,7 @@ void quern_watch(struct quern *client, int fd);
  *         quern_dispatch(clients[i], 0, &err);
  */
 
-/* Waits until one of the clients has something to do (it was used since its last dispatch, or libzmq has done
+/* Waits until one of the clients has something to do (or was used since its last dispatch, or libzmq has done
  * something for it), the descriptor `fd` (-1: none) is readable, or timeout_ms have passed. Dispatch every 20
  * ms while requests run, for their timers, and every 250 ms for those of sessions. Not from inside a
  * callback. 0 or -errno: -ENOMEM. */
@@ -460,7 +459,7 @@ struct quern_load {
     uint64_t tokens; /* to process and generate, for all clients, as estimated */
     uint64_t own;    /* of those, for this session */
     uint32_t slots;  /* sequences that its ready workers decode at once */
-    double kept;     /* estimated share of the prefixes that it should have cached and still has */
+    double kept;     /* share of the prefixes that its caches should hold that they probably hold */
     bool draining;   /* it takes no new requests */
 };
 

@@ -106,8 +106,7 @@ struct model_params {
     float rope_window_base; /* of layers with a window; 0: rope_base */
     float rope_attention_factor, rope_fast_turns, rope_slow_turns;
     bool rope_exact_ramp;      /* struct rotary */
-    float rope_log_multiplier; /* YaRN's magnitude is the factor's divided by that of this share of it; 0: of
-                                  1 */
+    float rope_log_multiplier; /* m: YaRN's magnitude is (1 + g) / (1 + m · g), where g = 0.1 · ln factor */
     uint32_t rope_trained_context; /* 0: n_context */
     float query_growth;            /* struct query_growth */
     uint32_t n_experts, n_experts_used, n_shared_experts, n_expert_ff;

@@ -9,9 +9,9 @@
  * The supervisor creates one slot, a separate segment, for each place of the pool. The worker inherits only
  * its slot, maps it, and closes the descriptor before it reads untrusted input, so a compromised worker can
  * write to no other slot. (With all slots in one segment, mremap(2) and remap_file_pages(2) would reach the
- * others.) The segment is sealed: nobody can shrink it under its readers or seal it against the next worker.
- * The broker has a slot too, in which it counts the turns of its loop for the supervisor; it maps the others
- * read-only.
+ * others.) The segment is sealed: no process can shrink it under its readers or seal it against the next
+ * worker. The broker has a slot too, in which it counts the turns of its loop for the supervisor; it maps the
+ * others read-only.
  *
  * Magic and version tell a worker whether its supervisor uses the same layout; if not, it refuses to start.
  * Readers do not rely on them, because the worker can overwrite them: the supervisor tells the broker the

@@ -37,7 +37,7 @@ bool member_file_is_name(const char *name);
 int member_file_parse(const void *data, size_t len, const char *path, struct member_file *ret_member,
                       struct error *err);
 
-/* Reads a file, which must be a regular one that neither its group nor others can write (-EPERM). Also -errno
+/* Reads a file, which must be regular and not writable by its group or others (-EPERM). Also -errno
  * if it cannot be read. */
 int member_file_read(const char *path, struct member_file *ret_member, struct error *err);
 

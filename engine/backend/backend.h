@@ -422,7 +422,7 @@ struct backend_kernel {
 struct backend_ops {
     const char *name; /* "cpu", "null", … */
 
-    /* It computes in the process's own memory and threads, and opens no file or device after opening. Only
+    /* It computes in the process's own memory and threads, and opens no files or devices. Only
      * workers with such a backend are confined (worker/start/sandbox.h): drivers open files at any time. */
     bool self_contained;
 

@@ -9,11 +9,11 @@
  * compares parent and ids, so a collision makes no hit. A node has a block of group 0, whose number
  * identifies it, and one of each other group (backend.h) until another sequence needs that block.
  *
- * The cache holds each of these blocks (blocks.h), beside the sequences that use it. A block that only the
- * cache holds is *idle* and may be evicted when blocks of its group run out, the longest idle first. If a
- * block of group 0 is evicted, so is its node with all other blocks, and its descendants are no longer found,
- * even after another node gets the same number. Without windows, a sequence that holds a block holds all
- * before it and releases them from the last to the first, so descendants are evicted first. A block of
+ * The cache holds each of these blocks (blocks.h), in addition to the sequences that use it. A block that
+ * only the cache holds is *idle* and may be evicted when blocks of its group run out, the longest idle first.
+ * If a block of group 0 is evicted, so is its node with all other blocks, and its descendants are no longer
+ * found, even after another node gets the same number. Without windows, a sequence that holds a block holds
+ * all before it and releases them from the last to the first, so descendants are evicted first. A block of
  * another group is evicted alone.
  *
  * A hit is the longest path of nodes, shortened to where each group with a window has all blocks that the

@@ -36,7 +36,7 @@
 /* How the arguments of a call are written. */
 enum dialect_arguments {
     DIALECT_JSON,   /* as a JSON object */
-    DIALECT_MEMBERS /* parameter by parameter, each within marks of its own */
+    DIALECT_MEMBERS /* parameter by parameter, each within its own marks */
 };
 
 /* Tool calls. All texts may be ""; `between` is NULL if an answer has only one call. */

@@ -21,7 +21,7 @@
 enum { CHAT_TEMPLATE_E_REFUSED = 1 };
 
 struct chat_turn {
-    struct bytes role;    /* "system", "user", "assistant", or another one that the template knows; UTF-8 */
+    struct bytes role;    /* "system", "user", "assistant", or another that the template knows; UTF-8 */
     struct bytes content; /* UTF-8 */
     /* Further members; "" if there are none. */
     struct bytes name;

@@ -5,7 +5,7 @@
 /* Profiles the next steps of a worker, kernel by kernel.
  *
  *     idle ──profile──▶ asked ──between two steps──▶ measuring ──its last step──▶ done
- *       ▲                          nobody has asked for PROFILE_LEASE_NS            │
+ *       ▲                          not asked for during PROFILE_LEASE_NS            │
  *       └───────────────────────────────────────────────────────────────────────────┘
  *
  * The profiled steps are slower, and otherwise unchanged. There is one profile at a time; the client that

@@ -24,7 +24,7 @@
 
 struct prompt_encoder {
     const struct tokenizer *tokenizer;
-    struct chat_template *chat;       /* NULL: none, or none that can be used */
+    struct chat_template *chat;       /* NULL: none, or an unusable one */
     struct error no_chat;             /* if NULL: why */
     bool ranks;                       /* the model reads only pairs of texts */
     struct buffer rank_template;      /* if it ranks: the template of a pair; "": it has none */

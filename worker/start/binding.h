@@ -13,7 +13,7 @@
 #define BINDING_MOST_CPUS 1024
 
 struct binding {
-    uint32_t n_threads;          /* ≥ 1; no more than BINDING_MOST_CPUS unless more are asked for */
+    uint32_t n_threads;          /* ≥ 1; no more than BINDING_MOST_CPUS unless more are requested */
     uint32_t n_cpus;             /* n_threads: thread i is bound to cpus[i]; 0: unbound */
     int cpus[BINDING_MOST_CPUS]; /* the kernel's numbers */
     uint64_t nodes;              /* near these cores, or all: one bit per node of the topology */

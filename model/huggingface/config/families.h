@@ -87,7 +87,7 @@ enum shape {
 };
 
 struct name_row {
-    const char *theirs; /* before ".weight" and ".bias"; "*" stands for an expert's number */
+    const char *theirs; /* before ".weight" and ".bias"; "*" is an expert's number */
     const char *ours;   /* the same; NULL: not used */
     enum extent rows, columns;
     enum of of;

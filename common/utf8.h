@@ -12,8 +12,7 @@
 
 #include "common/bytes.h"
 
-/* The number of ASCII bytes at the front: most of most texts. Inline, because it is called for every
- * token. */
+/* The number of ASCII bytes at the front, usually all. Inline, because it is called for every token. */
 static inline size_t utf8_ascii(struct bytes text)
 {
     const uint8_t *bytes = text.data;

@@ -17,7 +17,7 @@ struct available {
     char by[192];      /* the source of the total: "the machine", "control group /pool" */
 };
 
-/* Reads /proc and /sys/fs/cgroup below `root`: "" is this machine. 0; -ENOENT if they do not tell. */
+/* Reads /proc and /sys/fs/cgroup below `root`: "" is this machine. 0; -ENOENT if they lack it. */
 int available_read(const char *root, struct available *ret_available);
 
 #endif

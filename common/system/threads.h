@@ -2,7 +2,7 @@
 #ifndef COMMON_SYSTEM_THREADS_H
 #define COMMON_SYSTEM_THREADS_H
 
-/* A small team of threads that run one function at a time together.
+/* A small team of threads that together run one function at a time.
  *
  * In threads_run every member calls the function once with its index (the caller is member 0); it returns
  * when all are done. Inside, members divide work by claiming pieces of a range, and meet at barriers. Each

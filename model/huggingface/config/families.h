@@ -45,14 +45,13 @@ enum extent {
 /* How a published tensor is converted to GGUF's. */
 enum how {
     COPIED,
-    ONE_ADDED,   /* to each number */
-    DECAY,       /* −exp of each number; heads as in VALUE_HEADS */
-    TURNED,      /* rows and columns exchanged */
-    FIRST_HALF,  /* of the rows of each matrix */
-    SECOND_HALF, /* of the rows of each matrix */
-    EVEN_ROWS, /* of each matrix; rows may be stored as columns, and blocks of MXFP4 separately from exponents
-                */
-    ODD_ROWS,  /* the same for the other rows */
+    ONE_ADDED,    /* to each number */
+    DECAY,        /* −exp of each number; heads as in VALUE_HEADS */
+    TURNED,       /* rows and columns exchanged */
+    FIRST_HALF,   /* of the rows of each matrix */
+    SECOND_HALF,  /* of the rows of each matrix */
+    EVEN_ROWS,    /* of each matrix; rows may be stored as columns, and MXFP4 with separate exponents */
+    ODD_ROWS,     /* the same for the other rows */
     VALUE_HEADS,  /* the last rows, those of value heads, are reordered to alternate between key heads */
     VALUE_COLUMNS /* the same for columns */
 };

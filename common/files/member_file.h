@@ -37,8 +37,8 @@ bool member_file_is_name(const char *name);
 int member_file_parse(const void *data, size_t len, const char *path, struct member_file *ret_member,
                       struct error *err);
 
-/* Reads a file, which must be regular and not writable by its group or others (-EPERM). Also -errno
- * if it cannot be read. */
+/* Reads a file, which must be regular and not writable by its group or others (-EPERM). Also -errno if it
+ * cannot be read. */
 int member_file_read(const char *path, struct member_file *ret_member, struct error *err);
 
 /* Writes PATH atomically: under a hidden name in the same folder, then renamed. Replaces an existing file. On

@@ -17,8 +17,7 @@
  * its position; the host knows that only after it has read every flight that moves the slot.
  *     position   ids whose keys and values are computed: where the next row goes.
  *     last id    sampled and not yet fed; the next row feeds it, unless ids from the host replace it. There
- * is none
- *                after slot_open, trim, and a set that samples nothing.
+ *                is none after slot_open, trim, and a set that samples nothing.
  *     end        set by the device at a stop id, at the slot's length, or if no logit is finite. Rows of an
  *                ended slot are surplus: they have no result and change nothing except the slot's own
  *                blocks beyond its position.
@@ -422,8 +421,8 @@ struct backend_kernel {
 struct backend_ops {
     const char *name; /* "cpu", "null", … */
 
-    /* It computes in the process's own memory and threads, and opens no files or devices. Only
-     * workers with such a backend are confined (worker/start/sandbox.h): drivers open files at any time. */
+    /* It computes in the process's own memory and threads, and opens no files or devices. Only workers with
+     * such a backend are confined (worker/start/sandbox.h): drivers open files at any time. */
     bool self_contained;
 
     /* Identifies its way of packing weights. NULL: it cannot pack them into shared memory. */

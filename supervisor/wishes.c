@@ -20,7 +20,8 @@ static bool another_serves(const struct places *places, uint32_t but, uint32_t n
 int wishes_check_scale(const struct places *places, uint32_t n, struct error *err)
 {
     if (n < 1 || n > SUPERVISION_PLACES_MAX)
-        return error_out_of_range_unsigned(err, -EINVAL, "the number of workers", n, 1, SUPERVISION_PLACES_MAX);
+        return error_out_of_range_unsigned(err, -EINVAL, "the number of workers", n, 1,
+                                           SUPERVISION_PLACES_MAX);
     if (n < places->n && !another_serves(places, UINT32_MAX, n))
         return error_set(err, -EINVAL, "none of the remaining %u workers is serving", n);
     return 0;

@@ -45,6 +45,7 @@ struct fake_config {
     uint32_t version;     /* of the protocol; 0: ours */
     const char *stream;   /* the endpoint that it tells, if not its own */
     const char *tcp;      /* bound there, as "127.0.0.1"; the folder is an endpoint */
+    bool takes_parts;     /* requests longer than 4,096 bytes come in parts, up to 64 KiB */
     int welcomes_lost;    /* so many joins go without a welcome */
     int joins_refused; /* so many are answered with "overloaded", after STEP_FORGET or as refuses_first says
                         */

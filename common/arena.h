@@ -11,18 +11,18 @@
 struct arena_chunk;
 
 struct arena {
-    size_t limit; /* bytes that may be taken; 0: as many as the machine has */
+    size_t limit; /* bytes that may be taken; 0: unlimited */
     size_t used;
-    struct arena_chunk *chunks; /* the one in use first */
+    struct arena_chunk *chunks; /* the current one first */
     /* Why an allocation failed since the last reset, for callers that check only at the end. */
-    bool limited; /* it was beyond the limit */
+    bool limited; /* the limit was reached */
     bool starved; /* the machine had no memory */
 };
 
-/* Zeroed memory for n items, aligned for anything; NULL beyond the limit or when there is none. n ≥ 1. */
+/* Zeroed memory for n items, aligned for any type; NULL: beyond the limit, or out of memory. n ≥ 1. */
 void *arena_take(struct arena *arena, size_t n, size_t size);
 
-/* Forgets everything; keeps one small chunk for what comes next. */
+/* Drops everything; keeps one small chunk for the next use. */
 void arena_reset(struct arena *arena);
 void arena_deinit(struct arena *arena);
 

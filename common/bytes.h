@@ -43,8 +43,8 @@ static inline int buffer_reserve(struct buffer *buffer, size_t more)
     return more <= buffer->cap - buffer->len ? 0 : buffer_grow(buffer, more);
 }
 
-/* Appends a copy of the bytes. 0, or -ENOMEM with the buffer unchanged. Inline, as ids_push is: several times
- * for every token, a few bytes each. */
+/* Appends a copy of the bytes. 0, or -ENOMEM with the buffer unchanged. Inline, like ids_push: it is called
+ * several times per token with a few bytes. */
 static inline int buffer_append(struct buffer *buffer, const void *data, size_t len)
 {
     if (len == 0)
@@ -57,8 +57,8 @@ static inline int buffer_append(struct buffer *buffer, const void *data, size_t 
     return 0;
 }
 
-/* Appends what a descriptor has, to its end. 0; -EFBIG as soon as the buffer has more than `most` bytes;
- * -ENOMEM; -errno. */
+/* Appends everything that a descriptor yields until its end. 0; -EFBIG as soon as the buffer has more than
+ * `most` bytes; -ENOMEM; -errno. */
 int buffer_read(struct buffer *buffer, int fd, size_t most);
 
 /* Drops the first `len` bytes (at most all) and moves the rest to the front. */

@@ -2,7 +2,7 @@
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 
-/* The monotonic clock. No wall clock is ever compared between processes. */
+/* The monotonic clock. Wall clocks are never compared between processes. */
 
 #include <stdint.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 #define CLOCK_NS_PER_MS 1000000ull
 #define CLOCK_NS_PER_S  1000000000ull
 
-/* Nanoseconds since boot. Cannot fail. Shared by all processes of one host: they may compare values. */
+/* Nanoseconds since boot. Cannot fail. All processes of a host share it and may compare values. */
 static inline uint64_t clock_ns(void)
 {
     struct timespec t;

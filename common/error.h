@@ -6,16 +6,15 @@
 
 /* The error contract of all of Quern.
  *
- * 0 is success. A negative code (-errno) is fatal to the operation and is passed on untouched. A positive
+ * 0 is success. A negative code (-errno) is fatal to the operation and is passed on unchanged. A positive
  * code is the module's own (X_E_…), documented in its header and handled by its caller. Outputs are named
- * `ret_…` and are untouched on failure.
+ * `ret_…` and are unchanged on failure.
  *
- * Where a person reads the reason, a function also takes a `struct error *`: one line of text that names
- * the thing that is wrong ("model.gguf: tensor blk.3.ffn_up.weight ends at 123 of 100 bytes"). NULL is
- * accepted. */
+ * If people read the reason, a function also takes a `struct error *`: one line of text that names what is
+ * wrong ("model.gguf: tensor blk.3.ffn_up.weight ends at 123 of 100 bytes"). NULL is accepted. */
 
 struct error {
-    /* One line of UTF-8 without control characters, even if it quotes some; empty when there is none. */
+    /* One line of UTF-8 without control characters, even if it quotes some; empty: none. */
     char text[512];
 };
 
@@ -23,8 +22,8 @@ struct error {
  * …)`. */
 int error_set(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The one wording for a number outside its bounds: "priority 300 is out of range -100..100", or without a
- * name, for a caller that adds a prefix: "300 is out of range -100..100" (`what` is ""). Returns `code`. */
+/* The standard wording for a number outside its bounds: "priority 300 is out of range -100..100", or without
+ * a name, for a caller that adds a prefix: "300 is out of range -100..100" (`what` is ""). Returns `code`. */
 int error_out_of_range(struct error *err, int code, const char *what, int64_t value, int64_t least,
                        int64_t most);
 int error_out_of_range_unsigned(struct error *err, int code, const char *what, uint64_t value, uint64_t least,
@@ -32,7 +31,7 @@ int error_out_of_range_unsigned(struct error *err, int code, const char *what, u
 int error_out_of_range_real(struct error *err, int code, const char *what, double value, double least,
                             double most);
 
-/* Puts "prefix: " before the text that is there, for a caller that knows the place; returns `code`. */
+/* Prepends "prefix: " to the text, for a caller that knows the context; returns `code`. */
 int error_prefix(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

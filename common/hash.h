@@ -2,7 +2,7 @@
 #ifndef COMMON_HASH_H
 #define COMMON_HASH_H
 
-/* XXH3 under two names. It is not cryptographic: if an attacker may choose the bytes, compare them too. */
+/* XXH3 under two names. Not cryptographic: if an attacker may choose the bytes, compare them too. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Writes n bytes as 2 n lowercase hexadecimal digits, and a zero behind them. */
+/* Writes n bytes as 2 n lowercase hexadecimal digits, followed by a zero. */
 void hex_write(const void *data, size_t n, char *ret_text);
 
 #endif

@@ -2,11 +2,11 @@
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
-/* Log lines on stderr: "HH:MM:SS.mmm name level text". Processes log; library code only says LOG_DEBUG. The
- * level starts from $QUERN_LOG (error, warn, info, debug), default info. One write(2) per line, so lines of
- * several processes on one terminal never mix.
+/* Log lines on stderr: "HH:MM:SS.mmm name level text". Processes log; library code logs only at LOG_DEBUG.
+ * The level is that of $QUERN_LOG (error, warn, info, debug), default info. One write(2) per line, so lines
+ * of several processes on one terminal never mix.
  *
- * Logging never waits: while stderr is blocked (a terminal stopped by Ctrl-S, a pipe that nobody reads)
+ * Logging never waits: while stderr is blocked (a terminal stopped by Ctrl-S, an unread pipe)
  * lines are dropped, and the next line is preceded by one with their number. */
 
 #include <stdbool.h>
@@ -22,14 +22,14 @@ bool log_wants(enum log_level level);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same for complete lines, newlines included, of at most LOG_WRITE_MAX bytes together. */
+/* The same for complete lines, including newlines, of at most LOG_WRITE_MAX bytes in total. */
 #define LOG_WRITE_MAX 4096
 void log_write(const char *lines, size_t len);
 
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)
-/* What it is to say is made only if it is wanted: it may be said for each request. */
+/* Arguments are evaluated only if the line is wanted: it may be logged for each request. */
 #define log_debug(...) (log_wants(LOG_DEBUG) ? log_line(LOG_DEBUG, __VA_ARGS__) : (void)0)
 
 #endif

@@ -2,16 +2,16 @@
 #ifndef COMMON_SAMPLING_H
 #define COMMON_SAMPLING_H
 
-/* How the next id is chosen: the parameters that a request carries from the command line to the sampler.
+/* The parameters with which the next id is chosen, from the command line to the sampler.
  *
- * Only this list names them, their bounds and their defaults. From it come the struct below, the keys of the
- * protocol, libquern's copy of its public struct (it does not compile unless quern.h has a member of the
- * same name), the options of the command line, their help and the table of PROTOCOL.md.
+ * This list is the only source of their names, bounds and defaults. From it are generated the struct below,
+ * the keys of the protocol, libquern's copy of its public struct (it does not compile unless quern.h has a
+ * member of the same name), the options of the command line, their help and the table of PROTOCOL.md.
  * engine/sampling/sampling.h describes what they do to the logits, and in which order.
  *
- * A row: name, least, most, default, the letter that stands for a value in --help, what it does. The
- * default, OpenAI's, is for requests that leave the parameter out, if neither the pool nor the model has one
- * (sampling_defaults.h). Until it is known the value is NaN or SAMPLING_LEFT_COUNT. */
+ * A row: name, least, most, default, placeholder for the value in --help, help. The default, OpenAI's, is for
+ * requests that leave the parameter out, if neither the pool nor the model has one (sampling_defaults.h).
+ * Until it is set, the value is NaN or SAMPLING_LEFT_COUNT. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,8 +51,8 @@
     COUNT(dry_penalty_last_n, -1, INT32_MAX, -1, "N", "DRY: look at the last N tokens; -1 = all, 0 = off")
 /* clang-format on */
 
-/* What is added to the logit of one id: −SAMPLING_MAX_BIAS all but forbids it, SAMPLING_MAX_BIAS all but
- * forces it, and −∞ forbids it. */
+/* A number added to the logit of an id: −SAMPLING_MAX_BIAS almost forbids it, SAMPLING_MAX_BIAS almost forces
+ * it, and −∞ forbids it. */
 struct logit_bias {
     int32_t id;
     float bias;
@@ -61,12 +61,12 @@ struct logit_bias {
 #define SAMPLING_MAX_BIAS   100
 #define SAMPLING_MAX_BIASES 1024 /* entries of one request */
 
-struct logit_bias_list { /* an id that stands in it twice gets both */
+struct logit_bias_list { /* an id that occurs twice gets both biases */
     const struct logit_bias *items;
     size_t n;
 };
 
-/* Lists of ids, one after the other: the length of each, at least 1, and its ids. */
+/* Lists of ids, one after the other: each as its length, at least 1, and its ids. */
 struct id_sequences {
     const int32_t *items; /* [len] */
     size_t len, n;        /* n: how many lists */
@@ -74,8 +74,7 @@ struct id_sequences {
 
 #define SAMPLING_MOST_SEQUENCES    512  /* of a request, bad words and breakers together */
 #define SAMPLING_MOST_SEQUENCE_LEN 4096 /* of their items */
-
-/* Where DRY's repeats end: at an id whose bit is set, or where all ids of a sequence stand. */
+/* Where DRY's repetitions end: at an id whose bit is set, or where all ids of a sequence occur. */
 struct dry_breakers {
     const uint32_t *mask; /* [n_words]: bit id % 32 of word id / 32 */
     size_t n_words;
@@ -89,9 +88,9 @@ struct sampling {
 #undef SAMPLING_REAL
 #undef SAMPLING_COUNT
     uint64_t seed;
-    /* Borrowed, or the owner's own after sampling_copy. */
+    /* Borrowed, or owned after sampling_copy. */
     struct logit_bias_list logit_bias;
-    struct id_sequences bad_words; /* the last id of one is never sampled behind the others */
+    struct id_sequences bad_words; /* the last id of one is never sampled after the others */
     struct dry_breakers dry_breakers;
 };
 
@@ -103,10 +102,10 @@ static inline bool sampling_real_is_left(double value)
     return __builtin_isnan(value);
 }
 
-/* Leaves every parameter of the list out. */
+/* Marks every parameter of the list as left out. */
 void sampling_leave(struct sampling *sampling);
 
-/* Initializers of the parameters that are not off when they are 0. */
+/* Initializers for parameters whose value for "off" is not 0. */
 #define SAMPLING_RARE_OFF                                                                                    \
     .repeat_last_n = -1, .typical_p = 1, .xtc_threshold = 0.1, .dynatemp_exponent = 1, .dry_base = 1.75,     \
     .dry_allowed_length = 2, .dry_penalty_last_n = -1
@@ -115,12 +114,12 @@ void sampling_leave(struct sampling *sampling);
 /* Greedy, with everything else off. */
 #define SAMPLING_GREEDY ((struct sampling){SAMPLING_OFF})
 
-/* The bounds above, and that every id of logit_bias is below n_vocab (0: not checked). 0; or -EINVAL with a
- * text that begins with the name. NaN is out of every range. */
+/* Checks the bounds above, and that every id of logit_bias is below n_vocab (0: not checked). 0; or -EINVAL
+ * with a text that begins with the name. NaN is out of every range. */
 int sampling_check(const struct sampling *sampling, uint32_t n_vocab, struct error *err);
 
-/* A copy with lists of its own, until sampling_deinit. 0 or -ENOMEM. */
+/* A copy with its own lists, for sampling_deinit. 0 or -ENOMEM. */
 int sampling_copy(const struct sampling *from, struct sampling *ret_sampling);
-void sampling_deinit(struct sampling *sampling); /* frees the lists; zeroed is fine */
+void sampling_deinit(struct sampling *sampling); /* frees the lists; takes a zeroed struct too */
 
 #endif

@@ -2,11 +2,11 @@
 #ifndef COMMON_SAMPLING_DEFAULTS_H
 #define COMMON_SAMPLING_DEFAULTS_H
 
-/* Sampling parameters that a request leaves out: the pool's (quern serve --temp …), else the model's
- * (generation_config.json, general.sampling.*), else those of the list in sampling.h.
+/* Values of sampling parameters that a request leaves out: the pool's (quern serve --temp …), else the
+ * model's (generation_config.json, general.sampling.*), else those of the list in sampling.h.
  *
- * A worker knows all three and registers the result as a line of text. The broker completes a request with
- * it when the request is first assigned, and keeps that for later workers. All rows of the list take part. */
+ * A worker knows all three and registers the result as a line of text. The broker completes a request with it
+ * at its first assignment, and keeps the values for later workers. This includes all rows of the list. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,41 +23,36 @@ enum { SAMPLING_PARAMETERS(SAMPLING_INDEX, SAMPLING_INDEX) SAMPLING_N };
 #undef SAMPLING_INDEX
 
 struct sampling_defaults {
-    double values[SAMPLING_N]; /* in the list's order; counts, too */
+    double values[SAMPLING_N]; /* in the list's order; includes counts */
     enum sampling_source sources[SAMPLING_N];
 };
 
-#define SAMPLING_DEFAULTS_TEXT 1024 /* bytes of the text of one, with the zero */
-
-/* The i-th parameter's name: "top_k". NULL beyond the last. */
+#define SAMPLING_DEFAULTS_TEXT 1024 /* bytes of its text, including the zero */
+/* The i-th parameter's name: "top_k". NULL after the last. */
 const char *sampling_name(size_t i);
-
-/* The place of the name in the list, "-" being as good as "_" in it; SAMPLING_N: there is none. */
+/* The index of the name in the list, in which "-" counts as "_"; SAMPLING_N: unknown. */
 size_t sampling_index(struct bytes name);
-
-/* Whether the i-th takes such a value. False with a reason that begins with the name. */
+/* Whether the i-th parameter may have this value. False with a reason that begins with the name. */
 bool sampling_takes(size_t i, double value, struct error *err);
-
-/* Those of the list. */
+/* Sets the list's defaults. */
 void sampling_defaults_init(struct sampling_defaults *defaults);
-
-/* Sets parameters, by "NAME=VALUE NAME=VALUE": a value that is out of its bounds, or a name that is none, is
- * -EINVAL with the reason, and those before it are set. */
+/* Sets parameters from "NAME=VALUE NAME=VALUE". -EINVAL with the reason for an unknown name or a value out of
+ * bounds; those before it are then already set. */
 int sampling_defaults_set(struct sampling_defaults *defaults, struct bytes text, enum sampling_source source,
                           struct error *err);
 
-/* All of them as a text: "temperature=0.6:model top_k=20:pool …". Reading it gives the same doubles. */
+/* Writes all of them as text: "temperature=0.6:model top_k=20:pool …". Reading it gives the same doubles. */
 void sampling_defaults_write(const struct sampling_defaults *defaults, char text[SAMPLING_DEFAULTS_TEXT]);
 
-/* Reads such a text over the list's own values. What is not understood, of another version, is passed over.
- */
+/* Reads such a text, starting from the list's values. Skips what it does not understand, from another
+ * version. */
 void sampling_defaults_read(struct bytes text, struct sampling_defaults *ret_defaults);
 
-/* Gives every parameter that the request left out (sampling_leave) its default: `values` as above. */
+/* Gives every parameter that the request left out (sampling_leave) its default from `values`, as above. */
 void sampling_complete(struct sampling *sampling, const double values[SAMPLING_N]);
 
-/* The same for somebody who will complete it by his `own`: where those are the same, the parameter stays out.
- */
+/* The same for a receiver that will complete it with the values `own`: parameters equal in both stay left
+ * out. */
 void sampling_complete_for(struct sampling *sampling, const double values[SAMPLING_N],
                            const double own[SAMPLING_N]);
 

@@ -5,14 +5,14 @@
 /* Text from elsewhere: whether it is UTF-8, and how to show it.
  *
  * Text shown to a person has neither invalid UTF-8 nor control characters (U+0000 to U+001F, U+007F to
- * U+009F); each becomes a question mark. A terminal would obey them: a name in a model file, the last words
- * of a process or a model's answer could colour it, rename its window or type for the user. */
+ * U+009F); each becomes a question mark. A terminal would obey them: a name in a model file, the last line of
+ * a process or a model's answer could colour it, rename its window or type for the user. */
 
 #include <stddef.h>
 
 #include "common/bytes.h"
 
-/* How many bytes of ASCII there are at the front: most of most texts. Inline: once for every token. */
+/* The number of ASCII bytes at the front, usually all. Inline, because it is called for every token. */
 static inline size_t utf8_ascii(struct bytes text)
 {
     const uint8_t *bytes = text.data;
@@ -27,22 +27,22 @@ static inline size_t utf8_ascii(struct bytes text)
     return n;
 }
 
-/* How many bytes come before the first that is not UTF-8 (overlong forms, surrogates and what is beyond
- * U+10FFFF are not); text.len when all of it is. */
+/* The number of bytes before the first that is not UTF-8 (overlong forms, surrogates and code points above
+ * U+10FFFF are not); text.len if all are. */
 size_t utf8_valid(struct bytes text);
 
-/* Makes a zero-terminated text fit to be shown, on one line, in place. Returns it. */
+/* Makes a zero-terminated text printable on one line, in place. Returns it. */
 char *utf8_clean(char *text);
 
-/* A copy fit to be shown on one line, zero-terminated; ended by dots where `size` (at least 4) cuts it, which
- * is never inside a character. Returns ret_text. */
+/* A copy that is printable on one line, zero-terminated; ends in dots if `size` (at least 4) cuts it, which
+ * never splits a character. Returns ret_text. */
 char *utf8_printable(struct bytes text, size_t size, char *ret_text);
 
-/* Appends the text with U+FFFD for each byte that is not UTF-8. 0 or -ENOMEM, with what was there. */
+/* Appends the text with U+FFFD for each byte that is not UTF-8. 0, or -ENOMEM with the buffer unchanged. */
 int utf8_append_replaced(struct buffer *out, struct bytes text);
 
-/* Appends the text as a terminal may get it: lines and tabs stay, carriage returns are left out. 0 or
- * -ENOMEM. */
+/* Appends the text in a form safe for terminals: newlines and tabs are kept, carriage returns are omitted. 0
+ * or -ENOMEM. */
 int utf8_append_shown(struct buffer *out, struct bytes text);
 
 #endif

@@ -15,30 +15,30 @@ struct slot {
     uint32_t n_groups, table_size, n_blocks;
     uint32_t position;    /* ids whose keys and values are computed */
     int32_t last_id;      /* sampled and not yet fed; −1: none */
-    enum backend_end end; /* what ended the sequence */
-    double *sums;         /* [n_embd] of final states, of one that embeds; else NULL */
+    enum backend_end end; /* how the sequence ended */
+    double *sums;         /* [n_embd] of final states, if it embeds; else NULL */
     float *state;         /* of recurrent layers (states.h), zeroed when it opens; NULL: the model has none */
-    size_t n_state;       /* numbers of it */
+    size_t n_state;       /* numbers of that */
     bool astray;          /* a wrong draft took the state beyond the position: a trim must come first */
-    uint64_t checked;     /* the step that last had a set of it */
+    uint64_t checked;     /* the last step with a set of it */
 };
 
-/* What all slots of a backend share. */
+/* Common to all slots of a backend. */
 struct slot_shape {
     uint32_t n_groups, table_size, n_vocab, n_embd;
     size_t n_state; /* numbers of a state; 0: none */
 };
 
-/* With a state for it to use, [n_state], which becomes that of `from`, or with NULL zeros. 0 or -ENOMEM.
- * slot_deinit leaves it closed; closing a closed slot does nothing. */
+/* Opens a slot with the given memory for its state, [n_state], which becomes a copy of `from`, or zeros if
+ * that is NULL. 0 or -ENOMEM. slot_deinit closes it; closing a closed slot does nothing. */
 int slot_init(struct slot *slot, const struct backend_slot *params, const struct slot_shape *shape,
               float *state, const float *from);
 void slot_deinit(struct slot *slot);
 
-/* Appends blocks to the table of each group, which has room. */
+/* Appends blocks to the table of each group, which must have room. */
 void slot_tell(struct slot *slot, const struct backend_blocks *blocks);
 
-/* Records that `id` was sampled as the last of now `length` ids: counts it, stores it, and notes whether the
+/* Records that `id` was sampled as the last of `length` ids: counts and stores it, and notes whether the
  * sequence ends. */
 void slot_accept(struct slot *slot, int32_t id, uint32_t length);
 

@@ -14,10 +14,10 @@ struct delivery {
     engine_sink *sink;
     void *sink_arg;
     const struct tokenizer *tokenizer;
-    struct sequence *alive; /* uthash by tag: those without their last event; the scheduler owns them */
-    struct buffer text;     /* of the event being made */
+    struct sequence *alive; /* uthash by tag: those without a last event; the scheduler owns them */
+    struct buffer text;     /* of the current event */
     uint64_t tokens;        /* delivered so far */
-    float *embedding;       /* [n_embedding] of the event being made, or the scores of a model that ranks */
+    float *embedding;       /* [n_embedding] of the current event, or the scores of a model that ranks */
     uint32_t n_embedding;
     struct ranking ranking;
     struct measures *measures; /* the owner's */
@@ -38,14 +38,14 @@ struct sequence *delivery_find(const struct delivery *delivery, uint64_t tag);
 void delivery_ids(struct delivery *delivery, struct sequence *sequence, const struct backend_result *result,
                   uint32_t n, uint64_t now);
 
-/* Reports how much of a watched sequence's prompt is computed, until it has its first id. */
+/* Reports how much of a watched sequence's prompt is computed; called until it has its first id. */
 void delivery_reading(struct delivery *delivery, struct sequence *sequence);
 
-/* Ends a sequence that embeds with the vector of these sums, or with the scores of a model that ranks. */
+/* Ends a sequence that embeds with the vector from these sums, or with the scores if the model ranks. */
 void delivery_embedding(struct delivery *delivery, struct sequence *sequence, const double *sums,
                         uint64_t now);
 
-/* Ends a sequence without new ids; withheld text goes with the event. */
+/* Ends a sequence without new ids; the event includes withheld text. */
 void delivery_end(struct delivery *delivery, struct sequence *sequence, enum engine_end end,
                   const char *fault);
 

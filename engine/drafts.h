@@ -3,26 +3,26 @@
 #define ENGINE_DRAFTS_H
 
 /* Drafts of a sequence: ids that may come next, which the model verifies in one step (speculative decoding).
- * No draft changes an id, as each is sampled from the same logits as without.
+ * Drafts change no id: each is sampled from the same logits as without drafts.
  *
- * A state of recurrent layers cannot be cut back. So a set with a draft copies the state behind its first
- * row, whose id is certain, to a spare snapshot; if part of the draft is wrong, the slot goes back to that
- * copy, and the ids behind it that were right are fed once more. */
+ * The state of recurrent layers cannot be rewound. So a set with a draft copies the state after its first
+ * row, whose id is certain, to a spare snapshot; if part of the draft is wrong, the slot returns to that
+ * copy, and the correct ids after it are fed again. */
 
 #include "engine/scheduler.h"
 
-/* How many ids the next draft of a sequence that decodes may have, `most` at most. Fewer after a draft that
- * was wrong, none for some steps after several, and in a model with states none that would step over a border
- * at which a snapshot is due. */
+/* How many ids, up to `most`, the next draft of a decoding sequence may have. Fewer after a wrong draft, none
+ * for some steps after several, and, in a model with states, none if it would cross a border where a snapshot
+ * is due. */
 uint32_t drafts_most(const struct scheduler *scheduler, struct sequence *sequence, uint32_t most);
 
-/* Gets what a set with a draft needs before it is planned. False: there is no spare snapshot, and the
+/* Acquires what a set with a draft needs, before it is planned. False: no spare snapshot is free, and the
  * sequence gets no draft. */
 bool drafts_begin(struct scheduler *scheduler, struct sequence *sequence);
 
-/* The set, with a draft or not, was read, or abandoned: result NULL; its ids are part of the sequence, which
- * may have ended. Leads back the slot of a sequence that decodes on after a wrong draft, if it has a state.
- */
+/* A set, with or without a draft, was read or (result NULL) abandoned; its ids are already part of the
+ * sequence, which may have ended. If a draft was wrong, the model has states and the sequence continues to
+ * decode, returns its slot to the spare snapshot. */
 void drafts_end(struct scheduler *scheduler, struct sequence *sequence, const struct backend_row_set *set,
                 const struct backend_result *result);
 

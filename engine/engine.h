@@ -2,11 +2,11 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
-/* The engine: a model and many requests in, tokens and text out.
+/* The engine: takes a model and many requests, and produces tokens and text.
  *
- * The owner calls engine_submit and engine_cancel at any time between steps, and engine_step in its loop.
- * All output comes through the sink, inside engine_step. The engine knows no socket, no message and no wall
- * clock. All calls are made by one thread. */
+ * The owner calls engine_submit and engine_cancel at any time between steps, and engine_step in its loop. All
+ * output comes through the sink, inside engine_step. The engine uses no sockets, no messages and no wall
+ * clock. One thread makes all calls. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ struct model_dialect;
 struct engine_config {
     const struct model *model; /* outlives the engine; has a tokenizer */
     const struct backend_ops *backend;
-    backend_give_back *give_back;         /* of that backend; NULL: it has nothing to give */
+    backend_give_back *give_back;         /* that backend's; NULL: it cannot give memory back */
     struct backend_config backend_config; /* model is set from above; fields that are 0 get defaults */
     uint32_t
         max_waiting; /* requests queued inside the engine; beyond: ENGINE_E_FULL, except for resumed ones */
@@ -39,10 +39,10 @@ struct engine_config {
     uint32_t (*draft)(void *arg, const int32_t *ids, uint32_t n, uint32_t most, int32_t *ret_draft);
     void *draft_arg;
     uint32_t most_draft; /* ids of one draft, ≥ 1 */
-    /* Of that backend, if the host is to sample too; NULL: it is not. */
+    /* That backend's, if the host is to sample too; else NULL. */
     const struct backend_host_sampling *host_sampling;
-    /* Told then of each id that the device samples differently from the host, inside engine_step, by the tag
-     * of the request. NULL: nobody is. */
+    /* Then called inside engine_step for each id that the device samples differently from the host, with the
+     * tag of the request. May be NULL. */
     void (*differs)(void *arg, uint64_t tag, const struct backend_difference *difference);
     void *differs_arg;
 };
@@ -51,26 +51,25 @@ struct engine_config {
 #define ENGINE_MOST_THOUGHT_END  64  /* ids */
 #define ENGINE_SHARED_SALT_BYTES 176 /* prefixes of a longer salt are not shared between workers */
 
-/* A budget for thoughts: once they have so many ids, the ids that end a thought come next, whatever the model
- * would write. Then the answer goes on freely. Ids of text and marks are read as `dialect` says. */
+/* A budget for thoughts: when they have this many ids, the ids that end a thought come next, whatever the
+ * model would write. Then the answer continues freely. `dialect` says how thoughts are written. */
 struct engine_thinking {
     uint32_t budget;
-    bool inside;        /* the prompt leaves the model inside a thought */
+    bool inside;        /* the prompt ends inside a thought */
     const int32_t *end; /* [n_end], 1 … ENGINE_MOST_THOUGHT_END: end the first thought that is too long */
     uint32_t n_end;
-    const int32_t *again; /* [n_again] likewise: end others */
+    const int32_t *again; /* [n_again] likewise, for later thoughts */
     uint32_t n_again;
-    const struct model_dialect
-        *dialect;         /* of the model, whose thoughts are known; must outlive the request */
-    const int32_t *marks; /* [n_marks] control tokens in its texts; must outlive the request */
+    const struct model_dialect *dialect; /* the model's, with known thoughts; must outlive the request */
+    const int32_t *marks;                /* [n_marks] control tokens in its texts; must outlive the request */
     uint32_t n_marks;
 };
 
-/* A request. engine_submit copies everything but where it says otherwise.
+/* A request. engine_submit copies everything unless a field says otherwise.
  *
- * A request that was begun elsewhere is resumed: `output` has its published ids, text_offset the bytes of its
- * published text. It continues with the next id and byte, as if it had never stopped; events contain new
- * output, and the text of `output` beyond the offset. */
+ * To resume a request that began elsewhere, `output` has its published ids, and text_offset is the number of
+ * bytes of its published text. It continues with the next id and byte, as if it had never stopped; events
+ * contain only new output, and any text of `output` beyond the offset. */
 struct engine_request {
     uint64_t tag;          /* the owner's name for it, unique among those alive */
     const int32_t *prompt; /* [n_prompt] ids, n_prompt ≥ 1 */
@@ -79,33 +78,33 @@ struct engine_request {
     uint32_t n_output;
     uint64_t text_offset;
     uint32_t max_tokens; /* ≥ 1, including `output`; 0 with embed */
-    uint32_t credit;     /* ids, including `output`, that it may generate until engine_credit; 0: unlimited */
+    uint32_t credit;     /* ids, including `output`, that it may have until engine_credit; 0: unlimited */
     struct sampling sampling;
     const struct bytes *stop; /* [n_stop] stop strings, not empty */
     uint32_t n_stop;
-    const int32_t *stop_ids; /* [n_stop_ids] beside the model's own end ids */
+    const int32_t *stop_ids; /* [n_stop_ids] in addition to the model's own end ids */
     uint32_t n_stop_ids;
     uint32_t min_tokens;    /* no stop ends the answer before this many outputs; not with a grammar */
     const int32_t *spelled; /* [n_spelled ≤ ENGINE_MOST_SPELLED] control tokens whose names are text */
     uint32_t n_spelled;
-    uint32_t n_logprobs;  /* as backend_slot.n_logprobs */
+    uint32_t n_logprobs;  /* as in backend_slot */
     int32_t priority;     /* higher first */
     uint64_t deadline_ns; /* on clock_ns; 0 = none */
-    /* Requests the embedding of the prompt instead of tokens. Its only event, a STOP, has it: the mean of the
-     * final states of its ids, of length one; or the scores of a model that ranks, which takes nothing else.
-     * max_tokens is 0, and outputs, stops, log probabilities and grammar must be absent. It is `uncached`:
-     * every id is computed. */
+    /* Requests the embedding of the prompt instead of tokens. Its only event, a STOP, has the embedding: the
+     * mean of the final states of its ids, scaled to length one; or scores, if the model ranks (such a model
+     * accepts no other requests). max_tokens is 0, and outputs, stops, log probabilities and grammar must be
+     * absent. Implies `uncached`: every id is computed. */
     bool embed;
-    /* Prefixes are shared only with requests of the same salt. Those without one need not know one another:
-     * of a block that is not the same as a whole they find only what ends where a prompt or an answer ended.
-     */
+    /* Prefixes are shared only among requests with the same salt. Requests without a salt may be from
+     * strangers: if a block does not match as a whole, they find only beginnings of it that end where a
+     * prompt or an answer ended. */
     struct bytes cache_salt;
     bool uncached; /* the prefix cache is neither searched nor filled */
     bool watched;  /* events report how much of its prompt is computed, until the first id */
-    /* The grammar that the output must match; NULL: none. A reference is taken. A grammar belongs to one
-     * engine, whose thread for masks uses it. */
+    /* The grammar that the output must match; NULL: none. The engine takes a reference. A grammar belongs to
+     * one engine, whose mask thread uses it. */
     struct grammar *grammar;
-    /* NULL: thoughts may be of any length. With a grammar that does not allow the end of a thought where the
+    /* NULL: thoughts may be of any length. If the grammar does not allow the end of a thought where the
      * budget is used up, the request ends with ENGINE_END_INVALID. */
     const struct engine_thinking *thinking;
 };
@@ -120,12 +119,12 @@ enum engine_end {
     ENGINE_END_INVALID /* the request is impossible: its grammar is too complex, or forbids a thought's end */
 };
 
-/* Of a whole request. */
+/* Totals of a whole request. */
 struct engine_totals {
     uint32_t n_prompt, n_output;    /* including earlier outputs */
     uint32_t n_cached;              /* ids of prompt and earlier outputs found in the cache */
-    uint32_t n_drafted;             /* ids of drafts that were verified since engine_submit */
-    uint32_t n_accepted;            /* those of them that are part of the output */
+    uint32_t n_drafted;             /* draft ids that were verified since engine_submit */
+    uint32_t n_accepted;            /* those that are part of the output */
     uint64_t prefill_ns, decode_ns; /* submit → first token; first → last token */
     uint64_t wait_ns, lookup_ns; /* parts of prefill_ns: submit → its turn → a slot, its prefix found */
 };
@@ -137,7 +136,7 @@ struct engine_reading {
 
 /* A request's output since its last event. Text is whole UTF-8 sequences; text that may begin a stop string
  * is withheld, so text may lag behind the ids. The last event has `end` set and may contain the withheld
- * tail; the tag is then free again. Each request gets exactly one. */
+ * text; the tag can then be reused. Each request gets exactly one last event. */
 struct engine_event {
     uint64_t tag;
     const int32_t *ids; /* [n_ids], including the stop id itself */
@@ -157,28 +156,28 @@ struct engine_event {
 /* Takes an event; its pointers are valid during the call. Called only inside engine_step. */
 typedef void engine_sink(void *arg, const struct engine_event *event);
 
-/* What becomes of a request, for an observer. */
+/* Events in the life of a request, for an observer. */
 enum engine_mark {
-    ENGINE_MARK_SLOT,          /* it has a slot; n: which */
-    ENGINE_MARK_PREFIX,        /* with it, n ids of the prefix cache */
+    ENGINE_MARK_SLOT,          /* it has a slot; n: which one */
+    ENGINE_MARK_PREFIX,        /* at the same time, n ids from the prefix cache */
     ENGINE_MARK_PREFILL_BEGIN, /* its first n ids were submitted */
-    ENGINE_MARK_PREFILL_END,   /* all of them are computed: n, without those of the cache */
+    ENGINE_MARK_PREFILL_END,   /* all of them are computed: n, without those from the cache */
     ENGINE_MARK_FIRST_TOKEN,   /* n ids came with it */
-    ENGINE_MARK_SLOT_LOST      /* its slot is another's, until it gets one again; n: ids it has in all */
+    ENGINE_MARK_SLOT_LOST      /* it lost its slot and waits for another; n: ids that it has in total */
 };
 
-/* A step that was read. */
+/* Facts about a step that was read. */
 struct engine_step_facts {
     uint64_t number; /* from 1 */
     uint32_t decode_rows, prefill_rows;
     uint32_t ids; /* that requests got from it */
-    /* On clock_ns: when it began, that is, when it was submitted or the one before was read, whichever is
-     * later; and when it was read. */
+    /* On clock_ns: when it began (when it was submitted or the previous one was read, whichever is later),
+     * and when it was read. */
     uint64_t begun_ns, read_ns;
     struct backend_facts backend;
 };
 
-/* Who is told of each step and mark. Called only inside engine_step; requests are named by their tags, which
+/* Receives each step and mark. Called only inside engine_step; requests are identified by their tags, which
  * are alive. */
 struct engine_observer {
     void (*step)(void *arg, const struct engine_step_facts *facts);
@@ -188,7 +187,7 @@ struct engine_observer {
 
 struct engine_stats {
     uint32_t active, waiting, slots;           /* waiting: including those that wait for credit */
-    uint32_t held;                             /* of the waiting ones, those that wait for credit */
+    uint32_t held;                             /* waiting requests that wait for credit */
     uint32_t blocks_free, blocks_total;        /* of the group with the widest window */
     uint32_t blocks_held[BACKEND_MOST_GROUPS]; /* of each group, by sequences */
     uint32_t blocks_cached;                    /* by the prefix cache, including those in use */
@@ -196,8 +195,8 @@ struct engine_stats {
     uint64_t evictions;      /* of blocks, by the prefix cache */
     uint64_t restores;       /* of blocks, from the prefix store */
     uint64_t waiting_tokens; /* prompt tokens not yet prefilled */
-    uint64_t drafted;        /* ids of drafts that were verified */
-    uint64_t accepted;       /* those of them that were right: each saved a step of its sequence */
+    uint64_t drafted;        /* draft ids that were verified */
+    uint64_t accepted;       /* those that were right: each saved its sequence a step */
 };
 
 /* 0 or -errno with a reason. */
@@ -219,55 +218,54 @@ enum {
 /* Checks the limits, then queues the request. 0, a code above with the reason, or -ENOMEM. */
 int engine_submit(struct engine *engine, const struct engine_request *request, struct error *err);
 
-/* Ends a request within one step, in every phase; its event with ENGINE_END_CANCELLED comes from the next
- * engine_step. False: the tag is not alive. May be called from the backend's progress hook. */
+/* Ends a request within one step, in any phase; the next engine_step delivers its event with
+ * ENGINE_END_CANCELLED. False: the tag is not alive. May be called from the backend's progress hook. */
 bool engine_cancel(struct engine *engine, uint64_t tag);
 
-/* The request may generate `credit` ids in all; fewer than it has changes nothing. A request that has used up
- * its credit releases its slot, and its blocks to the prefix cache, until it gets more. False: the tag is not
- * alive. May be called from the backend's progress hook. */
+/* The request may generate `credit` ids in total; a lower number than before has no effect. A request that
+ * has used up its credit releases its slot, and its blocks to the prefix cache, until it gets more. False:
+ * the tag is not alive. May be called from the backend's progress hook. */
 bool engine_credit(struct engine *engine, uint64_t tag, uint32_t credit);
 
-/* Whether a step would do nothing, until one of the calls above: there is no request, or each waits for
- * credit. */
+/* Whether a step would do nothing until one of the calls above: there are no requests, or all of them wait
+ * for credit. */
 bool engine_is_idle(const struct engine *engine);
 
-/* True if nobody needs the running step, because each of its sequences is cancelled or past its deadline. A
- * progress hook returns this to abandon the step. */
+/* True if the running step has become useless, because each of its sequences is cancelled or past its
+ * deadline. A progress hook returns this to abandon the step. */
 bool engine_step_is_moot(const struct engine *engine);
 
 /* One step: admit, build, submit, take results, call the sink. 1: work is left; 0: idle; -errno: the backend
- * has failed, and every request has got its event with ENGINE_END_FAULT. */
+ * has failed, and every request has received its event with ENGINE_END_FAULT. */
 int engine_step(struct engine *engine, struct error *err);
 
-/* From now on `observer`, which outlives this, is told of steps and requests; NULL: nobody is, which costs a
- * branch for each row set of a step. May be called from the backend's progress hook. */
+/* From now on reports steps and requests to `observer`, which must outlive the engine; NULL: to none, which
+ * costs one branch per row set of a step. May be called from the backend's progress hook. */
 void engine_observe(struct engine *engine, const struct engine_observer *observer);
 
-/* What the backend has taken and launched; zeroes where it does not know. Also looks again at how much memory
- * it has in all (engine_backend_info). */
+/* What the backend has allocated and launched; zeros where it does not know. Also updates its total memory
+ * (engine_backend_info). */
 void engine_usage(struct engine *engine, struct backend_usage *ret_usage);
 
-/* With host sampling, ids that host and device have sampled, and those of them that differ; else 0. */
+/* With host sampling: ids that host and device have both sampled, and those that differ; else 0. */
 void engine_compared(const struct engine *engine, uint64_t *ret_compared, uint64_t *ret_different);
 
-/* Measures each kernel of the steps that are submitted from now on, which makes them slower; or ends that.
- * Between steps. 0; -ENOTSUP: the backend cannot; -ENOMEM; or a fault of the device. */
+/* Starts or stops measuring each kernel of the steps submitted from now on, which makes them slower. Call it
+ * between steps. 0; -ENOTSUP: the backend cannot; -ENOMEM; or a fault of the device. */
 int engine_profile(struct engine *engine, bool on);
 
-/* What engine_give_back gave. */
+/* What engine_give_back released. */
 struct engine_given {
-    uint64_t blocks; /* KV blocks of cached prefixes that went, of the first group */
+    uint64_t blocks; /* KV blocks of cached prefixes that were dropped, of the first group */
     struct backend_given backend;
 };
 
-/* Gives memory back that nothing uses; what is needed is taken again. `prefixes`: cached prefixes that no
- * sequence uses go first, and are computed again when a request has them. Between two steps; a step may be in
- * flight, and may have to be waited for. 0; -ENOMEM with nothing given; or a fault of the
- * device. */
+/* Gives back memory that is unused; it is allocated again when needed. `prefixes`: first drops cached
+ * prefixes that no sequence uses; they are computed again when a request has them. Call it between steps; it
+ * may have to wait for a step in flight. 0; -ENOMEM with nothing given back; or a fault of the device. */
 int engine_give_back(struct engine *engine, bool prefixes, struct engine_given *ret_given);
 
-/* The kernels since then, as backend_ops.profile. */
+/* The kernels measured since then, as in backend_ops.profile. */
 uint32_t engine_kernels(struct engine *engine, const struct backend_kernel **ret_kernels);
 
 void engine_stats(const struct engine *engine, struct engine_stats *ret_stats);
@@ -278,7 +276,7 @@ static inline uint64_t engine_steps(const struct engine *engine)
     return stats.steps;
 }
 
-/* Of all steps and tokens; it grows with each step. */
+/* Measurements of all steps and tokens so far. */
 const struct measures *engine_measures(const struct engine *engine);
 
 /* Numbers of an embedding, or of the scores of a model that ranks; 0: the backend cannot compute them. */

@@ -2,7 +2,7 @@
 #ifndef ENGINE_INSIDE_H
 #define ENGINE_INSIDE_H
 
-/* What an engine is made of, for engine.c and steps.c only. */
+/* The parts of an engine, for engine.c and steps.c only. */
 
 #include "engine/delivery.h"
 #include "engine/engine.h"
@@ -26,8 +26,8 @@ struct engine {
     struct delivery delivery;
     struct masks *masks;
     uint64_t n_arrived;
-    uint32_t n_due;          /* marked since the last look */
-    uint64_t first_deadline; /* of all alive, or earlier; UINT64_MAX: none */
+    uint32_t n_due;          /* sequences marked since the last check */
+    uint64_t first_deadline; /* the earliest of all alive, or earlier; UINT64_MAX: none */
 
     struct flight flights[MOST_FLIGHTS]; /* a ring of most_flights: n_flights from first_flight */
     uint32_t first_flight, n_flights, most_flights;
@@ -35,10 +35,10 @@ struct engine {
 
     struct engine_stats stats;
     struct measures measures;
-    const struct engine_observer *observer; /* NULL: nobody */
+    const struct engine_observer *observer; /* NULL: none */
     bool profiles;
-    enum backend_watch watched; /* what the backend notes for those two */
-    int failed;                 /* -errno: why, once the device is lost */
+    enum backend_watch watched; /* what the backend records for those two */
+    int failed;                 /* -errno: why, after the device was lost */
     struct error failure;
 };
 

@@ -11,14 +11,14 @@
 
 /* The defaults of fields of engine_config that are 0. */
 #define ENGINE_DEFAULT_SLOTS   32
-#define ENGINE_MOST_SLOTS      256 /* up to this many on a device with memory for them: its largest graph */
+#define ENGINE_MOST_SLOTS      256 /* on a device with memory for them: the size of its largest graph */
 #define ENGINE_DEFAULT_WAITING 1024
 
 #define ENGINE_MOST_LOGPROBS 256
-#define ENGINE_MOST_PRIORITY 1000 /* either sign; the waiting time that it is worth must not overflow */
+#define ENGINE_MOST_PRIORITY 1000 /* either sign; the waiting time that it stands for must not overflow */
 
 /* 0, ENGINE_E_INVALID or ENGINE_E_TOO_LONG with the reason. `n_context` and `n_cache`: most positions of one
- * sequence, by the model and by the number of KV blocks. */
+ * sequence, according to the model and the number of KV blocks. */
 int engine_check_request(const struct engine_request *request, const struct model *model,
                          const struct backend_info *info, uint32_t n_context, uint32_t n_cache,
                          struct error *err);

@@ -2,8 +2,8 @@
 #ifndef ENGINE_OBSERVE_H
 #define ENGINE_OBSERVE_H
 
-/* Tells an observer of steps and of what becomes of requests. The engine calls these only while it has an
- * observer (engine_observe). */
+/* Reports steps and events of requests to an observer. The engine calls these only while it has an observer
+ * (engine_observe). */
 
 #include "engine/plan.h"
 
@@ -13,7 +13,7 @@ void observe_started(const struct engine_observer *observer, const struct sequen
 /* The plan was submitted. */
 void observe_submitted(const struct engine_observer *observer, const struct plan *plan, uint64_t now);
 
-/* Its set was read with n ids, which were not delivered yet. */
+/* A sequence's set was read with n ids, which are not delivered yet. */
 void observe_read(const struct engine_observer *observer, const struct sequence *sequence,
                   const struct backend_row_set *set, uint32_t n, uint64_t now);
 

@@ -2,8 +2,8 @@
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
-/* The contents of a step: the next token of every decoding sequence, then as many prompt chunks as fit into
- * the time of a step at the measured speed. */
+/* Builds the contents of a step: the next token of every decoding sequence, then as many prompt chunks as fit
+ * into the time of a step at the measured speed. */
 
 #include <stdint.h>
 
@@ -13,7 +13,7 @@ struct plan {                     /* a step, and the sequence of each of its row
     struct backend_row_set *sets; /* [n_slots] */
     struct sequence **sequences;  /* [n_slots] */
     uint32_t n;
-    uint32_t n_decodes; /* of those, which decode: they come first */
+    uint32_t n_decodes; /* how many of them decode: they come first */
     int32_t *drafts;    /* [max_rows]: the ids of sets that verify drafts */
     uint32_t decode_rows, prefill_rows;
 };
@@ -30,8 +30,7 @@ struct planner {
     uint32_t most_draft;
 };
 
-/* step_ms 0: the backend's; otherwise the budget of a step that only prefills changes with it. 0 or -ENOMEM.
- */
+/* step_ms 0: the backend's; otherwise also scales the budget of a step that only prefills. 0 or -ENOMEM. */
 int planner_init(struct planner *planner, struct scheduler *scheduler, uint32_t step_ms);
 void planner_deinit(struct planner *planner);
 

@@ -2,11 +2,11 @@
 #ifndef ENGINE_RANKING_H
 #define ENGINE_RANKING_H
 
-/* The head of a model that ranks: from the final state of a pair's last row, which a backend gives as the
- * sums of a slot that embeds, to the scores of its labels.
+/* The head of a model that ranks: it maps the final state of a pair's last row, which a backend returns as
+ * the sums of a slot that embeds, to the scores of the labels.
  *
- * It is a few rows, so the engine computes them itself, in double and in the order of the numbers: equal
- * states give equal bits, whatever the device. */
+ * It has only a few rows, so the engine computes it, in double and in the order of the numbers: equal states
+ * give equal bits on any device. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 struct ranking { /* zeroed: the model does not rank */
     uint32_t n_labels, n_embd;
-    bool shares;    /* scores are the softmax of what the head gives */
+    bool shares;    /* scores are the softmax of the head's outputs */
     float *weights; /* [n_labels][n_embd] */
     float *bias;    /* [n_labels], zeros if the head has none */
 };
@@ -24,7 +24,8 @@ struct ranking { /* zeroed: the model does not rank */
 int ranking_init(struct ranking *ranking, const struct model *model);
 void ranking_deinit(struct ranking *ranking);
 
-/* The scores of a final state, [n_embd] → [n_labels], rounded to float once. False if one is not finite. */
+/* The scores of a final state, [n_embd] → [n_labels], rounded to float once. False if a score is not
+ * finite. */
 bool ranking_of_state(const struct ranking *ranking, const double *state, float *ret_scores);
 
 #endif

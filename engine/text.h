@@ -2,13 +2,13 @@
 #ifndef ENGINE_TEXT_H
 #define ENGINE_TEXT_H
 
-/* The output text of one sequence: takes the bytes of token pieces, and gives whole UTF-8 sequences.
+/* The output text of one sequence: takes the bytes of token pieces, and returns whole UTF-8 sequences.
  *
  * Bytes that may become a stop string, and incomplete characters, are withheld. A stop string may begin
- * anywhere and span several pieces. Of several, the one that ends first counts, and of those that end
+ * anywhere and span several pieces. Among several, the one that ends first counts, among those that end
  * together the longest. The text ends before it. Stop strings are compared with the bytes of the pieces,
  * before any replacement. Invalid UTF-8 becomes U+FFFD, one for each maximal part of a sequence; a sequence
- * cut off by the end is left out. */
+ * cut off by the end is omitted. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,13 +17,13 @@
 #include "common/bytes.h"
 #include "common/utf8.h"
 
-struct text_stop; /* one stop string and how far it has matched */
+struct text_stop; /* a stop string, and how far it has matched */
 
 struct text {
     struct buffer held; /* withheld bytes */
     struct text_stop *stops;
     uint32_t n_stops;
-    struct bytes stop; /* the one that ended the text; "": none yet */
+    struct bytes stop; /* the stop string that ended the text; "": none yet */
     bool passes;       /* a stop string that is completed now does not end the text */
 };
 

@@ -2,7 +2,7 @@
 #ifndef ENGINE_THOUGHT_H
 #define ENGINE_THOUGHT_H
 
-/* The budget of a sequence's thoughts: counts the ids inside them, and says which id has to come next once
+/* The budget of a sequence's thoughts: counts the ids inside them, and forces the ids that end a thought once
  * the budget is used up.
  *
  *     text before ──▶ THINKING ──budget used up──▶ ENDING: the ids that end a thought, one by one ──▶ text
@@ -10,8 +10,8 @@
  *                        ▲ ──the model ends it itself──▶ text ─────────────────────────────────────────┤
  *                        └───────────────────── another thought, while the budget lasts ◀──────────────┘
  *
- * Everything is a function of the ids so far, so a sequence that moves or is computed again does the same.
- * Whoever samples ahead of what was read asks how many ids are free. */
+ * Everything is a function of the ids so far, so a sequence that moves or is computed again does the same. A
+ * caller that samples before results are read asks how many ids are free. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,15 +28,15 @@ struct thought *thought_free(struct thought *thought); /* takes NULL, returns NU
 /* The sequence has one more id. 0 or -ENOMEM. */
 int thought_take(struct thought *thought, const struct tokenizer *tokenizer, int32_t id);
 
-/* Of the ids that come next, so many can be sampled before one may have to be what the budget wants. 0: the
- * next one has to be thought_forced. UINT32_MAX: none has to, ever. */
+/* How many of the next ids can be sampled before the budget may force one. 0: the next one is thought_forced.
+ * UINT32_MAX: none will ever be forced. */
 uint32_t thought_free_ids(const struct thought *thought);
 
-/* The id that has to come next; TOKENIZER_NONE: any. */
+/* The id that must come next; TOKENIZER_NONE: any. */
 int32_t thought_forced(const struct thought *thought);
 
-/* A mask over ids that allows that id alone, or none at all if `allowed`, the mask of a grammar, excludes it
- * (NULL: there is no grammar). It changes with the next call. */
+/* A mask that allows only the forced id, or nothing if `allowed`, the mask of a grammar, excludes it (NULL:
+ * no grammar). Valid until the next call. */
 const uint32_t *thought_mask(struct thought *thought, const uint32_t *allowed);
 
 /* Whether that mask allowed nothing. */

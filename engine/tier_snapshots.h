@@ -5,9 +5,9 @@
 /* Snapshots of states in the prefix store, for the tier.
  *
  * The store has blocks of one size. A snapshot is cut into pieces of that size, stored as successors of its
- * node. In place of ids, piece i has −1 − i, which is no id of a vocabulary. The pieces are useful only
- * together, and each may be replaced alone: the store has a snapshot if it has all of them. At a time, one
- * snapshot is copied out, and one in. */
+ * node. In place of ids, piece i has −1 − i, which is no id of a vocabulary. Pieces may be replaced one by
+ * one but are useful only together: the store has a snapshot if it has all its pieces. At most one snapshot
+ * at a time is copied out, and one in. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,11 +18,11 @@
 
 struct tier_snapshots;
 
-/* The tier's knowledge about nodes. */
+/* What the tier knows about nodes. */
 struct tier_nodes {
     uint64_t (*number)(const void *arg, uint32_t node); /* in the store; 0: not there, or unknown */
     const void *arg;
-    bool on_the_way; /* some are queued, or being copied out */
+    bool on_the_way; /* some nodes are queued, or being copied out */
 };
 
 /* For a backend with states; one block of each group together has `piece_bytes`. All arguments must outlive
@@ -32,8 +32,8 @@ int tier_snapshots_new(const struct backend_ops *ops, struct backend *backend, s
 struct tier_snapshots *tier_snapshots_free(struct tier_snapshots *snapshots);
 
 /* The node at a place, with `depth` nodes before it, has a snapshot to be copied out once the node itself is
- * in the store. If the queue is full, new ones are dropped; so are those of short prefixes, which take more
- * room than their blocks and save little. */
+ * in the store. Dropped if the queue is full, or if the prefix is short: its snapshot would take more room
+ * than its blocks and save little. */
 void tier_snapshots_offer(struct tier_snapshots *snapshots, uint64_t place, uint32_t depth);
 
 /* Whether the store has all pieces of the snapshot of the node with this number and `depth`. They count as

@@ -5,9 +5,9 @@
 /* The blocks of the quantized formats as they are in a file, and their plain conversions.
  *
  * All scales but MXFP4's are binary16, all integers are little-endian, and a block needs an alignment of at
- * most 2 bytes in memory. Blocks of 32 hold one scale (and a minimum) for all elements. K-quant blocks of
- * 256 hold groups of 16 or 32 with small integer scales of their own, under one or two binary16 scales. y is
- * the value, q the stored integer. */
+ * most 2 bytes in memory. Blocks of 32 hold one scale (and a minimum) for all elements. K-quant blocks of 256
+ * hold groups of 16 or 32, each with small integer scales, under one or two binary16 scales. y is the value,
+ * q the stored integer. */
 
 #include <assert.h>
 #include <math.h>
@@ -52,8 +52,8 @@ struct block_iq4_nl { /* y = scale · block_iq4_values[q] */
     uint8_t quants[16];
 };
 
-/* y = 2^(exponent − 128) · block_mxfp4_values[q], which are twice the values that the OCP's E2M1 names
- * (Microscaling Formats 1.0); an exponent of 255 stands for no number. */
+/* y = 2^(exponent − 128) · block_mxfp4_values[q], whose entries are twice the values of the OCP's E2M1
+ * (Microscaling Formats 1.0); an exponent of 255 means NaN. */
 struct block_mxfp4 {
     uint8_t exponent;
     uint8_t quants[16];
@@ -103,7 +103,7 @@ struct block_iq4_xs {
     uint16_t scale;
     uint16_t scales_high; /* bits 2g … 2g + 1: bits 4–5 of group g's scale */
     uint8_t scales_low[4];
-    uint8_t quants[128]; /* 16 bytes a group, as in the blocks of 32 */
+    uint8_t quants[128]; /* 16 bytes per group, as in the blocks of 32 */
 };
 
 static_assert(sizeof(struct block_q4_0) == 18, "file layout");
@@ -120,7 +120,7 @@ static_assert(sizeof(struct block_q5_k) == 176, "file layout");
 static_assert(sizeof(struct block_q6_k) == 210, "file layout");
 static_assert(sizeof(struct block_iq4_xs) == 136, "file layout");
 
-/* The 16 values of the IQ4 formats, which rise, and of MXFP4: eight that rise, then their negatives. */
+/* The 16 values of the IQ4 formats, ascending, and of MXFP4: eight ascending, then their negatives. */
 extern const int8_t block_iq4_values[16], block_mxfp4_values[16];
 
 /* 2^(exponent − 128), which may be subnormal; NaN for 255. */
@@ -159,9 +159,8 @@ static inline int block_iq4_xs_scale(const struct block_iq4_xs *block, int g)
     return (low | high << 4) - 32;
 }
 
-/* For quantizing: the integer nearest to a value, cut to [low, high]; NaN gives low. The bounds are below
- * 2^22 in magnitude, where adding 1.5 · 2^23 leaves no bits of a fraction: rounding without a library call.
- */
+/* For quantizing: the integer nearest to a value, clamped to [low, high]; NaN gives low. The bounds are below
+ * 2^22 in magnitude, so adding 1.5 · 2^23 drops the bits of the fraction: rounding without a library call. */
 static inline float block_nearest(float value, float low, float high)
 {
     float cut = value > low ? value : low;
@@ -169,14 +168,14 @@ static inline float block_nearest(float value, float low, float high)
     return (cut + 0x1.8p23f) - 0x1.8p23f;
 }
 
-/* The binary16 nearest to a scale; one beyond its range is cut to the largest, not made infinite. */
+/* The binary16 nearest to a scale; a scale beyond its range is clamped to the largest, not made infinite. */
 static inline uint16_t block_half_scale(float scale)
 {
     float cut = scale > -65504.0f ? scale : -65504.0f;
     return format_f32_to_f16(cut < 65504.0f ? cut : 65504.0f);
 }
 
-/* Copies n values, zero in place of what is not finite, and returns the largest magnitude. */
+/* Copies n values, with zeros for those that are not finite, and returns the largest magnitude. */
 static inline float block_take_finite(const float *in, int n, float *out)
 {
     float largest = 0;
@@ -187,13 +186,13 @@ static inline float block_take_finite(const float *in, int n, float *out)
     return largest;
 }
 
-/* 1 / scale; 0 for one so small that this would overflow. */
+/* 1 / scale; 0 if the scale is so small that this would overflow. */
 static inline float block_inverse(float scale)
 {
     return fabsf(scale) > 1e-30f ? 1 / scale : 0;
 }
 
-/* The conversions behind format_traits; n is a multiple of the block. */
+/* The conversions of format_traits; n is a multiple of the block. */
 typedef void blocks_to_float(const void *blocks, float *out, size_t n);
 typedef void blocks_from_float(const float *in, void *blocks, size_t n);
 

@@ -19,20 +19,20 @@ enum format {
 #define NUMBER(name, id, number, elements, bytes) FORMAT_##name = (number),
     FORMATS(NUMBER)
 #undef NUMBER
-        FORMAT_LIMIT = 64 /* numbers are below */
+        FORMAT_LIMIT = 64 /* above all numbers */
 };
 
 struct format_traits {
-    const char *name;        /* "Q4_K"; NULL for a number that is no known format */
+    const char *name;        /* "Q4_K"; NULL: not a known format */
     uint32_t block_elements; /* elements of a block */
     uint32_t block_bytes;
-    /* n is a multiple of block_elements. Both NULL where a format is known by its size alone: no model may
-     * have it. from_float takes any input: what is not finite counts as 0 in the block formats. */
+    /* n is a multiple of block_elements. Both are NULL for a format of which only the size is known: no model
+     * may have it. from_float takes any input: in block formats, values that are not finite count as 0. */
     void (*to_float)(const void *blocks, float *out, size_t n);
     void (*from_float)(const float *in, void *blocks, size_t n);
 };
 
-/* Traits of a format number; name is NULL for an unknown one (any number may be asked for). */
+/* Traits of a format number; `name` is NULL for an unknown one (any number is allowed). */
 const struct format_traits *format_traits(uint32_t number);
 
 /* By name, upper or lower case; -EINVAL. */
@@ -41,9 +41,8 @@ int format_by_name(const char *name, enum format *ret_format);
 /* Bytes of n elements; n is a multiple of block_elements. */
 size_t format_bytes(enum format format, size_t n);
 
-/* IEEE 754 binary16 and bfloat16, round to nearest even; subnormals and infinities kept, a NaN stays a NaN
- * and becomes quiet: bit for bit what F16C instructions give. Inline, because kernels convert a scale per
- * block. */
+/* IEEE 754 binary16 and bfloat16, round to nearest even; subnormals and infinities are kept, a NaN becomes
+ * quiet: the same bits as with F16C instructions. Inline, because kernels convert a scale per block. */
 static inline float format_float_of_bits(uint32_t bits)
 {
     float value;

@@ -2,18 +2,18 @@
 #ifndef GGUF_FORMATS_H
 #define GGUF_FORMATS_H
 
-/* The one list of number formats that models may have. Whatever a format needs is named after its id, and
- * tables are made from the list, so a row that lacks something does not link:
+/* The only list of number formats that models may have. Everything that a format needs is named after its id,
+ * and tables are generated from the list, so a row that lacks something does not link:
  *
  *     ID_to_float, ID_from_float           plain conversions (gguf/format_*.c)
  *     struct packed_ID, pack_ID, unpack_ID eight rows as the CPU reads them (cpu/kernels/packing_*.c)
  *     multiply_ID                          their product (cpu/kernels/blocks.c, superblocks.c)
  *     fill_ID                              random blocks (model/convert/random_blocks.c)
  *     layout_ID, pack_ID                   planes as a GPU's kernels read them (cuda/kernels/layout.c)
- *     block_kind<FORMAT_NAME>              what those make of a block (cuda/kernels/weight_blocks.h)
+ *     block_kind<FORMAT_NAME>              decoding of these by kernels (cuda/kernels/weight_blocks.h)
  *     ID_value                             one of its elements (cuda/kernels/embed.cu)
  *
- * The tests of formats, packings, products and random blocks run for every row. ROW gets NAME, ID, the
+ * The tests of formats, packings, products and random blocks run for every row. ROW takes NAME, ID, the
  * number in files, the elements of a block, and its bytes. */
 
 #define FORMATS(ROW)                                                                                         \

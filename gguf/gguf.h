@@ -57,8 +57,8 @@ struct gguf_pair {
 #define GGUF_MAX_DIMS 4
 
 /* Computes the rows of tensors when they are needed (gguf_make_rows): `number` counts the tensors of the
- * model from 0. `make` writes rows first … first + n − 1 to `out`, and is called by several threads at once;
- * 0, or -errno with a reason. `free` is called once, when no row will be made any more. */
+ * model from 0. `make` writes rows first … first + n − 1 to `out`, and may be called by several threads at
+ * once; 0, or -errno with a reason. `free` is called once, when no more rows will be made. */
 struct gguf_maker {
     int (*make)(void *arg, size_t number, uint64_t first, uint64_t n, void *out, struct error *err);
     void (*free)(void *arg);
@@ -72,10 +72,10 @@ struct gguf_tensor {
     enum format format;
     const void *data; /* contiguous rows; dims[0] is a multiple of the format's block */
     size_t size;      /* bytes */
-    /* Set if no file has the tensor in this form: its rows may be read only after gguf_make_rows. Files in
-     * GGUF have no such tensors. */
+    /* Set if no file has the tensor in this form: its rows may be read only after gguf_make_rows. GGUF files
+     * have no such tensors. */
     const struct gguf_maker *maker;
-    size_t number; /* which tensor of its maker */
+    size_t number; /* of the tensor, for its maker */
 };
 
 struct gguf;
@@ -106,32 +106,32 @@ const struct gguf_pair *gguf_pair_at(const struct gguf *gguf, size_t i);
 size_t gguf_n_tensors(const struct gguf *gguf);
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t i);
 
-/* Looks up by name; NULL if there is none. */
+/* Looks up by name; NULL: none. */
 const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
 
-/* Whether gguf_find, or a typed read, has found this key since its value was set, or any key was last added
- * (gguf_set_value). */
+/* Whether gguf_find, or a typed read, has found this key since its value was set, or since any key was last
+ * added (gguf_set_value). */
 bool gguf_was_found(const struct gguf *gguf, const char *key);
 
 /* Computes rows first … first + n − 1 of a tensor that has a maker, into its data, on up to n_threads
  * threads. Does nothing for other tensors. Several threads may make different rows at once. Until the first
- * are made, and after gguf_give_back_tensor, reading any crashes the process. 0, or -errno with a reason:
- * -ENOMEM, or what the maker found wrong. */
+ * rows are made, and after gguf_give_back_tensor, reading the data crashes the process. 0, or -errno with a
+ * reason: -ENOMEM, or what the maker found wrong. */
 int gguf_make_rows(const struct gguf_tensor *tensor, uint64_t first, uint64_t n, unsigned n_threads,
                    struct error *err);
 int gguf_make_tensor(const struct gguf_tensor *tensor, unsigned n_threads, struct error *err);
 
-/* Returns the pages of the mapping that lie wholly within these bytes to the system. Those of a file stay
+/* Returns the pages of the mapping that lie wholly within these bytes to the system. Pages of a file stay
  * readable: the next access reads them from the file. Rows that were made are zeros until they are made
  * again. For callers that have copied the data. Does nothing for borrowed bytes. */
 void gguf_give_back(const struct gguf *gguf, const void *data, size_t size);
 
-/* The same of all of a tensor, which nobody else reads or makes rows of meanwhile. */
+/* The same for a whole tensor, which no other thread may read or make rows of meanwhile. */
 void gguf_give_back_tensor(const struct gguf *gguf, const struct gguf_tensor *tensor);
 
 /* Unmaps the files, which may then be truncated or overwritten. Nothing that points into them, including
- * strings, arrays and names, may be read after this: that would crash the process. For callers that have
+ * strings, arrays and names, may be read afterwards: that would crash the process. For callers that have
  * copied everything. */
 void gguf_let_go(struct gguf *gguf);
 

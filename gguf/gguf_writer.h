@@ -31,8 +31,8 @@ typedef int gguf_fill(void *arg, void *out, size_t size);
 int gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t n_dims, const uint64_t *dims,
                        enum format format, gguf_fill *fill, void *arg);
 
-/* Writes the file, or leaves PATH as it was (common/files/output_file.h). PATH must not be one of the
- * inputs: gguf_check_output. */
+/* Writes the file, or leaves PATH unchanged (common/files/output_file.h). PATH must not be one of the inputs:
+ * gguf_check_output. */
 int gguf_writer_write(struct gguf_writer *writer, const char *path, struct error *err);
 
 #endif

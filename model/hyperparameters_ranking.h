@@ -10,9 +10,9 @@
 #define HYPERPARAMETERS_LABELS "classifier.output_labels"
 
 /* Checks params->pooling, which was read, and completes n_labels and rank_shares: as many labels as the
- * file's list has, one without a list. Several share what a softmax deals out; one alone is a score as it is.
- * 0, or -EINVAL with a reason: an unknown pooling, an architecture that has no such head, a list that is
- * none of texts, or is empty or longer than MODEL_MOST_LABELS. */
+ * file's list has, or one without a list. Scores of several labels are their softmax; a single score is used
+ * as it is. 0, or -EINVAL with a reason: an unknown pooling, an architecture without such a head, a list that
+ * is not of texts, or is empty or longer than MODEL_MOST_LABELS. */
 int hyperparameters_read_ranking(const struct gguf *gguf, const struct architecture *architecture,
                                  struct model_params *params, struct error *err);
 

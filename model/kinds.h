@@ -2,29 +2,29 @@
 #ifndef MODEL_KINDS_H
 #define MODEL_KINDS_H
 
-/* The kinds of each trait in which models differ: one list for each. ROW is given NAME, id and the words for
+/* The kinds of each trait in which models differ: one list per trait. ROW takes NAME, id and the words for
  * errors. Enums, traits (traits.h), tables of kernels and the tests are made from these lists, and switches
  * over them have no default (-Wswitch-enum), so a kind that is added here does not build until every user
  * computes it:
  *
- * MIXERS: what exchanges something between positions in a layer; a pass of each backend, or a backend names
- * it as missing (traits.h).
+ * MIXERS: the parts of a layer that mix positions; each backend has a pass for it, or lists it as missing
+ * (traits.h).
  *
  * ACTIVATIONS: the CPU's kernels of that id (cpu/kernels/rows.c); on a GPU activation_ID and gated_factor
  * (cuda/kernels/trait_kinds.h) and their references (cuda/check/reference.c); the tests.
  *
  * NORM_KINDS, ROTARY_KINDS: switches in both backends.
  *
- * ROTARY_SCALINGS: model/frequencies.c; the id is the name that files have for it. */
+ * ROTARY_SCALINGS: model/frequencies.c; the id is its name in files. */
 
 #define MIXERS(ROW)                                                                                          \
     ROW(ATTENTION, attention, "attention")                                                                   \
     ROW(DELTA, delta, "gated delta nets")
 
-/* Clamped SwiGLU: min(x, 7) · σ(1.702 · min(x, 7)), times what it gates clipped to ±7, plus 1. */
+/* Clamped SwiGLU: min(x, 7) · σ(1.702 · min(x, 7)), times the gated value clipped to ±7, plus 1. */
 #define ACTIVATIONS(ROW)                                                                                     \
     ROW(SILU, silu, "SiLU")                                                                                  \
-    ROW(GELU, gelu, "GELU") /* its approximation by tanh */                                                  \
+    ROW(GELU, gelu, "GELU") /* its tanh approximation */                                                     \
     ROW(RELU_SQUARED, relu_squared, "squared ReLU")                                                          \
     ROW(SWIGLU_CLAMPED, swiglu_clamped, "clamped SwiGLU")
 
@@ -45,7 +45,7 @@
     ROW(YARN, yarn, "YaRN rotary scaling")                                                                   \
     ROW(LONG, longrope, "long-rope factors")
 
-/* How many a list has. */
+/* The length of a list. */
 #define KINDS_ONE(...) +1
 #define KINDS_OF(LIST) (0 LIST(KINDS_ONE))
 

@@ -2,12 +2,12 @@
 #ifndef MODEL_TRAITS_H
 #define MODEL_TRAITS_H
 
-/* What a model asks of a backend, as a set: a backend says which traits it does not execute, and a model that
- * has one of them is refused by that trait's name instead of being computed without it. */
+/* What a model requires of a backend, as a set. A backend lists the traits that it does not execute; a model
+ * that has one of these is rejected with that trait's name instead of being computed without it. */
 
 #include "model/model.h"
 
-/* Those that are no kind of something: ROW is given NAME and the words for errors. */
+/* Traits without kinds: ROW takes NAME and the words for errors. */
 #define PLAIN_TRAITS(ROW)                                                                                    \
     ROW(NORM_AFTER, "norms of what a layer's halves give")                                                   \
     ROW(NORM_OFFSET, "offsets of norms' weights")                                                            \
@@ -59,7 +59,7 @@ enum model_trait {
 typedef uint64_t trait_set;
 #define TRAIT_BIT(trait) ((trait_set)1 << (trait))
 
-/* What this model has. */
+/* The traits of this model. */
 trait_set model_traits(const struct model *model);
 
 /* "mixtures of experts" */
@@ -68,9 +68,9 @@ const char *model_trait_name(enum model_trait trait);
 /* 0, or -EINVAL: `device` cannot compute the first trait that the model has and that is among `missing`. */
 int model_check_traits(const struct model *model, trait_set missing, const char *device, struct error *err);
 
-/* Written once in each backend, beside what it lacks, with the number of MIXERS and PLAIN_TRAITS: a new one
- * does not compile until the backend executes it, or names it as missing. (Of norms, rotations and
- * activations the compiler asks in switches.) */
+/* Written once in each backend, beside its list of missing traits, with the number of MIXERS and
+ * PLAIN_TRAITS: a new one does not compile until the backend executes it, or lists it as missing. (For norms,
+ * rotations and activations, switches make the compiler check.) */
 #define TRAITS_ARE_KNOWN(n)                                                                                  \
     _Static_assert(KINDS_OF(MIXERS) + KINDS_OF(PLAIN_TRAITS) == (n),                                         \
                    "a new trait: execute it, or name it as missing")

@@ -6,12 +6,12 @@
  * `status` to read. It also shows that a worker is alive without a message: its layer counter moves while it
  * works.
  *
- * The supervisor creates one slot, a segment of its own, for each place of the pool. The worker inherits only
+ * The supervisor creates one slot, a separate segment, for each place of the pool. The worker inherits only
  * its slot, maps it, and closes the descriptor before it reads untrusted input, so a compromised worker can
  * write to no other slot. (With all slots in one segment, mremap(2) and remap_file_pages(2) would reach the
- * others.) The segment is sealed: nobody can shrink it under its readers or seal it against the next worker.
- * The broker has a slot too, in which it counts the turns of its loop for the supervisor; it maps the others
- * read-only.
+ * others.) The segment is sealed: no process can shrink it under its readers or seal it against the next
+ * worker. The broker has a slot too, in which it counts the turns of its loop for the supervisor; it maps the
+ * others read-only.
  *
  * Magic and version tell a worker whether its supervisor uses the same layout; if not, it refuses to start.
  * Readers do not rely on them, because the worker can overwrite them: the supervisor tells the broker the
@@ -30,8 +30,8 @@
 #include "proto/message.h"
 
 #define BOARD_MAGIC 0x44524f42u /* "BORD" */
-/* The number of gauges and histograms is part of it: a new one needs no other version, any other change does.
- */
+/* Includes the number of gauges and histograms: adding one needs no new version here, any other change
+ * does. */
 #define BOARD_ONE_MORE(...) +1u
 #define BOARD_VERSION       (7u << 16 | (0u WORKER_GAUGES(BOARD_ONE_MORE) WORKER_HISTOGRAMS(BOARD_ONE_MORE)))
 
@@ -43,7 +43,7 @@ struct board_snapshot {
     WORKER_GAUGES(STATUS_MEMBER) /* totals count from the worker's start */
     WORKER_HISTOGRAMS(STATUS_MEMBER)
     double tokens_per_s;      /* over about the last second */
-    uint64_t step_started_ns; /* clock_ns of the running step; 0 when idle */
+    uint64_t step_started_ns; /* clock_ns of the running step; 0: idle */
     char device[32];          /* zero-terminated */
 };
 
@@ -52,7 +52,7 @@ struct board_slot {
     _Atomic uint32_t sequence; /* seqlock of `snapshot` */
     uint32_t reserved;
     _Atomic uint64_t layers; /* layers computed since the worker's start */
-    _Atomic uint64_t steps;  /* of the broker's slot: turns of its loop */
+    _Atomic uint64_t steps;  /* in the broker's slot: turns of its loop */
     struct board_snapshot snapshot;
     uint8_t padding[4096 - 32 - sizeof(struct board_snapshot)];
 };
@@ -63,7 +63,7 @@ _Static_assert(sizeof(struct board_slot) == 4096, "board slot layout");
 int board_create(int *ret_fd, struct board_slot **ret_slot);
 
 /* Maps a slot for writing. The caller keeps the descriptor. 0 or -errno; -EINVAL: the segment is smaller than
- * a slot, or has another version. */
+ * a slot, or has a different version. */
 int board_map(int fd, struct board_slot **ret_slot);
 
 /* Maps a slot for reading and ignores magic and version, which its worker may have changed. The caller keeps

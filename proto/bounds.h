@@ -2,13 +2,13 @@
 #ifndef PROTO_BOUNDS_H
 #define PROTO_BOUNDS_H
 
-/* How large messages and their fields may be. Clients are told in hello_ok.limits; a message above its bound
+/* Bounds of messages and their fields. Clients learn them from hello_ok.limits; a message above its bound
  * closes the connection it came on. */
 
 #define PROTO_MAX_REQUEST_BYTES (4u << 20) /* one message from a client */
-#define PROTO_MAX_TAKEN         4096       /* ids of one ping */
-/* Ids of a prompt: as many as the pool's largest context holds, between these two bounds; a worker then
- * checks the prompt against its own context. A whole generate, in one message or in parts, has
+#define PROTO_MAX_TAKEN         4096       /* ids in one ping */
+/* Ids of a prompt: as many as fit the pool's largest context, between these two bounds; a worker then checks
+ * the prompt against its own context. A whole generate, in one message or in parts, may have
  * PROTO_PROMPT_ID_BYTES for each id: an id takes at most five bytes, and a token of text about four. See
  * proto_limits. */
 #define PROTO_LEAST_PROMPT_IDS   (1u << 19)
@@ -20,12 +20,12 @@
 /* One message from a worker, or to a client. */
 #define PROTO_MAX_ANSWER_BYTES (PROTO_MAX_REQUEST_BYTES + 5 * PROTO_MAX_QUESTION_IDS + (64u << 10))
 #define PROTO_MAX_QUESTION_IDS (1u << 19) /* of a detokenize; with pieces, of a tokenize_ok */
-/* One stream frame; and all the frames of one page of a replay. */
+/* One stream frame; and all frames of a replay's page. */
 #define PROTO_MAX_FRAME_BYTES (256u << 10)
-/* A whole replay_ok: its frames and what wraps them. */
+/* A whole replay_ok: its frames and their encoding. */
 #define PROTO_MAX_PAGE_BYTES    (PROTO_MAX_FRAME_BYTES + (128u << 10))
 #define PROTO_MAX_MESSAGES      4096 /* chat messages of one prompt */
-#define PROTO_MAX_LOST          2    /* workers that may die with a request, which then goes to another one */
+#define PROTO_MAX_LOST          2    /* workers that may die with a request, which still moves on */
 #define PROTO_MAX_STOPS         16   /* stop strings of one request */
 #define PROTO_MAX_STOP_BYTES    256  /* bytes of one stop string */
 #define PROTO_MAX_STOP_IDS      64
@@ -45,12 +45,12 @@
 #define PROTO_MAX_TEXT_BYTES    1024  /* an error text */
 #define PROTO_MAX_FRAME_IDS     4096  /* ids of one frame */
 #define PROTO_MAX_PAGE_FRAMES   16384 /* frames of one page of a replay */
-#define PROTO_MAX_WORKERS       1024  /* of one pool, as hello_ok and status_ok list them */
+#define PROTO_MAX_WORKERS       1024  /* of one pool, in hello_ok and status_ok */
 #define PROTO_MAX_EMBEDDING     32768 /* numbers of one embedding */
-#define PROTO_MAX_CREDITS       1024  /* requests of one credit */
+#define PROTO_MAX_CREDITS       1024  /* requests in one credit */
 #define PROTO_MAX_RATE          1000000000000000ull /* requests or tokens per minute or day */
-#define PROTO_MAX_TENANTS       4096                /* of one tenants or tenants_ok */
-#define PROTO_MAX_USED          1e18                /* requests or tokens that a tenant has used lately */
+#define PROTO_MAX_TENANTS       4096                /* in one tenants or tenants_ok */
+#define PROTO_MAX_USED          1e18                /* requests or tokens that a tenant has used recently */
 #define PROTO_MAX_TRACE         1024                /* records of one trace_ok */
 #define PROTO_MAX_KERNELS       128                 /* of one profile_ok */
 #define PROTO_MAX_PROFILE       1000                /* steps of one profile */

@@ -2,14 +2,14 @@
 #ifndef PROTO_CODES_H
 #define PROTO_CODES_H
 
-/* Errors, reasons and states. On the wire they go by name (names.c). */
+/* Errors, reasons and states. On the wire they are names (names.c). */
 
 /* Errors of the protocol, by name on the wire. */
 enum proto_error {
     PROTO_OK,
     PROTO_BAD_REQUEST,
     PROTO_TOO_LONG,
-    PROTO_OVERLOADED, /* retry_after_ms says when */
+    PROTO_OVERLOADED, /* retry_after_ms says when to retry */
     PROTO_NO_WORKER,
     PROTO_WORKER_LOST,
     PROTO_DEADLINE,
@@ -35,7 +35,7 @@ enum end_reason {
 };
 const char *end_reason_name(enum end_reason reason);
 
-/* What set the limit of an answer that ended with END_LENGTH. */
+/* Which limit ended an answer with END_LENGTH. */
 enum end_limit {
     LIMIT_NONE, /* unknown */
     LIMIT_MAX_TOKENS,
@@ -57,18 +57,18 @@ enum worker_state {
 };
 const char *worker_state_name(enum worker_state state);
 
-/* What a record of a trace tells of: a step, or what has just become of a request. */
+/* The subject of a trace record: a step, or an event of a request. */
 enum trace_what {
     TRACE_STEP,          /* a step was read */
-    TRACE_ADMITTED,      /* the worker was assigned it; n: µs it had waited in the broker's queue */
+    TRACE_ADMITTED,      /* assigned to the worker; n: µs in the broker's queue */
     TRACE_TOKENIZED,     /* its ids are known, and the engine has it; n: ids of the prompt */
-    TRACE_SLOT,          /* it has a slot; n: which */
-    TRACE_PREFIX,        /* with it, n ids that were found in the prefix cache */
+    TRACE_SLOT,          /* it has a slot; n: which one */
+    TRACE_PREFIX,        /* at the same time, n ids were found in the prefix cache */
     TRACE_PREFILL_BEGIN, /* a step with its first n ids was submitted */
     TRACE_PREFILL_END,   /* its prompt is computed: n ids of it */
     TRACE_FIRST_TOKEN,   /* n: ids that came at once */
-    TRACE_SLOT_LOST,  /* preempted, or out of credit; n: ids it has, prompt included. It gets another one */
-    TRACE_GIVEN_BACK, /* the worker is ending, and another one goes on; n: ids of its answer so far */
+    TRACE_SLOT_LOST, /* preempted, or out of credit; n: its ids, prompt included. It waits for another slot */
+    TRACE_GIVEN_BACK, /* the worker is ending, and another takes over; n: ids of its answer so far */
     TRACE_END,        /* n: ids of its answer */
     TRACE_WHAT_COUNT
 };

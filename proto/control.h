@@ -21,15 +21,16 @@
 #define CONTROL_EVERY_MS 1000 /* between reports */
 
 enum control_kind {
-    /* Replaces the workers one by one, then the broker and the gateway, by the programs installed now. */
+    /* Replaces the workers one by one, then the broker and the gateway, with the currently installed
+     * programs. */
     CONTROL_RELOAD = 1,
-    CONTROL_RELOAD_GATEWAY, /* the gateway alone */
+    CONTROL_RELOAD_GATEWAY, /* only the gateway */
     /* These are followed by a number. CONTROL_RELOAD_CONFIG rereads the configuration file, then does
        CONTROL_RELOAD. */
     CONTROL_RELOAD_CONFIG, /* 0 */
-    CONTROL_SCALE,         /* the wanted number of workers */
-    CONTROL_DRAIN,         /* a worker, which hands over its requests and ends */
-    CONTROL_UNDRAIN        /* a drained worker, which is started again */
+    CONTROL_SCALE,         /* the new number of workers */
+    CONTROL_DRAIN,         /* a worker: hands over its requests and ends */
+    CONTROL_UNDRAIN        /* a drained worker: is started again */
 };
 
 struct control_request {

@@ -44,7 +44,7 @@ enum field_type {
 enum {
     FIELD_REQUIRED = 1, /* decoding fails without it */
     FIELD_ALWAYS = 2,   /* encoded even if zero, so that a receiver's default never replaces it */
-    FIELD_LEFT = 4,     /* a sampling parameter; NaN or SAMPLING_LEFT_COUNT if it is omitted */
+    FIELD_LEFT = 4,     /* a sampling parameter; NaN or SAMPLING_LEFT_COUNT if omitted */
 };
 
 struct name_table {
@@ -63,8 +63,8 @@ struct field {
     uint64_t high;      /* of an integer, or most bytes or items */
     uint64_t item_high; /* most bytes of a list's item */
     double real_low, real_high;
-    double initial;     /* default of a number or flag; with FIELD_LEFT, the default if nobody sets it */
-    const char *help;   /* of a key of generate: what it does, in a few words */
+    double initial;     /* default of a number or flag; with FIELD_LEFT, the default if it is set nowhere */
+    const char *help;   /* for a key of generate: what it does, in a few words */
     const char *letter; /* placeholder for its value in option help; NULL: not an option */
     const struct name_table *names;
     const struct field_table *table; /* of FIELD_MAP, FIELD_MAPS */

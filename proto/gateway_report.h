@@ -2,13 +2,13 @@
 #ifndef PROTO_GATEWAY_REPORT_H
 #define PROTO_GATEWAY_REPORT_H
 
-/* What a gateway tells the supervisor that started it, as records on the socket that it inherits
- * (--report-fd, sent and received by the calls of proto/supervision.h): first that it serves, with the pool
- * behind it, or why it cannot. SIGUSR1 tells a serving gateway to leave: it stops accepting connections,
- * reports that, answers requests on the connections that it has, and ends with the last of them.
+/* A gateway's reports to the supervisor that started it: records on an inherited socket (--report-fd; the
+ * functions of proto/supervision.h send and receive them). The first says that the gateway serves and has a
+ * pool, or why it cannot. SIGUSR1 tells a serving gateway to leave: it stops accepting connections, reports
+ * that, answers requests on existing connections, and exits with the last of them.
  *
- * A gateway of another version that reports nothing ends or is ended. One that closes its end after the first
- * report, as earlier ones did, is taken to have left when it gets the signal. */
+ * A gateway of another version that reports nothing exits or is terminated. A gateway that closes its end
+ * after the first report, as earlier versions did, counts as having left when it gets the signal. */
 
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
 /* The gauges that a worker writes to its slot of the board (board.h), and that status and metrics show. Each
  * row has the type in fields.c; the name on the board, in the status, in libquern and in Python; the name of
  * the metric, after "quern_worker_"; the metric's kind and its help. worker/report.c sets the value; quern.h
- * and Python's _types.py document it. Everything else follows from the row. */
+ * and Python's _types.py document it. Everything else is generated from the row. */
 /* clang-format off */
 #define WORKER_GAUGES(ROW)                                                                                    \
     ROW(U32_OR_0, active, "active", "gauge", "Sequences being decoded.")                             \

@@ -5,7 +5,7 @@
 /* The histograms that a worker writes to its slot of the board (board.h), and that status and metrics show.
  * They count from the worker's start. Each row has the scale (common/instruments/histogram.h); the name on
  * the board, in the status, in libquern and in Python, which is also the engine's (engine/measures.h); the
- * name of the metric, after "quern_worker_"; a further label of it; its help, "" if the row before has the
+ * name of the metric, after "quern_worker_"; an additional label; its help, "" if the previous row has the
  * same metric. */
 /* clang-format off */
 #define WORKER_HISTOGRAMS(ROW)                                                                                \

@@ -2,8 +2,8 @@
 #ifndef PROTO_MESSAGE_H
 #define PROTO_MESSAGE_H
 
-/* Every message of Quern: its kind and its fields; bounds.h has the bounds. PROTOCOL.md describes the same
- * messages as they are on the wire.
+/* Every message of Quern: its kind and its fields; bounds.h has the bounds. PROTOCOL.md describes them as
+ * sent on the wire.
  *
  * A message is one msgpack map with short string keys; "k" holds the kind's name. Decoding is strict: missing
  * or mistyped keys are errors that name the key, trailing bytes are an error, every length is bounded;
@@ -26,7 +26,7 @@
 #define PROTO_VERSION_MAX 1
 
 /* Features that a request may `require`: `embed`, `document`, `continue_turn`, `suffix`, all samplers and bad
- * words, `ignore_eos`, `min_tokens`, `thinking_budget`, `output` with the fields beside it. */
+ * words, `ignore_eos`, `min_tokens`, `thinking_budget`, `output` and the fields that belong to it. */
 #define PROTO_FEATURE_EMBED    "embed"
 #define PROTO_FEATURE_RANK     "document"
 #define PROTO_FEATURE_CONTINUE "continue_turn"
@@ -36,7 +36,7 @@
 #define PROTO_FEATURE_LEAST    "min_tokens"
 #define PROTO_FEATURE_THINKING "thinking_budget"
 #define PROTO_FEATURE_RESUME   "resume"
-/* Features that a broker names beside them: it answers `tenants`. */
+/* Additional features of brokers: it answers `tenants`. */
 #define PROTO_FEATURE_TENANTS "tenants"
 
 /* Sizes of identities. A session is a capability: knowing it grants access to its stream. */
@@ -44,8 +44,8 @@ struct id128 {
     uint8_t bytes[16];
 };
 
-/* The attempt at a request that a frame belongs to. It grows when the broker restarts and when the request
- * moves. */
+/* The attempt at a request that a frame belongs to. It increases when the broker restarts and when the
+ * request moves. */
 struct epoch {
     uint64_t boot; /* the broker's persisted boot number */
     uint32_t move; /* moves of this request to another worker */
@@ -70,11 +70,11 @@ enum message_kind {
     MESSAGE_STATUS,        /* asks for the pool's status */
     MESSAGE_TOKENIZE,      /* text → ids; also broker → worker */
     MESSAGE_DETOKENIZE,    /* ids → text; also broker → worker */
-    MESSAGE_PREFIXES,      /* asks which prompts the pool has */
-    MESSAGE_TENANTS,       /* tells what the tenants of a gateway have, and asks for those of others */
+    MESSAGE_PREFIXES,      /* asks which prompts the pool has cached */
+    MESSAGE_TENANTS,       /* reports what the tenants of a gateway use, and asks for others' reports */
     MESSAGE_TRACE,         /* asks what a worker does; also broker → worker */
-    MESSAGE_PROFILE,       /* has a worker's kernels measured; also broker → worker */
-    MESSAGE_TRIM,          /* has a worker give memory back; also broker → worker */
+    MESSAGE_PROFILE,       /* measures a worker's kernels; also broker → worker */
+    MESSAGE_TRIM,          /* makes a worker give memory back; also broker → worker */
     MESSAGE_PING,          /* renews the lease; also worker liveness probe */
     MESSAGE_BYE,           /* closes the session */
     /* broker → client */
@@ -88,8 +88,8 @@ enum message_kind {
     MESSAGE_STATUS_OK,
     MESSAGE_TOKENIZE_OK,   /* also worker → broker */
     MESSAGE_DETOKENIZE_OK, /* also worker → broker */
-    MESSAGE_PREFIXES_OK,   /* a part of them, or what changed */
-    MESSAGE_TENANTS_OK,    /* what tenants have through other sessions */
+    MESSAGE_PREFIXES_OK,   /* a part of all of them, or the changes */
+    MESSAGE_TENANTS_OK,    /* what tenants use through other sessions */
     MESSAGE_TRACE_OK,      /* also worker → broker */
     MESSAGE_PROFILE_OK,    /* also worker → broker */
     MESSAGE_TRIM_OK,       /* also worker → broker */
@@ -126,9 +126,9 @@ struct version_range {
 struct chat_message { /* one turn; all UTF-8; except for the first two, "" = absent */
     struct bytes role;
     struct bytes content;
-    struct bytes name;         /* of the speaker, or of the tool that returned the result */
+    struct bytes name;         /* the speaker's, or that of the tool that returned the result */
     struct bytes tool_calls;   /* JSON: an array of calls, as OpenAI's clients write them */
-    struct bytes tool_call_id; /* of the call that returned the result */
+    struct bytes tool_call_id; /* id of the call that returned the result */
     struct bytes thought;      /* the assistant's reasoning before the answer */
 };
 
@@ -138,14 +138,14 @@ struct prompt {
     enum prompt_form form;
     struct bytes text; /* PROMPT_TEXT: UTF-8 */
     bool special;      /* PROMPT_TEXT: parse control tokens in the text */
-    bool has_suffix;   /* PROMPT_TEXT: the output goes between the text, which may be empty, and: */
+    bool has_suffix;   /* PROMPT_TEXT: the output goes between the text, which may be empty, and `suffix` */
     struct bytes suffix;
     struct bytes files;           /* with a suffix: JSON, [{"filename", "text"}]; "" = none */
-    bool has_document;            /* PROMPT_TEXT: the text is a query, and what is asked for the score of: */
+    bool has_document;            /* PROMPT_TEXT: the text is a query; the output scores this document: */
     struct bytes document;        /* with embed */
     bool continue_turn;           /* PROMPT_CHAT: continue the last message, which is the assistant's */
     struct bytes template_kwargs; /* PROMPT_CHAT: JSON, an object of template variables; "" = none */
-    bool has_thinking_budget;     /* thoughts have this many tokens at most: */
+    bool has_thinking_budget;     /* thoughts have at most this many tokens: */
     uint32_t thinking_budget;
     struct id_list ids; /* PROMPT_IDS */
     struct {            /* PROMPT_CHAT */
@@ -165,7 +165,7 @@ enum grammar_text_kind {
     GRAMMAR_TEXT_KIND_COUNT
 };
 
-/* What an output must match. An empty GBNF means no grammar: any output. */
+/* A grammar that an output must match. An empty GBNF means no grammar: any output. */
 struct grammar_text {
     enum grammar_text_kind kind;
     struct bytes text;
@@ -186,7 +186,7 @@ static inline bool rates_any(const struct rates *rates)
     return rates->rpm || rates->tpm || rates->rpd || rates->tpd;
 }
 
-/* What remains of them: of the minute or the day, whichever has less left. */
+/* What remains of them, per minute or per day, whichever has less left. */
 struct quota {
     uint64_t limit, remaining; /* limit 0: unlimited */
     uint64_t reset_ms;         /* until all of it is available again */
@@ -207,21 +207,21 @@ struct text_bias_list {
 };
 
 /* A client's request. fields.c has the bounds of its fields and the defaults of omitted ones
- * (common/sampling.h those of sampling parameters). The broker fixes the seed at admission, so that a move
- * changes nothing. */
+ * (common/sampling.h those of sampling parameters). The broker fixes the seed at admission, so that a move to
+ * another worker changes nothing. */
 struct generation {
     struct prompt prompt;
     bool embed;          /* the answer is the prompt's embedding, without tokens */
     struct bytes tools;  /* PROMPT_CHAT: JSON, an array of tools as OpenAI's clients write them; "" = none */
-    bool marks;          /* control tokens of the model's dialect are written out in the text */
+    bool marks;          /* write control tokens of the model's dialect in the text */
     struct bytes model;  /* "" = any */
-    uint32_t max_tokens; /* 0: as many as there is room for */
+    uint32_t max_tokens; /* 0: as many as fit */
     bool fit_context;    /* reduce max_tokens to what the prompt leaves, instead of rejecting the request */
-    struct sampling sampling; /* its biases point into the decoder's memory; it has no other list */
+    struct sampling sampling; /* its biases are in the decoder's memory; it has no other lists */
     bool has_seed;            /* sampling.seed was chosen by the client */
     struct text_bias_list logit_bias_text;
     struct text_list bad_words;    /* never generated */
-    struct text_list dry_breakers; /* where repeats end for DRY; */
+    struct text_list dry_breakers; /* where repetitions end for DRY */
     bool has_dry_breakers;         /* false: the usual ones */
     struct text_list stop;
     struct id_list stop_ids;
@@ -229,26 +229,26 @@ struct generation {
     uint32_t min_tokens; /* no stop ends the output before this many */
     struct grammar_text grammar;
     uint32_t logprobs; /* 0 = none; n ≤ PROTO_MAX_LOGPROBS + 1: the sampled id and n − 1 alternatives */
-    bool pieces;       /* with logprobs: frames also contain the bytes of each of those ids */
+    bool pieces;       /* with logprobs: frames also contain the bytes of each of these ids */
     int32_t priority;  /* higher first */
     uint64_t deadline_ms; /* 0 = none; counts from arrival */
     enum disconnect_policy on_disconnect;
     uint32_t keep_s;          /* DISCONNECT_KEEP: seconds */
     struct bytes cache_salt;  /* separates prefix caches; "" = shared, or the tenant's */
-    struct bytes cache_space; /* in an assign: the requests that the salt applies to; "" = all */
-    bool cache_prompt;        /* false: no prefix cache is used for it */
-    struct bytes tenant;      /* the user on whose behalf the client asks; "" = its own */
+    struct bytes cache_space; /* in an assign: the requests among which the salt applies; "" = all */
+    bool cache_prompt;        /* false: do not use the prefix cache */
+    struct bytes tenant;      /* the user for whom the client asks; "" = the client itself */
     struct rates rates;       /* of that tenant */
     bool part;                /* it belongs to an earlier request, which was counted */
     struct bytes request_id;  /* for people: in logs and the status; "" = none */
     bool progress;            /* send progress messages while the prompt is processed */
     struct text_list require; /* features without which the request makes no sense */
-    /* Of a request that was begun before, elsewhere; it continues behind this. In an assign also what earlier
-     * attempts in this pool have made. */
-    struct id_list output;      /* ids made so far */
+    /* For a request that began elsewhere and continues after this output. In an assign also for earlier
+     * attempts in this pool. */
+    struct id_list output;      /* ids so far */
     uint64_t off;               /* bytes of text published so far */
     uint32_t lost;              /* workers that died with it so far */
-    struct bytes prompt_digest; /* of the prompt that `output` continues, as a frame said; "" = any */
+    struct bytes prompt_digest; /* of the prompt that `output` continues, from a frame; "" = any */
 };
 
 /* Sets the defaults; everything else is zero. */
@@ -258,15 +258,15 @@ struct usage {
     uint32_t prompt_tokens;
     uint32_t cached_tokens;
     uint32_t output_tokens;
-    uint32_t drafted_tokens;  /* of drafts that were verified */
-    uint32_t accepted_tokens; /* those of them that are part of the output */
+    uint32_t drafted_tokens;  /* draft tokens that were verified */
+    uint32_t accepted_tokens; /* those that are part of the output */
 };
 
 struct timing {        /* milliseconds; each measured by the clock of one process */
     double queue_ms;   /* arrival at the broker → assign */
     double prefill_ms; /* assign → first token */
     double decode_ms;  /* first → last token */
-    /* Of prefill_ms, in this order; the rest is computing. */
+    /* Parts of prefill_ms, in this order; the rest is computation. */
     double prepare_ms; /* → its ids are known and within the limits */
     double wait_ms;    /* → its turn at the worker */
     double lookup_ms;  /* → its cached blocks are found or fetched, and it has a slot */
@@ -277,8 +277,8 @@ struct ending {
     enum proto_error error; /* PROTO_OK unless reason is END_ERROR */
     struct bytes text;      /* of the error; UTF-8 */
     struct bytes stop;      /* END_STOP: the stop string that ended it; "" = none */
-    enum end_limit limit;   /* END_LENGTH: which limit that was */
-    uint32_t lost;          /* workers that died with the request, those before it was resumed included */
+    enum end_limit limit;   /* END_LENGTH: which limit */
+    uint32_t lost;          /* workers that died with the request, including those before it was resumed */
     struct usage usage;
     struct timing timing;
 };
@@ -307,11 +307,11 @@ struct frame {
         const struct bytes *items; /* as many as there are logprobs, in their order */
         size_t n;                  /* 0: not requested */
     } pieces;
-    /* At the END_STOP of a request with `embed`: [n / 4] float 32, little-endian; else empty. Of a model that
+    /* With the END_STOP of a request with `embed`: [n / 4] float 32, little-endian; else empty. If the model
      * ranks: a score for each label. */
     struct bytes embedding;
-    struct bytes prompt_digest; /* in the first frame of an attempt: of the prompt's ids; else "" */
-    uint64_t wseq;              /* the worker's own count of its frames, from 1; clients ignore it */
+    struct bytes prompt_digest; /* in the first frame of an attempt: digest of the prompt's ids; else "" */
+    uint64_t wseq;              /* the worker's count of its frames, from 1; clients ignore it */
     bool has_end;
     struct ending end;
 };
@@ -319,7 +319,7 @@ struct frame {
 struct limits {
     uint32_t request_bytes, prompt_ids, stops, stop_bytes, stop_ids, logprobs, logit_bias, grammar_bytes;
     uint32_t max_tokens;     /* of an answer; 0: no limit */
-    uint32_t generate_bytes; /* of a whole generate; 0: the pool accepts none in parts */
+    uint32_t generate_bytes; /* of a whole generate; 0: the pool accepts no parts */
 };
 /* The limits of this version, for the largest possible context. */
 #define PROTO_LIMITS                                                                                         \
@@ -343,17 +343,16 @@ struct model_info {
     uint32_t workers;    /* ready now */
     bool chat;           /* has a chat template */
     uint32_t embedding;  /* numbers of an embedding; 0: its workers do not support embeddings */
-    bool ranks;          /* those are the scores of a pair of texts: it ranks, and embeds nothing */
+    bool ranks;          /* the model ranks: those numbers are scores of a pair of texts */
 };
 
-/* What a tenant has through one gateway, or several. */
+/* What a tenant uses through one or several gateways. */
 struct tenant_use {
     struct id128 id;           /* a hash of its name */
-    uint64_t requests, tokens; /* being answered now; tokens: that they may generate at most */
-    /* Requests and tokens used lately: what was used t ago counts exp(-t / T), where T is a minute or a day.
-     */
+    uint64_t requests, tokens; /* being answered now; tokens: the most that they may generate */
+    /* Recent requests and tokens: use at time t ago counts exp(-t / T), where T is a minute or a day. */
     double rpm, tpm, rpd, tpd;
-    uint32_t gateways; /* of an answer: how many tell of it */
+    uint32_t gateways; /* in an answer: how many gateways report it */
 };
 
 struct tenant_uses {
@@ -361,31 +360,30 @@ struct tenant_uses {
     size_t n;
 };
 
-/* A step of a worker, or a mark of a request. Times are whole microseconds; 0: not known. */
+/* A step of a worker, or an event of a request. Times are whole microseconds; 0: not known. */
 struct trace_record {
     enum trace_what what;
-    uint64_t at_us; /* since the worker began */
-    uint64_t n;     /* of a step: its number, counted from 1; of a mark: see enum trace_what */
-    /* Of a step: its rows; rows that were computed beside them for nothing; ids that requests got from it;
-     * and how long it took: in all, until its rows were embedded, in its layers and the head, and sampling.
-     */
+    uint64_t at_us; /* since the worker started */
+    uint64_t n;     /* for a step: its number, counted from 1; for an event: see enum trace_what */
+    /* For a step: its rows; rows computed only as padding; ids that requests got from it; and its time: in
+     * total, until its rows were embedded, in its layers and the head, and in sampling. */
     uint32_t decode_rows, prefill_rows, padding_rows, ids;
     uint32_t total_us, embed_us, layers_us, sample_us;
-    struct id128 session, id; /* of a mark: the request; session: worker → broker only */
-    struct bytes request_id;  /* what its client calls it; "" = nothing, or it is not told here */
+    struct id128 session, id; /* of an event: the request; session: worker → broker only */
+    struct bytes request_id;  /* its client's name for it; "" = none, or not given here */
     enum end_reason reason;   /* of TRACE_END */
 };
 
-/* What a kernel of a worker, or a phase of a pass, took in some steps; 0: not measured on this device. */
+/* The cost of a worker's kernel, or of a phase of a pass, in some steps; 0: not measured on this device. */
 struct kernel_profile {
     struct bytes name;
-    uint64_t n, ns;       /* runs, and the time of all */
+    uint64_t n, ns;       /* runs, and their total time */
     uint64_t bytes, macs; /* weights, keys and values to read; multiply-adds */
     /* On an emulated device: see struct backend_kernel. */
     uint64_t blocks, threads, shared_bytes, loaded, sectors, asked, passes, conflicts;
 };
 
-/* What a worker gave back of one kind of memory. */
+/* Memory of one kind that a worker gave back. */
 struct given_memory {
     struct bytes kind;
     uint64_t bytes;
@@ -429,44 +427,45 @@ struct message {
         struct {
             uint64_t ref;
             uint64_t load;  /* tokens that the pool has to process and generate, for all clients */
-            uint64_t own;   /* of those, for this session */
+            uint64_t own;   /* the part of it for this session */
             uint32_t slots; /* sequences that its ready workers decode at once */
-            uint32_t kept;  /* of 1000 tokens that it should have in its caches, how many it probably has */
+            uint32_t kept;  /* estimate: of 1000 tokens that should be in its caches, how many still are */
             bool draining;  /* it takes no new requests */
-        } pong;             /* the load and what follows: if the ping asked for it */
+        } pong;             /* the load and what follows: only if the ping asked for it */
         struct {
             uint64_t ref;
-            uint32_t requests;       /* how many unfinished requests to list, the oldest first; 0: none */
-            struct bytes request_id; /* only those with this name; "": all */
+            uint32_t requests;       /* how many unfinished requests to list, oldest first; 0: none */
+            struct bytes request_id; /* only requests with this name; "": all */
         } status;
         struct {
             uint64_t ref;
             struct {
                 const struct bytes *items; /* 16 bytes each */
                 size_t n;
-            } taken;   /* requests whose last frame the client has */
-            bool load; /* the pong tells the load */
+            } taken;   /* requests whose last frame the client has received */
+            bool load; /* the pong should include the load */
         } ping;
         struct {
             uint64_t ref;
-            uint64_t boot, next; /* of the last answer; 0: none, and the pieces are told from the beginning */
-            uint32_t at;         /* of the last answer; 0: what changed */
+            uint64_t boot,
+                next;    /* from the last answer; 0: none, and the pieces are listed from the beginning */
+            uint32_t at; /* from the last answer; 0: what changed */
             struct bytes secret; /* of the fleet */
         } prefixes;
         struct {
             uint64_t ref;
             uint64_t boot;
-            uint64_t next;        /* number of the change that the next question begins with */
-            uint32_t at;          /* more pieces follow, from this place on; 0: these were all */
-            uint32_t pieces;      /* that the pool has in all */
-            bool begins;          /* the client forgets what it knows: these are the first pieces of all */
+            uint64_t next;        /* number of the change with which the next question begins */
+            uint32_t at;          /* more pieces follow from this place on; 0: no more */
+            uint32_t pieces;      /* that the pool has in total */
+            bool begins;          /* these are the first pieces of all: the client forgets earlier ones */
             struct bytes space;   /* of the client's prompts (proto/prompts/space.h) */
             struct bytes added;   /* hashes of pieces, 8 bytes each, little-endian */
-            struct bytes dropped; /* the same, of pieces that the pool does not have any more */
+            struct bytes dropped; /* likewise, of pieces that the pool no longer has */
         } prefixes_ok;
         struct {
             uint64_t ref;
-            struct tenant_uses tenants; /* in ascending order of ids; all that the session has */
+            struct tenant_uses tenants; /* in ascending order of ids; all of the session */
         } tenants, tenants_ok;          /* ok: the sums over other sessions of the client */
         struct {
             uint64_t ref;
@@ -479,30 +478,29 @@ struct message {
             bool pieces;          /* the answer contains the bytes of each id */
             bool written;         /* the answer contains the text of the rendered conversation */
         } tokenize;
-        struct { /* begins like tokenize: code that only passes on questions reads no more of either */
+        struct { /* begins like tokenize: code that only forwards questions reads nothing else of either */
             uint64_t ref;
             struct bytes model;
             struct id_list ids;
-            bool special; /* write control tokens by their names */
+            bool special; /* write control tokens by name */
         } detokenize;
         struct {
             uint64_t ref;
             struct bytes worker; /* its name */
-            uint64_t from;       /* number of the first record; 0: of the next that will be made */
-            uint32_t most;       /* records of the answer; 0: as many as it may have */
+            uint64_t from;       /* number of the first record; 0: of the next new one */
+            uint32_t most;       /* records of the answer; 0: as many as fit */
         } trace;
-        struct { /* begins like trace: code that only passes on questions reads no more of either */
+        struct { /* begins like trace: code that only forwards questions reads nothing else of either */
             uint64_t ref;
             struct bytes worker;
-            uint64_t run; /* not 0, and random: names the profile, which the same question asks for again */
+            uint64_t run; /* nonzero and random: names the profile, so that a repeated question finds it */
             uint32_t steps;
         } profile;
-        struct { /* begins like trace too */
+        struct { /* also begins like trace */
             uint64_t ref;
             struct bytes worker;
-            uint64_t
-                run; /* not 0, and random: names the trim, which is made once however often it is asked */
-            bool prefixes; /* cached prefixes that no request uses go too */
+            uint64_t run;  /* nonzero and random: names the trim, which is executed only once */
+            bool prefixes; /* also drop cached prefixes that no request uses */
         } trim;
         struct {
             struct version_range proto;
@@ -522,7 +520,7 @@ struct message {
             uint64_t seed;
             bool again;
             struct quotas quotas;
-        } accepted; /* again: it was already known; quotas: of a request with rates */
+        } accepted; /* again: it was already known; quotas: for a request with rates */
         struct {
             bool has_id;
             struct id128 id;
@@ -531,7 +529,7 @@ struct message {
             struct bytes text;
             uint32_t retry_after_ms;
             enum message_kind of; /* the kind that it answers; MESSAGE_NONE: unknown */
-            struct quotas quotas; /* of a generate with rates */
+            struct quotas quotas; /* for a generate with rates */
         } error;
         struct {
             struct id128 id;
@@ -544,7 +542,7 @@ struct message {
             struct {
                 const struct bytes *items;
                 size_t n;
-            } frames; /* each a frame payload as it was sent */
+            } frames; /* each a frame payload as sent */
         } replay_ok;
         struct {
             struct id128 id;
@@ -552,7 +550,7 @@ struct message {
             uint64_t next;
             uint64_t from, off;
         } attach_ok; /* next: number of ids so far; from, off: ids and bytes of text that the pool does not
-                      * have, because the request was resumed behind them */
+                      * have, because the request was resumed after them */
         struct {
             uint64_t ref;
             POOL_STATUS_FIELDS(STATUS_MEMBER)
@@ -570,7 +568,7 @@ struct message {
             struct id_list ids;
             struct {
                 const struct bytes *items; /* as many as there are ids */
-                size_t n;                  /* 0: not asked for */
+                size_t n;                  /* 0: not requested */
             } pieces;
             struct bytes text; /* of the rendered prompt, if it was requested */
         } tokenize_ok;
@@ -580,8 +578,8 @@ struct message {
         } detokenize_ok;
         struct {
             uint64_t ref;
-            uint32_t incarnation; /* of the worker: another one counts its records anew */
-            uint64_t next;        /* number of the record behind these: `from` of the next question */
+            uint32_t incarnation; /* of the worker: each new one numbers its records from the start */
+            uint64_t next;        /* number of the record after these: `from` of the next question */
             uint64_t lost;        /* records from `from` on that were overwritten before they were read */
             struct {
                 const struct trace_record *items;
@@ -590,9 +588,9 @@ struct message {
         } trace_ok;
         struct {
             uint64_t ref;
-            bool done;          /* these are its kernels; else it still waits for steps: */
+            bool done;          /* complete; else it still waits for steps: */
             uint32_t steps;     /* measured so far */
-            uint64_t bandwidth; /* of the device's memory, bytes a second; 0: not known */
+            uint64_t bandwidth; /* of the device's memory, bytes per second; 0: not known */
             struct {
                 const struct kernel_profile *items;
                 size_t n;
@@ -600,9 +598,9 @@ struct message {
         } profile_ok;
         struct {
             uint64_t ref;
-            uint64_t blocks; /* of cached prefixes that went */
-            /* Resident memory of the worker's process, and free memory of its device (0: it has none of its
-             * own), before and after. */
+            uint64_t blocks; /* of cached prefixes that were dropped */
+            /* Resident memory of the worker's process, and free memory of its device (0: it has no separate
+             * memory), before and after. */
             uint64_t resident_before, resident_after, device_free_before, device_free_after;
             struct {
                 const struct given_memory *items;
@@ -614,7 +612,7 @@ struct message {
             struct epoch epoch;
             uint64_t count;
             struct ending end;
-        } end; /* count: number of ids in all */
+        } end; /* count: number of ids in total */
         struct frame frame;
         struct {
             struct id128 id;
@@ -631,21 +629,21 @@ struct message {
             struct bytes digest;
             uint32_t context;
             bool chat;
-            struct bytes tools;   /* the format of its model's tool calls; "" = it has none */
+            struct bytes tools;   /* the format of its model's tool calls; "" = none */
             bool thinks;          /* its model thinks before it answers */
-            struct bytes dialect; /* how it does both: JSON (text/dialect/dialect.h); "" = unknown */
+            struct bytes dialect; /* how the model does both: JSON (text/dialect/dialect.h); "" = unknown */
             struct bytes
                 sampling; /* its sampling defaults, as text of common/sampling_defaults.h; "" = unknown */
             uint32_t kv_blocks, max_prompt; /* unused: the worker checks prompts itself */
             uint32_t embedding;             /* numbers of an embedding; 0: not available */
-            bool ranks;                     /* those are the scores of a pair of texts */
+            bool ranks;                     /* the model ranks: those numbers are scores of a pair of texts */
             struct bytes device;
-            /* Of a GPU: its number, UUID, driver, and compute capability, 10 · major + minor. */
+            /* GPU only: its number, UUID, driver, and compute capability, 10 · major + minor. */
             uint32_t device_number;
             struct bytes device_uuid, device_driver;
             uint32_t device_capability;
-            struct bytes arithmetic; /* what ids depend on beside the file; "": it does not say */
-            struct bytes choices;    /* what was measured to choose kernels by; "": nothing */
+            struct bytes arithmetic; /* what ids depend on besides the file; "": not given */
+            struct bytes choices;    /* the measurements by which kernels were chosen; "": none */
             uint64_t wseq, acked;    /* its last frame so far, the last acknowledged one */
         } register_;
         struct {
@@ -676,15 +674,15 @@ struct message {
             uint64_t deadline_left_ms;
             uint64_t queue_us;
             uint64_t credit, most;
-        } assign; /* deadline_left_ms: 0 = none; queue_us: time in the queue; credit: number of ids, those of
-                   * `output` included, that it may generate until a credit allows more, 0 = unlimited; most:
-                   * the pool's limit of ids for an answer, 0 = unlimited */
+        } assign; /* deadline_left_ms: 0 = none; queue_us: time in the queue; credit: number of ids, including
+                   * `output`, that it may have until a credit allows more, 0 = unlimited; most: the pool's
+                   * limit of ids for an answer, 0 = unlimited */
         struct {
             struct {
                 const struct bytes *items; /* PROTO_TOPIC_BYTES each */
                 size_t n;
             } topics;
-            struct id_list counts; /* one per topic: number of ids in all */
+            struct id_list counts; /* one per topic: number of ids in total */
         } credit;
         struct {
             uint64_t wseq;
@@ -695,7 +693,7 @@ struct message {
     };
 };
 
-/* A decoder owns the memory of what it decodes; reuse one for the life of a socket. */
+/* A decoder owns the memory of the messages it decodes; reuse one for the life of a socket. */
 struct message_decoder;
 int message_decoder_new(struct message_decoder **ret_decoder); /* -ENOMEM */
 struct message_decoder *message_decoder_free(struct message_decoder *decoder);
@@ -709,7 +707,7 @@ enum {
 
 /* Decodes exactly `len` bytes. 0; a positive code above with the reason in `err` ("generate: max_tokens:
  * expected an integer"); or -ENOMEM. *ret_message is valid until the next call with this decoder, and while
- * `data` lives. On a MESSAGE_E_MALFORMED whose id could be read, message_decoder_failed_id says for which
+ * `data` lives. After a MESSAGE_E_MALFORMED whose id could be read, message_decoder_failed_id returns the
  * request. */
 int message_decode(struct message_decoder *decoder, const void *data, size_t len, struct message *ret_message,
                    struct error *err);
@@ -721,12 +719,12 @@ bool message_decoder_failed_id(const struct message_decoder *decoder, struct id1
 /* The kind of the message that failed last; MESSAGE_NONE if it could not be read. */
 enum message_kind message_decoder_failed_kind(const struct message_decoder *decoder);
 
-/* The encoded values of n keys in an encoded message; without data for those that are not there. Returns how
- * many are. */
+/* Finds the encoded values of n keys in an encoded message; those of missing keys have no data. Returns how
+ * many were found. */
 size_t message_find(struct bytes encoded, const char *const keys[], size_t n, struct bytes ret_values[]);
 
-/* Appends the encoded message to `out`. 0, -ENOMEM, or -EINVAL for a message that would not decode again (a
- * bound exceeded, a kind unset). */
+/* Appends the encoded message to `out`. 0, -ENOMEM, or -EINVAL for a message that could not be decoded (a
+ * bound exceeded, no kind). */
 int message_encode(const struct message *message, struct buffer *out);
 
 /* The same, with the reason of an -EINVAL ("generate: top_p: 2 is out of range 0..1"). */

@@ -44,8 +44,8 @@ struct item {
  * undefined. */
 bool reader_next(struct reader *reader, struct item *ret_item);
 
-/* Reads an id: an integer from 0 to 2³¹ − 1 in one, three or five bytes. Inline, because most of what is read
- * are ids. False if the next item is anything else; the reader then does not move. */
+/* Reads an id: an integer from 0 to 2³¹ − 1 in one, three or five bytes. Inline, because most items are ids.
+ * False if the next item is anything else; the reader then does not move. */
 static inline bool reader_id(struct reader *reader, int32_t *ret_id)
 {
     const uint8_t *at = reader->at;

@@ -10,8 +10,8 @@
  *                ──leave: another broker takes over (a reload)────────────────────▶
  *                ──the gateway's process, for the status──────────────────────────▶
  *
- * A record describes the current state, not an event: of several changes only the last is sent. So records do
- * not pile up for a broker that is stopped, and a restarted one learns everything. When the connection
+ * A record describes the current state, not an event: only the last of several changes is sent. So records do
+ * not accumulate while a broker is stopped, and a restarted broker learns everything. When the connection
  * closes, the other process has ended. */
 
 #include <errno.h>
@@ -39,7 +39,7 @@ struct place_record {
     uint32_t state;       /* enum place_state */
     uint32_t incarnation; /* of its current or last process; 0 before the first */
     uint32_t pid;         /* 0: none, or being created */
-    uint32_t left;        /* its last process exited with status 0, as it was told to */
+    uint32_t left;        /* its last process was told to exit and did so with status 0 */
     uint32_t unfit;       /* its last process rejected its settings */
     uint64_t start_at;    /* clock_ns */
     char
@@ -63,7 +63,7 @@ struct news { /* to the broker */
         struct {
             uint64_t boot;
             uint32_t n_places;
-            uint32_t board_version; /* BOARD_VERSION; workers could have changed the one in their slots */
+            uint32_t board_version; /* BOARD_VERSION; workers could have changed the copy in their slots */
             /* Inherited: the run directory, the vault, the broker's own slot of the board, the workers'. */
             int32_t rundir_fd, vault_fd, turns_fd, slot_fds[SUPERVISION_PLACES_MAX];
         } welcome; /* always first */
@@ -90,8 +90,8 @@ static inline int supervision_send(int fd, const void *record, size_t size)
     return send(fd, record, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Receives a record without waiting. 0; -EAGAIN: there is none; -EPIPE: the other end is closed; -EBADMSG: it
- * has another size, so it comes from another build. */
+/* Receives a record without waiting. 0; -EAGAIN: none is waiting; -EPIPE: the other end is closed; -EBADMSG:
+ * it has a different size, so it comes from another build. */
 static inline int supervision_receive(int fd, void *ret_record, size_t size)
 {
     ssize_t n = recv(fd, ret_record, size, MSG_DONTWAIT | MSG_TRUNC);

@@ -4,8 +4,8 @@
 
 #include "worker/options.h"
 
-/* Checks whether a worker could start with these options, for a supervisor that has got new settings, and
- * prints what is wrong on stderr. Returns the exit status. */
+/* Checks whether a worker could start with these options, for a supervisor that has new settings, and prints
+ * any errors to stderr. Returns the exit status. */
 int check_options(const struct worker_options *options);
 
 #endif

@@ -2,13 +2,13 @@
 #ifndef WORKER_COUNT_H
 #define WORKER_COUNT_H
 
-/* What a pool asks before it has workers: how many devices there are. */
+/* Counts devices, for a pool that has no workers yet. */
 
 #include "worker/options.h"
 
-/* Prints, as a line, the number of the devices that workers with these options would compute on; 0 where
- * those have no numbers, as the processor. With "auto", where several are found, the model is opened to see
- * whether they execute it. The exit status of the process: 1 without a line where there is no such device. */
+/* Prints the number of devices that workers with these options would use, as a line; 0 if they have no
+ * numbers, as with the CPU. With "auto" and several devices, opens the model to see whether they can run it.
+ * Returns the exit status of the process: 1, without a line, if there is no such device. */
 int count_devices(const struct worker_options *options);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef WORKER_REPORT_H
 #define WORKER_REPORT_H
 
-/* The worker's slot of the board: occasional snapshots, and the counter that proves progress. */
+/* The worker's slot of the board: periodic snapshots, and the counter that proves progress. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,29 +23,29 @@ struct report {
     uint64_t next_ns; /* when the next snapshot is due */
     uint64_t rate_since_ns, rate_tokens;
     double tokens_per_s;
-    uint64_t next_usage_ns; /* when the next look at it is due */
+    uint64_t next_usage_ns; /* when `usage` is next updated */
     struct backend_usage usage;
     struct resident resident;
     struct report_peaks peaks;
 };
 
-/* What a snapshot says. */
+/* The contents of a snapshot. */
 struct report_facts {
     enum worker_state state;
     uint64_t step_started_ns; /* of the running step; 0: idle */
     struct engine *engine;    /* NULL: not loaded */
-    uint32_t unstarted;       /* requests that the engine does not have yet */
+    uint32_t unstarted;       /* requests not yet in the engine */
 };
 
-/* Maps the slot in `fd`, and closes the descriptor; with −1 there is no board, and nothing is written. 0 or
- * -errno with a reason. A zeroed report may be closed too. */
+/* Maps the slot in `fd`, and closes the descriptor; −1: no board, and nothing is written. 0 or -errno with a
+ * reason. A zeroed report may be closed too. */
 int report_open(struct report *report, int fd, uint32_t incarnation, struct error *err);
 void report_close(struct report *report);
 
 /* Counts progress: a layer, a part of the model loaded, a prompt prepared. From any thread. */
 void report_progress(struct report *report);
 
-/* The next snapshot is due at once, with a new look at what memory is in use. */
+/* Makes the next snapshot due at once, with updated memory usage. */
 void report_look_again(struct report *report);
 
 /* Writes the snapshot; the next one is due `ns` later. */

@@ -19,17 +19,17 @@ struct tokenize {
     struct question *questions; /* utlist, in order of arrival */
 };
 
-/* The tokenizer is the preparer's. All three outlive the questions, but for tokenize_deinit. */
+/* The tokenizer is the preparer's. All three must outlive the questions, except in tokenize_deinit. */
 void tokenize_init(struct tokenize *tokenize, struct link *link, struct preparer *preparer,
                    const struct tokenizer *tokenizer);
 
-/* Forgets the questions. The preparer must have ended. */
+/* Frees the questions. The preparer must have ended. */
 void tokenize_deinit(struct tokenize *tokenize);
 
 /* Takes the `tokenize` or `detokenize` that the link received last. */
 void tokenize_take(struct tokenize *tokenize);
 
-/* Drops questions that have waited so long that nobody expects an answer. */
+/* Drops questions that have waited so long that no client still expects an answer. */
 void tokenize_expire(struct tokenize *tokenize, uint64_t now);
 
 #endif

@@ -21,7 +21,7 @@
 #define CERTIFICATE_KEY_LEN 40
 
 struct certificate {
-    char public_key[CERTIFICATE_KEY_LEN + 1]; /* zero-terminated Z85; "" where there is none */
+    char public_key[CERTIFICATE_KEY_LEN + 1]; /* zero-terminated Z85; "": none */
     char secret_key[CERTIFICATE_KEY_LEN + 1];
 };
 

@@ -13,7 +13,7 @@
 #define CONFIG_FILE_MAX_BYTES ((size_t)256 << 10)
 
 /* Called for each setting in the order of the file, repeated ones included, with its line (from 1 on); the
- * value may be "". A result other than 0 ends the reading; file and line are put before its reason. */
+ * value may be "". A result other than 0 ends reading; file and line are prepended to its reason. */
 typedef int config_file_take(void *arg, unsigned line, const char *name, const char *value,
                              struct error *err);
 

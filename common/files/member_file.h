@@ -2,16 +2,16 @@
 #ifndef COMMON_FILES_MEMBER_FILE_H
 #define COMMON_FILES_MEMBER_FILE_H
 
-/* A file that says where one pool of a fleet may be reached. A fleet is a folder of them; a file's name is
- * the pool's name (docs/FLEET.md). A pool writes its own (`quern serve --member`), a person or another
- * program may write others, and gateways read them.
+/* A file that says where to reach one pool of a fleet. A fleet is a folder of such files; a file's name is
+ * the pool's name (docs/FLEET.md). A pool writes its own (`quern serve --member`), people or other programs
+ * may write others, and gateways read them.
  *
  *     connect = "tcp://HOST:PORT"
  *     server-key = "40 characters of Z85"
- *     server-key-next = "…"     the key that replaces it soon; may be left out
+ *     server-key-next = "…"     the key that will soon replace it; optional
  *
- * The syntax is that of quern.conf. Since '#' is a character of Z85, keys stand in quotes. Unknown and
- * repeated names are errors, and so is a last line without its newline: it may be half of a longer one. */
+ * The syntax is that of quern.conf. Since '#' is a character of Z85, keys must be in quotes. Unknown and
+ * repeated names are errors, and so is a last line without a newline: it may be truncated. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,17 +32,17 @@ struct member_file {                            /* zeroed: empty */
 /* Whether a file of this name belongs to a pool: 1 to 64 letters, digits and "._-", no dot at the start. */
 bool member_file_is_name(const char *name);
 
-/* Parses the contents of a file; `path` is for error texts. 0; -EINVAL with the path, and the line where one
- * is at fault; -ENOMEM. */
+/* Parses the contents of a file; `path` is for error texts. 0; -EINVAL with the path and, if possible, the
+ * line; -ENOMEM. */
 int member_file_parse(const void *data, size_t len, const char *path, struct member_file *ret_member,
                       struct error *err);
 
-/* Reads a file, which must be a regular one that neither its group nor others can write (-EPERM). Also -errno
- * if it cannot be read. */
+/* Reads a file, which must be regular and not writable by its group or others (-EPERM). Also -errno if it
+ * cannot be read. */
 int member_file_read(const char *path, struct member_file *ret_member, struct error *err);
 
-/* Writes PATH in one step: under a hidden name in the same folder, then renamed. What was there is replaced.
- * On failure PATH is as before: -errno with a reason. */
+/* Writes PATH atomically: under a hidden name in the same folder, then renamed. Replaces an existing file. On
+ * failure PATH is unchanged: -errno with a reason. */
 int member_file_write(const char *path, const struct member_file *member, struct error *err);
 
 #endif

@@ -11,13 +11,13 @@
  *         r = r == 0 ? output_file_commit(&file, err) : output_file_discard(&file, r);
  *     }
  *
- * The bytes go to a new file in the same folder, which replaces PATH once they are on disk. Until then PATH
- * keeps its old contents, even after a failure or a kill. Symbolic links are followed. A replaced file
- * passes on its owner, group and permissions as far as permitted; a file without write permission is not
+ * The bytes go to a new file in the same folder, which replaces PATH when they are on disk. Until then PATH
+ * keeps its old contents, even after a failure or a kill. Symbolic links are followed. The new file gets the
+ * owner, group and permissions of the old one as far as permitted; a file without write permission is not
  * replaced.
  *
- * Anything but a regular file (/dev/null, a pipe, a terminal), and the file of our own stdout, is written
- * directly, because it cannot be replaced. */
+ * Anything but a regular file (/dev/null, a pipe, a terminal), and the file that is this process's stdout, is
+ * written directly, because it cannot be replaced. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,16 +27,16 @@
 struct output_file {
     int fd;       /* to write to; a regular file may also be mapped, for reading and writing */
     bool direct;  /* written in place: output is visible at once */
-    char *target; /* PATH with links resolved; NULL when direct */
-    char *part;   /* the new file's name; NULL while it has none */
-    char *path;   /* as the caller said it, for errors */
+    char *target; /* PATH with links resolved; NULL if direct */
+    char *part;   /* the new file's name; NULL: it has none yet */
+    char *path;   /* as given by the caller, for errors */
 };
 
-/* -errno with a reason that names the path; no cleanup is needed then. */
+/* -errno with a reason that names the path; no cleanup is needed in that case. */
 int output_file_open(struct output_file *file, const char *path, struct error *err);
 
-/* The same for a caller that has to map the file: -EINVAL for anything but a regular file, which is not
- * opened. */
+/* The same for a caller that must map the file: -EINVAL, without opening it, for anything but a regular
+ * file. */
 int output_file_open_regular(struct output_file *file, const char *path, struct error *err);
 
 /* Appends all bytes. -errno with a reason. */

@@ -2,8 +2,8 @@
 #ifndef COMMON_INSTRUMENTS_HISTOGRAM_H
 #define COMMON_INSTRUMENTS_HISTOGRAM_H
 
-/* Histograms with fixed buckets, as Prometheus has them. They only grow, fit in shared memory, and hold whole
- * numbers; a scale says what a number is and where its buckets end. */
+/* Histograms with fixed buckets, as in Prometheus. Counts only grow; the struct can be in shared memory.
+ * Values are whole numbers; a scale gives their unit and the bounds of buckets. */
 
 #include <stdint.h>
 
@@ -16,8 +16,8 @@ struct histogram {
 };
 
 struct histogram_scale {
-    uint64_t bounds[HISTOGRAM_BOUNDS]; /* of the buckets, the bound itself included; they rise */
-    double reals[HISTOGRAM_BOUNDS];    /* the same as people read them: bounds ÷ per_unit */
+    uint64_t bounds[HISTOGRAM_BOUNDS]; /* inclusive upper bounds of the buckets, ascending */
+    double reals[HISTOGRAM_BOUNDS];    /* the same for people: bounds ÷ per_unit */
     double per_unit;
 };
 
@@ -25,8 +25,8 @@ extern const struct histogram_scale histogram_seconds; /* nanoseconds: 500 µs t
 extern const struct histogram_scale histogram_rows;    /* 1 to 2048 */
 extern const struct histogram_scale histogram_shares;  /* thousandths: 5% to 100% */
 
-/* Adds a value n times. `hint` is the bucket of the value before, or any other bucket: values that follow one
- * another are alike, so the search begins there. Returns the bucket. */
+/* Adds a value n times. `hint` is the bucket of the previous value, or any other bucket: successive values
+ * are similar, so the search begins there. Returns the bucket. */
 uint32_t histogram_add(struct histogram *histogram, const struct histogram_scale *scale, uint32_t hint,
                        uint64_t value, uint64_t n);
 

@@ -2,15 +2,15 @@
 #ifndef COMMON_PROGRAM_ARGUMENTS_H
 #define COMMON_PROGRAM_ARGUMENTS_H
 
-/* Command lines: argp(3), with a table of the options that simply set a member of a struct. Everything else
- * is up to the parser. */
+/* Command lines: argp(3), with a table of the options that only set a member of a struct. The program's own
+ * argp parser handles the others. */
 
 #include <argp.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum argument_kind {
-    ARGUMENT_NUMBER, /* a uint32_t, or an int if the bounds fit; strict, and within bounds */
+    ARGUMENT_NUMBER, /* a uint32_t, or an int if the bounds fit; strict, and checked against the bounds */
     ARGUMENT_TEXT,   /* a const char *, which borrows from argv */
     ARGUMENT_FLAG    /* a bool, set to true */
 };
@@ -23,13 +23,13 @@ struct argument {
 };
 
 /* Sets the member of `into` that belongs to the key: 0. ARGP_ERR_UNKNOWN: the table has no such key. A
- * malformed number or one out of bounds ends the program as argp_error does, with a reason that names the
- * option as `known`, the options of argp, does. */
+ * malformed or out-of-bounds number ends the program as argp_error does, with a reason that names the option
+ * as in `known`, the options of argp. */
 error_t arguments_take(const struct argument *arguments, const struct argp_option *known, int key,
                        const char *text, const struct argp_state *state, void *into);
 
-/* Parses a command line as argp_parse does without flags, and takes -h for --help, like -?, unless the argp
- * has its own -h. */
+/* Parses a command line as argp_parse does without flags; also accepts -h for --help, like -?, unless the
+ * argp has its own -h. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 #endif

@@ -12,8 +12,7 @@
  *         execv(words[0], words);
  *     command_line_deinit(&line);
  *
- * Words are copied. If memory runs out nothing is reported until command_line_words. A zeroed one is
- * empty. */
+ * Words are copied. If memory runs out, only command_line_words reports it. A zeroed one is empty. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +32,7 @@ void command_line_option(struct command_line *line, const char *name, const char
 /* NAME VALUE in decimal. */
 void command_line_number(struct command_line *line, const char *name, int64_t value);
 
-/* As execv(3) takes them, borrowed from the line; NULL if memory ran out. */
+/* The words for execv(3), borrowed from the line; NULL if memory ran out. */
 char *const *command_line_words(const struct command_line *line);
 
 void command_line_deinit(struct command_line *line);

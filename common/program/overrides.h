@@ -2,11 +2,11 @@
 #ifndef COMMON_PROGRAM_OVERRIDES_H
 #define COMMON_PROGRAM_OVERRIDES_H
 
-/* Options that replace what a model's file says, named as in llama.cpp: --override-kv KEY=TYPE:VALUE,
+/* Options that override a model's metadata, named as in llama.cpp: --override-kv KEY=TYPE:VALUE,
  * --rope-scaling, --rope-scale, --rope-freq-base, --rope-freq-scale, --yarn-*.
  *
- * They travel from the command line to the worker as one text, with a line "NAME VALUE" for each in their
- * order. This header defines their form; model/overrides.h says what they do. */
+ * They are passed from the command line to the worker as one text, with a line "NAME VALUE" for each, in
+ * order. This header defines their form; model/overrides.h describes their effects. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,16 +14,16 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define OVERRIDES_TEXT 4096 /* bytes of a text, with the zero */
+#define OVERRIDES_TEXT 4096 /* bytes of the text, including the zero */
 
 enum override_kind {
-    OVERRIDE_KEY,  /* KEY=TYPE:VALUE, TYPE being int, float, bool or str; may be repeated */
+    OVERRIDE_KEY,  /* KEY=TYPE:VALUE; TYPE is int, float, bool or str; may be repeated */
     OVERRIDE_WORD, /* none, linear or yarn */
     OVERRIDE_REAL, /* finite, least … most */
     OVERRIDE_COUNT
 };
 
-/* A row: name without dashes, what stands for the value, what it does, kind, least, most. */
+/* A row: name without dashes, placeholder for the value, help, kind, least, most. */
 /* clang-format off */
 #define OVERRIDE_OPTIONS(ROW)                                                                                \
     ROW("override-kv", "KEY=TYPE:VALUE",                                                                     \
@@ -57,11 +57,11 @@ struct override_option {
 const struct override_option *override_option(size_t i);
 const struct override_option *override_option_find(const char *name);
 
-/* Adds an option to a text, in place of one of the same name or key. -EINVAL with a reason that does not
- * begin with the name: a value that is none, or more than there is room for. */
+/* Adds an option to a text, replacing one with the same name or key. -EINVAL with a reason that does not
+ * begin with the name: an invalid value, or no room. */
 int overrides_add(char text[OVERRIDES_TEXT], const char *name, const char *value, struct error *err);
 
-/* Takes the next option off a text. False at its end. `option` NULL: there is none of this name. */
+/* Takes the next option off a text. False at its end. *ret_option NULL: unknown name. */
 bool overrides_next(struct bytes *text, const struct override_option **ret_option,
                     char ret_value[OVERRIDES_TEXT]);
 

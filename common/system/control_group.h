@@ -2,8 +2,8 @@
 #ifndef COMMON_SYSTEM_CONTROL_GROUP_H
 #define COMMON_SYSTEM_CONTROL_GROUP_H
 
-/* The control groups that this process is in, of either version. A limit of a group holds for its members and
- * all groups below it together, so a caller that wants to know what is left looks at each of them. */
+/* The control groups that this process is in, of either version. A group's limit applies to its members and
+ * all groups below it together, so a caller that wants to know what is left must look at each of them. */
 
 #include <stdbool.h>
 
@@ -15,7 +15,7 @@ struct control_group {
 };
 
 /* Calls visit(arg, group) for this process's group and each above it that `controller` ("cpu", "memory") may
- * limit. Reads /proc below `root`, "" being this machine's; what cannot be read is skipped. */
+ * limit. Reads /proc below `root` ("": this machine's); skips what it cannot read. */
 void control_group_each(const char *root, const char *controller,
                         void (*visit)(void *arg, const struct control_group *group), void *arg);
 

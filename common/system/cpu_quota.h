@@ -2,8 +2,8 @@
 #ifndef COMMON_SYSTEM_CPU_QUOTA_H
 #define COMMON_SYSTEM_CPU_QUOTA_H
 
-/* How much of the processors' time this process's control groups may take, of either version. Beyond it all
- * their processes stand still until the next period begins, broker and clients in them too. */
+/* How much CPU time this process's control groups may use, of either version. Beyond that all their
+ * processes, including a broker and clients, stop until the next period begins. */
 
 #include <stdint.h>
 

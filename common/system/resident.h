@@ -2,17 +2,17 @@
 #ifndef COMMON_SYSTEM_RESIDENT_H
 #define COMMON_SYSTEM_RESIDENT_H
 
-/* What this process holds of the machine's memory. */
+/* How much of the machine's memory this process holds. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct resident {
-    uint64_t bytes;  /* in all */
-    uint64_t shared; /* of those, of files and of memory that other processes may have too */
+    uint64_t bytes;  /* in total */
+    uint64_t shared; /* the part in files and in memory that other processes may share */
 };
 
-/* Reads it from /proc; the kernel's count may lag behind by some pages of each thread. False: not known. */
+/* Reads it from /proc; the kernel's count may lag by some pages per thread. False: not known. */
 bool resident_read(struct resident *ret_resident);
 
 #endif

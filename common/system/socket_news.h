@@ -2,20 +2,20 @@
 #ifndef COMMON_SYSTEM_SOCKET_NEWS_H
 #define COMMON_SYSTEM_SOCKET_NEWS_H
 
-/* When to look into a libzmq socket for messages.
+/* Tells when to receive from a libzmq socket.
  *
- * Asking libzmq costs two system calls for each socket and question, be it zmq_poll or a receive that finds
- * nothing; a process with a dozen sockets that wakes for every token does little else. The descriptors of
- * the sockets (ZMQ_FD) tell the same in one poll() of all of them. But a descriptor tells only of what is new
- * since the socket was found empty, and any use of the socket may take the news off it unseen. So:
+ * Asking libzmq costs two system calls per socket, with zmq_poll or with a receive that finds nothing; a
+ * process with a dozen sockets that wakes for every token would do little else. One poll() of the sockets'
+ * descriptors (ZMQ_FD) tells the same. But a descriptor is edge-triggered: it signals only news since the
+ * socket was found empty, and any use of the socket may clear it unnoticed. So:
  *
- *     news.look = true;                          whenever the socket was used otherwise than to receive
+ *     news.look = true;                          whenever the socket was used other than to receive
  *     poll(items, n, a.look || b.look ? 0 : ms);
  *     socket_news_polled(&news, &item);
- *     while (news.look && ...receive...)         until there is nothing
+ *     while (news.look && ...receive...)         until nothing is left
  *     socket_news_over(&news);                   then, and only then
  *
- * What is sent again and again while there is no room would keep `look` true: socket_news_ask after it.
+ * A send that is retried while there is no room would keep `look` true: call socket_news_ask after it.
  *
  * (ZMQ_FD in zmq_getsockopt(3).) */
 
@@ -28,11 +28,11 @@ struct socket_news {
     bool look; /* there may be a message, whatever the descriptor says */
 };
 
-/* Of a new socket, into which to look. 0 or -errno. */
+/* For a new socket, with `look` set. 0 or -errno. */
 int socket_news_init(void *socket, struct socket_news *ret_news);
 
-/* After a receive that failed, before errno changes: there is nothing, unless a signal interrupted it, which
- * may already have taken the news off the descriptor. */
+/* Call it after a failed receive, before errno changes: nothing is left, unless a signal interrupted the
+ * receive, which may already have cleared the descriptor. */
 static inline void socket_news_over(struct socket_news *news)
 {
     news->look = errno == EINTR;

@@ -4,10 +4,10 @@
 
 /* A small team of threads that together run one function at a time.
  *
- * threads_run forks: every member calls the function once with its index (the caller is member 0), and the
- * call returns when all are done. Inside, members divide work by claiming pieces of a range, and meet at
- * barriers. Each barrier and the end of the run begin all claims anew, so between two barriers a run
- * divides one range. With one member nothing locks or waits. */
+ * In threads_run every member calls the function once with its index (the caller is member 0); it returns
+ * when all are done. Inside, members divide work by claiming pieces of a range, and meet at barriers. Each
+ * barrier, and the end of the run, resets the claims, so a run divides one range between two barriers. With
+ * one member nothing locks or waits. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ struct threads *threads_free(struct threads *threads);
 
 uint32_t threads_count(const struct threads *threads);
 
-/* By the thread that made the team only. */
+/* Call it only from the thread that created the team. */
 void threads_run(struct threads *threads, threads_work *work, void *arg);
 
 /* The same with the caller as the only member, for work too small to wake others. */
@@ -36,19 +36,19 @@ void threads_run_alone(struct threads *threads, threads_work *work, void *arg);
 /* Inside a run: waits for every member. Writes before it are visible to all after it. */
 void threads_barrier(struct threads *threads);
 
-/* Inside a run: claims up to `grain` pieces of the range 0 … n − 1. False when all are taken. */
+/* Inside a run: claims up to `grain` pieces of the range 0 … n − 1. False: all are taken. */
 bool threads_claim(struct threads *threads, uint32_t n, uint32_t grain, uint32_t *ret_first,
                    uint32_t *ret_end);
 
 /* The same with larger pieces while much is left: a quarter of a member's equal share of the rest, 1 to
- * `most` times `grain`. So members read long stretches and finish together. */
+ * `most` times `grain`. So members read long stretches and finish at about the same time. */
 bool threads_claim_run(struct threads *threads, uint32_t n, uint32_t grain, uint32_t most,
                        uint32_t *ret_first, uint32_t *ret_end);
 
-/* The same for member `index`, from its own equal share of the range first and then from what others have
- * left of theirs. So one member mostly works on the same pieces between all barriers, and their data stay in
- * its cache. Of fewer than eight pieces for each member all are claimed one by one. Not to be mixed with
- * other claims between the same two barriers. */
+/* The same for member `index`, first from its equal share of the range, then from the rest of other members'
+ * shares. So a member mostly works on the same pieces between all barriers, and their data stay in its cache.
+ * If there are fewer than eight pieces per member, all are claimed one by one. Do not mix it with other
+ * claims between the same two barriers. */
 bool threads_claim_own(struct threads *threads, uint32_t index, uint32_t n, uint32_t *ret_first,
                        uint32_t *ret_end);
 

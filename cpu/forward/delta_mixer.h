@@ -6,7 +6,7 @@
 
 #include "cpu/forward/pass.h"
 
-#define DELTA_MIXER_MOST_TAPS 64 /* of its convolution; models with more are refused */
+#define DELTA_MIXER_MOST_TAPS 64 /* of its convolution; models with more are rejected */
 
 /* Called by every thread: its phases read the stream and the delta of the layer before, and write the new
  * delta. */

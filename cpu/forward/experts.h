@@ -2,12 +2,12 @@
 #ifndef CPU_FORWARD_EXPERTS_H
 #define CPU_FORWARD_EXPERTS_H
 
-/* Mixtures of experts: which experts a row goes to, and a pass's rows in the order of experts.
+/* Mixtures of experts: the choice of experts for each row, and a pass's rows in the order of experts.
  *
- * An *assignment* pairs a row with one of its experts: a row has n_used of them, and number row · n_used + k
- * is that to its k-th best expert. Assignments to one expert get neighbouring *places*, so one product
- * serves them all; experts without assignments are not read. What a row gets from an expert, and the order
- * of summation, depend only on the row. A model without experts has an empty workspace (workspace.c). */
+ * An *assignment* pairs a row with one of its experts: a row has n_used of them, and assignment row · n_used
+ * + k is to its k-th best expert. Assignments to one expert get adjacent *places*, so one product serves them
+ * all; experts without assignments are not read. A row's results from experts, and the order of summation,
+ * depend only on the row. A model without experts has an empty workspace (workspace.c). */
 
 #include "cpu/memory/weights.h"
 
@@ -20,7 +20,7 @@ struct experts_workspace {
     uint32_t *places;      /* [max_assignments], by assignment */
     uint32_t *assignments; /* [max_assignments], by place */
     uint32_t *first_place; /* [scores_stride + 1], by expert */
-    /* Products of the experts that have assignments: gates and ups, and downs. */
+    /* Products of the experts that have assignments: gates and ups; downs. */
     struct product *inputs, *outputs;
     uint32_t n_inputs, n_outputs;
     /* By place. */
@@ -30,8 +30,8 @@ struct experts_workspace {
     float *out;                   /* [max_assignments][embd_stride] */
 };
 
-/* The best n_used experts of a row by its scores, the first of equals first, and their weights: the softmax
- * of their scores, which adds up to 1. If a score is not finite, all weights are NaN, so the fault stays
+/* The n_used experts with the best scores of a row, lower numbers first among equals, and their weights: the
+ * softmax of their scores, which sums to 1. If a score is not finite, all weights are NaN, so the fault stays
  * visible. Overwrites the scores. */
 void experts_choose(const struct experts *experts, float *scores, uint32_t *ret_chosen, float *ret_weights);
 
@@ -40,12 +40,12 @@ void experts_choose(const struct experts *experts, float *scores, uint32_t *ret_
 void experts_group(struct experts_workspace *work, const struct layer_traits *traits,
                    const struct weights_layer *layer, uint32_t n_rows);
 
-/* Copies a row of `from`, rounded values included, to the place of x. */
+/* Copies a row of `from`, including rounded values, to a place of x. */
 void experts_gather(const struct experts_workspace *work, const struct activations *from, uint32_t row,
                     uint32_t place);
 
-/* out[0 … n − 1] = Σ weight · what the row got from its experts, best expert first; with `add`, added to
- * `out`, the result of a shared expert. */
+/* out[0 … n − 1] = Σ weight · the row's result from each of its experts, best expert first; with `add`, added
+ * to `out`, the result of a shared expert. */
 void experts_combine(const struct experts_workspace *work, uint32_t n_used, uint32_t row, uint32_t n,
                      bool add, float *out);
 

@@ -2,11 +2,11 @@
 #ifndef CPU_FORWARD_LAYER_INPUTS_H
 #define CPU_FORWARD_LAYER_INPUTS_H
 
-/* What each layer gets of a token by itself: made once a pass, and added behind a layer's halves. */
+/* The layers' own embeddings of each token: computed once per pass, added after a layer's halves. */
 
 #include "cpu/forward/pass.h"
 
-/* Called by every thread when the rows are embedded. */
+/* Called by every thread after the rows are embedded. */
 void layer_inputs_make(struct forward *forward, uint32_t index);
 
 /* Called by every thread: its phases read the delta of the feed-forward and write the new one. The caller

@@ -2,7 +2,7 @@
 #ifndef CPU_KERNELS_BUILD_H
 #define CPU_KERNELS_BUILD_H
 
-/* What the kernel sources of one instruction set share. Names end in the set's name, so several builds link
+/* Shared by the kernel sources of one instruction set. Names end in the set's name, so several builds link
  * into one program. build.c assembles each. */
 
 #include "cpu/kernels/kernels.h"

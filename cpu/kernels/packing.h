@@ -5,10 +5,10 @@
 /* The memory layout of weights for the kernels: groups of eight output rows, interleaved so that one vector
  * holds the same columns of all eight.
  *
- * Packing only moves bits: no weight or scale is rounded, and the size hardly grows. A group is the blocks
- * of eight rows side by side, in the order of columns; F32, F16 and BF16 are [column][8 rows]. The structs
- * below are a block of eight rows in the quantized formats. In them a *chunk* is 32 bytes, [8 rows][4
- * columns], and nibbles are two chunks in one: the low ones and the high ones. */
+ * Packing only moves bits: no weight or scale is rounded, and the size hardly grows. A group is the blocks of
+ * eight rows side by side, in the order of columns; F32, F16 and BF16 are [column][8 rows]. Each struct below
+ * is a block of eight rows in a quantized format. In it a *chunk* is 32 bytes, [8 rows][4 columns], and
+ * nibbles are two chunks in one: the low ones and the high ones. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct packed_bf16 {
     uint16_t weights[8];
 };
 
-/* 32 columns to a scale. */
+/* 32 columns per scale. */
 struct packed_q8_0 {
     uint16_t scales[8];     /* binary16, as all below */
     uint8_t quants[8 * 32]; /* chunks of signed bytes */
@@ -118,14 +118,14 @@ _Static_assert(sizeof(struct packed_q6_k) == 16 + 128 + 1024 + 512, "no padding"
 struct packing {
     bool quantized;              /* its kernel wants quantized activations */
     uint32_t block_columns;      /* of one packed block */
-    uint32_t packed_block_bytes; /* of eight rows of it */
+    uint32_t packed_block_bytes; /* of eight rows of such a block */
     /* Packs n_blocks blocks of eight rows; rows[r] points to the file's bytes. */
     void (*pack)(const uint8_t *const rows[8], uint32_t n_blocks, uint8_t *out);
     /* The weights as floats, out [n_blocks · block_columns][8]: exactly the values of the file. */
     void (*unpack)(const uint8_t *group, uint32_t n_blocks, float *out);
 };
 
-/* NULL for a format that the CPU backend cannot multiply. */
+/* NULL: the CPU backend cannot multiply this format. */
 const struct packing *packing_of(enum format format);
 
 #endif

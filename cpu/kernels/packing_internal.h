@@ -2,7 +2,7 @@
 #ifndef CPU_KERNELS_PACKING_INTERNAL_H
 #define CPU_KERNELS_PACKING_INTERNAL_H
 
-/* What the packings of formats share: chunks, and the names for the table. */
+/* Shared by the packings of formats: chunks, and the names for the table. */
 
 #include <string.h>
 
@@ -17,13 +17,13 @@
 FORMATS(PACKINGS)
 #undef PACKINGS
 
-/* Where column k of a run of chunks lies for row r. */
+/* The offset of column k of a run of chunks for row r. */
 static inline size_t chunk_at(uint32_t k, int r)
 {
     return (size_t)(k / 4) * 32 + (size_t)r * 4 + k % 4;
 }
 
-/* n columns of one row into a run of chunks. */
+/* Packs n columns of one row into a run of chunks. */
 static inline void put_chunks(const void *columns, uint32_t n, int r, uint8_t *chunks)
 {
     for (uint32_t k = 0; k < n; k += 4)

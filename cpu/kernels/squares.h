@@ -7,7 +7,7 @@
  * rows][2 weight rows]. squares.c arranges the activations; a tile begins at a multiple of eight rows.
  * Included by tile.h. */
 
-/* Where the tile's scales and sums of a block begin: eight of sixteen. */
+/* The start of the tile's scales and sums of a block: eight of sixteen. */
 LANES_INLINE size_t square_block(const struct tile *tile, uint32_t column)
 {
     size_t strip = tile->first_row / KERNELS_MANY * (tile->x->stride / KERNELS_BLOCK);
@@ -19,7 +19,7 @@ LANES_INLINE const int8_t *tile_quants(const struct tile *tile, int i, uint32_t 
     return tile->x->tiles + (square_block(tile, column) + (size_t)(i / 2 * 2)) * KERNELS_BLOCK;
 }
 
-/* Of two rows, each twice. */
+/* Those of two rows, each twice. */
 LANES_INLINE rows_f32 each_twice(const float *p)
 {
     float32x2_t two = vld1_f32(p);

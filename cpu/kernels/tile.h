@@ -18,8 +18,8 @@ struct tile {
     size_t first_row;
     uint32_t column;
     int n;
-    size_t apart; /* distance from a block to its neighbour in the pair's second group; or which part of a
-                     group, if it takes several vectors */
+    size_t apart; /* distance from a block to its neighbour in the pair's second group; or the part of a
+                     group, if a group takes several vectors */
     const uint8_t *ahead; /* weights of one block to prefetch meanwhile (tile_ask); or NULL */
 };
 
@@ -27,7 +27,7 @@ struct tile {
 #include "cpu/kernels/squares.h"
 #else
 
-/* What sum i meets from `column` on: row i. */
+/* The activations for sum i from `column` on: row i. */
 LANES_INLINE const int8_t *tile_quants(const struct tile *tile, int i, uint32_t column)
 {
     return tile->x->quants + (tile->first_row + (size_t)i) * tile->x->stride + tile->column + column;
@@ -115,7 +115,7 @@ LANES_INLINE void tile_ask(const struct tile *tile, const int part, const int pa
 
 /* The first rows of a group wait for memory, so prefetch the weights two pages ahead, into the second-level
  * cache: the first level has too few fill buffers for all lines of a superblock. Past the end of a pair's
- * group is the next pair. Addresses past the weights are mere hints. */
+ * group is the next pair. Prefetching past the weights is harmless. */
 LANES_INLINE void ask_at_once(const struct group_product *product, const uint8_t *block, uint32_t bytes)
 {
     size_t ahead = 8192;
@@ -164,8 +164,8 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
 }
 
 /* Defines the kernel_multiply `name` from `tile`, an inlined function for a few activation rows; further
- * arguments are passed to it, and are constants. Where loops are unrolled it is compiled for eight, four,
- * two and one rows, else for any number up to eight; where sums are squares, for eight. */
+ * arguments are passed to it, and are constants. If loops are unrolled, it is compiled for eight, four, two
+ * and one rows, else for any number up to eight; if sums are squares, for eight. */
 #if defined(LANES_SQUARES)
 #define DEFINE_MULTIPLY(name, tile, ...)                                                                     \
     void LANES_NAMED(name)(const struct group_product *product, uint32_t first, uint32_t n)                  \
@@ -219,7 +219,7 @@ LANES_INLINE void multiply_tile(const struct group_product *product, uint32_t fi
 #define DEFINE_BLOCK_MULTIPLY(name, columns, block, add)                                                     \
     DEFINE_ASKING_MULTIPLY(name, columns, block, ASK_AT_ONCE, add)
 
-/* The same for one with another way of prefetching. */
+/* The same for a format with another way of prefetching. */
 #define DEFINE_ASKING_MULTIPLY(name, columns, block, asking, add)                                            \
     DEFINE_MULTIPLY(name, multiply_tile, columns, sizeof(block), ASKING(asking), add)
 

@@ -27,7 +27,7 @@ LANES_INLINE void load_fives(const struct packed_q5_0 *block, size_t apart, rows
         w[c] |= (c <= 4 ? rows_u8_left(tops, 4 - c) : rows_u8_right(tops, c - 4)) & 16;
 }
 
-/* As block_mxfp4_scale. */
+/* Same as block_mxfp4_scale. */
 LANES_INLINE rows_f32 scales_of_exponents(const uint8_t exponents[8], size_t apart)
 {
     rows_i32 e = rows_i32_from_u8(exponents, apart);
@@ -38,8 +38,8 @@ LANES_INLINE rows_f32 scales_of_exponents(const uint8_t exponents[8], size_t apa
 
 typedef uint16_t rows_u16 __attribute__((vector_size(sizeof(rows_u8))));
 
-/* Bytes shifted by a number of bits unknown at compile time, without a mask: `bits` bits at the other end
- * come from the next byte. */
+/* Bytes shifted by a number of bits that is not a compile-time constant, without masking: `bits` bits at the
+ * other end come from the adjacent byte. */
 LANES_INLINE rows_u8 rows_u8_pushed_left(rows_u8 v, int bits)
 {
     return (rows_u8)((rows_u16)v << bits);

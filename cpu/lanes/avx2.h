@@ -134,9 +134,9 @@ LANES_INLINE __m256i four_activations(const int8_t *x)
     return _mm256_set1_epi32(four);
 }
 
-#if !defined(LANES_VNNI) /* which multiplies bytes its own way: rows_vnni.h */
+#if !defined(LANES_VNNI) /* which multiplies bytes differently: rows_vnni.h */
 
-/* Words twice in each lane, as factors of two sums of 16 bits. */
+/* Words duplicated in each lane, as factors for two 16-bit sums. */
 LANES_INLINE __m256i words_twice(i32x8 v)
 {
     return _mm256_or_si256(_mm256_slli_epi32((__m256i)v, 16),

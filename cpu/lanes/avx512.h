@@ -3,8 +3,8 @@
 #define CPU_LANES_AVX512_H
 
 /* Eight lanes with AVX-512 VNNI on 256-bit vectors: four products of bytes are added to a 32-bit lane in one
- * instruction, without going through 16 bits, and there are twice as many registers. Everything else is as
- * for AVX2. */
+ * instruction, without going through 16 bits, and there are twice as many registers. Everything else is the
+ * same as for AVX2. */
 
 #define LANES_NAME "avx512"
 #if defined(LANES_PAIR)

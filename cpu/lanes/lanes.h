@@ -3,7 +3,7 @@
 #define CPU_LANES_LANES_H
 
 /* Selects the lanes of this build (meson.build defines which), and whether loops of constant length are
- * unrolled. Plain C and sanitized builds do not unroll: compiling would take minutes, for no gain. */
+ * unrolled. Plain C and sanitized builds do not unroll: compilation would take minutes, for no gain. */
 
 #if defined(LANES_UNROLL)
 #define UNROLLED _Pragma("GCC unroll 8")

@@ -38,7 +38,7 @@ LANES_INLINE f32x8 f32x8_exp(f32x8 x)
     return f32x8_select(x == x, result, x);
 }
 
-/* cap · tanh(x / cap), by tanh y = 1 − 2 / (e^2y + 1): no worse than cap · 2^−23 off. */
+/* cap · tanh(x / cap), by tanh y = 1 − 2 / (e^2y + 1), with an error of at most cap · 2^−23. */
 LANES_INLINE f32x8 f32x8_soft_cap(f32x8 x, float cap)
 {
     f32x8 one = f32x8_splat(1);

@@ -92,7 +92,7 @@ LANES_INLINE f32x8 f32x8_select(i32x8 mask, f32x8 a, f32x8 b)
         vbslq_f32(vreinterpretq_u32_s32(i32x8_part(mask, 1)), f32x8_part(a, 1), f32x8_part(b, 1)));
 }
 
-/* Not FMAX, which makes NaN of every pair that has one. */
+/* Not FMAX, which returns NaN for every pair that contains one. */
 LANES_INLINE f32x8 f32x8_max(f32x8 a, f32x8 b)
 {
     return f32x8_select(a > b, a, b);

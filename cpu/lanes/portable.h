@@ -5,8 +5,8 @@
 /* Eight lanes in plain C: runs on every machine, and defines each operation.
  *
  * Kernels are written once over these operations and compiled once per instruction set, with another header
- * instead of this one (avx2.h). Vector types are the compiler's own; arithmetic on them is written with the
- * ordinary operators. Loads and stores need no alignment. */
+ * instead of this one (avx2.h). Vector types are the compiler's; arithmetic on them uses the ordinary
+ * operators. Loads and stores need no alignment. */
 
 #include <stdint.h>
 #include <string.h>
@@ -52,7 +52,7 @@ LANES_INLINE f32x8 f32x8_fma(f32x8 a, f32x8 b, f32x8 c)
     return a * b + c;
 }
 
-/* Where a lane of the mask is set (all ones) a, else b. */
+/* a where a lane of the mask is set (all ones), else b. */
 LANES_INLINE f32x8 f32x8_select(i32x8 mask, f32x8 a, f32x8 b)
 {
     return (f32x8)((mask & (i32x8)a) | (~mask & (i32x8)b));
@@ -121,7 +121,7 @@ LANES_INLINE f32x8 f32x8_from_f16(const uint16_t *p)
     return (f32x8)((u32x8)scaled | special | sign);
 }
 
-#define LANES_ATTEND_HALVES 0 /* which takes long */
+#define LANES_ATTEND_HALVES 0 /* conversion is slow here */
 
 LANES_INLINE void f32x8_to_f16(uint16_t *p, f32x8 v)
 {
@@ -147,7 +147,7 @@ LANES_INLINE u8x32 u8x32_right(u8x32 v, int bits)
     return v >> (uint8_t)bits;
 }
 
-/* Each byte, 0 … 15, becomes the entry of that number. */
+/* Looks up each byte, 0 … 15, in the table. */
 LANES_INLINE u8x32 u8x32_entries(const int8_t table[16], u8x32 v)
 {
     u8x32 entries;

@@ -20,7 +20,7 @@
 
 #else
 
-/* Groups per vector, vectors per group. */
+/* Groups per vector; vectors per group. */
 #define LANES_GROUPS (LANES_ROWS / 8)
 #define LANES_PARTS  1
 
@@ -61,7 +61,7 @@ LANES_INLINE rows_f32 rows_f32_load(const float *p, size_t apart)
     return (rows_f32)pair_of_32(p, apart);
 }
 
-/* As many floats in a row as there are lanes. */
+/* As many consecutive floats as there are lanes. */
 LANES_INLINE rows_f32 rows_f32_load_all(const float *p)
 {
     return (rows_f32)_mm512_loadu_ps(p);
@@ -72,7 +72,7 @@ LANES_INLINE rows_f32 rows_f32_from_f16(const uint16_t *p, size_t apart)
     return (rows_f32)_mm512_cvtph_ps(pair_of_16(p, apart));
 }
 
-/* As many halves in a row as there are lanes. */
+/* As many consecutive halves as there are lanes. */
 LANES_INLINE rows_f32 rows_f32_from_f16_all(const uint16_t *p)
 {
     return rows_f32_from_f16(p, 8 * sizeof *p);

@@ -9,10 +9,10 @@
  * vector holds one dimension of eight tokens, values [32 tokens][value_dim], value_dim being the head's
  * rounded up to 8. In 8 bits the numbers are rounded to −127 … 127, in 4 bits to −8 … 7 with two dimensions
  * of a token in a byte: keys [⌈dim / 2⌉][32 tokens], two neighbours each, the first in the low half; values
- * [32 tokens][value_dim / 2], of each 32 dimensions, or the last few, the first half in the low halves. In
- * either, those of a head are followed by the scales, in half precision: one for 32 dimensions of a token,
- * keys [⌈dim / 32⌉][32 tokens], values [32 tokens][⌈value_dim / 32⌉]. So the stored numbers of a token depend
- * on that token alone, and no other token's are in their bytes. */
+ * [32 tokens][value_dim / 2], with the first half of each 32 dimensions (or of the last, shorter group) in
+ * the low halves. In both, the numbers of a head are followed by the scales, in half precision: one for 32
+ * dimensions of a token, keys [⌈dim / 32⌉][32 tokens], values [32 tokens][⌈value_dim / 32⌉]. So the stored
+ * numbers of a token depend on that token alone and share no bytes with those of other tokens. */
 
 #include "common/error.h"
 #include "cpu/kernels/kernels.h"
@@ -20,14 +20,14 @@
 #include "engine/backend/backend.h"
 #include "model/model.h"
 
-/* Where a layer's keys and values are, and how many. */
+/* The location and size of a layer's keys and values. */
 struct kv_layer {
     uint32_t group;
-    size_t offset;                    /* in a block of it */
+    size_t offset;                    /* within a block of the group */
     uint32_t n_heads, dim, value_dim; /* n_heads 0: the layer has none */
     size_t head_keys, head_values;    /* numbers of one head in one block */
-    size_t key_bytes, value_bytes;    /* of those, with their scales */
-    size_t bytes;                     /* of a block */
+    size_t key_bytes, value_bytes;    /* bytes of these, with their scales */
+    size_t bytes;                     /* in a block */
 };
 
 struct kv {
@@ -39,23 +39,23 @@ struct kv {
     struct kv_layer *layers;             /* [n_layers] */
 };
 
-/* What the pools are made of. */
+/* Parameters of the pools. */
 struct kv_config {
     const struct model *model;
-    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16, of a model that ranks F32 */
+    enum backend_kv_type type; /* BACKEND_KV_DEFAULT: F16; F32 if the model ranks */
     uint32_t n_blocks;         /* of each group; 0: as many as the slots can use, limited to memory_share */
     uint32_t n_slots, n_context, max_rows;
 };
 
-/* Allocates the pools. -E2BIG if the machine never has the memory that n_blocks needs, -ENOMEM if it is
- * taken: with the amount needed, what there is, and who has it. */
+/* Allocates the pools. -E2BIG if n_blocks needs more memory than the machine has, -ENOMEM if that memory is
+ * in use; the reason has the amount needed, the amount available, and who uses the rest. */
 int kv_init(struct kv *kv, const struct kv_config *config, struct memory *memory, struct error *err);
 
-/* Forgets the contents of the n blocks of a group, ascending, as far as they fill pages. Returns the bytes
- * that were committed. */
+/* Discards the contents of n blocks of a group, in ascending order, as far as they fill whole pages. Returns
+ * how many of the bytes were committed. */
 uint64_t kv_forget(const struct kv *kv, uint32_t group, const uint32_t *blocks, uint32_t n);
 
-/* An id that differs for blocks of another geometry, type or order (backend_info.kv_layout). */
+/* An id that differs between blocks of different geometry, type or order (backend_info.kv_layout). */
 uint64_t kv_layout(const struct kv *kv);
 
 static inline uint8_t *kv_block(const struct kv *kv, uint32_t group, uint32_t block)
@@ -72,7 +72,7 @@ void kv_store(const struct kv *kv, const struct kernels *kernels, uint32_t block
 void kv_load(const struct kv *kv, const struct kernels *kernels, uint32_t block, uint32_t layer,
              uint32_t head, float *ret_keys, float *ret_values);
 
-/* The same in place, in half precision. For BACKEND_KV_F16; and as floats, for BACKEND_KV_F32. */
+/* The same without copying: halves for BACKEND_KV_F16; floats for BACKEND_KV_F32. */
 void kv_halves(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const uint16_t **ret_keys,
                const uint16_t **ret_values);
 void kv_floats(const struct kv *kv, uint32_t block, uint32_t layer, uint32_t head, const float **ret_keys,

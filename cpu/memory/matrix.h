@@ -2,7 +2,7 @@
 #ifndef CPU_MEMORY_MATRIX_H
 #define CPU_MEMORY_MATRIX_H
 
-/* Weight matrices as the kernels read them, and products divided among the threads. */
+/* Weight matrices in the kernels' layout, and products divided among the threads. */
 
 #include "common/error.h"
 #include "cpu/kernels/kernels.h"
@@ -13,8 +13,8 @@
 #include "model/tensors.h"
 
 struct matrix {
-    const struct gguf_tensor *tensor; /* what it was packed from, */
-    uint32_t first_row, run, apart;   /* from this row on, as of a model_tensor */
+    const struct gguf_tensor *tensor; /* source, */
+    uint32_t first_row, run, apart;   /* and its rows, as in struct model_tensor */
     const struct packing *packing;
     uint32_t n_rows, n_columns; /* outputs, inputs */
     uint32_t count;             /* of such matrices: experts; else 1 */
@@ -24,17 +24,18 @@ struct matrix {
     float *bias;     /* [count][n_groups · 8], or NULL */
 };
 
-/* Describes the tensor of a role as a matrix, without memory. -EINVAL names a format without products. */
+/* Describes the tensor of a role as a matrix, without memory. -EINVAL names a format that cannot be
+ * multiplied. */
 int matrix_describe(struct matrix *matrix, const struct model_tensor *from, struct error *err);
 
-/* Takes memory for it, and for its bias if `from` has one. */
+/* Allocates its memory, and that of its bias if `from` has one. */
 void matrix_place(struct matrix *matrix, const struct model_tensor *from, struct placement *placement);
 
 /* Fills in the bias, if there is one. */
 void matrix_copy_bias(struct matrix *matrix, const struct model_tensor *from);
 
-/* The rows of the file that groups first … end − 1 are packed from, and others between them: *ret_n rows of
- * the tensor from *ret_first on. Other groups have other rows. */
+/* The range of the file's rows from which groups first … end − 1 are packed: *ret_n rows of the tensor from
+ * *ret_first on. It may include rows of other roles, but none of this matrix's other groups. */
 void matrix_rows_of(const struct matrix *matrix, uint32_t first, uint32_t end, uint64_t *ret_first,
                     uint64_t *ret_n);
 
@@ -42,11 +43,11 @@ void matrix_rows_of(const struct matrix *matrix, uint32_t first, uint32_t end, u
  * `zeros` is a row's worth of zero bytes, tensor->size ÷ rows. */
 void matrix_pack(struct matrix *matrix, uint32_t first, uint32_t end, const uint8_t *zeros);
 
-/* Bytes of one row in the file, and where a matrix's rows begin there. */
+/* Bytes of one row in the file, and where a matrix's rows begin in it. */
 size_t matrix_row_bytes(const struct gguf_tensor *tensor);
 const uint8_t *matrix_rows(const struct matrix *matrix);
 
-/* One row of the first as floats, the same values as in the file. */
+/* One row of the first matrix as floats, with the same values as in the file. */
 void matrix_read_row(const struct matrix *matrix, uint32_t row, float *ret_row);
 
 /* Rows first … first + n − 1 of x times one of a matrix's count, to the same rows of out. */
@@ -55,7 +56,7 @@ struct product {
     float *out;        /* [rows][out_stride] */
     size_t out_stride; /* at least n_groups · 8 */
     uint32_t n, first;
-    uint32_t index; /* which of them */
+    uint32_t index; /* of that matrix */
 };
 
 /* Settings of all products of a backend. */
@@ -66,8 +67,8 @@ struct multiplier {
     float **scratch; /* [threads]: with float_activations, 8 · the most columns of a matrix */
 };
 
-/* Inside a run, by every member, with its number as `thread`: computes the products of x. The caller sets a
- * barrier before and after. */
+/* Computes the products of x. Called inside a run by every member, with its index as `thread`. The caller
+ * puts barriers before and after. */
 void multiplier_share(const struct multiplier *multiplier, const struct product *products,
                       uint32_t n_products, const struct activations *x, uint32_t thread);
 

@@ -2,7 +2,7 @@
 #ifndef CPU_MEMORY_PLACEMENT_H
 #define CPU_MEMORY_PLACEMENT_H
 
-/* Layout of the pieces of an arena. The same code runs twice: without memory, to compute sizes and offsets,
+/* Lays out the pieces of an arena. The same code runs twice: without memory, to compute sizes and offsets,
  * then with it. */
 
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include "common/hash.h"
 
 struct placement {
-    uint8_t *base;   /* NULL: only counts */
+    uint8_t *base;   /* NULL: only count */
     size_t size;     /* so far */
-    uint64_t layout; /* of all pieces so far: equal if sizes and kinds are equal, in order */
+    uint64_t layout; /* hash of all pieces so far: equal if sizes, kinds and order are equal */
 };
 
 #define PLACEMENT_ALIGNMENT ((size_t)64) /* a line of the cache */

@@ -4,7 +4,7 @@
 
 /* A model's weights packed for the kernels, by the roles of model/tensors.h.
  *
- * They are in one arena, in a layout that all instruction sets share, so the workers of a machine can share
+ * They are in one arena, with the same layout for all instruction sets, so the workers of a machine can share
  * it. */
 
 #include "cpu/memory/matrix.h"
@@ -15,23 +15,23 @@
  */
 extern const uint64_t weights_packing;
 
-/* A norm's, or other numbers that are used as they are; NULL where the layer has none. */
+/* A norm's weights, or other numbers that are used unchanged; NULL: the layer has none. */
 struct vector {
-    const float *weight, *bias; /* [columns rounded up to 8]; taps as the convolution reads them (states.h) */
+    const float *weight, *bias; /* [columns rounded up to 8]; taps in the convolution's layout (states.h) */
 };
 
-/* Rows that are read one at a time and not multiplied: embeddings and learned positions. */
+/* Rows that are read one at a time instead of multiplied: embeddings and learned positions. */
 struct table {
     const struct gguf_tensor *tensor; /* NULL: the model has none */
-    const struct matrix *packed;      /* the same rows packed for products, the only copy, */
-    uint8_t *rows;                    /* or else the rows as they are in the file */
+    const struct matrix *packed;      /* the only copy, packed for products, */
+    uint8_t *rows;                    /* or else the rows as in the file */
 };
 
 /* A row as floats. */
 void table_read(const struct table *table, uint32_t row, float *ret_row);
 
 struct weights_layer {
-    struct matrix matrices[TENSOR_ROLES]; /* no rows where the layer has none */
+    struct matrix matrices[TENSOR_ROLES]; /* no rows: the layer has none */
     struct vector vectors[TENSOR_ROLES];
 };
 
@@ -40,20 +40,20 @@ struct weights {
     struct vector output_norm;
     struct matrix output;
     struct table embedding, positions;
-    /* Of what layers get of each token by themselves; no rows, NULL where they get nothing. */
+    /* For the layers' own embeddings of each token; no rows, or NULL, if there are none. */
     struct table layer_embedding;
     struct matrix layer_projection;
     struct vector layer_projection_norm;
     uint32_t max_columns; /* of any matrix */
     size_t bytes;         /* of all packed matrices that one token reads */
-    uint64_t layout;      /* what lies where in the arena */
+    uint64_t layout;      /* hash of the arena's layout */
     bool any_quantized;
 };
 
 /* Finds the packed arena in the config's store, or packs every matrix of the model with all threads and
- * copies the rest. Pages of the file are released as it goes, and the file is not read later. Do not move
- * the struct: its tables point into it. Memory is the store's, or taken from `memory`; weights_deinit frees
- * the rest. -EINVAL names a tensor of a format without kernels; -ENOMEM. The progress hook of the config is
+ * copies the rest. Releases pages of the file on the way; the file is not read later. Do not move the struct:
+ * its tables point into it. The memory belongs to the store, or comes from `memory`; weights_deinit frees the
+ * rest. -EINVAL names a tensor of a format without kernels; -ENOMEM. The progress hook of the config is
  * called after each matrix. */
 int weights_init(struct weights *weights, const struct model *model, struct memory *memory,
                  struct threads *threads, const struct backend_config *config, struct error *err);

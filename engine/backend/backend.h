@@ -3,52 +3,52 @@
 #define ENGINE_BACKEND_BACKEND_H
 
 /* The engine's interface to hardware: one table of asynchronous functions. The author of a backend needs only
- * this file; tests/unit/engine/fake.c asserts each rule that binds the caller.
+ * this file; tests/unit/engine/fake.c asserts every rule for the caller.
  *
- * STEPS. A step is one call on a ragged batch: prefill chunks, single decodes and the verification of drafts
- * alike. submit starts it and returns its ticket; poll waits for it. Up to info.most_flights steps are in
- * flight, that is, submitted and not yet polled to an end; they run, finish and are polled in the order of
- * submission. A CPU has one flight and finishes it inside submit; a device has two or more, and computes
- * step n + 1 before the host has read step n.
+ * STEPS. A step is one call on a ragged batch of prefill chunks, single decodes and drafts to verify. submit
+ * starts it and returns its ticket; poll waits for it. Up to info.most_flights steps are in flight, that is,
+ * submitted and not yet polled to an end; they run, finish and are polled in the order of submission. A CPU
+ * has one flight and finishes it inside submit; a device has two or more, and computes step n + 1 before the
+ * host has read step n.
  *
  * SLOTS. A slot is a sequence's state on the device: its position, the id sampled last, whether it has ended,
  * its sampler and penalty counts, its tables of KV blocks. The host knows them only as far as it has read
  * results. So a set without ids continues from wherever earlier flights left the slot. A set with ids gives
- * its position, which the host knows only when it has read everything that moves the slot.
+ * its position; the host knows that only after it has read every flight that moves the slot.
  *     position   ids whose keys and values are computed: where the next row goes.
- *     last id    sampled and not yet fed; the next row feeds it, or ids of the host replace it. There is none
- *                after slot_open, trim, and a set that samples nothing.
+ *     last id    sampled and not yet fed; the next row feeds it, unless ids from the host replace it. There
+ *                is none after slot_open, trim, and a set that samples nothing.
  *     end        set by the device at a stop id, at the slot's length, or if no logit is finite. Rows of an
- *                ended slot are surplus: they have no result, and change nothing but the contents of the
- *                slot's own blocks beyond its position.
+ *                ended slot are surplus: they have no result and change nothing except the slot's own
+ *                blocks beyond its position.
  *
  * BLOCKS. The host assigns KV blocks; the backend owns their contents. A block holds BACKEND_BLOCK_TOKENS
- * positions of every layer of its group. A group has the layers with an equal window, the widest first
- * (kv_groups.h), its own pool, numbered from 0, and a table in each slot. The tables of a slot are equally
- * long. A slot may write any block in its tables except those that end at or below its first position, which
- * others may hold too (prefix hits). A first position inside a block means that the rows of this block before
- * it are filled: the host has had them copied there. A block must not move from one slot to another, or be
- * copied over, while a ticket that may write it is in flight. In a group with a window, blocks that no later
- * row sees are never read again: the host may give them to others, and if a prefix hit lacks them, any block
- * number of the group takes their place in the table. A backend may keep layers with different windows in one
- * group: its window is then the widest of them.
+ * positions of every layer of its group. A group consists of the layers with an equal window, the widest
+ * first (kv_groups.h). It has its own pool, numbered from 0, and a table in each slot. The tables of a slot
+ * have equal lengths. A slot may write any block in its tables except those that end at or below its first
+ * position, which other slots may share (prefix hits). If the first position is inside a block, the rows of
+ * this block before it are filled: the host has copied them there. A block must not move from one slot to
+ * another, or be copied over, while a ticket that may write it is in flight. In a group with a window, blocks
+ * that no later row sees are never read again: the host may give them to other sequences, and if a prefix hit
+ * lacks them, the table may have any block number of the group in their place. A backend may keep layers with
+ * different windows in one group: its window is then the widest of them.
  *
- * STATES. Recurrent layers have no KV blocks but a state of fixed size, which belongs to the slot. It is the
- * state after the ids below the slot's position, and cannot be turned back. So if info.state_bytes is not 0,
+ * STATES. Instead of KV blocks, recurrent layers have a state of fixed size, which belongs to the slot. It is
+ * the state after the ids below the slot's position, and cannot be rewound. So if info.state_bytes is not 0,
  * a sequence can be resumed only from a *snapshot*: a copy of the state, one of info.n_snapshots, which the
  * host numbers and assigns like blocks. A set says after which of its rows the slot's state is copied to
- * which snapshot. A slot that begins at a position other than 0, a block border, names the snapshot to begin
- * with; at position 0 it begins with zeros. A trim names the snapshot that was taken where it leads. A
- * SAMPLE_ALL that did not accept all ids of its set leaves the state behind rows that do not count: the slot
- * takes no set more before a trim to where a snapshot of it was taken. Blocks of attention layers are as in
- * any model.
+ * which snapshot. A slot that begins at a position other than 0, always a block border, names the snapshot to
+ * begin with; at position 0 it begins with zeros. A trim names the snapshot that was taken at its position.
+ * After a SAMPLE_ALL that did not accept all ids of its set, the state includes rejected rows: the slot must
+ * be trimmed to a position where a snapshot of it was taken before it takes another set. Blocks of attention
+ * layers work as in any model.
  *
  * EMBEDDINGS. A slot that embeds samples nothing. It sums the final states of the rows that the model's
  * pooling selects (model/description.h): all of them, the one at position 0, or the last one of the set with
- * BACKEND_SUM_LAST, which is also the one that a ranking head reads; the head is the host's. A final state is
- * the input of the head: the last layer's output after the output norm. Sums are in double, from 0, in the
- * order of positions, row by row, so their bits do not depend on how the rows are cut into sets, nor on what
- * else a step has. The slot begins at position 0 with nothing filled, is fed by ids only, and is never
+ * BACKEND_SUM_LAST. A ranking head, which the host computes, also reads that last one. A final state is the
+ * input of the head: the last layer's output after the output norm. Sums are in double, starting from 0, row
+ * by row in the order of positions, so their bits do not depend on how the rows are split into sets, or on
+ * the rest of a step. The slot begins at position 0 with nothing filled, is fed by ids only, and is never
  * trimmed. Its sets have BACKEND_OUTPUT_NONE or BACKEND_SUM_LAST.
  *
  * ABANDONED STEPS. If progress returns true, the oldest step in flight, which may be the one that submit is
@@ -63,10 +63,10 @@
  * will end, verdict says why, and only close may be called. A backend never waits forever: poll returns
  * within its timeout, and a device that makes no progress becomes a verdict.
  *
- * MEMORY. submit and slot_open read the descriptions of steps and slots, which may be freed after the call.
- * Only memory marked "until the ticket is done" must stay, unchanged, until poll has ended the ticket.
+ * MEMORY. The descriptions passed to submit and slot_open may be freed after the call. Only memory marked
+ * "until the ticket is done" must stay, unchanged, until poll has ended the ticket.
  *
- * The one thread that opened a backend makes every call. */
+ * The thread that opened a backend makes every call. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,8 +89,8 @@ static inline uint32_t backend_blocks_for(uint32_t positions)
     return positions / BACKEND_BLOCK_TOKENS + (positions % BACKEND_BLOCK_TOKENS != 0);
 }
 
-/* The number of snapshots to choose, of `bytes` each. A conversation has two at its ends, and a common
- * beginning one: four for each slot, at least 16, as long as they take at most an eighth of the room. */
+/* The number of snapshots to choose, of `bytes` each: four per slot, at least 16, as long as they take at
+ * most an eighth of the room. A conversation uses two, at its ends, and a common beginning one. */
 static inline uint32_t backend_snapshots_for(size_t bytes, uint32_t n_slots, uint64_t room)
 {
     const uint64_t wanted = 4 * (uint64_t)n_slots < 16 ? 16 : 4 * (uint64_t)n_slots;
@@ -98,7 +98,7 @@ static inline uint32_t backend_snapshots_for(size_t bytes, uint32_t n_slots, uin
     return n > 2 ? (uint32_t)n : 2;
 }
 
-/* Snapshots beside those, where drafts are made: a step has a few drafts at most. */
+/* Additional snapshots where drafts are made: a step has only a few drafts. */
 static inline uint32_t backend_spares_for(uint32_t n_slots)
 {
     return n_slots < 8 ? n_slots : 8;
@@ -115,9 +115,10 @@ enum backend_kv_type {
     BACKEND_KV_Q4
 };
 
-/* For a backend on the cores of this machine; others ignore all but n_threads, while they load weights. */
+/* For a backend on the cores of this machine; others ignore all but n_threads, which they use to load
+ * weights. */
 struct backend_cpu_config {
-    uint32_t n_threads; /* 0: all of cpus, else all cores; for other backends one */
+    uint32_t n_threads; /* 0: all of `cpus`, else all cores; other backends: one */
     const int *cpus;    /* cores to pin to, [n_cpus]; n_cpus 0 = unpinned */
     uint32_t n_cpus;
     bool float_activations; /* the plain path: no activation is rounded to 8 bits */
@@ -126,19 +127,19 @@ struct backend_cpu_config {
 
 /* For a backend on NVIDIA's GPUs; others ignore it. */
 struct backend_cuda_config {
-    /* Prompt steps with at least this many rows, at least BACKEND_LEAST_LIBRARY_ROWS, compute the products of
-     * their layers with cuBLASLt, in bfloat16; 0: none do. A row then has other bits in such a step than in
-     * one with fewer rows: -EINVAL together with `invariant`. BACKEND_LIBRARY_MEASURED: those products, and
-     * from as many rows on, for which that was measured to be faster. */
+    /* Prompt steps with at least this many rows (BACKEND_LEAST_LIBRARY_ROWS or more) compute the products of
+     * their layers with cuBLASLt, in bfloat16; 0: none do. The bits of a row then depend on whether its step
+     * has that many rows: -EINVAL together with `invariant`. BACKEND_LIBRARY_MEASURED: for the products, and
+     * from the number of rows, for which cuBLASLt was measured to be faster. */
     uint32_t library_rows;
 };
 #define BACKEND_LIBRARY_MEASURED   1
-#define BACKEND_LEAST_LIBRARY_ROWS 65 /* with fewer the library cannot be faster */
+#define BACKEND_LEAST_LIBRARY_ROWS 65 /* with fewer rows the library cannot be faster */
 
-/* Zero means "the backend's choice" unless stated otherwise. open rejects what the backend cannot do and
- * ignores nothing: -ENOTSUP for a KV type or a weight store, -ENODEV for a device. */
+/* Zero means "the backend's choice" unless stated otherwise. open rejects what the backend cannot do instead
+ * of ignoring it: -ENOTSUP for a KV type or a weight store, -ENODEV for a device. */
 struct backend_config {
-    /* Must outlive the backend; its file need not: contents and names of tensors are read inside open only
+    /* Must outlive the backend. Its file need not: contents and names of tensors are read only inside open
      * (model_let_go). */
     const struct model *model;
     const uint32_t *devices; /* [n_devices] numbers of the devices to use; n_devices 0: the first */
@@ -146,24 +147,24 @@ struct backend_config {
     uint32_t n_slots;   /* sequences open at once, ≥ 1 */
     uint32_t n_context; /* most positions of one sequence, ≥ 1 */
     /* A device that decodes more sequences in hardly more time may have up to this many slots instead of
-     * n_slots, as long as it has KV blocks for that many sequences of n_context, or of the length that it
-     * expects: see info.n_slots. 0, or less than n_slots: n_slots. */
+     * n_slots, provided that its KV blocks suffice for that many sequences of n_context, or of the length
+     * that it expects: see info.n_slots. 0, or less than n_slots: n_slots. */
     uint32_t most_slots;
     /* Wanted KV blocks of each group; 0: those for n_slots sequences of n_context (kv_group_wants), as far as
      * memory allows. */
     uint32_t n_blocks;
     uint32_t n_snapshots; /* wanted snapshots of states; 0: as many as memory and n_slots suggest. None
                            * without states */
-    bool drafts;          /* sequences get drafts: there are backend_spares_for(n_slots) snapshots more */
-    uint32_t n_sharers;   /* processes that take their KV blocks from the same memory, this one included; 0
-                           * is 1. If n_blocks is 0, each uses at most its share. */
-    /* Bytes of this machine's memory that the n_sharers use together, the prefix store of a pool; they are
-     * allocated already, and count once. */
+    bool drafts;          /* sequences get drafts: adds backend_spares_for(n_slots) snapshots */
+    uint32_t n_sharers;   /* processes that take KV blocks from the same memory, including this one; 0 means
+                           * 1. If n_blocks is 0, each uses at most its share. */
+    /* Bytes of this machine's memory that the n_sharers use together (a pool's prefix store); they are
+     * already allocated and count once. */
     size_t shared_bytes;
     uint32_t max_rows; /* most rows (ids) of one step; below n_slots: n_slots */
     enum backend_kv_type kv_type;
-    /* A sequence's logits are bit-identical whatever else is in a step, and however its prompt is split. A
-     * backend that always computes this way ignores it. */
+    /* A sequence's logits are bit-identical whatever else is in a step, and however its prompt is split.
+     * Backends that always compute this way ignore it. */
     bool invariant;
     bool profile; /* measure each kernel (ops.profile), which costs time. -ENOTSUP if that is impossible */
     /* Packed weights that processes of one machine share (engine/backend/weight_store.h); it must outlive the
@@ -174,20 +175,20 @@ struct backend_config {
     /* Called while the backend opens with notes for the operator, one line at a time. NULL: not wanted. */
     void (*say)(void *arg, const char *line);
     void *say_arg;
-    /* Proof of progress, and the way to stop a step. Called by the calling thread inside submit or poll:
-     * after each layer if the device can stop there, otherwise at least once in each poll that waits.
-     * Returning true abandons the oldest step in flight. Also called while a backend opens, after each part
-     * of the weights; its result is then ignored. May be NULL. */
+    /* Proves progress, and can stop a step. Called on the caller's thread inside submit or poll: after each
+     * layer if the device can stop there, otherwise at least once in each poll that waits. Returning true
+     * abandons the oldest step in flight. Also called while a backend opens, after each part of the weights;
+     * its result is then ignored. May be NULL. */
     bool (*progress)(void *arg);
     void *progress_arg;
-    /* Called by the calling thread while the backend opens: how many bytes of the weights are loaded, of
-     * `total`, which is the same each time; `done` never falls, and reaches total. Not called if they are
-     * already loaded, in shared memory. May be NULL. */
+    /* Called on the caller's thread while the backend opens, with the bytes of weights loaded so far. `total`
+     * is the same each time; `done` never decreases and reaches total. Not called if the weights are already
+     * loaded in shared memory. May be NULL. */
     void (*loaded)(void *arg, uint64_t done, uint64_t total);
     void *loaded_arg;
 };
 
-/* Most rows of a step: as configured, or the backend's own default, and at least a row for each slot. */
+/* Most rows of a step: as configured, or the backend's own default, but at least one row per slot. */
 static inline uint32_t backend_rows_for(const struct backend_config *config, uint32_t by_default)
 {
     uint32_t rows = config->max_rows ? config->max_rows : by_default;
@@ -209,7 +210,7 @@ static inline uint32_t backend_first_block(const struct backend_group *group, ui
 }
 
 /* Most blocks of a group that a sequence of this many positions holds at once. With a window: those that a
- * row sees, the one before, which is released when the next is full, and the next. */
+ * row sees, the next one, and the one before, which is released when the next is full. */
 static inline uint32_t backend_held_blocks(const struct backend_group *group, uint32_t positions)
 {
     uint32_t all = backend_blocks_for(positions), most = backend_blocks_for(group->window) + 2;
@@ -221,14 +222,13 @@ struct backend_info {
     uint32_t n_groups;                                /* ≥ 1 */
     struct backend_group groups[BACKEND_MOST_GROUPS]; /* the first has the widest window */
     enum backend_kv_type kv_type;
-    /* Ids of the layouts of KV blocks and of packed weights. Backends with equal ids for one model may
-     * exchange them; an id changes with any change of order, type or rounding. 0: they cannot be exchanged.
-     */
+    /* Ids of the layouts of KV blocks and of packed weights. Backends with equal ids for a model can exchange
+     * them; an id changes whenever order, type or rounding change. 0: no exchange. */
     uint64_t kv_layout, weight_layout;
     size_t state_bytes;   /* of a slot's state, and of a snapshot; 0: the model has no recurrent layers */
     uint32_t n_snapshots; /* numbers 0 … n_snapshots − 1; 0 without states */
     size_t weight_bytes;  /* read for one decoded token: all matrices once (embedding: one row) */
-    size_t memory_bytes;  /* allocated in all */
+    size_t memory_bytes;  /* allocated in total */
 
     uint32_t n_slots;      /* as configured, or more, up to config.most_slots */
     uint32_t most_flights; /* ≥ 1. 1: steps finish inside submit */
@@ -236,8 +236,8 @@ struct backend_info {
     uint32_t max_rows;
     uint32_t n_embedding; /* numbers of a final state, for slots that embed; 0: not supported */
 
-    /* What was measured to choose kernels by, in a line, as choices_summarize (choices/choices.h); "":
-     * nothing was. And a digest of those choices on which ids depend; 0: none do. */
+    /* The measurements by which kernels were chosen, in one line, from choices_summarize (choices/choices.h);
+     * "": none. And a digest of the choices that affect ids; 0: none do. */
     char choices[128];
     uint64_t choices_arithmetic;
 
@@ -257,16 +257,16 @@ static inline uint64_t backend_kv_bytes(const struct backend_info *info)
     return bytes;
 }
 
-/* What a backend has taken, and launched since it was open; 0: none, or not known. */
+/* What a backend has allocated, and launched since it was opened; 0: none, or not known. */
 struct backend_usage {
-    uint64_t weights, workspace;        /* bytes of info.memory_bytes, beside KV blocks and states */
-    uint64_t staging;                   /* bytes of pinned memory, on the host */
-    uint64_t device_free, device_total; /* bytes of the device's memory, whoever has it */
+    uint64_t weights, workspace;        /* bytes of info.memory_bytes, besides KV blocks and states */
+    uint64_t staging;                   /* bytes of pinned host memory */
+    uint64_t device_free, device_total; /* bytes of the device's memory, for all processes */
     uint64_t launches;                  /* of kernels, one by one */
-    uint64_t recorded;                  /* of recorded steps */
-    uint64_t refused;                   /* sizes of decodes that are not recorded: the driver refused */
-    uint64_t library_products;          /* made by a library, not by kernels of ours */
-    uint64_t padding_rows;              /* computed beside the rows of steps, for nothing */
+    uint64_t recorded;                  /* launches of recorded steps */
+    uint64_t refused;                   /* sizes of decodes that the driver refused to record */
+    uint64_t library_products;          /* made by a library instead of our kernels */
+    uint64_t padding_rows;              /* rows computed only as padding of steps */
 };
 
 /* ---- slots ---- */
@@ -276,15 +276,15 @@ struct backend_slot {
     uint32_t n_logprobs;     /* 0 = none; n: for the sampled id and n − 1 alternatives */
     const int32_t *stop_ids; /* [n_stop_ids], at most info.most_stop_ids */
     uint32_t n_stop_ids;
-    uint32_t stops_from;   /* no stop id is sampled at an index before this; 0: at any */
+    uint32_t stops_from;   /* no stop id is sampled at an index before this; 0: no restriction */
     uint32_t end_position; /* the sequence ends (length) when it has this many ids, prompt included */
     /* Positions already filled in the first blocks of its tables (a prefix hit); 0: none. The slot begins
-     * there, and never writes a block that is full of them. A multiple of BACKEND_BLOCK_TOKENS if the model
-     * has states or the backend has no copy_block. */
+     * there, and never writes a block that they fill. A multiple of BACKEND_BLOCK_TOKENS if the model has
+     * states or the backend has no copy_block. */
     uint32_t position;
     uint32_t snapshot; /* to begin with, taken at `position`; for models with states, if position is not 0 */
-    /* [n_history] ids that penalties, DRY and bad words take into account: the prompt, then outputs sampled
-     * before (a recompute, a move). The first n_prompt are the prompt, which only the repetition penalty
+    /* [n_history] ids that penalties, DRY and bad words take into account: the prompt, then earlier outputs
+     * (after a recompute or a move). The first n_prompt are the prompt, which only the repetition penalty
      * counts. The slot counts everything sampled from now on. */
     const int32_t *history;
     uint32_t n_history;
@@ -308,7 +308,7 @@ enum backend_output {
 struct backend_blocks { /* appended to one of a slot's tables before the step */
     const uint32_t *ids;
     uint32_t n;
-    uint32_t told; /* blocks already in the table, including those attached for a prefix hit and without those
+    uint32_t told; /* blocks already in the table: including those attached for a prefix hit, without those
                     * that trim has cut */
 };
 
@@ -316,34 +316,33 @@ struct backend_row_set { /* one sequence's part of a step; a slot is in at most 
     uint32_t slot;
     uint32_t n_ids; /* rows, ≥ 1; 1 if ids is NULL */
     /* [n_ids], or NULL: the id that the slot sampled last, at its current position. A flight that samples the
-     * slot may then still be under way. With ids, every sampling flight of it has been read; the first id
-     * replaces the slot's last one. */
+     * slot may then still be under way. With ids, every flight that samples the slot must have been read; the
+     * first id replaces the slot's last one. */
     const int32_t *ids;
-    /* Position of the first id. With ids: the slot's own. Without: the largest that it can have after all
-     * flights, which is exact unless a SAMPLE_ALL is among them. */
+    /* Position of the first id. With ids: the slot's own. Without: the largest that the slot can have after
+     * all flights, which is exact unless one of them is a SAMPLE_ALL. */
     uint32_t position;
     enum backend_output output;
-    /* BACKEND_LOGITS_*: [rows][n_vocab] floats of the host, which must not touch them until the ticket is
-     * done. */
+    /* BACKEND_LOGITS_*: [rows][n_vocab] floats in host memory, which the host must not touch until the ticket
+     * is done. */
     float *logits;
     /* Masks over ids, one for each sampled row, or NULL: [sampled rows][⌈n_vocab / 32⌉], bit id % 32 of word
      * id / 32; read until the ticket is done. No set of the slot may be in flight when one with masks is
-     * submitted: a masked sequence is not run ahead. */
+     * submitted: masked sequences do not run ahead. */
     const uint32_t *allowed;
-    /* NULL: the masks are ready. Otherwise they are being made beside the step: the backend calls this with
-     * await_arg before it reads them, from any threads and any number of times; it waits until they are
-     * ready.
-     */
+    /* NULL: the masks are ready. Otherwise they are still being made, in parallel to the step: the backend
+     * calls this with await_arg before it reads them, from any threads and any number of times; it returns
+     * when they are ready. */
     void (*await)(void *arg);
     void *await_arg;
     struct backend_blocks
         blocks[BACKEND_MOST_GROUPS]; /* [info.n_groups]: the tables then cover position + n_ids */
-    /* After this many rows of the set the slot's state is copied to a snapshot; 0: it is not. Surplus rows
-     * leave undefined contents there. */
+    /* After this many rows of the set the slot's state is copied to a snapshot; 0: no copy. Surplus rows
+     * leave it with undefined contents. */
     uint32_t snapshot_rows, snapshot;
 };
 
-/* The number of summed rows in a set of a slot that embeds, from *ret_first on. */
+/* The number of rows in a set that a slot that embeds sums, from *ret_first on. */
 static inline uint32_t backend_pooled_rows(enum pooling_kind pooling, const struct backend_row_set *set,
                                            uint32_t *ret_first)
 {
@@ -361,27 +360,27 @@ struct backend_step {
 enum backend_end { BACKEND_RUNNING, BACKEND_END_STOP, BACKEND_END_LENGTH, BACKEND_END_FAULT };
 
 /* The result of one row set, in the order of the step. A set with n rows moves its slot's position by n, a
- * SAMPLE_ALL by n_accepted + 1. A surplus set has no ids, and the end that the slot has. */
+ * SAMPLE_ALL by n_accepted + 1. A surplus set has no ids, and reports the slot's end. */
 struct backend_result {
     /* The sampled ids; the first n_accepted repeat the set's own ids 1 … n_accepted. SAMPLE_LAST gives 1,
-     * SAMPLE_ALL n_accepted + 1, so 1 if the draft's first id was wrong. Fewer at an end: nothing follows a
-     * stop id, which is included, nor the last id of the length, nor a row without a finite logit. */
+     * SAMPLE_ALL n_accepted + 1, so 1 if the draft's first id was wrong. Fewer at an end: a stop id, which is
+     * included, the last id of the length, or a row without a finite logit is the last. */
     uint32_t n_ids;
     const int32_t *ids;
     uint32_t n_accepted;
     const struct logprob *logprobs; /* [n_ids][n_logprobs], or NULL */
     enum backend_end end;           /* after them. FAULT: no finite logit, or a mask without an id */
-    const double *sums; /* SUM_LAST: [info.n_embedding], until the slot is closed at most; else NULL */
+    const double *sums; /* SUM_LAST: [info.n_embedding], valid at most until the slot is closed; else NULL */
 };
 
-/* What is noted of steps: nothing; their facts; those, and each kernel by itself, for `profile`. That is
- * slower: a GPU then launches each kernel alone. */
+/* What is recorded about steps: nothing; facts; or facts and each kernel separately, for `profile`. The last
+ * is slower: a GPU then launches each kernel alone. */
 enum backend_watch { BACKEND_WATCH_NOTHING, BACKEND_WATCH_FACTS, BACKEND_WATCH_KERNELS };
 
-/* What the step was that was read last; 0: not known. */
+/* Facts about the step that was read last; 0: not known. */
 struct backend_facts {
-    uint32_t padding_rows; /* computed beside those of the step, for nothing; known of each step */
-    /* Of a backend that is watched: until the rows were embedded; in the layers and the head; sampling. */
+    uint32_t padding_rows; /* computed only as padding; known for every step */
+    /* If the backend is watched: time until the rows were embedded; in the layers and the head; sampling. */
     uint64_t embed_ns, layers_ns, sample_ns;
 };
 
@@ -391,8 +390,8 @@ struct backend_copy {
     uint32_t group;         /* info.n_groups: snapshots */
     const uint32_t *blocks; /* [n] */
     uint32_t n;
-    /* Whole blocks, [n][group's block_bytes, or state_bytes], in the backend's own layout. Must stay until
-     * the ticket is done; for a copy into blocks, unchanged. */
+    /* Whole blocks, [n][group's block_bytes, or state_bytes], in the backend's own layout. Must remain valid
+     * until the ticket is done and, for a copy into blocks, unchanged. */
     void *host;
 };
 
@@ -412,9 +411,9 @@ struct backend_kernel {
     uint64_t shared_bytes; /* most shared memory of a block */
     uint64_t loaded;       /* bytes of streaming loads */
     uint64_t sectors;      /* transactions of warps with its memory, 32 bytes each */
-    uint64_t asked;        /* bytes of those that threads used */
+    uint64_t asked;        /* bytes of these that threads used */
     uint64_t passes; /* of warps over shared memory: without conflicts one, for 8 and 16 bytes two and four */
-    uint64_t conflicts; /* those of them caused by bank conflicts */
+    uint64_t conflicts; /* passes caused by bank conflicts */
 };
 
 /* ---- the table ---- */
@@ -422,23 +421,23 @@ struct backend_kernel {
 struct backend_ops {
     const char *name; /* "cpu", "null", … */
 
-    /* It computes on the process's own memory and threads, and opens no file and no device. Only a worker
-     * with such a backend is confined (worker/start/sandbox.h): drivers open files at any time. */
+    /* It computes in the process's own memory and threads, and opens no files or devices. Only workers with
+     * such a backend are confined (worker/start/sandbox.h): drivers open files at any time. */
     bool self_contained;
 
-    /* A number that identifies its way of packing weights. NULL: it cannot pack them into shared memory. */
+    /* Identifies its way of packing weights. NULL: it cannot pack them into shared memory. */
     uint64_t (*weight_packing)(void);
 
     /* -EINVAL names the traits of the model that this backend does not support (model/traits.h); open calls
      * it too. NULL: any model is supported. */
     int (*check)(const struct model *model, struct error *err);
 
-    /* 0, or -errno with a reason that has both numbers: requested and available. */
+    /* 0, or -errno with a reason that states both the requested and the available amount. */
     int (*open)(const struct backend_config *config, struct backend **ret_backend, struct error *err);
-    /* Drops flights and copies under way; when it returns, the host may free their buffers. */
+    /* Drops flights and copies under way; after it returns, the host may free their buffers. */
     void (*close)(struct backend *backend);
     void (*info)(const struct backend *backend, struct backend_info *ret_info);
-    /* May ask the device, which takes microseconds. NULL: nothing is known. */
+    /* May query the device, which takes microseconds. NULL: nothing is known. */
     void (*usage)(struct backend *backend, struct backend_usage *ret_usage);
 
     /* Opens a slot with empty tables. 0; -EINVAL: it is open, or there are too many stop ids; -ENOMEM. */
@@ -447,51 +446,53 @@ struct backend_ops {
     void (*slot_close)(struct backend *backend, uint32_t slot);
 
     /* Starts a step; at most info.most_flights are in flight. 0. On failure nothing was done: -EINVAL: the
-     * step breaks a rule that the backend can check; -ENOMEM: the device is sound, and can take a smaller
+     * step breaks a rule that the backend can check; -ENOMEM: the device works, and can take a smaller
      * step. */
     int (*submit)(struct backend *backend, const struct backend_step *step, uint64_t *ret_ticket);
 
     /* Waits for a ticket up to timeout_ms (0: does not wait). Tickets of steps are polled in the order of
-     * submission, each to its end once. 0 with the results [n_sets], valid until the next submit (none for a
-     * copy); -EAGAIN: not done yet; -ECANCELED: the step was abandoned; -EINVAL: no such ticket is open. */
+     * submission, each to its end exactly once. 0 with the results [n_sets], valid until the next submit (a
+     * copy has none); -EAGAIN: not done yet; -ECANCELED: the step was abandoned; -EINVAL: no such ticket is
+     * open. */
     int (*poll)(struct backend *backend, uint64_t ticket, int timeout_ms,
                 const struct backend_result **ret_results, struct error *err);
 
-    /* What is noted from the next step on. FACTS may be called for from the progress hook, inside a step. 0;
-     * -ENOTSUP, -ENOMEM or a fault, and what is noted stays as it was. NULL: facts, if there are any, are
-     * always noted, and kernels cannot be measured. */
+    /* Sets what is recorded from the next step on. FACTS may be requested from the progress hook, inside a
+     * step. 0; on -ENOTSUP, -ENOMEM or a fault nothing changes. NULL: facts, if the backend has any, are
+     * always recorded, and kernels cannot be measured. */
     int (*watch)(struct backend *backend, enum backend_watch what);
-    /* Of the step that was polled to its end last. NULL: this backend knows none. */
+    /* About the step that was last polled to its end. NULL: this backend has none. */
     void (*facts)(const struct backend *backend, struct backend_facts *ret_facts);
 
     /* Cuts the sequence to its first `position` ids, and each table to ⌈position / 32⌉ blocks; clears its end
-     * and its last id. Counts of penalties stay. No set of the slot may be in flight, and `position` must lie
-     * between its first position and its current one. Of a group with a window, the host must still hold the
+     * and its last id. Penalty counts stay. No set of the slot may be in flight, and `position` must lie
+     * between its first position and its current one. For a group with a window, the host must still hold the
      * blocks that the row at `position` sees. In a model with states, `snapshot` was taken of the slot at
-     * this position; the slot's state becomes a copy of it, or zeros at position 0, and without such a
-     * snapshot, `snapshot` ≥ info.n_snapshots, the slot can only be closed. Other models ignore it. */
+     * this position; the slot's state becomes a copy of it, or zeros at position 0. If there is no such
+     * snapshot (`snapshot` ≥ info.n_snapshots), the slot can only be closed afterwards. Other models ignore
+     * it. */
     void (*trim)(struct backend *backend, uint32_t slot, uint32_t position, uint32_t snapshot);
 
-    /* Copies blocks to the host or from it, in order with the steps: a copy out sees what all steps submitted
-     * before it wrote, and a step submitted after a copy in sees the copy. Its ticket is separate: it may end
-     * before or after those of steps, and does not count as a flight. 0; -EINVAL: no such block or group;
+    /* Copies blocks to or from the host, in order with the steps: a copy out sees the writes of all steps
+     * submitted before it, and a step submitted after a copy in sees the copy. Its ticket is separate: it may
+     * end before or after those of steps, and does not count as a flight. 0; -EINVAL: no such block or group;
      * -EAGAIN: too many are under way, poll one first. */
     int (*copy_out)(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket);
     int (*copy_in)(struct backend *backend, const struct backend_copy *copy, uint64_t *ret_ticket);
 
-    /* Copies a block of a group over another, in order with the steps: the copy has what all steps submitted
-     * before it wrote, and a step submitted after it sees it. No ticket. Steps in flight may write rows of
+    /* Copies a block of a group over another, in order with the steps: the copy has the writes of all steps
+     * submitted before it, and steps submitted after it see it. No ticket. Steps in flight may write rows of
      * `from`, whose copies are then undefined; none may write `to`. 0; -EINVAL: no such block or group. NULL:
      * slots begin at block borders. */
     int (*copy_block)(struct backend *backend, uint32_t group, uint32_t from, uint32_t to);
 
-    /* 0: the device is sound. Otherwise -errno with the reason, the same from then on: -EIO: another process
+    /* 0: the device works. Otherwise -errno with the reason, the same from then on: -EIO: another process
      * may try again; -ENODEV: the device is gone for every process; -ETIMEDOUT: it makes no progress. Never
      * waits, and may be called at any time. */
     int (*verdict)(struct backend *backend, struct error *err);
 
-    /* With config.profile, or while kernels are watched: those that ran since then, or since the last call,
-     * in no particular order. The rows are valid until the next call. NULL: profiling is not supported. */
+    /* With config.profile, or while kernels are watched: the kernels that ran since then, or since the last
+     * call, in no particular order. Valid until the next call. NULL: profiling is not supported. */
     uint32_t (*profile)(struct backend *backend, const struct backend_kernel **ret_kernels);
 };
 

@@ -20,12 +20,13 @@ struct model;
 
 struct backend_choice {
     const struct backend_ops *ops;
-    backend_give_back *give_back;                      /* NULL: it has nothing to give */
-    backend_describe *describe;                        /* NULL: it is no device */
-    const struct backend_host_sampling *host_sampling; /* NULL: it always does, or samples nothing */
-    uint32_t n_devices; /* devices that it can be opened on, 0 … n − 1; 0: they are not numbered */
+    backend_give_back *give_back; /* NULL: it cannot give memory back */
+    backend_describe *describe;   /* NULL: it is not a device */
+    const struct backend_host_sampling
+        *host_sampling; /* NULL: it always samples on the host, or not at all */
+    uint32_t n_devices; /* devices that it can be opened on, 0 … n − 1; 0: devices have no numbers */
     bool is_auto;       /* "auto" chose it, and the CPU may replace it */
-    struct error note;  /* why "auto" skipped an existing device or plugin, in one line; or empty */
+    struct error note;  /* why "auto" skipped an existing device or plugin, in one line; may be empty */
 };
 
 /* `model`: the model that "auto" has to run; NULL: any. 0; -EINVAL: unknown device; -ENODEV with the reason:
@@ -36,12 +37,13 @@ int backend_choose(const char *name, const struct model *model, struct backend_c
 /* Whether any build has a device with this name. 0, or -EINVAL with the existing names. */
 int backend_check_name(const char *name, struct error *err);
 
-/* After open has failed with `why`: if "auto" chose the device, replaces it by the CPU, and the note says so.
+/* After open has failed with `why`: if "auto" chose the device, switches to the CPU and says so in the note.
  * False: there is no alternative. */
 bool backend_fall_back(struct backend_choice *choice, const struct error *why);
 
-/* Workers of one machine take its devices in turn. Returns the number of the device for worker `i` of n (0 is
- * 1); *ret_n_sharers: how many workers share it, this one included. All share a device without a number. */
+/* The workers of a machine take its devices in turn. Returns the number of the device for worker `i` of n (0
+ * means 1); *ret_n_sharers: how many workers share it, including this one. All of them share a device that
+ * has no number. */
 uint32_t backend_share(const struct backend_choice *choice, uint32_t i, uint32_t n, uint32_t *ret_n_sharers);
 
 #endif

@@ -2,14 +2,14 @@
 #ifndef ENGINE_BACKEND_GIVE_BACK_H
 #define ENGINE_BACKEND_GIVE_BACK_H
 
-/* Memory that an open backend gives back. Not every backend can, and who only computes does without, so it is
- * no part of the table in backend.h: backend_choice and plugins have it beside that table. */
+/* Gives back memory of an open backend. Not every backend can, and computing does not need it, so it is not
+ * part of the table in backend.h: backend_choice and plugins carry it beside that table. */
 
 #include <stdint.h>
 
 #include "engine/backend/backend.h"
 
-/* Blocks and snapshots that nobody holds, and that no flight or copy uses: numbers, ascending. */
+/* Blocks and snapshots that nothing holds, and that no flight or copy uses: numbers, ascending. */
 struct backend_idle {
     const uint32_t *blocks[BACKEND_MOST_GROUPS]; /* [n_blocks], of each group */
     uint32_t n_blocks[BACKEND_MOST_GROUPS];
@@ -17,18 +17,18 @@ struct backend_idle {
     uint32_t n_snapshots;
 };
 
-/* Bytes that were given back, as far as they were in use by the machine or the device. */
+/* Bytes given back, counting only memory that the machine or the device had in use. */
 struct backend_given {
     uint64_t kv, states; /* contents of idle blocks; states of closed slots, and idle snapshots */
     uint64_t workspace;  /* of steps */
-    uint64_t library;    /* what only large products of a library need, on the device */
+    uint64_t library;    /* device memory that only large products of a library need */
     uint64_t staging;    /* pinned memory of the host */
 };
 
-/* Gives memory back to the machine or the device that nothing uses at the moment, contents of idle blocks and
- * snapshots among it, which are undefined then. What a later call needs is taken again, and if that fails,
- * done without it or refused with -ENOMEM by submit; info.memory_bytes follows. Waits for flights that use
- * it. 0 or a fault. */
+/* Returns memory that is unused at the moment to the machine or the device. This includes the contents of
+ * idle blocks and snapshots, which become undefined. Later calls allocate again what they need; if that
+ * fails, they do without it, or submit returns -ENOMEM. info.memory_bytes follows. Waits for flights that use
+ * the memory. 0 or a fault. */
 typedef int backend_give_back(struct backend *backend, const struct backend_idle *idle,
                               struct backend_given *ret_given);
 

@@ -2,16 +2,16 @@
 #ifndef ENGINE_BACKEND_HOST_SAMPLING_H
 #define ENGINE_BACKEND_HOST_SAMPLING_H
 
-/* Sampling on the host beside a device that samples too, to find out whether it does so correctly. A backend
- * that always samples on the host has none of it, so it is no part of the table in backend.h: backend_choice
- * and plugins have it beside that table. */
+/* Sampling on the host in addition to a device that samples, to check the device. Backends that always sample
+ * on the host do not have it, so it is not part of the table in backend.h: backend_choice and plugins carry
+ * it beside that table. */
 
 #include <stdint.h>
 
 #include "engine/backend/backend.h"
 
-/* An id at index `position` of a sequence that device and host sampled differently. An id is −1, and its
- * logit NaN, where nothing could be sampled. */
+/* An id at index `position` of a sequence that device and host sampled differently. If nothing could be
+ * sampled, the id is −1 and its logit NaN. */
 struct backend_difference {
     uint64_t position;
     int32_t of_device, of_host;
@@ -19,17 +19,17 @@ struct backend_difference {
 };
 
 struct backend_host_sampling {
-    /* From now on the logits of sampled rows come to the host, which samples them too, and its ids count in
-     * place of the device's. Before the first slot is opened; info.most_flights is 1 then. 0, or -ENOMEM with
-     * a reason. */
+    /* From now on the logits of sampled rows come to the host, which samples them too, and its ids are used
+     * instead of the device's. Call it before the first slot is opened; info.most_flights is 1 afterwards. 0,
+     * or -ENOMEM with a reason. */
     int (*begin)(struct backend *backend, struct error *err);
 
-    /* What differed in row set `set` of the step that was polled to its end last: how many ids, and which,
-     * valid until the next submit. */
+    /* The differences in row set `set` of the step that was last polled to its end: their number, and the
+     * list, valid until the next submit. */
     uint32_t (*differences)(const struct backend *backend, uint32_t set,
                             const struct backend_difference **ret_differences);
 
-    /* Ids that both have sampled since then, and those of them that differ. */
+    /* Ids that both have sampled since `begin`, and how many of them differ. */
     void (*counts)(const struct backend *backend, uint64_t *ret_compared, uint64_t *ret_different);
 };
 

@@ -16,13 +16,13 @@
 uint32_t kv_groups_of(const struct model *model, uint32_t n_context,
                       struct backend_group ret_groups[BACKEND_MOST_GROUPS]);
 
-/* Which of these groups a layer with keys and values is in: the last one whose window is as wide as its own.
+/* The group of a layer with keys and values: the last one whose window is at least as wide as the layer's.
  */
 uint32_t kv_group_of(const struct backend_group *groups, uint32_t n_groups, const struct model *model,
                      uint32_t layer, uint32_t n_context);
 
 /* Blocks of the group that n_slots sequences of n_context positions hold between steps; for a group with a
- * window also those that a step of max_rows rows adds before it releases others. */
+ * window, also those that a step of max_rows rows adds before it releases others. */
 uint64_t kv_group_wants(const struct backend_group *group, uint32_t n_slots, uint32_t n_context,
                         uint32_t max_rows);
 

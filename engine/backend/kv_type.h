@@ -10,8 +10,8 @@
 /* For messages and help. */
 #define KV_TYPE_NAMES "f16, bf16, f32, q8_0 or q4_0"
 
-/* One of KV_TYPE_NAMES; whether a backend supports it is checked when it opens. 0, or -EINVAL with the
- * supported names. */
+/* Parses one of KV_TYPE_NAMES; open checks whether the backend supports it. 0, or -EINVAL with the supported
+ * names. */
 int kv_type_by_name(const char *name, enum backend_kv_type *ret_type, struct error *err);
 
 /* "none" for BACKEND_KV_DEFAULT, the type of a backend without keys and values. */

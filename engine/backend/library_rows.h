@@ -2,7 +2,8 @@
 #ifndef ENGINE_BACKEND_LIBRARY_ROWS_H
 #define ENGINE_BACKEND_LIBRARY_ROWS_H
 
-/* The number of rows from which cuBLASLt computes a step's products (backend_cuda_config), as an option. */
+/* Parses the option for the number of rows from which cuBLASLt computes a step's products
+ * (backend_cuda_config). */
 
 #include "common/error.h"
 #include "engine/backend/backend.h"

@@ -2,13 +2,13 @@
 #ifndef ENGINE_BACKEND_PLUGIN_H
 #define ENGINE_BACKEND_PLUGIN_H
 
-/* A backend in a separate shared object, quern-NAME.so, loaded on request: so one build of the programs runs
- * on machines with and without the libraries that the backend needs.
+/* A backend in a separate shared object, quern-NAME.so, loaded on request, so that one build of the programs
+ * runs on machines with and without the libraries that the backend needs.
  *
- * It is searched beside the running program, then in the installation's folder, or only in the folder that
- * $QUERN_PLUGINS names. Program and plugin exchange structures, so a plugin runs only with programs of its
- * own build: `interface` is a digest of the headers that both were compiled with, and a plugin with another
- * one is rejected. A loaded plugin stays loaded. */
+ * It is searched for beside the running program, then in the installation's folder; if $QUERN_PLUGINS names a
+ * folder, only there. Program and plugin exchange structures, so a plugin runs only with programs of the same
+ * build: `interface` is a digest of the headers that both were compiled with, and a plugin with a different
+ * digest is rejected. A loaded plugin stays loaded. */
 
 #include <stdint.h>
 
@@ -25,16 +25,16 @@ struct backend_plugin {
     const struct backend_ops *ops;
     /* Counts devices: 0 with their number, ≥ 1; -ENODEV with the reason. */
     int (*count)(uint32_t *ret_n, struct error *err);
-    /* Makes the devices in a list, numbers and UUIDs with commas, the only ones. Before anything else. 0;
-     * -EINVAL, -ENODEV with the reason. NULL: they have no names. */
+    /* Restricts devices to those in a list of numbers and UUIDs, separated by commas. Called before anything
+     * else. 0; -EINVAL, -ENODEV with the reason. NULL: devices have no names. */
     int (*select)(const char *list, struct error *err);
     backend_give_back *give_back;
     backend_describe *describe;
-    const struct backend_host_sampling *host_sampling; /* NULL: it always does */
+    const struct backend_host_sampling *host_sampling; /* NULL: it always samples on the host */
 };
 #define PLUGIN_SYMBOL "quern_plugin"
 
-/* The digest of this build; made by meson, and linked into programs and plugins alike. */
+/* The digest of this build, made by meson, linked into programs and plugins. */
 extern const uint64_t backend_interface;
 
 /* Loads quern-NAME.so. 0; -ENOENT: not found, with the searched folders; -ENOEXEC: it cannot be loaded, or

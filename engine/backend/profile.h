@@ -32,7 +32,7 @@ static inline struct backend_kernel *profile_kernel(struct profile *profile, con
     return kernel;
 }
 
-/* All rows, valid until the next call; measuring starts again. */
+/* Returns all rows, valid until the next call, and starts measuring again. */
 static inline uint32_t profile_take(struct profile *profile, const struct backend_kernel **ret_kernels)
 {
     const uint32_t n = profile->n;

@@ -21,7 +21,7 @@ struct weight_pages {
 int weight_pages_commit(const struct weight_pages *pages, weight_store_run *run, void *team,
                         void (*after_round)(void *arg), void *arg);
 
-/* Memory that this thread allocates comes from the node for byte `at` of a segment; then again from any. */
+/* This thread's new memory comes from the node for byte `at` of a segment; then from any node again. */
 void weight_pages_prefer(const struct weight_store_place *place, size_t at);
 void weight_pages_prefer_any(const struct weight_store_place *place);
 

@@ -2,10 +2,10 @@
 #ifndef ENGINE_CACHE_BLOCKS_H
 #define ENGINE_CACHE_BLOCKS_H
 
-/* Reference counts of KV blocks, by number: the contents of a block belong to the backend.
+/* Reference counts of KV blocks, by number; the contents of a block belong to the backend.
  *
  * A block is free or has one or more holders. Misuse (a reference to a free block, an unref too many) is a
- * programming error and aborts, because otherwise two sequences could write into one block. */
+ * programming error and aborts, because two sequences could otherwise write into one block. */
 
 #include <stdbool.h>
 #include <stdint.h>

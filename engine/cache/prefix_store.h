@@ -2,17 +2,17 @@
 #ifndef ENGINE_CACHE_PREFIX_STORE_H
 #define ENGINE_CACHE_PREFIX_STORE_H
 
-/* The prefix store: KV blocks in memory that the workers of a pool share. Other workers, and replacements of
- * a dead one, need not compute the blocks of one worker again.
+/* The prefix store: KV blocks in memory that the workers of a pool share, so that other workers, and
+ * replacements of a dead one, need not compute a worker's blocks again.
  *
  * A block is found by its key: its own 32 ids, which are compared, and the block before it, identified by a
- * number that is never reused. A first block has a model, a layout and a salt instead. So nothing relies on a
- * hash alone, and the successors of a replaced block are no longer found.
+ * number that is never reused. A first block has a model, a layout and a salt instead. So nothing depends on
+ * a hash alone, and the successors of a replaced block are no longer found.
  *
- * There is no lock: nobody waits, and a process may be killed at any moment. A writer claims an entry with a
+ * There is no lock: no process waits, and any may be killed at any moment. A writer claims an entry with a
  * word that also holds the time, so a dead process's claim expires. A reader copies the block and accepts the
- * copy if the word shows that nobody wrote meanwhile and the checksum is right. Entries are in sets of eight,
- * so a write touches one entry and nothing else. */
+ * copy if the word shows that it was not written meanwhile and the checksum is right. Entries are in sets of
+ * eight, so a write touches one entry and nothing else. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,9 +32,9 @@ struct prefix_store_kind {
     size_t block_bytes;
 };
 
-/* Maps the segment behind `fd`, of any size, which was zero at first; the caller keeps the descriptor. The
- * first process that opens it fixes the size of blocks. 0 or -errno with a reason; -ENOTSUP: blocks have
- * another size, or the segment has room for too few. */
+/* Maps the segment behind `fd`, of any size, initially zero; the caller keeps the descriptor. The first
+ * process that opens it fixes the block size. 0 or -errno with a reason; -ENOTSUP: the block size differs, or
+ * the segment has room for too few blocks. */
 int prefix_store_open(int fd, const struct prefix_store_kind *kind, struct prefix_store **ret_store,
                       struct error *err);
 struct prefix_store *prefix_store_close(struct prefix_store *store);
@@ -45,7 +45,7 @@ struct prefix_place {
     struct bytes salt;  /* of a first block; at most PREFIX_STORE_MAX_SALT bytes */
     const int32_t *ids; /* [32] */
     uint32_t depth;     /* number of blocks before */
-    uint64_t use;       /* from prefix_store_use; of equally old blocks the deepest is replaced first */
+    uint64_t use;       /* from prefix_store_use; among equally old blocks the deepest is replaced first */
 };
 
 /* A number for the blocks that one prompt uses: blocks with higher numbers are replaced later. */
@@ -57,8 +57,8 @@ uint64_t prefix_store_find(struct prefix_store *store, const struct prefix_place
 /* The same, and copies its bytes; if the result is 0, ret_bytes is undefined. */
 uint64_t prefix_store_get(struct prefix_store *store, const struct prefix_place *place, void *ret_bytes);
 
-/* Stores a block in place of a least recently used one, unless it is there already. Returns its number; 0:
- * not stored, because all entries that it could replace are being written. */
+/* Stores a block in place of a least recently used one, unless the block is already there. Returns its
+ * number; 0: not stored, because all entries that it could replace are being written. */
 uint64_t prefix_store_put(struct prefix_store *store, const struct prefix_place *place, const void *bytes);
 
 /* The number of blocks that the store has room for. */

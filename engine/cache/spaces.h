@@ -2,8 +2,8 @@
 #ifndef ENGINE_CACHE_SPACES_H
 #define ENGINE_CACHE_SPACES_H
 
-/* Numbers for the salts in use. A space lives as long as it has users: sequences that are in it, and nodes of
- * the prefix cache that begin it. A number is never used twice. */
+/* Numbers for the salts in use. A space lives as long as it has users: sequences in it, and first nodes of it
+ * in the prefix cache. Numbers are never reused. */
 
 #include <stdint.h>
 
@@ -15,15 +15,15 @@ struct space;
 
 struct spaces {
     struct space *by_salt, *by_number; /* uthash */
-    uint64_t n;                        /* ever */
+    uint64_t n;                        /* spaces so far */
 };
 
 void spaces_deinit(struct spaces *spaces);
 
-/* The space of a salt, with a user more; 0: out of memory. */
+/* The space of a salt, with one more user; 0: out of memory. */
 uint64_t spaces_enter(struct spaces *spaces, struct bytes salt);
 
-/* One user more, or less, of a space that there is. */
+/* Adds or removes one user of an existing space. */
 void spaces_use(struct spaces *spaces, uint64_t number);
 void spaces_leave(struct spaces *spaces, uint64_t number);
 

@@ -4,11 +4,11 @@
 
 /* Ids that may be sampled, in the order that sampling.h specifies.
  *
- * A candidate is one 64-bit key: the logit's bits, made monotonic, above the complement of the id. So
- * descending keys put likely ids first and the lower id first among equals, and no two keys are equal.
- * Top-k, top-p and typical-p ask the same question, "how far down an order until the amounts reach a
- * target", with amounts of 1 or probabilities. Probabilities are summed as fixed-point integers, so the sum
- * has no order and a parallel implementation gets the same bits. */
+ * A candidate is one 64-bit key: the logit's bits, made monotonic, above the complement of the id. So in
+ * descending order of keys, likely ids come first, the lower id first among equals; no two keys are equal.
+ * Top-k, top-p and typical-p ask the same question, "how far down an order until the amounts reach a target",
+ * with amounts of 1 or probabilities. Probabilities are summed as fixed-point integers, so the order of
+ * summation does not matter and a parallel implementation gets the same bits. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 
 #include "engine/sampling/units.h"
 
-#define CANDIDATES_DIGIT_BITS 11 /* sign, exponent and two bits of mantissa decide in the first round */
+#define CANDIDATES_DIGIT_BITS 11 /* the first round decides by sign, exponent and two bits of mantissa */
 #define CANDIDATES_DIGITS     (1u << CANDIDATES_DIGIT_BITS)
 
 struct candidate {
@@ -38,7 +38,7 @@ void candidates_deinit(struct candidates *all);
  * (mass, or 1 each) reach `target`; 0 keeps all. */
 uint64_t candidates_threshold(struct candidates *all, uint32_t n, bool by_mass, uint64_t target);
 
-/* Drop those whose key, or mass, is below; return how many are left. */
+/* Drop candidates whose key, or mass, is below the bound; return how many are left. */
 uint32_t candidates_keep(struct candidates *all, uint32_t n, uint64_t threshold);
 uint32_t candidates_keep_mass(struct candidates *all, uint32_t n, uint64_t least);
 

@@ -7,8 +7,8 @@
  *
  * It considers the last dry_penalty_last_n ids of prompt and output (−1: all). If the last L ids also occur
  * earlier, and L is at least dry_allowed_length, the id that follows there is penalized by dry_multiplier ·
- * dry_base^(L − dry_allowed_length); of several occurrences the longest counts. A repetition does not reach
- * back over the last sequence breaker. L counts up to DRY_LONGEST. */
+ * dry_base^(L − dry_allowed_length); of several occurrences the longest counts. A repetition does not extend
+ * back past the last sequence breaker. L counts up to DRY_LONGEST. */
 
 #include "common/sampling.h"
 #include "engine/sampling/units.h"

@@ -5,9 +5,9 @@
 /* Filters that drop candidates, and the dynamic temperature, in the order of sampling.h. Each filter takes
  * the first n candidates and returns how many are left, at least one.
  *
- * Sums are of whole numbers, so they have no order: distances from the largest logit in units of 2⁻³⁰, their
- * squares in units of 2⁻²⁰ (distances above FILTERS_FARTHEST count as that), and a probability times its
- * logarithm in units of 2⁻⁴⁰. */
+ * Sums are of integers, so their order does not matter: distances from the largest logit in units of 2⁻³⁰,
+ * their squares in units of 2⁻²⁰ (distances above FILTERS_FARTHEST are clamped to it), and a probability
+ * times its logarithm in units of 2⁻⁴⁰. */
 
 #include "common/sampling.h"
 #include "engine/sampling/candidates.h"
@@ -17,7 +17,7 @@ struct scale {
     float best, temperature;
 };
 
-/* Whether a filter is on that needs all candidates, or the dynamic temperature. */
+/* Whether a filter that needs all candidates, or the dynamic temperature, is on. */
 bool filters_are_rare(const struct sampling *sampling);
 
 /* Top-nσ: keeps logits of at least best − top_n_sigma · σ, where σ is the standard deviation of the
@@ -27,7 +27,7 @@ uint32_t filters_top_n_sigma(struct candidates *all, uint32_t n, const struct sa
 uint32_t filters_top_k(struct candidates *all, uint32_t n, const struct sampling *sampling);
 
 /* temperature ± dynatemp_range by the entropy H of the candidates at temperature 1: low + (high − low) · (H /
- * ln n)^exponent (Nugent's "entropy sampling", as llama.cpp has it). Without a range, the temperature. */
+ * ln n)^exponent (Nugent's "entropy sampling", as in llama.cpp). Without a range, the temperature itself. */
 float filters_temperature(const struct candidates *all, uint32_t n, const struct sampling *sampling,
                           float best);
 
@@ -35,7 +35,7 @@ float filters_temperature(const struct candidates *all, uint32_t n, const struct
 uint32_t filters_apply(struct candidates *all, uint32_t n, const struct sampling *sampling,
                        struct scale scale, uint64_t position);
 
-/* The mass that top-p takes of `total`; the least mass that min-p keeps beside the most likely id's. */
+/* The mass that top-p takes of `total`; the least mass that min-p keeps, given the most likely id's. */
 uint64_t filters_top_p_target(uint64_t total, const struct sampling *sampling);
 uint64_t filters_min_p_mass(uint64_t most, const struct sampling *sampling);
 

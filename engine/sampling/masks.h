@@ -6,8 +6,8 @@
  *
  *     mask_new, mask_take ──▶ pending ──the thread──▶ ready ──▶ read by the backend, once per step
  *
- * A mask is requested as soon as the ids before it are known, and waited for when it is read: just before an
- * id is sampled. The engine's own thread makes every call except mask_await. */
+ * A mask is requested as soon as the ids before it are known, and awaited when it is read, just before an id
+ * is sampled. The engine's thread makes every call except mask_await. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "text/grammar/grammar.h"
 #include "text/tokenizer/tokenizer.h"
 
-struct masks; /* the thread, and the vocabulary as it needs it */
+struct masks; /* the thread, and the vocabulary in the form that it needs */
 struct mask;  /* of one sequence */
 
 /* Starts the thread, with the caller's affinity and all signals blocked. The tokenizer must outlive it. 0 or
@@ -34,7 +34,7 @@ void masks_wait(struct masks *masks, uint32_t ms);
  * to the grammar, copies the ids. 0 or -ENOMEM. */
 int mask_new(struct masks *masks, struct grammar *grammar, struct ids_view end_ids, struct ids_view spelled,
              struct ids_view output, struct mask **ret_mask);
-/* Nobody may read it any more; it may be pending. Takes NULL and returns NULL. */
+/* Nothing may read it any more; it may be pending. Takes NULL and returns NULL. */
 struct mask *mask_free(struct mask *mask);
 
 /* The sequence has one more id, sampled with this mask, which must be ready: requests the next one. */
@@ -51,11 +51,10 @@ const uint32_t *mask_bits(const struct mask *mask);
 /* Waits until they are ready. `arg` is the mask; any thread may call it: backend_row_set.await. */
 void mask_await(void *arg);
 
-/* For a ready mask without any id. True: the grammar has ended, and no id can express that. False, with the
- * reason: the grammar was too complex, or no token continues the text. */
+/* For a ready mask that allows no id. True: the grammar has ended, and no id can express that. False, with
+ * the reason: the grammar was too complex, or no token continues the text. */
 bool mask_has_ended(const struct mask *mask, struct error *ret_reason);
-
-/* For the same: whether the grammar was too complex, so that the request is impossible. */
+/* For such a mask: whether the grammar was too complex, so that the request is impossible. */
 bool mask_was_too_much(const struct mask *mask);
 
 #endif

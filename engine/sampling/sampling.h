@@ -17,12 +17,12 @@
  *     complete a bad word are dropped, and so are barred ids: those that may not end the output yet.
  *  6. The result is cut to the range of float: no legal value gives an infinity that drops an id.
  *  7. top-nσ; top-k; temperature, if dynamic by the entropy of the remaining ids; typical-p; top-p and then
- *     min-p over the remaining ids, min-p relative to the most likely one; XTC, with a probability that the
- *     generator decides: word 0 of Philox4x32-10(seed, (position, block 0 of another counter)). Ties keep the
+ *     min-p over the remaining ids, min-p relative to the most likely one; XTC, if the generator says so with
+ *     its probability: word 0 of Philox4x32-10(seed, (position, block 0 of another counter)). Ties keep the
  *     lower id (filters.h has the sources). At least one id is left.
  *  8. The argmax of logit + Gumbel noise. The noise is a function of Philox4x32-10(seed, position, id)
- *     (Salmon et al. 2011), so nothing depends on the batch, the step or the device. Greedy, the argmax after
- *     6, if and only if temperature as a float is 0 or top_k is 1.
+ *     (Salmon et al. 2011), so nothing depends on the batch, the step or the device. If temperature as a
+ *     float is 0 or top_k is 1, sampling is greedy: the argmax after step 6.
  *
  * Arithmetic on logits is in float. This plain C code is the reference for every backend. */
 
@@ -35,7 +35,7 @@
 struct token_use {
     uint32_t in_prompt : 1;
     uint32_t in_output : 20; /* number of times, up to TOKEN_USE_MOST */
-    uint32_t repeat : 11;    /* on a device: the repetition that it would continue, for DRY; 0 elsewhere */
+    uint32_t repeat : 11; /* on a device: length of the repetition that it would continue, for DRY; else 0 */
 };
 #define TOKEN_USE_MOST ((1u << 20) - 1)
 
@@ -44,7 +44,7 @@ static inline void token_use_count(struct token_use *use)
     use->in_output += use->in_output < TOKEN_USE_MOST;
 }
 
-/* Whether sampling needs the uses of all ids: the backend then keeps them, [n_vocab] for each sequence. */
+/* Whether sampling needs the uses of all ids, which the backend then keeps: [n_vocab] for each sequence. */
 bool sampling_needs_uses(const struct sampling *sampling);
 
 /* Whether it needs the ids themselves, in order. Such a sequence is sampled one id per step: its drafts are

@@ -17,15 +17,15 @@ struct top_p_row {
     uint64_t total;          /* of all masses */
 };
 
-/* Logits from `least` to below `below`. One of these belongs to the id with which the masses, summed in
- * sampling order, reach the target. */
+/* Logits ≥ `least` and < `below`. One of these belongs to the id with which the masses, summed in sampling
+ * order, reach the target. */
 struct top_p_border {
-    float least, below;  /* +∞: none is above */
-    uint32_t n_above;    /* ids whose logit is `below` or more: all of them are kept */
+    float least, below;  /* +∞: no upper bound */
+    uint32_t n_above;    /* ids whose logit is ≥ `below`: all of them are kept */
     uint64_t mass_above; /* less than the target */
 };
 
-/* Finds a border of few ids, unless many have the same logit. False: all masses together are less than the
+/* Finds a border with few ids, unless many have the same logit. False: the sum of all masses is less than the
  * target. */
 bool top_p_find(const struct top_p_row *row, uint64_t target, struct top_p_border *ret_border);
 

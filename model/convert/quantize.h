@@ -3,7 +3,7 @@
 #define MODEL_CONVERT_QUANTIZE_H
 
 /* Converts a model in F32, F16 or BF16 to a smaller format. Metadata is copied; general.file_type is set.
- * Stacks of experts in MXFP4 stay in it, unless requantizing is asked for. */
+ * Stacks of experts in MXFP4 keep it, unless `requantize` is set. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,20 +17,20 @@
 struct quantize_step {
     size_t i, n;
     const struct gguf_tensor *from;
-    enum format format, wanted; /* they differ where its rows do not fit the mixture's own */
-    size_t size;                /* bytes that it will have */
+    enum format format, wanted; /* they differ if its rows do not fit the mixture's format */
+    size_t size;                /* its future bytes */
 };
 typedef void quantize_progress(void *arg, const struct quantize_step *step);
 
 struct quantize_options {
     unsigned n_threads; /* 0: one for each core */
-    bool requantize;    /* accept matrices that are already quantized; the losses add up */
+    bool requantize;    /* accept matrices that are already quantized; the errors add up */
 };
 
-/* IN may be a folder (model/huggingface/folder.h); OUT has its rows in the order that GGUF files have.
- * `progress` may be NULL. OUT appears when it is complete; on failure nothing is left and an existing file
- * is unchanged. -errno with a reason: a matrix that is already quantized, an output that is one of the
- * inputs, any error of gguf_open and gguf_writer_write. */
+/* IN may be a folder (model/huggingface/folder.h); OUT has its rows in the order of GGUF files. `progress`
+ * may be NULL. OUT appears when it is complete; on failure nothing is left behind, and an existing file is
+ * unchanged. -errno with a reason: a matrix is already quantized, the output is one of the inputs, or any
+ * error of gguf_open and gguf_writer_write. */
 int quantize_file(const char *in, const struct mixture *mixture, const char *out,
                   const struct quantize_options *options, quantize_progress *progress, void *progress_arg,
                   struct error *err);

@@ -10,7 +10,7 @@
 #include "gguf/format.h"
 
 /* Fills `size` bytes with blocks whose values have mean 0 and standard deviation `deviation` (within a few
- * per cent), determined by (format, deviation, seed). 0; -ENOTSUP for a format that cannot be written. */
+ * percent), determined by (format, deviation, seed). 0; -ENOTSUP: the format cannot be written. */
 int random_blocks(enum format format, float deviation, uint64_t seed, void *out, size_t size);
 
 #endif

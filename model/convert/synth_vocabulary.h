@@ -6,7 +6,7 @@
 
 #include "gguf/gguf_writer.h"
 
-/* <unk> <s> </s>, 256 bytes, the space and 94 printable characters; the minimum of a vocabulary, and a few
+/* <unk> <s> </s>, 256 bytes, the space and 94 printable characters; the minimum of a vocabulary, plus a few
  * pieces. */
 #define SYNTH_LEAST_VOCABULARY 360
 

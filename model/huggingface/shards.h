@@ -2,7 +2,7 @@
 #ifndef MODEL_HUGGINGFACE_SHARDS_H
 #define MODEL_HUGGINGFACE_SHARDS_H
 
-/* The tensors of all SafeTensors files of a folder, by their names. */
+/* The tensors of all SafeTensors files in a folder, by name. */
 
 #include <stddef.h>
 
@@ -11,7 +11,7 @@
 #include "model/huggingface/names.h"
 #include "model/huggingface/safetensors.h"
 
-/* Maps a file of the folder. -ENOENT, without a reason, when it is not there. */
+/* Maps a file of the folder. -ENOENT, without a reason: it does not exist. */
 typedef int shards_map(void *arg, const char *name, struct bytes *ret_bytes);
 
 struct shard_tensor {
@@ -27,17 +27,17 @@ struct shards {
     struct shard_tensor *tensors; /* [n_tensors] of the text part, sorted by name */
     size_t n_tensors;
     size_t n_left_out; /* of other parts */
-    char left_out[96]; /* what those are called */
+    char left_out[96]; /* the names of those parts */
 };
 
-/* `path` is the folder. One file, model.safetensors, or those that model.safetensors.index.json lists.
- * -EINVAL with a reason that names file and tensor; -ENOENT: a file is missing. Also tells the configuration
- * what names say of experts. To be deinitialized, on failure too. */
+/* `path` is the folder. Reads model.safetensors, or the files that model.safetensors.index.json lists.
+ * -EINVAL with a reason that names file and tensor; -ENOENT: a file is missing. Also notes in the
+ * configuration which form the experts have. Call shards_deinit in either case. */
 int shards_read(const char *path, struct config *config, shards_map *map, void *arg,
                 struct shards *ret_shards, struct error *err);
 void shards_deinit(struct shards *shards);
 
-/* NULL: there is none of this name. */
+/* NULL: no tensor has this name. */
 const struct shard_tensor *shards_find(const struct shards *shards, const char *name);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef MODEL_HUGGINGFACE_SOURCES_H
 #define MODEL_HUGGINGFACE_SOURCES_H
 
-/* Where each tensor of a model comes from: which published tensors, and how their numbers become its own.
- * Reading them looks at the headers of the files only; the tensors' bytes are read by sources_make. */
+/* The source of each tensor of a model: the published tensors, and how to convert them. Finding the sources
+ * reads only the headers of files; sources_make reads the tensors' bytes. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,11 +18,11 @@ struct piece {
     const char *file;
 };
 
-struct source {      /* of a tensor of the model */
+struct source {      /* of one tensor of the model */
     size_t first, n; /* pieces */
     enum format format;
     size_t bytes;
-    bool made; /* not used as it lies */
+    bool made; /* not used in place */
 };
 
 struct sources {
@@ -35,9 +35,9 @@ struct sources {
 };
 
 /* Finds the files of the folder `path`, and everything that a model of this configuration needs in them.
- * -EINVAL with a reason that names file and tensor: one that is missing, unexpected, of another shape than in
- * config.json, of a dtype that is not supported, or in the files twice; any error of shards_read. To be
- * deinitialized, on failure too. */
+ * -EINVAL with a reason that names file and tensor: a tensor that is missing, unexpected, of a different
+ * shape from config.json, of an unsupported dtype, or in the files twice; any error of shards_read. Call
+ * sources_deinit in either case. */
 int sources_read(const char *path, struct config *config, shards_map *map, void *arg,
                  struct sources *ret_sources, struct error *err);
 void sources_deinit(struct sources *sources);
@@ -45,12 +45,12 @@ void sources_deinit(struct sources *sources);
 /* Announces all tensors to a writer, in their order. -ENOMEM. */
 int sources_announce(const struct sources *sources, struct gguf_writer *writer);
 
-/* Bytes of all tensors that are made, each aligned to SOURCES_ALIGNMENT. */
-#define SOURCES_ALIGNMENT 4096 /* a page: what is given back leaves no piece of one behind */
+/* The bytes of all tensors that are made, each aligned to SOURCES_ALIGNMENT. */
+#define SOURCES_ALIGNMENT 4096 /* a page: releasing a tensor leaves no part of a page behind */
 size_t sources_made_bytes(const struct sources *sources);
 
-/* Where the bytes of each tensor are: in its file, or in `memory` of so many bytes, where it is to be made.
- */
+/* Where the bytes of each tensor are: in its file, or in `memory` (sources_made_bytes bytes) if it is to be
+ * made. */
 void sources_places(const struct sources *sources, void *memory, const void **ret_data);
 
 /* Makes rows of tensor i: a gguf_maker's function. */

@@ -2,7 +2,7 @@
 #ifndef MODEL_HUGGINGFACE_TOKENS_KIND_H
 #define MODEL_HUGGINGFACE_TOKENS_KIND_H
 
-/* Which of the tokenizers that Quern has a tokenizer.json describes. */
+/* Determines which of Quern's tokenizers a tokenizer.json describes. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,17 +10,17 @@
 #include "common/error.h"
 
 struct tokens_kind {
-    const char *pre;    /* tokenizer.ggml.pre of a BPE of bytes; NULL: SentencePiece's, of characters */
-    bool whole_words;   /* of the former: words that are tokens are taken whole, whatever merges say */
-    bool says_whole;    /* that is otherwise than with that name */
-    bool space_prefix;  /* of the latter */
-    bool gemma4;        /* of the latter, merged by rank; whoever knows the model sets it */
-    bool nfc;           /* texts are brought into that form */
-    const char *before; /* token that the post-processor puts before a text and behind it; NULL: none. They */
+    const char *pre;    /* tokenizer.ggml.pre of byte-level BPE; NULL: SentencePiece's, on characters */
+    bool whole_words;   /* byte-level: words that are tokens are taken whole, whatever the merges */
+    bool says_whole;    /* this differs from the default of `pre` */
+    bool space_prefix;  /* characters */
+    bool gemma4;        /* characters, merged by rank; set by the caller, who knows the model */
+    bool nfc;           /* texts are normalized to NFC */
+    const char *before; /* tokens that the post-processor puts before and after a text; NULL: none. They */
     const char *behind; /* live as long as the JSON */
 };
 
-/* -EINVAL names the key whose value is not known: model, normalizer, pre_tokenizer, post_processor. */
+/* -EINVAL names the key with an unknown value: model, normalizer, pre_tokenizer, post_processor. */
 int tokens_kind_of(const json_t *tokenizer, struct tokens_kind *ret_kind, struct error *err);
 
 #endif

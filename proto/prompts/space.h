@@ -2,8 +2,8 @@
 #ifndef PROTO_PROMPTS_SPACE_H
 #define PROTO_PROMPTS_SPACE_H
 
-/* Which requests may share prefixes: those of one space with one salt. The pool decides it; the gateways of a
- * fleet, which hash prompts as the pools do, are told the base of their space.
+/* Which requests may share prefixes: those of one space with one salt. The pool decides the space; it tells
+ * the gateways of a fleet, which hash prompts as the pools do, the base of their space.
  *
  * Requests with a key share only with the same key. Salts and tenants named by clients on TCP differ from
  * equal names in the run directory. A request with a tenant but no salt shares with its tenant's requests.
@@ -18,7 +18,7 @@ struct id128;
 
 #define PROMPT_SPACE_BYTES (PROTO_MAX_SPACE_BYTES + 1)
 
-/* The base of the space of a client's requests. `key`: of the client; NULL: it has none. `near`: it came by
+/* The base of the space of a client's requests. `key`: the client's; NULL: none. `near`: it connected through
  * a socket in the run directory. `shared`: the pool separates only salts. */
 void prompt_space_base(bool shared, const struct id128 *key, bool near, char ret_base[PROMPT_SPACE_BYTES]);
 

@@ -4,8 +4,8 @@
 
 /* Separates an answer into text, thoughts and tool calls while it is generated, in the dialect of its model.
  *
- * Text is reported as soon as it cannot be the beginning of anything else. If something looks like a call and
- * turns out to be none, it is text. White space between marks may differ from the template's. */
+ * Text is reported as soon as it cannot be the beginning of anything else. Anything that only looks like a
+ * call is text. White space between marks may differ from the template's. */
 
 #include <jansson.h>
 
@@ -36,7 +36,7 @@ struct answer_sink {
 
 /* A part of a call, as it is written. */
 struct call_step {
-    int kind; /* STEP_… of answer_inside.h */
+    int kind; /* STEP_… in answer_inside.h */
     struct bytes text;
 };
 
@@ -64,12 +64,12 @@ struct answer_parser {
     struct bytes header_end; /* the mark that ends the header of a part of the answer; empty: none */
     bool marked_between;     /* the mark is the text between calls */
     bool marked;             /* calls may begin anywhere; else only at the start of the answer or of a part */
-    int place;               /* of answer_inside.h */
+    int place;               /* one of answer_inside.h */
     size_t step;             /* inside a call */
     bool at_head;            /* no text was reported yet */
-    bool trims;              /* and blanks before it are dropped */
-    struct buffer held;      /* received bytes whose meaning is still open */
-    struct buffer raw;       /* bytes that become text if this is no call */
+    bool trims;              /* so blanks before it are dropped */
+    struct buffer held;      /* received bytes whose meaning is still undecided */
+    struct buffer raw;       /* bytes that become text if this is not a call */
     struct buffer name;      /* zero-terminated */
     struct call_object object;
     struct call_members members;
@@ -77,11 +77,12 @@ struct answer_parser {
     bool in_string, escaped;
     bool begun;  /* the call was reported */
     bool any;    /* this call or an earlier one was reported */
-    bool failed; /* memory was short */
+    bool failed; /* out of memory */
 };
 
-/* Sets what to search for, and where the prompt leaves the model. 0; -EINVAL: calls of the dialect have more
- * than ANSWER_MOST_STEPS steps, which dialect_read does not accept. Call deinit in either case. */
+/* Sets what to search for, and whether the answer starts as text or inside a thought. 0; -EINVAL: calls of
+ * the dialect have more than ANSWER_MOST_STEPS steps, which dialect_read does not accept. Call deinit in
+ * either case. */
 int answer_parser_init(struct answer_parser *parser, const struct model_dialect *dialect,
                        const struct dialect_tool *tools, size_t n_tools, bool calls, bool thoughts,
                        enum dialect_start start);
@@ -96,14 +97,14 @@ int answer_parser_finish(struct answer_parser *parser, const struct answer_sink 
 /* Whether the next bytes belong to a thought. */
 bool answer_parser_thinks(const struct answer_parser *parser);
 
-/* Where the answer stands, as far as thoughts are concerned. */
+/* The state of the answer, as far as thoughts are concerned. */
 enum answer_place {
-    ANSWER_THINKS,    /* in one */
+    ANSWER_THINKS,    /* inside one */
     ANSWER_MAY_THINK, /* the next bytes may open one, or are about to */
-    ANSWER_SPEAKS,    /* not so, but a mark that ends this part of the answer comes before another */
+    ANSWER_SPEAKS,    /* neither; but a mark that ends this part of the answer must come before another */
     ANSWER_PAST       /* no thought can follow */
 };
-/* Of a parser that does not look for calls. */
+/* For a parser that does not look for calls. */
 enum answer_place answer_parser_place(const struct answer_parser *parser);
 
 #endif

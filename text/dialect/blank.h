@@ -8,7 +8,7 @@
 
 #include "common/bytes.h"
 
-/* White space, as JSON has it: a template's may differ from what its model writes. Takes a char or a byte. */
+/* White space as in JSON: a template's may differ from its model's. Takes a char or a byte. */
 static inline bool is_blank(int byte)
 {
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';

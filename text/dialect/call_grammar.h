@@ -26,14 +26,14 @@ struct call_grammar {
     bool one_call;       /* at most one */
     const char *content; /* JSON schema of an answer without calls; NULL: any text */
     bool thoughts;       /* a thought may come first */
-    bool inside_thought; /* the prompt leaves the model in a thought: its end comes first */
+    bool inside_thought; /* the prompt ends inside a thought: its end comes first */
 };
 
 /* Appends the grammar. 0; -EINVAL names the part of a schema that this dialect cannot enforce; -ENOMEM. */
 int call_grammar_write(const struct call_grammar *grammar, struct buffer *gbnf, struct error *err);
 
-/* The same for an answer that is JSON by a schema, if the prompt leaves the model inside a thought: its end
- * comes first. */
+/* The same for an answer that is JSON matching a schema, if the prompt ends inside a thought: its end comes
+ * first. */
 int call_grammar_write_after_thought(const struct model_dialect *dialect, const char *schema,
                                      struct buffer *gbnf, struct error *err);
 

@@ -24,8 +24,8 @@ enum call_object_state {
 struct call_object { /* zeroed except for the keys: before its first byte, which is a brace */
     const char *name_key, *arguments_key; /* the names of the two members */
     enum call_object_state state;
-    int place;                /* inside it: of call_object.c */
-    int member;               /* that the value belongs to */
+    int place;                /* inside it: one of call_object.c */
+    int member;               /* to which the value belongs */
     uint32_t depth;           /* of containers inside the value */
     bool in_string, escaped;  /* inside the value or the key */
     struct buffer key, value; /* the last key; a value that is not reported */

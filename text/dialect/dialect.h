@@ -36,7 +36,7 @@
 /* How the arguments of a call are written. */
 enum dialect_arguments {
     DIALECT_JSON,   /* as a JSON object */
-    DIALECT_MEMBERS /* parameter by parameter, each within marks of its own */
+    DIALECT_MEMBERS /* parameter by parameter, each within its own marks */
 };
 
 /* Tool calls. All texts may be ""; `between` is NULL if an answer has only one call. */
@@ -63,24 +63,23 @@ struct dialect_calls {
     const char *reason;  /* why calls are unknown; "" */
 };
 
-/* Where a prompt leaves the model. */
+/* How an answer starts after a prompt. */
 enum dialect_start {
     DIALECT_START_TEXT,   /* at the beginning of its answer; it may open a thought first */
     DIALECT_START_THOUGHT /* inside a thought */
 };
 
-/* Thoughts. Unknown where `close` is "". */
+/* Thoughts. Unknown if `close` is "". */
 struct dialect_thoughts {
     bool known;
     const char *open, *close;
-    /* What the template writes from the thought's last word to the answer's first, `close` in it:
+    /* What the template writes between the thought's last word and the answer's first, including `close`:
      * "\n</think>\n\n". It ends a thought that has used up its budget. */
     const char *end;
     const char *key; /* the member of a message that has an earlier thought: "reasoning_content"; "": none.
                       * "content:TYPE:MEMBER", "blocks:TYPE:MEMBER": a part of that type, in a list that is
-                      * the content, or that is in it under "blocks" */
-    enum dialect_start usual, on,
-        off; /* where prompts leave the model: by default, with thinking on, and off */
+                      * the content, or that the content has under "blocks" */
+    enum dialect_start usual, on, off; /* how answers start: by default, with thinking on, and off */
     /* Variables of the template that switch thinking, as objects; NULL: there is no such switch. */
     json_t *switch_on, *switch_off;
     const char *effort_key; /* the variable for an effort; "": none */
@@ -108,16 +107,15 @@ const char *dialect_keep(struct model_dialect *dialect, struct bytes text);
 json_t *dialect_write(const struct model_dialect *dialect);
 
 /* Checks the conditions that parsers of answers rely on. 0; -EINVAL with a reason: a thought without an end,
- * an end without its mark,
- * a call that is an object but has no brace, more than DIALECT_MOST_PLACES places for names, ids and numbers
- * in a call. */
+ * an end without its mark, a call that is an object but has no brace, more than DIALECT_MOST_PLACES places
+ * for names, ids and numbers in a call. */
 int dialect_check(const struct model_dialect *dialect, struct error *err);
 
-/* Reads the output of dialect_write into an initialized dialect. 0; -EINVAL with a reason: it is no such
+/* Reads the output of dialect_write into an initialized dialect. 0; -EINVAL with a reason: it is not such an
  * object, or fails dialect_check; -ENOMEM. */
 int dialect_read(struct bytes json, struct model_dialect *dialect, struct error *err);
 
-/* Calls `mark` for each text in the dialect that may be a control token: those between angle or square
+/* Calls `take` for each text in the dialect that may be a control token: those between angle or square
  * brackets, and the texts as a whole. */
 void dialect_each_text(const struct model_dialect *dialect, void (*take)(void *arg, const char *text),
                        void *arg);

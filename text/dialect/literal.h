@@ -21,7 +21,7 @@ enum {
 };
 
 /* Reads a text that is exactly one value, and appends it as JSON. `quote_open` and `quote_close` are marks
- * around texts, in addition to quotes; "": none. Returns the value's kind; 0: it is no value; -ENOMEM. At
+ * around texts, in addition to quotes; "": none. Returns the value's kind; 0: not a value; -ENOMEM. At
  * most 64 levels of nesting. */
 int literal_read(struct bytes text, const char *quote_open, const char *quote_close, struct buffer *json);
 

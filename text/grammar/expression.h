@@ -142,7 +142,7 @@ const struct expression *expression_graph(struct rules *rules, const struct expr
 const struct expression *expression_members(struct rules *rules, const char *name,
                                             const struct expression_members *members);
 
-/* A rule with this body that always gets a frame of its own. */
+/* A rule with this body that always gets its own frame. */
 const struct expression *expression_apart(struct rules *rules, const char *name,
                                           const struct expression *body);
 

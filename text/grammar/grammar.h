@@ -19,7 +19,7 @@
 
 enum grammar_kind {
     GRAMMAR_GBNF,   /* gbnf.h */
-    GRAMMAR_JSON,   /* any JSON object; without text */
+    GRAMMAR_JSON,   /* any JSON object; takes no text */
     GRAMMAR_SCHEMA, /* json_schema.h */
     GRAMMAR_REGEX   /* regex.h */
 };
@@ -28,8 +28,7 @@ enum grammar_kind {
 
 struct grammar;
 
-/* Reads a grammar, which takes up to a second for the most hostile input. 0; GRAMMAR_E_INVALID with the
- * reason; -ENOMEM. */
+/* Reads a grammar. Hostile input takes up to a second. 0; GRAMMAR_E_INVALID with the reason; -ENOMEM. */
 int grammar_make(enum grammar_kind kind, struct bytes text, struct grammar **ret_grammar, struct error *err);
 
 struct grammar *grammar_ref(struct grammar *grammar);

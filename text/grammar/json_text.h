@@ -17,7 +17,7 @@ struct json_text {
 };
 void json_text_init(struct json_text *json, struct rules *rules);
 
-/* The rule at *place, with a frame of its own; `body` builds it on first use. */
+/* The rule at *place, with its own frame; `body` builds it on first use. */
 const struct expression *json_text_rule(struct json_text *json, uint32_t *place, const char *name,
                                         const struct expression *(*body)(struct json_text *json));
 

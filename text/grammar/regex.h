@@ -6,7 +6,7 @@
  *
  *     .  [a-z]  [^a-z]  \d \w \s \D \W \S   characters; classes are those of ASCII; . is any but a line's end
  *     ab  a|b  (a)  (?:a)  (?<name>a)       sequence, choice, groups
- *     a*  a+  a?  a{3}  a{3,}  a{3,5}       repeats; one that is lazy (a*?) matches the same texts
+ *     a*  a+  a?  a{3}  a{3,}  a{3,5}       repeats; lazy ones (a*?) match the same texts
  *     ^ $                                   where an alternative of the whole begins and ends
  *     \n \r \t \f \v \xHH \uHHHH \.         escapes
  *
@@ -27,7 +27,7 @@ struct regex_style {
 int regex_expression(struct bytes text, const struct regex_style *style, struct rules *rules,
                      const struct expression **ret_expression, struct error *err);
 
-/* The same as a grammar of its own: the whole answer has to match. */
+/* The same as a complete grammar: the whole answer must match. */
 int regex_read(struct bytes text, struct rules *rules, struct error *err);
 
 #endif

@@ -2,11 +2,11 @@
 #ifndef TEXT_TEMPLATE_CHAT_TEMPLATE_H
 #define TEXT_TEMPLATE_CHAT_TEMPLATE_H
 
-/* Conversation → prompt, by the Jinja template of a model (tokenizer.chat_template).
+/* Renders conversations to prompts, with a model's Jinja template (tokenizer.chat_template).
  *
- * A template is a program by the model's author. Its steps, memory, depth and output are limited. Text that
- * a user wrote stays marked through everything a template does to it, so that control tokens in it are never
- * parsed. A compiled template is immutable; threads share it. */
+ * A template is a program by the model's author. Its steps, memory, depth and output are limited. Text from
+ * users stays marked through everything a template does to it, so that control tokens in it are never parsed.
+ * A compiled template is immutable, so threads may share it. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -17,17 +17,17 @@
 #include "common/error.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* The template rejects the conversation, by raise_exception: "System role not supported". */
+/* The template rejected the conversation with raise_exception: "System role not supported". */
 enum { CHAT_TEMPLATE_E_REFUSED = 1 };
 
 struct chat_turn {
-    struct bytes role;    /* "system", "user", "assistant", or another one that the template knows; UTF-8 */
+    struct bytes role;    /* "system", "user", "assistant", or another that the template knows; UTF-8 */
     struct bytes content; /* UTF-8 */
     /* Further members; "" if there are none. */
     struct bytes name;
     struct bytes tool_calls; /* JSON, an array of calls as OpenAI's clients write them */
     struct bytes tool_call_id;
-    struct bytes thought; /* of the assistant, before it answered */
+    struct bytes thought; /* of the assistant, before its answer */
 };
 
 struct chat_template;
@@ -39,15 +39,15 @@ int chat_template_new(struct bytes source, struct bytes bos, struct bytes eos,
                       struct chat_template **ret_template, struct error *err);
 struct chat_template *chat_template_free(struct chat_template *chat_template);
 
-/* From now on it may change lists, as some templates do that model hubs reject and other engines accept. */
+/* From now on templates may change lists. Some templates do so: model hubs reject them, other engines accept
+ * them. */
 void chat_template_permit_changes(struct chat_template *chat_template);
-
-/* Variables of a template beside the messages. */
+/* Variables of a template besides the messages. */
 struct chat_context {
     bool add_generation_prompt; /* end with the opening of the assistant's turn */
     struct tm date;             /* for templates that write today's date */
     bool no_date_string; /* render as model hubs do: without the variable date_string. Some templates then
-                            write a date of their own */
+                            write a fixed date */
     const json_t *extra; /* an object whose members are variables too ("tools", "documents"), or NULL */
 };
 
@@ -74,19 +74,19 @@ struct chat_conversation {
     size_t n;
     struct bytes tools; /* tools that may be called: JSON, an array as OpenAI's clients write it; "" = none */
     bool continue_last; /* continue the last turn, the assistant's: its text ends the prompt */
-    struct bytes variables; /* of the template besides: JSON, an object; "" = none */
-    /* Where the template takes an earlier thought: the name of a member, or "content:TYPE:MEMBER",
-     * "blocks:TYPE:MEMBER", a part of the content; NULL or "": nowhere, and thoughts are left out. */
+    struct bytes variables; /* further variables of the template: JSON, an object; "" = none */
+    /* Where the template expects an earlier thought: the name of a member, or "content:TYPE:MEMBER",
+     * "blocks:TYPE:MEMBER", a part of the content; NULL or "": nowhere; thoughts are omitted. */
     const char *thought_key;
     bool text_arguments; /* the template takes arguments of calls as texts, not as objects */
 };
 
 /* Converts a conversation to the ids of a prompt for the assistant's next turn, dated today. Clients write
- * arguments of calls as strings; the template gets objects. A turn with calls only has the content null, or
- * an empty string if the template fails on that. If the template fails on thoughts, they are left out.
- * Control tokens are parsed only in text that the template wrote. BOS is added if the tokenizer adds it and
- * the template did not. Appends to `ret_ids`, and the prompt's text to `ret_text`, unless NULL. Codes as for
- * chat_template_render; -EINVAL also for invalid JSON of tools and calls; -EILSEQ: a turn is not UTF-8;
+ * arguments of calls as strings; the template gets objects. A turn with only calls has the content null, or
+ * an empty string if the template fails on that. If the template fails on thoughts, they are omitted. Control
+ * tokens are parsed only in text that the template wrote. BOS is added if the tokenizer adds it and the
+ * template did not. Appends to `ret_ids`, and, unless it is NULL, the prompt's text to `ret_text`. Codes as
+ * for chat_template_render; -EINVAL also for invalid JSON of tools and calls; -EILSEQ: a turn is not UTF-8;
  * -E2BIG: the text has more than `most` bytes, checked before it is tokenized. */
 int chat_template_encode(const struct chat_template *chat_template, const struct tokenizer *tokenizer,
                          const struct chat_conversation *conversation, size_t most, struct ids *ret_ids,

@@ -2,8 +2,8 @@
 #ifndef TEXT_TOKENIZER_MERGE_RANKS_H
 #define TEXT_TOKENIZER_MERGE_RANKS_H
 
-/* The list of merges of a byte-pair vocabulary, tokenizer.ggml.merges: which pairs of tokens become one, the
- * first of the list first. Private to the tokenizer's sources. */
+/* The list of merges of a byte-pair vocabulary, tokenizer.ggml.merges: pairs of tokens that become one, in
+ * order of priority. Private to the tokenizer's sources. */
 
 #include "common/error.h"
 #include "gguf/gguf.h"
@@ -21,13 +21,14 @@ struct merge_ranks {
     uint32_t mask;
 };
 
-/* Reads the list, which a vocabulary of `kind` needs. -EINVAL with a reason: it is missing, or an entry is
- * not two tokens whose joint spelling is one too. -ENOMEM. deinit in either case; free of zeros too. */
+/* Reads the list, which a vocabulary of `kind` needs. -EINVAL with a reason: it is missing, or an entry does
+ * not consist of two tokens whose joined spelling is a token. -ENOMEM. Call deinit in either case; a zeroed
+ * struct may be deinitialized too. */
 int merge_ranks_init(struct merge_ranks *ranks, const struct vocabulary *vocabulary, const struct gguf *gguf,
                      const char *kind, struct error *err);
 void merge_ranks_deinit(struct merge_ranks *ranks);
 
-/* A merge_find over symbols that are tokens' ids; one that is none (-1) is never merged. */
+/* A merge_find over symbols that are token ids; symbols without a token (-1) are never merged. */
 bool merge_ranks_find(const void *ranks, const struct merge_symbol *left, const struct merge_symbol *right,
                       int32_t *ret_id, uint32_t *ret_priority);
 

@@ -16,8 +16,8 @@ struct normalizer {      /* zeroed: ready to use; reused for text after text */
     struct buffer text;
 };
 
-/* Sets *ret_text to the text in form C: to `text` itself if it surely is normalized, else to a buffer of the
- * normalizer that is valid until its next call. `text` must be valid UTF-8. O(n) time and memory. 0 or
+/* Sets *ret_text to the text in form C: to `text` itself if it is known to be normalized, else to a buffer of
+ * the normalizer that is valid until the next call. `text` must be valid UTF-8. O(n) time and memory. 0 or
  * -ENOMEM. */
 int normalize_nfc(struct normalizer *normalizer, struct bytes text, struct bytes *ret_text);
 void normalizer_deinit(struct normalizer *normalizer);

@@ -10,7 +10,7 @@ enum { PRETOKENIZER_MAX_EXPRESSIONS = 6 };
 
 struct pretokenizer_expressions {
     struct pretokenizer_traits traits;
-    const char *names; /* values of tokenizer.ggml.pre, each with a space before and behind it */
+    const char *names; /* values of tokenizer.ggml.pre, each with a space before and after it */
     const char
         *patterns[PRETOKENIZER_MAX_EXPRESSIONS + 1]; /* PCRE2, applied one after the other; NULL-terminated */
 };

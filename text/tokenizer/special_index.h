@@ -12,7 +12,7 @@
 
 #include "text/tokenizer/vocabulary.h"
 
-/* Which tokens to look for: those that always count, or all. */
+/* The set of tokens to look for: those that always count, or all. */
 enum special_set { SPECIAL_USER_DEFINED, SPECIAL_ALL };
 
 struct special_node;

@@ -6,11 +6,10 @@
  *
  * There are three kinds: "llama" (SentencePiece: merges by score, byte fallback, spaces written as U+2581),
  * "gpt2" (byte-level BPE; tokenizer.ggml.pre names the pre-tokenizer, GPT-2's if it is missing or "default")
- * and "gemma4" (BPE over characters, with the spaces and bytes of "llama"; BOS is always added).
- * Unknown kinds and pre-tokenizers are rejected when the file is opened, because tokens that are almost right
- * are worse than none. If tokenizer.normalizer is "NFC", text between special tokens is normalized to that
- * form. That key is Quern's own: other programs neither write nor read it. Immutable after creation; threads
- * may share it. */
+ * and "gemma4" (BPE over characters, with the spaces and bytes of "llama"; BOS is always added). Unknown
+ * kinds and pre-tokenizers are rejected when the file is opened, because almost correct tokens are worse than
+ * none. If tokenizer.normalizer is "NFC", text between special tokens is normalized to that form. Only Quern
+ * reads and writes that key. Immutable after creation, so threads may share it. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -21,8 +21,9 @@ struct bpe_scratch { /* zeroed: ready to use; reused for fragment after fragment
     struct buffer spelled;
 };
 
-/* Reads tokenizer.ggml.pre and tokenizer.ggml.merges, and tokenizer.whole_words, which says otherwise than
- * the pre-tokenizer whether words that are tokens are taken whole. -EINVAL with a reason; -ENOMEM. */
+/* Reads tokenizer.ggml.pre and tokenizer.ggml.merges, and tokenizer.whole_words, which overrides the
+ * pre-tokenizer's default for whether words that are tokens are taken whole. -EINVAL with a reason;
+ * -ENOMEM. */
 int bpe_new(const struct vocabulary *vocabulary, const struct gguf *gguf, struct bpe **ret_bpe,
             struct error *err);
 struct bpe *bpe_free(struct bpe *bpe);

@@ -2,8 +2,8 @@
 #ifndef WORKER_INSTRUMENTS_DIFFERENCES_H
 #define WORKER_INSTRUMENTS_DIFFERENCES_H
 
-/* Ids that device and host have sampled differently, in the log: request, index in its sequence, both ids
- * with their logits. A worker logs DIFFERENCES_LOGGED of them at most; all are counted on the board. */
+/* Logs ids that device and host sampled differently: request, index in its sequence, both ids with their
+ * logits. A worker logs at most DIFFERENCES_LOGGED of them; the board counts all. */
 
 #include <stdint.h>
 

@@ -2,15 +2,14 @@
 #ifndef WORKER_INSTRUMENTS_PROFILE_H
 #define WORKER_INSTRUMENTS_PROFILE_H
 
-/* The next steps of a worker, kernel by kernel.
+/* Profiles the next steps of a worker, kernel by kernel.
  *
  *     idle ──profile──▶ asked ──between two steps──▶ measuring ──its last step──▶ done
- *       ▲                          nobody has asked for PROFILE_LEASE_NS            │
+ *       ▲                          not asked for during PROFILE_LEASE_NS            │
  *       └───────────────────────────────────────────────────────────────────────────┘
  *
- * Its steps are slower, and nothing else is different. One at a time; who began it asks on until it is done.
- * What has ended does not begin again.
- */
+ * The profiled steps are slower, and otherwise unchanged. There is one profile at a time; the client that
+ * began it repeats its question until it is done. A finished profile does not begin again. */
 
 #include <stdint.h>
 
@@ -27,8 +26,8 @@ struct profiler {
     struct link *link;
     struct engine *engine;
     enum profile_state state;
-    uint64_t run;       /* its name; while idle, that of the last one, 0: there was none */
-    uint64_t bandwidth; /* of the device's memory, bytes a second; 0: not known */
+    uint64_t run;       /* number of the profile; while idle, of the last one; 0: none yet */
+    uint64_t bandwidth; /* of the device's memory, bytes per second; 0: not known */
     uint32_t steps, made;
     uint64_t before;                                  /* steps of the engine when it began */
     uint64_t until_ns;                                /* end of the lease */
@@ -40,10 +39,10 @@ struct profiler {
 
 void profiler_init(struct profiler *profiler, struct link *link, struct engine *engine);
 
-/* Answers a `profile`: with profile_ok, or an error. In the middle of a step too. */
+/* Answers a `profile`: with profile_ok, or an error. Allowed inside a step too. */
 void profiler_take(struct profiler *profiler, const struct message *message, uint64_t now);
 
-/* Begins and ends it. Between two steps only; costs a branch while it is idle. */
+/* Starts and ends it. Between steps only; costs one branch while it is idle. */
 void profiler_tend_now(struct profiler *profiler, uint64_t now);
 static inline void profiler_tend(struct profiler *profiler, uint64_t now)
 {

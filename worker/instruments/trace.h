@@ -2,11 +2,11 @@
 #ifndef WORKER_INSTRUMENTS_TRACE_H
 #define WORKER_INSTRUMENTS_TRACE_H
 
-/* What a worker does, for whoever watches: a record for each step and for each mark of a request.
+/* Traces what a worker does: a record for each step and for each event of a request.
  *
- * Records are made only while somebody asks for them: a question (`trace`) starts it, and it ends
- * TRACE_LEASE_NS after the last one. They are numbered, and the last TRACE_RECORDS are kept; an answer says
- * how many of those that its question is after were overwritten before. One thread. */
+ * Records are made only while a client asks for them: a question (`trace`) starts tracing, and it ends
+ * TRACE_LEASE_NS after the last question. Records are numbered, and the last TRACE_RECORDS are kept; an
+ * answer says how many of the requested records were already overwritten. One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,19 +22,19 @@
 struct trace {
     struct link *link;
     struct engine *engine;
-    const uint8_t *(*topic_of)(uint64_t tag); /* of a request that the engine has: session ‖ id */
+    const uint8_t *(*topic_of)(uint64_t tag); /* of a request in the engine: session ‖ id */
     struct engine_observer observer;
     uint32_t incarnation;
-    uint64_t begun_ns;         /* from here on times count */
-    struct trace_record *ring; /* [TRACE_RECORDS] by number % TRACE_RECORDS; NULL: nobody watches */
-    char (*names)[PROTO_MAX_NAME_BYTES + 1]; /* of the records that have one: what clients call requests */
-    uint64_t first, next;      /* numbers of the first record that was made for them, and of the next */
-    uint64_t steps;            /* of the engine, when it was last watched */
+    uint64_t begun_ns;         /* the origin of times */
+    struct trace_record *ring; /* [TRACE_RECORDS] by number % TRACE_RECORDS; NULL: not tracing */
+    char (*names)[PROTO_MAX_NAME_BYTES + 1]; /* clients' names for requests, of records that have one */
+    uint64_t first, next;      /* numbers of the first record since tracing started, and of the next */
+    uint64_t steps;            /* the engine's count when it was last traced */
     uint64_t until_ns;         /* end of the lease */
-    struct trace_record *told; /* [PROTO_MAX_TRACE] of the answer that is made; NULL with the ring */
+    struct trace_record *told; /* [PROTO_MAX_TRACE] of the current answer; NULL if the ring is NULL */
 };
 
-/* The link and the engine outlive it. A zeroed trace may be closed too. */
+/* The link and the engine must outlive it. A zeroed trace may be closed too. */
 void trace_init(struct trace *trace, struct link *link, struct engine *engine, uint32_t incarnation,
                 const uint8_t *(*topic_of)(uint64_t tag));
 void trace_close(struct trace *trace);
@@ -42,10 +42,10 @@ void trace_close(struct trace *trace);
 /* Answers a `trace`: with trace_ok, or an error. */
 void trace_take(struct trace *trace, const struct message *message, uint64_t now);
 
-/* Ends the records when nobody has asked for them for a while. */
+/* Stops tracing when there has been no question for a while. */
 void trace_expire(struct trace *trace, uint64_t now);
 
-/* Adds a mark of a request, at `now` on clock_ns; nothing while nobody watches. `trace` may be NULL. */
+/* Adds an event of a request, at `now` on clock_ns; does nothing while not tracing. `trace` may be NULL. */
 void trace_add_mark(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], enum trace_what what,
                     uint64_t n, uint64_t now);
 static inline void trace_mark(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES],
@@ -55,11 +55,11 @@ static inline void trace_mark(struct trace *trace, const uint8_t topic[PROTO_TOP
         trace_add_mark(trace, topic, what, n, now);
 }
 
-/* The first mark of a request, which alone has its client's name for it. */
+/* The first event of a request; only this one has the client's name for it. */
 void trace_admitted(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], struct bytes request_id,
                     uint64_t queue_us, uint64_t now);
 
-/* The last mark of a request here: its end, or that it is given back, which the error `draining` says. */
+/* The last event of a request here: its end, or, with the error `draining`, that it is given back. */
 void trace_end(struct trace *trace, const uint8_t topic[PROTO_TOPIC_BYTES], const struct ending *ending,
                uint64_t n_output);
 

@@ -2,11 +2,11 @@
 #ifndef WORKER_INSTRUMENTS_TRIM_H
 #define WORKER_INSTRUMENTS_TRIM_H
 
-/* Memory that a worker gives back while it lives.
+/* Returns memory of a running worker.
  *
- * A `trim` may come in the middle of a step; it is made before the next one, and answered then. Who asks
- * again meanwhile, or for the same run later, gets the answer to that run. What another run asks for while
- * one waits is rejected: it could not say what went for whom. */
+ * A `trim` may arrive in the middle of a step; it is executed before the next one, and answered then.
+ * Repeated questions for the same run, meanwhile or later, get the same answer. While one run waits, another
+ * is rejected, because its answer could not separate the memory of the two. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,21 +20,22 @@
 struct trimmer {
     struct link *link;
     struct engine *engine;
-    uint64_t run; /* asked for last; 0: none was */
+    uint64_t run; /* the last one; 0: none */
     bool prefixes, waits;
     uint64_t refs[TRIM_REFS];
     uint32_t n_refs;
-    struct message answer; /* to the last run, */
-    struct error failure;  /* or, unless its text is "", why it could not be made */
+    struct message answer; /* to the last run */
+    struct error failure;  /* if its text is not "": why the last run failed */
     struct given_memory given[PROTO_MAX_GIVEN];
 };
 
 void trimmer_init(struct trimmer *trimmer, struct link *link, struct engine *engine);
 
-/* Takes a `trim`. In the middle of a step too. */
+/* Takes a `trim`. Allowed inside a step too. */
 void trimmer_take(struct trimmer *trimmer, const struct message *message);
 
-/* Between two steps only. Makes the trim that waits and answers it: true; costs a branch if none does. */
+/* Between steps only. Executes and answers a waiting trim and returns true; costs one branch if there is
+ * none. */
 bool trimmer_tend_now(struct trimmer *trimmer);
 static inline bool trimmer_tend(struct trimmer *trimmer)
 {

@@ -18,37 +18,37 @@
 struct stream {
     void *socket;
     struct socket_news news;
-    char endpoint[LISTENER_ENDPOINT_MAX]; /* where it is reached */
+    char endpoint[LISTENER_ENDPOINT_MAX]; /* its address */
     struct window window;
     int n_everything;                 /* subscriptions to everything */
-    struct id128 marks[STREAM_MARKS]; /* the subscriptions seen last that name 16 bytes or more: a ring */
+    struct id128 marks[STREAM_MARKS]; /* a ring of the last subscriptions of 16 bytes or more */
     uint32_t n_marks;
 };
 
-/* Publishes there. 0 or -errno with the endpoint. Close takes a stream of zeroes. */
+/* Publishes at the listener. 0 or -errno with the endpoint. A zeroed stream may be closed. */
 int stream_open(struct stream *stream, void *zmq, const struct listener *listener, struct error *err);
 void stream_close(struct stream *stream);
 
-/* Takes in what subscribers said. */
+/* Processes messages of subscribers. */
 void stream_read(struct stream *stream);
 
-/* Whether someone has subscribed to everything, or to a prefix of `mark`. */
+/* Whether a subscriber has subscribed to everything, or to a prefix of `mark`. */
 bool stream_is_heard(const struct stream *stream, const struct id128 *mark);
 
-/* Whether anybody hears everything. */
+/* Whether a subscriber receives everything. */
 static inline bool stream_has_listener(const struct stream *stream)
 {
     return stream->n_everything > 0;
 }
 
-/* Numbers, keeps and sends a frame. 0, or what window_add says. */
+/* Numbers, keeps and sends a frame. Returns as window_add. */
 int stream_publish(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES], struct message *frame);
 
-/* Sends a message that is no frame, and is not kept: it may be lost. */
+/* Sends a message that is not a frame and is not kept, so it may be lost. */
 void stream_tell(struct stream *stream, const uint8_t topic[PROTO_TOPIC_BYTES],
                  const struct message *message);
 
-/* Sends every kept frame from wseq on once more. */
+/* Sends all kept frames from wseq on again. */
 void stream_resend(struct stream *stream, uint64_t wseq);
 
 #endif

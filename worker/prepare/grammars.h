@@ -2,8 +2,8 @@
 #ifndef WORKER_PREPARE_GRAMMARS_H
 #define WORKER_PREPARE_GRAMMARS_H
 
-/* A cache of recent grammars, so that requests that share one read it once and share its automaton
- * (text/grammar/grammar.h). Threads share it. */
+/* A cache of recent grammars: requests with the same grammar parse it once and share its automaton
+ * (text/grammar/grammar.h). Thread-safe. */
 
 #include "common/bytes.h"
 #include "common/error.h"

@@ -7,13 +7,13 @@
 #include "common/error.h"
 #include "proto/message.h"
 
-/* Why a request is not served: the name that the protocol has for it, and a line for people. */
+/* Why a request is rejected: the error's name in the protocol, and a line for people. */
 struct refusal {
     enum proto_error error;
     struct error reason;
 };
 
-/* Writes the refusal; false, so that a caller can return it. */
+/* Writes the refusal; returns false, for the caller to return. */
 bool refuse(struct refusal *ret_refusal, enum proto_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -2,9 +2,9 @@
 #ifndef WORKER_START_BINDING_H
 #define WORKER_START_BINDING_H
 
-/* Which cores a worker uses, and on which memory nodes its weights are. The decision depends only on the
- * topology and the worker's number on this machine, so the decisions of all workers fit together. Binds
- * nothing itself. */
+/* Decides which cores a worker uses, and which memory nodes hold its weights. The decision depends only on
+ * the topology and the worker's number on this machine, so the decisions of all workers are consistent. It
+ * binds nothing itself. */
 
 #include <stdint.h>
 
@@ -13,34 +13,34 @@
 #define BINDING_MOST_CPUS 1024
 
 struct binding {
-    uint32_t n_threads;          /* ≥ 1; no more than BINDING_MOST_CPUS unless more are asked for */
-    uint32_t n_cpus;             /* n_threads: thread i is bound to cpus[i]; 0: none is bound */
+    uint32_t n_threads;          /* ≥ 1; no more than BINDING_MOST_CPUS unless more are requested */
+    uint32_t n_cpus;             /* n_threads: thread i is bound to cpus[i]; 0: unbound */
     int cpus[BINDING_MOST_CPUS]; /* the kernel's numbers */
-    uint64_t nodes;              /* near these cores, or all: a bit for each of the topology's nodes */
+    uint64_t nodes;              /* near these cores, or all: one bit per node of the topology */
 };
 
 /* For worker `index` of the `n` that share the machine; `threads` 0: as many as it has cores.
  *
- * If there is a node or more per worker, its cores are on those; else the workers of a node divide its
- * cores. A core gets one thread, unless more threads are requested than the worker has cores. Threads are
- * bound if each has a hardware thread to itself, and there is no CPU quota below the number of cores: then
- * the system chooses the cores, since pools in other control groups would choose the same ones. */
+ * If there is at least one node per worker, its cores are on those nodes; else the workers of a node divide
+ * its cores. A core gets one thread, unless more threads are requested than the worker has cores. Threads are
+ * bound if each has a hardware thread to itself and no CPU quota is below the number of cores. With such a
+ * quota the system chooses the cores, because pools in other control groups would choose the same ones. */
 void binding_decide(const struct topology *topology, uint32_t index, uint32_t n, uint32_t threads,
                     struct binding *ret_binding);
 
 /* For a worker that does not know how many share the machine: one thread per core, none bound. */
 void binding_decide_free(const struct topology *topology, uint32_t threads, struct binding *ret_binding);
 
-/* Where the pages of weights are to lie. */
+/* Where to place the pages of weights. */
 struct binding_weights {
-    uint64_t nodes;    /* spread evenly over these; 0: wherever the system likes */
-    uint32_t n_copies; /* of the weights on this machine, when all workers have theirs */
+    uint64_t nodes;    /* spread evenly over these; 0: wherever the system chooses */
+    uint32_t n_copies; /* of the weights on this machine, when all workers have loaded */
 };
 
-/* Of `bytes` of weights, for a worker with this binding, one of `n` with the same `threads`. All threads
- * read all weights in every step, claiming rows as they go; so with threads on several nodes no row has a
- * nearest one, and interleaved pages use all memory channels. Workers on their own nodes each have a copy
- * there, if all copies take at most half of each node and of the `total` bytes that the workers may use;
+/* Places `bytes` of weights for a worker with this binding, one of `n` with the same `threads`. All threads
+ * together read all weights in every step, claiming rows as they go; so with threads on several nodes no row
+ * has a nearest node, and interleaved pages use all memory channels. Workers on their own nodes each have a
+ * copy there, if all copies take at most half of each node and of the `total` bytes that the workers may use;
  * else one interleaved copy serves all. There is no choice on one node, or if memory is already bound. */
 void binding_place_weights(const struct topology *topology, const struct binding *binding, uint32_t n,
                            uint32_t threads, uint64_t bytes, uint64_t total,

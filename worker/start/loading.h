@@ -2,13 +2,13 @@
 #ifndef WORKER_START_LOADING_H
 #define WORKER_START_LOADING_H
 
-/* How far a load is, told in lines that are few enough for a log. */
+/* Reports the progress of a load, in few enough lines for a log. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed: nothing was told yet. */
+/* Zeroed: nothing reported yet. */
 struct loading {
     uint64_t told_ns; /* 0: it has not begun */
     uint32_t told;    /* percent */
@@ -21,7 +21,7 @@ struct loading {
 bool loading_line(struct loading *loading, const char *what, uint64_t done, uint64_t total, uint64_t now,
                   char *line, size_t size);
 
-/* The next phase begins at 0 %: as if nothing was told. */
+/* The next phase begins at 0 %, as if nothing had been reported. */
 void loading_restart(struct loading *loading);
 
 #endif

@@ -2,30 +2,30 @@
 #ifndef WORKER_START_SANDBOX_H
 #define WORKER_START_SANDBOX_H
 
-/* The rights that a worker gives up before it reads its model, so that a hostile model file, template or
- * text that takes it over controls only this process: it cannot start programs, write, create or remove
- * files, read more than a few, or touch other processes, and it communicates only over the two sockets that
- * it inherited: it cannot create, bind or connect sockets.
+/* Drops rights of a worker before it reads its model, so that a hostile model file, template or text that
+ * takes it over controls only this process: it cannot start programs, write, create or remove files, read
+ * more than a few files, or affect other processes, and it communicates only over the two sockets that it
+ * inherited: it cannot create, bind or connect sockets.
  *
- * Three steps: files and the system calls of loading, before a byte of the model is read; then the system
- * calls of serving. Each returns 0, or -errno with a reason if the kernel or the build does not support it;
- * the process is then unchanged. All last until the process ends. */
+ * Three steps: files, then the system calls of loading, both before a byte of the model is read; finally the
+ * system calls of serving. Each returns 0, or -errno with a reason if the kernel or the build does not
+ * support it; the process is then unchanged. All last until the process ends. */
 
 #include <stddef.h>
 
 #include "common/error.h"
 
 struct sandbox {
-    const char *const *files; /* [n_files] of its model, which may be read; for the first step alone */
+    const char *const *files; /* [n_files] of its model, which may be read; only for the first step */
     size_t n_files;
 };
 
 enum sandbox_stage { SANDBOX_LOADING, SANDBOX_SERVING };
 
 /* Files and folders, by Landlock: only the model, /proc, /sys and what the C library needs may be read, and
- * nothing be written, created or removed. Open files of other processes are inaccessible; our own stay open.
- * Applies to the calling thread and its later threads, so call it before there are others (-EBUSY: a driver
- * has started some). */
+ * nothing may be written, created or removed. Open files of other processes are inaccessible; the process's
+ * own stay open. Applies to the calling thread and threads that it starts later, so call it before there are
+ * others (-EBUSY: a driver has started some). */
 int sandbox_confine_files(const struct sandbox *sandbox, struct error *err);
 
 /* System calls, by seccomp, for all threads: those that the stage needs are allowed; any other ends the

@@ -2,8 +2,8 @@
 #ifndef MODEL_HUGGINGFACE_CONFIG_SETTINGS_H
 #define MODEL_HUGGINGFACE_CONFIG_SETTINGS_H
 
-/* Numbers of config.json that have a key of their own in GGUF, or need nothing but being read: one table for
- * reading (config.c) and writing (config_write.c). */
+/* Numbers of config.json that have their own key in GGUF, or only need to be read: one table for reading
+ * (config.c) and writing (config_write.c). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,17 +13,17 @@
 enum config_kind { COUNT, COUNT_OR_NONE, POSITIVE_OR_NONE };
 
 struct config_setting {
-    const char *theirs, *instead; /* of some classes, where the first is missing */
-    const char *ours;             /* behind ARCHITECTURE and a dot; NULL: not written as it is */
+    const char *theirs, *instead; /* the second is another class's key, used if the first is missing */
+    const char *ours;             /* after ARCHITECTURE and a dot; NULL: not written as it is */
     size_t offset;                /* in struct config: uint32_t, or float */
     enum config_kind kind;
-    unsigned uses; /* families that have it; 0: all */
+    unsigned uses; /* which families have it; 0: all */
 };
 
-/* The i-th; NULL past the last. */
+/* The i-th; NULL after the last. */
 const struct config_setting *config_setting_at(unsigned i);
 
-/* Has the configuration's family the setting? */
+/* Whether the configuration's family has the setting. */
 bool config_has_setting(const struct config *config, const struct config_setting *setting);
 
 #endif

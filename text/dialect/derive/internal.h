@@ -32,7 +32,7 @@ struct span derivation_render(struct derivation *derivation, json_t *messages, s
 /* Keeps a text in the dialect; "" and `fatal` if out of memory. */
 const char *derivation_keep(struct derivation *derivation, struct span text);
 
-/* derive_thoughts.c: the switches, and the prompts behind them; then the thoughts. */
+/* derive_thoughts.c: the switches, and their prompts; then the thoughts. */
 void derive_switches(struct derivation *derivation);
 void derive_thoughts(struct derivation *derivation);
 

@@ -2,8 +2,8 @@
 #ifndef TEXT_DIALECT_DERIVE_MARKS_H
 #define TEXT_DIALECT_DERIVE_MARKS_H
 
-/* Compares texts of templates without cutting a mark in two: "<|START_THINKING|>" and "<|START_ACTION|>" have
- * no common prefix. A mark is a text in angle brackets on one line, or capitals in square brackets. */
+/* Compares texts of templates without splitting marks: "<|START_THINKING|>" and "<|START_ACTION|>" have no
+ * common prefix. A mark is a text in angle brackets on one line, or capitals in square brackets. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,10 +43,9 @@ size_t spans_common_suffix(struct span a, struct span b, bool counted);
 /* Whether b is a with one digit increased by one. */
 bool spans_equal_counted(struct span a, struct span b);
 
-/* The position of the mark that ends the text; `len`: it ends with none. */
+/* The position of the mark that ends the text; `len`: it ends with no mark. */
 size_t span_last_mark(struct span span);
-
-/* The length of the mark that begins here; 0: none does. */
+/* The length of the mark that begins here; 0: none. */
 size_t span_mark_at(struct span span, size_t at);
 
 #endif

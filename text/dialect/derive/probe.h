@@ -32,7 +32,7 @@ struct probe {
     const struct chat_template *chat_template;
     json_t *tools;
     uint32_t n_renders;
-    bool null_content;   /* a turn that only calls has null for its content, not "" */
+    bool null_content;   /* content is null, not "", in a turn that only calls */
     bool text_arguments; /* arguments of calls are texts, not objects */
     struct error last;   /* why the last render failed */
 };

@@ -3,7 +3,7 @@
 #define TEXT_GRAMMAR_JSON_SCHEMA_EMIT_H
 
 /* Converts shapes to expressions. Functions return NULL if the schema is rejected, and &schema_nothing if no
- * text is possible: the caller omits that alternative. */
+ * text is possible: the caller then omits that alternative. */
 
 #include "text/grammar/json_schema/shapes.h"
 
@@ -13,15 +13,15 @@ struct schema_entry {    /* the expression of a demand */
     bool reading, named; /* it is being built; it has a rule, because it contains itself */
     uint32_t rule;
     const struct expression *expression; /* NULL: unknown */
-    const struct expression *apart;      /* the same with a frame of its own; NULL: not built */
+    const struct expression *apart;      /* the same with its own frame; NULL: not built */
 };
 
 /* JSON that satisfies all these claims. Equal demands are built once; one that contains itself becomes a
  * rule. */
 const struct expression *emit_demand(struct schema_reader *reader, const struct demand *demand);
 
-/* The same with a frame of its own, or short: for values of members that come in any order, so that what may
- * follow does not depend on which members came (mask.c). */
+/* The same with its own frame, unless it is short: for values of members in any order, so that what may
+ * follow does not depend on the members so far (mask.c). */
 const struct expression *emit_demand_apart(struct schema_reader *reader, const struct demand *demand);
 
 /* Whether no text of this expression is finite. */

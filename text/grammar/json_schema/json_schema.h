@@ -15,7 +15,7 @@
  *     uniqueItems        only for items with listed values (enum, const, boolean, null)
  *     $ref               within the document, by $id, $anchor and JSON pointers; $dynamicRef if its name is
  *                        unique in the document
- *     unevaluated…       with what each alternative evaluates by itself
+ *     unevaluated…       with what each alternative evaluates separately
  *     patternProperties  up to 8 of one object
  *     format             those of formats.c
  *     pattern            as regex.h

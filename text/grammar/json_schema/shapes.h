@@ -23,13 +23,13 @@ enum {
     TYPE_ALL = 127
 };
 
-/* That a value satisfies a schema, or does not. */
+/* The claim that a value satisfies a schema, or does not. */
 struct claim {
     const json_t *schema;
     bool negated;
 };
 
-struct link { /* of a list: each kind of node begins with one */
+struct link { /* of a list: every kind of node begins with it */
     const struct link *next;
 };
 
@@ -44,7 +44,7 @@ enum atom_kind {
     ATOM_EXCLUSIVE_MINIMUM,
     ATOM_EXCLUSIVE_MAXIMUM,
     ATOM_MULTIPLE,
-    ATOM_AMONG /* of both: one of `value`, an array */
+    ATOM_AMONG /* for both: one of `value`, an array */
 };
 
 struct atom { /* of strings or numbers */

@@ -6,9 +6,9 @@
  *
  * A *frame* is a call that has not returned: its return node and the frame below. Equal frames are stored
  * once, so a stack is a number. A *state* is a set of (node, frame), all parses of the text so far, and
- * whether it may end here. Equal states are stored once too, and the successor of a state for a byte is
- * cached. Thus the used part of a grammar becomes a deterministic automaton over bytes, and equal positions
- * in two answers have the same number.
+ * whether it may end here. Equal states are also stored once, and the successor of a state for a byte is
+ * cached. So the used part of a grammar becomes a deterministic automaton over bytes, and equal positions in
+ * two answers have the same number.
  *
  * One thread at a time: one machine serves all sequences of a grammar. */
 
@@ -24,16 +24,16 @@
 #define MACHINE_MOST_DEPTH 512u
 #define MACHINE_MOST_WAYS  4096u /* of a state */
 
-/* Codes beside -ENOMEM; machine.failure names the limit. */
+/* Codes in addition to -ENOMEM; machine.failure names the limit. */
 enum { MACHINE_E_LIMIT = 1 /* states, frames or work beyond the limits */ };
 
 struct machine_way {
     uint32_t frame, node; /* the node takes a byte */
 };
 
-/* A rule whose members come in any order keeps the set of those that came in its frame: with each member it
- * continues in another frame. If `node` is MACHINE_ENDS, the rule's return ends the text: so mask.c can
- * consider a rule by itself. */
+/* A rule whose members come in any order keeps the set of members so far in its frame: after each member it
+ * continues in another frame. If `node` is MACHINE_ENDS, the rule's return ends the text: with this, mask.c
+ * can consider a rule in isolation. */
 #define MACHINE_ENDS UINT32_MAX
 
 struct machine_frame {
@@ -49,7 +49,7 @@ struct machine_state {
     struct machine_way *ways; /* [n_ways] ascending by frame, then node */
     uint32_t n_ways;
     bool accepting;                      /* the text may end here */
-    uint32_t *next;                      /* [n_classes] states; UINT32_MAX: unknown yet */
+    uint32_t *next;                      /* [n_classes] states; UINT32_MAX: not known yet */
     struct machine_mask *within, *whole; /* mask.c; NULL: not computed */
     uint32_t chain;
 };

@@ -2,8 +2,8 @@
 #ifndef TEXT_GRAMMAR_MACHINE_MACHINE_SETS_H
 #define TEXT_GRAMMAR_MACHINE_MACHINE_SETS_H
 
-/* Numbers the sets of members, of those in any order, that have come. Each set is stored once, so objects of
- * a hundred members need only the sets that answers have reached, not 2^100. */
+/* Numbers the sets of members so far, for members in any order. Each set is stored once, so objects with a
+ * hundred members need only the sets that answers have reached, not 2^100. */
 
 #include "text/grammar/machine/program.h"
 
@@ -12,7 +12,7 @@
 struct member_set {
     uint32_t at, n_words; /* its words, without trailing zeros */
     uint32_t n_named;     /* bits set in them */
-    uint32_t count;       /* members in all, up to most_count (member_sets_add) */
+    uint32_t count;       /* of all members, up to most_count (member_sets_add) */
     uint32_t chain;
 };
 

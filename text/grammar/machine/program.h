@@ -19,10 +19,10 @@ enum node_kind {
     NODE_SPLIT, /* continues at next and at `what` */
     NODE_CALL,  /* calls `what`, the first node of a rule; continues at next when it returns */
     NODE_RETURN,
-    /* For members in any order; the frame has the set of those that came (machine_sets.h): */
+    /* For members in any order; the frame has the set of members so far (machine_sets.h): */
     NODE_ENTER, /* as NODE_CALL, for a rule with members: always a frame, with the empty set */
     NODE_PICK,  /* continues at each member of `what` that may come now */
-    NODE_MARK,  /* the member `what`, or PROGRAM_OTHER, has come; continues at next */
+    NODE_MARK,  /* adds the member `what`, or PROGRAM_OTHER, to the set; continues at next */
     NODE_MORE,  /* continues at next if one of the members of `what` may come */
     NODE_DONE   /* continues at next if all required members of `what` have come */
 };

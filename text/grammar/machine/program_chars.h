@@ -4,7 +4,7 @@
 
 #include "text/grammar/machine/program_nodes.h"
 
-/* One code point of the ranges, and then `next`. */
+/* Takes one code point of the ranges, and continues at `next`. */
 uint32_t program_chars(struct program_maker *maker, const struct code_range *ranges, uint32_t n,
                        uint32_t next);
 

@@ -3,8 +3,8 @@
 #define TEXT_GRAMMAR_MACHINE_PROGRAM_NODES_H
 
 /* The nodes of a program under construction. They are built from the end of a text to its start, so each
- * knows its successor. PROGRAM_NONE means no node, for lack of room or memory; functions return it for such a
- * successor. */
+ * knows its successor. PROGRAM_NONE means that there was no room or memory for a node; functions return it if
+ * they get it as a successor. */
 
 #include "text/grammar/machine/program.h"
 

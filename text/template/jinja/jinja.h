@@ -2,10 +2,10 @@
 #ifndef TEXT_TEMPLATE_JINJA_JINJA_H
 #define TEXT_TEMPLATE_JINJA_JINJA_H
 
-/* Jinja templates, as far as chat templates use them (see syntax.h), rendered over JSON values.
+/* The part of Jinja that chat templates use (see syntax.h), rendered with JSON values.
  *
- * A compiled template is immutable; threads share it. Rendering is limited in steps, memory and depth, and
- * marks the bytes of its output that come from the user. */
+ * A compiled template is immutable, so threads may share it. Rendering is limited in steps, memory and depth,
+ * and marks the bytes of its output that come from the user. */
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -17,7 +17,7 @@ int jinja_append_json(struct jinja_run *run, struct jinja_builder *builder, stru
                       const struct jinja_json_style *style, unsigned depth);
 /* The value as text: a string itself, anything else as {{ }} prints it. */
 int jinja_text_of(struct jinja_run *run, struct jinja_value value, const struct jinja_string **ret_string);
-/* The value as it stands inside a printed list: strings in quotes. */
+/* The value as printed inside a list: strings in quotes. */
 int jinja_repr_of(struct jinja_run *run, struct jinja_value value, struct jinja_value *ret_value);
 
 #endif

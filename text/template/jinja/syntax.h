@@ -101,7 +101,7 @@ enum jinja_node_kind {
     JINJA_NODE_SET_BLOCK,    /* items (one target) = body through filters a (or NULL) */
     JINJA_NODE_MACRO,        /* name (items: NAMED with a = default or NULL): body */
     JINJA_NODE_CALL_BLOCK,   /* a (a CALL), with `caller` = a macro (items): body */
-    JINJA_NODE_WITH,         /* items (NAMED): body, in a scope of its own; a block is one without items */
+    JINJA_NODE_WITH,         /* items (NAMED): body, in its own scope; a block has no items */
     JINJA_NODE_FILTER_BLOCK, /* body through filters a */
     JINJA_NODE_GROUP,        /* body */
     JINJA_NODE_BREAK,
@@ -118,14 +118,14 @@ struct jinja_node {
         int64_t integer;
         double real;
     };
-    struct jinja_node *a, *b, *c, *d; /* as the kind says */
+    struct jinja_node *a, *b, *c, *d; /* depends on the kind */
     struct jinja_node *items;         /* a chain along `next` */
     struct jinja_node *body, *otherwise;
-    struct jinja_node *next; /* the one after it in a chain */
+    struct jinja_node *next; /* in a chain */
 };
 
-/* Parses a whole template; the tree (a chain of statements, NULL when it is empty) lies in the arena. 0;
- * -EINVAL with line and reason; -ENOMEM. */
+/* Parses a whole template; the tree (a chain of statements, NULL if empty) is in the arena. 0; -EINVAL with
+ * line and reason; -ENOMEM. */
 int jinja_parse(struct bytes source, struct arena *arena, struct jinja_node **ret_tree, struct error *err);
 
 #endif

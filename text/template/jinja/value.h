@@ -4,9 +4,9 @@
 
 /* Values of a running template, and the run that owns them.
  *
- * All values lie in the run's arena and live as long as the run. Strings mark each byte that a user wrote:
- * `marks` is 1 there, and without marks every byte is the template's own. Private to this folder and
- * library/. Functions return 0, a negative code, or JINJA_E_REFUSED. */
+ * All values are in the run's arena and live as long as the run. Strings mark each byte from a user: `marks`
+ * is 1 there; without marks every byte is the template's. Private to this folder and library/. Functions
+ * return 0, a negative code, or JINJA_E_REFUSED. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,7 +28,7 @@ enum jinja_type {
     JINJA_DICT,
     JINJA_LOOP,    /* the variable `loop` */
     JINJA_MACRO,   /* a macro of the template */
-    JINJA_FUNCTION /* one of ours */
+    JINJA_FUNCTION /* a built-in one */
 };
 
 struct jinja_string {
@@ -60,7 +60,7 @@ struct jinja_value {
         struct jinja_dict *dict;
         const struct jinja_loop *loop;
         const struct jinja_macro *macro;
-        const struct jinja_node *node; /* where an undefined value comes from; NULL: unknown */
+        const struct jinja_node *node; /* the source of an undefined value; NULL: unknown */
         jinja_function *function;
     };
 };
@@ -68,7 +68,7 @@ struct jinja_value {
 struct jinja_list {
     struct jinja_value *items;
     size_t n, cap;
-    bool is_tuple; /* printed in parentheses, and equal to tuples only */
+    bool is_tuple; /* printed in parentheses, and equal only to tuples */
 };
 
 struct jinja_member {
@@ -94,13 +94,13 @@ struct jinja_arguments {
     size_t n_named;
 };
 
-/* The positional argument `i`, or the one of this name; false when neither is given. */
+/* The positional argument `i`, or the one with this name; false if neither is given. */
 bool jinja_argument(const struct jinja_arguments *arguments, size_t i, const char *name,
                     struct jinja_value *ret_value);
 
 struct jinja_builder { /* a growing string; a zeroed one is empty */
     char *data;
-    uint8_t *marks; /* NULL while nothing is marked */
+    uint8_t *marks; /* NULL as long as nothing is marked */
     size_t len, cap;
     bool html; /* the string will be html */
 };
@@ -110,9 +110,9 @@ struct jinja_scope {
     struct jinja_dict names;
 };
 
-struct jinja_macro { /* of a macro, or the body of a call block */
+struct jinja_macro { /* a macro, or the body of a call block */
     const struct jinja_node *node;
-    struct jinja_scope *scope; /* where it was defined: its body sees those names */
+    struct jinja_scope *scope; /* where it was defined: its body uses those names */
 };
 
 enum jinja_jump { JINJA_GO_ON, JINJA_BREAK, JINJA_CONTINUE };
@@ -122,29 +122,30 @@ struct jinja_run {
     struct error *err;
     uint64_t steps;
     unsigned depth; /* of evaluation; bounds the use of the C stack */
-    uint32_t line;  /* where evaluation is */
+    uint32_t line;  /* current */
     struct tm date;
     struct jinja_scope globals, *scope;
     struct jinja_builder *out;
     bool changes;         /* lists can be changed */
-    enum jinja_jump jump; /* a break or continue on its way to its loop */
+    enum jinja_jump jump; /* a break or continue that has not reached its loop yet */
 };
 
 enum {
-    JINJA_MAX_STEPS = 5000000, /* a second at most; long conversations take a tenth of it */
+    JINJA_MAX_STEPS = 5000000, /* at most a second; long conversations take a tenth of it */
     JINJA_MAX_DEPTH = 500,
-    JINJA_MAX_NESTING = 100 /* of lists and dictionaries, when they are walked */
+    JINJA_MAX_NESTING = 100 /* of lists and dictionaries that are traversed */
 };
 
-/* "line N: …" into the run's error; returns code. */
+/* Sets the run's error to "line N: …"; returns code. */
 int jinja_fail(struct jinja_run *run, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Memory, zeroed; NULL after having set the run's error: return jinja_no_memory(run) then. */
+/* Zeroed memory; NULL if memory or the run's limit is exhausted: then return jinja_no_memory(run), which sets
+ * the error. */
 void *jinja_alloc(struct jinja_run *run, size_t size);
 int jinja_no_memory(struct jinja_run *run);
 
-/* Charges for work: 0, or -EMSGSIZE when the bound is reached. */
+/* Charges for work: 0, or -EMSGSIZE if the limit is reached. */
 int jinja_spend(struct jinja_run *run, size_t steps);
 
 /* ---- making values ---- */

@@ -2,8 +2,7 @@
 #ifndef TEXT_TEMPLATE_JINJA_LIBRARY_LAYOUT_H
 #define TEXT_TEMPLATE_JINJA_LIBRARY_LAYOUT_H
 
-/* How one value is written in a format: the part after the colon of "{:>8.2f}", or between % and the letter.
- */
+/* How a value is written in a format: the part after the colon in "{:>8.2f}", or between % and the letter. */
 
 #include "text/template/jinja/value.h"
 

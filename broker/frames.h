@@ -11,13 +11,13 @@
 int frames_open(struct broker *broker, struct worker *worker, const struct id128 *subscription,
                 struct error *err);
 
-/* Takes up to BROKER_BATCH frames; true when there may be more. */
+/* Takes up to BROKER_BATCH frames; true: there may be more. */
 bool frames_drain(struct broker *broker, struct worker *worker);
 
 void frames_close(struct worker *worker);
 
-/* Once the earlier frames of a worker adopted from another broker have arrived: tells it which requests it
- * should have. */
+/* Tells a worker adopted from another broker which requests it should have, once its earlier frames have
+ * arrived. */
 void frames_settle(struct broker *broker, struct worker *worker);
 
 #endif

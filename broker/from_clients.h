@@ -6,10 +6,10 @@
 
 #include "broker/core/broker.h"
 
-/* Takes up to BROKER_BATCH messages and BROKER_BATCH_BYTES; true when there may be more. */
+/* Takes up to BROKER_BATCH messages and BROKER_BATCH_BYTES; true: there may be more. */
 bool from_clients_drain(struct broker *broker);
 
-/* Takes messages from the stream: new subscriptions, and ended ones, by which sessions leave. */
+/* Takes messages from the stream: new subscriptions, and ended ones, which show that a session leaves. */
 bool from_clients_drain_stream(struct broker *broker);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "broker/core/broker.h"
 
-/* Takes up to BROKER_BATCH messages; true when there may be more. */
+/* Takes up to BROKER_BATCH messages; true: there may be more. */
 bool from_workers_drain(struct broker *broker);
 
 #endif

@@ -13,10 +13,10 @@ extern const struct backend_ops quern_backend;
 extern backend_give_back quern_give_back;
 extern const struct backend_host_sampling quern_host_sampling;
 
-/* The device that it runs on; it stays the backend's. */
+/* The device that it runs on, owned by the backend. */
 struct device *backend_device(const struct backend *backend);
 
-/* Kernels in the recorded decode of up to `rows` sequences, greedy ones or any; 0: that is not recorded. */
+/* The number of kernels in the recorded decode of up to `rows` sequences, greedy or any; 0: not recorded. */
 uint32_t backend_decode_kernels(const struct backend *backend, uint32_t rows, bool greedy);
 
 #endif

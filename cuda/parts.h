@@ -10,13 +10,13 @@
 #include "cuda/host/step.h"
 #include "engine/backend/backend.h"
 
-/* What is to be served, and so what is needed. */
+/* The sizes to serve. */
 struct sizes {
     uint32_t n_slots, n_context, max_rows;
     uint32_t n_blocks;      /* of the first group */
     uint32_t n_snapshots;   /* of states; 0: the model has none */
-    uint32_t library_rows;  /* rows from which products are the library's; 0: it makes none */
-    bool library_by_choice; /* those of them for which that was measured to be faster */
+    uint32_t library_rows;  /* rows from which the library computes products; 0: it computes none */
+    bool library_by_choice; /* only those for which that was measured to be faster */
     enum stream_k_rule shares;
 };
 
@@ -33,15 +33,15 @@ struct backend {
     struct copies copies;
     struct library_products large;
     struct pass pass;
-    struct choices choices;             /* without launches: nothing was measured */
+    struct choices choices;             /* no launches: nothing was measured */
     size_t memory_bytes, weight_memory; /* of the device, without what is given back */
-    size_t pinned_memory;               /* of the host, taken when it opened */
-    struct device_counts opened;        /* what opening has launched: measurements, recordings, the gate */
+    size_t pinned_memory;               /* of the host, taken on opening */
+    struct device_counts opened;        /* counts after opening: measurements, recordings, the gate */
     uint32_t large_from;                /* of the pass, while the library's memory is given back */
 };
 
-/* Decides how many slots, snapshots of states and KV blocks there are: as many as were asked for, or as fit.
- * The device is open, and the other sizes are set. 0; -ENOMEM, and err says what is needed and what would
+/* Decides how many slots, snapshots of states and KV blocks there are: as many as requested, or as fit. The
+ * device must be open, and the other sizes set. 0; -ENOMEM, and err says what is needed and what would
  * fit. */
 int parts_choose_sizes(struct backend *backend, struct error *err);
 

@@ -14,7 +14,7 @@ struct receiver {
     struct gateway *gateway;
     struct connections connections;
     struct origin_rules origins;
-    bool closing; /* no request is begun any more: libmicrohttpd aborts if it stops with suspended connections
+    bool closing; /* no more requests are begun: libmicrohttpd aborts if it stops with suspended connections
                    */
 };
 

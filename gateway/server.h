@@ -2,7 +2,7 @@
 #ifndef GATEWAY_SERVER_H
 #define GATEWAY_SERVER_H
 
-/* HTTP: connections, bodies, time. libmicrohttpd without a thread of its own, run by the gateway's loop.
+/* The HTTP server: connections, bodies, timeouts. The gateway's loop runs libmicrohttpd, which has no thread.
  *
  *     server_start(…);
  *     while (…)
@@ -33,7 +33,7 @@ int server_watched(const struct server *server);
  * it again at the latest. */
 int server_run(struct server *server);
 
-/* Accepts no further connections; existing ones continue. */
+/* Accepts no more connections; existing ones continue. */
 void server_refuse_connections(struct server *server);
 
 /* The same, and existing ones end after their current answers: another process listens. */

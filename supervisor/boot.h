@@ -17,8 +17,9 @@ struct boot { /* zeroed: none is taken */
     uint64_t number, last;
 };
 
-/* The next number; 1 at the first start. On return the number on disk is not lower. Call with the run
- * directory locked. -errno with a reason, and the number unchanged; -EINVAL if the file holds no number. */
+/* The next number; 1 at the first start. On return the number on disk is at least as high. Call it with the
+ * run directory locked. -errno with a reason, and the number unchanged; -EINVAL if the file holds no
+ * number. */
 int boot_raise(struct boot *boot, const char *rundir, struct error *err);
 
 #endif

@@ -18,13 +18,13 @@ void broker_child_ended(struct supervision *self, int status);
 /* Makes room for a reload's workers, then tells the broker to leave for the next one. */
 void broker_child_replace(struct supervision *self);
 
-/* Kills it if its loop has stopped. */
+/* Kills the broker if its loop has stopped. */
 void broker_child_watch(struct supervision *self);
 
-/* Receives its orders and carries them out. */
+/* Receives the broker's orders and carries them out. */
 void broker_child_take_orders(struct supervision *self);
 
-/* Sends it pending news, as much as its socket takes. */
+/* Sends the broker pending news, as much as its socket takes. */
 void broker_child_tell(struct supervision *self);
 bool broker_child_has_news(const struct supervision *self);
 void broker_child_tell_place(struct supervision *self, struct place *place);

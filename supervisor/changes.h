@@ -4,7 +4,8 @@
 
 #include "supervisor/supervisor.h"
 
-/* Receives requests of peers, begins each or rejects it with a reason, and continues the change under way. */
+/* Receives requests of peers, begins each or rejects it with a reason, and continues the change in
+ * progress. */
 void changes_turn(struct supervision *self);
 
 #endif

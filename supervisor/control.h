@@ -3,7 +3,7 @@
 #define SUPERVISOR_CONTROL_H
 
 /* The socket for requests of the pool's owner (proto/control.h), and the peers that follow their progress.
- * Nothing here waits: a peer that does not read only misses reports itself. */
+ * Nothing here waits: a peer that does not read misses reports, and affects no other. */
 
 #include <poll.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ struct control {
  * with the reason. */
 int control_open(struct control *control, const char *rundir, struct error *err);
 
-/* `rundir_fd`: the directory, which may have been moved. Does nothing if it is not open. */
+/* `rundir_fd`: the run directory, which may have been moved. Does nothing if the socket is not open. */
 void control_close(struct control *control, int rundir_fd);
 
 /* Adds descriptors to poll, at most CONTROL_PEERS + 1; returns how many. */

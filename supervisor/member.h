@@ -4,9 +4,9 @@
 
 /* The pool's own file in the folder of its fleet (`--member DIR/NAME`, common/files/member_file.h).
  *
- * The pool knows best when it can be used: the file is written when the first worker is ready, and removed
- * when the pool begins to end. A worker that restarts does not touch it. A pool that is killed leaves it
- * behind, which gateways know how to take: membership says where a pool may be, and they ask it. */
+ * The file is written when the first worker is ready, and removed when the pool begins to end. A worker that
+ * restarts does not change it. A killed pool leaves its file behind. Gateways allow for that: the file only
+ * says where a pool may be, and they ask it. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -15,19 +15,19 @@
 #include "broker/settings/options.h"
 #include "common/files/member_file.h"
 
-struct member { /* zeroed: of no fleet */
+struct member { /* zeroed: in no fleet */
     char path[PATH_MAX];
     struct member_file file;
     bool written;
     struct error said; /* what was last logged about a file that cannot be written */
-    uint64_t again_ns; /* when writing it is tried again */
+    uint64_t again_ns; /* when to try to write it again */
 };
 
 /* Takes the file's path and contents from the options: the address of `tcp` or `public-host`, and the public
- * key of `curve-key`. -errno with a reason: the path names no folder, or the name is not one of a pool. */
+ * key of `curve-key`. -errno with a reason: the path has no folder, or the name is not valid for a pool. */
 int member_init(struct member *member, const struct options *options, struct error *err);
 
-/* `ready`: a worker is, or was. `stopping`: the pool is ending. */
+/* `ready`: a worker is ready, or was. `stopping`: the pool is ending. */
 void member_turn(struct member *member, bool ready, bool stopping, uint64_t now);
 
 /* When member_turn is due at the latest, with the same states; UINT64_MAX: not before something changes. */

@@ -2,12 +2,12 @@
 #ifndef SUPERVISOR_NOTIFY_H
 #define SUPERVISOR_NOTIFY_H
 
-/* Notifications to the service manager that started the pool, if it wants them: the pool is ready, how many
- * workers are, it ends, and, for its watchdog, the supervisor's loop is running.
+/* Notifies the service manager that started the pool, if it wants that: when the pool is ready, how many
+ * workers are, when the pool ends, and, for the watchdog, that the supervisor's loop is running.
  *
- * The protocol is that of sd_notify(3): one datagram of lines NAME=VALUE to the socket that $NOTIFY_SOCKET
- * names. It is implemented here, because libsystemd is too much for the one process that must outlive all
- * others, and because other managers use the protocol too. */
+ * The protocol is sd_notify(3): one datagram of lines NAME=VALUE to the socket that $NOTIFY_SOCKET names. It
+ * is implemented here because libsystemd is too much for the process that must outlive all others, and
+ * because other managers use the protocol too. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,9 +32,9 @@ struct notify {
     uint64_t next_ns;  /* clock_ns: the next sign of life */
 };
 
-/* Removes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID from the environment, so that no child notifies for
- * us. 0; -EINVAL, -EAFNOSUPPORT or another -errno with the variable's name. After a failure nothing is sent.
- */
+/* Removes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID from the environment, so that no child sends
+ * notifications. 0; -EINVAL, -EAFNOSUPPORT or another -errno with the variable's name. After a failure
+ * nothing is sent. */
 int notify_init(struct notify *notify, struct error *err);
 
 /* Sends changes since the last call, and the watchdog notification when due. Never blocks: if the socket is

@@ -9,8 +9,8 @@
 
 /* Runs a pool: locks the run directory, keeps a broker and the workers running, and ends them on a signal
  * (SIGTERM, SIGINT, SIGHUP; at once on a second one) or when the broker ends by itself. By default there is
- * one worker for each device. Returns 0; the broker's exit status, with an empty text because it has said
- * why; PROGRAM_EXIT_PERMANENT with a reason if the model cannot be read; or -errno with a reason. */
+ * one worker for each device. Returns 0; the broker's exit status, with an empty text because the broker has
+ * logged why; PROGRAM_EXIT_PERMANENT with a reason if the model cannot be read; or -errno with a reason. */
 int supervise(struct options *options, int argc, char **argv, struct error *err);
 
 #endif

@@ -41,10 +41,10 @@ struct supervision {
     pid_t broker;      /* 0: none */
     int link;          /* to the broker; -1: none */
     bool welcomed;     /* NEWS_WELCOME was sent */
-    uint64_t start_at; /* clock_ns, while there is none */
+    uint64_t start_at; /* clock_ns of the next start, while there is no broker */
     struct restart restart;
     struct stall stall;
-    bool stalled; /* we killed it because its loop had stopped */
+    bool stalled; /* it was killed because its loop had stopped */
     enum broker_change change;
     bool leave_told;
     pid_t gateway_told; /* the gateway's process as sent to the broker, which assumes 0 at first */
@@ -53,25 +53,25 @@ struct supervision {
 
     struct control control;
     struct reload reload;
-    int argc; /* our command line, which is read again for new settings */
+    int argc; /* the pool's command line, which is read again for new settings */
     char **argv;
     uint32_t most_journal; /* MiB of journal that the vault has room for */
     struct options next;   /* settings that are being checked */
     struct check check;
-    bool changes;          /* the reload under way changes settings */
+    bool changes;          /* the reload in progress changes settings */
     struct options before; /* the settings to restore if it fails */
-    struct notify notify;  /* the service manager, if one started us */
+    struct notify notify;  /* the service manager, if one started the pool */
     struct notify_state manager_told;
     struct member member; /* its file in the folder of a fleet */
 
-    uint32_t signals; /* how many told us to end */
+    uint32_t signals; /* how many told the pool to end */
     bool signals_told;
     uint64_t leave_at; /* when a broker that was told to end at once is killed; 0: it was not told */
-    bool failed;       /* it was told so because the gateway failed, not by a signal */
+    bool failed;       /* it was told because the gateway failed, not by a signal */
     struct boot boot;
-    bool boot_is_new; /* no broker has got it yet */
+    bool boot_is_new; /* no broker has received it yet */
     uint64_t next_tick;
-    bool ended; /* the pool has ended with: */
+    bool ended; /* the pool has ended, with this: */
     int status; /* exit status, or -errno */
 };
 

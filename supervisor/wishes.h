@@ -11,10 +11,11 @@
 #include "common/error.h"
 #include "supervisor/places.h"
 
-/* Whether the pool may have `n` workers: 0, or -EINVAL with a reason. One of those that remain must serve. */
+/* Whether the pool may have `n` workers: 0, or -EINVAL with a reason. One of the remaining workers must
+ * serve. */
 int wishes_check_scale(const struct places *places, uint32_t n, struct error *err);
 
-/* Whether this worker may be drained or undrained: 0, or -EINVAL with a reason. Another one must serve
+/* Whether this worker may be drained or undrained: 0, or -EINVAL with a reason. Another worker must serve
  * meanwhile. */
 int wishes_check_worker(const struct places *places, uint32_t index, bool drain, struct error *err);
 

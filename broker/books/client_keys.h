@@ -35,7 +35,7 @@ struct client_key {
     uint32_t sessions;
     double tokens;      /* left in its bucket */
     uint64_t filled_ns; /* clock_ns when that was computed; 0: never */
-    uint64_t asked_ns;  /* when it last asked what a worker does; 0: never */
+    uint64_t asked_ns;  /* when it last sent a question for instruments.h; 0: never */
     UT_hash_handle by_bytes, by_number;
 };
 
@@ -53,7 +53,7 @@ struct client_keys {    /* zeroed: no folder, and no keys */
 int client_keys_init(struct client_keys *keys, const char *folder, uint64_t now, struct error *err);
 void client_keys_deinit(struct client_keys *keys);
 
-/* Checks the folder for changes when that is due. True if keys were removed. */
+/* Checks the folder for changes when that is due. Returns whether keys were removed. */
 bool client_keys_look(struct client_keys *keys, uint64_t now);
 
 /* The key with these bytes, or with this number; NULL: unknown. */

@@ -66,7 +66,7 @@ static inline uint64_t journal_made(const struct journal_log *log)
     return log->count - log->given;
 }
 
-/* The empty log is of a request that had made so many ids and bytes of text elsewhere. */
+/* Starts an empty log for a request that has already made this many ids and bytes of text elsewhere. */
 static inline void journal_resume(struct journal_log *log, uint64_t ids, uint64_t text_bytes)
 {
     log->count = log->given = ids;
@@ -78,11 +78,11 @@ enum { JOURNAL_E_FULL = 1 };
 /* Bytes to reserve for a request before its first id: room for its end, and the caller's `overhead`. */
 uint64_t journal_start_bytes(uint64_t overhead);
 
-/* Bytes to reserve for an id: a frame of its own with `logprobs` entries, including the bytes of their ids if
- * `pieces`. Tokens with long texts use what shorter ones leave. */
+/* Bytes to reserve for an id: a separate frame with `logprobs` entries, including the bytes of their ids if
+ * `pieces`. Tokens with long texts use what tokens with short ones leave. */
 uint32_t journal_token_bytes(uint32_t logprobs, bool pieces);
 
-/* The most bytes that the ids of one request may take. */
+/* The maximum number of bytes that the ids of one request may take. */
 static inline uint64_t journal_most_of_one(const struct journal *journal)
 {
     return journal->limit - journal->limit / 4;
@@ -95,13 +95,13 @@ static inline uint64_t journal_most_of_one(const struct journal *journal)
 /* Whether unread logs may be released to make room for new ones. */
 bool journal_may_drop_unread(const struct journal *journal);
 
-/* Bytes for new requests if everything that may be forgotten were. */
+/* Bytes available to new requests if everything that may be forgotten were forgotten. */
 uint64_t journal_free(const struct journal *journal);
 
 /* Whether `bytes` could be reserved in that case. */
 bool journal_could_hold(const struct journal *journal, uint64_t bytes);
 
-/* Whether `bytes` are neither reserved nor in use. */
+/* Whether `bytes` are free: neither reserved nor in use. */
 bool journal_has_room(const struct journal *journal, uint64_t bytes);
 
 /* Bytes by which a frame of `len` bytes would increase the log's charge: 0 within its reservation. */
@@ -160,9 +160,9 @@ struct journal_page {
     bool done;           /* the page reaches the end of the log */
 };
 
-/* Fills the page with whole frames of up to `limit` bytes in all, but at least one if there is one. Starts at
- * the first frame that has an id from `next` on; if there is none, at the last frame of an ended request. The
- * page's array is reused; a zeroed page is valid. 0 or -ENOMEM. */
+/* Fills the page with whole frames of at most `limit` bytes in total, but with at least one frame if there is
+ * one. Starts at the first frame that has an id from `next` on; without such a frame, at the last frame of an
+ * ended request. The page's array is reused; a zeroed page is valid. 0 or -ENOMEM. */
 int journal_read(const struct journal_log *log, uint64_t next, size_t limit, struct journal_page *page);
 void journal_page_deinit(struct journal_page *page);
 

@@ -13,7 +13,7 @@
 #define LEDGER_RETENTION_NS (60 * CLOCK_NS_PER_S)
 
 struct kept {             /* a session's ended requests that it has not read; exists while there are any */
-    struct id128 session; /* that asked first */
+    struct id128 session; /* the one that asked first */
     uint64_t bytes;
     struct request *requests; /* list by kept_prev/next, oldest end first */
     struct heap_node node;
@@ -36,10 +36,10 @@ struct ledger {            /* zeroed except for the seed: empty */
 /* Adds a request under its home key, which must be free. NULL: out of memory. */
 struct request *ledger_add(struct ledger *ledger, struct request_key key);
 
-/* Finds by home or by current key; NULL when there is none. */
+/* Finds a request by home or by current key; NULL: there is none. */
 struct request *ledger_find(struct ledger *ledger, const struct request_key *key);
 
-/* Finds by home key only: the topic that workers publish under. */
+/* Finds a request by home key only: the topic that workers publish under. */
 struct request *ledger_find_home(struct ledger *ledger, const struct request_key *key);
 
 /* Gives the request to another session. -EEXIST if that session has another request with this id. */
@@ -58,12 +58,12 @@ void ledger_taken_by(struct ledger *ledger, struct journal *journal, const struc
 /* A client asked for frames of an ended request: its retention starts again. */
 void ledger_asked(const struct ledger *ledger, struct request *request, uint64_t now);
 
-/* Forgets what ended long ago. */
+/* Forgets requests that ended long ago. */
 void ledger_forget(struct ledger *ledger, struct journal *journal, uint64_t now);
 
-/* Makes room for `bytes` more in the journal, if possible, by forgetting ended requests, read ones first. Of
- * the unread ones it forgets the oldest of the session with the most bytes, so a session that fills the
- * journal loses its own first. Unread ones are only forgotten while there are many (journal_may_drop_unread),
+/* Makes room for `bytes` more in the journal, if possible, by forgetting ended requests, read ones first.
+ * Among unread ones it takes the oldest of the session with the most bytes, so a session that fills the
+ * journal loses its own first. Unread ones are forgotten only while there are many (journal_may_drop_unread),
  * or if a running request `needs` the room. */
 void ledger_make_room(struct ledger *ledger, struct journal *journal, uint64_t bytes, bool needs);
 

@@ -5,9 +5,9 @@
 /* Counts the requests and tokens of each tenant that has limits (struct rates).
  *
  * Each limit is a token bucket that holds a minute's or a day's worth, starts full and fills evenly. A
- * request takes one from the buckets of requests. From those of tokens it takes an estimate of its prompt at
- * admission, corrected at its end, and each generated token. So running requests may overdraw them; the next
- * request waits until they are filled again.
+ * request takes one from the request buckets. From the token buckets it takes an estimate of its prompt at
+ * admission, corrected when it ends, and each generated token. So running requests may overdraw them; the
+ * next request waits until they are filled again.
  *
  * The counts are in the vault, so the next broker continues them. If the vault has no room, they are on the
  * heap and end with the process. */
@@ -48,8 +48,8 @@ struct rate_book {       /* zeroed except for the seed: empty */
     size_t n_pages;
 };
 
-/* The key under which the tenant with this name, which is not empty, is counted. `client`: the key of its
- * client; NULL: it has none. */
+/* The key under which the tenant with this name (not empty) is counted. `client`: the key of its client;
+ * NULL: it has none. */
 struct rate_key rate_key_of(struct bytes tenant, const struct id128 *client);
 
 /* Restores an earlier broker's counts: 1 if the block of the vault holds some, else 0; -ENOMEM. */
@@ -58,15 +58,15 @@ int rates_restore(struct rate_book *book, void *block, size_t size, uint64_t now
 /* Frees the book; counts in the vault stay. */
 void rates_deinit(struct rate_book *book);
 
-/* What of the limits a request has to keep. */
+/* Which limits apply to a request. */
 enum rate_scope {
     RATE_WHOLE, /* all of them */
-    RATE_INPUT, /* it belongs to a request that was counted: only those of tokens */
-    RATE_PART,  /* the same, and may overdraw those too: parts of an answer that has begun */
+    RATE_INPUT, /* it belongs to a request that was counted: only token limits */
+    RATE_PART,  /* the same, and it may overdraw them: parts of an answer that has begun */
 };
 
 /* Whether the tenant may have another request now: PROTO_OK, or PROTO_OVERLOADED with the limit reached and
- * the time to retry. *ret_quotas, what remains, is set in both cases. */
+ * the retry time. Sets *ret_quotas, what remains, in both cases. */
 enum proto_error rates_check(struct rate_book *book, const struct rate_key *key, const struct rates *limits,
                              enum rate_scope scope, uint64_t now, struct quotas *ret_quotas,
                              uint32_t *ret_retry_ms, struct error *reason);

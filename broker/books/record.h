@@ -43,9 +43,9 @@ int record_make(struct vault *vault, struct request *request, const void *body, 
 void record_keep(struct vault *vault, const struct request *request,
                  const uint8_t client_key[CLIENT_KEY_BYTES]);
 
-/* The steps: it got credit (call before the worker is told); it is assigned (call before sending); a worker
- * returned it; it has a new epoch, because its worker died or leaves; it was cancelled; it was attached to
- * another session. */
+/* Steps: the request got credit (call before the worker is told); it is assigned (call before sending); a
+ * worker returned it; it has a new epoch, because its worker died or is leaving; it was cancelled; it was
+ * attached to another session. */
 void record_credited(const struct request *request);
 void record_assigned(const struct request *request, struct record_holder holder);
 void record_returned(const struct request *request);
@@ -53,16 +53,16 @@ void record_moved(const struct request *request);
 void record_cancelled(const struct request *request);
 void record_attached(const struct request *request);
 
-/* Its end is in the log: frees the body. */
+/* The request's end is in the log: frees the body. */
 void record_ended(struct vault *vault, struct request *request);
 
 /* Bytes of the body as it arrived, even if it was freed since; 0 without a record. */
 size_t record_body_bytes(const struct request *request);
 
-/* Its client has received all of it. */
+/* The request's client has received all of it. */
 void record_taken(const struct request *request);
 
-/* It is forgotten. */
+/* The request is forgotten. */
 void record_forget(struct vault *vault, struct request *request);
 
 /* ---- recovery from the vault ---- */
@@ -71,7 +71,7 @@ void record_forget(struct vault *vault, struct request *request);
  * grows with every admission. */
 bool record_is_one(const void *block, size_t size, uint64_t *ret_owner);
 
-/* Its key only, for ledger_add. */
+/* The record's key only, for ledger_add. */
 struct request_key record_key(const void *block);
 
 struct restored {
@@ -81,7 +81,7 @@ struct restored {
     uint64_t credit;      /* ids that it may generate for now; 0: it had not started */
     uint64_t most;        /* if it had started: ids that it may generate in all */
     bool taken;           /* its client has received all of it */
-    bool stands_alone;    /* its tenant does, if it names one (struct tenancy) */
+    bool stands_alone;    /* the tenant that it names, if any, stands alone (struct tenancy) */
     bool has_client_key;
     uint8_t client_key[CLIENT_KEY_BYTES];
 };

@@ -4,7 +4,7 @@
 
 /* Requests.
  *
- * A request is identified by (session, id), the idempotency key: sent twice it is still one request. That
+ * A request is identified by its idempotency key (session, id): sent twice, it is still one request. That
  * key, its home, never changes: the worker publishes under it. After an attach the request belongs to a
  * second session, the current one, under the same id. */
 
@@ -22,7 +22,7 @@
 #include "common/sampling_defaults.h"
 #include "proto/message.h"
 
-/* Most bytes of a message that does not delay those behind it noticeably; nearly all are smaller. */
+/* The largest message that does not noticeably delay the messages behind it; nearly all are smaller. */
 #define REQUEST_BRIEF_BYTES ((size_t)16 << 10)
 
 enum request_state {
@@ -57,19 +57,19 @@ struct worker;
 /* The tenant that a request names. Only a hash of the name is kept. The hash also covers the client, unless
  * the tenant stands alone. */
 struct tenancy {
-    struct id128 id; /* zeros: none is named */
+    struct id128 id; /* zeros: no tenant is named */
     bool named;
-    bool alone; /* it has turns and shares of its own instead of a part of its client's (struct party) */
+    bool alone; /* it has separate turns and shares, not a part of its client's (struct party) */
 };
 
 /* How many ids it may generate, and has room for in the journal (broker/choose/growth.h). */
 struct growth_claim {
-    uint64_t order;       /* in which it started; 0: it has not */
+    uint64_t order;       /* of starting; 0: it has not started */
     uint64_t most;        /* ids that it may generate in all, as far as is known */
     uint64_t credit;      /* ids that it may generate for now; its worker stops there */
     uint64_t ask_at;      /* number of ids at which it asks for more credit */
     uint32_t token_bytes; /* bytes that an id takes */
-    uint8_t waits;        /* why it waits for credit, a GROWTH_E_…; 0: it does not */
+    uint8_t waits;        /* why it waits for credit, a GROWTH_E_… code; 0: it does not wait */
     struct heap_node age, need;
     struct request *prev, *next; /* list of the waiting ones */
 };
@@ -85,15 +85,15 @@ struct request {
     bool near;              /* it came through a socket in the run directory */
     struct tenancy tenancy; /* the tenant on whose behalf the client asks */
 
-    /* The message as it came, kept to be compared with repeats and decoded again for the worker; only its
-     * hash outlives the end. */
+    /* The message as received, kept to compare it with repeats and to decode it again for the worker. After
+     * the end only its hash is kept. */
     struct bytes body; /* in the record */
     struct hash128 body_hash;
     struct bytes model; /* inside the body; "" = any */
     struct bytes name;  /* inside the body: its request_id; "" = none */
     bool model_known;   /* some worker has announced that model */
-    bool embed;         /* its answer is an embedding, or scores: */
-    bool pair;          /* it is of two texts, to be ranked; it embeds too */
+    bool embed;         /* its answer is an embedding or scores */
+    bool pair;          /* it ranks a pair of texts; `embed` is set too */
     uint64_t seed;
     int32_t priority;
     uint64_t prompt_tokens; /* estimated */
@@ -122,10 +122,10 @@ struct request {
     bool has_digest;              /* it was assigned once, */
     uint8_t digest[16];           /* to a worker with this model, and may go to no other, */
     double sampling[SAMPLING_N];  /* with these defaults for parameters that it omits */
-    struct session *session;      /* while bound to an open one; NULL once ended */
+    struct session *session;      /* the open session it is bound to; NULL: none, or it has ended */
     uint64_t abandoned_until;     /* while abandoned: when it is cancelled; else 0 */
     uint32_t abandoned_in;        /* while abandoned: the number of its list */
-    bool finished;                /* by its worker, in finished_message, but frames are still missing */
+    bool finished;                /* its worker sent finished_message, but frames are still missing */
     uint64_t cancelled_ns;        /* REQUEST_CANCELLING: since when */
     uint64_t ended_ns;            /* REQUEST_ENDED: when it ended, or its retention last began anew */
     uint64_t kept_until;          /* REQUEST_ENDED: not forgotten earlier unless its room is needed */
@@ -186,25 +186,25 @@ struct tenancy tenancy_of(struct bytes name, const struct id128 *client, bool ne
 void request_set_cache_space(const struct request *request, bool shared, char text[PROTO_MAX_SPACE_BYTES + 1],
                              struct generation *generation);
 
-/* When a request is due, for priority 0: 30 s after it came, or at its deadline if that is sooner; each step
- * of priority is worth 30 s. A worker's engine uses the same order. Of two requests the one that is due first
- * is the more pressing; on a tie the one that came first. */
+/* When a request is due, at priority 0: 30 s after its arrival, or at its deadline if that is sooner; each
+ * step of priority is worth 30 s. A worker's engine uses the same order. Of two requests, the one due first
+ * is more urgent; on a tie, the one that arrived first. */
 #define REQUEST_CLASS_NS    (30 * (int64_t)CLOCK_NS_PER_S)
 #define REQUEST_PRESSING_NS (30 * CLOCK_NS_PER_S)
 int64_t request_due(const struct request *request);
 bool request_presses_more(const struct request *a, const struct request *b);
 
-/* Whether a message asks for what this request was asked for. */
+/* Whether a message is the same as the one that made this request. */
 bool request_same_body(const struct request *request, const void *body, size_t len);
 
-/* About how many bytes its assignment takes: what was asked, and what it has made elsewhere. */
+/* The approximate size of its assignment in bytes: the request's message and the ids it made elsewhere. */
 static inline size_t request_assign_bytes(const struct request *request)
 {
     return request->body.len + journal_made(&request->log) * 5;
 }
 
-/* What a worker must have for it beside a place and its model, sums of these: room for a message that may
- * stand in the way of others on its link; embeddings; scores of pairs. 0: none of that. */
+/* What a request needs from a worker besides a slot and its model, as a sum of these: room on its link for a
+ * message large enough to delay others; embeddings; scores of pairs. 0: none of these. */
 enum request_kind { REQUEST_BULKY = 1, REQUEST_EMBEDS = 2, REQUEST_RANKS = 4, REQUEST_KINDS = 8 };
 
 static inline uint32_t request_kind(const struct request *request)
@@ -213,7 +213,7 @@ static inline uint32_t request_kind(const struct request *request)
            (request->embed ? REQUEST_EMBEDS : 0) | (request->pair ? REQUEST_RANKS : 0);
 }
 
-/* Bytes that a request costs beside its frames. */
+/* Bytes that a request costs in addition to its frames. */
 uint64_t request_overhead(void);
 
 #endif

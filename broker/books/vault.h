@@ -6,7 +6,7 @@
  * kept block as it was when this one died, and no others.
  *
  * A block is allocated, filled, and then kept by a single store, so an incomplete block is never found. Its
- * owner is responsible for later changes. Blocks never move. */
+ * owner must keep later changes consistent. Blocks never move. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 
 struct vault;
 
-/* Makes an empty segment for blocks of `bytes` in all. Its descriptor is close-on-exec. 0 or -errno. */
+/* Makes an empty segment for `bytes` of blocks. Its descriptor is close-on-exec. 0 or -errno. */
 int vault_create(size_t bytes, int *ret_fd);
 
 /* Maps a segment, new or as an earlier process left it, and returns unused memory to the system. The caller

@@ -5,11 +5,11 @@
 /* Decides whether a request may enter, and if not, when to try again.
  *
  * The queue is bounded in requests, in bytes of their messages, and in bytes of the journal reserved for
- * waiting requests (an eighth of it). A session has its own share of each (share.h), and of the journal while
- * its requests grow (growth.h). A client's tenants divide its share. A tenant that stands alone (struct
- * party) has a share like a session's, but all tenants of one session together leave an eighth to others.
- * Beyond its share a client gets `overloaded`, with the limit reached and a retry time estimated from how
- * fast requests end. */
+ * waiting requests (an eighth of it). A session has a share of each (share.h), and of the journal while its
+ * requests grow (growth.h). A client's tenants divide its share. A tenant that stands alone (struct party)
+ * has a share like a session's, but all tenants of one session together leave an eighth to others. Beyond its
+ * share a client gets `overloaded`, with the limit reached and a retry time estimated from how fast requests
+ * end. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,8 +41,8 @@ struct admission { /* zeroed except for the limits, the secret and the shares' s
 enum proto_error admission_check_queue(const struct admission *admission, const struct party *party,
                                        size_t bytes, struct error *reason);
 
-/* The same for the journal, of which the request takes `bytes` at first. PROTO_TOO_LONG: its ids could take
- * up to `most` bytes, more than any request may have. */
+/* The same for the journal: the request takes `bytes` of it at first. PROTO_TOO_LONG: its ids could take up
+ * to `most` bytes, more than any request may have. */
 enum proto_error admission_check_journal(const struct admission *admission, const struct party *party,
                                          uint64_t bytes, uint64_t most, const struct journal *journal,
                                          struct error *reason);
@@ -52,7 +52,7 @@ enum proto_error admission_check_journal(const struct admission *admission, cons
 bool admission_may_grow(const struct admission *admission, const struct request *request, uint64_t bytes,
                         uint64_t free);
 
-/* The request's reservation is about to change by this many bytes. */
+/* Counts a change of the request's reservation by this many bytes, which the caller is about to make. */
 void admission_grows(struct request *request, int64_t bytes);
 
 /* Counts a request, whose room in the journal is already reserved, for its client and tenant: until
@@ -60,11 +60,11 @@ void admission_grows(struct request *request, int64_t bytes);
 int admission_entered(struct admission *admission, struct request *request);
 void admission_withdrawn(struct admission *admission, struct request *request);
 
-/* It entered or left the queue. */
+/* The request entered or left the queue. */
 void admission_queued(struct admission *admission, struct request *request);
 void admission_dequeued(struct admission *admission, struct request *request);
 
-/* Bytes of a message that arrives in parts: they count as queued, for the party, until admission_let_go. The
+/* Bytes of a message that arrives in parts: they count as queued for the party until admission_let_go. The
  * caller has checked that there is room. 0 or -ENOMEM. admission_let_go takes a zeroed hold. */
 struct admission_hold {
     size_t bytes;
@@ -77,7 +77,7 @@ void admission_let_go(struct admission *admission, struct admission_hold *hold);
 /* The request ended, and its log is not settled yet. Updates the estimate of the retry time. */
 void admission_ended(struct admission *admission, struct request *request, uint64_t now);
 
-/* The retry time: that in which an eighth of the queue drains, 100 ms to 10 s; a second while nothing has
+/* The retry time: how long an eighth of the queue takes to drain, 100 ms to 10 s; a second while nothing has
  * ended. */
 uint32_t admission_retry_ms(const struct admission *admission, uint64_t now);
 

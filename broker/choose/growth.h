@@ -5,12 +5,13 @@
 /* Reserves room in the journal as tokens are generated.
  *
  * A queued request has a few kilobytes of the journal. When it starts, and again while it runs, it gets
- * *credit*: the number of ids it may generate in all, for which room is reserved. Its worker pauses it there,
+ * *credit*: the total number of ids it may generate, for which room is reserved. Its worker pauses it there,
  * with all frames safe, until it gets more. No answer is cut short.
  *
  * When the journal is full, the youngest requests wait. There is always room for everything the oldest
- * request may still generate, and after that for everything any other one may. So one request can always
- * finish, and then frees its room. All but the oldest are also limited by their session's share.
+ * request may still generate and then, once that has ended, for everything any other request may. So one
+ * request can always finish, and then frees its room. All but the oldest are also limited by their session's
+ * share.
  *
  * An eighth of the journal is for queued requests, and no request may need more than three quarters of it. */
 
@@ -24,7 +25,7 @@
 #include "broker/choose/worker.h"
 #include "common/heap.h"
 
-/* How many ids ahead credit is given, as far as a part of the free room allows. */
+/* How many ids ahead credit is given, as far as a fraction of the free room allows. */
 #define GROWTH_LEAST_IDS 64
 #define GROWTH_MOST_IDS  8192
 
@@ -40,7 +41,7 @@ struct growth {
     uint64_t order;          /* requests started so far; after a recovery, in order of admission */
     struct heap started;     /* running requests, the oldest first */
     struct heap needs;       /* the same, the one that may still need the most bytes first */
-    struct request *waiting; /* those that wait for credit: utlist, the oldest first */
+    struct request *waiting; /* requests that wait for credit: utlist, the oldest first */
     uint32_t n_waiting;      /* their number */
     uint32_t n_full;         /* of these, how many wait because the journal is full */
 };
@@ -57,7 +58,7 @@ void growth_follow(struct growth *growth, const struct worker *workers, uint32_t
  * is at most growth_most_ids. */
 void growth_plan(struct request *request, uint64_t most, uint32_t token_bytes);
 
-/* Most ids of `token_bytes` each that any request may make in this journal. */
+/* The maximum number of ids of `token_bytes` each that any request may make in this journal. */
 uint64_t growth_most_ids(const struct journal *journal, uint32_t token_bytes);
 
 /* Gives a request that leaves the queue its first credit; one that started before keeps its credit. 0;
@@ -77,7 +78,7 @@ static inline bool growth_is_due(const struct request *request)
     return request->log.count >= request->growth.ask_at;
 }
 
-/* Asks for more: true if its credit rose. Otherwise it still has enough, or waits for growth_retry. */
+/* Asks for more credit: true if it rose. Otherwise it still has enough, or waits for growth_retry. */
 bool growth_ask(struct growth *growth, struct request *request);
 
 /* Asks again for the waiting requests, the oldest first, and calls back for each whose credit rose. */

@@ -2,24 +2,25 @@
 #ifndef BROKER_CHOOSE_QUEUE_H
 #define BROKER_CHOOSE_QUEUE_H
 
-/* The queue of admitted requests: which one is next. It borrows the requests.
+/* The queue of admitted requests decides which one is next. It borrows the requests.
  *
  * Within a priority class sessions take turns: in one turn each waiting session gives one request, its most
- * pressing. "Session" here also means a client with a key, which is one for all of its sessions, and a tenant
- * that stands alone. Within a client, its other tenants take turns (struct party, tenants.h). A request is
- * the more pressing the sooner it is due: 30 s after it came, or at its deadline if that is sooner. Within a
- * turn the most pressing goes first. The same holds between classes, where each step of priority is worth 30
- * s. So every request is due before later ones at some point, and none waits forever, whatever others send.
+ * urgent. "Session" here also means a client with a key, which counts as one session however many it opens,
+ * and a tenant that stands alone. Within a client, its other tenants take turns (struct party, tenants.h). A
+ * request is more urgent the sooner it is due: 30 s after its arrival, or at its deadline if that is sooner.
+ * Within a turn the most urgent goes first. The same holds between classes, where each step of priority is
+ * worth 30 s. So at some point every request is due before all new ones, and none waits forever, whatever
+ * others send.
  *
- * Requests that had begun and lost their worker go first: their clients are reading. There are never more of
- * them than workers had running, and sessions take turns there too.
+ * Requests that had begun and lost their worker go first, because their clients are already reading. There
+ * are never more of them than workers had running, and sessions take turns there too.
  *
- * Each request has a target, what it needs from a worker (targets.h). While no worker has room for some
- * targets, the first request of the others can be taken. The former keep their turn and come first once there
- * is room; meanwhile their sessions give requests of other targets. So a request that waits for one worker
- * does not delay requests for another. A request given in a turn that its session had kept counts like any
- * other: every request is eventually served, whatever else its session sends, and a session with more targets
- * gets no more turns. */
+ * Each request has a target, which says what it needs from a worker (targets.h). While no worker has room for
+ * some targets, the first request of the other targets can be taken. The passed-over requests keep their turn
+ * and come first once there is room; meanwhile their sessions give requests of other targets. So a request
+ * that waits for one worker does not delay requests for another. A request given in a turn that its session
+ * had kept counts like any other: every request is eventually served, whatever else its session sends, and a
+ * session with more targets gets no more turns. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,7 +44,7 @@ struct queue_lane_key {
 
 struct queue_group { /* a session's waiting requests of one class and one target */
     struct queue_lane *lane;
-    struct queue_group *next; /* of the lane */
+    struct queue_group *next; /* next group of the lane */
     uint32_t target;
     struct tenants requests;
     struct heap_node node;
@@ -53,7 +54,7 @@ struct queue_group { /* a session's waiting requests of one class and one target
 struct queue_lane { /* a session's waiting requests of one class; exists while there are any */
     struct queue_lane_key key;
     struct queue_group *groups; /* none is empty */
-    uint64_t turn;              /* in which it gives the next request */
+    uint64_t turn;              /* the turn in which it gives the next request */
     UT_hash_handle hh;
 };
 
@@ -71,7 +72,7 @@ struct queue {
     struct tenant_lines lines; /* of all groups */
     struct heap deadlines;     /* requests with a deadline */
     size_t n;
-    uint64_t tokens; /* of all, to process and generate, as estimated */
+    uint64_t tokens; /* estimated tokens of all requests, to process and generate */
     uint64_t order;
 };
 
@@ -83,8 +84,8 @@ void queue_deinit(struct queue *queue);
  * must not change while it waits. 0 or -ENOMEM. */
 int queue_push(struct queue *queue, struct request *request);
 
-/* A worker announced this model. Waiting requests for it that share the target of unknown models get a target
- * of their own, if one is free, and keep their turn. If memory is short, some stay where they are. */
+/* A worker announced this model. Waiting requests for it that share the target of unknown models get a
+ * separate target, if one is free, and keep their turn. If memory is short, some stay where they are. */
 void queue_know(struct queue *queue, struct bytes model);
 
 /* A set of targets, by their numbers. */
@@ -100,8 +101,8 @@ struct request *queue_expired(const struct queue *queue, uint64_t now);
 /* The earliest deadline; UINT64_MAX: there is none. */
 uint64_t queue_next_deadline(const struct queue *queue);
 
-/* Removes a queued request. queue_take: it is the first of these targets, for which there was room, and its
- * lane has used its turn. queue_remove: no turn is used. */
+/* Removes a queued request. queue_take: the request was the first of these targets, for which there was room;
+ * its lane has used its turn. queue_remove: no turn is used. */
 void queue_take(struct queue *queue, struct request *request, uint64_t targets);
 void queue_remove(struct queue *queue, struct request *request);
 

@@ -7,8 +7,8 @@
  * prompt processed again delays every request behind it. While most workers are busy, work beyond a worker's
  * even share counts against it.
  *
- * What a worker has is an assumption (prefixes.h). At the end of each request the worker reports how much of
- * the prompt it found, and later assumptions are weighted by how often they were right.
+ * What a worker has in its cache is an assumption (prefixes.h). At the end of each request the worker reports
+ * how much of the prompt it found, and later assumptions are weighted by how often they were right.
  *
  * If workers share a prefix store, any of them can load the blocks another one computed, for an eighth of the
  * work. Such prefixes count for all workers, a little less than a worker's own, and outlive the worker that
@@ -27,13 +27,13 @@ struct routing { /* zeroed: routes by load alone */
     struct prefixes prefixes;
 };
 
-/* `workers` must outlive the routing; `shares`: they have a prefix store. With a single worker nothing is
- * remembered and no memory is needed. 0 or -ENOMEM. */
+/* `workers` must outlive the routing. `shares`: they share a prefix store. With a single worker nothing is
+ * remembered and no memory is allocated. 0 or -ENOMEM. */
 int routing_init(struct routing *routing, struct worker *workers, uint32_t n_workers, bool shares,
                  uint64_t secret);
 
-/* Numbers the changes of the book for those who keep a copy (prefixes.h), and remembers prompts also with
- * a single worker. `secret` is that of hashes instead. Before any request. 0 or -ENOMEM. */
+/* Numbers the changes of the book for readers that keep a copy (prefixes.h), and remembers prompts even with
+ * a single worker. `secret` replaces the secret of the hashes. Call it before any request. 0 or -ENOMEM. */
 int routing_publish(struct routing *routing, uint64_t secret);
 void routing_deinit(struct routing *routing);
 
@@ -41,7 +41,8 @@ void routing_deinit(struct routing *routing);
 void routing_admit(const struct routing *routing, struct request *request,
                    const struct generation *generation);
 
-/* Chooses a worker that fulfils the wish, whose `saved` is set here. Results as scheduler_pick. */
+/* Chooses a worker that fulfils the wish; `saved` in the wish is ignored and computed here. Results as
+ * scheduler_pick. */
 int routing_choose(const struct routing *routing, const struct scheduler_wish *wish, struct request *request,
                    struct worker **ret_worker);
 

@@ -11,7 +11,7 @@ enum { SCHEDULER_E_BUSY = 1, SCHEDULER_E_NO_WORKER };
 
 /* The requirements on a worker. */
 struct scheduler_wish {
-    struct bytes model;    /* by name; "" = any; but one that ranks, where others serve, for pairs alone */
+    struct bytes model;    /* by name; "" = any; a ranking model only for pairs, if others serve */
     const uint8_t *digest; /* [16]: exactly this model; NULL = any */
     bool embed;            /* it supports embeddings */
     bool pair;             /* its model ranks pairs of texts; with embed */
@@ -30,7 +30,7 @@ int scheduler_pick(struct worker *workers, size_t n, const struct scheduler_wish
 void scheduler_hold(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 void scheduler_release(struct worker *workers, size_t n);
 
-/* Whether some worker would fulfil the wish except for its embeddings, or scores. */
+/* Whether some worker would fulfil the wish but for its embeddings or scores. */
 bool scheduler_lacks_embeddings(struct worker *workers, size_t n, const struct scheduler_wish *wish);
 
 /* Whether a worker has announced this model, and serves it or may serve it again. */

@@ -2,13 +2,13 @@
 #ifndef BROKER_CHOOSE_SHARE_H
 #define BROKER_CHOOSE_SHARE_H
 
-/* Each session's share of the resources common to all: the queue and the journal. A client with a key has one
- * share for all of its sessions; each tenant has one, too.
+/* Each session's share of the common resources: the queue and the journal. A client with a key has one share
+ * for all its sessions; each tenant has one, too.
  *
- * There is one rule: including what it asks for, a session may hold as much as then remains free. A single
+ * There is one rule: with what it asks for, a session may hold at most as much as then remains free. A single
  * session gets half, each of n gets 1/(n + 1), so something is always free for the next one. Nothing granted
- * is taken back: a session that holds more than it would get now waits until that has ended. (Admission makes
- * one exception, for long requests.) */
+ * is taken back: a session that holds more than the rule allows now gets nothing more until enough of its
+ * requests have ended. (Admission makes one exception, for long requests.) */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ struct share *share_find(const struct shares *shares, const struct id128 *id);
 /* Counts a request of this client or tenant; NULL: out of memory. */
 struct share *share_take(struct shares *shares, const struct id128 *id);
 
-/* A request has ended; the share's last one frees it. */
+/* A request has ended; the last one frees the share. */
 void share_release(struct shares *shares, struct share *share);
 
 /* The rule: whether a holder of `had` may have `more`, with `free` left. */

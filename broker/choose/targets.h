@@ -8,12 +8,12 @@
  * purpose.
  *
  * There are few numbers, because every turn of the loop goes through all of them. Requests without a model's
- * name have numbers of their own. Names and digests get one each while numbers last; further ones share one
+ * name have separate numbers. Names and digests get one each while numbers last; further ones share one
  * number and may wait for each other. While workers start, any name may turn out to be served, so clients can
  * invent names. Names that no worker has announced therefore get only some of the numbers, a single client
- * only a few of those, and the rest of them do not share with known names: a client that invents names delays
- * only itself. When a worker announces such a name, the requests that wait for it get the number of a known
- * one (queue_know). */
+ * only a few of those, and the remaining unknown names do not share a number with known names: a client that
+ * invents names delays only itself. When a worker announces such a name, the requests that wait for it get
+ * the number of a known one (queue_know). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@
 #define TARGETS_UNKNOWN_MAX  20 /* for unknown models */
 #define TARGETS_UNKNOWN_EACH 4  /* of those, for one client */
 
-/* The numbers that requests for unknown models share, one for each kind. */
+/* The numbers shared by requests for unknown models, one for each kind. */
 #define TARGETS_SHARED_UNKNOWN (TARGETS_MAX - REQUEST_KINDS)
 
 struct target {

@@ -3,8 +3,8 @@
 #define BROKER_CHOOSE_TENANTS_H
 
 /* The waiting requests of one client and one target; its tenants take turns. In each turn every waiting
- * tenant gives one request, its most pressing one. Requests without a tenant count as one more tenant. A new
- * tenant enters in the next turn. Requests are borrowed. */
+ * tenant gives one request, its most urgent. Requests without a tenant count as one more tenant. A new tenant
+ * enters in the next turn. Requests are borrowed. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,16 +21,16 @@ struct tenant_line { /* the waiting requests of one tenant */
         struct tenants *tenants;
         struct id128 id;
     } key;
-    struct heap requests; /* the most pressing first */
+    struct heap requests; /* the most urgent first */
     struct heap_node node;
-    uint64_t turn; /* in which it gives the next request */
+    uint64_t turn; /* the turn in which it gives the next request */
     UT_hash_handle hh;
 };
 _Static_assert(sizeof(struct tenant_key) == sizeof(void *) + sizeof(struct id128), "no padding");
 
 struct tenants {
     struct heap lines; /* non-empty ones, ordered by turn */
-    uint64_t turn;     /* the latest in which a request was given */
+    uint64_t turn;     /* the latest turn in which a request was given */
     size_t n;          /* requests */
 };
 
@@ -57,7 +57,7 @@ void tenants_leave(struct tenants *tenants, struct request *request);
 void tenants_push_again(struct tenants *tenants, struct request *request);
 void tenant_line_tidy(struct tenant_lines *lines, struct tenant_line *line);
 
-/* The request uses its tenant's turn: the tenant moves on to its next one. Call tenants_leave next. */
+/* The request uses its tenant's turn: the tenant moves on to its next turn. Call tenants_leave next. */
 void tenants_give(struct tenants *tenants, const struct request *request);
 
 #endif

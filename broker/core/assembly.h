@@ -12,11 +12,12 @@
  *
  * Its bytes are in the vault, where the request's body will be, but not kept: the next broker does not find
  * them, and the client sends everything again. They count in the queue for its session and tenant from the
- * first part on, so unfinished ones take room from nobody else. */
+ * first part on, so incomplete requests take no room from others. */
 
 #include "broker/core/broker.h"
 
-/* Most time from the first part to the last: this, and a second more for each ASSEMBLY_BYTES_A_S bytes. */
+/* The time limit from the first part to the last: this, and a second more for each ASSEMBLY_BYTES_A_S
+ * bytes. */
 #define ASSEMBLY_NS        (30 * CLOCK_NS_PER_S)
 #define ASSEMBLY_BYTES_A_S (64u << 10)
 
@@ -53,7 +54,7 @@ void assembly_cancel(struct broker *broker, struct session *session, const struc
 /* Frees the session's parts, if any. */
 void assembly_drop(struct broker *broker, struct session *session);
 
-/* Rejects those that take too long. Call it now and then. */
+/* Rejects requests whose parts take too long. Call it periodically. */
 void assembly_expire(struct broker *broker);
 
 /* The broker stood still for `late` nanoseconds, in which no part could arrive: extends the time limits. */

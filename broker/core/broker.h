@@ -12,8 +12,9 @@
  *           └───────────────┼───────────────┘
  *     journal · ledger · queue · admission · sessions · workers     the books: no socket, no message
  *
- * Arrows point down only: a file includes nothing of the lines above its own (scripts/check/includes). Books
- * and links get only what they need; the lines above them take the whole broker. status reads the books. */
+ * Dependencies point down only: a file includes nothing from the lines above its own
+ * (scripts/check/includes). Functions of books and links take only what they need; those of the lines above
+ * take the whole broker. status reads the books. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@
 #include "broker/links/zap.h"
 #include "proto/message.h"
 
-/* Most messages taken from one socket before the loop turns to the others, and most bytes of clients'
+/* The most messages taken from one socket before the loop turns to the others, and the most bytes of clients'
  * messages: large prompts take time to decode. */
 #define BROKER_BATCH       1024
 #define BROKER_BATCH_BYTES ((size_t)8 << 20)
@@ -96,7 +97,7 @@ struct broker {
     struct worker workers[WORKER_MAX];
     uint32_t n_workers;
     struct routing routing;
-    struct fleet_secret fleet_secret; /* of those who may have the book of prefixes */
+    struct fleet_secret fleet_secret; /* known to those that may read the book of prefixes */
     struct supervisor supervisor;
     struct broker_counters counters;
 };
@@ -110,7 +111,7 @@ static inline size_t broker_n_alive(const struct broker *broker)
     return alive;
 }
 
-/* The tenancy of a session's requests with this tenant name. */
+/* The tenancy of a session's requests that name this tenant. */
 static inline struct tenancy broker_tenancy(const struct broker *broker, const struct session *session,
                                             struct bytes tenant)
 {

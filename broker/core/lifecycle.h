@@ -10,7 +10,7 @@
 
 /* Why a request with `embed` is rejected if no worker supports embeddings. */
 #define LIFECYCLE_NO_EMBEDDINGS "embed: no worker of this pool can compute embeddings: the device cannot"
-/* The same of one with `document`. */
+/* The same for a request with `document`. */
 #define LIFECYCLE_NO_RANKING                                                                                 \
     "document: no worker of this pool ranks pairs of texts: its file has no pooling_type rank"
 
@@ -48,15 +48,16 @@ void lifecycle_end_here(struct broker *broker, struct request *request, const st
 void lifecycle_fail(struct broker *broker, struct request *request, enum proto_error error,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* The worker reports that a request is finished: ends it if all its frames have arrived, or remembers it. */
+/* The worker reports that a request is finished: ends it if all its frames have arrived, else remembers the
+ * report. */
 void lifecycle_finished(struct broker *broker, struct worker *worker, const struct message *message,
                         struct bytes raw);
 
 /* More frames of this worker arrived: ends requests that waited for them. */
 void lifecycle_settle_finished(struct broker *broker, struct worker *worker);
 
-/* A worker that was told to end gives a request back: it waits for another worker, which continues it, or
- * ends if it was cancelled. This never counts as a loss. */
+/* A worker that was told to end gives a request back: it waits for another worker to continue it, or ends if
+ * it was cancelled. This never counts as a loss. */
 void lifecycle_returned(struct broker *broker, struct request *request);
 
 /* The worker's process is gone: its requests wait for another worker, which continues them. A request that
@@ -64,17 +65,17 @@ void lifecycle_returned(struct broker *broker, struct request *request);
  * it had not begun do not count this as a loss. */
 void lifecycle_worker_lost(struct broker *broker, struct worker *worker, bool left, const char *reason);
 
-/* Makes ending workers give back their requests once another can continue them, or when their time is up.
- * Call it now and then. */
+/* Makes ending workers give back their requests once another worker can continue them, or when their time is
+ * up. Call it periodically. */
 void lifecycle_relieve(struct broker *broker);
 
 /* Ends queued requests whose deadline has passed. Call it every turn. */
 void lifecycle_expire(struct broker *broker);
 
-/* Ends requests that their worker has not ended after a cancel or a deadline. Call it now and then. */
+/* Ends requests that their worker has not ended after a cancel or a deadline. Call it periodically. */
 void lifecycle_end_overdue(struct broker *broker);
 
-/* Ends all unfinished requests with `draining` and the reason: the broker leaves. */
+/* Ends all unfinished requests with `draining` and the reason: the broker is leaving. */
 void lifecycle_end_all(struct broker *broker, const char *reason);
 
 /* The client has the last frame of this request of its session. */
@@ -83,7 +84,7 @@ void lifecycle_taken(struct broker *broker, const struct session *session, struc
 /* Whether a connected client has not yet confirmed all of its ended requests. */
 bool lifecycle_is_awaited(const struct broker *broker);
 
-/* Forgets requests that ended long ago. Call it now and then. */
+/* Forgets requests that ended long ago. Call it periodically. */
 void lifecycle_forget(struct broker *broker);
 
 #endif

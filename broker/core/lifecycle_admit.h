@@ -8,7 +8,7 @@
 #include "broker/core/broker.h"
 #include "common/error.h"
 
-struct arrival { /* a generate as it came */
+struct arrival { /* a generate as received */
     struct session *session;
     struct id128 id;
     const struct generation *generation; /* borrows from the body */

@@ -13,11 +13,11 @@ void lifecycle_adopt(struct broker *broker, struct session *session);
 int lifecycle_attach(struct broker *broker, struct request *request, struct session *session);
 
 /* The last subscription of this session, open or closed, has ended. Its client has left, unless the session
- * is open and it subscribes again within a lease. */
+ * is open and the client subscribes again within a lease. */
 void lifecycle_left(struct broker *broker, const struct id128 *id);
 
 /* Checks sessions without a subscription: whether they have one again, are gone, or ran out of time. Call it
- * now and then. */
+ * periodically. */
 void lifecycle_watch_deaf(struct broker *broker);
 
 /* Closes sessions that are doomed or were silent for too long, then cancels abandoned requests whose time is

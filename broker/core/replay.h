@@ -12,7 +12,7 @@
 void replay_ask(struct broker *broker, struct session *session, struct id128 id, uint64_t next);
 
 /* Sends owed pages to pending sessions that have room now, and removes sessions with nothing left to send
- * from that list. True if more can be sent at once. */
+ * from that list. True if more can be sent immediately. */
 bool replay_send_owed(struct broker *broker);
 
 #endif

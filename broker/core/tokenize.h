@@ -2,8 +2,8 @@
 #ifndef BROKER_CORE_TOKENIZE_H
 #define BROKER_CORE_TOKENIZE_H
 
-/* Questions for a tokenizer (tokenize, detokenize): passed to a worker with our ref, answered to the client
- * with its own. If the client has left meanwhile, the answer is dropped. */
+/* Questions for a tokenizer (tokenize, detokenize): passed to a worker with our ref; the answer goes to the
+ * client with the client's ref. If the client has left by then, the answer is dropped. */
 
 #include "broker/core/broker.h"
 
@@ -22,7 +22,7 @@ void tokenize_refused(struct broker *broker, const struct worker *worker, uint64
 /* The worker's process is gone: ends the questions that it was asked. */
 void tokenize_worker_lost(struct broker *broker, const struct worker *worker);
 
-/* Ends questions that were not answered in time. Call it now and then. */
+/* Ends questions that were not answered in time. Call it periodically. */
 void tokenize_expire(struct broker *broker);
 
 #endif

@@ -3,7 +3,7 @@
 #define BROKER_CORE_TOKENIZE_TABLE_H
 
 /* Unanswered tokenize and detokenize requests: the client that asked, its ref, and the worker that was asked;
- * large ones keep their message while they wait for a worker. A session may have as many questions and bytes
+ * large ones keep their message while they wait for a worker. A client may hold as many questions and bytes
  * as it leaves free (share.h). */
 
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct tokenize_question {
     uint32_t key;                          /* number of the client's key; 0: none */
     uint32_t worker;                       /* index; TOKENIZE_NO_WORKER: waiting for one */
     uint64_t until;                        /* clock_ns */
-    struct buffer message;                 /* as it came, while it waits */
+    struct buffer message;                 /* as received, while it waits */
     struct bytes model;                    /* inside the message; "" = any */
     struct tokenize_question *next, *prev; /* list of waiting ones */
 };
@@ -36,7 +36,7 @@ struct tokenize_table { /* zeroed: empty */
     uint64_t next_ref;
     size_t n;
     size_t waiting_bytes;
-    struct tokenize_question *waiting; /* utlist: those that wait for a worker, the oldest first */
+    struct tokenize_question *waiting; /* utlist: questions that wait for a worker, the oldest first */
     struct tokenize_question questions[TOKENIZE_TABLE_MAX];
 };
 
@@ -62,8 +62,8 @@ struct tokenize_had tokenize_table_had(const struct tokenize_table *table, const
 struct buffer tokenize_table_asked(struct tokenize_table *table, struct tokenize_question *question,
                                    uint32_t worker);
 
-/* Removes the question that this worker answers; false if there is none with this ref. Removed questions,
- * here and below, have no message any more. */
+/* Removes the question that this worker answers; false if there is none with this ref. A removed question,
+ * here and below, no longer has a message. */
 bool tokenize_table_take(struct tokenize_table *table, uint64_t ref, uint32_t worker,
                          struct tokenize_question *ret_question);
 

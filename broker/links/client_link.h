@@ -23,7 +23,7 @@ struct client_link {
     void *router;
     struct socket_news news; /* of the router */
     struct sessions *sessions;
-    struct credit_total credit; /* for everything under way to clients */
+    struct credit_total credit; /* for all bytes in flight to clients */
     struct buffer scratch;      /* the message being encoded */
     size_t most_unread;         /* bytes that may wait in all outboxes together */
     bool retry; /* pending sessions may have room: client_link_flush and replay_send_owed will try */

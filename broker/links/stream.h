@@ -2,9 +2,9 @@
 #ifndef BROKER_LINKS_STREAM_H
 #define BROKER_LINKS_STREAM_H
 
-/* The token stream to clients. Topics are session ‖ request id. It is spread over several XPUB sockets
- * (shards) behind one address, because libzmq goes through all subscriptions of a socket for each connection
- * that leaves it, which took 8.3 s for 2,000 at once.
+/* The token stream to clients. Topics are session ‖ request id. The stream is spread over several XPUB
+ * sockets (shards) behind one address, because libzmq goes through all subscriptions of a socket for each
+ * connection that leaves it: 8.3 s when 2,000 left at once.
  *
  * A subscription is accepted only if it names a whole session (16 bytes) or one of its requests (32 bytes),
  * so nobody can listen to a session without knowing its identity. */
@@ -33,8 +33,8 @@ struct stream {
     void *shards[STREAM_MAX_SHARDS]; /* [n_shards] */
     unsigned n_shards;
     int fd; /* an epoll of all shards: readable if one of them may have a message */
-    uint32_t
-        ready; /* a bit for each shard that may have a message although `fd` is not readable: do not wait */
+    /* A bit for each shard that may have a message although `fd` is not readable: do not wait. */
+    uint32_t ready;
     bool unknown; /* some subscriptions in force were forgotten here (stream_make_room) */
     uint64_t seed;
     const struct client_keys *keys;    /* of clients on TCP; NULL: they need none */
@@ -67,14 +67,15 @@ bool stream_take(struct stream *stream, bool *ret_has_left, struct id128 *ret_le
 /* Whether the session, or one of its requests, has a subscription. */
 bool stream_has_listener(const struct stream *stream, const struct id128 *session);
 
-/* False with the reason if the session has no subscription because its key has reached its limit. */
+/* Returns false, with the reason, if the session has no subscription because its key has reached its
+ * limit. */
 bool stream_may_be_heard(const struct stream *stream, const struct session *session, struct error *reason);
 
 /* Logs how many subscriptions were rejected, at most once a second. */
 void stream_report(struct stream *stream, uint64_t now);
 
 /* When the table is nearly full: forgets the entries of sessions that are not open. Their subscriptions stay
- * in force, but the end of the last one is no longer noticed, so such a session leaves by its silence. */
+ * in force, but the end of the last one is no longer noticed, so such a session ends only by its silence. */
 void stream_make_room(struct stream *stream, const struct sessions *sessions);
 
 /* Sends to all listeners; a listener whose queue is full misses it. The messages are consumed. */

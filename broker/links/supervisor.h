@@ -21,7 +21,7 @@ struct supervisor_place {
 
 struct supervisor {
     int fd;           /* readable when there is news */
-    bool gone;        /* it has ended, and so must we */
+    bool gone;        /* it has ended, so this process must end too */
     uint32_t signals; /* how many told the pool to end */
     bool leave;       /* another broker takes over from us */
     uint64_t boot;    /* of this broker */
@@ -36,18 +36,18 @@ struct supervisor {
     bool serving_due, stop_due; /* orders that could not be sent yet */
 };
 
-/* Takes the connection, and reads the welcome that waits there. `n`: the number of places that the broker
+/* Takes over the connection and reads the welcome that waits on it. `n`: the number of places that the broker
  * expects. 0 or -errno with the reason. */
 int supervisor_init(struct supervisor *supervisor, int fd, uint32_t n, struct error *err);
 
-/* An earlier broker knew this process: if the place has another one by now, it has died. */
+/* An earlier broker knew this process: if the place has a different one by now, the known one has died. */
 void supervisor_expect(struct supervisor *supervisor, uint32_t index, uint32_t incarnation);
 
 /* A change of a place: the death of its process, if there was one, and then the start of another. */
 struct supervisor_change {
     uint32_t index;
     bool died; /* the record says why, and what comes next */
-    bool born; /* a process was or is being created */
+    bool born; /* a process was created or is being created */
 };
 
 /* Takes the next change. False: there is none. */
@@ -74,17 +74,17 @@ void supervisor_flush(struct supervisor *supervisor);
 /* The number of live workers' processes. */
 uint32_t supervisor_alive(const struct supervisor *supervisor);
 
-/* True if every place has failed for good. */
+/* Whether every place has failed for good. */
 bool supervisor_all_failed(const struct supervisor *supervisor);
 
-/* True if every place has failed because its worker rejected the pool's settings. */
+/* Whether every place has failed because its worker rejected the pool's settings. */
 bool supervisor_all_unfit(const struct supervisor *supervisor);
 
 /* A consistent copy of a place's slot of the board; zeros if it cannot be read. */
 void supervisor_snapshot(const struct supervisor *supervisor, uint32_t index,
                          struct board_snapshot *ret_snapshot, uint64_t *ret_steps);
 
-/* Frees everything except the connection: its end tells the supervisor that we have ended. */
+/* Frees everything except the connection, whose end tells the supervisor that this process has ended. */
 void supervisor_deinit(struct supervisor *supervisor);
 
 #endif

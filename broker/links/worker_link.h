@@ -3,11 +3,11 @@
 #define BROKER_LINKS_WORKER_LINK_H
 
 /* The worker link: a ROUTER that connects to each worker's process at the address that the supervisor names.
- * Workers connect to nothing. So all messages on a connection come from that worker, whatever they claim.
+ * Workers connect to nothing, so all messages on a connection come from that worker, whatever they claim.
  *
  * Nothing here waits: messages that a worker does not take at once stay in its outbox. A worker that cannot
- * be reached is killed. Its death is reported like any other, and only then do its requests move, after the
- * last frames that it has published. */
+ * be reached is killed. Its death is reported like any other. Its requests move only then, after the last
+ * frames that it published. */
 
 #include <stdbool.h>
 
@@ -42,10 +42,10 @@ int worker_link_connect(struct worker_link *link, struct worker *worker, const c
                         struct error *err);
 void worker_link_disconnect(struct worker_link *link, struct worker *worker);
 
-/* The worker at the other end of a connection; NULL: it has ended meanwhile. */
+/* The worker at the other end of a connection; NULL: it has since ended. */
 struct worker *worker_link_of(struct worker_link *link, const struct peer *peer);
 
-/* Sends at once, whatever is under way; a message that is not brief counts as under way until
+/* Sends at once, whatever else is in flight; a message that is not brief counts as in flight until
  * worker_link_taken. 0; WORKER_LINK_E_LOST; or -errno if the message cannot be encoded, with the reason in
  * `err`, or in the log if that is NULL. */
 int worker_link_send(struct worker_link *link, struct worker *worker, const struct message *message,
@@ -58,13 +58,13 @@ void worker_link_taken(struct worker *worker, uint64_t ref);
 void worker_link_send_stranger(struct worker_link *link, const struct peer *peer,
                                const struct message *message);
 
-/* The worker's request may generate `count` ids in all. worker_link_send_credits, called every turn, sends
- * it. */
+/* Notes that the worker's request may generate `count` ids in all; worker_link_send_credits, called every
+ * turn, sends it. */
 void worker_link_credit(struct worker_link *link, struct worker *worker, const struct request_key *key,
                         uint64_t count);
 void worker_link_send_credits(struct worker_link *link);
 
-/* Asks the worker to publish the frames after those received again, unless it was asked a moment ago. */
+/* Asks the worker to republish the frames after the last one received, unless it was asked a moment ago. */
 void worker_link_ask_resend(struct worker_link *link, struct worker *worker, uint64_t now);
 
 /* Acknowledges the worker's frames received so far, when that is due. */

@@ -3,7 +3,7 @@
 #define BROKER_LINKS_ZAP_H
 
 /* Decides which clients may connect over TCP: libzmq asks about each connection that has proven its key (ZAP,
- * RFC 27), and the folder of keys has the answer. Messages of the connection then carry the key's number. */
+ * RFC 27), and the folder of keys decides. Messages of the connection then carry the key's number. */
 
 #include <stdbool.h>
 #include <stdint.h>

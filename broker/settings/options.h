@@ -22,7 +22,7 @@
 
 struct options {
     char model[PATH_MAX];
-    bool model_is_default;                                     /* the options name none */
+    bool model_is_default;                                     /* the options name no model */
     char aliases[PROTO_MAX_ALIASES][PROTO_MAX_NAME_BYTES + 1]; /* [n_aliases] other names of the model */
     uint32_t n_aliases;
     uint32_t workers;                    /* 0 = not given: one for each device */
@@ -45,13 +45,13 @@ struct options {
     char http_log[PATH_MAX];                /* its request log; "" = none */
     char http_otlp[OPTIONS_TEXT_MAX + 1];   /* its collector of spans; "" = none */
     char http_otlp_headers[PATH_MAX];       /* file of headers for that; "" = none */
-    char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of pages that may use it; "" = none */
+    char http_cors[OPTIONS_TEXT_MAX + 1];   /* origin of web pages that may use it; "" = none */
     uint32_t http_open;                     /* 1: it serves other machines without keys */
     uint32_t http_max_tokens, http_body_kb; /* passed to it; 0 = not given */
     bool has_http_sse_ping;                 /* passed to it: */
     uint32_t http_sse_ping;                 /* seconds; 0 = never */
     bool has_http_thinking_budget;          /* passed to it: */
-    uint32_t http_thinking_budget;          /* tokens; 0 = no thought */
+    uint32_t http_thinking_budget;          /* tokens; 0 = no thinking */
     char curve_key[PATH_MAX];               /* certificate file of the server; "" = none */
     char client_keys[PATH_MAX];             /* folder of clients' public keys; "" = none */
     char fleet_secret[PATH_MAX];            /* file; "" = books of prefixes are not published */
@@ -70,33 +70,33 @@ struct options {
     uint32_t prefix_store;                   /* MiB of the workers' prefix store; 0 = none */
     uint32_t share_prefixes;                 /* 1: all keys and tenants share the prefix cache */
     uint32_t no_sandbox;                     /* 1: passed to the workers */
-    uint32_t client_requests;                /* unfinished ones of a client; 0: no limit of its own */
+    uint32_t client_requests;                /* unfinished requests of a client; 0: no limit per client */
     uint32_t client_sessions, client_tokens; /* of a key: open sessions, tokens per minute; 0: no limit */
     uint32_t client_subscriptions;           /* of a key */
     uint32_t journal;                        /* MiB; 0 = not given: follows slots and contexts */
     uint32_t max_tokens;                     /* of an answer; 0 = to the end of the context */
     uint32_t retention;                      /* seconds that an answer is kept after its end */
     uint32_t drain_seconds;                  /* from the first signal until unfinished requests are ended */
-    uint32_t owner;          /* process that made the run directory and removes it; 0 = none */
+    uint32_t owner;          /* process that created the run directory and removes it; 0 = none */
     uint32_t supervision_fd; /* set by the supervisor for its broker: the connection between them; else 0 */
     uint32_t began;          /* set by the supervisor: when the pool began, clock_ns in seconds; else 0 */
     char said_by[OPTIONS_TEXT_MAX +
                  1]; /* set by the supervisor: the name in the broker's log lines; else "" */
 };
 
-/* Sets defaults, then the settings of the file named by --config, then those of the command line, which wins.
- * Exits through argp for --help and --usage, with status 2 for a wrong command line. -errno with the reason
- * if the file is invalid or a value is out of range. */
+/* Sets defaults, then the settings of the file named by --config, then those of the command line, which take
+ * precedence. Exits through argp for --help and --usage, with status 2 for a wrong command line. -errno with
+ * the reason if the file is invalid or a value is out of range. */
 int options_parse(int argc, char **argv, struct options *ret_options, struct error *err);
 
-/* Reads the command line and its file again, for a pool that runs with the options `running`. -errno with the
- * reason, as options_parse, also for a setting that cannot change while the pool runs; never exits. Values
+/* Reads the command line and its file again, for a pool that runs with the options `running`. Fails as
+ * options_parse does, and also for a setting that cannot change while the pool runs; never exits. Values
  * determined at the start (number of workers, address) stay unless they are given. */
 int options_parse_again(int argc, char **argv, const struct options *running, struct options *ret_options,
                         struct error *err);
 
-/* Appends a command line that options_parse reads as these options, without those that concern one process
- * only: `owner`, `supervision_fd`, `began` and `said_by`. */
+/* Appends a command line that options_parse reads as these options, without those that concern a single
+ * process: `owner`, `supervision_fd`, `began` and `said_by`. */
 void options_write(const struct options *options, struct command_line *line);
 
 #endif

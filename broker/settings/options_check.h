@@ -2,7 +2,7 @@
 #ifndef BROKER_SETTINGS_OPTIONS_CHECK_H
 #define BROKER_SETTINGS_OPTIONS_CHECK_H
 
-/* Checks of settings together. */
+/* Checks that settings fit together. */
 
 #include "broker/settings/options.h"
 

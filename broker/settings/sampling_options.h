@@ -12,7 +12,7 @@
 #include "common/program/command_line.h"
 #include "common/sampling_defaults.h"
 
-#define SAMPLING_OPTIONS (SAMPLING_N + 5) /* the short names, too */
+#define SAMPLING_OPTIONS (SAMPLING_N + 5) /* including the short names */
 
 /* Texts that argp borrows. */
 struct sampling_option_texts {
@@ -23,8 +23,8 @@ struct sampling_option_texts {
 void sampling_options_fill(int first_key, int group, struct sampling_option_texts *texts,
                            struct argp_option *ret_rows);
 
-/* The parameter that this name, or the option with the key first_key + beyond_first, sets; SAMPLING_N: none.
- */
+/* The parameter set by this name, or by the option with the key first_key + beyond_first; SAMPLING_N:
+ * none. */
 size_t sampling_option_find(const char *name);
 size_t sampling_option_of_key(int beyond_first);
 

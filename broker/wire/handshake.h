@@ -2,15 +2,15 @@
 #ifndef BROKER_WIRE_HANDSHAKE_H
 #define BROKER_WIRE_HANDSHAKE_H
 
-/* Finds out whether libzmq accepted a CURVE client from the bytes that it sends: a greeting, WELCOME, and
+/* Finds out from the bytes that libzmq sends whether it accepted a CURVE client: a greeting, WELCOME, and
  * then READY or ERROR (rfc.zeromq.org, 26). Until then the client may send only its part of the handshake. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most bytes that a client may send before READY, its greeting aside: HELLO has 200 bytes, and INITIATE with
- * its metadata 300 as ZeroMQ's libraries write it. */
+/* The most bytes that a client may send before READY, not counting its greeting: HELLO has 200 bytes, and
+ * INITIATE with its metadata, as ZeroMQ's libraries write it, 300. */
 #define HANDSHAKE_MAX_BYTES 4096
 
 /* Zeroed: nothing was sent yet. */

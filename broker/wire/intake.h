@@ -6,16 +6,16 @@
  *
  * libzmq bounds the size of a message and the number of messages of a connection, but neither the parts of a
  * message nor the bytes of all connections, and it keeps every subscription, even refused ones. So bytes are
- * counted where they are read, and a connection that exceeds a bound is closed. Linking this module is
- * enough: it replaces listen(2), recv(2), send(2) and close(2). Any thread may call these functions. */
+ * counted as they are read, and a connection that exceeds a bound is closed. Linking this module is enough:
+ * it replaces listen(2), recv(2), send(2) and close(2). Any thread may call these functions. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* For all clients: messages under way or not yet taken. */
+/* For all clients together: messages being received or not yet taken. */
 #define INTAKE_MAX_BYTES ((size_t)256 << 20)
-/* For one connection: what libzmq reads ahead, and the message under way. */
+/* For one connection: what libzmq reads ahead, and the message being received. */
 #define INTAKE_MAX_AHEAD            8  /* messages; the socket's receive high-water mark */
 #define INTAKE_MAX_PARTS            16 /* of a message; requests have one */
 #define INTAKE_MAX_CONNECTION_BYTES ((size_t)48 << 20)
@@ -45,49 +45,50 @@ enum intake_kind {
     INTAKE_MESSAGES_CURVE, /* the same, from clients that authenticate first */
     INTAKE_SUBSCRIPTIONS,
     INTAKE_SUBSCRIPTIONS_CURVE,
-    INTAKE_SUBSCRIPTIONS_KEYS, /* the same, from clients with keys of their own */
+    INTAKE_SUBSCRIPTIONS_KEYS, /* the same, from clients that each have a key */
 };
 
 /* The kind of connections to the listeners created from now on. */
 void intake_listen_for(enum intake_kind kind);
 
-/* Another descriptor of the last created listener, for one more socket that accepts its connections. `shard`
- * is 1 … INTAKE_MAX_SHARDS − 1; the listener's own is 0. Returns the descriptor, which the caller closes, or
- * -errno. */
+/* Makes another descriptor of the last created listener, for one more socket that accepts its connections.
+ * `shard` is 1 … INTAKE_MAX_SHARDS − 1; the listener's own is 0. Returns the descriptor, which the caller
+ * closes, or -errno. */
 #define INTAKE_MAX_SHARDS 32
 int intake_share_listener(unsigned shard);
 
-/* Whether this listener should accept a waiting connection: of several that share it, the one whose shard has
- * the fewest subscribers does. */
+/* Whether this listener should accept a waiting connection: of several listeners that share it, the one whose
+ * shard has the fewest subscribers. */
 bool intake_is_next(int listener);
 
 /* A connection was accepted. */
 void intake_accepted(int fd, int listener);
 
-/* The broker has taken and freed a message of this many bytes. `fd`: that of its connection, which libzmq
- * gives with the message; -1: it gives none. */
+/* The broker has taken and freed a message of this many bytes. `fd`: the descriptor of its connection, which
+ * libzmq gives with the message; -1: it gave none. */
 void intake_taken(int fd, size_t bytes);
 
 /* The broker has taken all available messages. */
 void intake_emptied(void);
 
-/* Of subscribers whose connections ended, libzmq sees this many at once, and further ones when the loop has
- * caught up. For each, libzmq goes through the subscriptions of its shard, and for those that end together in
- * a single call: 0.5 s of the loop for 500 of one shard, 2.1 s for 1,000, 8.3 s for 2,000. */
+/* When subscribers' connections end, libzmq sees this many ends at once, and further ones when the loop has
+ * caught up. For each, libzmq goes through the subscriptions of its shard; ends that come together are
+ * handled in a single call: 0.5 s of the loop for 500 of one shard, 2.1 s for 1,000, 8.3 s for 2,000. */
 #define INTAKE_ENDS_AT_ONCE 16
 void intake_caught_up(void);
 
 /* Whether the connection of a subscription, as libzmq gives it with the message, is still open. */
 bool intake_stands(int fd);
 
-/* A message showed that the connection belongs to a client with this key, for which it counts from now on. */
+/* A message showed that the connection belongs to a client with this key: it counts for the key from now
+ * on. */
 void intake_owned(int fd, uint32_t key);
 
-/* The same for a removed key: closes the connection if it is known to be that client's. */
+/* The same for a removed key: closes the connection if it is known to belong to that client. */
 void intake_unwanted(int fd, uint32_t key);
 
 /* The loop took a subscription of this connection, or the end of one; it counts for the connection's key.
- * When the connection ends, all its subscriptions do. */
+ * When the connection ends, so do all its subscriptions. */
 void intake_subscribed(int fd, bool begins);
 
 /* How many subscriptions the connections of this key have. */
@@ -108,14 +109,14 @@ void intake_close_owned(bool (*stays)(const void *arg, uint32_t key), const void
 /* A session's message came on this connection. */
 void intake_used(int fd, uint64_t now);
 
-/* Closes unused connections; call it now and then. intake_stood_still: the broker stood still until now, so
+/* Closes unused connections; call it periodically. intake_stood_still: the broker stood still until now, so
  * the time starts again. */
 void intake_close_unused(uint64_t now);
 void intake_stood_still(uint64_t now);
 
 /* Why a connection was closed. */
 enum intake_reason {
-    INTAKE_OTHER, /* for another reason than its messages */
+    INTAKE_OTHER, /* for a reason other than its messages */
     INTAKE_NO_ZMTP,
     INTAKE_PARTS,
     INTAKE_CONNECTION_BYTES,

@@ -12,7 +12,7 @@ struct intake_log { /* zeroed: nothing logged yet */
     uint64_t said_ns;
 };
 
-/* Logs connections closed since the last line, at most once a second. Call it now and then. */
+/* Logs connections closed since the last line, at most once a second. Call it periodically. */
 void intake_log_turn(struct intake_log *log, uint64_t now);
 
 #endif

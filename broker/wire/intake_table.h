@@ -3,7 +3,7 @@
 #define BROKER_WIRE_INTAKE_TABLE_H
 
 /* The connections that intake.h counts, and their totals. Private to intake.c, through which their bytes
- * pass, and intake_owners.c, where the loop reports their owners. The lock guards everything, except where a
+ * pass, and intake_owners.c, where the loop reports their owners. The lock guards everything unless a
  * function says otherwise. */
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 struct connection {
     enum intake_kind kind;
     bool listens, closed;
-    enum intake_reason why;      /* why it is to be closed */
+    enum intake_reason why;      /* why it must be closed */
     bool heard;                  /* the loop took a subscription of it */
     bool ends;                   /* its end was noticed and counted */
     uint8_t shard;               /* of the stream */
@@ -43,7 +43,7 @@ struct intake {
                                   last caught up, and before */
     int end;                   /* one more than the highest accepted descriptor */
     size_t held;               /* bytes of all connections, orphans included */
-    size_t behind;             /* of messages complete since the loop last emptied its sockets, not taken */
+    size_t behind;             /* of messages completed since the loop last emptied its sockets, not taken */
     size_t orphaned, orphaned_before; /* of closed connections: since then, and before */
     struct subscribers subscribers;
     uint64_t stood_still_ns; /* when the broker last stood still */
@@ -59,7 +59,8 @@ extern struct intake intake;
  * or created the listener, may use it. */
 struct connection *intake_counted(int fd);
 
-/* The same, and takes the lock, even if it returns NULL: the connection ended before we had the lock. */
+/* The same, and takes the lock, even if it returns NULL because the connection ended before the lock was
+ * held. */
 struct connection *intake_lock(int fd);
 
 bool intake_is_subscriber(const struct connection *connection);

@@ -5,7 +5,7 @@
 /* Finds ZMTP heartbeats in the bytes that a subscriber sends unencrypted.
  *
  * libzmq closes a connection when the timeout in its PING has passed, any number of connections at once and
- * without reading; so a PING with a timeout is rejected. One without is a heartbeat. */
+ * without a read; so a PING with a timeout is rejected. A PING without one is a heartbeat. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,13 +14,13 @@
 
 struct ping {            /* zeroed: no bytes yet */
     uint8_t left;        /* bytes of a command still to check, which may be a PING */
-    uint64_t allowed_ns; /* when the last heartbeat came whose bytes were not counted */
+    uint64_t allowed_ns; /* when the last uncounted heartbeat came */
 };
 
 enum ping_verdict { PING_FINE, PING_NO_ZMTP, PING_TIMED };
 
-/* Checks the next bytes of the connection, which `zmtp` follows. *ret_free: how many of those, or of earlier
- * ones, are not to be counted: those of one heartbeat a second. */
+/* Checks the next bytes of the connection, which `zmtp` follows. *ret_free: how many of these or earlier
+ * bytes are not to be counted: one heartbeat a second is free. */
 enum ping_verdict ping_look(struct ping *ping, struct zmtp *zmtp, const uint8_t *bytes, size_t n,
                             size_t *ret_free);
 

@@ -18,7 +18,7 @@ uint32_t reader_stamp(void);
 bool reader_looked_since(uint32_t stamp);
 
 /* Called in that thread when a read is to be retried later; libzmq retries at once. Waits for a millisecond,
- * but for no more than half of the thread's time. */
+ * but uses at most half of the thread's time. */
 void reader_pause(void);
 
 #endif

@@ -2,16 +2,16 @@
 #ifndef BROKER_WIRE_SUBSCRIBER_H
 #define BROKER_WIRE_SUBSCRIBER_H
 
-/* Counts the bytes of subscriptions that connections to the stream send. Each connection has a share of its
- * own, for one subscription. Anything beyond comes out of a stock common to all connections and, if clients
- * have keys, out of one for each key. A stock bounds the bytes held and how fast they grow. The caller holds
+/* Counts the bytes of subscriptions that connections to the stream send. Each connection has a share for one
+ * subscription. Anything beyond comes out of a stock common to all connections and, if clients have keys,
+ * also out of a stock for each key. A stock bounds the bytes held and how fast they grow. The caller holds
  * the lock.
  *
  * A connection's first subscription shows its key. Until then it may send twice its share, so nobody can use
  * up another client's stock by staying anonymous. Once it has sent that much, its key becomes known when the
- * loop reads its messages, so the reading thread waits a little. Meanwhile it reads no other connection, and
- * any client can make it wait, so it waits at most a tenth of the time, for all such connections at once. The
- * others are closed, and connect again. */
+ * loop reads its messages, so the reading thread waits a little. While it waits it reads no other connection,
+ * and any client can make it wait; so it waits at most a tenth of the time, for all such connections at once.
+ * Connections for which it does not wait are closed, and connect again. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,8 +57,8 @@ struct subscriber { /* a connection */
     struct key_stock *stock; /* of its key; NULL: unknown, or it has none */
 };
 
-/* Why a connection may send no more: the bound for all or for the connection, that for its key, or its key
- * must become known first. */
+/* Why a connection may send no more: the bound for all or for the connection, the bound for its key, or its
+ * key must become known first. */
 enum subscriber_bound { SUBSCRIBER_OF_ALL, SUBSCRIBER_OF_KEY, SUBSCRIBER_UNKNOWN };
 
 /* How long to wait for connections of SUBSCRIBER_UNKNOWN, and how often. */
@@ -76,12 +76,12 @@ size_t subscriber_may_send(struct subscribers *all, struct subscriber *subscribe
 /* Whether to wait for a connection of SUBSCRIBER_UNKNOWN now, which may start a wait; if not, close it. */
 bool subscriber_is_awaited(struct subscribers *all, uint64_t now);
 
-/* It sent `bytes`, of which, or of earlier ones, `free_bytes` are not counted. */
+/* It sent `bytes`; `free_bytes` of these or earlier ones are not counted. */
 void subscriber_sent(struct subscribers *all, struct subscriber *subscriber, size_t bytes, size_t free_bytes);
 
-/* The connection belongs to this key, for which it counts from now on; later calls change nothing. 0;
- * -ENOMEM; or, if its bytes beyond its share are more than its key (-EDQUOT) or all together (-ENOSPC) may
- * have now: it must be closed, and those bytes no longer count. */
+/* The connection belongs to this key and counts for it from now on; later calls change nothing. 0; -ENOMEM;
+ * -EDQUOT or -ENOSPC if its bytes beyond its share exceed what its key or all connections may have now: it
+ * must be closed, and those bytes no longer count. */
 int subscriber_own(struct subscribers *all, struct subscriber *subscriber, uint32_t key, uint64_t now);
 
 /* The connection subscribed, or ended a subscription. */

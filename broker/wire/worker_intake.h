@@ -29,7 +29,7 @@
 
 enum worker_door {
     WORKER_DOOR_LINK,   /* messages of one part */
-    WORKER_DOOR_STREAM, /* of two: topic and payload */
+    WORKER_DOOR_STREAM, /* messages of two: topic and payload */
     WORKER_DOORS
 };
 
@@ -53,7 +53,7 @@ void worker_intake_begin(unsigned worker);
 /* From now on connections to this endpoint ("ipc://…") belong to this worker's process. */
 void worker_intake_expect(unsigned worker, enum worker_door door, const char *endpoint);
 
-/* The loop has taken parts of a message with so many bytes in all. */
+/* The loop has taken `parts` parts of a message, `bytes` in all. */
 void worker_intake_taken(unsigned worker, size_t bytes, unsigned parts);
 
 /* The bytes not taken yet. */
@@ -65,8 +65,8 @@ enum worker_intake_verdict worker_intake_judge(unsigned worker);
 /* A description: "a message of more than 2 parts". */
 const char *worker_intake_describe(enum worker_intake_verdict verdict);
 
-/* Whether a connection belongs to a worker; broker/wire/intake.c, which replaces recv(2) and close(2), then
- * calls these two. */
+/* Whether a connection belongs to a worker. If so, broker/wire/intake.c, which replaces recv(2) and close(2),
+ * calls the other two. */
 bool worker_intake_has(int fd);
 ssize_t worker_intake_recv(int fd, void *bytes, size_t len, int flags);
 void worker_intake_close(int fd);

@@ -2,8 +2,7 @@
 #ifndef CLIENT_COMMAND_ARGUMENTS_H
 #define CLIENT_COMMAND_ARGUMENTS_H
 
-/* Parts of command lines that verbs share. Errors end the program with a reason or the usage, and status 2.
- */
+/* Command-line parsing shared by verbs. Errors end the program with a reason or the usage, and status 2. */
 
 #include <argp.h>
 #include <stdint.h>
@@ -15,18 +14,18 @@
 uint64_t argument_number(struct argp_state *state, const char *option, const char *text, uint64_t min,
                          uint64_t max);
 
-/* The ids of --tokens: numbers between commas, blanks after a comma allowed, one at least. They replace what
- * `ids` had; the caller frees them. The list is cut up on the way. */
+/* The ids of --tokens: at least one number, separated by commas; blanks may follow a comma. They replace the
+ * contents of `ids`; the caller frees them. The list is modified. */
 void argument_ids(struct argp_state *state, char *list, struct ids *ids);
 
-/* What --kv-type names. */
+/* The type named by --kv-type. */
 enum backend_kv_type argument_kv_type(struct argp_state *state, const char *text);
 
-/* What --cublas names: rows. */
+/* The number of rows given by --cublas. */
 uint32_t argument_library_rows(struct argp_state *state, const char *text);
 
-/* The rest of a parser whose verb takes n arguments: stores them, and ends the program with the usage unless
- * there are n. 0, or ARGP_ERR_UNKNOWN for any other key. */
+/* The last part of a parser whose verb takes n arguments: stores them, and ends the program with the usage if
+ * there are not n. 0, or ARGP_ERR_UNKNOWN for any other key. */
 int argument_words(int key, char *arg, struct argp_state *state, const char **words, unsigned n);
 
 /* The same for one argument, MODEL. */

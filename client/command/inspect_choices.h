@@ -7,10 +7,10 @@
 #include <jansson.h>
 
 /* Adds "choices" to the device, an array of the tables that were measured on devices of that name, if there
- * are any. What there is no memory for is left out. */
+ * are any. If memory runs out, tables are left out. */
 void inspect_add_choices(json_t *device, const char *name);
 
-/* Prints what it has added. */
+/* Prints the added tables. */
 void inspect_print_choices(const json_t *device);
 
 #endif

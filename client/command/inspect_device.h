@@ -9,7 +9,7 @@
 #include "common/error.h"
 
 /* Prints the devices of this kind (--device of quern serve); NULL or "auto": the processor and all GPUs, or
- * why there is none. 0; -EINVAL: unknown kind; -ENODEV: there is none of it, or one of it cannot be asked,
+ * why there is no GPU. 0; -EINVAL: unknown kind; -ENODEV: there is no such device, or one cannot be queried,
  * and the others are printed. */
 int inspect_devices(const char *kind, bool json, struct error *err);
 

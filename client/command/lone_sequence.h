@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_LONE_SEQUENCE_H
 #define CLIENT_COMMAND_LONE_SEQUENCE_H
 
-/* One sequence on a backend, without an engine: for verbs and tests that look at logits or speed. */
+/* A single sequence on a backend, without an engine: for verbs and tests that examine logits or speed. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,15 +17,15 @@ int lone_sequence_open_model(const char *path, const char *device, struct model 
 struct lone_sequence;
 
 struct lone_sequence_config {
-    const struct model *model; /* outlives it */
+    const struct model *model; /* must outlive it */
     struct backend_choice backend;
     uint32_t n_context; /* most ids of the sequence */
     uint32_t chunk;     /* most ids of one step */
     uint32_t n_threads; /* 0: all cores */
     bool float_activations, portable, profile;
     enum backend_kv_type kv_type;
-    uint32_t library_rows; /* backend_cuda_config; what the backend has to say goes to stderr */
-    void (*loaded)(void *arg, uint64_t done, uint64_t total); /* as backend_config's, or NULL */
+    uint32_t library_rows; /* as in backend_cuda_config; the backend's messages go to stderr */
+    void (*loaded)(void *arg, uint64_t done, uint64_t total); /* as in backend_config, or NULL */
     void *loaded_arg;
 };
 
@@ -47,14 +47,14 @@ int lone_sequence_prefill(struct lone_sequence *sequence, const int32_t *ids, ui
 /* Appends `*id` and replaces it by the greedily sampled next id: a step of decoding. */
 int lone_sequence_decode(struct lone_sequence *sequence, int32_t *id, struct error *err);
 
-/* Cuts the sequence to its first `position` ids. In a model with states these are none, or all that there
- * were behind the last lone_sequence_feed without logits. */
+/* Cuts the sequence to its first `position` ids. In a model with states `position` is 0, or the length after
+ * the last lone_sequence_feed without logits. */
 void lone_sequence_rewind(struct lone_sequence *sequence, uint32_t position);
 
-/* As backend_ops.profile; 0 rows where it was not asked for. */
+/* As backend_ops.profile; 0 rows if it was not requested. */
 uint32_t lone_sequence_profile(struct lone_sequence *sequence, const struct backend_kernel **ret_kernels);
 
-/* Whether it is on the CPU, for the device that "auto" chose could not be opened. */
+/* Whether it is on the CPU because the device that "auto" chose could not be opened. */
 bool lone_sequence_fell_back(const struct lone_sequence *sequence);
 
 void lone_sequence_info(const struct lone_sequence *sequence, struct backend_info *ret_info);

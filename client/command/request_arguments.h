@@ -4,8 +4,8 @@
 
 /* Options of verbs that send requests: pool, limits, sampling.
  *
- * Options of numbers are made from libquern's list of parameters: top_k is --top-k, its bounds, its default
- * and its help are the protocol's. */
+ * Numeric options are made from libquern's list of parameters: top_k is --top-k, with the protocol's bounds,
+ * default and help. */
 
 #include <argp.h>
 
@@ -20,7 +20,7 @@
 
 struct request_arguments {
     struct pool_options pool;
-    struct quern_request request; /* its lists are those below */
+    struct quern_request request; /* its lists are the members below */
     const char *stops[PROTO_MAX_STOPS];
     int32_t stop_ids[PROTO_MAX_STOP_IDS];
     struct quern_logit_bias biases[SAMPLING_MAX_BIASES];
@@ -33,12 +33,12 @@ struct request_arguments {
     struct argp argp;
     struct argp_option options[REQUEST_MAX_OPTIONS];
     struct {
-        const char *parameter; /* that the option sets; NULL: one of those written by hand */
+        const char *parameter; /* the parameter that the option sets; NULL: the option is written by hand */
         char name[32], help[160];
     } texts[REQUEST_MAX_OPTIONS]; /* of the options of the same index */
 };
 
-/* Defaults, and the parser. Do not move the struct: its parts point to one another. */
+/* Sets defaults and the parser. Do not move the struct: it points into itself. */
 void request_arguments_init(struct request_arguments *arguments);
 
 void request_arguments_deinit(struct request_arguments *arguments);

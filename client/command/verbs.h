@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_VERBS_H
 #define CLIENT_COMMAND_VERBS_H
 
-/* The verbs of the quern command: a file each, verb_NAME.c.
+/* The verbs of the quern command, each in its own file verb_NAME.c.
  *
  * A verb gets its own arguments, argv[0] being "quern NAME", parses them with argp(3), and returns the exit
  * status: 0 success, 1 failure, 2 usage; 128 + a signal that ended it. Data goes to stdout, everything else
@@ -23,13 +23,13 @@ struct verb {
 
 struct verb_table {
     const char *program;      /* "quern bench" */
-    const char *noun;         /* what the table holds one of: "benchmark" */
-    const char *placeholder;  /* how the usage calls it: "NAME" */
+    const char *noun;         /* what an entry of the table is: "benchmark" */
+    const char *placeholder;  /* its placeholder in the usage: "NAME" */
     const struct verb *verbs; /* ended by a NULL name */
 };
 
-/* Finds the verb that argv[1] names, runs it and returns its exit status. --help, -h, -? and `help` list the
- * table, `help NAME` is `NAME --help`; an unknown name is a usage error that suggests the nearest. */
+/* Finds the verb named by argv[1], runs it and returns its exit status. --help, -h, -? and `help` list the
+ * table; `help NAME` is `NAME --help`; an unknown name is a usage error that suggests the closest one. */
 int verb_dispatch(const struct verb_table *table, int argc, char **argv);
 
 verb_main verb_bench, verb_chat, verb_detokenize, verb_drain, verb_embed, verb_grammar, verb_inspect,

@@ -13,17 +13,17 @@ int question_ask(struct quern *client, struct message *message, int timeout_ms, 
  * an error about a question. Ignores answers to unknown questions. */
 void question_answer(struct quern *client, const struct message *message);
 
-/* The session is open, perhaps with a new broker: asks all questions, and begins anew with the time until
- * they are repeated. */
+/* The session is open, perhaps with a new broker: asks all questions again, and restarts the time until they
+ * are repeated. */
 void questions_opened(struct quern *client);
 
-/* Repeats questions, and gives up those that waited too long. */
+/* Repeats questions, and gives up on those that waited too long. */
 void questions_timers(struct quern *client);
 
-/* Answers all with this code. */
+/* Answers all questions with this code. */
 void questions_fail_all(struct quern *client, int code, const char *text);
 
-/* Frees all without a callback. */
+/* Frees all questions without a callback. */
 void questions_drop_all(struct quern *client);
 
 #endif

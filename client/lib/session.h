@@ -12,14 +12,14 @@ void session_start(struct quern *client);
 /* Messages from the broker. */
 void session_hello_ok(struct quern *client, const struct message *message);
 void session_welcome(struct quern *client, uint64_t nonce); /* on the stream */
-void session_lost(struct quern *client);                    /* it does not know our session */
+void session_lost(struct quern *client);                    /* the broker does not know the session */
 void session_refused(struct quern *client,
                      const struct message *message); /* an error about neither a request nor a question */
 
-/* The broker lives; its load, if that was asked for. */
+/* The broker is alive; takes its load, if that was requested. */
 void session_pong(struct quern *client, const struct message *message);
 
-/* The clock: repeats hello, join and ping when due; gives up after the patience. */
+/* Timers: repeats hello, join and ping when due; gives up after the patience. */
 void session_timers(struct quern *client);
 
 void session_forget_models(struct quern *client);

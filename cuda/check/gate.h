@@ -10,14 +10,14 @@
  * (or with one per slot), each of which must agree with the row alone. If a library computes large products
  * (library_products.h), the prompt is inspected again with its products.
  *
- * That is 40 rows, and few positions. So there is a second prompt of 72 rows, and a decode after it, from
- * position 448 on, where attention has three pieces and products a second row of tiles; the keys and values
- * before it are made up. It goes through one layer of each kind (kinds.h) and is inspected like the first.
- * Queries that grow with their position do so every 32 positions there, not at the model's own interval. If a
- * step, the context or the KV blocks are smaller, so is the second prompt; it is omitted if it would check
- * nothing new.
+ * The first prompt covers only 40 rows and few positions. So a second prompt has 72 rows, and a decode after
+ * it, from position 448 on, where attention has three pieces and products have a second row of tiles; the
+ * keys and values before it are made up. It goes through one layer of each kind (kinds.h) and is inspected
+ * like the first. If queries are scaled with their position, the scale changes every 32 positions there, not
+ * at the model's interval. If a step, the context or the KV blocks are smaller, so is the second prompt; it
+ * is omitted if it would check nothing new.
  *
- * At last a few steps are run in each form in which they are served, and must have the same bytes in all of
+ * Finally, a few steps are run in each form in which they are served, and must give the same bytes in all of
  * them (forms.h).
  *
  * On the emulator the buckets take most of the gate's time, so tests start workers with few slots.
@@ -27,8 +27,8 @@
 #include "cuda/check/forms.h"
 
 /* Call it with everything ready to serve, nothing in flight and no slot open; this state is restored.
- * `repeats` is that of forms_check. 0;
- * -ENODEV: the device computes wrongly, and err says what; -ENOMEM of the host, or a fault of the device. */
+ * `repeats` as for forms_check. 0; -ENODEV: the device computes wrong results, and err says which; -ENOMEM of
+ * the host, or a fault of the device. */
 int gate_check(struct steps *steps, struct pass *pass, uint32_t repeats, struct error *err);
 
 #endif

@@ -4,7 +4,7 @@
 
 /* Inspects a pass through the model part by part (pass.h). After each part a few rows of its results are
  * copied to the host, compared with plain C (reference.h) on the same inputs, and kept as inputs of later
- * parts. So an error is found in the kernel that causes it, before it grows.
+ * parts. So an error is found in the kernel that causes it, before it spreads.
  *
  * Of ids, embeddings, norms, heads, keys and values, attention, activations and the residual stream, all
  * columns of the picked rows are compared; of each matrix, a few outputs.
@@ -32,11 +32,10 @@ struct held {
  * state. */
 struct held_delta {
     float *q, *k, *v;               /* before the convolution */
-    float *queries, *keys, *values; /* behind it */
+    float *queries, *keys, *values; /* after it */
     float *betas, *decays;
     float *given;                     /* by the recurrence */
-    float *before, *after, *snapshot; /* [numbers of the layer that has most]: of the state, and behind
-                                         snapshot_rows */
+    float *before, *after, *snapshot; /* states, [numbers of the largest layer] */
 };
 
 struct inspection {
@@ -44,45 +43,45 @@ struct inspection {
     const struct pass *pass;
     const struct model *model;
     struct error *err;
-    bool broken;           /* the model is: nothing more is compared */
-    const uint32_t *names; /* numbers of the pass's layers for verdicts; NULL: their own */
+    bool broken;           /* the model is broken: nothing more is compared */
+    const uint32_t *names; /* the layers' numbers for verdicts; NULL: those of the pass */
 
-    uint32_t n_rows, first; /* of the pass, and the first one's position */
-    uint32_t snapshot_rows; /* behind so many of them the state goes to snapshot 0; 0: it does not */
+    uint32_t n_rows, first; /* rows of the pass, and the first row's position */
+    uint32_t snapshot_rows; /* after this many rows the state is copied to snapshot 0; 0: it is not */
     const int32_t *ids;     /* [n_rows] */
     uint32_t picked[INSPECTION_PICKED], n_picked;
 
     struct held normed, attended, activated;
     float *stream, *delta, *q, *turned, *k, *v, *gate, *up; /* [INSPECTION_PICKED][the workspace's stride] */
-    /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and of one assignment */
+    /* Of experts: the picked rows' scores, [INSPECTION_PICKED][stride], and data of one assignment */
     float *scores, *expert_gate, *expert_up, *expert_out;
     struct held expert_activated;
-    float *shared; /* what the shared expert, or the plain half beside experts, gave the picked rows,
+    float *shared; /* output of the shared expert, or of the plain part beside experts, for the picked rows,
                       [INSPECTION_PICKED][stride] */
-    float *share;  /* how much of it counts, [INSPECTION_PICKED] */
-    float *projected, *inputs; /* of what layers get of the picked rows, [INSPECTION_PICKED][the workspace's
-                                  stride] */
+    float *share;  /* its share, [INSPECTION_PICKED] */
+    float *projected, *inputs; /* of the layers' inputs of the picked rows, [INSPECTION_PICKED][the
+                                  workspace's stride] */
     float *output_gate;        /* [INSPECTION_PICKED][stride of attended] */
-    float *betas, *decays;     /* as the products made them, [INSPECTION_PICKED][stride] */
+    float *betas, *decays;     /* output of the products, [INSPECTION_PICKED][stride] */
     struct held_delta delta_net;
     float *keys, *values; /* [INSPECTION_BLOCKS · 32][n_kv_heads · dim] of one layer, as stored */
     float *logits;        /* of the last row */
     float *weights;       /* the reference's scratch, as the next three */
     double *expected, *more, *frequencies;
-    uint8_t *block; /* a layer's part of one */
+    uint8_t *block; /* a layer's part of a block */
 
     void *taken[INSPECTION_TAKEN];
     uint32_t n_taken;
     bool lacking;
 };
 
-/* 0 or -ENOMEM; deinit in either case. */
+/* 0 or -ENOMEM. Call inspection_deinit in either case. */
 int inspection_init(struct inspection *look, struct steps *steps, const struct pass *pass, struct error *err);
 void inspection_deinit(struct inspection *look);
 
 /* The next pass has n ids of one sequence from position `first` on, 1 ≤ n ≤ INSPECTION_ROWS, in blocks 0, 1,
  * …; if it has logits, they are those of its last row. If there are states, the state after its first
- * snapshot_rows rows goes to snapshot 0. */
+ * snapshot_rows rows is copied to snapshot 0. */
 void inspection_begin(struct inspection *look, uint32_t first, const int32_t *ids, uint32_t n,
                       uint32_t snapshot_rows);
 
@@ -90,14 +89,14 @@ void inspection_begin(struct inspection *look, uint32_t first, const int32_t *id
  * format, shape and the two numbers in err; or a fault of the device. */
 int inspect_part(void *look, enum pass_part part, uint32_t layer);
 
-/* From here on another pass is inspected, over the same workspace and with layers of the same sizes. */
+/* From now on another pass is inspected, over the same workspace and with layers of the same sizes. */
 void inspection_turn_to(struct inspection *look, const struct pass *pass, const uint32_t *names);
 
 /* Writes made-up keys and values, different in each position, to a layer's part of the first n_blocks blocks.
  * 0 or a fault. */
 int inspection_invent_kv(struct inspection *look, uint32_t layer, uint32_t n_blocks);
 
-/* The same of a recurrent layer's state, into its part of snapshot 0. */
+/* The same for a recurrent layer's state, in its part of snapshot 0. */
 int inspection_invent_state(struct inspection *look, uint32_t layer);
 
 /* Copies device memory to the host once everything queued is done. 0 or a fault. */

@@ -2,9 +2,9 @@
 #ifndef CUDA_CHECK_INSPECT_COMPARE_H
 #define CUDA_CHECK_INSPECT_COMPARE_H
 
-/* Common functions of all parts of an inspection: copy rows to the host, and compare them. The tolerance is
- * one kernel's rounding, relative to the size of the terms that it sums. Results are those of inspect_part.
- */
+/* Functions common to all parts of an inspection: they copy rows to the host, and compare them. The tolerance
+ * is one kernel's rounding, relative to the size of the terms that it sums. Results are those of
+ * inspect_part. */
 
 #include "cuda/check/inspect.h"
 
@@ -33,8 +33,8 @@ int inspect_bring_activations(struct inspection *look, const struct device_activ
 
 bool inspect_agree(double found, double expected, double size, double off);
 
-/* Sets the verdict that they do not agree; 0 if `expected` is NaN, because then the model itself is broken.
- */
+/* Sets the verdict that the two differ; returns 0 if `expected` is NaN, because then the model itself is
+ * broken. */
 int inspect_differ(struct inspection *look, const struct inspect_site *site, uint32_t column, double found,
                    double expected);
 
@@ -42,12 +42,12 @@ int inspect_differ(struct inspection *look, const struct inspect_site *site, uin
 int inspect_compare(struct inspection *look, const struct inspect_site *site, const float *found,
                     const double *expected, uint32_t n);
 
-/* Checks picked row i of activations: its values should be `expected`, [n_columns], and its quants match
+/* Checks picked row i of activations: its values must be `expected`, [n_columns], and its quants must match
  * them. */
 int inspect_activations(struct inspection *look, const char *kernel, uint32_t layer, uint32_t i,
                         const struct held *held, const double *expected, uint32_t n_columns);
 
-/* Checks what the picked rows of the stream are normed to, and holds it; without a vector they stay as they
+/* Checks the norms of the picked rows of the stream, and holds them; without a vector rows stay as they
  * are. */
 int inspect_norm(struct inspection *look, const char *kernel, uint32_t layer, const struct norm *norm,
                  const struct model_tensor *vector);

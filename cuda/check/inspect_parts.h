@@ -8,13 +8,13 @@
 #include "cuda/check/inspect_compare.h"
 
 /* inspect_inputs.c */
-int inspect_projection(struct inspection *look);            /* for what layers get */
-int inspect_inputs(struct inspection *look);                /* that, which is held */
+int inspect_projection(struct inspection *look);            /* for the layers' inputs */
+int inspect_inputs(struct inspection *look);                /* the layers' inputs, which are held */
 int inspect_input(struct inspection *look, uint32_t layer); /* gate and activation */
 
 /* inspect_attention.c */
 int inspect_qkv(struct inspection *look, uint32_t layer);
-int inspect_heads(struct inspection *look, uint32_t layer); /* in their place, and in the pool */
+int inspect_heads(struct inspection *look, uint32_t layer); /* in place, and in the pool */
 int inspect_attention(struct inspection *look, uint32_t layer);
 
 /* inspect_delta.c */
@@ -33,7 +33,7 @@ int inspect_stored(struct inspection *look, const struct inspect_site *site, con
 
 /* inspect_feed_forward.c */
 int inspect_activate(struct inspection *look, uint32_t layer); /* gate, up and activation */
-int inspect_shared(struct inspection *look, uint32_t layer);   /* the same of a shared expert */
+int inspect_shared(struct inspection *look, uint32_t layer);   /* the same for a shared expert */
 
 /* Checks picked row i of a kernel's output for the gate and up of the picked rows, n columns each. */
 int inspect_activated_row(struct inspection *look, const char *kernel, uint32_t layer, uint32_t i,
@@ -42,7 +42,8 @@ int inspect_activated_row(struct inspection *look, const char *kernel, uint32_t 
 /* inspect_experts.c */
 int inspect_route(struct inspection *look, uint32_t layer);   /* the router, and the choice */
 int inspect_experts(struct inspection *look, uint32_t layer); /* gate, up and activation */
-int inspect_mixture(struct inspection *look, uint32_t layer); /* downs, and the sum: delta, which is held, as
-                                                                 is what a plain half beside them gave */
+int inspect_mixture(struct inspection *look,
+                    uint32_t layer); /* down products and their sum, delta, which is held, as is the output of
+                                        a plain part beside them */
 
 #endif

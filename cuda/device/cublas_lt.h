@@ -4,11 +4,11 @@
 
 /* The calls of NVIDIA's cuBLASLt that large products need (library_products.h), as a table.
  *
- * The library is searched when a backend wants it. It is no dependency: builds do not need it, and a plugin
- * runs without it. cublas_lt_find has two implementations: cublas_lt.c loads the library, emu/cublas_lt.cc is
- * one for the emulated device. So the calls are declared here with their binary interface; if the toolkit is
- * installed, cublas_lt_check.c compares each declaration with NVIDIA's header. The "cuBLASLt API" chapter of
- * NVIDIA's cuBLAS documentation describes the calls. */
+ * The library is looked up when a backend wants it. It is not a dependency: builds do not need it, and a
+ * plugin runs without it. cublas_lt_find has two implementations: cublas_lt.c loads the library,
+ * emu/cublas_lt.cc is one for the emulated device. So the calls are declared here with their binary
+ * interface; if the toolkit is installed, cublas_lt_check.c compares each declaration with NVIDIA's header.
+ * The "cuBLASLt API" chapter of NVIDIA's cuBLAS documentation describes the calls. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -103,7 +103,7 @@ struct cublas_lt {
     ROW(algorithm_get, cublasLtMatmulAlgoConfigGetAttribute)                                                 \
     ROW(matmul, cublasLtMatmul)
 
-/* Major versions that have these calls, each in a library of its own. */
+/* Major versions that have these calls, each in a separate library. */
 #define CUBLAS_LT_NEWEST 13u
 #define CUBLAS_LT_OLDEST 12u
 

@@ -8,12 +8,12 @@
  * emulator. The rest of the host side is plain C that does not know which one it uses.
  *
  * WORK is queued on a stream and done later, in order: neither the source nor the target of a copy may be
- * touched before the stream is done with it. Host memory of copies is pinned (device_pinned), because only
- * such copies run in parallel to the host's own work.
+ * used before the stream is done with it. Host memory of copies is pinned (device_pinned), because only such
+ * copies run in parallel with the host's work.
  *
  * FAULTS. A call that finds the device broken returns -EIO (another process may try again) or -ENODEV (it is
- * gone), with the kernel or call that failed in the error. So does every later call; only device_close may
- * then be used. A launch that is recorded or queued may report the fault of an earlier one.
+ * gone), with the failed kernel or call in the error. So does every later call; then only device_close may be
+ * used. A launch that is recorded or queued may report the fault of an earlier one.
  *
  * One thread makes all calls of a device. */
 
@@ -40,10 +40,10 @@ struct device_properties {
     uint32_t query_us;
     uint32_t stall_ms; /* longer than any work takes: a device without progress for this long counts as hung;
                           0: never */
-    bool has_clock;    /* times can be taken (device_note_time) */
-    char driver[48];   /* its version, and the newest CUDA that it supports; "": not known */
-    char
-        label[64]; /* the name, the number, and the beginning of the UUID, as CUDA_VISIBLE_DEVICES takes it */
+    bool has_clock;    /* times can be measured (device_note_time) */
+    char driver[48];   /* its version, and the newest CUDA that it supports; "": unknown */
+    char label[64];    /* the name, the number, and the beginning of the UUID, as accepted by
+                          CUDA_VISIBLE_DEVICES */
 };
 
 extern const char device_kind[]; /* "cuda" or "emu" */
@@ -53,7 +53,7 @@ int device_count(uint32_t *ret_n, struct error *err);
 
 /* 0; -ENODEV: no such device, or it is too old for this build; -EIO. */
 int device_open(uint32_t number, struct device **ret_device, struct error *err);
-struct device *device_close(struct device *device); /* frees all that was allocated on it */
+struct device *device_close(struct device *device); /* frees everything allocated on it */
 const struct device_properties *device_properties(const struct device *device);
 size_t device_free_bytes(struct device *device); /* of its memory, now */
 
@@ -84,7 +84,7 @@ void *device_alloc(struct device *device, size_t bytes);
 void device_free(struct device *device, void *memory);
 
 /* One allocation for many buffers that last as long as the device, which frees it. An emulated device keeps
- * them apart, and sees who reads or writes behind one. */
+ * the buffers apart, and detects accesses beyond the end of one. */
 struct device_arena;
 
 /* The bytes of an arena that a buffer takes. */
@@ -115,31 +115,31 @@ struct device_stream *device_stream(struct device *device);
 int device_copy(struct device_stream *stream, void *to, const void *from, size_t bytes);
 int device_fill(struct device_stream *stream, void *to, int byte, size_t bytes);
 
-/* Marks a point of the queue; n < DEVICE_MARKS. A mark may be set again once it was reached. device_query: 0:
- * it was reached; -EAGAIN: not yet; or a fault. */
+/* Marks a point of the queue; n < DEVICE_MARKS. A mark may be set again once it was reached. device_query
+ * returns 0 if it was reached, -EAGAIN if not yet, or a fault. */
 #define DEVICE_MARKS 64
 int device_mark(struct device_stream *stream, uint32_t n);
 int device_query(struct device_stream *stream, uint32_t n);
 
-/* Waits until all is done. 0 or a fault. */
+/* Waits until all queued work is done. 0 or a fault. */
 int device_synchronize(struct device_stream *stream);
 
 /* ---- time ---- */
 
-/* Notes the time when the queue gets here, as number 0 or 1. Once both were reached, and until one is noted
- * again, device_time_between says how long the device took from 0 to 1. 0 or a fault; -ENOTSUP: it has no
+/* Notes the time at which the queue reaches this point, as time 0 or 1. Once both were reached, and until one
+ * is noted again, device_time_between returns the time from 0 to 1. 0 or a fault; -ENOTSUP: the device has no
  * clock. */
 int device_note_time(struct device_stream *stream, uint32_t n);
 int device_time_between(struct device_stream *stream, uint64_t *ret_ns);
 
-/* Nanoseconds of a clock by which the device's work can be bounded: the host's; of an emulated device with a
- * clock, that clock. */
+/* Nanoseconds of a clock that can limit the device's work: the host's; for an emulated device with a clock,
+ * that clock. */
 uint64_t device_clock_ns(const struct device *device);
 
 /* ---- libraries of the device ---- */
 
 /* Put these two around calls of a library that queues kernels itself, recorded or not: all of its kernels are
- * counted and timed as one launch with this name, a constant. *ret_native: the library's handle of the
+ * then counted and timed as one launch with this name, a constant. *ret_native: the library's handle of the
  * stream. 0 or a fault. */
 int device_library_begin(struct device_stream *stream, const char *name, void **ret_native);
 int device_library_end(struct device_stream *stream, const char *name);
@@ -151,19 +151,19 @@ int device_blame(struct device_stream *stream, const char *format, ...) __attrib
 /* ---- graphs ---- */
 
 /* Work queued between the two is recorded instead of run; marks and synchronizing are not allowed. 0, or a
- * fault. -EINVAL or -ENOMEM: the driver refuses to begin, to record something in between, which queueing says
- * too, or to make a graph of it. Nothing is recorded then, and what is queued next runs. */
+ * fault. -EINVAL or -ENOMEM: the driver refuses to begin, to record something in between (queueing it then
+ * fails too), or to make the graph. Then nothing is recorded, and work queued next runs. */
 int device_record(struct device_stream *stream);
 int device_record_end(struct device_stream *stream, struct device_graph **ret_graph);
-const char *device_refusal(const struct device_stream *stream); /* the call and the reason of the last one */
+const char *device_refusal(const struct device_stream *stream); /* the call and reason of the last one */
 int device_graph_launch(struct device_stream *stream, struct device_graph *graph);
 uint32_t device_graph_kernels(const struct device_graph *graph); /* launches */
 void device_graph_free(struct device_graph *graph);              /* it must not be running */
 
 /* ---- profile ---- */
 
-/* From now on launches are measured, or no longer: a GPU times each one alone, and cannot measure recorded
- * ones; an emulated device always counts. 0 or a fault. */
+/* Starts or stops measuring launches: a GPU times each launch alone, and cannot measure recorded ones; an
+ * emulated device always counts. 0 or a fault. */
 int device_profile(struct device *device, bool on);
 
 /* The next launch has to read this many bytes of weights, keys and values; the profile shows them. */

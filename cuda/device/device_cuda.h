@@ -10,7 +10,7 @@
 
 cudaStream_t device_cuda_stream(struct device_stream *stream);
 
-/* Whether the next launch may begin while the previous one, also ours, still runs. */
+/* Whether the next launch may begin while the previous one, which is also Quern's, still runs. */
 bool device_cuda_overlaps(const struct device_stream *stream);
 
 /* before_launch loads the kernel, and raises its limit of dynamic shared memory if it needs more than 48 KiB;

@@ -9,7 +9,7 @@
 #include "engine/backend/profile.h"
 
 #define KERNEL_PLACES                                                                                        \
-    1024 /* of loaded kernels, by their addresses: a power of two, some times their number */
+    1024 /* places for loaded kernels, by address: a power of two, several times their number */
 
 struct allocation {
     void *memory;
@@ -17,11 +17,11 @@ struct allocation {
     struct allocation *next;
 };
 
-/* What was queued last, put into words when something has failed. */
+/* The last queued kernel, described in errors. */
 struct queued_kernel {
     const char *name; /* a constant; NULL: nothing */
-    dim3 grid, block; /* zero: of a library, which does not tell */
-    bool in_graph;    /* as the last of one */
+    dim3 grid, block; /* zero: a library's, which are unknown */
+    bool in_graph;    /* as the last kernel of a graph */
 };
 
 struct device_graph {
@@ -35,10 +35,10 @@ struct device_stream {
     cudaStream_t stream;
     cudaEvent_t marks[DEVICE_MARKS];
     bool recording;
-    int refused;       /* -EINVAL, -ENOMEM: the driver refuses the recording, which is of no use any more */
-    char refusal[160]; /* why it refused one the last time */
-    bool follows;      /* the last queued or recorded operation is a launch of ours */
-    cudaStreamCaptureMode mode; /* of this thread, while a library queues */
+    int refused;       /* -EINVAL, -ENOMEM: the driver refuses the recording, which is then useless */
+    char refusal[160]; /* the reason of the last refusal */
+    bool follows;      /* the last queued or recorded operation is one of Quern's launches */
+    cudaStreamCaptureMode mode; /* of this thread, while a library queues work */
     uint32_t n_recorded;        /* launches */
 };
 
@@ -48,7 +48,7 @@ struct device_arena {
     struct device_arena *next;
 };
 
-struct loaded_kernel {   /* its code is on the device */
+struct loaded_kernel {   /* whose code is on the device */
     const void *kernel;  /* NULL: a free place */
     size_t shared_bytes; /* its limit of dynamic shared memory */
 };
@@ -63,27 +63,27 @@ struct device {
     struct queued_kernel last;
     bool synchronous;
     bool overlaps;         /* launches may overlap */
-    bool in_turn;          /* but those that are queued now do not */
+    bool in_turn;          /* but launches queued now do not */
     cudaEvent_t timers[2]; /* around a launch; NULL until the first profile */
     cudaEvent_t noted[2];  /* times; NULL until the first is noted */
     size_t expected;       /* bytes that the next launch has to read */
-    bool timed;            /* each launch, alone */
+    bool timed;            /* each launch is timed, alone */
     struct profile profile;
     int fault; /* -EIO, -ENODEV; 0: none */
     struct error reason;
 };
 
-/* 0; the fault of this or an earlier call. */
+/* Checks a call's result. 0, or the fault of this or an earlier call. */
 int device_cuda_check(struct device *device, const char *call, cudaError_t e);
 
-/* For what may be recorded: while it is, an error refuses the recording. Whether the device is well, its end
- * finds out. */
+/* The same for calls that may be recorded: during a recording, an error refuses the recording. The end of the
+ * recording shows whether the device itself has failed. */
 int device_cuda_check_queued(struct device_stream *stream, const char *call, cudaError_t e);
 
 /* Notes that the recording is refused, and why. Returns -EINVAL or -ENOMEM. */
 int device_cuda_refuse(struct device_stream *stream, const char *call, cudaError_t e);
 
-/* For calls that may run out of memory, which is not a fault: -ENOMEM. */
+/* The same for calls that may run out of memory, which is not a fault: -ENOMEM. */
 int device_cuda_check_memory(struct device *device, const char *call, cudaError_t e);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef CUDA_DEVICE_IN_TURN_H
 #define CUDA_DEVICE_IN_TURN_H
 
-/* Launches in turn, for comparing them with launches that overlap (cuda/device/simt.h). As device.h, this has
+/* Launches in turn, for comparison with launches that overlap (cuda/device/simt.h). Like device.h, this has
  * two implementations. */
 
 #include "cuda/device/device.h"
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Whether launches that are queued or recorded from now on wait, each of them, for the end of the one before,
- * as if the device could not overlap them; false at first. */
+/* Whether each launch that is queued or recorded from now on waits for the end of the previous one, as if the
+ * device could not overlap them; false at first. */
 void device_launch_in_turn(struct device *device, bool in_turn);
 
 #ifdef __cplusplus

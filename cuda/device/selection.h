@@ -2,7 +2,7 @@
 #ifndef CUDA_DEVICE_SELECTION_H
 #define CUDA_DEVICE_SELECTION_H
 
-/* The devices that a user names: "0", "GPU-8f3a…", "MIG-…", separated by commas. */
+/* Parses the devices that a user names: "0", "GPU-8f3a…", "MIG-…", separated by commas. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ extern "C" {
 
 #include "common/error.h"
 
-/* 10 · major + minor: the first with the matrix instructions of the kernels, which came with Ampere. */
+/* 10 · major + minor: the first with the matrix instructions that the kernels use (Ampere). */
 #define LEAST_CAPABILITY 80
 
 #define SELECTION_MOST  64
@@ -26,11 +26,11 @@ struct selection {
     char items[SELECTION_MOST][SELECTION_BYTES];
 };
 
-/* 0; -EINVAL: something in the list is no name, or is named twice. */
+/* 0; -EINVAL: an item is not a valid name, or is named twice. */
 int selection_parse(const char *list, struct selection *ret_selection, struct error *err);
 
-/* Whether an item means the device with this number and UUID: by the number, or by the UUID or its beginning,
- * in either case of letters. */
+/* Whether an item names the device with this number and UUID: by the number, or by the UUID or its beginning,
+ * ignoring case. */
 bool selection_means(const char *item, uint32_t number, const char *uuid);
 
 /* 0; -ENODEV: the device cannot execute the kernels of any build. */
@@ -42,8 +42,8 @@ bool is_slice_name(const char *name);
 /* A UUID of 16 bytes as nvidia-smi writes it: "GPU-a1b2c3d4-…", of a MIG slice "MIG-…". */
 void uuid_text(const uint8_t uuid[16], bool is_slice, char ret_text[UUID_BYTES]);
 
-/* GPUs as the driver lists them in `folder` (/proc/driver/nvidia/gpus), in the order of their places on the
- * bus: "0 GPU-8f3a… (NVIDIA H200), 1 GPU-…". "": there is no such folder, or nothing in it. */
+/* GPUs as listed by the driver in `folder` (/proc/driver/nvidia/gpus), in bus order: "0 GPU-8f3a… (NVIDIA
+ * H200), 1 GPU-…". "": the folder is missing or empty. */
 void selection_list_gpus(const char *folder, char *ret_text, size_t size);
 
 #ifdef __cplusplus

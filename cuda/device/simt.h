@@ -41,9 +41,9 @@
  *   b[i]    column g, from row t p + 4 p i on
  *   d[i]    row g + 8 (i / 2), column 2 t + i % 2
  *
- * Only this header has PTX and launches. No block waits for another. Every lane of a warp, and every thread
- * of a block, reaches every warp operation and barrier: a thread without work takes part with a neutral
- * value, and may leave a kernel early only together with its whole block. */
+ * Only this header (with simt_cuda.h) has PTX and launches. No block waits for another. Every lane of a
+ * warp, and every thread of a block, reaches every warp operation and barrier: a thread without work takes
+ * part with a neutral value, and may leave a kernel early only together with its whole block. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,13 +52,12 @@
  * timings are reported under `name`, a constant.
  *
  * OVERLAP. A launch's blocks may be placed while those of the previous launch still run (programmatic
- * dependent launch, from Hopper on), so the time between two kernels is short. Only simt_start keeps the
- * order; therefore each kernel calls it. Since every launch waits for the one before it, it waits for all
- * earlier ones.
+ * dependent launch, from Hopper on), so the time between two kernels is short. Only simt_start enforces the
+ * order, so each kernel calls it. Since every launch waits for the previous one, it waits for all earlier
+ * ones.
  *
  *     simt_launch(stream, "norm", norm_rows<256>, {n_rows, 1, 1}, {256, 1, 1}, sizeof(struct norm_shared),
- *                 args);
- */
+ *                 args); */
 
 #define SIMT_LANES 32
 

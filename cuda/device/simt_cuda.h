@@ -151,7 +151,7 @@ __device__ static inline bf16_t simt_bf16(float x)
     return bf16_t{(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 
-/* A rounded product, which is never part of a fused one: where bits are to be those of plain C. */
+/* A rounded product that is never fused with a sum: for results whose bits must be those of plain C. */
 __device__ static inline float simt_multiply(float a, float b)
 {
     return __fmul_rn(a, b);
@@ -245,7 +245,7 @@ static inline int simt_launch(struct device_stream *stream, const char *name, vo
     config.numAttrs = device_cuda_overlaps(stream) ? 1 : 0;
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchKernelEx(&config, kernel, args...); /* what it returns, device_cuda_after_launch asks for */
+    cudaLaunchKernelEx(&config, kernel, args...); /* device_cuda_after_launch gets its result */
     return device_cuda_after_launch(stream, name, config.gridDim, config.blockDim);
 }
 

@@ -13,12 +13,11 @@ enum {
     MARK_COPIES = 24,  /* + staging buffer of a block copy */
     MARK_LOGITS = 32,  /* the staging buffer of logits */
     MARK_WEIGHTS = 40, /* + staging buffer of weights */
-    MARK_TIMES = 48,   /* behind the second of two noted times */
+    MARK_TIMES = 48,   /* after the second of two noted times */
 };
 
 /* Waits up to timeout_ms (0: checks once) until the mark is reached or, if `flag` is not NULL, *flag is at
- * least `value`: a kernel's store is visible sooner than the mark after it. 0, -EAGAIN, or the device's
- * fault. */
+ * least `value`: a kernel's store is visible before the mark after it. 0, -EAGAIN, or the device's fault. */
 int device_wait(struct device *device, uint32_t mark, const uint64_t *flag, uint64_t value,
                 uint32_t timeout_ms);
 

@@ -13,17 +13,17 @@ struct emu_blocks {
     uint64_t skipped; /* number of the block that does nothing; UINT64_MAX: none */
 };
 
-/* A block's shared memory: aligned to 16, with a margin behind it. */
+/* A block's shared memory: aligned to 16 bytes, with a margin after it. */
 void *emu_shared_new(size_t bytes);
 void emu_shared_free(void *shared, size_t bytes);
 
-/* Sets emu_launched and what all blocks of it have in common in emu_block. */
+/* Sets emu_launched, and the members of emu_block that are the same for all blocks. */
 void emu_blocks_open(struct emu_blocks *blocks, const struct emu_launch *launch);
 
-/* Makes the next block the one that runs, with fresh shared memory. False: there is none. */
+/* Makes the next block the running one, with fresh shared memory. False: there is none. */
 bool emu_blocks_next(struct emu_blocks *blocks, void *shared);
 
-/* The block that runs has ended: looks what it wrote behind its memory, and counts what it read. */
+/* The running block has ended: checks for writes after its shared memory, and counts what it read. */
 void emu_blocks_end(void);
 
 void emu_blocks_close(void);

@@ -3,13 +3,13 @@
 #define CUDA_EMU_EMU_H
 
 /* The emulator's parts: fibers.cc runs the threads of a block on the stacks of stacks.cc, blocks_in_turn.cc
- * or blocks_at_once.cc the blocks of a launch, matrix.cc computes matrix products of warps, memory.cc tracks
- * device and pinned memory, profile.cc counts, and device.cc is the device around them.
+ * or blocks_at_once.cc runs the blocks of a launch, matrix.cc computes matrix products of warps, memory.cc
+ * tracks device and pinned memory, profile.cc counts, and device.cc is the device around them.
  *
  * Behaviour that a GPU does not guarantee can be varied:
  *     QUERN_EMU_FILL=N        the byte that fills fresh memory (165)
  *     QUERN_EMU_SHUFFLE=SEED  threads run in random orders, and the queue in pieces of random length
- *     QUERN_EMU_ORDER=SEED    blocks at once: who runs when, and what others see of it; 0: in turn (1)
+ *     QUERN_EMU_ORDER=SEED    blocks at once: which runs when, and what others see of it; 0: in turn (1)
  *     QUERN_EMU_OMIT=WHAT     a kernel that does not wait for the launch before it, or FILE:LINE, a fence
  *                             that does nothing
  *     QUERN_EMU_EARLY=WHAT    a kernel that runs before the launch that it overlaps with (device.cc)
@@ -22,33 +22,33 @@
 
 #include "cuda/device/simt.h"
 
-/* Runs a launch, here and now, or goes on with it. False: some blocks have still to run. */
+/* Runs a launch immediately, or continues it. False: some blocks have yet to run. */
 bool emu_run(const struct emu_launch *launch);
 
-/* Forgets the launch that is under way: its device is closed. */
+/* Forgets the launch in progress: its device is closed. */
 void emu_drop(void);
 
 /* ---- where.cc ---- */
 
-/* The launch that runs; NULL: none. */
+/* The running launch; NULL: none. */
 extern const struct emu_launch *emu_launched;
 
-/* Called when all threads of a block have met, by the last of them; NULL: nobody wants to know. */
+/* Called by the last thread when all threads of a block have met; NULL: not called. */
 extern void (*emu_met)(void);
 
-/* "emulator: kernel K, block 1,2,3, thread 4: " on standard error, without what is unknown. */
+/* Prints "emulator: kernel K, block 1,2,3, thread 4: " on standard error, omitting what is unknown. */
 void emu_say_where(void);
 
-/* Ends the process with that and a reason. */
+/* Prints this and a reason, and ends the process. */
 [[noreturn]] void emu_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- chance (chance.cc) ---- */
 
 bool emu_is_random(void);
-uint32_t emu_random(uint32_t n); /* below n; 0 when there is no seed */
+uint32_t emu_random(uint32_t n); /* below n; 0 if there is no seed */
 int emu_fill_byte(void);
 
-/* The same of blocks at once. */
+/* The same for blocks at once. */
 bool emu_order_is_random(void);
 uint32_t emu_order_random(uint32_t n);
 
@@ -59,10 +59,10 @@ uint64_t emu_number(const char *name, uint64_t otherwise);
 
 #define EMU_MULTIPROCESSORS 4
 
-/* From now on these n of all devices are there; none: all are. */
+/* From now on only these n devices exist; n 0: all of them. */
 void emu_select(const uint32_t *numbers, uint32_t n);
 
-/* The number that a device has among all. */
+/* The number of a selected device among all devices. */
 uint32_t emu_number_of(uint32_t number);
 
 /* ---- stacks.cc ---- */
@@ -71,7 +71,7 @@ uint32_t emu_number_of(uint32_t number);
 #define EMU_STACK_BYTES  (128 * 1024)
 
 /* The lowest byte of the stack of thread `number` of a block; a guard page is below it, at most a page away.
- * Blocks that are on the device at once have seats. */
+ * Each of the blocks that are on the device at once has a seat. */
 #define EMU_SEATS 4
 uint8_t *emu_stack(uint32_t seat, uint32_t number);
 
@@ -84,7 +84,7 @@ struct emu_memory {
 };
 void *emu_memory_take(struct emu_memory **list, size_t bytes); /* NULL: none; aligned to 256 */
 size_t emu_memory_release(struct emu_memory **list,
-                          void *memory); /* its bytes; ends the process if it is not in the list */
+                          void *memory); /* returns its bytes; ends the process if it is not in the list */
 void emu_memory_release_all(struct emu_memory **list);
 bool emu_memory_holds(const struct emu_memory *list, const void *from, size_t bytes);
 /* Under AddressSanitizer: forbids access to the bytes, or to all memory in the list. */
@@ -99,16 +99,16 @@ struct backend_kernel *emu_profile_current(void);                     /* the row
 uint32_t emu_profile_take(const struct backend_kernel **ret_kernels); /* as device_kernels */
 void emu_profile_print(void);                                         /* if requested */
 
-/* A clock that the counts drive, so that a time is the same at each run; there is one where $QUERN_EMU_CLOCK
- * is set. A launch takes a microsecond, and for each round of blocks (two to a multiprocessor) a nanosecond
- * for each byte that a block has loaded. $QUERN_EMU_CLOCK lists kernels that are slower or faster:
- * "multiply_wide=3, cublasLtMatmul=0.1", times so much. */
+/* A clock driven by the counts, so that times are the same in each run; it exists if $QUERN_EMU_CLOCK is set.
+ * A launch takes a microsecond, and for each round of blocks (two per multiprocessor) a nanosecond for each
+ * byte that a block has loaded. $QUERN_EMU_CLOCK lists factors for kernels that are slower or faster:
+ * "multiply_wide=3, cublasLtMatmul=0.1". */
 bool emu_has_clock(void);
 uint64_t emu_clock_ns(void);
 
 /* ---- regions.cc ---- */
 
-/* The memory in a list, for a quick look whether an address is in it; zeroed: none. */
+/* The memory in a list, for a fast check whether an address is in it; zeroed: none. */
 struct emu_regions {
     struct emu_region *items;
     uint32_t n, room;

@@ -3,9 +3,9 @@
 #define CUDA_EMU_SIMT_EMU_H
 
 /* simt.h on the host: the threads of a block are fibers of one thread, which switch at barriers and warp
- * operations. Blocks run one after the other, in the order of their index (blocks_in_turn.cc), or several at
- * once, each with a view of memory that only fences bring up to date (blocks_at_once.cc). This verifies
- * logic, and order between blocks, but not PTX or speed. */
+ * operations. Blocks run one after another, in the order of their index (blocks_in_turn.cc), or several at
+ * once, each with a view of memory that only fences update (blocks_at_once.cc). This verifies logic and the
+ * order between blocks, but not PTX or speed. */
 
 #include <math.h>
 #include <new>
@@ -25,7 +25,7 @@
 
 typedef struct simt_dim dim3;
 
-/* ---- who runs ---- */
+/* ---- the running thread and block ---- */
 
 struct emu_thread {
     struct simt_dim index;
@@ -38,12 +38,12 @@ struct emu_block {
     struct simt_dim index, size, grid;
     void *shared;
     size_t shared_bytes;
-    uint32_t n_barriers; /* that all of its threads have passed */
-    bool overlaps;       /* the launch before it may still run, until simt_start */
-    bool waits;          /* simt_start does what it should */
+    uint32_t n_barriers; /* barriers that all of its threads have passed */
+    bool overlaps;       /* the previous launch may still run, until simt_start */
+    bool waits;          /* simt_start works as specified */
 };
 
-extern struct emu_thread *emu_self; /* the fiber that runs */
+extern struct emu_thread *emu_self; /* the running fiber */
 extern struct emu_block emu_block;
 
 #define threadIdx (emu_self->index)
@@ -75,11 +75,12 @@ enum emu_meeting { EMU_BARRIER, EMU_WARP_BARRIER, EMU_SHUFFLE, EMU_BALLOT, EMU_M
 void emu_barrier(void);
 void emu_warp_barrier(void);
 
-/* Gives `value` and waits for the other lanes: what each gave, [32], good until this lane's next meeting. */
+/* Gives `value` and waits for the other lanes. Returns what each gave, [32], valid until this lane's next
+ * meeting. */
 const uint64_t *emu_exchange(enum emu_meeting meeting, uint64_t value);
 
-/* The same, and what `join` makes of what the lanes gave: it runs once, when the last has come. All lanes
- * must want the same. */
+/* The same, but returns the result of `join` on the lanes' values, which runs once, when the last lane has
+ * arrived. All lanes must pass the same `join`. */
 typedef uint64_t emu_join(const uint64_t given[32]);
 uint64_t emu_exchange_joined(enum emu_meeting meeting, uint64_t value, emu_join *join);
 
@@ -145,7 +146,7 @@ struct emu_larger {
     }
 };
 
-/* Five shuffles on a GPU, one meeting here: the same tree, so the same bits. */
+/* Five shuffles on a GPU, a single meeting here: the same tree, so the same bits. */
 template <class T, class Pair> static uint64_t emu_reduced(const uint64_t given[32])
 {
     T values[32];
@@ -169,7 +170,7 @@ template <class T> static inline T simt_warp_max(T value)
 
 /* ---- warp matrix products (matrix.cc) ---- */
 
-/* A lane's registers, whose address is what it gives. */
+/* A lane's registers; the lane gives their address. */
 struct emu_operands {
     void *d;
     const uint32_t *a, *b;
@@ -177,7 +178,8 @@ struct emu_operands {
 
 emu_join emu_mma_s8, emu_mma_f16;
 
-/* Copies: what reads and writes the caller's is compiled with the kernel, so that sanitizers see it. */
+/* Works on copies: the code that accesses the caller's registers is compiled with the kernel, so that
+ * sanitizers see it. */
 template <class T> static inline void emu_mma(T *d, const uint32_t *a, const uint32_t *b, emu_join *join)
 {
     T own_d[4];
@@ -236,7 +238,7 @@ static inline uint32_t simt_permute(uint32_t a, uint32_t b, uint32_t places)
     return picked;
 }
 
-/* Float has more than twice the bits of f16 and two more, so its sums and products are rounded as if once. */
+/* A float has at least two bits more than twice those of f16, so sums and products are rounded as if once. */
 static inline uint32_t emu_halves(float lower, float upper)
 {
     return format_f32_to_f16(lower) | (uint32_t)format_f32_to_f16(upper) << 16;
@@ -294,7 +296,7 @@ static inline float simt_of_bits(uint32_t bits)
     return format_float_of_bits(bits);
 }
 
-/* Nothing comes between; for ThreadSanitizer they are atomic too. */
+/* No other thread runs in between; for ThreadSanitizer they are atomic too. */
 template <class T> static inline T simt_atomic_add(T *at, T value)
 {
     T old, sum;
@@ -320,7 +322,7 @@ static inline uint32_t simt_atomic_and(uint32_t *at, uint32_t value)
     return old;
 }
 
-/* A fence of the thread that runs, and where it is. `reaches_host`: it orders what the host sees, too. */
+/* A fence of the running thread, and its location. `reaches_host`: it also orders what the host sees. */
 void emu_fence(const char *file, uint32_t line, bool reaches_host);
 
 #define simt_fence()        emu_fence(__FILE__, __LINE__, false)
@@ -354,15 +356,15 @@ struct emu_launch {
     const char *name;
     struct simt_dim grid, block;
     size_t shared_bytes;
-    void (*run)(void *closure); /* one thread's */
+    void (*run)(void *closure); /* for one thread */
     void (*release)(void *closure);
     void *closure;
-    uint64_t expected; /* device_expect, by who queues it */
-    bool overlaps;     /* it stands behind another launch, by who queues it too */
+    uint64_t expected; /* from device_expect; set when queued */
+    bool overlaps;     /* it follows another launch; set when queued */
 };
 
 struct device_stream;
-int emu_queue(struct device_stream *stream, const struct emu_launch *launch); /* takes the closure over */
+int emu_queue(struct device_stream *stream, const struct emu_launch *launch); /* takes over the closure */
 
 template <class Body> static void emu_run_closure(void *closure)
 {

@@ -2,7 +2,7 @@
 #ifndef CUDA_EMU_SWITCH_H
 #define CUDA_EMU_SWITCH_H
 
-/* Changing stacks, and telling the sanitizer of it. */
+/* Switches stacks, and informs the sanitizers. */
 
 #include "cuda/emu/emu.h"
 
@@ -21,14 +21,14 @@ struct context { /* a stack that can be switched to */
 #endif
 };
 
-/* Saves what a call must keep on the old stack, and returns on the new one. */
+/* Saves the callee-saved registers on the old stack, and returns on the new one. */
 extern "C" void emu_switch(void **save_top, void *to_top);
 
 #if defined(EMU_ASAN)
-static struct context *context_left; /* what was switched from last */
+static struct context *context_left; /* the stack last switched from */
 #endif
 
-/* Where one was switched to: learns where the stack lies that it came from. */
+/* Called after a switch: learns where the previous stack lies. */
 static inline void context_arrive(struct context *to)
 {
 #if defined(EMU_ASAN)
@@ -48,7 +48,8 @@ static inline void context_switch(struct context *from, struct context *to)
     context_arrive(from);
 }
 
-/* TSan: what one did before it passes `order` is done for all who take it up afterwards. */
+/* TSan: everything done before order_pass happens before anything after the order_take that receives
+ * `order`. */
 static inline void *order_pass(void *order)
 {
 #if defined(EMU_TSAN)
@@ -64,7 +65,7 @@ static inline void order_take(void *order)
 #endif
 }
 
-/* Of a new stack, for what watches stacks or threads. */
+/* Informs the sanitizers of a new stack. */
 static inline void context_tell(struct context *context, const void *bottom, size_t bytes)
 {
 #if defined(EMU_ASAN)
@@ -75,7 +76,7 @@ static inline void context_tell(struct context *context, const void *bottom, siz
 #endif
 }
 
-/* Of the stack that it is called on. */
+/* The same for the current stack. */
 static inline void context_is_own(struct context *context)
 {
 #if defined(EMU_TSAN)

@@ -3,16 +3,16 @@
 #define CUDA_HOST_KINDS_H
 
 /* A model reduced to one layer of each kind, over the weights, pools, states and workspace of the whole
- * model. Its pass covers every case that kernels have in any layer, and costs the same however deep the model
+ * model. Its pass covers every case that kernels meet in any layer, and costs the same however deep the model
  * is.
  *
- * Layers are of one kind if their matrices have the same formats and shapes, and their traits make the same
- * kernels take the same paths. */
+ * Layers are of the same kind if their matrices have the same formats and shapes, and their traits lead to
+ * the same kernels and paths. */
 
 #include "cuda/host/pass.h"
 
-/* The first ones in the model. Files of `quantize` and similar programs have one to four kinds of formats,
- * and models of two kinds of layers each of them twice. */
+/* The most kinds, taken in the model's order. Files from `quantize` and similar programs have one to four
+ * kinds by format; in models with two kinds of layers, each of these occurs twice. */
 #define KINDS_MOST 16
 
 struct kinds {
@@ -30,7 +30,7 @@ struct kinds {
     size_t offsets[KINDS_MOST];
 };
 
-/* From `pass`, which must outlive it. The struct must not be moved: its parts point at one another. */
+/* Makes it from `pass`, which must outlive it. The struct must not be moved: it points into itself. */
 void kinds_init(struct kinds *kinds, const struct pass *pass);
 
 #endif

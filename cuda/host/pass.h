@@ -4,8 +4,8 @@
 
 /* One pass of a step's rows through the model, queued on the stream: resolve, layers, logits, sampling.
  *
- * What is queued depends only on the counts, which may exceed the step's; so a recorded pass serves every
- * step that is no larger. All functions return 0 or a fault. */
+ * The queued work depends only on the counts, which may exceed the step's; so a recorded pass serves every
+ * step that is not larger. All functions return 0 or a fault. */
 
 #include "cuda/host/library_products.h"
 #include "cuda/host/memory/pools.h"
@@ -13,47 +13,47 @@
 #include "cuda/host/weights.h"
 #include "cuda/host/memory/workspace.h"
 
-/* Parts of a pass, each a launch or two, in their order. What a part has made is still there when it is seen,
- * and so is what it read, but where it is said otherwise. */
+/* Parts of a pass, each a launch or two, in order. When the observer sees a part, its results and its inputs
+ * still exist, unless stated otherwise. */
 enum pass_part {
-    PASS_RESOLVE,    /* memory.rows and outputs */
-    PASS_EMBED,      /* stream */
-    PASS_PROJECT,    /* normed: the stream as it is; what the projection for layers' inputs made of it */
-    PASS_INPUTS,     /* what each layer gets */
-    PASS_BEGIN,      /* normed, of the first layer */
-    PASS_QKV,        /* q, k, v; output_gate; of delta nets betas and decays, as the products made them */
-    PASS_HEADS,      /* q in its place, keys and values in the pool */
-    PASS_DELTA_ROWS, /* queries, keys, values, betas, decays, behind the convolution */
-    PASS_DELTA_RULE, /* values in their place; the slots' states, and snapshots */
-    PASS_ATTENTION,  /* attended, by any mixer, with its gate */
-    PASS_ATTENTION_OUTPUT, /* delta; then the stream in its place, and normed */
-    PASS_PLAIN,            /* gate, up, activated of the plain half beside experts */
-    PASS_ROUTE,            /* normed, where the router has a norm of its own; scores, assignments */
-    PASS_ACTIVATE,         /* gate, up, activated; of experts shares, and these by assignment, with normed
-                              where they have a norm of their own */
-    PASS_DOWN,      /* what experts gave, by assignment; delta; but for the last layer, unless something comes
-                       behind, then the stream in its place, and normed */
-    PASS_INPUT,     /* gate and activated, of what the layer gets */
-    PASS_INPUT_END, /* delta; but for the last layer then the stream in its place, and normed */
+    PASS_RESOLVE,          /* memory.rows and outputs */
+    PASS_EMBED,            /* stream */
+    PASS_PROJECT,          /* normed: the stream as it is; the projection for layers' inputs */
+    PASS_INPUTS,           /* each layer's input */
+    PASS_BEGIN,            /* normed, of the first layer */
+    PASS_QKV,              /* q, k, v; output_gate; of delta nets betas and decays, as products */
+    PASS_HEADS,            /* q in place, keys and values in the pool */
+    PASS_DELTA_ROWS,       /* queries, keys, values, betas, decays, after the convolution */
+    PASS_DELTA_RULE,       /* values in place; the slots' states, and snapshots */
+    PASS_ATTENTION,        /* attended, by any mixer, with its gate */
+    PASS_ATTENTION_OUTPUT, /* delta; then the stream in place, and normed */
+    PASS_PLAIN,            /* gate, up, activated of the plain part beside experts */
+    PASS_ROUTE,            /* normed, if the router has a separate norm; scores, assignments */
+    PASS_ACTIVATE,  /* gate, up, activated; of experts shares, and these by assignment, with normed if they
+                       have a separate norm */
+    PASS_DOWN,      /* output of experts, by assignment; delta; then, except after the last layer with nothing
+                       following, the stream in place, and normed */
+    PASS_INPUT,     /* gate and activated, of the layer's input */
+    PASS_INPUT_END, /* delta; then, except after the last layer, the stream in place, and normed */
     PASS_OUTPUT_NORM, /* normed, of outputs */
     PASS_LOGITS       /* logits */
 };
 
-/* The norm of what the layer's last part adds to the stream; after it the stream is scaled, if at all. */
+/* The norm of the delta of a layer's last part; after this part the stream is scaled, if at all. */
 static inline enum tensor_role pass_last_norm(const struct layer_traits *traits)
 {
     return traits->n_layer_embd > 0 ? TENSOR_INPUT_POST_NORM : TENSOR_FFN_POST_NORM;
 }
 
-/* The observer: called after a part of layer `layer` was queued, 0 outside of layers. What it returns ends
- * the pass unless it is 0. */
+/* The observer: called after a part of layer `layer` (0 outside of layers) was queued. A result other than 0
+ * ends the pass. */
 struct pass_watch {
     int (*see)(void *arg, enum pass_part part, uint32_t layer);
     void *arg;
 };
 
-/* Hears of each launch of products that may have choices, when a pass queues it: up to CHOICES_TOGETHER
- * products that read x. */
+/* Called when a pass queues a launch of products that may have choices: up to CHOICES_TOGETHER products that
+ * read x. */
 struct pass_meets {
     void (*meet)(void *arg, const struct device_product *products, uint32_t n,
                  const struct device_activations *x);
@@ -69,25 +69,25 @@ struct pass {
     const struct device_states *states;
     struct step_memory memory;
     struct sample_step sample;
-    const struct pass_watch *watch;         /* NULL: nobody */
-    const struct backend_step *const *step; /* that is being queued, NULL: unknown; for profiles alone */
-    uint32_t most_sets;                     /* of the steps that it is for; 0: as many as rows */
-    bool invariant;                         /* a row's bits do not depend on how many there are */
-    const struct library_products *large; /* multiplies where a pass has large_from rows or more; UINT32_MAX:
-                                  never, as where all rows only decode (step.c) */
+    const struct pass_watch *watch;         /* NULL: none */
+    const struct backend_step *const *step; /* the step being queued, NULL: unknown; only for profiles */
+    uint32_t most_sets;                     /* of its steps; 0: as many as rows */
+    bool invariant;                         /* a row's bits do not depend on the number of rows */
+    const struct library_products *large;   /* multiplies if a pass has at least large_from rows; UINT32_MAX:
+                                               never, as when all rows only decode (step.c) */
     uint32_t large_from;
-    bool large_by_choice;           /* of those, only the products for which that was measured to be faster */
+    bool large_by_choice;           /* only products for which that was measured to be faster */
     const struct choices *choices;  /* of launches (device_matrix.launch); NULL: all by rule */
-    const struct pass_meets *meets; /* NULL: nobody */
+    const struct pass_meets *meets; /* NULL: none */
 };
 
-/* Do products of its layers go to `large`? */
+/* Whether products of its layers go to `large`. */
 static inline bool pass_is_large(const struct pass *pass, uint32_t n_rows)
 {
     return n_rows >= pass->large_from;
 }
 
-/* How the launch is made whose first matrix this is. */
+/* The way of the launch whose first matrix this is. */
 static inline enum product_way pass_way(const struct pass *pass, const struct device_matrix *first,
                                         uint32_t n_rows)
 {
@@ -99,23 +99,23 @@ static inline enum product_way pass_way(const struct pass *pass, const struct de
     return (enum product_way)(own ? bucket->own : bucket->way);
 }
 
-/* -EINVAL names what the model has and this pass cannot compute, or a context longer than the model's learned
- * positions. To be asked before anything is loaded. */
+/* Call it before anything is loaded. -EINVAL with the feature of the model that this pass cannot compute, or
+ * a context longer than the model's learned positions. */
 int pass_check(const struct model *model, uint32_t n_context, struct error *err);
 
-/* Rows from the description, through all layers. */
+/* Queues rows from the description through all layers. */
 int pass_layers(const struct pass *pass, struct device_stream *queue, uint32_t n_rows);
 
-/* The logits of outputs first … first + n − 1 into the first n rows of the workspace's logits; each output
- * once in a pass. */
+/* Writes the logits of outputs first … first + n − 1 to the first n rows of the workspace's logits; each
+ * output once per pass. */
 int pass_logits(const struct pass *pass, struct device_stream *queue, uint32_t first, uint32_t n);
 
 /* Samples outputs 0 … n_outputs − 1, whose logits are in the workspace, advances the slots of all the step's
- * sets, and gives the results. */
+ * sets, and writes the results. */
 int pass_sample(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
 
-/* The same in two parts: the ids, ≥ 1 of them; then all that follows from them. In between they are where
- * pass_sampled_id says, on the device, and others may take their place. */
+/* The same in two parts: the ids (at least one), then everything that follows from them. In between, the ids
+ * are on the device where pass_sampled_id says, and may be replaced. */
 int pass_sample_ids(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
 int pass_accept(const struct pass *pass, struct device_stream *queue, uint32_t n_outputs);
 int32_t *pass_sampled_id(const struct pass *pass, uint32_t output);

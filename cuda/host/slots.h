@@ -6,8 +6,8 @@
  *
  * The device advances a slot. The host follows when it reads results; until then it knows only bounds.
  * Opening or trimming a slot writes an image in a small ring of pinned memory, which is copied in stream
- * order: earlier steps see the slot as it was, later ones as it is. So is a snapshot to its recurrent
- * state. */
+ * order: earlier steps see the old slot, later ones the new one. A snapshot is copied to its recurrent state
+ * in the same way. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/host/memory/memory.h"
@@ -19,16 +19,16 @@
 
 struct device_slot {
     bool open;
-    bool spoiled;         /* a step of it was abandoned: good for closing only */
-    bool astray;          /* a wrong draft took its state beyond its position: a trim must come first */
-    bool by_history;      /* it is sampled by the ids before: no draft of it is verified */
-    bool repeats;         /* DRY bears on it */
-    bool greedy;          /* its best id is what is sampled, and it wants no log probabilities */
-    bool has_last;        /* when every flight is done, and it has not ended: a sampled id not yet fed */
+    bool spoiled;    /* a step of it was abandoned: it can only be closed */
+    bool astray;     /* a wrong draft took its state beyond its position: a trim must come first */
+    bool by_history; /* its sampling depends on earlier ids: its drafts are not verified */
+    bool repeats;    /* DRY applies to it */
+    bool greedy;     /* its best id is sampled, and it wants no log probabilities */
+    bool has_last; /* whether, when every flight is done and it has not ended, a sampled id is not yet fed */
     enum backend_end end; /* as read */
     uint32_t position;    /* as read */
-    uint32_t most;        /* positions when every flight is done, at most */
-    uint32_t in_flight;   /* flights that carry it, and those of them that sample */
+    uint32_t most;        /* the most positions when every flight is done */
+    uint32_t in_flight;   /* flights with sets of it, and those of them that sample */
     uint32_t sampling;
     uint32_t n_blocks; /* told */
     uint32_t n_logprobs;
@@ -43,7 +43,7 @@ struct slot_image {
     int32_t *history;         /* [n_context] */
     struct slot_sequences *sequences;
     uint32_t *breakers; /* [⌈n_vocab / 32⌉] */
-    bool queued;        /* a copy from it may still be under way */
+    bool queued;        /* a copy from it may still be in flight */
 };
 
 struct device_slots {

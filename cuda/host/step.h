@@ -10,7 +10,7 @@
 #define STEPS_FLIGHTS     2
 #define STEPS_LOGITS_ROWS 16 /* rows of logits that go to the host at once */
 
-/* A set of a flight: what reading its result needs. */
+/* A set of a flight: the data needed to read its result. */
 struct flight_set {
     uint32_t slot, n_ids;
     enum backend_output output;
@@ -22,11 +22,11 @@ struct flight {
     uint64_t number; /* the ticket */
     uint64_t waited_ns;
     bool abandoned;
-    uint32_t padding_rows; /* of its bucket, surplus */
+    uint32_t padding_rows; /* surplus rows of its bucket */
     uint32_t n_sets;
     struct flight_set *sets;        /* [n_sets] */
     struct backend_result *results; /* [n_sets] */
-    uint8_t *image;                 /* pinned: the description, as it lies on the device */
+    uint8_t *image;                 /* pinned: the description, as laid out on the device */
     uint32_t *masks;                /* pinned: [max_outputs][⌈n_vocab / 32⌉] */
 };
 
@@ -43,7 +43,7 @@ struct steps {
     const struct pass *pass;
     struct graphs graphs;
     const struct backend_config *config; /* its progress hook */
-    struct host_sampling *host; /* samples what the device samples (host_sampling.h); NULL: nothing does */
+    struct host_sampling *host;          /* host sampling (host_sampling.h); NULL: off */
     uint32_t max_rows, max_outputs;
 
     struct step_memory memory;                    /* on the device; its first four parts are one image */
@@ -53,9 +53,9 @@ struct steps {
     float *logits; /* pinned: [STEPS_LOGITS_ROWS][vocab stride]; NULL: given back */
 
     struct flight flights[MAILBOXES]; /* by number % MAILBOXES */
-    uint64_t submitted, read;         /* numbers of the last */
+    uint64_t submitted, read;         /* numbers of the last steps */
     uint64_t checks;
-    const struct backend_step *queued; /* while it is */
+    const struct backend_step *queued; /* the step being queued */
     uint64_t padding_rows;             /* so far */
     int failed;                        /* -errno, once the device is lost */
     struct error failure;
@@ -63,8 +63,8 @@ struct steps {
 
 struct steps_shape {
     uint32_t max_rows;       /* of a step */
-    uint32_t n_rows, n_sets; /* that there is memory for, as many as a recorded pass has at least */
-    uint32_t max_outputs;    /* that are sampled in one step */
+    uint32_t n_rows, n_sets; /* for which there is memory; at least as many as in a recorded pass */
+    uint32_t max_outputs;    /* sampled in one step */
     uint32_t table_size;     /* blocks of a slot, of each group */
     uint32_t n_groups;
     uint32_t n_vocab, vocab_stride;
@@ -73,33 +73,33 @@ struct steps_shape {
 /* Takes or counts the memory of the descriptions and results. 0, or -ENOMEM of the host. */
 int steps_init(struct steps *steps, struct device_memory *memory, const struct steps_shape *shape);
 
-/* Makes them ready, with what the caller has filled in: device, slots, pass, config. Records the
- * graphs unless `eager`. 0 or a fault. */
+/* Makes the steps ready; the caller has filled in device, slots, pass and config. Records the graphs unless
+ * `eager`. 0 or a fault. */
 int steps_start(struct steps *steps, bool eager);
 void steps_deinit(struct steps *steps);
 
-/* From the next step on: recorded ones are not used, or again. */
+/* From the next step on, recorded graphs are not used, or are used again. */
 void steps_run_eagerly(struct steps *steps, bool eagerly);
 
-/* How many may be in flight. */
+/* How many steps may be in flight. */
 static inline uint32_t steps_most_flights(const struct steps *steps)
 {
     return steps->host ? 1 : STEPS_FLIGHTS;
 }
 
-/* Waits until nothing of the steps in flight is queued any more. 0 or a fault. */
+/* Waits until no work of the steps in flight is queued any more. 0 or a fault. */
 int steps_wait(struct steps *steps);
 
-/* The staging of logits, which is in use inside submit only: its bytes; frees it, and takes it again, 0 or
+/* The staging of logits, which is used only inside submit: returns its bytes; frees it; takes it again, 0 or
  * -ENOMEM. */
 size_t steps_logits_bytes(const struct steps *steps);
 void steps_give_back_logits(struct steps *steps);
 int steps_take_logits(struct steps *steps);
 
-/* Of the step that was read last. */
+/* Facts about the step that was read last. */
 void steps_facts(const struct steps *steps, struct backend_facts *ret_facts);
 
-/* As backend_ops.submit, poll and verdict, of steps. */
+/* As backend_ops.submit, poll and verdict. */
 int steps_submit(struct steps *steps, const struct backend_step *step, uint64_t *ret_ticket);
 int steps_poll(struct steps *steps, uint64_t ticket, int timeout_ms,
                const struct backend_result **ret_results, struct error *err);

@@ -2,8 +2,8 @@
 #ifndef CUDA_HOST_STEP_LOGITS_H
 #define CUDA_HOST_STEP_LOGITS_H
 
-/* Logits that come to the host inside submit: a few rows at a time, through pinned memory, and the host waits
- * for each part. They serve diagnostics and host sampling, not serving. */
+/* Copies logits to the host inside submit: a few rows at a time, through pinned memory, and the host waits
+ * for each part. For diagnostics and host sampling, not for serving. */
 
 #include "cuda/host/step.h"
 
@@ -25,7 +25,7 @@ static inline size_t step_mask_words(const struct steps *steps)
     return (steps->slots->on_device.n_vocab + 31) / 32;
 }
 
-/* The flight that is being submitted, and its description. */
+/* The flight being submitted, and its description. */
 static inline struct flight *step_flight(struct steps *steps)
 {
     return &steps->flights[steps->submitted % MAILBOXES];
@@ -35,17 +35,17 @@ static inline const struct step_set *step_sets(struct steps *steps)
     return (const struct step_set *)((const uint8_t *)step_flight(steps)->image + steps->offsets.sets);
 }
 
-/* Waits for a mark or a flag in turns with the progress hook, at most until `until` on the clock. 0, -EAGAIN
- * or a fault. */
+/* Waits for a mark or a flag, alternating with the progress hook, at most until `until` on the clock. 0,
+ * -EAGAIN or a fault. */
 int steps_wait_until(struct steps *steps, uint32_t mark, const uint64_t *flag, uint64_t value,
                      uint64_t until);
 
-/* Brings n ≤ STEPS_LOGITS_ROWS rows of the workspace's logits, from `row` on, into steps->logits, and waits
- * for all that is queued. 0, -ETIMEDOUT or a fault. */
+/* Copies n ≤ STEPS_LOGITS_ROWS rows of the workspace's logits, from `row` on, to steps->logits, and waits for
+ * all queued work. 0, -ETIMEDOUT or a fault. */
 int steps_bring_logits(struct steps *steps, uint32_t row, uint32_t n);
 
-/* Makes the logits of the step's outputs first … end − 1, which are not sampled, and gives them to their
- * sets. As above. */
+/* Computes the logits of the step's outputs first … end − 1, which are not sampled, and copies them to their
+ * sets. Results as above. */
 int steps_hand_out_logits(struct steps *steps, const struct backend_step *step, uint32_t first, uint32_t end);
 
 #endif

@@ -10,9 +10,9 @@
 #include "model/model.h"
 
 struct device_layer {
-    struct device_matrix matrices[TENSOR_ROLES]; /* no rows where the layer has none */
-    struct device_vector vectors[TENSOR_ROLES];  /* offsets of norms are in them */
-    const double *frequencies;                   /* [rotary.dims / 2]; of layers that turn alike the same */
+    struct device_matrix matrices[TENSOR_ROLES]; /* no rows: the layer has none */
+    struct device_vector vectors[TENSOR_ROLES];  /* offsets of norms are already added */
+    const double *frequencies; /* [rotary.dims / 2]; shared by layers with the same rotation */
 };
 
 struct device_weights {
@@ -20,27 +20,29 @@ struct device_weights {
     struct device_vector output_norm;
     struct device_matrix output;
     struct device_matrix embedding, positions; /* rows as in the file; positions may have none */
-    struct device_matrix layer_embedding;      /* so are these; of models whose layers get something of a */
-    struct device_matrix layer_projection;     /* token by themselves, as the next two */
+    /* Of models whose layers have per-token inputs; rows of layer_embedding as in the file. */
+    struct device_matrix layer_embedding;
+    struct device_matrix layer_projection;
     struct device_vector layer_projection_norm;
-    size_t bytes; /* read for one token: all matrices but of experts it does not
-                   * assignment, a row of each embedding */
+    /* Read for one token: all matrices, of experts only the used ones, and a row of each embedding. */
+    size_t bytes;
 };
 
-/* -EINVAL names the first tensor whose format no kernel reads. */
+/* 0, or -EINVAL with the first tensor whose format no kernel reads. */
 int device_weights_check(const struct model *model, struct error *err);
 
 /* Takes or counts the memory of all weights. 0, or -ENOMEM of the host. */
 int device_weights_init(struct device_weights *weights, struct device_memory *memory,
                         const struct model *model);
-void device_weights_deinit(struct device_weights *weights); /* what the host holds */
+void device_weights_deinit(struct device_weights *weights); /* frees the host's data */
 
-/* Another number: what workers keep for one another when they load means something else (weight_store.h). */
+/* Identifies the packing: if the number differs, weights that workers keep for one another cannot be used
+ * (weight_store.h). */
 uint64_t device_weights_packing(void);
 
-/* Packs and copies everything, or copies what another worker has packed, where config->weights has that;
- * gives the file's pages back behind it, calls the progress hook after each tensor, and tells `loaded` of
- * each piece that is on its way. 0, -ENOMEM, the device's fault, or any error of gguf_make_rows. */
+/* Packs and copies everything, or copies what another worker has packed, if config->weights has that. Gives
+ * the file's pages back afterwards, calls the progress hook after each tensor, and reports each piece to
+ * `loaded` when its copy is queued. 0, -ENOMEM, the device's fault, or any error of gguf_make_rows. */
 int device_weights_load(struct device_weights *weights, struct device *device,
                         const struct backend_config *config, struct error *err);
 

@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_ACTIVATIONS_H
 #define CUDA_KERNELS_ACTIVATIONS_H
 
-/* What kernels that compute activations share: a thread has four columns of a row, so rows are read and
+/* Shared by kernels that compute activations: a thread has four columns of a row, so rows are read and
  * written 16 bytes at a time, and eight neighbouring lanes hold a block of 32. */
 
 #include "cuda/kernels/kernels.h"
@@ -32,10 +32,11 @@ static __device__ inline struct float_four read_columns(const float *from, uint3
     return four;
 }
 
-/* Rounds blocks of 32 as the CPU backend does: scale = the largest magnitude / 127, quants the nearest, ties
- * to even; a block with an infinity or NaN gets the scale NaN, so that the fault stays visible in every
- * output of the row. All lanes of a warp take part; `column` is a multiple of 4, those of eight neighbouring
- * lanes are a block. What is not there, for whole blocks, is not written. */
+/* Rounds blocks of 32 as the CPU backend does: scale = the largest magnitude / 127, quants are the nearest,
+ * ties to even; a block with an infinity or NaN gets the scale NaN, so that the fault stays visible in every
+ * output of the row. All lanes of a warp take part; `column` is a multiple of 4, and the columns of eight
+ * neighbouring lanes are a block. Blocks that are not there are not written; a block is there as a whole or
+ * not at all. */
 static __device__ inline void quantize_four(const struct float_four &four,
                                             const struct device_activations *out, uint32_t row,
                                             uint32_t column, bool is_there = true)
@@ -50,7 +51,7 @@ static __device__ inline void quantize_four(const struct float_four &four,
     for (uint32_t mask = 1; mask < 8; mask *= 2)
         largest = fmaxf(largest, simt_shuffle_xor(largest, mask));
     const bool finite = largest < INFINITY;
-    /* Below this the reciprocal would overflow; such a block is nothing beside any other. */
+    /* Below this the reciprocal would overflow; such a block is negligible. */
     const float inverse = largest > 1e-30f ? 127.0f / largest : 0;
     int32_t total = 0;
     uint32_t packed = 0;

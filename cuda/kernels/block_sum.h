@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_BLOCK_SUM_H
 #define CUDA_KERNELS_BLOCK_SUM_H
 
-/* Sums over all threads of a block, in one order, whatever else the launch has. */
+/* Sums over all threads of a block, in an order that does not depend on the launch. */
 
 #include "cuda/device/simt.h"
 
@@ -10,7 +10,7 @@ struct sums_shared {
     float parts[2][1024 / SIMT_LANES];
 };
 
-/* Sums over the block, one after the other: two arrays in turn, so that one barrier each is enough. */
+/* Successive sums over the block: two arrays in turn, so that one barrier per sum suffices. */
 struct block_sums {
     struct sums_shared *shared;
     uint32_t turn;

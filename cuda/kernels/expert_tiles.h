@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_EXPERT_TILES_H
 #define CUDA_KERNELS_EXPERT_TILES_H
 
-/* How many places a tile of assignments has: one answer for the kernel that makes tiles and the one that
+/* How many places a tile of assignments has, shared by the kernel that makes tiles and the one that
  * multiplies them. */
 
 #include "cuda/kernels/kernels.h"
@@ -10,7 +10,8 @@
 #define EXPERT_TILE_THIN KERNELS_LEAST_TILE
 #define EXPERT_TILE_WIDE 64
 
-/* 0: there are no tiles, each assignment is multiplied by itself. Both kinds of tiles give the same bits. */
+/* 0: there are no tiles, and each assignment is multiplied separately. Both kinds of tiles give the same
+ * bits. */
 static inline uint32_t expert_tile_rows(const struct device_assignments *assignments, uint32_t n_rows,
                                         bool reproducible)
 {

@@ -2,11 +2,11 @@
 #ifndef CUDA_KERNELS_LAYOUT_H
 #define CUDA_KERNELS_LAYOUT_H
 
-/* How weight matrices lie in device memory.
+/* The layout of weight matrices in device memory.
  *
- * A format's blocks are taken apart into planes, each an array [n_rows][bytes of a row], so that the lanes of
- * a warp load neighbouring 16 bytes. Packing only moves bits: no weight and no scale is rounded again. Rows
- * are filled up to a multiple of 256 columns with zeros, of scales too: what is there adds nothing.
+ * A format's blocks are split into planes, each an array [n_rows][bytes of a row], so that the lanes of a
+ * warp load neighbouring 16 bytes. Packing only moves bits: no weight and no scale is rounded again. Rows are
+ * padded to a multiple of 256 columns with zeros, also in scales: the padding adds nothing.
  *
  * Bytes are those of 256 columns of a row, eight *blocks* of 32 columns. Columns 4 c … 4 c + 3 of a block are
  * its word c.
@@ -80,7 +80,7 @@ struct layout {
     uint32_t plane_bytes[LAYOUT_PLANES]; /* of 256 columns of a row */
 };
 
-/* Of every format that models may have (gguf/formats.h); NULL: of any other number. */
+/* For every format that models may have (gguf/formats.h); NULL for any other number. */
 const struct layout *layout_of(enum format format);
 
 static inline uint32_t layout_padded(uint32_t n_columns)
@@ -91,15 +91,15 @@ static inline uint32_t layout_padded(uint32_t n_columns)
 /* Bytes of one row of a plane. */
 size_t layout_row_bytes(const struct layout *layout, uint32_t plane, uint32_t n_columns);
 
-/* Bytes of all planes of a matrix, each aligned to 256 bytes, and where they lie from `memory` on. The first
- * returns a multiple of 256. */
+/* Bytes of all planes of a matrix, each aligned to 256 bytes, a multiple of 256; and the planes' places from
+ * `memory` on. */
 size_t layout_bytes(const struct layout *layout, uint32_t n_rows, uint32_t n_columns);
 void layout_place(const struct layout *layout, uint32_t n_rows, uint32_t n_columns, void *memory,
                   void *ret_planes[LAYOUT_PLANES]);
 
-/* Packs n_rows rows of the file's blocks, one after the other at `rows`, into planes[p], as many bytes as
- * n_rows of layout_row_bytes; the caller uploads each to its place in the matrix's plane. n_columns is a
- * multiple of the format's block. Planes are aligned to 16 bytes. */
+/* Packs n_rows rows of the file's blocks, contiguous at `rows`, into planes[p], n_rows times layout_row_bytes
+ * each; the caller uploads each to its place in the matrix's plane. n_columns is a multiple of the format's
+ * block. Planes are aligned to 16 bytes. */
 void layout_pack(enum format format, const uint8_t *rows, uint32_t n_rows, uint32_t n_columns,
                  uint8_t *const planes[LAYOUT_PLANES]);
 
@@ -107,8 +107,9 @@ void layout_pack(enum format format, const uint8_t *rows, uint32_t n_rows, uint3
 }
 #endif
 
-/* Where column k's byte stands in a row of quants: the halves of eight blocks apart, so that eight lanes,
- * each with a block, load 128 neighbouring bytes twice. Four columns from a multiple of 4 stay together. */
+/* The place of column k's byte in a row of quants: the halves of eight blocks are separate, so that eight
+ * lanes, each with a block, load 128 neighbouring bytes twice. Four columns from a multiple of 4 stay
+ * together. */
 #ifdef __CUDACC__
 __host__ __device__
 #endif

@@ -2,18 +2,18 @@
 #ifndef CUDA_KERNELS_MEASURE_ROW_H
 #define CUDA_KERNELS_MEASURE_ROW_H
 
-/* What a norm needs to know about a row, computed by a block of threads in one order, whatever else the
- * launch has. */
+/* The statistics of a row for a norm, computed by a block of threads in an order that does not depend on the
+ * launch. */
 
 #include "cuda/kernels/activations.h"
 #include "cuda/kernels/block_sum.h"
 
-/* What a norm takes off and multiplies by, before the weights. */
+/* A norm subtracts `mean` and multiplies by `factor`, before the weights. */
 struct row_norm {
     float mean, factor;
 };
 
-/* Four columns that other blocks may have written in this launch; zeros beyond n_columns. The array goes on
+/* Four columns that other blocks may have written in this launch; zeros beyond n_columns. The array extends
  * to a multiple of 4. */
 static __device__ inline struct float_four read_fresh(const float *from, uint32_t column, uint32_t n_columns)
 {

@@ -2,12 +2,12 @@
 #ifndef CUDA_KERNELS_NORM_ROW_H
 #define CUDA_KERNELS_NORM_ROW_H
 
-/* What kernels_norm does to a row, for a block of threads that also does other work: the row stays in
- * memory, because the registers are taken. */
+/* kernels_norm for a row, by a block of threads that also does other work: the row stays in memory, because
+ * the registers are in use. */
 
 #include "cuda/kernels/measure_row.h"
 
-/* Four columns of the norm; of a vector without a weight, as they are. */
+/* Applies the norm to four columns; a vector without a weight leaves them unchanged. */
 static __device__ inline void apply_norm(struct float_four *four, const struct row_norm &row,
                                          const struct norm &norm, const struct device_vector &vector,
                                          uint32_t column, uint32_t n_columns)
@@ -24,7 +24,7 @@ static __device__ inline void apply_norm(struct float_four *four, const struct r
             four->v[i] = fmaf((four->v[i] - row.mean) * row.factor, weight.v[i], bias.v[i]);
 }
 
-/* Row 0 of a norm_step with a delta, which other blocks have written in this launch, and without outputs. All
+/* Row 0 of a norm_step without outputs, with a delta that other blocks have written in this launch. All
  * threads of the block take part. */
 static __device__ SIMT_APART void norm_first_row(const struct norm_step &step, struct block_sums *sums)
 {
@@ -42,7 +42,7 @@ static __device__ SIMT_APART void norm_first_row(const struct norm_step &step, s
             x.v[i] = fmaf(delta.v[i], step.residual_scale, x.v[i]) * scale;
         *(struct float_four *)(step.stream + column) = x;
     }
-    /* From here on each thread reads what it has written itself. */
+    /* From here on each thread reads only what it has written itself. */
     if (step.vector.weight)
         norm = measure_row(step.stream, step.n_columns, step.norm, sums);
     SIMT_UNROLL_BY(1)

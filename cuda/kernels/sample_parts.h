@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_SAMPLE_PARTS_H
 #define CUDA_KERNELS_SAMPLE_PARTS_H
 
-/* kernels_sample in two parts, for a host that looks at the ids in between. */
+/* kernels_sample in two parts, for a host that inspects the ids in between. */
 
 #include "cuda/kernels/kernels.h"
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* The ids, n_outputs ≥ 1; −1 where nothing may be sampled. */
+/* Samples the ids, n_outputs ≥ 1; −1: nothing may be sampled. */
 int kernels_sample_ids(struct device_stream *queue, const struct slots *slots,
                        const struct step_memory *memory, const struct sample_step *sample,
                        uint32_t n_outputs);
@@ -18,7 +18,7 @@ int kernels_sample_ids(struct device_stream *queue, const struct slots *slots,
 /* Where the device keeps the id of an output in between. */
 int32_t *kernels_sampled_id(const struct sample_step *sample, uint32_t n_vocab, uint32_t output);
 
-/* What follows from the ids. */
+/* Everything that follows from the ids. */
 int kernels_accept(struct device_stream *queue, const struct slots *slots, const struct step_memory *memory,
                    const struct sample_step *sample, uint32_t n_outputs);
 

@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_STATE_H
 #define CUDA_KERNELS_STATE_H
 
-/* What host and kernels both read and write: slots, the description of a step, and its results.
+/* The data that host and kernels share: slots, the description of a step, and its results.
  *
  * Slots live in device memory and are advanced there, so step n + 1 can be queued before step n was read.
  * The host writes the description of a step (struct step and what follows it) into pinned memory; it is
@@ -25,34 +25,34 @@ struct slot_state {
     uint32_t position;     /* ids whose keys and values are computed */
     int32_t last_id;       /* sampled and not yet fed; −1: none */
     uint32_t end;          /* enum backend_end: what ended the sequence */
-    uint32_t end_position; /* it ends (length) with so many ids */
+    uint32_t end_position; /* it ends (length) with this many ids */
     uint32_t n_stop_ids, n_biases, n_logprobs;
-    uint32_t keeps_uses; /* some penalty looks at them */
+    uint32_t keeps_uses; /* some penalty uses them */
     uint32_t top_k;
     float temperature, repetition_penalty, presence_penalty, frequency_penalty;
-    uint32_t keeps_history; /* ids, and whether bad words are among what looks at them */
+    uint32_t keeps_history; /* of ids, because sampling depends on earlier ones */
     double top_p, min_p;
     uint64_t seed;
     double top_n_sigma, typical_p, xtc_probability, xtc_threshold;
-    double dynatemp_middle, dynatemp_range, dynatemp_exponent; /* the temperature, as it was asked for */
+    double dynatemp_middle, dynatemp_range, dynatemp_exponent; /* the requested temperature */
     double dry_multiplier, dry_base;
-    uint32_t dry_allowed, dry_last; /* ids that DRY looks at; 0: it is off; UINT32_MAX: all */
-    uint32_t window;                /* ids that penalties look at; UINT32_MAX: all */
+    uint32_t dry_allowed, dry_last; /* ids that DRY considers; 0: it is off; UINT32_MAX: all */
+    uint32_t window;                /* ids that penalties consider; UINT32_MAX: all */
     uint32_t n_prompt;              /* ids of the history that are the prompt's */
     uint32_t has_bad_words;
     uint32_t stops_from; /* no stop id is sampled at an index before this */
 };
 
-/* Bad words of a slot, and then breakers of several ids: of each its length and its ids, from items[start].
- */
+/* Bad words of a slot, then breakers of several ids: for each, its length and its ids, from items[start]
+ * on. */
 struct slot_sequences {
     uint32_t n, n_bad_words;
     uint32_t starts[SAMPLING_MOST_SEQUENCES];
     int32_t items[SAMPLING_MOST_SEQUENCE_LEN];
 };
 
-/* What is added to the logit of an id. A slot's ids are below n_vocab and distinct: what a request says twice
- * the host adds up, as floats in the order of its list. */
+/* A number added to the logit of an id. A slot's ids are below n_vocab and distinct: the host adds up
+ * repeated ids of a request, as floats in the order of its list. */
 struct slot_bias {
     int32_t id;
     float bias;
@@ -80,22 +80,21 @@ struct slots {
 struct step_set {
     uint32_t slot;
     uint32_t first_row, n_rows;
-    uint32_t from_slot;    /* 1: the row is the slot's last id at its own position; ids are not looked at */
+    uint32_t from_slot;    /* 1: the row is the slot's last id at its own position; ids are not read */
     uint32_t output;       /* enum backend_output */
-    uint32_t first_output; /* of the rows with logits, when output is not NONE */
+    uint32_t first_output; /* of the rows with logits, if output is not NONE */
     uint32_t told;         /* blocks in the slot's tables before these */
     uint32_t first_block, n_blocks; /* in step.blocks, [n_groups][n_blocks]: to append to the tables */
     uint32_t first_mask;    /* in masks, [all sets' sampled rows][⌈n_vocab / 32⌉]; UINT32_MAX: none */
     uint32_t first_logprob; /* of its log probabilities in the mailbox */
-    /* Behind so many rows of it the slot's recurrent state goes to a snapshot; 0: it does not. */
+    /* After this many rows the slot's recurrent state is copied to a snapshot; 0: it is not. */
     uint32_t snapshot_rows, snapshot;
 };
 
 /* A row: one token at one position. Made by the resolving kernel from the sets and the slots. */
 struct step_row {
     uint32_t slot;
-    uint32_t
-        position; /* ROW_DEAD: padding, or of a sequence that has ended: it computes nothing that counts */
+    uint32_t position; /* ROW_DEAD: padding, or of an ended sequence: its results are not used */
     int32_t id;
     uint32_t set;
 };
@@ -112,7 +111,7 @@ struct step {
 struct step_memory {
     struct step *step;
     struct step_set *sets; /* [max_rows] */
-    int32_t *ids;          /* [max_rows]: of row i, where its set is not from_slot */
+    int32_t *ids;          /* [max_rows]: of row i, if its set is not from_slot */
     uint32_t *blocks;      /* [max_blocks] */
     /* made by kernels */
     struct step_row *rows; /* [max_rows] */
@@ -122,7 +121,7 @@ struct step_memory {
 
 /* ---- results ---- */
 
-/* Of one set: as backend_result. */
+/* The result of a set, as backend_result. */
 struct set_result {
     uint32_t n_ids, n_accepted, end, first_id; /* first_id: its ids in mailbox.ids, set.first_output */
 };

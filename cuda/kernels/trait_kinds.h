@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_TRAIT_KINDS_H
 #define CUDA_KERNELS_TRAIT_KINDS_H
 
-/* What kernels make of the kinds in model/kinds.h. */
+/* The kinds of model/kinds.h in kernels. */
 
 #include "cuda/device/simt.h"
 #include "model/description.h"
@@ -32,7 +32,7 @@ static __device__ inline float activation_swiglu_clamped(float x)
     return x / (1.0f + expf(-1.702f * x));
 }
 
-/* What the activation of a gate is multiplied by. */
+/* The factor of a gate's activation. */
 static __device__ inline float gated_factor(enum activation activation, float up)
 {
     switch (activation) {

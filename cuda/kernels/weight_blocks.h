@@ -4,10 +4,10 @@
 
 /* A lane's share of a quantized row: one block of 32 columns, from the planes (layout.h) to a product.
  *
- * fetch_block only loads, 16 bytes of quants at a time, so many loads are in flight; open_block makes eight
- * words of four int8 from them, word c with the columns 4 c … 4 c + 3; add_block multiplies them by a block
- * of activations. The products of a block are summed exactly, in integers. The order of floating-point
- * operations is written out (fmaf), so it is the same wherever this is compiled into. */
+ * fetch_block only loads, 16 bytes of quants at a time, so that many loads are in flight; open_block makes
+ * eight words of four int8 from them, word c with the columns 4 c … 4 c + 3; add_block multiplies them by a
+ * block of activations. The products of a block are summed exactly, in integers. The order of floating-point
+ * operations is explicit (fmaf), so it is the same in every kernel that includes this. */
 
 #include "cuda/kernels/activations.h"
 
@@ -19,13 +19,13 @@ struct alignas(8) word_two {
     uint32_t w[2];
 };
 
-/* ---- what blocks are made of ---- */
+/* ---- the parts of blocks ---- */
 
 enum block_quants {
     QUANTS_BYTES,
     QUANTS_NIBBLES,
     QUANTS_PAIRS, /* of bits */
-    QUANTS_PLACES /* nibbles, that say where in the format's table a weight is */
+    QUANTS_PLACES /* nibbles: places of weights in the format's table */
 };
 
 enum block_scales {
@@ -34,11 +34,11 @@ enum block_scales {
     SCALE_AND_MIN,   /* of the block, both binary16 */
     FACTOR,          /* of the block, under a scale of eight */
     FACTOR_AND_MIN,  /* under two scales of eight */
-    FACTORS,         /* one of each half, under a scale of eight */
-    FACTORS_AND_MINS /* two of each half, under two scales of eight */
+    FACTORS,         /* one for each half, under a scale of eight */
+    FACTORS_AND_MINS /* two for each half, under two scales of eight */
 };
 
-/* One for each format of the list that has blocks: what has none does not compile. `tops`: bits of a weight
+/* One for each format of the list that has blocks: other formats do not compile. `tops`: bits of a weight
  * beside its quant, in plane 2. */
 template <enum format F> struct block_kind;
 
@@ -64,7 +64,7 @@ BLOCK_KIND(FORMAT_IQ4_XS, QUANTS_PLACES, 0, 0, FACTOR)
 BLOCK_KIND(FORMAT_MXFP4, QUANTS_PLACES, 0, 0, SCALE_EXPONENT)
 #undef BLOCK_KIND
 
-/* Of the others: is a weight a number by itself? */
+/* For the others: whether a weight is a number by itself. */
 template <enum format F> static __device__ inline constexpr bool is_float(void)
 {
     return F == FORMAT_F32 || F == FORMAT_F16 || F == FORMAT_BF16;
@@ -75,19 +75,19 @@ template <enum format F> static __device__ inline constexpr int32_t offset_of(vo
     return block_kind<F>::offset;
 }
 
-/* One minimum for the block. */
+/* Whether the block has a minimum. */
 template <enum format F> static __device__ inline constexpr bool has_minimum(void)
 {
     return block_kind<F>::scales == SCALE_AND_MIN || block_kind<F>::scales == FACTOR_AND_MIN;
 }
 
-/* One of each half. */
+/* Whether each half has a minimum. */
 template <enum format F> static __device__ inline constexpr bool has_minimums(void)
 {
     return block_kind<F>::scales == FACTORS_AND_MINS;
 }
 
-/* Halves have factors of their own. */
+/* Whether each half has a factor. */
 template <enum format F> static __device__ inline constexpr bool has_factors(void)
 {
     return block_kind<F>::scales == FACTORS || block_kind<F>::scales == FACTORS_AND_MINS;
@@ -118,7 +118,7 @@ static __device__ inline float scale_of_exponent(uint32_t exponent)
 
 /* ---- a block ---- */
 
-/* As loaded; a format leaves what it has not. */
+/* A block as loaded; members that a format does not have stay unset. */
 struct raw_block {
     struct simt_16 quants, more; /* more: the second half of bytes, the header of FACTOR_AND_MIN; in its first
                                   * word a scale and minimum scale, binary16 */
@@ -127,8 +127,8 @@ struct raw_block {
     uint16_t scales; /* 8 bits of each half or of the block */
 };
 
-/* Opened: value = scale · factors[h] · (w − offset) − min_scale · mins[h], h the half of the block; factors
- * and mins that are the block's are the first. */
+/* An opened block: value = scale · factors[h] · (w − offset) − min_scale · mins[h], h the half of the block;
+ * factors and mins of the whole block are the first ones. */
 struct open_block {
     uint32_t w[8];
     float scale, min_scale;
@@ -203,7 +203,7 @@ static __device__ inline void fetch_block(const struct device_matrix &matrix, ui
     fetch_scales<F>(matrix, at, raw);
 }
 
-/* By a constant, either way. */
+/* Shifts by a constant, in either direction. */
 static __device__ inline uint32_t shifted_left(uint32_t bits, int n)
 {
     return n >= 0 ? bits << n : bits >> -n;
@@ -212,7 +212,7 @@ static __device__ inline uint32_t shifted_left(uint32_t bits, int n)
 template <enum format F> static __device__ inline uint32_t open_word(const struct raw_block &raw, int c)
 {
     constexpr enum block_quants quants = block_kind<F>::quants;
-    constexpr int bits = quants == QUANTS_PAIRS ? 2 : 4; /* of a quant; tops come above */
+    constexpr int bits = quants == QUANTS_PAIRS ? 2 : 4; /* of a quant; tops go above them */
     uint32_t word;
     if (quants == QUANTS_BYTES)
         return (c < 4 ? raw.quants : raw.more).words[c % 4];
@@ -287,7 +287,7 @@ static __device__ inline void read_x_block(const struct device_activations &x, u
     ret->sum = has_minimum<F>() ? x.sums[at] : 0;
 }
 
-/* sum + the block's product. */
+/* Adds the block's product to the sum. */
 template <enum format F>
 static __device__ inline float add_block(const struct open_block &open, const struct x_block &x, float sum)
 {

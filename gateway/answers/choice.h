@@ -2,8 +2,8 @@
 #ifndef GATEWAY_FORMS_CHOICE_H
 #define GATEWAY_FORMS_CHOICE_H
 
-/* An answer in progress, its choices, and the hooks by which an API writes them. See generation.h for its
- * lifetime. */
+/* An answer in progress, its choices, and the functions with which an API writes them. See generation.h for
+ * its lifetime. */
 
 #include "gateway/http/exchange.h"
 #include "gateway/answers/logprobs.h"
@@ -14,9 +14,9 @@
 
 struct generation;
 
-/* A call of a tool in an answer. */
+/* A tool call in an answer. */
 struct tool_call {
-    char id[10]; /* nine letters and digits: some templates take no others */
+    char id[10]; /* nine letters and digits: some templates accept no other form */
     char *name;
     struct buffer arguments; /* JSON */
 };
@@ -32,52 +32,53 @@ struct choice {
     struct carried carried;
     bool running;
     enum quern_reason reason;
-    const char *limit;            /* of QUERN_LENGTH: its name; "": not said */
+    const char *limit;            /* of QUERN_LENGTH: the limit's name; "": unknown */
     char *stop;                   /* the stop string that ended it; NULL: none did */
-    struct buffer text;           /* all of it, where the answer is one body */
-    struct buffer thought;        /* and of what was thought before it */
+    struct buffer text;           /* all of it, if the answer is one body */
+    struct buffer thought;        /* the same for the thoughts before it */
     struct answer_parser *parser; /* NULL: all is text */
-    struct tool_call *calls;      /* [n_calls] the last one may be under way */
+    struct tool_call *calls;      /* [n_calls] the last one may be incomplete */
     size_t n_calls;
-    uint32_t n_blocks; /* for the dialect: begun in the stream, and whether the last one is open */
+    uint32_t n_blocks; /* for the dialect: blocks begun in the stream, and whether the last one is open */
     bool open;
-    bool open_thought;        /* the open block is one of thoughts */
-    struct logprobs logprobs; /* that are not told yet */
+    bool open_thought;        /* the open block holds thoughts */
+    struct logprobs logprobs; /* not yet written to the answer */
 };
 
-/* How an API writes answers. Each appends to `out`; those of calls may be NULL without tools. */
+/* How an API writes answers. Each function appends to `out`; those for calls may be NULL if the API has no
+ * tools. */
 struct dialect {
     const char *name;
     const char *stream_type; /* content type of a stream */
-    /* A stream: what comes first; a piece of a choice's text (perhaps its last, and none where there are only
-     * log probabilities to tell); the end of a choice; what comes last; an error that ends it. */
+    /* A stream: what comes first; a piece of a choice's text (perhaps its last; empty if there are only log
+     * probabilities to write); the end of a choice; what comes last; an error that ends it. */
     void (*begin)(struct generation *generation, struct json_out *out);
     void (*piece)(struct choice *choice, struct bytes text, struct json_out *out);
     void (*end)(struct choice *choice, struct json_out *out);
-    void (*thought)(struct choice *choice, struct bytes text, struct json_out *out); /* NULL: not told */
-    /* In a stream too: the last of the choice's calls begins; more of its arguments; it is whole. */
+    void (*thought)(struct choice *choice, struct bytes text, struct json_out *out); /* NULL: not written */
+    /* Also in a stream: the choice's last call begins; more of its arguments; it is complete. */
     void (*call)(struct choice *choice, struct json_out *out);
     void (*arguments)(struct choice *choice, struct bytes json, struct json_out *out);
     void (*called)(struct choice *choice, struct json_out *out);
     void (*finish)(struct generation *generation, struct json_out *out);
     void (*fail)(struct generation *generation, const struct refusal *refusal, struct json_out *out);
-    /* The same: how much of the choice's prompt is read. NULL: it is not told. */
+    /* The same: how much of the choice's prompt has been processed. NULL: not reported. */
     void (*progress)(struct choice *choice, const struct quern_progress *progress, struct json_out *out);
-    const char *ping; /* what a stream says when it has nothing to say; NULL: nothing */
+    const char *ping; /* what a silent stream sends; NULL: nothing */
     /* One body. */
     void (*whole)(struct generation *generation, struct json_out *out);
-    /* The body that answers a request without a prompt; NULL: there has to be one. */
+    /* The body that answers a request without a prompt; NULL: a prompt is required. */
     void (*idle)(const struct gateway *gateway, const struct parameters *parameters, struct json_out *out);
     enum logprobs_form logprobs;
 };
 
 struct generation {
-    struct exchange *exchange; /* NULL: nobody is there any more */
+    struct exchange *exchange; /* NULL: the client has left */
     struct gateway *gateway;
     const struct dialect *dialect;
     bool stream, begun, include_usage;
-    struct pulse pulse;          /* of the stream */
-    bool untold;                 /* its text is not wanted: only that the prompt is in the cache */
+    struct pulse pulse; /* of the stream */
+    bool untold;        /* its text is not wanted: the request only brings the prompt into the cache */
     const char *response_fields; /* for the dialect: names of the wanted members, as JSON; NULL: all */
     char id[33];                 /* hexadecimal */
     int64_t created;             /* seconds since 1970 */
@@ -88,24 +89,24 @@ struct generation {
     double queue_ms, prefill_ms, decode_ms;               /* the longest of any choice */
     double prepare_ms, wait_ms, lookup_ms;                /* parts of that prefill_ms */
     struct json_out out;                                  /* of one callback; reused */
-    struct key *key;                                      /* that it counts for */
+    struct key *key;                                      /* the key that it counts for */
     bool admitted;                                        /* a pool has accepted one of its requests */
     bool asked_limit;                                     /* max_tokens came from the client */
-    uint64_t asked_tokens;                                /* at most made by all choices */
-    struct arena arena;                                   /* what lives as long */
+    uint64_t asked_tokens;                                /* the most that all choices may generate */
+    struct arena arena;                                   /* data with the same lifetime */
     struct model_dialect model_dialect;                   /* of the model that answers */
-    const struct dialect_tool *tools;                     /* [n_tools] that may be called */
+    const struct dialect_tool *tools;                     /* [n_tools] tools that may be called */
     size_t n_tools;
     json_t *schemas;                  /* of those tools */
-    bool finds_calls, finds_thoughts; /* in the answer's text */
+    bool finds_calls, finds_thoughts; /* whether the answer's text is searched for them */
     enum dialect_start start;         /* where the prompt leaves the model */
-    uint32_t thought_tokens;          /* of the output */
+    uint32_t thought_tokens;          /* part of the output */
     /* [n_prompts] requests, each for all choices of a prompt; NULL once sent. */
     struct quern_encoded **encoded;
-    struct fleet_wish *wishes;      /* [n_prompts] for the pools that they go to, with pieces of their own */
-    struct budget *bodies;          /* where their bytes count until they are freed */
-    uint32_t n_prompts, per_prompt; /* and how many choices that is */
-    size_t most_at_once;            /* of its requests under way; 0: one */
+    struct fleet_wish *wishes;      /* [n_prompts] for choosing their pools; each owns its pieces */
+    struct budget *bodies;          /* in which their bytes count until they are freed */
+    uint32_t n_prompts, per_prompt; /* prompts, and choices of each */
+    size_t most_at_once;            /* of its requests in progress; 0: one */
     bool has_seed;                  /* `seed` is the first choice's; the others use the numbers after it */
     uint64_t seed;
     uint32_t sent, running, n; /* choices: sent; not ended, unsent ones included; in all */
@@ -118,13 +119,13 @@ static inline const struct tool_call *choice_call(const struct choice *choice)
     return &choice->calls[choice->n_calls - 1];
 }
 
-/* Whether the answer ended to have tools called. */
+/* Whether the answer ended in tool calls. */
 static inline bool choice_calls(const struct choice *choice)
 {
     return choice->n_calls > 0 && choice->reason == QUERN_STOP;
 }
 
-/* `,"limit":…` of a choice that was cut: `max_tokens`, `context` or `pool`. */
+/* Writes `,"limit":…` for a choice that was cut: `max_tokens`, `context` or `pool`. */
 static inline void choice_write_limit(const struct choice *choice, struct json_out *out)
 {
     if (choice->reason != QUERN_LENGTH || !choice->limit || !choice->limit[0])
@@ -133,7 +134,7 @@ static inline void choice_write_limit(const struct choice *choice, struct json_o
     json_out_name(out, choice->limit);
 }
 
-/* `,"draft_n":…,"draft_n_accepted":…` of timings, the names that llama-server has for them, where drafts were
+/* Writes `,"draft_n":…,"draft_n_accepted":…` of the timings, under llama-server's names, if drafts were
  * verified. */
 static inline void choice_write_drafts(uint32_t drafted, uint32_t accepted, struct json_out *out)
 {

@@ -3,7 +3,7 @@
 #define GATEWAY_FORMS_LOGPROBS_H
 
 /* Log probabilities of the tokens of a choice, in the form that OpenAI's clients expect: natural logarithms.
- * They are written as JSON as they come, which spreads the work of a long answer over its duration. */
+ * They are written as JSON as they arrive, which spreads the work of a long answer over its duration. */
 
 #include <quern.h>
 
@@ -16,14 +16,14 @@ enum logprobs_form {
 
 #define LOGPROBS_LISTS 4
 
-struct logprobs { /* zeroed but for its form: empty */
+struct logprobs { /* zeroed except for the form: empty */
     enum logprobs_form form;
     bool likely;                           /* tokens come with their most likely alternatives */
     struct json_out lists[LOGPROBS_LISTS]; /* without brackets; chat uses the first */
-    uint64_t characters;                   /* of all pieces so far, in UTF-8 */
+    uint64_t characters;                   /* in all pieces so far, in UTF-8 */
 };
 
-/* Adds those of an output. 0 or -ENOMEM. */
+/* Adds the log probabilities of an output. 0 or -ENOMEM. */
 int logprobs_add(struct logprobs *logprobs, const struct quern_output *output);
 
 static inline bool logprobs_any(const struct logprobs *logprobs)

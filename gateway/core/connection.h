@@ -8,8 +8,8 @@
  * When nearly all places are taken, a new connection closes one without a request in progress: the oldest
  * that has sent no request head for a second, else the one idle longest since its last answer, else the
  * oldest whose body is a second late. If a quarter of all places is in one of these states, that is a flood,
- * and its oldest connection is closed first, however young. So idle clients displace each other, and one that
- * sends a request at once is served. */
+ * and the oldest connection in that state is closed first, however young. So idle clients displace each
+ * other, and a client that sends a request at once is served. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,12 +27,12 @@ struct connection {
     enum connection_awaits awaits;  /* the queue it is in */
     struct connection *queue_next, *queue_prev;
     bool queued;
-    uint64_t awaits_ns;        /* when it entered its queue */
-    int fd;                    /* libmicrohttpd's */
-    uint64_t since_ns;         /* when it began to wait for a request; 0: one is being answered */
-    bool used;                 /* a request was answered on it */
-    uint64_t bytes_used;       /* received up to the end of the last one; with TLS, of its records */
-    struct exchange *exchange; /* NULL: between two */
+    uint64_t awaits_ns;  /* when it entered its queue */
+    int fd;              /* libmicrohttpd's */
+    uint64_t since_ns;   /* when it began to wait for a request; 0: one is being answered */
+    bool used;           /* a request was answered on it */
+    uint64_t bytes_used; /* received up to the end of the last request; with TLS, bytes of its records */
+    struct exchange *exchange; /* NULL: between two exchanges */
     struct address *address;   /* under which it is counted; NULL: none */
     const char *target_fault;  /* of the current request (framing.h); NULL: none */
     size_t target_len;
@@ -74,8 +74,8 @@ void connection_hung_up(struct connection *connection);
  * if retired. */
 void connections_expire(struct connections *connections, uint64_t now, uint32_t seconds);
 
-/* The gateway accepts no more: from now on connections_expire closes idle ones soon, and the rest after their
- * answers. */
+/* The gateway accepts no more connections: from now on connections_expire closes idle ones soon, and the rest
+ * after their answers. */
 void connections_retire(struct connections *connections, uint64_t now);
 
 /* Tells every exchange that its client is gone. */

@@ -19,14 +19,14 @@ struct gateway {
     struct options options;
     struct keys keys;
     struct fleet fleet;
-    struct sharing sharing; /* of the keys' bounds */
+    struct sharing sharing; /* of the keys' limits between gateways */
     struct counters counters;
     struct stream_limits streams;
     struct pulses pulses; /* of silent streams */
     struct budget bodies; /* of requests: incoming bytes, and parsed parameters still in use */
     size_t body_bytes;    /* limit of one body */
     struct body_reader *body_reader;
-    struct question *questions; /* unanswered ones for a tokenizer (forms/questions/question.h) */
+    struct question *questions; /* unanswered questions for a tokenizer (forms/questions/question.h) */
     struct request_log request_log;
     struct exporter *exporter; /* of spans (telemetry/exporter.h); NULL: none */
     int64_t started;           /* seconds since 1970 */
@@ -60,9 +60,9 @@ static inline const char *gateway_model(const struct gateway *gateway, const cha
     return found ? found->name : model ? model : "";
 }
 
-/* Most tokens of each of n answers without max_tokens: to the end of the model's context, but no more than
- * the option's value and the pool's, and in total no more than the key's limit. Only the worker knows how
- * much room the prompt leaves, so such a request has fit_context. */
+/* The most tokens of each of n answers without max_tokens: to the end of the model's context, but no more
+ * than the option's value and the pool's, and in total no more than the key's limit. Only the worker knows
+ * how much room the prompt leaves, so such a request has fit_context. */
 static inline uint32_t gateway_max_tokens(const struct gateway *gateway, const char *model,
                                           const struct key *key, uint32_t n)
 {

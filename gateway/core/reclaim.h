@@ -3,9 +3,9 @@
 #define GATEWAY_CORE_RECLAIM_H
 
 /* Decides when to return free memory to the system. After a burst the allocator keeps its memory, whether it
- * was used for bodies, answers, or libquern's requests. So the process's memory is watched: while it is much
- * larger than its minimum so far, the allocator is told once a second to return free memory, and less often
- * if that gains nothing. */
+ * held bodies, answers, or libquern's requests. So the process's memory is watched: while it is much larger
+ * than its minimum so far, the allocator is told once a second to return free memory, and less often if that
+ * gains nothing. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,12 +2,12 @@
 #ifndef GATEWAY_FLEET_WISH_H
 #define GATEWAY_FLEET_WISH_H
 
-/* What a request needs of a pool, by which fleet_choose compares pools. The gateway has no tokenizer, so
- * numbers of tokens are estimates from bytes. */
+/* What a request needs from a pool, for fleet_choose. The gateway has no tokenizer, so numbers of tokens are
+ * estimated from bytes. */
 
 #include <stdint.h>
 
-#define WISH_DECODE_TOKENS 256 /* of an answer, at most: who says more rarely means it */
+#define WISH_DECODE_TOKENS 256 /* at most, for an answer: clients that allow more rarely need it */
 
 struct prompt_pieces; /* proto/prompts/pieces.h */
 struct quern_request;
@@ -17,14 +17,14 @@ struct fleet_wish {
     const struct prompt_pieces *pieces; /* of its prompt; NULL: none */
     double tokens;                      /* of the prompt, estimated */
     double decode;                      /* to be generated, estimated */
-    uint32_t context;                   /* the pool's has to be that long; 0: any */
-    const char *digest;                 /* of the model: no other; NULL: any of that name */
+    uint32_t context;                   /* the pool's must be at least this long; 0: any */
+    const char *digest;                 /* of the model, which must match; NULL: any of that name */
     const char *arithmetic;             /* preferred; NULL: any */
 };
 
-/* The pieces of a request's prompt, as hashed from this seed by a pool that has told this base of its space
- * ("": none has; see proto/prompts/space.h). NULL if the prompt is short, not to be cached or of an
- * embedding, or out of memory. free() frees them. */
+/* The pieces of a request's prompt, hashed from this seed as by a pool that has reported this base of its
+ * space ("": none has; see proto/prompts/space.h). NULL if the prompt is short, is not to be cached, or is
+ * for an embedding, or if out of memory. Free them with free(). */
 struct prompt_pieces *wish_pieces(const struct quern_request *request, uint64_t seed, const char *space);
 
 /* About how many tokens the request's prompt has, and how many will be generated. */

@@ -24,7 +24,7 @@ struct body_reader;
 struct body_reading {
     const struct json_row *rows;
     struct parameters *into; /* initialized; may be the first member of a larger struct for the rows */
-    /* Called after the rows have been read; may be NULL. Runs on the reader's thread, so it uses only the
+    /* Called after the rows have been read; may be NULL. Runs on the reader's thread, so it may use only the
      * reading. 0 or REFUSED. */
     int (*finish)(struct body_reading *reading, struct refusal *refusal);
     /* Called once, on the loop. `exchange` is NULL if no answer is needed: the client has left, or the body
@@ -49,16 +49,16 @@ void body_reader_allow(struct body_reader *reader, size_t tree_bytes);
  * NULL. */
 struct body_reader *body_reader_stop(struct body_reader *reader);
 
-/* Takes and reads the body of the exchange. The memory of the parameters counts among the gateway's bodies
- * (and the key's) until parameters_deinit; without room, the request gets 429. `then` may be called before
- * this returns. */
+/* Takes and reads the body of the exchange. The memory of the parameters counts in the gateway's budget of
+ * bodies (and the key's) until parameters_deinit; without room, the request gets 429. `then` may be called
+ * before this returns. */
 void body_read(struct exchange *exchange, struct body_reading *reading);
 
 /* A new turn of the loop: delivers finished bodies, and allows small bodies to be read at once again. */
 void body_reader_deliver(struct body_reader *reader);
 
-/* Much memory has been freed: the thread returns it to the system when no body waits, which would take too
- * long on the loop. */
+/* Much memory has been freed: the thread returns it to the system when no body waits; on the loop this would
+ * take too long. */
 void body_reader_tidy(struct body_reader *reader);
 
 /* Readable when there is a body to deliver. */

@@ -3,17 +3,17 @@
 #define GATEWAY_FORMS_EMBEDDINGS_IN_H
 
 /* A request for embeddings: one input or several, each a text or token ids; or for the scores of pairs of
- * texts, which are as many inputs (ranking_in.h). */
+ * texts, where each pair is an input (ranking_in.h). */
 
 #include "gateway/core/parameters.h"
 
-#define EMBEDDINGS_MOST_INPUTS 2048 /* of one request, as OpenAI has it */
+#define EMBEDDINGS_MOST_INPUTS 2048 /* of one request, as in OpenAI's API */
 
-struct embeddings_input { /* one of the two, in the parameters' memory */
+struct embeddings_input { /* text or ids, in the parameters' memory */
     struct bytes text;    /* data NULL: it is ids */
     const int32_t *ids;   /* [n_ids] */
     size_t n_ids;
-    const char *document; /* of a pair, whose query the text is; NULL: the input is not a pair */
+    const char *document; /* of a pair, with `text` as the query; NULL: the input is not a pair */
 };
 
 struct embeddings_in {

@@ -13,7 +13,7 @@ json_row_take grammar_structured_outputs;  /* vLLM: {"json": …} or regex or gr
 json_row_take grammar_schema;              /* a schema, as an object or as text */
 json_row_take grammar_regex, grammar_gbnf; /* a text */
 
-/* Rows of the OpenAI family: these, and the names that llama-server and vLLM have for them. */
+/* Rows of the OpenAI family, including the names used by llama-server and vLLM. */
 /* clang-format off */
 #define GRAMMAR_ROWS                                                                                         \
     {"response_format", grammar_response_format, NULL, 0},                                                   \
@@ -26,8 +26,8 @@ json_row_take grammar_regex, grammar_gbnf; /* a text */
     {"structured_outputs", grammar_structured_outputs, NULL, 0}
 /* clang-format on */
 
-/* Turns a schema that is read as closed into a GBNF with that schema as its root, unless tools do: its
- * members come in order, and no others unless it allows them. 0 or REFUSED. */
+/* Turns a schema that is read as closed into a GBNF with that schema as its root, unless tools do this: its
+ * members come in order, with no others unless it allows them. 0 or REFUSED. */
 int grammar_close(struct parameters *parameters, struct refusal *refusal);
 
 #endif

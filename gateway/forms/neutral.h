@@ -14,11 +14,11 @@ json_row_take neutral_only;
 /* A boolean that changes nothing either way. */
 json_row_take neutral_bool;
 
-/* The part of the text that penalties count. Values in row->name are accepted, as above; any other is
- * accepted only if the request sets no penalty, which parameters_finish checks. */
+/* The part of the text that penalties apply to. Values in row->name are accepted, as above; any other value
+ * is accepted only if the request sets no penalty, which parameters_finish checks. */
 json_row_take neutral_penalties;
 
-/* A place to compute: an integer, which has no effect. */
+/* Where to compute: an integer, which has no effect. */
 json_row_take neutral_place;
 
 /* top_k, which both -1 and 0 turn off. */

@@ -18,27 +18,27 @@ struct ranking_texts {
 struct ranking_in {
     struct embeddings_in in; /* first; its inputs are the pairs, made by the functions below */
     struct ranking_texts queries, documents;
-    size_t bytes; /* of all pairs, a query counted in each of its own */
+    size_t bytes; /* of all pairs; a query counts in each of its pairs */
     size_t top_n; /* results; 0: all */
     bool returns_documents;
-    bool bare; /* they came as `texts`: the answer is a list, as Text Embeddings Inference has it */
+    bool bare; /* the documents came as `texts`: the answer is a list, as in Text Embeddings Inference */
 };
 
 /* Makes a pair of the query and each document. 0 or REFUSED. */
 int ranking_pair_all(struct ranking_in *in, struct refusal *refusal);
 
-/* Makes a pair of each query and the document of the same place, or of a single query and each document. 0 or
- * REFUSED, if there are neither as many of both, nor one query. */
+/* Makes a pair of each query and the document at the same index, or of a single query and each document. 0,
+ * or REFUSED if the numbers differ and there is more than one query. */
 int ranking_pair_each(struct ranking_in *in, struct refusal *refusal);
 
-/* What an error of the pool says of a pair, said of the parameters that it is from: "prompt has …" becomes
- * "query and documents[3] have …". */
+/* Makes an error of the pool about a pair name the pair's parameters: "prompt has …" becomes "query and
+ * documents[3] have …". */
 void ranking_name_pair(const struct ranking_in *in, size_t index, struct refusal *refusal);
 
 /* ---- takers, whose `into` is a struct ranking_in ---- */
 
 json_row_take ranking_query;                 /* a text, or an object with one */
-json_row_take ranking_documents;             /* an array of such */
+json_row_take ranking_documents;             /* an array of these */
 json_row_take ranking_bare_documents;        /* the same, for a bare answer */
 json_row_take ranking_first, ranking_second; /* either: the queries, or the documents */
 json_row_take ranking_top_n;

@@ -12,11 +12,11 @@
 int turn_apply(const struct gateway *gateway, struct parameters *parameters, struct model_dialect *dialect,
                struct refusal *refusal);
 
-/* Sets the grammar that calls, or what follows a thought, must match. 0 or REFUSED. */
+/* Sets the grammar that calls, or the text after a thought, must match. 0 or REFUSED. */
 int turn_constrain(struct parameters *parameters, const struct model_dialect *dialect,
                    struct refusal *refusal);
 
-/* Sets what is looked for in the answers, and keeps the tools for it. Takes the dialect, and leaves an
+/* Sets what to find in the answers, and keeps the tools for that. Takes over the dialect, and leaves an
  * initialized one. 0 or -ENOMEM. */
 int turn_expect(struct generation *generation, const struct parameters *parameters,
                 struct model_dialect *dialect);

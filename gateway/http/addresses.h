@@ -3,8 +3,8 @@
 #define GATEWAY_HTTP_ADDRESSES_H
 
 /* The number of connections per client address: an IPv4 address, or an IPv6 /64, which providers assign to
- * one customer; for link-local ones, which share one /64, the whole address. Loopback is not counted: its
- * clients are users of this machine, or a proxy with everyone's connections. */
+ * one customer; for link-local addresses, which share one /64, the whole address. Loopback is not counted:
+ * its clients are users of this machine, or a proxy with many clients' connections. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,13 +15,13 @@ struct address;
 struct addresses { /* zeroed except for `seed` and `most`: no connections */
     struct address *table;
     uint64_t seed; /* of the hash: clients choose their addresses */
-    unsigned most; /* connections of one; 0: no limit */
+    unsigned most; /* connections of one address; 0: no limit */
 };
 
-/* Whether this address may have one more. */
+/* Whether this address may have one more connection. */
 bool addresses_have_room(const struct addresses *addresses, const struct sockaddr *from);
 
-/* Counts one. NULL: not counted, because it comes from loopback or memory ran out. */
+/* Counts a connection. NULL: not counted, because it comes from loopback or memory ran out. */
 struct address *addresses_take(struct addresses *addresses, const struct sockaddr *from);
 
 /* Takes NULL. */

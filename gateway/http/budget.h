@@ -2,15 +2,15 @@
 #ifndef GATEWAY_HTTP_BUDGET_H
 #define GATEWAY_HTTP_BUDGET_H
 
-/* A bound on bytes held for clients. A budget can be a part of another one: bytes taken from it are taken
- * from both. */
+/* A bound on bytes held for clients. A budget can be part of another: bytes taken from it are taken from
+ * both. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct budget {
     size_t used, most;
-    struct budget *parent; /* that it is a part of; NULL: none */
+    struct budget *parent; /* the budget that it is part of; NULL: none */
 };
 
 /* Takes room even if there is none. */

@@ -10,11 +10,11 @@
  *
  * A handler is called once, with the whole body, and answers then or later. While there is nothing to send
  * the connection is suspended. The server creates exchanges, and frees them when the answer was sent or the
- * client has left; only in the second case it tells the handler, through exchange_when_gone.
+ * client has left; only in the second case does it tell the handler, through exchange_when_gone.
  *
  * Stream data waits in a buffer until the client takes it. A client whose socket takes no more and whose
- * buffer exceeds its bound is cut off, which is logged: nobody else waits for it, and it never sees a stream
- * with a gap. Whole answers have a bound in common with streams: if clients together leave too much unread,
+ * buffer exceeds its bound is cut off, which is logged: no other client waits for it, and it never sees a
+ * stream with a gap. Whole answers share a bound with streams: if clients together leave too much unread,
  * slow readers are cut off, and if there are none, new answers are rejected. */
 
 #include <microhttpd.h>
@@ -47,15 +47,16 @@ struct stream_limits {
     struct unread unread;    /* of all together; displaces with exchange_displace */
     uint64_t cut;            /* streams and answers cut off so far */
     struct exchange *late;   /* utlist: streams with more than `one` */
-    struct exchange *makers; /* utlist: those whose body is made while it is taken */
+    struct exchange *makers; /* utlist: exchanges whose body is made while it is sent */
     size_t made;             /* bytes of such bodies since exchange_make_on */
     bool paced;              /* some of them wait for exchange_make_on */
 };
 
 /* Makes a body part by part. */
 struct exchange_maker {
-    bool (*make)(void *arg, struct json_out *out); /* appends the next few kB; false: those are the last */
-    void (*free)(void *arg);                       /* called once, when the exchange ends */
+    bool (*make)(void *arg,
+                 struct json_out *out); /* appends the next few kB; false: this was the last part */
+    void (*free)(void *arg);            /* called once, when the exchange ends */
     void *arg;
 };
 
@@ -65,7 +66,7 @@ struct exchange {
     struct stream_limits *limits;
     const char *method, *path, *version; /* the client's; they live as long as the exchange */
     const char *rest;                    /* of the path, after the route's prefix */
-    const char *route;                   /* the path of that route; NULL: none has this path */
+    const char *route;                   /* the path of that route; NULL: no route has this path */
     char peer[64];                       /* the client, for the log: address and port */
     enum family family;
     exchange_handler *handler;
@@ -84,7 +85,7 @@ struct exchange {
     size_t received;         /* bytes of it, dropped ones included */
     bool refused;            /* before the body was complete */
     bool last;               /* no other request is read from its connection */
-    struct refusal *refusal; /* why; NULL: it is not, or there was no memory to say */
+    struct refusal *refusal; /* why; NULL: not refused, or there was no memory for the reason */
 
     bool suspended;
     struct MHD_Response *response; /* made, but not passed to libmicrohttpd */
@@ -99,7 +100,7 @@ struct exchange {
     size_t held;                /* bytes that handlers keep for the answer, see exchange_hold */
     size_t taken;               /* bytes of `out` taken by the server */
     bool out_over;              /* nothing follows `out` */
-    bool late;                  /* it is in that list */
+    bool late;                  /* it is in stream_limits.late */
     struct exchange *next, *prev;
     bool gone; /* the client has left, or was cut off */
 
@@ -121,7 +122,7 @@ struct exchange *exchange_free(struct exchange *exchange);
 /* The value of a header of the request, or NULL. */
 const char *exchange_request_header(const struct exchange *exchange, const char *name);
 
-/* The value of an argument behind the path's question mark: "" if it has none; NULL: it is not there. */
+/* The value of an argument in the query string: "" if it has no value; NULL: the argument is absent. */
 const char *exchange_argument(const struct exchange *exchange, const char *name);
 
 /* Answers with a body and takes its memory. The buffer is empty afterwards. */
@@ -132,11 +133,11 @@ void exchange_reply(struct exchange *exchange, unsigned status, const char *cont
 void exchange_reply_lasting(struct exchange *exchange, unsigned status, const char *content_type,
                             struct bytes body, const struct exchange_header *headers, size_t n_headers);
 
-/* The same with JSON; with an error if its memory ran out. */
+/* The same with JSON; answers with an error if its memory ran out. */
 void exchange_reply_json(struct exchange *exchange, unsigned status, struct json_out *json_take);
 
-/* Answers with a body that is made in chunks while the client takes it. The exchange owns the maker from here
- * on; its memory must have been counted with exchange_hold. */
+/* Answers with a body that is made in chunks while the client takes it. The exchange then owns the maker,
+ * whose memory must have been counted with exchange_hold. */
 void exchange_reply_made(struct exchange *exchange, unsigned status, const char *content_type,
                          const struct exchange_maker *maker);
 
@@ -176,8 +177,8 @@ void exchange_lost(struct exchange *exchange);
 /* Nothing can be sent now: suspends the connection until there is something. */
 void exchange_suspend(struct exchange *exchange);
 
-/* Continues bodies that are made while they are taken: between two calls only a limited number of bytes is
- * made, so that others get their turn. */
+/* Continues bodies that are made while they are sent: between two calls only a limited number of bytes is
+ * made, so that other exchanges get their turn. */
 void exchange_make_on(struct stream_limits *limits);
 
 /* Makes room in stream_limits.unread: cuts the exchange off, or rejects it if its answer is still being made.

@@ -8,8 +8,8 @@
  *     for each field in the order of the wire: framing_field(&framing, name, value, refusal);
  *     framing_end(&framing, refusal);
  *
- * Each returns 0, or REFUSED with 400 and the field in `param`; after that the connection has to be closed,
- * since it is unknown where the next request on it begins. */
+ * Each returns 0, or REFUSED with 400 and the field in `param`; then the connection must be closed, since it
+ * is unknown where the next request on it begins. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "common/bytes.h"
 #include "gateway/json/refusal.h"
 
-/* Fields that a request has at most once. */
+/* Fields that a request may have at most once. */
 enum framing_single {
     FRAMING_HOST,
     FRAMING_LENGTH,
@@ -36,7 +36,7 @@ struct framing {
     bool seen[FRAMING_SINGLES];
 };
 
-/* The request line as libmicrohttpd has it. */
+/* The request line as parsed by libmicrohttpd. */
 struct framing_line {
     const char *method, *target, *version; /* the target as received, or decoded in place */
     size_t target_len;                     /* before decoding */

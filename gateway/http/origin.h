@@ -16,8 +16,8 @@
  *           encrypt. Without Origin, Sec-Fetch-Site must not say that another site sent the request, unless
  *           the user followed a link.
  *
- * Programs other than browsers send the Host they connect to and none of the others. HTTP/1.0 without a Host
- * is accepted: no browser sends that. */
+ * Programs other than browsers send the Host they connect to and none of the other headers. HTTP/1.0 without
+ * a Host is accepted: no browser sends that. */
 
 #include <stdbool.h>
 
@@ -32,7 +32,7 @@ struct origin_authority {
     bool loopback;     /* a loopback address, or a name for it */
 };
 
-/* False: it is malformed. The result borrows from the text. */
+/* Parses a Host. False: it is malformed. The result borrows from the text. */
 bool origin_parse(struct bytes text, struct origin_authority *ret_authority);
 
 struct origin_rules {
@@ -53,14 +53,14 @@ struct origin_claim {
  * it. */
 int origin_check(const struct origin_rules *rules, const struct origin_claim *claim, struct refusal *refusal);
 
-/* Whether a Host is well-formed at all, which holds for gateways with keys too: 0, or REFUSED with 400. */
+/* Whether a Host is well-formed, which gateways with keys require too: 0, or REFUSED with 400. */
 int origin_check_host(const char *host, struct refusal *refusal);
 
 /* Whether the value of --hosts is valid. */
 bool origin_hosts_are_valid(const char *hosts);
 
-/* Whether the value of --cors is: "*", "null", or an origin as browsers send it, SCHEME://HOST[:PORT] with
- * nothing behind it. No page has any other. */
+/* Whether the value of --cors is valid: "*", "null", or an origin as browsers send it, SCHEME://HOST[:PORT]
+ * with nothing after it. No page has any other origin. */
 bool origin_cors_is_valid(const char *cors);
 
 #endif

@@ -3,11 +3,11 @@
 #define GATEWAY_HTTP_REQUEST_LOG_H
 
 /* A file with a JSON line for each request: its client, endpoint and time, how it ended, and how long each
- * phase took. It contains nothing of requests and answers except what an error quotes: the name of a
+ * phase took. It contains no text of requests and answers except what an error quotes: the name of a
  * parameter or model, or a short piece of an invalid value.
  *
- * A line is one write to the end of the file. Lines that cannot be written are counted, and the log says when
- * that starts and when it stops; requests continue. */
+ * A line is a single write to the end of the file. Lines that cannot be written are counted, and the
+ * gateway's log says when that starts and when it stops; requests continue. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,9 +25,9 @@ struct request_log {
 
 /* The work done for one request; zeroed: none. */
 struct request_record {
-    char model[132]; /* "": none */
-    const char
-        *finish; /* how it ended: "stop", "length", "tool_calls", "error"; NULL: not, or there was none */
+    char model[132];    /* "": none */
+    const char *finish; /* how it ended: "stop", "length", "tool_calls", "error"; NULL: it did not, or there
+                           was no generation */
     bool stream;
     uint32_t choices, prompt_tokens, cached_tokens, output_tokens;
     double queue_ms, prefill_ms, prepare_ms, wait_ms, lookup_ms, decode_ms;
@@ -47,7 +47,7 @@ struct request_line {
     const char *key; /* the name of its key; NULL: none */
     const char *request_id;
     const char *traceparent; /* "": none */
-    unsigned status;         /* 0: the client left before there was one */
+    unsigned status;         /* 0: the client left before it was known */
     bool gone;               /* the client left before the end */
     double seconds;
     const struct request_record *record;
@@ -57,11 +57,11 @@ struct request_line {
  * reason. */
 int request_log_open(struct request_log *log, const char *path, struct error *err);
 
-/* Whether it could be opened; creates nothing. 0 or -errno with a reason. */
+/* Whether the file could be opened; creates nothing. 0 or -errno with a reason. */
 int request_log_check(const char *path, struct error *err);
 
-/* Reopens it after log rotation has moved it. If that fails, writing continues to the old one, and the log
- * says so. */
+/* Reopens the file after log rotation has moved it. If that fails, writing continues to the old file, and
+ * this is logged. */
 void request_log_reopen(struct request_log *log);
 
 void request_log_write(struct request_log *log, const struct request_line *line);

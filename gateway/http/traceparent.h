@@ -9,8 +9,8 @@
 
 #define TRACEPARENT_BYTES 56 /* zero-terminated */
 
-/* Copies a well-formed one of version 00 whose ids are not zero. False: `said`, which may be NULL, is none,
- * and nothing is copied. */
+/* Copies a well-formed header of version 00 whose ids are not zero. False: `said`, which may be NULL, is not
+ * one, and nothing is copied. */
 bool traceparent_take(const char *said, char ret_traceparent[TRACEPARENT_BYTES]);
 
 #endif

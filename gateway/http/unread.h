@@ -9,11 +9,11 @@
  *
  * Each answer has a share. A client can read an answer once it is offered, and is slow if it has had
  * something to read for ten seconds and has taken less than 64 KiB a second. If all shares together would
- * exceed the budget, the largest slow one is displaced. If there is none, a running stream displaces the
- * largest share of all. A new answer is rejected instead, unless it can displace one that is still being made
- * and four times as large.
+ * exceed the budget, the largest slow one is displaced. If none is slow, a running stream displaces the
+ * largest share of all. A new answer is rejected instead, unless it can displace an answer that is still
+ * being made and is four times as large.
  *
- * Used on one thread. */
+ * Use it on one thread only. */
 
 #include <stdint.h>
 
@@ -37,7 +37,7 @@ struct unread {
     void (*displace)(struct unread_share *share);
 };
 
-/* A new share, MAKING and empty; zeroed before. */
+/* Adds a zeroed share, which is then MAKING and empty. */
 void unread_begin(struct unread *unread, struct unread_share *share);
 
 /* Releases all of the share's bytes, and forgets it. */

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_JSON_JSON_IN_H
 #define GATEWAY_JSON_JSON_IN_H
 
-/* Reads clients' JSON objects: each key by its row of a table.
+/* Reads clients' JSON objects with a table that has a row for each key.
  *
  * Unknown keys and values of another type are rejected with an error that names the key; nothing is ignored.
  * A null value counts as omitted. Invalid JSON, duplicate keys, NUL characters and numbers beyond 63 bits and
@@ -14,7 +14,7 @@
 
 struct json_row;
 
-/* Takes a value, which is not null: 0 or REFUSED. `path` names it for errors: "stream_options". */
+/* Takes a value, which is not null. 0 or REFUSED. `path` names it for errors: "stream_options". */
 typedef int json_row_take(void *into, const struct json_row *row, const char *path, json_t *value,
                           struct refusal *refusal);
 
@@ -28,7 +28,7 @@ struct json_row {
 /* Parses a body. The caller frees the object with json_decref. */
 int json_in_parse(const void *data, size_t len, json_t **ret_object, struct refusal *refusal);
 
-/* Reads an object by rows; the last row has no key. `path`: the object's own path; "" at the top. */
+/* Reads an object with the rows; the last row has no key. `path`: the object's own path; "" at the top. */
 int json_in_take(void *into, const struct json_row *rows, const char *path, json_t *object,
                  struct refusal *refusal);
 
@@ -40,9 +40,8 @@ json_row_take json_in_bool;
 /* Accepts any value without effect: it only describes the request. */
 json_row_take json_in_ignore;
 
-/* A parameter that would change the answer and is not supported: accepts values that ask for nothing (false,
- * 0,
- * "", [], {}, or the text of `name`), and rejects others with an error that names it. */
+/* A parameter that would change the answer and is not supported: accepts values that request nothing (false,
+ * 0, "", [], {}, or the text of `name`), and rejects others with an error that names it. */
 json_row_take json_in_unsupported;
 
 /* An integer within bounds. 0 or REFUSED. */

@@ -9,7 +9,7 @@
  *     json_memory_end(&memory);         nothing of it may be used from here on
  *
  * A tree can be a hundred times as large as its text ("[{},{},…]"), so its bytes are bounded, not only those
- * of the text. Outside such a pair, and on other threads, jansson uses malloc. */
+ * of the text. Outside such a pair of calls, and on other threads, jansson uses malloc. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,14 +25,13 @@ struct json_memory {
 int json_memory_init(struct json_memory *memory, size_t size);
 void json_memory_deinit(struct json_memory *memory);
 
-/* From here on this thread's jansson uses the region, which is empty. Does not nest. */
+/* From now on jansson uses the region on this thread; the region is empty. Does not nest. */
 void json_memory_begin(struct json_memory *memory);
 
-/* Ends that, and returns the pages to the system, except for a few. */
+/* Stops using the region, and returns all but a few of its pages to the system. */
 void json_memory_end(struct json_memory *memory);
 
-/* Whether the region in use on this thread was too small for the tree that failed; false if none is in use.
- */
+/* Whether a tree failed because the region in use on this thread was too small; false if none is in use. */
 bool json_memory_limited(void);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_JSON_REFUSAL_H
 #define GATEWAY_JSON_REFUSAL_H
 
-/* The error that answers an exchange, in the form of each family of clients. */
+/* The error that answers an exchange, written in the form of the client's family. */
 
 #include <quern.h>
 #include <stdint.h>
@@ -13,11 +13,11 @@ struct refusal {
     unsigned status;        /* of HTTP: 400 … 599 */
     const char *code;       /* OpenAI's code: "model_not_found"; NULL: none */
     char param[128];        /* the wrong parameter: "messages[2].role"; "": none in particular */
-    char text[512];         /* one line for a person */
+    char text[512];         /* one line for people */
     uint32_t retry_after_s; /* 0: unknown */
 };
 
-/* The result of a function that has set a refusal; 0 if it has not. */
+/* The result of a function that has set a refusal; otherwise it returns 0. */
 #define REFUSED 1
 
 /* Sets the refusal (the text is cut to fit) and returns REFUSED. `code` and `param` may be NULL. */
@@ -27,7 +27,7 @@ int refuse(struct refusal *refusal, unsigned status, const char *code, const cha
 /* An invalid value: 400, naming the parameter. */
 #define refuse_value(refusal, param, ...) refuse(refusal, 400, NULL, param, __VA_ARGS__)
 
-/* The same where the gateway has no memory for it. */
+/* The gateway is out of memory: 500. */
 #define refuse_memory(refusal) refuse(refusal, 500, "out_of_memory", NULL, "the gateway is out of memory")
 
 /* The error for the end of a request that did not end normally. */

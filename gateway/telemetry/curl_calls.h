@@ -2,8 +2,8 @@
 #ifndef GATEWAY_TELEMETRY_CURL_CALLS_H
 #define GATEWAY_TELEMETRY_CURL_CALLS_H
 
-/* libcurl, loaded when spans are to be exported and not before. Thirteen libraries come with it (Kerberos,
- * LDAP, SSH, RTMP, another TLS): a gateway without a collector neither pays 2 MB for them nor trusts them. */
+/* Loads libcurl only when spans are exported. Thirteen libraries come with it (Kerberos, LDAP, SSH, RTMP,
+ * another TLS): a gateway without a collector neither spends 2 MB on them nor has to trust them. */
 
 #include <curl/curl.h>
 
@@ -26,13 +26,13 @@
     CALL(url_cleanup)                                                                                        \
     CALL(free)
 
-struct curl_calls { /* each is what curl_NAME is in its header */
+struct curl_calls { /* each member is curl_NAME of its header */
 #define MEMBER(name) __typeof__(curl_##name) *name;
     CURL_CALLS(MEMBER)
 #undef MEMBER
 };
 
-/* The loaded calls, for the life of the process; NULL, with a reason, where no libcurl can be loaded. One
+/* The loaded calls, for the life of the process; NULL, with a reason, if libcurl cannot be loaded. Only one
  * thread may call it at a time. */
 const struct curl_calls *curl_calls_load(struct error *err);
 

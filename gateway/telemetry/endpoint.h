@@ -9,14 +9,14 @@
 
 struct endpoint { /* zeroed: none */
     const struct curl_calls *curl;
-    char *url;                  /* the library's own */
-    struct curl_slist *headers; /* with those of every POST */
+    char *url;                  /* allocated by libcurl */
+    struct curl_slist *headers; /* including those of every POST */
 };
 
-/* Reads an http or https URL without credentials (which belong into the file), and the file of headers, or
- * NULL: lines "Name: value", empty lines, and comments after "#"; nobody else may read the file. The path
- * gets /v1/traces at its end if that is not there. 0 or -errno with a reason; -ENOTSUP: there is no libcurl.
- */
+/* Reads an http or https URL without credentials (these belong in the file), and the file of headers, or
+ * NULL: lines "Name: value", empty lines, and comments after "#"; the file must not be readable by others.
+ * /v1/traces is appended to the path if it is missing. 0 or -errno with a reason; -ENOTSUP: there is no
+ * libcurl. */
 int endpoint_read(const char *url, const char *headers, struct endpoint *ret_endpoint, struct error *err);
 
 void endpoint_deinit(struct endpoint *endpoint);

@@ -2,7 +2,7 @@
 #ifndef GATEWAY_TELEMETRY_SPANS_H
 #define GATEWAY_TELEMETRY_SPANS_H
 
-/* A request as spans of OpenTelemetry, in JSON as OTLP/HTTP 1.x takes it (opentelemetry-proto, trace.proto,
+/* Writes a request as OpenTelemetry spans, in the JSON of OTLP/HTTP 1.x (opentelemetry-proto, trace.proto,
  * "JSON Protobuf Encoding"):
  *
  *   quern-gateway  POST /v1/chat/completions  ├──────────────────────────────────────┤   kind: server
@@ -11,12 +11,12 @@
  *   quern-worker   decode                                      ├───────────────────┤
  *
  * Broker and workers measure their parts themselves (`timing` in the protocol), and the gateway, which alone
- * knows the client's trace, places them on its own clock: the first token is where the client was sent it.
- * Of several choices the longest parts are told. A request that never reached a worker is the first span
- * alone.
+ * knows the client's trace, places them on its own clock: the first token is at the time when it was sent to
+ * the client. Of several choices, the longest parts are reported. A request that never reached a worker has
+ * only the first span.
  *
- * The spans have the trace and the parent of the client's `traceparent`, or begin a trace. They contain
- * nothing of prompts and answers, as the request log. */
+ * The spans have the trace and the parent of the client's `traceparent`, or begin a trace. Like the request
+ * log, they contain no text of prompts and answers. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,13 +28,13 @@
 
 enum { SPAN_SERVER, SPAN_QUEUE, SPAN_PREFILL, SPAN_DECODE, SPANS };
 
-/* A request that has ended: its own copy of all that its spans tell. */
+/* An ended request: a copy of everything that its spans contain. */
 struct traced_request {
     char trace_id[33], parent_id[17]; /* hexadecimal; parent "": it begins the trace */
     char span_ids[SPANS][17];
     uint64_t begun_ns, ended_ns; /* since 1970 */
     char method[16];
-    char route[64]; /* "": none has this path */
+    char route[64]; /* "": no route has this path */
     char key[64];   /* its name; "": none */
     char request_id[REQUEST_ID_BYTES];
     unsigned status;
@@ -42,9 +42,9 @@ struct traced_request {
     struct request_record record;
 };
 
-/* Copies the request, which ends now. `route` is the path that the gateway serves it by, a constant; NULL:
- * none. False: the client's `traceparent` says that it is not sampled, or it cannot get ids; nothing is to be
- * told of it. */
+/* Copies the request, which ends now. `route`, a constant, is the path of its route; NULL: none. False: do
+ * not export it, because the client's `traceparent` says that it is not sampled, or because no ids could be
+ * made. */
 bool spans_take(const struct request_line *line, const char *route, struct traced_request *ret_request);
 
 /* Writes the body of one export (ExportTraceServiceRequest): all spans of requests[n]. */

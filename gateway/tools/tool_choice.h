@@ -11,7 +11,8 @@ json_row_take tool_choice_openai;    /* "none", "auto", "required", a function, 
 json_row_take tool_choice_anthropic; /* {type: "none", "auto", "any", "tool", disable_parallel_tool_use} */
 json_row_take tool_choice_parallel;  /* false: one call at most */
 
-/* Call it when all is read: finds the tools that the choice names, and bars the others. 0 or REFUSED. */
+/* Call it when everything is read: finds the tools that the choice names, and bars the others. 0 or
+ * REFUSED. */
 int tool_choice_finish(struct parameters *parameters, struct refusal *refusal);
 
 #endif

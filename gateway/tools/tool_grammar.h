@@ -15,14 +15,14 @@
  *   (or one call), with arguments of strict tools by their schemas;
  * - JSON is requested (response_format): that, or calls; only calls if they are required.
  *
- * A thought may come first, and does if the prompt leaves the model in one. 0 or REFUSED: a schema is not
- * that of an object, or cannot be enforced in this dialect, or there is already a grammar of another kind.
- * The pool checks whether it supports a schema. */
+ * A thought may come first, and must if the prompt leaves the model in one. 0 or REFUSED: a schema is not for
+ * an object or cannot be enforced in this dialect, or there is already a grammar of another kind. The pool
+ * checks whether it supports a schema. */
 int tool_grammar_set(struct parameters *parameters, const struct model_dialect *dialect,
                      struct refusal *refusal);
 
 /* For requested JSON, if the prompt leaves the model inside a thought: the thought's end comes first. A
- * grammar of another kind constrains the answer from its first token on, so then there is no thought. 0 or
+ * grammar of another kind constrains the answer from its first token on, so there is no thought then. 0 or
  * REFUSED. */
 int tool_grammar_after_thought(struct parameters *parameters, const struct model_dialect *dialect,
                                struct refusal *refusal);

@@ -4,7 +4,7 @@
 
 /* The two sockets of a worker: its link, for work from the broker, and its stream, on which it publishes.
  * They are bound and listen before the worker starts, and it inherits them. So a worker binds nothing,
- * connects to nothing and needs no access to the run directory. Only the supervisor's broker learns their
+ * connects to nothing, and needs no access to the run directory. Only the supervisor's broker learns their
  * paths. */
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct doors {
 };
 
 /* Writes the paths of the doors into the record: in the run directory, with names unique to the incarnation,
- * across pools too (by the boot number). */
+ * even across pools (by the boot number). */
 void doors_name(struct place_record *record, const char *rundir, uint64_t boot);
 
 /* Creates both or none. 0, or -errno with a reason that names the path; -EADDRINUSE if something exists

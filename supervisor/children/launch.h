@@ -21,33 +21,34 @@ struct launch_plan {
     int store_fd;       /* of the prefix store; -1: there is none */
 };
 
-/* Starts it in its own process group, with default signals (but SIGPIPE ignored), its doors, its slot of the
- * board, the prefix store, and a pipe as stderr, whose non-blocking read end is returned. It gets SIGTERM
- * when this process dies. 0 or -errno with the reason. */
+/* Starts a worker in a separate process group, with default signals (but SIGPIPE ignored), its doors, its
+ * slot of the board, the prefix store, and a pipe as stderr, whose non-blocking read end is returned. It gets
+ * SIGTERM when this process dies. 0 or -errno with the reason. */
 int launch_worker(const struct launch_plan *plan, pid_t *ret_pid, int *ret_stderr, struct error *err);
 
-/* Starts quern-worker to count the devices that the options name (worker/count.h), in its own process group.
- * Its output comes through a pipe, whose non-blocking read end is returned. 0 or -errno with the reason. */
+/* Starts quern-worker to count the devices that the options name (worker/count.h), in a separate process
+ * group. Returns the non-blocking read end of a pipe with its output. 0 or -errno with the reason. */
 int launch_count(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
                  struct error *err);
 
-/* Starts quern-worker to check the options (worker/check.h), and what it says comes in the same way. */
+/* The same to check the options (worker/check.h). */
 int launch_worker_check(const char *program, const struct options *options, pid_t *ret_pid, int *ret_said,
                         struct error *err);
 
-/* The same of quern-gateway, which gets the listening socket too: whom it may serve depends on that. */
+/* The same for quern-gateway, which also gets the listening socket: the clients that it may serve depend on
+ * it. */
 int launch_gateway_check(const char *program, const struct options *options, int listen_fd, pid_t *ret_pid,
                          int *ret_said, struct error *err);
 
-/* Starts the broker in our process group, with the signals that a shell sets. It inherits `fds`, the first
- * of which is its end of the connection to us. `began_ns`: when the pool began. 0 or -errno with the reason.
- */
+/* Starts the broker in the caller's process group, with signals as a shell sets them. It inherits `fds`, the
+ * first of which is its end of the connection to the supervisor. `began_ns`: when the pool began. 0 or -errno
+ * with the reason. */
 int launch_broker(const char *program, const struct options *options, uint64_t began_ns, const int *fds,
                   size_t n_fds, pid_t *ret_pid, struct error *err);
 
-/* Starts a gateway in our process group and with our stderr. It ignores Ctrl-C, which we forward, and gets
- * SIGTERM when this process dies. It inherits the listening socket, and the one for its report
- * (proto/gateway_report.h). 0 or -errno with the reason. */
+/* Starts a gateway in the caller's process group and with its stderr. It ignores Ctrl-C, which the caller
+ * forwards, and gets SIGTERM when the caller dies. It inherits the listening socket and the socket for its
+ * report (proto/gateway_report.h). 0 or -errno with the reason. */
 int launch_gateway(const char *program, const struct options *options, int listen_fd, int report_fd,
                    pid_t *ret_pid, struct error *err);
 

@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_CHILDREN_LIFE_H
 #define SUPERVISOR_CHILDREN_LIFE_H
 
-/* Whether a process is active, according to the kernel: the only evidence while it loads a model and has not
+/* Finds out from the kernel whether a process is active: the only evidence while it loads a model and has not
  * counted progress yet. */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct life { /* zeroed: nothing seen */
 };
 
 /* True if for `most_ms` the process has neither used LIFE_MS of CPU time nor had a thread waiting for a disk
- * or a device. Call about once a second. */
+ * or a device. Call it about once a second. */
 bool life_has_ceased(struct life *life, pid_t pid, uint32_t most_ms, uint64_t now);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef SUPERVISOR_CHILDREN_RESTART_H
 #define SUPERVISOR_CHILDREN_RESTART_H
 
-/* When to restart a dead worker, and when a silent one counts as dead. Policy only: touches no process and
+/* When to restart a dead worker, and when a silent one counts as dead. Policy only: touches no process, and
  * takes the time as an argument. */
 
 #include <stdbool.h>
@@ -10,11 +10,11 @@
 
 #define RESTART_BACKOFF_MIN_MS 500
 #define RESTART_BACKOFF_MAX_MS 10000
-#define RESTART_MAX_DEATHS     5     /* in a row, none of them ready: a crash loop */
+#define RESTART_MAX_DEATHS     5     /* in a row without becoming ready: a crash loop */
 #define STALL_MS               10000 /* of a worker that serves */
 #define STALL_BROKER_MS        5000  /* of a broker that serves or takes over: none of its work takes long */
-#define STALL_LOADING_MS       60000 /* of one that loads: a large matrix may come from a slow disk */
-#define STALL_TRIAL_MS         10000 /* of one on trial that loads and shows no activity at all */
+#define STALL_LOADING_MS       60000 /* of a worker that loads: a large matrix may come from a slow disk */
+#define STALL_TRIAL_MS         10000 /* of a worker on trial that loads and shows no activity at all */
 
 struct restart {       /* zeroed: never died */
     uint32_t deaths;   /* in a row, without having been ready */

@@ -33,7 +33,7 @@ void worker_log_flush(struct worker_log *log, uint64_t now);
  * because the caller logs it. */
 void worker_log_close(struct worker_log *log, bool keep_last);
 
-/* The last line as a reason, without the log's prefix; "" if it printed nothing, or no error. */
+/* The last line as a reason, without the log's prefix; "" if the worker printed nothing, or no error. */
 const char *worker_log_last(const struct worker_log *log);
 
 #endif

@@ -2,13 +2,13 @@
 #ifndef TESTS_BENCH_SIMULATED_H
 #define TESTS_BENCH_SIMULATED_H
 
-/* What simulations have in common: numbers by chance, and memory that is there or ends the program. */
+/* Shared by simulations: random numbers, and memory allocation that ends the program on failure. */
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* From 0 up to 1, by a state that is not 0 (G. Marsaglia, "Xorshift RNGs", 2003). */
+/* A random number in [0, 1), from a nonzero state (G. Marsaglia, "Xorshift RNGs", 2003). */
 static inline double simulated_draw(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -23,7 +23,7 @@ static inline void simulated_no_memory(void)
     exit(1);
 }
 
-/* Zeroed; free() it. */
+/* Zeroed memory; free it with free(). */
 static inline void *simulated_memory(size_t n, size_t size)
 {
     void *memory = calloc(n, size);

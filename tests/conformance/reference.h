@@ -2,8 +2,8 @@
 #ifndef TESTS_CONFORMANCE_REFERENCE_H
 #define TESTS_CONFORMANCE_REFERENCE_H
 
-/* Where the reference cases are: $QUERN_REFERENCE, or the folder that the build names in argv[1]. Programs
- * exit with REFERENCE_ABSENT when it is not there, which meson shows as skipped. */
+/* Finds the reference cases: in $QUERN_REFERENCE, or in the folder that the build names in argv[1]. Programs
+ * exit with REFERENCE_ABSENT if it is missing, which meson shows as skipped. */
 
 #include <dirent.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { REFERENCE_ABSENT = 77 };
 
-/* The folder `part` of the reference, in a static buffer; ends the program when it is absent. */
+/* The folder `part` of the reference, in a static buffer; ends the program if it is missing. */
 static inline const char *reference_folder(int argc, char **argv, const char *part)
 {
     static char path[4096];

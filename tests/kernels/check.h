@@ -2,9 +2,9 @@
 #ifndef TESTS_KERNELS_CHECK_H
 #define TESTS_KERNELS_CHECK_H
 
-/* As much of Check as the tests of the kernels ask for, where Check itself is not there for the processor
- * that they are built for. No test has a process or a time limit of its own: the first that fails says where,
- * and ends the program with status 1. */
+/* The part of Check that the kernel tests use, for processors for which Check is not available. Tests have
+ * neither a separate process nor a time limit: the first failure prints its location and ends the program
+ * with status 1. */
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,10 +25,10 @@ typedef struct TCase {
         int first, end;
     } tests[32];
     int n;
-    SFun *before, *after; /* each test; or NULL */
+    SFun *before, *after; /* run around each test; or NULL */
 } TCase;
 
-typedef TCase Suite; /* of one case */
+typedef TCase Suite; /* with a single case */
 
 typedef struct SRunner {
     Suite *suite;
@@ -121,7 +121,7 @@ static inline int srunner_ntests_run(const SRunner *runner)
 static inline int srunner_ntests_failed(const SRunner *runner)
 {
     (void)runner;
-    return 0; /* it would not come here */
+    return 0; /* not reached on failure */
 }
 
 static inline void srunner_free(SRunner *runner)

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* fork() for a test; a failure ends the test. What Check is told goes into one file, through a position that
- * both processes share: as long as the test does not wait for the child, the child may assert nothing. So the
- * pid is looked at here, and not by an assertion behind the call, which the child would run as well. */
+/* fork() for a test; a failure ends the test. Check's reports go into one file, at a position that both
+ * processes share: until the test waits for the child, the child must not assert anything. So the pid is
+ * checked here, not by an assertion after the call, which the child would run as well. */
 static inline pid_t fork_child(void)
 {
     pid_t pid = fork();
@@ -47,7 +47,7 @@ static inline bool child_begin(struct child *child)
     return child->pid == 0;
 }
 
-/* Waits for its end: the status as waitpid has it, and the first size − 1 bytes that it said. */
+/* Waits for the child's end; returns its waitpid status, and the first size − 1 bytes of its stderr. */
 static inline int child_end(struct child *child, char *ret_said, size_t size)
 {
     size_t len = 0;

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_RUN_H
 #define TESTS_UNIT_RUN_H
 
-/* Runs one Check suite as a program: prints Check's closing line, exits 1 when a test failed or none ran.
+/* Runs one Check suite as a program: prints Check's closing line, exits 1 if a test failed or none ran.
  * Sanitizer builds set CK_FORK=no, so that leaks are seen where they are made. */
 
 #include <check.h>
@@ -12,21 +12,21 @@
 
 #include "tests/unit/live_memory.h"
 
-/* Whether each test has a process of its own: one that is to abort needs it. */
+/* Whether each test has its own process, which tests that must abort need. */
 static inline bool tests_fork(void)
 {
     const char *fork = getenv("CK_FORK");
     return !fork || *fork != 'n';
 }
 
-/* Whether everything is slow, as under a sanitizer: by $QUERN_TEST_SCALE, the share of its work that a test
- * is to do then. */
+/* Whether everything is slow, as under a sanitizer: $QUERN_TEST_SCALE is then the share of its work that a
+ * test must do. */
 static inline bool test_is_scaled(void)
 {
     return getenv("QUERN_TEST_SCALE") != NULL;
 }
 
-/* So many rounds, or that share of them. */
+/* `n` rounds, or that share of them. */
 static inline int test_rounds(int n)
 {
     const char *scale = getenv("QUERN_TEST_SCALE");
@@ -47,7 +47,7 @@ static long live_before;
 
 static inline void note_live_memory(void)
 {
-    mark_point(); /* what Check takes to tell of it, it keeps */
+    mark_point(); /* Check keeps the memory that it allocates for this */
     live_before = live_memory();
 }
 
@@ -56,7 +56,7 @@ static inline void expect_no_more_live_memory(void)
     ck_assert_msg(live_memory() <= live_before, "%ld pieces of memory are left", live_memory() - live_before);
 }
 
-/* One suite of one case, the usual shape of a module's tests; `add` lists them. */
+/* A suite of one case, the usual form of a module's tests; `add` lists them. */
 static inline int run_tests(const char *name, void (*add)(TCase *))
 {
     Suite *suite = suite_create(name);

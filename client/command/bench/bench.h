@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_BENCH_BENCH_H
 #define CLIENT_COMMAND_BENCH_BENCH_H
 
-/* The benchmarks, and what they share: the spread of measurements, and the memory bandwidth. */
+/* The benchmarks and their common parts: the spread of measurements, and the memory bandwidth. */
 
 #include <stdint.h>
 
@@ -32,15 +32,15 @@ int bench_read_bandwidth(uint32_t n_threads, struct spread *ret_bytes_per_second
 int bench_open_model(const char *path, const char *device, struct model **ret_model,
                      struct backend_choice *ret_choice, struct error *err);
 
-/* An engine on the chosen device, or where that fails on its alternative, which `choice` is then. Sets
+/* An engine on the chosen device or, if that fails, on its alternative, which `choice` then names. Sets
  * `backend` and `loaded` of the config: progress is shown. 0, or -errno with a reason. */
 int bench_open_engine(struct engine_config *config, struct backend_choice *choice, engine_sink *sink,
                       void *sink_arg, struct engine **ret_engine, struct error *err);
 
-/* Measures with a model, a file, and prints the result. 0, or -errno with a reason. */
+/* Measures with the model in a file, and prints the result. 0, or -errno with a reason. */
 typedef int bench_measure(void *arg, const char *model, struct error *err);
 
-/* Measures with the model; with NULL, with a temporary one of random weights, a shape of synth.h in F32.
+/* Measures with the model; if NULL, with a temporary one of random weights: a shape of synth.h in F32.
  * Catches signals (interrupt.h). Returns the exit status, and prints the reason of a failure. */
 int bench_with_model(const char *model, const char *shape, bench_measure *run, void *arg);
 

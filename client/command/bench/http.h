@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_BENCH_HTTP_H
 #define CLIENT_COMMAND_BENCH_HTTP_H
 
-/* A client of server-sent events, cheap enough to measure servers: it counts bytes and looks only at the
+/* A client of server-sent events, cheap enough to measure servers: it counts bytes and inspects only the
  * end. */
 
 #include <netinet/in.h>
@@ -14,14 +14,14 @@
 
 struct bench_http {
     int fd;         /* −1: closed */
-    uint64_t bytes; /* that came of the answer under way, as HTTP has them */
-    /* What the chunks of the answer hold. */
-    uint64_t events; /* of JSON, among them; the ones of the end and of the usage too */
-    char tail[1024]; /* the last of it, ended by 0 */
+    uint64_t bytes; /* received of the current answer, HTTP framing included */
+    /* The contents of the answer's chunks. */
+    uint64_t events; /* events with JSON, including those of the end and of the usage */
+    char tail[1024]; /* the last bytes, zero-terminated */
     size_t tail_len;
-    bool whole;    /* the last chunk has come */
+    bool whole;    /* the last chunk has arrived */
     int place;     /* http.c's: in the head or in a chunk */
-    uint64_t left; /* of a chunk; the size of one whose line is being read */
+    uint64_t left; /* bytes left of a chunk, or its size so far while that line is being read */
     size_t line;   /* bytes of that line, or of the head's end */
 };
 
@@ -39,7 +39,7 @@ int bench_http_ask(struct bench_http *http, unsigned number, unsigned tokens, st
  * reason: the connection ended, or the answer is not a stream. */
 int bench_http_read(struct bench_http *http, struct error *err);
 
-/* Whether the answer, which is whole, had so many tokens. */
+/* Whether the complete answer had this many tokens. */
 bool bench_http_had(const struct bench_http *http, unsigned tokens);
 
 #endif

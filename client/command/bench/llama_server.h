@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_BENCH_LLAMA_SERVER_H
 #define CLIENT_COMMAND_BENCH_LLAMA_SERVER_H
 
-/* A llama-server to compare with: started for a model, used over HTTP, and ended. */
+/* A llama-server for comparison: started for a model, used over HTTP, and ended. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 
 struct private_gateway {
     pid_t pid;                  /* 0: it ended */
-    int log;                    /* what it writes comes here; −1: nothing was started */
+    int log;                    /* its output can be read here; −1: nothing was started */
     struct sockaddr_in address; /* where it serves */
 };
 
@@ -20,10 +20,10 @@ struct private_gateway {
  * interrupted. Call private_gateway_end in any case. */
 int private_gateway_start(struct private_gateway *gateway, const char *rundir, struct error *err);
 
-/* A zeroed one, but for the log, is none. */
+/* Ends the gateway. Does nothing if it is zeroed except for the log. */
 void private_gateway_end(struct private_gateway *gateway);
 
-/* Its resident memory, what it shares with others counted in part (PSS), in bytes; 0: not known. */
+/* Its resident memory in bytes, with shared pages counted proportionally (PSS); 0: unknown. */
 uint64_t private_gateway_memory(const struct private_gateway *gateway);
 
 #endif

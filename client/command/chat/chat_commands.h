@@ -2,8 +2,8 @@
 #ifndef CLIENT_COMMAND_CHAT_CHAT_COMMANDS_H
 #define CLIENT_COMMAND_CHAT_CHAT_COMMANDS_H
 
-/* The turns of `quern chat` that are commands: a slash and a word, whatever follows. They change the
- * conversation and what goes with its requests, and tell on stderr what they did. */
+/* The commands of `quern chat`: turns that begin with a slash and a word. They change the conversation and
+ * the parameters of its requests, and report on stderr what they did. */
 
 #include <quern.h>
 
@@ -12,19 +12,20 @@
 
 struct chat_state {
     struct conversation conversation;
-    struct quern_request *request; /* its parameters go with every turn */
+    struct quern_request *request; /* its parameters are sent with every turn */
     const char *system;            /* of a new conversation; NULL: none */
-    char *own_system;              /* that a command set, which `system` then is; NULL */
+    char *own_system;              /* set by a command; `system` then points to it; NULL: none */
     const char *model;             /* its name */
 };
 
 enum chat_command_result {
-    CHAT_SAID, /* it is no command, and meant for the model */
+    CHAT_SAID, /* not a command: a turn for the model */
     CHAT_DONE,
     CHAT_LEAVE,
 };
 
-/* Does what a turn asks for. 0; or -ENOMEM with a reason. A command that fails otherwise has said why. */
+/* Executes a turn if it is a command. 0, or -ENOMEM with a reason. A command that fails otherwise has printed
+ * the reason. */
 int chat_command(struct chat_state *chat, const char *text, enum chat_command_result *ret_result,
                  struct error *err);
 

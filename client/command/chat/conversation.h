@@ -2,7 +2,7 @@
 #ifndef CLIENT_COMMAND_CHAT_CONVERSATION_H
 #define CLIENT_COMMAND_CHAT_CONVERSATION_H
 
-/* The turns of a conversation, kept as the next request sends them, and as a file:
+/* The turns of a conversation, in the form that the next request sends, and as a file:
  *
  *     {"messages": [{"role": "user", "content": "Hi"},
  *                   {"role": "assistant", "content": "Hello.", "reasoning_content": "A greeting."}]}
@@ -19,26 +19,27 @@
 #define CONVERSATION_MAX_BYTES (64u << 20) /* of a file that is read */
 
 struct conversation {
-    struct quern_message *turns; /* [n]; their texts are ours */
+    struct quern_message *turns; /* [n]; owns their texts */
     size_t n, cap;
 };
 
-/* Adds a turn with copies of its texts; an empty thought is none. `role` is a literal. 0 or -ENOMEM. */
+/* Adds a turn with copies of its texts; an empty thought counts as none. `role` is a literal. 0 or
+ * -ENOMEM. */
 int conversation_add(struct conversation *conversation, const char *role, struct bytes text,
                      struct bytes thought);
 
-/* Replaces the system message at the beginning; "": there is none then. 0 or -ENOMEM. */
+/* Replaces the system message at the beginning; "" removes it. 0 or -ENOMEM. */
 int conversation_set_system(struct conversation *conversation, const char *text);
 
 /* Forgets the turns from the n-th on. */
 void conversation_forget_from(struct conversation *conversation, size_t n);
 
-/* Writes it to a file, all or nothing. -errno with a reason. */
+/* Writes the conversation to a file, all or nothing. -errno with a reason. */
 int conversation_save(const struct conversation *conversation, const char *path, struct error *err);
 
-/* Replaces it by that of a file; also of one that the gateway's page exported. It is unchanged on failure:
- * -errno with a reason that names the message, such as one that calls a tool, or a last one that nobody
- * answered. */
+/* Replaces the conversation by one from a file, which may be an export of the gateway's page. On failure it
+ * is unchanged: -errno with a reason that names the message, such as one that calls a tool, or an unanswered
+ * last one. */
 int conversation_load(struct conversation *conversation, const char *path, struct error *err);
 
 void conversation_deinit(struct conversation *conversation);

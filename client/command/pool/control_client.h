@@ -11,7 +11,7 @@
 
 /* Sends a request to the pool of a run directory (NULL: the default one), and waits until it is done,
  * printing each step on stderr. `number` is for the kinds that have one. 0, or -errno with a reason: no pool
- * runs there, it rejected the request, failed, or does not answer. */
+ * runs there, or it rejected the request, failed, or does not answer. */
 int control_ask(const char *rundir, enum control_kind kind, uint32_t number, struct error *err);
 
 #endif

@@ -11,15 +11,16 @@
 
 struct private_pool {
     pid_t pid;                        /* of the broker; 0: it ended */
-    int log;                          /* what it says; 0: not made */
-    char rundir[RUNDIR_PATH_MAX + 1]; /* empty: none was made */
+    int log;                          /* its output; 0: not created */
+    char rundir[RUNDIR_PATH_MAX + 1]; /* "": not created */
 };
 
-/* Starts one, with the options' model or else the default one, and waits until it is ready. -errno with a
- * reason, which includes the pool's last line; -EINTR if the user interrupted. End `pool` in any case. */
+/* Starts a pool with the options' model, or else the default one, and waits until it is ready. -errno with a
+ * reason that includes the pool's last line; -EINTR if the user interrupted. Call private_pool_end in any
+ * case. */
 int private_pool_start(struct private_pool *pool, const struct pool_options *options, struct error *err);
 
-/* Ends the broker, and removes the directory. A zeroed pool is none. */
+/* Ends the broker and removes the directory. Does nothing for a zeroed pool. */
 void private_pool_end(struct private_pool *pool);
 
 #endif

@@ -12,15 +12,15 @@
 struct answer {
     enum quern_reason reason;
     uint32_t output_tokens;
-    char limit[16];   /* QUERN_LENGTH: which one: max_tokens, context or pool; "": the pool did not say */
+    char limit[16];   /* QUERN_LENGTH: which limit: max_tokens, context or pool; "": unknown */
     char error[32];   /* QUERN_ERROR: its name in the protocol; empty if the request could not be sent */
-    char text[512];   /* QUERN_ERROR: what a person should read */
-    bool interrupted; /* by the user: QUERN_CANCELLED then comes of it */
-    int unwritten;    /* what `take` returned when it gave up; the request was cancelled then */
+    char text[512];   /* QUERN_ERROR: the text for people */
+    bool interrupted; /* by the user, which leads to QUERN_CANCELLED */
+    int unwritten;    /* the code that `take` returned to give up; the request was then cancelled */
 };
 
-/* Receives each piece of the output, including the one with the end. 0; or a negative code to cancel the
- * request, after which nothing more comes. */
+/* Receives each piece of the output, including the one with the end. Returns 0, or a negative code to cancel
+ * the request; it then gets nothing more. */
 typedef int answer_take(void *arg, const struct quern_output *output);
 
 /* Sends the request and passes on its output until it ends. The first signal (interrupt.h) cancels it and
@@ -29,7 +29,7 @@ typedef int answer_take(void *arg, const struct quern_output *output);
 int answer_follow(struct quern *client, const struct quern_request *request, answer_take *take, void *arg,
                   struct answer *ret_answer, struct error *err);
 
-/* Prints on stderr how it ended, unless normally. Returns the exit status for it. */
+/* Prints on stderr how the request ended, unless it ended normally. Returns the exit status. */
 int answer_report(const struct answer *answer);
 
 #endif

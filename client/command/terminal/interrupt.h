@@ -14,16 +14,16 @@ void interrupt_catch(void);
  * none. The text must stay valid. */
 void interrupt_farewell(const char *text);
 
-/* The same of settings of the terminal that stdin is: what they are to be then. NULL: as they are. */
+/* Settings that the second signal restores on the terminal of stdin; NULL: leave them. */
 void interrupt_restore(const struct termios *settings);
 
-/* The signal that came, or 0. */
+/* The signal received, or 0. */
 int interrupt_signal(void);
 
-/* Forgets it: the next one is the first again. */
+/* Forgets the signal: the next one is the first again. */
 void interrupt_forget(void);
 
-/* The exit status of a program that was interrupted: 128 + the signal, as a shell has it. */
+/* The exit status of a program that was interrupted: 128 + the signal, as in a shell. */
 int interrupt_status(void);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef CLIENT_COMMAND_TERMINAL_PROGRESS_H
 #define CLIENT_COMMAND_TERMINAL_PROGRESS_H
 
-/* One line on the terminal that says what the command waits for, and for how long. Shown only if stderr is a
- * terminal, after a fifth of a second. */
+/* A line on the terminal that says what the command is waiting for, and for how long. Shown only if stderr is
+ * a terminal, after a fifth of a second. */
 
 #include <stdint.h>
 
@@ -16,14 +16,14 @@ void progress_start(struct progress *progress);
 /* Shows "WHAT, 1.2 s", at most five times a second, however often it is called. */
 void progress_show(struct progress *progress, const char *what);
 
-/* The same with how much of it is done, 0 to 100 percent: "WHAT [#####---------------] 25%, 1.2 s". */
+/* The same with the percentage done, 0 to 100: "WHAT [#####---------------] 25%, 1.2 s". */
 void progress_show_part(struct progress *progress, const char *what, uint32_t percent);
 
-/* The same of a model's weights, for a backend's `loaded` (engine/backend/backend.h): bytes of `total`. When
- * all is loaded the line is removed. */
+/* The same for a model's weights, as a backend's `loaded` (engine/backend/backend.h): `done` bytes of
+ * `total`. The line is removed when everything is loaded. */
 void progress_loaded(void *progress, uint64_t done, uint64_t total);
 
-/* Takes the line away. */
+/* Removes the line. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef CLIENT_COMMAND_TERMINAL_TABLE_H
 #define CLIENT_COMMAND_TERMINAL_TABLE_H
 
-/* A table on stdout that fits in the terminal.
+/* Prints a table on stdout that fits in the terminal.
  *
  * Every column is as wide as its widest cell. While a line is wider than the terminal, the column with the
- * lowest rank is left out; the first one stays. */
+ * lowest rank is left out; the first column always stays. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 
 struct table_column {
     const char *title;
-    int rank;  /* the lowest goes first */
-    bool text; /* begins at the left; numbers end at the right */
+    int rank;  /* columns with the lowest rank are omitted first */
+    bool text; /* aligned left; numbers are aligned right */
 };
 
 struct table_cell {
@@ -27,7 +27,7 @@ struct table_cell {
 struct table {
     const struct table_column *columns; /* [n_columns], TABLE_COLUMNS_MOST at most */
     size_t n_columns, n_rows;
-    /* Sets a cell, zeroed before, and always in the same way. */
+    /* Sets a zeroed cell. It must give the same result in every call. */
     void (*fill)(const void *arg, size_t row, size_t column, struct table_cell *ret_cell);
     const void *arg;
 };

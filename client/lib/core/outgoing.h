@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_CORE_OUTGOING_H
 #define CLIENT_LIB_CORE_OUTGOING_H
 
-/* A client's messages to its broker. Nothing here waits. 0; -EAGAIN: too much is under way already; -EINVAL
+/* A client's messages to its broker. Nothing here waits. 0; -EAGAIN: too much is already in flight; -EINVAL
  * or -EMSGSIZE with a reason: the message cannot be sent at all; or another -errno of the socket. Callers
  * that repeat the message by a timer may ignore the result. */
 

@@ -4,9 +4,9 @@
 
 /* Private to libquern: the state of a client, and the layers of client/lib/.
  *
- * Input changes states, and states determine output: to the broker, and to the program that uses the library.
- * Each layer calls only those below it (scripts/check/layers.txt). request to delivery are in requests/, the
- * last two in core/.
+ * Input changes states, and states determine the output to the broker and to the program that uses the
+ * library. Each layer calls only those below it (scripts/check/layers.txt). request to delivery are in
+ * requests/, the last two in core/.
  *
  *   client    life: connecting, freeing
  *   waiting   calls that wait: status, tokenize, generate_wait
@@ -23,7 +23,7 @@
 
 #include <quern.h>
 
-#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
+#define HASH_NONFATAL_OOM 1 /* an element that was not added has no table */
 #include <uthash.h>
 
 #include "common/bytes.h"
@@ -32,7 +32,8 @@
 #include "common/system/socket_news.h"
 #include "proto/message.h"
 
-/* Live frames kept of one request while a replay runs; beyond, they are dropped and replayed later. */
+/* Live frames of one request that are kept while a replay runs; further ones are dropped and replayed
+ * later. */
 #define HELD_MAX_FRAMES 8192
 #define HELD_MAX_BYTES  (4u << 20)
 
@@ -40,13 +41,13 @@
 
 enum session_state {
     SESSION_HELLO, /* hello sent, waiting for hello_ok */
-    SESSION_JOIN,  /* subscribed; joining until the welcome comes on the stream */
+    SESSION_JOIN,  /* subscribed; joining until the welcome arrives on the stream */
     SESSION_OPEN,
     SESSION_BROKEN /* no common version, or the broker was silent for too long: final */
 };
 
-/* Bounds on requests that the pool has not accepted: bytes of all of them, and bytes of large messages under
- * way. Brief messages do not count as under way. */
+/* Bounds on requests that the pool has not accepted: bytes of all of them, and bytes of large messages in
+ * flight. Brief messages do not count as in flight. */
 #define UNACCEPTED_MAX_BYTES ((size_t)64 << 20)
 #define UNDER_WAY_MAX_BYTES  ((size_t)8 << 20)
 #define BRIEF_BYTES          ((size_t)16 << 10)
@@ -77,7 +78,7 @@ struct quern_encoded {
     bool used;
     bool embeds, has_seed, tells_admitted;
     uint64_t seed;          /* for requests without one */
-    uint64_t n_output, off; /* it resumes a request behind these; 0: it begins one */
+    uint64_t n_output, off; /* it resumes a request after these; 0: it begins one */
     bool resumes;
     char tenant[PROTO_MAX_NAME_BYTES + 1];
 };
@@ -106,11 +107,11 @@ struct request {
     bool was_sent;     /* the pool may know it */
     size_t parts_sent; /* if sent in parts: bytes sent so far */
     bool whole_sent;   /* all of its parts were sent once */
-    size_t under_way;  /* bytes of it counted in client->under_way */
+    size_t under_way;  /* its bytes counted in client->under_way */
     struct request *unsent_prev, *unsent_next;
     bool embeds;          /* it asked for an embedding */
     bool part;            /* its encoding was used before */
-    bool tells_admitted;  /* its caller wants to know of its admission, and does not yet */
+    bool tells_admitted;  /* its caller wants to know of its admission, and was not told yet */
     struct id128 session; /* attached: the session that owned it */
     bool attached;
 
@@ -121,7 +122,7 @@ struct request {
     bool over;                 /* the end was delivered */
 
     uint64_t sent_ns;  /* when generate or attach was last sent */
-    uint64_t heard_ns; /* when a message about it last came */
+    uint64_t heard_ns; /* when the last message about it arrived */
 
     bool replaying;
     uint64_t replay_ns;    /* when replay was last sent */
@@ -134,15 +135,15 @@ struct request {
     struct held_frame *held, **held_tail;
     size_t held_frames, held_bytes;
 
-    bool end_told; /* the DEALER's `end` has come */
+    bool end_told; /* the DEALER's `end` has arrived */
     uint64_t end_count;
     struct quern_end end;
-    char *end_text, *end_stop; /* what `end` points to; NULL: nothing, as most requests have until they end */
+    char *end_text, *end_stop; /* texts that `end` points to; NULL: none, as usual before the end */
 };
 
 struct question {
     uint64_t ref;
-    enum message_kind kind; /* asked; only its own answer, or an error, is one */
+    enum message_kind kind; /* kind of the question; only its answer, or an error, counts */
     struct buffer wire;     /* the message, to ask again */
     quern_answer_fn *fn;
     void *arg;
@@ -154,7 +155,7 @@ struct question {
 struct quern {
     void *context, *dealer, *stream;
     struct socket_news dealer_news, stream_news;
-    void *handshakes; /* monitor of the DEALER's, with CURVE; else NULL */
+    void *handshakes; /* monitor of the DEALER's handshakes, with CURVE; else NULL */
     char endpoint[256];
     char stream_endpoint[PROTO_MAX_NAME_BYTES + 1];
     struct id128 session;
@@ -169,12 +170,12 @@ struct quern {
     uint64_t nonce, join_ns, join_wait_ns;
     uint64_t now; /* clock_ns when this round of the loop began */
     uint64_t hello_ns, ping_ns, timers_ns;
-    uint64_t passed_ns;   /* when the timers of all requests were last looked at */
+    uint64_t passed_ns;   /* when the timers of all requests were last checked */
     uint64_t heard_ns;    /* the last message from the broker */
     uint64_t closed_ns;   /* when the session was last lost */
     uint64_t answered_ns; /* the last answer to a ping or to an opening */
     uint64_t ping_every_ns;
-    bool asks_load, has_load; /* pings ask for the load; the broker of this session told: */
+    bool asks_load, has_load; /* pings ask for the load; the broker of this session reported it: */
     struct quern_load load;
     uint32_t failed_handshakes; /* in a row */
     uint64_t patience_ns;
@@ -182,7 +183,7 @@ struct quern {
 
     struct request *requests; /* hash by id */
     struct sender *senders;   /* hash by tenant */
-    struct sender *turns;     /* list of those with unsent requests, next one first */
+    struct sender *turns;     /* list of senders with unsent requests, next one first */
     size_t unaccepted;        /* bytes of all senders */
     size_t under_way;         /* bytes of large messages that were sent and not accepted */
     _Atomic size_t piped;     /* bytes of large messages that libzmq holds; its thread counts down */
@@ -194,7 +195,7 @@ struct quern {
     bool dispatching;
     int delivered; /* callbacks made in this dispatch */
     int watched;   /* the caller's descriptor; -1: none */
-    bool seen;     /* it is readable */
+    bool seen;     /* `watched` is readable */
 
     struct message_decoder *decoder;       /* of messages */
     struct message_decoder *frame_decoder; /* of frames inside them */
@@ -208,7 +209,7 @@ struct quern {
     char space[PROTO_MAX_SPACE_BYTES + 1];
     struct quern_tenants tenants;
     struct buffer uses; /* of those */
-    bool knows_tenants; /* the pool answers questions about them */
+    bool knows_tenants; /* the pool answers questions about tenants */
     char *status_memory;
     struct quern_trace trace;
     char *trace_memory;
@@ -264,7 +265,7 @@ void state_drop_held(struct request *request);
 uint64_t state_random_u64(void);
 struct id128 state_random_id(void);
 
-/* Copies our error into the caller's; if it has no text, the text of the code. Returns the code. */
+/* Copies the library's error into the caller's; if it has no text, the text of the code. Returns the code. */
 int state_say(struct quern_error *ret, int code, const struct error *err);
 
 #endif

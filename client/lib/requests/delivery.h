@@ -3,7 +3,7 @@
 #define CLIENT_LIB_REQUESTS_DELIVERY_H
 
 /* Callbacks to the program: pieces of a request's output in order, and exactly one end, which frees the
- * request. If a function returns true, that has happened, and the request must not be used again. */
+ * request. If a function returns true, the end was delivered, and the request must not be used again. */
 
 #include "client/lib/core/state.h"
 

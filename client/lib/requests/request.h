@@ -2,8 +2,8 @@
 #ifndef CLIENT_LIB_REQUESTS_REQUEST_H
 #define CLIENT_LIB_REQUESTS_REQUEST_H
 
-/* The states of requests: how one reacts to the program, the broker, the session and the clock. Messages
- * about unknown requests are ignored. */
+/* The states of requests: how a request reacts to the program, the broker, the session and the clock.
+ * Messages about unknown requests are ignored. */
 
 #include "client/lib/core/state.h"
 
@@ -20,10 +20,10 @@ void request_frame(struct quern *client, const struct frame *frame, const void *
 
 /* The session is open, for the first time or again: sends requests, or attaches them again. */
 void requests_opened(struct quern *client, bool again);
-/* The session is broken: every request ends with the error. */
+/* The session is broken: ends every request with the error. */
 void requests_fail_all(struct quern *client, const char *error, const char *text);
 
-/* The clock: repeats unanswered messages, and asks for replays of silent requests. */
+/* Timers: repeats unanswered messages, and asks for replays of silent requests. */
 void requests_timers(struct quern *client);
 
 #endif

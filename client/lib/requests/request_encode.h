@@ -10,12 +10,12 @@
 
 struct quern_encoded;
 
-/* Encodes the generate without its id and seed. 0; -EINVAL names the value out of range, -EMSGSIZE the pool's
- * limit that it exceeds; -ENOMEM. */
+/* Encodes the generate without its id and seed. 0; -EINVAL with the value out of range; -EMSGSIZE with the
+ * pool's limit that is exceeded; -ENOMEM. */
 int request_encode(const struct limits *limits, const struct quern_request *from,
                    struct quern_encoded **ret_encoded, struct error *err);
 
-/* The same of an encoded request, with what has come of it. */
+/* The same for an encoded request, with the output received so far. */
 int request_encode_resumed(const struct limits *limits, const struct quern_encoded *from,
                            const struct quern_resume *resume, struct quern_encoded **ret_encoded,
                            struct error *err);

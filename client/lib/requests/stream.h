@@ -17,7 +17,7 @@ void stream_page(struct quern *client, struct request *request, const struct mes
 /* Requests a replay from the first undelivered id on; live frames are held until it has arrived. */
 void stream_ask(struct quern *client, struct request *request);
 
-/* Repeats the request if the replay has not arrived within `page_wait_ns`. */
+/* Requests the replay again if it has not arrived within `page_wait_ns`. */
 void stream_ask_again(struct quern *client, struct request *request);
 
 #endif

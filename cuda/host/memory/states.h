@@ -2,8 +2,8 @@
 #ifndef CUDA_HOST_MEMORY_STATES_H
 #define CUDA_HOST_MEMORY_STATES_H
 
-/* What recurrent layers keep of sequences, in the device's memory: a state of each slot, and snapshots, which
- * are copies of states (kernels.h says what is in one). Copies are made in the order of the stream. */
+/* The states that recurrent layers keep of sequences, in device memory: one for each slot, and snapshots,
+ * which are copies of states (their contents: kernels.h). Copies are made in the order of the stream. */
 
 #include "cuda/host/memory/memory.h"
 #include "cuda/kernels/kernels.h"
@@ -22,15 +22,15 @@ int device_states_init(struct device_states *states, struct device_memory *memor
                        uint32_t n_slots, uint32_t n_snapshots);
 void device_states_deinit(struct device_states *states);
 
-/* A slot's state becomes zeros, is copied to a snapshot, or becomes what a snapshot is; 0 or a fault. Nothing
- * where there are no states. */
+/* Zeroes a slot's state, copies it to a snapshot, or restores it from one. 0 or a fault. Does nothing if
+ * there are no states. */
 int device_states_clear(const struct device_states *states, struct device_stream *stream, uint32_t slot);
 int device_states_keep(const struct device_states *states, struct device_stream *stream, uint32_t slot,
                        uint32_t snapshot);
 int device_states_restore(const struct device_states *states, struct device_stream *stream, uint32_t slot,
                           uint32_t snapshot);
 
-/* Tells blocks and snapshots of another geometry apart, `kv` being what does so for blocks. */
+/* A number that differs for blocks and snapshots of a different geometry; `kv` is that for blocks alone. */
 uint64_t device_states_layout(const struct device_states *states, const struct model *model, uint64_t kv);
 
 #endif

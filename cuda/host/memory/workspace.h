@@ -9,58 +9,57 @@
 #include "cuda/host/memory/memory.h"
 #include "model/model.h"
 
-/* Of mixtures of experts, by assignment (kernels.h); all NULL where no layer has any. */
+/* Of mixtures of experts, by assignment (kernels.h); all NULL if no layer has any. */
 struct expert_workspace {
     uint32_t scores_stride, ff_stride;
-    float *scores; /* [max_rows][scores_stride]: what the router says of each expert */
-    struct device_assignments
-        assignments;  /* arrays; how many experts there are and are used is a layer's matter */
-    float *gate, *up; /* [assignments][ff_stride] */
+    float *scores;                         /* [max_rows][scores_stride]: the router's score of each expert */
+    struct device_assignments assignments; /* arrays; numbers of experts depend on the layer */
+    float *gate, *up;                      /* [assignments][ff_stride] */
     struct device_activations activated;
     float *out;    /* [assignments][embd_stride] */
-    float *shared; /* [max_rows][embd_stride]: what the shared expert gives, or the plain half beside
+    float *shared; /* [max_rows][embd_stride]: output of the shared expert, or of the plain part beside
                       experts; NULL: no layer has one */
-    float *shares; /* [max_rows]: how much it counts; NULL: as it is */
+    float *shares; /* [max_rows]: its weight; NULL: 1 */
 };
 
-/* Of delta nets; all NULL where no layer is one. */
+/* Of delta nets; all NULL if no layer is one. */
 struct delta_workspace {
     uint32_t gate_stride, key_stride, value_stride;
     float *betas, *decays; /* [max_rows][gate_stride] */
-    float *queries, *keys; /* [max_rows][key_stride]: behind the convolution */
-    float *values;         /* [max_rows][value_stride]: the same, and then what the recurrence gives */
+    float *queries, *keys; /* [max_rows][key_stride]: after the convolution */
+    float *values;         /* [max_rows][value_stride]: the same, and then the output of the recurrence */
 };
 
-/* Of models whose layers get something of each token by itself; NULL in others. */
+/* Of models whose layers have per-token inputs; NULL in others. */
 struct input_workspace {
     uint32_t projected_stride, stride, part; /* part: of a layer */
     float *projected;                        /* [max_rows][projected_stride]: n_layer_embd of each layer */
-    float *values;                           /* [max_rows][stride]: of each layer part: what it gets */
+    float *values; /* [max_rows][stride]: `part` numbers for each layer, its input */
 };
 
 /* Layers with heads of one shape share a plan of attention and its memory. */
 #define WORKSPACE_SHAPES 4
 struct attention_workspace {
     struct head_shape heads;
-    struct device_kv kv; /* their shape; of no pool */
+    struct device_kv kv; /* their shape, without a pool */
     struct attention_scratch scratch;
 };
 
 struct workspace {
     uint32_t max_rows;
-    uint32_t max_outputs; /* rows whose logits are there at once */
+    uint32_t max_outputs; /* rows whose logits exist at once */
     uint32_t embd_stride, q_stride, kv_stride, ff_stride, vocab_stride;
     float *stream;      /* [max_rows][embd_stride]: the residual stream */
-    float *delta;       /* the same: what a layer's half adds to it */
+    float *delta;       /* the same: what a part of a layer adds to it */
     float *q;           /* [max_rows][q_stride] */
     float *k, *v;       /* [max_rows][kv_stride] */
-    float *output_gate; /* [max_rows][attended.stride]: of what a mixer gives; NULL: no layer has one */
-    float *gate, *up;   /* [max_rows][ff_stride], of plain halves, shared experts and what layers get; no gate
-                           where none has one */
+    float *output_gate; /* [max_rows][attended.stride]: gate of a mixer's output; NULL: no layer has one */
+    float *gate, *up; /* [max_rows][ff_stride], of plain parts, shared experts and layers' inputs; gate NULL:
+                         none has one */
     struct device_activations normed, attended, activated;
     float *logits;     /* [max_outputs][vocab_stride] */
-    uint32_t *tickets; /* [ff_stride / 32], one at least, zeros between kernels: who of a product's blocks
-                          comes last */
+    uint32_t *tickets; /* [ff_stride / 32], at least one, zeros between kernels: counts a product's blocks to
+                          find the last */
     struct multiply_scratch multiply;
     struct expert_workspace experts;
     struct delta_workspace deltas;
@@ -76,24 +75,24 @@ struct workspace_shape {
     enum stream_k_rule shares;
 };
 
-/* How many shapes of heads the model's layers have. */
+/* The number of shapes of heads in the model's layers. */
 uint32_t workspace_shapes(const struct model *model);
 
-/* Of a layer with such heads. */
+/* The scratch of a layer with such heads. */
 const struct attention_scratch *workspace_attention(const struct workspace *workspace,
                                                     const struct head_shape *heads);
 
-/* The most experts that a row of the model goes to; 0: it has none. */
+/* The most experts used by a row of the model; 0: it has none. */
 uint32_t workspace_experts_used(const struct model *model);
 
-/* Columns padded with zeros, which nothing overwrites, to what kernels read at once. */
+/* Columns padded with zeros, which are never overwritten, to what kernels read at once. */
 static inline uint32_t workspace_padded(uint32_t columns)
 {
     return (columns + 255) / 256 * 256;
 }
 
-/* Takes it, or counts; memory->lacking says whether it is complete. Pools have keys and values like `kv`,
- * and as many blocks at most. */
+/* Takes or counts the memory; memory->lacking says whether some is missing. `kv` describes the pools' keys
+ * and values, and the most blocks. */
 void workspace_take(struct workspace *workspace, struct device_memory *memory, const struct model *model,
                     const struct device_kv *kv, const struct workspace_shape *shape);
 

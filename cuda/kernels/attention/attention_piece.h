@@ -2,7 +2,7 @@
 #ifndef CUDA_KERNELS_ATTENTION_ATTENTION_PIECE_H
 #define CUDA_KERNELS_ATTENTION_ATTENTION_PIECE_H
 
-/* What a block of threads does with one piece of a sequence for one item (attention_geometry.h): two warp
+/* The work of a block of threads on one piece of a sequence for one item (attention_geometry.h): two warp
  * matrix products with shared memory between them, and no running maximum:
  *
  *   scores    warps take blocks of 32 positions: queries · keys
@@ -10,16 +10,16 @@
  *   values    warps take dims, 8 at a time: weights · values over the piece's positions
  *
  * Pieces are folded in their order with the usual rescaling (Milakov and Gimelshein 2018, arXiv:1805.02867).
- * The rows of a matrix product are independent, so the terms of a query's sums and their order depend on its
- * position alone: not on the tile, nor on which block computed which piece.
+ * The rows of a matrix product are independent, so the terms of a query's sums and their order depend only on
+ * its position, not on the tile or on which block computed which piece.
  *
- * A lane loads its part of the right sides of two products: of keys (kv.h), 8 neighbours of 32 dims. It
- * reads queries from shared memory in the same order, 16 bytes at a time; likewise weights and values, with
- * positions for dims. Queries are split into two halves whose sum has a float's 22 leading bits, because
- * scores may be large. Weights are rounded to halves, and the rounded ones are summed.
+ * A lane loads its part of the right sides of two products: of keys (kv.h), 8 neighbours of 32 dims. It reads
+ * queries from shared memory in the same order, 16 bytes at a time; likewise weights and values, with
+ * positions in place of dims. Queries are split into two halves whose sum has a float's 22 leading bits,
+ * because scores may be large. Weights are rounded to halves, and the rounded weights are summed.
  *
- * What a query must not see has weight 0 and, if no query of the tile sees it, value 0: blocks hold anything
- * beyond what was written, and zero times infinity is not a number. */
+ * A position that a query must not see has weight 0 and, if no query of the tile sees it, value 0: unwritten
+ * parts of blocks hold arbitrary bits, and zero times infinity is NaN. */
 
 #include "cuda/kernels/attention/attention_geometry.h"
 #include "cuda/kernels/attention/kv.h"
@@ -27,16 +27,15 @@
 #define WARPS   4
 #define THREADS (WARPS * SIMT_LANES)
 
-/* Floats of a query's row of scores, and halves of its weights, which take the place of the scores. A row is
- * an odd number of 64 bytes, so that eight lanes which read two rows meet in no bank. */
+/* Floats of a query's row of scores, and halves of its weights, which replace the scores. A row is an odd
+ * number of 64 bytes, so that eight lanes that read two rows have no bank conflict. */
 #define SCORE_STRIDE  (ATTENTION_PIECE + 16)
 #define WEIGHT_STRIDE (2 * SCORE_STRIDE)
 
-/* Of one query: its softmax so far, and what the newest piece does to it. */
+/* One query's softmax so far, and the effect of the newest piece on it. */
 struct query_state {
-    float largest, sum; /* over the pieces folded so far; −∞ and 0 at first */
-    float before,
-        piece; /* factors of what was summed so far and of the piece; piece < 0: it sees nothing there */
+    float largest, sum;  /* over the pieces folded so far; −∞ and 0 at first */
+    float before, piece; /* factors of the sum so far and of the piece; piece < 0: it sees nothing there */
 };
 
 template <uint32_t QUERIES> struct attention_shared {
@@ -47,7 +46,7 @@ template <uint32_t QUERIES> struct attention_shared {
      * floats */
 };
 
-/* What a block of threads is at: one item for one unit. */
+/* The work of a block of threads: one item for one unit. */
 template <uint32_t QUERIES> struct attention_work {
     const struct attention_step *step;
     const struct attention_geometry *g;
@@ -68,7 +67,7 @@ __device__ static inline uint32_t first_seen(uint32_t position, uint32_t window)
     return window > 0 && position >= window ? position - window + 1 : 0;
 }
 
-/* Left sides of two products: rows `row` + lane / 4 and eight further, 8 neighbouring halves of each from
+/* Left sides of two products: rows `row` + lane / 4 and eight further on, 8 neighbouring halves of each from
  * `at` + lane % 4 · 8. */
 struct left_sides {
     uint32_t first[4], second[4];
@@ -98,7 +97,7 @@ __device__ static inline void write_scores(const struct attention_work<QUERIES> 
     w->shared->scores[q][to] = seen ? score : -INFINITY;
 }
 
-/* Scores of the 32 positions from `start` on, which go to column `to`. One warp. */
+/* Computes scores of the 32 positions from `start` on and writes them from column `to` on. One warp. */
 template <uint32_t QUERIES, class KV>
 __device__ static inline void score_block(const struct attention_work<QUERIES> *w, uint32_t start,
                                           uint32_t to)
@@ -158,7 +157,7 @@ __device__ static inline void score_piece(const struct attention_work<QUERIES> *
     simt_barrier();
 }
 
-/* How a softmax over `largest` and `sum` joins the one so far. */
+/* Joins a softmax over `largest` and `sum` with the one so far. */
 __device__ static inline struct query_state fold(struct query_state state, float largest, float sum)
 {
     float most = largest > state.largest ? largest : state.largest;
@@ -169,7 +168,7 @@ __device__ static inline struct query_state fold(struct query_state state, float
     return state;
 }
 
-/* A value that was summed so far, and the piece's. */
+/* Joins a value summed so far with the piece's. */
 __device__ static inline float fold_value(struct query_state state, float value, float piece)
 {
     if (state.piece < 0)
@@ -190,7 +189,7 @@ template <uint32_t QUERIES> __device__ static inline void weigh_piece(const stru
             largest = scores[i] > largest ? scores[i] : largest;
         }
         largest = simt_warp_max(largest);
-        simt_warp_barrier(); /* all have been read: weights take their place */
+        simt_warp_barrier(); /* all scores have been read: weights replace them */
         SIMT_UNROLL
         for (uint32_t i = 0; i < each; i++) {
             const half_t weight = simt_half(scores[i] == -INFINITY ? 0 : expf(scores[i] - largest));
@@ -206,7 +205,7 @@ template <uint32_t QUERIES> __device__ static inline void weigh_piece(const stru
 
 #define DIM_TILES 4 /* right sides that a warp has at a time */
 
-/* Clears, of the values of 8 positions from `at` on, those that no query sees. */
+/* Clears those values of the 8 positions from `at` on that no query sees. */
 template <uint32_t QUERIES>
 __device__ static inline void hide_unseen(const struct attention_work<QUERIES> *w, uint32_t at,
                                           uint32_t values[4])
@@ -219,7 +218,7 @@ __device__ static inline void hide_unseen(const struct attention_work<QUERIES> *
     }
 }
 
-/* What the piece adds to the dims of loads dim_tile, WARPS further …, of all queries. One warp. */
+/* Adds the piece to the dims of loads dim_tile, WARPS further …, of all queries. One warp. */
 template <uint32_t QUERIES, class KV>
 __device__ static inline void sum_values(const struct attention_work<QUERIES> *w, uint32_t start,
                                          uint32_t dim_tile)

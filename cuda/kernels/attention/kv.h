@@ -4,13 +4,13 @@
 
 /* The inside of a KV block, for kernels only: where heads.cu writes and attention_piece.h reads.
  *
- * A layer's part of a block is [kv head][keys, values], 32 positions each, in numbers of one type; those of
+ * A layer's part of a block is [kv head][keys, values], 32 positions each, in numbers of one type; types of
  * less than a byte are packed as their struct says:
  *
  *   keys    [dim / 8][32 positions][8 dims]
  *   values  [position / 8][dim][8 positions]
  *
- * Each type is a struct that kernels are given as a template's parameter (kv_f16.h, kv_q8.h, kv_q4.h), with
+ * Each type is a struct that kernels get as a template parameter (kv_f16.h, kv_q8.h, kv_q4.h), with
  *
  *   SIDES           right sides of two products that 16 bytes of it are
  *   WIDE_BLOCKS     blocks of threads that a multiprocessor has at once where an item has MOST_QUERIES: as
@@ -25,22 +25,22 @@
  *   dim_of          which dim column `column` of side `side` of load `tile` is
  *
  * The summed index of a product may be numbered in any way that both its sides share: of 32, lane % 4 has 8
- * neighbours, of which the first product takes the lower four and the second the upper. So what a lane loads
- * is what it holds in its fragments, and nothing is exchanged between lanes.
+ * neighbours, of which the first product takes the lower four and the second the upper. So a lane loads
+ * exactly what its fragments hold, and lanes exchange nothing.
  *
- * Padded dims of keys are zero. Positions that nobody has written hold anything, not even numbers perhaps:
- * readers mask values, not only scores. */
+ * Padded dims of keys are zero. Unwritten positions hold arbitrary bits, perhaps NaN: readers mask values,
+ * not only scores. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/device/simt.h"
 #include "engine/backend/backend.h"
 
-#define KV_VECTOR   8                          /* neighbours that a lane has of 32 */
+#define KV_VECTOR   8                          /* neighbours of 32 that a lane has */
 #define TOKEN_TILES (BACKEND_BLOCK_TOKENS / 8) /* right sides of a block's keys */
 #define KV_MOST     65504.0f                   /* of f16 */
 
-/* What is beyond the range of f16 becomes its largest number: an infinity would spoil rows that must not see
- * it, because zero times infinity is NaN. */
+/* Clamps numbers beyond the range of f16 to its largest number: an infinity would spoil rows that must not
+ * see it, because zero times infinity is NaN. */
 __device__ static inline float kv_cut(float x)
 {
     return x > KV_MOST ? KV_MOST : x < -KV_MOST ? -KV_MOST : x;

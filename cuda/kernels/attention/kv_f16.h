@@ -2,8 +2,8 @@
 #ifndef CUDA_KERNELS_ATTENTION_KV_F16_H
 #define CUDA_KERNELS_ATTENTION_KV_F16_H
 
-/* Keys and values as halves (kv.h). 16 bytes are 8 neighbours: of keys 32 lanes read, position after
- * position, 512 bytes in a row, of values dim after dim the same. */
+/* Keys and values as halves (kv.h). 16 bytes are 8 neighbours: of keys, 32 lanes read 512 consecutive bytes,
+ * position after position; of values the same, dim after dim. */
 
 #include "cuda/kernels/attention/kv.h"
 

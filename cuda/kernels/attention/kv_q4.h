@@ -3,10 +3,10 @@
 #define CUDA_KERNELS_ATTENTION_KV_Q4_H
 
 /* Keys and values in 4 bits (kv_scaled.h): number = scale · (quant − 8), 0 ≤ quant ≤ 15. The number farthest
- * from zero has quant 0, so the scale has the other sign. Dims are padded to 32.
+ * from zero has quant 0, so the scale has the opposite sign. Dims are padded to 32.
  *
- * A byte has dims d and d + 4 of one position, d % 8 < 4, the first in its low half. It is one warp's: what
- * other positions have, other warps may write at the same time.
+ * A byte has dims d and d + 4 of one position, d % 8 < 4, the first in its low half. So it belongs to one
+ * warp: other warps may write other positions at the same time.
  *
  *   keys    [dim / 8][32 positions][4 bytes]
  *   values  [position / 8][dim / 8 · 4 + d % 4][8 positions]
@@ -39,8 +39,8 @@ struct kv_q4 {
         return (half_t *)(part + kv->padded / 2 * BACKEND_BLOCK_TOKENS);
     }
 
-    /* Rounds a lane's number with the others' of a warp. All lanes get the scale; a number that is none makes
-     * it none too. */
+    /* Rounds a lane's number together with those of the other lanes of a warp. All lanes get the scale; a NaN
+     * makes it NaN, too. */
     __device__ static inline uint32_t round(float x, half_t *ret_scale)
     {
         const bool spoilt = simt_ballot(x != x) != 0;
@@ -55,7 +55,7 @@ struct kv_q4 {
         return (uint32_t)((raised > 7 ? 7 : raised) + KV_ZERO_4);
     }
 
-    /* A lane's quant and that of the lane four further. */
+    /* Packs a lane's quant and that of the lane four further on. */
     __device__ static inline uint8_t pack(uint32_t quant)
     {
         return (uint8_t)(quant | simt_shuffle_xor(quant, 4) << 4);
@@ -84,7 +84,7 @@ struct kv_q4 {
         }
     }
 
-    /* The low halves of four bytes, and the high ones, as halves. */
+    /* Widens the low four bits of four bytes, and the high ones, to halves. */
     __device__ static inline void widen(uint32_t bytes, uint32_t ret_low[2], uint32_t ret_high[2])
     {
         kv_widen(bytes & KV_NIBBLES, KV_LESS_1032, ret_low);

@@ -9,7 +9,7 @@
 
 #include "cuda/kernels/attention/kv_scaled.h"
 
-#define KV_MOST_SCALE 515.5f /* a half; 127 of it are one too, and no infinity */
+#define KV_MOST_SCALE 515.5f /* a half whose product with 127 is still a finite half */
 #define KV_SIGNS      0x80808080u
 #define KV_LESS_1152  0xe480e480u /* −(1024 + 128), twice */
 
@@ -38,8 +38,8 @@ struct kv_q8 {
         kv_widen(quants ^ KV_SIGNS, KV_LESS_1152, ret_halves); /* raised by 128 */
     }
 
-    /* Rounds a lane's number with the others' of a warp. All lanes get the scale; a number that is none makes
-     * it none too. */
+    /* Rounds a lane's number together with those of the other lanes of a warp. All lanes get the scale; a NaN
+     * makes it NaN, too. */
     __device__ static inline int8_t round(float x, half_t *ret_scale)
     {
         const bool spoilt = simt_ballot(x != x) != 0;

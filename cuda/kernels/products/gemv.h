@@ -4,10 +4,10 @@
 
 /* Products of one to four rows of activations, for a warp.
  *
- * With few rows the bytes of the weights determine the time; they are read once for all rows. A warp has
+ * With few rows, the bytes of the weights determine the time; they are read once for all rows. A warp has
  * ROWS_EACH neighbouring rows of the matrix. A lane takes every 32nd block of 32 columns (of 16-bit weights
- * every 32nd eight columns), and the lanes' sums are added at the end. So a warp loads 512 neighbouring
- * bytes of a row, and with one row of activations each lane has four such loads in flight. */
+ * every 32nd eight columns), and the lanes' sums are added at the end. So a warp loads 512 neighbouring bytes
+ * of a row, and with one row of activations each lane has four such loads in flight. */
 
 #include "cuda/kernels/products/products.h"
 
@@ -15,9 +15,8 @@
 #define ROWS_EACH      2
 #define ROWS_PER_BLOCK (WARPS * ROWS_EACH)
 
-/* What a warp has to do: N rows of x from `x_row` on by ROWS_EACH rows of the matrix, or of several that
- * stand one after the other, from `row` on, up to the ends. Rows that are not there are computed as the last
- * one. */
+/* The task of a warp: N rows of x from `x_row` on by ROWS_EACH rows of the matrix, or of several consecutive
+ * matrices, from `row` on, up to the ends. Missing rows are computed like the last one. */
 struct task {
     const struct device_matrix *matrix;
     const struct device_activations *x;
@@ -111,8 +110,8 @@ static __device__ __forceinline__ void add_rows(const struct task &task, float s
 #undef CASE
 }
 
-/* The lanes' sums, one lane to each output, so that they are stored at once: lane n · ROWS_EACH + r has that
- * of row r and row n of x. */
+/* The lanes' sums, with one lane for each output, so that they are stored at once: lane n · ROWS_EACH + r has
+ * the sum of row r and row n of x. */
 template <uint32_t N> static __device__ __forceinline__ float sum_of_lane(const float sums[ROWS_EACH][N])
 {
     float mine = 0;
@@ -127,8 +126,8 @@ template <uint32_t N> static __device__ __forceinline__ float sum_of_lane(const 
     return mine;
 }
 
-/* Blocks of threads to a multiprocessor, which is what registers allow: 64 of them for one row, for then the
- * loads of many warps hide each other's wait. Before Hopper addresses take more of them: 80, or some would be
+/* Blocks of threads per multiprocessor, limited by registers: 64 registers for one row, so that the loads of
+ * many warps hide each other's latency. Before Hopper, addresses take more registers: 80, or some would be
  * spilled. */
 static constexpr uint32_t blocks_at_once(uint32_t n)
 {

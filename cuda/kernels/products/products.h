@@ -14,12 +14,12 @@ struct products {
     uint32_t n;
 };
 
-/* What a block of threads has: rows of one product from `row` on. */
+/* The share of a block of threads: rows of one product from `row` on. */
 struct block_share {
     uint32_t product, row;
 };
 
-/* The block-th of those that take rows_each rows each. */
+/* The share of block `block`, if blocks take rows_each rows each. */
 static __device__ inline struct block_share share_of(const struct products &products, uint32_t block,
                                                      uint32_t rows_each)
 {
@@ -36,7 +36,7 @@ static __device__ inline struct block_share share_of_block(const struct products
     return share_of(products, blockIdx.x, rows_each);
 }
 
-/* Row `row` of a block's share, and row x_row of x, unless one is not there. */
+/* Stores the output of row `row` of a block's share and row x_row of x, if both exist. */
 static __device__ inline void store_product(const struct products &products, const struct block_share &share,
                                             uint32_t row, uint32_t x_row, uint32_t n_x_rows, float sum)
 {
@@ -55,7 +55,7 @@ static inline uint32_t blocks_of(const struct products *products, uint32_t rows_
     return n;
 }
 
-/* False: a format that layout.h does not have, or more columns than x. */
+/* Collects the products of a launch. False: a format that layout.h does not have, or more columns than x. */
 static inline bool products_collect(struct products *products, const struct device_product *given, uint32_t n,
                                     const struct device_activations *x)
 {
@@ -89,12 +89,12 @@ template <enum format F> static __device__ inline float float_weight(const struc
     return F == FORMAT_F16 ? simt_float(half_t{bits}) : simt_float(bf16_t{bits});
 }
 
-/* out = x · weights, more than a few rows or any number, on tensor cores (tiles.cu), step->way's. An output's
- * bits depend on its two rows alone. */
+/* out = x · weights on tensor cores (tiles.cu), for any number of rows, in the way step->way. An output's
+ * bits depend only on its two rows. */
 int multiply_tiles(struct device_stream *queue, const struct products *products,
                    const struct device_activations *x, const struct multiply_step *step);
 
-/* The same by wide tiles of which `shares` are shared (stream_k.cu). */
+/* The same with wide tiles, some of them divided as `shares` says (stream_k.cu). */
 int multiply_stream_k(struct device_stream *queue, const struct products *products,
                       const struct device_activations *x, uint32_t n_rows, const struct stream_k *shares,
                       const struct multiply_scratch *scratch);

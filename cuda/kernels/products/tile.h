@@ -6,12 +6,12 @@
  *
  * A group of threads goes through the columns 256 at a time (a step): it opens the blocks of its rows of the
  * matrix into shared memory as signed bytes with their scales, puts the activations' bytes beside them, and
- * multiplies, while the next step's loads are under way. Products of a block are exact; each block is scaled
- * and added to the output's sum, in float. F32, F16 and BF16 weights take the same path as floats, 64
- * columns a step, with ordinary multiply-adds.
+ * multiplies, while the next step's loads are in flight. Products of a block are exact; each block is scaled
+ * and added to the output's sum, in float. F32, F16 and BF16 weights take the same path as floats, 64 columns
+ * a step, with ordinary multiply-adds.
  *
- * ORDER. The columns are cut into PARTS runs. A run's sum goes on from column to column, and the runs' sums
- * are added in their order. An output's bits depend on nothing else, so there are two ways to the same bits:
+ * ORDER. The columns are divided into PARTS runs. A run is summed column by column, and the runs' sums are
+ * added in their order. An output's bits depend on nothing else, so there are two ways to the same bits:
  *
  *   thin  16 rows of the matrix by 8 or 16 of x to a block of threads, one part to a warp: many loads in
  *         flight where rows are few
@@ -44,8 +44,8 @@ template <uint32_t M, uint32_t N> struct tile {
         mins[M][8 + 1]; /* [block and half], [block]: what a product is multiplied by */
 };
 
-/* Who fills a tile: `n` threads, of which this is number `index`; M, N: the tile's rows; GATHERS: it is of an
- * expert, whose rows of x stand anywhere. */
+/* The threads that fill a tile: `n` threads, of which this is number `index`; M, N: the tile's rows; GATHERS:
+ * the tile is an expert's, whose rows of x may be anywhere. */
 template <uint32_t M_, uint32_t N_, uint32_t THREADS_, bool GATHERS_> struct shape {
     static constexpr uint32_t M = M_, N = N_, THREADS = THREADS_;
     static constexpr bool GATHERS = GATHERS_;
@@ -62,13 +62,13 @@ template <uint32_t M_, uint32_t N_, uint32_t THREADS_, bool GATHERS_> struct sha
     }
 };
 
-/* What the tile is of. Rows that are not there are read as the last one. The last two are for shapes that
+/* The task of a tile. Missing rows are read like the last one. The last two members are for shapes that
  * gather. */
 struct tile_task {
     const struct device_matrix *matrix;
     const struct device_activations *x;
     uint32_t row, x_row, end_x_row;
-    uint32_t expert_row;    /* the expert's first, in the matrices that stand one after the other */
+    uint32_t expert_row;    /* the expert's first row, in the consecutive matrices */
     const uint32_t *x_rows; /* [end_x_row]: which row of x each is */
 };
 
@@ -91,7 +91,7 @@ template <class S> static __device__ inline uint32_t tile_x_row(const struct til
 
 /* ---- quantized weights ---- */
 
-/* A step as it was loaded, spread over the threads. */
+/* A loaded step, distributed over the threads. */
 template <class S> struct quantized_step {
     static constexpr uint32_t BLOCKS = S::M * 8 / S::THREADS, PIECES = S::N * 16 / S::THREADS,
                               SCALES = S::N * 8 / S::THREADS;
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void fetch_step(const struct tile_task &task, 
     }
 }
 
-/* Bytes of 0 … 127 less the format's offset: no byte borrows from its neighbour when its top bit is set. */
+/* Bytes of 0 … 127 minus the format's offset: with its top bit set, no byte borrows from its neighbour. */
 template <enum format F> static __device__ inline uint32_t signed_bytes(uint32_t word)
 {
     constexpr uint32_t ones = 0x01010101;
@@ -164,7 +164,7 @@ static __device__ __forceinline__ void store_step(const struct tile_task &task,
     }
 }
 
-/* sums += what a block of 32 gives, as simt_mma_s8 numbers the outputs. */
+/* Adds the products of a block of 32 to sums, with outputs numbered as in simt_mma_s8. */
 static __device__ inline void add_scaled(const int32_t d[4], const float scales[2], const float x_scales[2],
                                          float sums[4])
 {
@@ -173,7 +173,7 @@ static __device__ inline void add_scaled(const int32_t d[4], const float scales[
         sums[i] = fmaf((float)d[i] * scales[i / 2], x_scales[i % 2], sums[i]);
 }
 
-/* 16 rows of the tile from w_row on by 8 · NB of x from x_row on. */
+/* Multiplies 16 rows of the tile from w_row on by 8 · NB rows of x from x_row on. */
 template <enum format F, uint32_t NB, class S>
 static __device__ __forceinline__ void multiply_step(const struct tile<S::M, S::N> &tile, uint32_t w_row,
                                                      uint32_t x_row, float sums[NB][4])
@@ -210,7 +210,7 @@ static __device__ __forceinline__ void multiply_step(const struct tile<S::M, S::
                 for (uint32_t i = 0; i < 4; i++)
                     sums[n][i] = fmaf(mins[i / 2][b], tile.x_sums[b][column + i % 2], sums[n][i]);
             }
-            if (has_minimums<F>()) { /* they too are multiplied by the halves' activations */
+            if (has_minimums<F>()) { /* minimums are multiplied by the halves' activations, too */
                 constexpr uint32_t ones = 0x01010101;
                 const uint32_t m[2] = {simt_bits(scales[0][b * 2 + 1]), simt_bits(scales[1][b * 2 + 1])};
                 const uint32_t bytes[4] = {(m[0] & 255) * ones, (m[1] & 255) * ones, (m[0] >> 8) * ones,
@@ -319,7 +319,7 @@ template <enum format F, class S> struct step_of<F, S, true> {
     static constexpr uint32_t PER_256 = 4;
 };
 
-/* sums += columns of part `part`. All threads of the shape take part. */
+/* Adds the columns of part `part` to sums. All threads of the shape take part. */
 template <enum format F, uint32_t NB, class S>
 static __device__ __forceinline__ void add_part_of(const struct tile_task &task, uint32_t part,
                                                    struct tile<S::M, S::N> *tile, uint32_t w_row,
@@ -333,7 +333,7 @@ static __device__ __forceinline__ void add_part_of(const struct tile_task &task,
         fetch_step<F, S>(task, first, &loaded);
     SIMT_UNROLL_BY(1)
     for (uint32_t step = first; step < end; step++) {
-        S::barrier(); /* the step before has been multiplied */
+        S::barrier(); /* the previous step has been multiplied */
         store_step<F, S>(task, loaded, step, tile);
         S::barrier();
         if (step + 1 < end)
@@ -389,12 +389,12 @@ template <uint32_t NB> static __device__ inline void add_sums(float totals[NB][4
 
 template <uint32_t NB> union thin_shared {
     struct tile<THIN_ROWS, 8 * NB> tiles[PARTS];
-    /* Outputs of a matrix product meet in no bank, nor do rows that lie four apart. */
+    /* Outputs of a matrix product have no bank conflicts, nor do rows four apart. */
     float sums[PARTS][8 * NB][THIN_ROWS + 4];
 };
 
-/* The thin tile of a task: store(row, x_row, sum), for every row of the tile, there or not, counted from its
- * first. By a block of PARTS warps. */
+/* Computes the thin tile of a task: calls store(row, x_row, sum) for every row of the tile, existing or not,
+ * counted from its first. By a block of PARTS warps. */
 template <uint32_t NB, bool GATHERS, class Store>
 static __device__ __forceinline__ void thin_tile(const struct tile_task &task, const Store &store)
 {
@@ -404,7 +404,7 @@ static __device__ __forceinline__ void thin_tile(const struct tile_task &task, c
     float sums[NB][4] = {};
     sum_parts<NB, Shape>(task, part, part + 1, &shared->tiles[part], 0, 0,
                          [&](uint32_t, const float of_part[NB][4]) { add_sums<NB>(sums, of_part); });
-    simt_barrier(); /* sums lie where the tiles did */
+    simt_barrier(); /* sums reuse the memory of the tiles */
     SIMT_UNROLL
     for (uint32_t n = 0; n < NB; n++) {
         SIMT_UNROLL
@@ -424,13 +424,13 @@ static __device__ __forceinline__ void thin_tile(const struct tile_task &task, c
 
 /* ---- wide: part after part ---- */
 
-#define WIDE_NB      4 /* times eight rows of x to a warp */
+#define WIDE_NB      4 /* times eight rows of x per warp */
 #define WIDE_WARPS   (WIDE_ROWS / 16 * (WIDE_X_ROWS / 8 / WIDE_NB))
 #define WIDE_THREADS (WIDE_WARPS * SIMT_LANES)
 
 typedef struct tile<WIDE_ROWS, WIDE_X_ROWS> wide_shared;
 
-/* What of the tile a thread's warp has: 16 rows of the matrix by 8 · WIDE_NB of x. */
+/* The part of the tile of a thread's warp: 16 rows of the matrix by 8 · WIDE_NB of x. */
 struct wide_place {
     uint32_t w_row, x_row;
 };
@@ -441,7 +441,7 @@ static __device__ inline struct wide_place wide_place(void)
     return {warp % (WIDE_ROWS / 16) * 16, warp / (WIDE_ROWS / 16) * 8 * WIDE_NB};
 }
 
-/* Parts first … end − 1 of the wide tile of a task, as sum_parts. By a block of WIDE_WARPS warps. */
+/* Computes parts first … end − 1 of the wide tile of a task, as sum_parts. By a block of WIDE_WARPS warps. */
 template <bool GATHERS, class Take>
 static __device__ __forceinline__ void wide_parts(const struct tile_task &task,
                                                   const struct wide_place &place, uint32_t first,
@@ -451,9 +451,8 @@ static __device__ __forceinline__ void wide_parts(const struct tile_task &task,
     sum_parts<WIDE_NB, Shape>(task, first, end, shared, place.w_row, place.x_row, take);
 }
 
-/* store(row, x_row, sum), for the outputs of lane 4 g + t, which a caller with spare registers computes in
- * advance.
- */
+/* Calls store(row, x_row, sum) for the outputs of lane 4 g + t, which a caller with spare registers computes
+ * in advance. */
 template <class Store>
 static __device__ __forceinline__ void
 wide_store(const struct wide_place &place, const float totals[WIDE_NB][4], const Store &store,
@@ -467,7 +466,7 @@ wide_store(const struct wide_place &place, const float totals[WIDE_NB][4], const
     }
 }
 
-/* As thin_tile, of the wide one. */
+/* As thin_tile, for the wide tile. */
 template <bool GATHERS, class Store>
 static __device__ __forceinline__ void wide_tile(const struct tile_task &task, const Store &store)
 {

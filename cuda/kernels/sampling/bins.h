@@ -3,13 +3,13 @@
 #define CUDA_KERNELS_SAMPLING_BINS_H
 
 /* Candidates counted by their distance from the best, in bins of equal width in logit / temperature, for
- * kernels only: one pass over all of them shows which few need an exact one. */
+ * kernels only: one pass over all candidates shows which few need exact treatment. */
 
 #include "cuda/device/simt.h"
 
 #define BINS 2048
 #define BIN_WIDTH                                                                                            \
-    64.0f /* to a unit of logit / temperature: 32 units in all                                               \
+    64.0f /* per unit of logit / temperature: 32 units in all                                                \
            */
 
 /* Never larger for a larger logit. */
@@ -19,8 +19,8 @@ __device__ static inline uint32_t bin_of(float logit, float best, float temperat
     return distance < BINS - 1 ? (uint32_t)distance : BINS - 1;
 }
 
-/* The first bin at which the amounts reach the target, BINS − 2 if none does;
- * the sum of all amounts. One warp, a lane for BINS / 32 neighbouring bins. */
+/* The first bin at which the amounts reach the target (BINS − 2: none), and the sum of all amounts. One warp,
+ * a lane for BINS / 32 neighbouring bins. */
 template <class T>
 __device__ static inline uint32_t find_bin(const T *amounts, uint64_t target, uint64_t *ret_total)
 {

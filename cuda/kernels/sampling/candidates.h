@@ -6,9 +6,9 @@
  * ids at a time, and each as a key of engine/sampling/candidates.h, in the order of the contract: likely
  * first, the lower id first among equals.
  *
- * Nothing is stored between passes: each pass that wants a chunk makes it anew in shared memory, because
- * reading a logit costs less than writing it. Only rows with penalties read uses, and only rows with biases
- * the list. Arithmetic is that of sampling.c, operation by operation. */
+ * Nothing is stored between passes: each pass recomputes its chunks in shared memory, because reading a logit
+ * costs less than writing it. Only rows with penalties read uses, and only rows with biases read the list.
+ * The arithmetic is that of sampling.c, operation by operation. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/device/simt.h"
@@ -19,30 +19,30 @@
 #define CANDIDATES_CHUNK   4096 /* ids */
 #define FLOAT_MOST         3.402823466e+38f
 
-/* One output of a step, of a set that samples. */
+/* An output of a step, of a set that samples. */
 struct sampled_row {
-    const float *logits;            /* [n_vocab], as the model gave them */
+    const float *logits;            /* [n_vocab], from the model */
     const uint32_t *allowed;        /* of a grammar, or NULL */
     const struct token_use *uses;   /* NULL: no penalty */
     const struct slot_bias *biases; /* [n_biases] */
     uint32_t n_biases;
     const int32_t *stop_ids; /* [slot->n_stop_ids], distinct */
-    bool too_early;          /* for those: they may not be sampled here */
+    bool too_early;          /* stop ids may not be sampled here */
     const int32_t *drafts;   /* [n_drafts] ids of the set that count as sampled before this row */
     uint32_t n_drafts;
     uint32_t n_vocab;
     const uint32_t *mask; /* NULL: all */
     const struct slot_state *slot;
     const struct step_set *set;
-    uint32_t nth;                           /* of the set's sampled rows */
+    uint32_t nth;                           /* index among the set's sampled rows */
     uint32_t position;                      /* the index that the new id will have */
-    const int32_t *history;                 /* [position], where the slot keeps it */
-    const struct slot_sequences *sequences; /* NULL: no bad word */
+    const int32_t *history;                 /* [position], if the slot keeps it */
+    const struct slot_sequences *sequences; /* NULL: no bad words */
     const uint64_t *list; /* [n_list] keys: the only candidates; NULL: all of the vocabulary */
     uint32_t n_list;
 };
 
-/* False when the output is not sampled: it is padding, of a slot that has ended, or for the host. */
+/* False: the output is not sampled, because it is padding, of a slot that has ended, or for the host. */
 __device__ static inline bool find_sampled_row(struct sampled_row *row, const struct slots *slots,
                                                const struct step_memory *memory,
                                                const struct sample_step *sample, uint32_t output)
@@ -108,7 +108,7 @@ __device__ static inline bool is_finite(float x)
 
 /* ---- a chunk ---- */
 
-/* Of DRY, for a repeat of so many ids: as dry_penalty of engine/sampling/dry.c. */
+/* DRY's penalty for a repeat of this many ids, as dry_penalty of engine/sampling/dry.c. */
 __device__ static inline float repeat_penalty(const struct slot_state *slot, uint32_t length)
 {
     const double most = (double)DRY_MOST;
@@ -133,7 +133,7 @@ __device__ static inline float penalized(const struct slot_state *slot, float lo
                : logit;
 }
 
-/* The logit of an id before biases; NaN when it must not be sampled. */
+/* The logit of an id before biases; NaN: it must not be sampled. */
 __device__ static inline float logit_of(const struct sampled_row *row, uint32_t id, uint32_t times_drafted)
 {
     const uint32_t bit = 1u << id % 32;
@@ -146,7 +146,7 @@ __device__ static inline float logit_of(const struct sampled_row *row, uint32_t 
     return use.repeat > 0 && is_finite(logit) ? logit - repeat_penalty(row->slot, use.repeat) : logit;
 }
 
-/* Whether the id of a bad word would complete it. */
+/* Whether the last id of a bad word would complete it. */
 __device__ static inline bool completes(const struct sampled_row *row, uint32_t word, uint32_t *ret_id)
 {
     const int32_t *items = row->sequences->items + row->sequences->starts[word];
@@ -158,8 +158,8 @@ __device__ static inline bool completes(const struct sampled_row *row, uint32_t 
     return same;
 }
 
-/* The ids of the chunk that would complete a bad word are no candidates. One thread a word; of several words
- * with one last id the first bars it. */
+/* Removes ids of the chunk that would complete a bad word from the candidates. One thread per word; of
+ * several words with the same last id, the first bars it. */
 __device__ static inline void bar_words(const struct sampled_row *row, uint32_t base, uint32_t n,
                                         float *chunk)
 {
@@ -175,7 +175,7 @@ __device__ static inline void bar_words(const struct sampled_row *row, uint32_t 
     }
 }
 
-/* Drafts that fall into the chunk, one thread each: those after its first mention do nothing. */
+/* Counts drafts that fall into the chunk, one thread each: repeated mentions of an id do nothing. */
 __device__ static inline void count_drafts(const struct sampled_row *row, uint32_t base, uint32_t n,
                                            float *chunk)
 {
@@ -192,12 +192,12 @@ __device__ static inline void count_drafts(const struct sampled_row *row, uint32
     }
 }
 
-/* Fills chunk[i] with the logit of id base + i; what is not finite is not a candidate. All threads of the
- * block; it is complete when the function returns. Returns its size. */
+/* Fills chunk[i] with the logit of id base + i; only finite logits are candidates. All threads of the block
+ * take part; the chunk is complete on return. Returns its size. */
 __device__ static inline uint32_t take_chunk(const struct sampled_row *row, uint32_t base, float *chunk)
 {
     const uint32_t n = row->n_vocab - base < CANDIDATES_CHUNK ? row->n_vocab - base : CANDIDATES_CHUNK;
-    simt_barrier(); /* whoever read the one before is done */
+    simt_barrier(); /* all threads have finished reading the previous chunk */
     for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS)
         chunk[i] = logit_of(row, base + i, 0);
     simt_barrier();

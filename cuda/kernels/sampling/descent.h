@@ -2,17 +2,17 @@
 #ifndef CUDA_KERNELS_SAMPLING_DESCENT_H
 #define CUDA_KERNELS_SAMPLING_DESCENT_H
 
-/* A block of threads over all candidates of a row, for kernels only. Top-k, top-p and the most likely ids
- * ask the same question: how far down the order of keys until the amounts, 1 or probability each, reach a
- * target. The answer is a radix descent, one digit of the key each round, in bounded time whatever the
- * logits. Probabilities are fixed-point integers, so their sums have no order. */
+/* Searches over all candidates of a row by a block of threads, for kernels only. Top-k, top-p and the most
+ * likely ids all need to know how far to go down the order of keys until the amounts, 1 or the probability
+ * each, reach a target. The answer is a radix descent, one digit of the key each round, in bounded time
+ * whatever the logits. Probabilities are fixed-point integers, so their sums have no order. */
 
 #include "cuda/kernels/sampling/candidates.h"
 
 #define DIGIT_BITS  8
 #define DIGITS      (1u << DIGIT_BITS)
 #define ALL_WARPS   (CANDIDATES_THREADS / SIMT_LANES)
-#define DIGITS_EACH (DIGITS / SIMT_LANES) /* of a lane of the warp that looks for the digit */
+#define DIGITS_EACH (DIGITS / SIMT_LANES) /* per lane of the warp that finds the digit */
 
 struct descent_shared {
     float chunk[CANDIDATES_CHUNK];
@@ -44,7 +44,7 @@ __device__ static inline void random_block(uint64_t position, uint64_t seed, uin
     ret[3] = d;
 }
 
-/* f(logit, id) for every candidate, a thread each. f must not synchronize. */
+/* Calls f(logit, id) for every candidate, one thread each. f must not synchronize. */
 template <class F>
 __device__ static inline void each_candidate(const struct sampled_row *row, struct descent_shared *shared,
                                              F f)
@@ -60,7 +60,7 @@ __device__ static inline void each_candidate(const struct sampled_row *row, stru
     simt_barrier();
 }
 
-/* The same value to all threads: the largest of theirs. */
+/* The largest value of all threads, returned to each. */
 __device__ static inline uint64_t block_max(struct descent_shared *shared, uint64_t value)
 {
     value = simt_warp_max(value);
@@ -91,8 +91,8 @@ __device__ static inline uint64_t mass_of(float logit, float best, float tempera
     return (uint64_t)(expf((logit - best) / temperature) * (float)MASS_ONE);
 }
 
-/* One warp: the digit, from the largest down, at which the amounts reach the target; what is left of the
- * target there. DIGITS: none does. */
+/* Finds the digit, from the largest down, at which the amounts reach the target, and the rest of the target
+ * there. DIGITS: none does. One warp. */
 __device__ static inline void find_digit(struct descent_shared *shared)
 {
     const uint32_t lane = threadIdx.x % SIMT_LANES, first = DIGITS - 1 - lane * DIGITS_EACH;
@@ -121,8 +121,8 @@ __device__ static inline void find_digit(struct descent_shared *shared)
 }
 
 /* The smallest key that is kept when candidates are taken in descending order of key(logit, id) until their
- * amounts reach `target`, ≥ 1; 0 keeps all. A key of 0: it takes no part. amount(logit) is that of a
- * candidate. */
+ * amounts reach `target`, ≥ 1; 0 keeps all. A candidate with key 0 takes no part. amount(logit) is a
+ * candidate's amount. */
 template <class K, class F>
 __device__ static inline uint64_t key_threshold(const struct sampled_row *row, struct descent_shared *shared,
                                                 uint64_t target, K key_of_candidate, F amount)

@@ -2,21 +2,21 @@
 #ifndef CUDA_KERNELS_SAMPLING_FILTERS_H
 #define CUDA_KERNELS_SAMPLING_FILTERS_H
 
-/* What drops candidates of a row, by a block of threads, for kernels only: engine/sampling/filters.c,
- * operation by operation. Nothing is moved: each filter leaves a bound, and the candidates within all bounds
- * are left. */
+/* Filters the candidates of a row, by a block of threads, for kernels only: engine/sampling/filters.c,
+ * operation by operation. Nothing is moved: each filter yields a bound, and the candidates within all bounds
+ * remain. */
 
 #include "cuda/kernels/sampling/descent.h"
 
 struct filter {
     float best, temperature;
     uint64_t least_key, least_mass, least_typical;
-    float mean;        /* of −x, where least_typical is set */
-    uint64_t xtc_mass; /* candidates of so much go, but that of xtc_key; 0 with xtc_key 0: none do */
+    float mean;        /* of −x, if least_typical is set */
+    uint64_t xtc_mass; /* candidates of at least this mass are removed, except xtc_key; both 0: none */
     uint64_t xtc_key;
 };
 
-/* Whether a filter is on that looks at all candidates, or at the temperature. */
+/* Whether a filter is on that needs all candidates or the temperature. */
 __device__ static inline bool filters_are_rare(const struct slot_state *slot)
 {
     return slot->top_n_sigma > 0 || slot->typical_p < 1 || slot->xtc_probability > 0 ||
@@ -65,7 +65,7 @@ __device__ static inline float spread_least(const struct spread *spread, double 
     return (float)fma(-top_n_sigma, variance > 0 ? sqrt(variance) : 0, (double)best);
 }
 
-/* f(logit, id, mass) for every candidate that is left. All threads. */
+/* Calls f(logit, id, mass) for every remaining candidate. All threads. */
 template <class F>
 __device__ static inline void each_left(const struct sampled_row *row, struct descent_shared *shared,
                                         const struct filter *filter, F f)
@@ -85,7 +85,7 @@ __device__ static inline uint64_t total_left(const struct sampled_row *row, stru
     return block_sum(shared->keys, total);
 }
 
-/* The dynamic temperature, over what top-nσ and top-k leave. */
+/* The dynamic temperature, over the candidates that top-nσ and top-k leave. */
 __device__ static inline float find_temperature(const struct sampled_row *row, struct descent_shared *shared,
                                                 const struct filter *filter)
 {
@@ -134,7 +134,7 @@ __device__ static inline void keep_typical(const struct sampled_row *row, struct
     filter->least_typical = found > 0 ? found : 1;
 }
 
-/* `total`: the mass of all candidates, where the row's list has not all of them; 0: it has. */
+/* `total`: the mass of all candidates, if the row's list does not have all of them; 0: it has. */
 __device__ static inline void keep_top_p(const struct sampled_row *row, struct descent_shared *shared,
                                          struct filter *filter, uint64_t total)
 {
@@ -188,7 +188,7 @@ __device__ static inline uint64_t most_mass_left(const struct sampled_row *row, 
     return block_max(shared, most);
 }
 
-/* All of them, in the order of sampling.h. Of top-nσ the bound is known: sigma_key. One block. */
+/* All filters, in the order of sampling.h. The bound of top-nσ is already known: sigma_key. One block. */
 __device__ static inline struct filter make_filter(const struct sampled_row *row,
                                                    struct descent_shared *shared, float best, uint64_t total,
                                                    uint64_t sigma_key)

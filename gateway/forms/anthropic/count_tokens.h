@@ -4,7 +4,7 @@
 
 #include "gateway/http/exchange.h"
 
-/* POST /v1/messages/count_tokens: what /v1/messages takes → {"input_tokens": N}, as Anthropic has it. */
+/* POST /v1/messages/count_tokens, as in Anthropic's API: the body of /v1/messages → {"input_tokens": N}. */
 exchange_handler count_tokens_handle;
 
 #endif

@@ -5,7 +5,7 @@
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"
 
-/* POST /v1/messages, as Anthropic has it. */
+/* POST /v1/messages, as in Anthropic's API. */
 exchange_handler messages_handle;
 
 /* The fields of its body, read into a struct parameters. */

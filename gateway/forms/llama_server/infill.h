@@ -2,7 +2,7 @@
 #ifndef GATEWAY_FORMS_LLAMA_SERVER_INFILL_H
 #define GATEWAY_FORMS_LLAMA_SERVER_INFILL_H
 
-/* /infill: text between two others, in llama-server's form, for its editor plugins. */
+/* /infill: fills in text between two others, as in llama-server's API, for its editor plugins. */
 
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"

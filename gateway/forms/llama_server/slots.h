@@ -4,8 +4,8 @@
 
 #include "gateway/http/exchange.h"
 
-/* GET /slots: the slots of all workers in one list, and the requests that are in them. With
- * ?fail_on_no_slot=1, 503 if all are in use. */
+/* GET /slots: the slots of all workers in one list, and the requests in them. With ?fail_on_no_slot=1, 503 if
+ * all are in use. */
 exchange_handler slots_handle;
 
 #endif

@@ -11,8 +11,8 @@ exchange_handler tokenize_handle;
 /* POST /detokenize: {"tokens": [IDS], "model", "special"} → {"content": TEXT}. */
 exchange_handler tokenize_handle_back;
 
-/* POST /apply-template: what /v1/chat/completions takes → {"prompt": TEXT}, which the model would continue.
- */
+/* POST /apply-template: the body of /v1/chat/completions → {"prompt": TEXT}, which the model would
+ * continue. */
 exchange_handler tokenize_handle_template;
 
 #endif

@@ -5,8 +5,8 @@
 #include "gateway/http/exchange.h"
 #include "gateway/json/json_in.h"
 
-/* POST /api/chat, /api/generate, /api/embed and /api/embeddings, GET /api/tags and /api/version, as Ollama
- * has them. */
+/* POST /api/chat, /api/generate, /api/embed and /api/embeddings, GET /api/tags and /api/version, as in
+ * Ollama's API. */
 exchange_handler ollama_handle_chat, ollama_handle_generate, ollama_handle_embed, ollama_handle_embeddings,
     ollama_handle_tags, ollama_handle_version;
 

@@ -13,38 +13,38 @@
 
 #define OPENAI_PING ": ping\n\n" /* a comment */
 
-/* "data: {…}\n\n", in two halves. */
+/* Writes "data: {…}\n\n", in two halves. */
 void openai_event_open(struct json_out *out);
 void openai_event_close(struct json_out *out);
 
-/* `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: the start of every object. */
+/* Writes `{"id":"PREFIX…","object":OBJECT,"created":…,"model":…`: the start of every object. */
 void openai_head(const struct generation *generation, const char *prefix, const char *object,
                  struct json_out *out);
 
-/* `,"usage":{…},"timings":{…}`. */
+/* Writes `,"usage":{…},"timings":{…}`. */
 void openai_usage(const struct generation *generation, struct json_out *out);
 
 /* "stop", "length" or "tool_calls". */
 const char *openai_finish_reason(const struct choice *choice);
 
-/* `,"finish_reason":…`, NULL: null; and with "length" which limit it was. */
+/* Writes `,"finish_reason":…` (NULL: null) and, with "length", which limit it was. */
 void openai_finish(const struct choice *choice, const char *finish_reason, struct json_out *out);
 
-/* `,"prompt_progress":{…}`, as llama-server has it. */
+/* Writes `,"prompt_progress":{…}`, as in llama-server's API. */
 void openai_progress(const struct generation *generation, const struct quern_progress *progress,
                      struct json_out *out);
 
-/* The chunk with the usage where it was asked for, and [DONE]. */
+/* Writes the chunk with the usage, if requested, and [DONE]. */
 void openai_stream_end(struct generation *generation, const char *prefix, const char *object,
                        struct json_out *out);
 
-/* An event with the error, after which nothing comes. */
+/* Writes an event with the error, which ends the stream. */
 void openai_fail(struct generation *generation, const struct refusal *refusal, struct json_out *out);
 
-/* A parameter of sampling under its own name. */
+/* A sampling parameter under its own name. */
 #define OPENAI_NUMBER(name, ...) {#name, parameters_number, #name, 0},
 
-/* Rows of both. That of top_k comes before the list's own, which does not accept -1. */
+/* Rows of both. The row of top_k comes before the list's, which does not accept -1. */
 /* clang-format off */
 #define OPENAI_ROWS                                                                                          \
     {"model", parameters_model, NULL, 0},                                                                    \
@@ -64,7 +64,7 @@ void openai_fail(struct generation *generation, const struct refusal *refusal, s
     {"n_cmpl", parameters_n, NULL, 0},                                                                       \
     {"n_predict", parameters_n_predict, "-1: as many as there is room for", 0},                            \
     {"samplers", samplers_take, NULL, 0},                                                                    \
-    {"response_fields", json_in_ignore, NULL, 0}, /* llama-server's own formats have it */                   \
+    {"response_fields", json_in_ignore, NULL, 0}, /* supported in llama-server's formats */                   \
     {"stream", json_in_bool, NULL, offsetof(struct parameters, stream)},                                     \
     {"stream_options", parameters_stream_options, NULL, 0},                                                  \
     PARAMETERS_PROGRESS_ROW,                                                                                 \

@@ -2,28 +2,28 @@
 #ifndef TESTS_INTEGRATION_HOSTILE_CHILDREN_H
 #define TESTS_INTEGRATION_HOSTILE_CHILDREN_H
 
-/* The processes of a hostile test, attackers and good clients: children that end with it, and memory that
- * they share with it. */
+/* The processes of a hostile test, attackers and good clients: children that end with the test, and memory
+ * that they share with it. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* As fork. */
+/* Like fork. */
 pid_t fork_child(void);
 
-/* Waits until they have ended by themselves. False when one had to be killed. */
+/* Waits until the children have ended by themselves. False if one had to be killed. */
 bool end_children(const pid_t *pids, size_t n, uint64_t patience_s);
 
-/* Zeroed memory that children see too. Ends the program where there is none. */
+/* Zeroed memory shared with children. Ends the program if there is none. */
 void *shared_memory(size_t size);
 
-/* A line of /proc/PID/status in KiB; 0 where it is not there. */
+/* The value of a line of /proc/PID/status in KiB; 0: it is missing. */
 long status_kib(pid_t pid, const char *key);
 
-/* As many descriptors as this process may have, for it and its children: attackers need more than the usual
- * 1,024. */
+/* Raises the limit of descriptors as far as possible, for this process and its children: attackers need more
+ * than the usual 1,024. */
 void raise_files(void);
 
 #endif

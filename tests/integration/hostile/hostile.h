@@ -2,7 +2,7 @@
 #ifndef TESTS_INTEGRATION_HOSTILE_HOSTILE_H
 #define TESTS_INTEGRATION_HOSTILE_HOSTILE_H
 
-/* Ways to bother a pool, for hostile.c: each is a function that goes on until it is over. */
+/* Attacks on a pool, for hostile.c: each is a function that runs until score->over. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,10 +11,10 @@
 
 /* Shared by the processes of one case. */
 struct score {
-    bool over;     /* the attackers shall end */
+    bool over;     /* the attackers must end */
     long attempts; /* connections, messages: whatever the case counts */
-    long refused;  /* of those, as far as the attackers saw */
-    long let_in;   /* connections whose handshake was answered as one wishes */
+    long refused;  /* of those, as seen by the attackers */
+    long let_in;   /* connections whose handshake was accepted */
 };
 
 void score_attempt(struct score *score, bool refused);

@@ -6,8 +6,8 @@
 
 #include "tests/integration/hostile/good.h"
 
-/* Asks for one stream after the other (the streamer), or one answer (the asker), until all is over or it has
- * failed. */
+/* Requests one stream after another (the streamer), or one answer after another (the asker), until the test
+ * is over or it has failed. */
 void talk_be_client(struct good *good, const struct good_target *target, bool stream);
 
 #endif

@@ -2,18 +2,17 @@
 #ifndef TESTS_INTEGRATION_SOAK_PROMISE_H
 #define TESTS_INTEGRATION_SOAK_PROMISE_H
 
-/* What must not happen in a soak, told by whichever of its processes sees it, and counted over all of them.
- */
+/* Broken promises in a soak, reported by any of its processes and counted over all of them. */
 
 #include <stddef.h>
 
-/* Memory that this process shares with those that it forks; zeroed. Ends the program where there is none. */
+/* Zeroed memory shared with forked processes. Ends the program if there is none. */
 void *shared_memory(size_t size);
 
-/* Before anything is forked. */
+/* Call it before the first fork. */
 void memory_commitments_init(void);
 
-/* Says so on stderr. */
+/* Counts a broken promise and prints it on stderr. */
 void promise_broken(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 long promises_broken(void);

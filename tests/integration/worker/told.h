@@ -2,13 +2,13 @@
 #ifndef TESTS_INTEGRATION_WORKER_TOLD_H
 #define TESTS_INTEGRATION_WORKER_TOLD_H
 
-/* Answers of a worker, put together from the frames on its stream. */
+/* Assembles a worker's answers from the frames on its stream. */
 
 #include "tests/integration/worker/scripted_broker.h"
 
 #define WINDOW 32768 /* frames without an acknowledgement */
 
-/* One request as its frames told it. */
+/* One request, assembled from its frames. */
 struct told {
     struct ids ids;
     struct buffer text;
@@ -19,15 +19,15 @@ struct told {
 
 void told_deinit(struct told *told);
 
-/* Takes a frame in: it must continue where the last one ended. */
+/* Adds a frame: it must continue where the last one ended. */
 void take_frame(struct told *told, const struct frame *frame);
 
-/* Reads frames, of this request alone, to its end. */
+/* Reads frames, which must be of this request only, to its end. */
 struct told read_request(struct scripted *s, uint8_t id);
 
 void ack(struct scripted *s, uint64_t wseq);
 
-/* A request served from assignment to `finished` shows that the worker is well. */
+/* Checks that the worker serves a request from assignment to `finished`. */
 void check_serves(struct scripted *s, uint8_t id);
 
 #endif

@@ -2,17 +2,16 @@
 #ifndef TESTS_PROCESSES_FAULTS_FAULT_H
 #define TESTS_PROCESSES_FAULTS_FAULT_H
 
-/* Calls into libc that fail when they are told to. A program that is linked with fault.c (ld --wrap) counts
- * the calls that Quern's own code makes, wherever they stand, and has the n-th of a kind fail, once: with n =
- * 1, 2, 3 … each call site has its turn. What other libraries call is left alone; calls into libzmq fail too
- * where fault_sockets.c is linked as well.
+/* Makes calls into libc fail on demand. A program linked with fault.c (ld --wrap) counts the calls made by
+ * Quern's own code and makes the n-th call of a kind fail, once: with n = 1, 2, 3 … each call site gets its
+ * turn. Calls made by other libraries are unaffected; calls into libzmq fail too if fault_sockets.c is also
+ * linked.
  *
- * A test arms it in its own process (fault_arm), or starts programs that are told by $QUERN_FAULT,
- * ROLE:KIND:N:FILE. ROLE is "supervisor"; "worker", for the first of them; "gateway"; "command", for quern
- * itself; "broker", for the process that the supervisor starts; or "next", for a broker that is started when
- * FILE.next is there. In
- * FILE stands then which call failed; a process that finds the file there fails no more, so the one that is
- * started again serves. */
+ * A test arms a fault in its own process (fault_arm), or starts programs with $QUERN_FAULT set to
+ * ROLE:KIND:N:FILE. ROLE is "supervisor"; "worker", for the first worker; "gateway"; "command", for quern
+ * itself; "broker", for the process that the supervisor starts; or "next", for a broker that is started while
+ * FILE.next exists. The name of the failed call is written to FILE; a process that finds FILE does not fail,
+ * so a restarted process serves. */
 
 #include <stdbool.h>
 
@@ -34,14 +33,14 @@ enum fault_kind {
     FAULT_KIND_COUNT
 };
 
-/* From now on the n-th call of the kind that this thread makes fails, or that any thread makes. */
+/* From now on the n-th call of the kind fails, counting this thread's calls or those of every thread. */
 void fault_arm(enum fault_kind kind, unsigned n, bool every_thread);
-/* The call that failed since then, as "malloc"; NULL: none did. */
+/* The call that failed since then ("malloc"); NULL: none. */
 const char *fault_fired(void);
-/* None fails any more; what fault_fired says stays. */
+/* No call fails any more; the result of fault_fired stays. */
 void fault_disarm(void);
 
-/* For whoever stands in for a call: whether it is this one that fails, with errno set. */
+/* For wrappers of calls: whether this call must fail; sets errno. */
 bool fault_strikes(enum fault_kind kind, const char *call, int error);
 
 static inline const char *fault_kind_name(enum fault_kind kind)

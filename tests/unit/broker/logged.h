@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_BROKER_LOGGED_H
 #define TESTS_UNIT_BROKER_LOGGED_H
 
-/* What a piece of code says in the log: between the two calls stderr is a pipe, whose 64 KiB must do. */
+/* Captures the log of a piece of code: between the two calls stderr is a pipe, whose 64 KiB must suffice. */
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ static inline void logged_begin(struct logged *logged)
     dup2(logged->ends[1], STDERR_FILENO);
 }
 
-/* All that was said since, with its times; "" when there is nothing. Valid until the next logged_begin. */
+/* Everything logged since, with times; "" if nothing. Valid until the next logged_begin. */
 static inline const char *logged_end(struct logged *logged)
 {
     dup2(logged->before, STDERR_FILENO);

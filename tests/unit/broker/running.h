@@ -11,14 +11,14 @@
     ck_assert_msg(bytes_equal(bytes, bytes_of_string(text)), "%.*s", (int)(bytes).len,                       \
                   (const char *)(bytes).data)
 
-/* The end comes once on the stream, as the last frame at this place, and once beside it. */
+/* Expects the end once on the stream, as the last frame with this seq, and once as a message. */
 static inline struct message expect_end(int client, uint64_t seq, enum end_reason reason)
 {
     struct message frame = client_listens(client);
     ck_assert_int_eq(frame.kind, MESSAGE_FRAME);
     ck_assert(frame.frame.has_end);
     ck_assert_uint_eq(frame.frame.seq, seq);
-    ck_assert_uint_eq(frame.frame.off, seq); /* a byte a token */
+    ck_assert_uint_eq(frame.frame.off, seq); /* one byte per token */
     ck_assert_int_eq(frame.frame.end.reason, reason);
     ck_assert_int_eq(client_listens(client).kind, MESSAGE_NONE);
     struct message end = client_hears(client);
@@ -36,7 +36,7 @@ static inline void expect_failure(int client, uint64_t seq, enum proto_error err
     ck_assert_text(end.end.end.text, text);
 }
 
-/* Admitted, and given to a worker, who was told: only worker 0 may have it. */
+/* Admits a request and assigns it to worker 0, which receives the assign. */
 static inline struct request *run_on_first(uint8_t name, void (*change)(struct generation *))
 {
     enum worker_state before = broker->workers[1].state;
@@ -50,13 +50,13 @@ static inline struct request *run_on_first(uint8_t name, void (*change)(struct g
     return request;
 }
 
-/* Nothing was sent to the worker. */
+/* Expects that nothing was sent to the worker. */
 static inline void expect_nothing(int worker)
 {
     ck_assert_str_eq(message_kind_name(worker_hears(worker).kind), message_kind_name(MESSAGE_NONE));
 }
 
-/* Makes so many tokens, which the client gets. */
+/* Generates `n` tokens, which the client gets. */
 static inline void make(const struct request *request, unsigned n)
 {
     inside_produce(request, n, END_REASON_COUNT);

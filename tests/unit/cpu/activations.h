@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_CPU_ACTIVATIONS_H
 #define TESTS_UNIT_CPU_ACTIVATIONS_H
 
-/* Activations by the textbook. */
+/* Activation functions by their textbook formulas. */
 
 #include <math.h>
 #include <stdbool.h>

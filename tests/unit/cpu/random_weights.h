@@ -10,7 +10,7 @@
 
 #include "gguf/format.h"
 
-/* All that models may have. */
+/* All formats that models may have. */
 #define TESTED(name, id, number, elements, bytes) FORMAT_##name,
 static const enum format tested_formats[] = {FORMATS(TESTED)};
 #undef TESTED
@@ -32,7 +32,7 @@ static inline float random_float(void)
     return (float)random_u32() / 2147483648.0f - 1.0f;
 }
 
-/* Where a block's binary16 scales are; −1: it has none. */
+/* Offsets of a block's binary16 scales; −1: none. */
 struct scale_places {
     int first, second;
 };
@@ -60,7 +60,8 @@ static inline struct scale_places scale_places(enum format format)
     }
 }
 
-/* n elements, a multiple of the format's block: any bits, but for scales that are finite and of order one. */
+/* n elements, a multiple of the format's block: random bits, except for scales, which are finite and of order
+ * one. */
 static inline uint8_t *random_row(enum format format, size_t n)
 {
     const struct scale_places places = scale_places(format);

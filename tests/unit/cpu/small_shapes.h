@@ -21,7 +21,7 @@ static const struct synth_shape small_shape = {.name = "small",
                                                .rope_factor = 4,
                                                .biases = true};
 
-/* Nothing is a multiple of eight: for F32, F16 and BF16. */
+/* No size is a multiple of eight: for F32, F16 and BF16. */
 static const struct synth_shape odd_shape = {.name = "odd",
                                              .n_vocab = 363,
                                              .n_context = 1024,
@@ -35,7 +35,7 @@ static const struct synth_shape odd_shape = {.name = "odd",
                                              .rope_base = 10000,
                                              .tied = true};
 
-/* Recurrent layers but for every second; two query heads share two key heads. */
+/* Every second layer is recurrent; two query heads share two key heads. */
 static const struct synth_shape hybrid_shape = {.name = "hybrid",
                                                 .architecture = "qwen35",
                                                 .n_vocab = 405,
@@ -52,7 +52,7 @@ static const struct synth_shape hybrid_shape = {.name = "hybrid",
                                                 .delta = {2, 4, 32, 64, 4},
                                                 .attention_interval = 2};
 
-/* The same with nothing a multiple of eight. */
+/* The same with no size a multiple of eight. */
 static const struct synth_shape odd_hybrid_shape = {.name = "odd hybrid",
                                                     .architecture = "qwen3next",
                                                     .n_vocab = 363,
@@ -73,7 +73,7 @@ static const struct synth_shape odd_hybrid_shape = {.name = "odd hybrid",
                                                     .delta = {3, 6, 11, 13, 3},
                                                     .attention_interval = 2};
 
-/* Layers of two kinds, with smaller heads where there is a window. */
+/* Layers of two kinds; those with a window have smaller heads. */
 static const struct synth_shape differing_shape = {.name = "differing",
                                                    .architecture = "gemma4",
                                                    .n_vocab = 405,
@@ -94,8 +94,8 @@ static const struct synth_shape differing_shape = {.name = "differing",
                                                    .full_kv_heads = 1,
                                                    .turning_share = 4};
 
-/* The last layers borrow keys and values, are wider, and each gets something of a token by itself; nothing is
- * a multiple of eight. */
+/* The last layers borrow keys and values and are wider, and each layer has its own embedding of the token; no
+ * size is a multiple of eight. */
 static const struct synth_shape borrowing_shape = {.name = "borrowing",
                                                    .architecture = "gemma4",
                                                    .n_vocab = 363,
@@ -116,7 +116,7 @@ static const struct synth_shape borrowing_shape = {.name = "borrowing",
                                                    .n_layer_embd = 13,
                                                    .borrowing_ff = 70};
 
-/* As little as there can be to compute, for tests that compute it often. */
+/* As little computation as possible, for tests that repeat it often. */
 static const struct synth_shape thin_shape = {.name = "thin",
                                               .n_vocab = 360,
                                               .n_context = 256,

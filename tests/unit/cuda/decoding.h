@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_CUDA_DECODING_H
 #define TESTS_UNIT_CUDA_DECODING_H
 
-/* Sequences that decode together on a small model, and all that comes of it. */
+/* Sequences that decode together on a small model, and all their results. */
 
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
@@ -43,7 +43,7 @@ static inline struct backend *open_backend(struct model *model, enum backend_kv_
     return backend;
 }
 
-/* Slot s: greedy, sampled, with penalties; its ids come one by one after a prompt of its own. */
+/* Opens slot s, greedy, sampled, or with penalties, and processes its prompt. */
 static inline void open_slot(struct backend *backend, uint32_t s)
 {
     int32_t history[30];
@@ -70,7 +70,7 @@ struct trace {
     struct logprob logprobs[STEPS][SLOTS][LOGPROBS];
 };
 
-/* Decodes with one more sequence every few steps, so that every bucket up to SLOTS is used. */
+/* Decodes, adding a sequence every few steps, so that every bucket up to SLOTS is used. */
 static inline void decode(struct backend *backend, struct trace *trace)
 {
     uint32_t positions[SLOTS];

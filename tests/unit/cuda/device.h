@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_CUDA_DEVICE_H
 #define TESTS_UNIT_CUDA_DEVICE_H
 
-/* A device for one test, and numbers for it. All memory is pinned: kernels and tests read and write it in
- * place, on an emulated device and on a real one. */
+/* A device for a test, and numbers for it. All memory is pinned: kernels and tests read and write it in
+ * place, on emulated and real devices. */
 
 #include "cuda/device/device.h"
 #include "tests/unit/run.h"
@@ -25,7 +25,7 @@ static inline void close_device(void)
     device = device_close(device);
 }
 
-/* `n` elements of `size` bytes, neither 0, zeroed; the device's close gives them back. */
+/* `n` zeroed elements of `size` bytes, neither 0; freed when the device is closed. */
 static inline void *take(size_t n, size_t size)
 {
     void *memory = device_pinned(device, n * size);
@@ -38,7 +38,7 @@ static inline void run_queue(void)
     ck_assert_int_eq(device_synchronize(stream), 0);
 }
 
-/* xorshift32: the same numbers everywhere. */
+/* xorshift32: the same numbers on every machine. */
 static inline uint32_t next_random(uint32_t *state)
 {
     *state ^= *state << 13;

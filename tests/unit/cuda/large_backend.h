@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_CUDA_LARGE_BACKEND_H
 #define TESTS_UNIT_CUDA_LARGE_BACKEND_H
 
-/* Backends whose large steps are a library's, or should be: opened with faults or without, run, and what they
- * said and launched. */
+/* Backends that use, or should use, a library for large steps: opens them with or without faults, runs them,
+ * and collects their messages and launches. */
 
 #include "cuda/backend.h"
 #include "cuda/device/device.h"
@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS    65 /* from here on */
+#define ROWS    65 /* the library is used from this many rows on */
 #define CONTEXT 160
 
 static struct model *model;
-static char said[4096]; /* lines of the backend */
+static char said[4096]; /* the backend's messages */
 
 static inline void hear(void *arg, const char *line)
 {
@@ -68,7 +68,7 @@ static inline int run(const struct backend_ops *ops, struct backend *backend,
     return r;
 }
 
-/* Logits of every row of a prompt of n ids, in a slot of its own; the caller frees them. */
+/* Logits of every row of a prompt of n ids, in a newly opened slot; the caller frees them. */
 static inline float *logits_of(const struct backend_ops *ops, struct backend *backend, uint32_t n)
 {
     static const uint32_t blocks[] = {0, 1, 2, 3, 4};
@@ -89,7 +89,7 @@ static inline float *logits_of(const struct backend_ops *ops, struct backend *ba
     return logits;
 }
 
-/* Of launches of that name since the last question. */
+/* The number of launches of that name since the last call. */
 static inline uint64_t launches(struct backend *backend, const char *name)
 {
     const struct backend_kernel *kernels;
@@ -123,7 +123,7 @@ static inline int open_with(const char *fault, struct backend **ret_backend, str
     return r;
 }
 
-/* The prompt's bits are those of our own products. */
+/* Checks that the prompt's logits are bit for bit those of Quern's own products. */
 static inline void check_own(struct backend *backend)
 {
     struct backend *own = open_backend(&quern_backend, 0);

@@ -2,15 +2,15 @@
 #ifndef TESTS_UNIT_CUDA_POOL_H
 #define TESTS_UNIT_CUDA_POOL_H
 
-/* Where a KV block has a key and a value, and what they are rounded to, written a second time from what
- * cuda/kernels/attention/kv.h, kv_f16.h, kv_q8.h and kv_q4.h say. */
+/* Where a KV block stores a key and a value, and how they are rounded: a second implementation of the
+ * descriptions in cuda/kernels/attention/kv.h, kv_f16.h, kv_q8.h and kv_q4.h. */
 
 #include "cuda/kernels/kernels.h"
 #include "gguf/format.h"
 
 #include <math.h>
 
-/* What keys and values are kept in: tests of a loop are run for each. */
+/* The types of keys and values: loop tests run for each. */
 static const enum backend_kv_type pool_types[] = {BACKEND_KV_F16, BACKEND_KV_Q8, BACKEND_KV_Q4};
 #define POOL_TYPES 3
 
@@ -62,13 +62,13 @@ static inline size_t pool_index(const struct pool_place *at, uint32_t d)
                      : (size_t)(d / 8 * 32 + at->offset) * 8 + d % 8;
 }
 
-/* In f16. */
+/* Of f16. */
 static inline uint16_t *pool_half(const struct pool_place *at, uint32_t d)
 {
     return (uint16_t *)pool_part(at) + pool_index(at, d);
 }
 
-/* In q4_0: of the byte that has dims d and d + 4. */
+/* Of q4_0: the byte that has dims d and d + 4. */
 static inline uint8_t *pool_pair(const struct pool_place *at, uint32_t d)
 {
     const uint32_t nth = d / 8 * 4 + d % 4;
@@ -76,7 +76,7 @@ static inline uint8_t *pool_pair(const struct pool_place *at, uint32_t d)
                                       : (d / 8 * 32 + at->offset) * 4 + d % 4);
 }
 
-/* Of types with scales. */
+/* Of types with scales: the quant. */
 static inline int pool_quant(const struct pool_place *at, uint32_t d)
 {
     if (at->kv->type == BACKEND_KV_Q8)
@@ -99,20 +99,20 @@ static inline uint16_t *pool_scale(const struct pool_place *at, uint32_t d)
     return (uint16_t *)(pool_part(at) + pool_numbers(at->kv)) + d / 32 * 32 + at->offset;
 }
 
-/* In any. */
+/* Of any type: the number. */
 static inline float pool_number(const struct pool_place *at, uint32_t d)
 {
     return pool_scaled(at->kv) ? format_f16_to_f32(*pool_scale(at, d)) * (float)pool_quant(at, d)
                                : format_f16_to_f32(*pool_half(at, d));
 }
 
-/* What 32 dims, or the last few, are rounded to: the scale; quants of those that are there. */
+/* Rounds 32 dims, or the last few: returns the scale, and the quants of existing dims. */
 static inline uint16_t pool_round(const struct device_kv *kv, const float *numbers, uint32_t n,
                                   int8_t quants[32])
 {
     const bool q8 = kv->type == BACKEND_KV_Q8;
     float farthest = 0;
-    for (uint32_t i = 0; i < n; i++) /* of two as far the positive one */
+    for (uint32_t i = 0; i < n; i++) /* of two equally far, the positive one */
         if (fabsf(numbers[i]) > fabsf(farthest) || (numbers[i] > 0 && numbers[i] == -farthest))
             farthest = numbers[i];
     const uint16_t half = format_f32_to_f16(q8 ? fabsf(farthest) / 127 : farthest / -8);
@@ -122,7 +122,7 @@ static inline uint16_t pool_round(const struct device_kv *kv, const float *numbe
     return half;
 }
 
-/* Rounds [dim] numbers of a size that halves have, and puts them there; padded dims of keys become zeros. */
+/* Rounds [dim] numbers within the range of halves and stores them; padded dims of keys become zeros. */
 static inline void pool_put(const struct pool_place *at, const float *numbers)
 {
     const struct device_kv *kv = at->kv;

@@ -2,14 +2,14 @@
 #ifndef TESTS_UNIT_CUDA_RUN_STEP_H
 #define TESTS_UNIT_CUDA_RUN_STEP_H
 
-/* Steps that are waited for. */
+/* Runs steps and waits for their results. */
 
 #include "cuda/backend.h"
 #include "tests/unit/run.h"
 
 #include <errno.h>
 
-/* The results of a step that was submitted. */
+/* Waits for a submitted step; returns its results. */
 static inline const struct backend_result *wait_for(struct backend *backend, uint64_t ticket)
 {
     const struct backend_result *results = NULL;
@@ -21,7 +21,7 @@ static inline const struct backend_result *wait_for(struct backend *backend, uin
     return results;
 }
 
-/* The results of a step of these sets. */
+/* Runs a step of these sets; returns its results. */
 static inline const struct backend_result *run_step(struct backend *backend,
                                                     const struct backend_row_set *sets, uint32_t n)
 {

@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_ENGINE_FAKE_STATE_H
 #define TESTS_UNIT_ENGINE_FAKE_STATE_H
 
-/* What the backend of fake.h holds, for its two halves: fake.c is what the host calls and asserts the
- * contract, fake_device.c what the device does when a step's time has come. */
+/* The state of the backend of fake.h, for its two halves: fake.c has the functions that the host calls and
+ * asserts the contract; fake_device.c does the device's work when a step is due. */
 
 #include "tests/unit/engine/fake.h"
 
@@ -13,11 +13,11 @@
 #define MOST_STOP_IDS 16
 #define MOST_IDS      8192 /* of a slot */
 #define MASK_WORDS    ((FAKE_VOCAB + 31) / 32)
-#define UNTOUCHED     (-1234.5f) /* in logits that are not written yet */
+#define UNTOUCHED     (-1234.5f) /* in logits not written yet */
 
 enum { JUNK = -7, NOBODY = -1 };
 
-struct fake_recurrence { /* what stands for a state: a hash of the first n ids */
+struct fake_recurrence { /* in place of a state: a hash of the first n ids */
     uint32_t n;
     uint64_t hash;
 };
@@ -27,11 +27,11 @@ struct fake_slot {
     struct backend_slot params;
     int32_t *history, *stop_ids;
     uint32_t n_known; /* ids in history: those that the slot began with, and sampled ones */
-    /* as the host has told it */
+    /* as told by the host */
     uint32_t *tables[2]; /* by group */
     uint32_t n_table;
-    uint32_t n_out[2]; /* of them, from the first on: out of the window, and anybody's */
-    uint32_t most;     /* positions when every flight is done, at most */
+    uint32_t n_out[2]; /* of these, the first ones are out of the window and free for others */
+    uint32_t most;     /* the most positions when everything in flight is done */
     uint32_t in_flight, sampling_in_flight;
     /* on the device */
     uint32_t position;
@@ -84,7 +84,7 @@ struct backend {
     struct fake_slot *slots;
     struct fake_step steps[QUEUE];
     struct fake_copy copies[COPIES];
-    struct fake_block_copy *block_copies; /* [n_block_copies]: those to come */
+    struct fake_block_copy *block_copies; /* [n_block_copies]: pending ones */
     uint32_t n_block_copies;
     uint64_t submitted, executed, n_copies;
 };
@@ -101,21 +101,21 @@ static inline uint32_t fake_logit_rows(const struct backend_row_set *set)
 
 /* ---- fake.c ---- */
 
-/* The n-th block of the group is nothing to the slot any more. */
+/* The slot no longer uses the n-th block of the group. */
 void fake_leave_block(struct backend *b, const struct fake_slot *slot, uint32_t g, uint32_t n);
 
-/* Of the set's masks as they are now; 0: it has none. */
+/* A hash of the set's current masks; 0: it has none. */
 uint64_t fake_mask_hash(const struct backend_row_set *set);
 
 /* ---- fake_device.c ---- */
 
-/* The state behind an id more. */
+/* The state after one more id. */
 struct fake_recurrence fake_recur(struct fake_recurrence state, int32_t id);
 
-/* Does the step with this ticket, and the copies before it. */
+/* Executes the step with this ticket, and the copies before it. */
 void fake_execute(struct backend *b, struct fake_step *step, uint64_t ticket);
 
-/* Does the copies that come behind so many steps at most: they are in order with the steps. */
+/* Executes the copies that follow at most this many steps: copies and steps are in order. */
 void fake_run_copies(struct backend *b, uint64_t steps_done);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_ENGINE_HARNESS_H
 #define TESTS_UNIT_ENGINE_HARNESS_H
 
-/* An engine on the fake backend, and what came out of it per tag, checked event by event. */
+/* An engine on the fake backend, and its output per tag, checked event by event. */
 
 #include "tests/unit/run.h"
 #include "tests/unit/engine/fake.h"
@@ -86,7 +86,7 @@ static inline struct harness *harness_new(const struct backend_config *backend, 
 }
 
 /* Loop tests run each case on both kinds of backend, synchronous and asynchronous; the third and the fourth
- * kind have a second group of KV blocks, with a window, and little more of them than a sequence holds. */
+ * kind have a second group of KV blocks, with a window and little more than a sequence's blocks. */
 static inline struct harness *harness_start(int kind, struct backend_config backend)
 {
     bool asynchronous = kind % 2 > 0;
@@ -134,7 +134,7 @@ static inline struct engine_request request_of(uint64_t tag, uint32_t n_prompt, 
                                    .sampling = {SAMPLING_OFF, .seed = tag}};
 }
 
-/* A seed with which the request's answer has `n` ids at least. */
+/* A seed with which the request's answer has at least `n` ids. */
 static inline uint64_t lasting_seed(const struct engine_request *request, uint32_t n)
 {
     int32_t all[8192];
@@ -167,7 +167,7 @@ static inline void run_dry(struct harness *h)
     ck_assert_msg(r == 0, "%d: %s", r, err.text);
 }
 
-/* Nothing is held by anyone. */
+/* Checks that nothing is in use. */
 static inline void check_idle(struct harness *h)
 {
     struct engine_stats stats;
@@ -181,7 +181,7 @@ static inline void check_idle(struct harness *h)
     ck_assert_uint_eq(fake_script.open_slots, 0);
 }
 
-/* What the request gives when nothing disturbs it, by hand. Returns the number of ids. */
+/* Computes the request's undisturbed answer without an engine. Returns the number of ids. */
 static inline uint32_t undisturbed(const struct engine_request *request, int32_t *ret_ids,
                                    struct buffer *ret_text, enum engine_end *ret_end)
 {
@@ -214,7 +214,7 @@ static inline uint32_t undisturbed(const struct engine_request *request, int32_t
     return n;
 }
 
-/* The outcome is the undisturbed one, or the beginning of it when the request was cut off. */
+/* Checks that the outcome is the undisturbed answer, or its beginning if the request was cut off. */
 static inline void check_outcome(const struct harness *h, const struct engine_request *request)
 {
     const struct outcome *o = &h->outcomes[request->tag];

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_GGUF_RAW_GGUF_H
 #define TESTS_UNIT_GGUF_RAW_GGUF_H
 
-/* Spells out a GGUF file number by number, right or wrong as the test wants it. */
+/* Writes a GGUF file value by value, valid or invalid as the test wants. */
 
 #include <check.h>
 

@@ -2,11 +2,11 @@
 #ifndef TESTS_UNIT_GGUF_SMALL_GGUF_H
 #define TESTS_UNIT_GGUF_SMALL_GGUF_H
 
-/* A small file that is right. */
+/* A small valid file. */
 
 #include "tests/unit/gguf/raw_gguf.h"
 
-/* A valid file with every type of value, two tensors, and no padding behind the last byte. */
+/* A valid file with every type of value, two tensors, and no padding after the last byte. */
 static inline struct buffer small_gguf(uint32_t version)
 {
     struct buffer b = {0};
@@ -39,7 +39,7 @@ static inline struct buffer small_gguf(uint32_t version)
     return b;
 }
 
-/* What must be a GGUF file. The bytes stay the caller's, and in place. */
+/* Parses the bytes, which must be a GGUF file. They are borrowed. */
 static inline struct gguf *parse_gguf(const struct buffer *file)
 {
     struct gguf *gguf = NULL;

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_MODEL_EDITED_H
 #define TESTS_UNIT_MODEL_EDITED_H
 
-/* Model files that differ from good ones in one place. */
+/* Model files that differ from valid ones in one place. */
 
 #include <check.h>
 #include <string.h>
@@ -27,13 +27,13 @@ static inline bool is_named(struct bytes name, const char *other)
     return other && bytes_equal(name, bytes_of_string(other));
 }
 
-/* The model again, with a key set to numbers, or taken out when there are none, and a tensor added or, where
- * the file has it, taken out. */
+/* A change to a model: a key set to numbers, or removed if there are none, and a tensor added or, if the file
+ * has it, removed. */
 struct edit {
     const char *key;
     int32_t numbers[16];
     size_t n;   /* 1: no list */
-    bool bools; /* a list of those */
+    bool bools; /* a list of booleans */
     const char *tensor;
     const char *says;
 };

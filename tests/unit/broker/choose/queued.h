@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_BROKER_CHOOSE_QUEUED_H
 #define TESTS_UNIT_BROKER_CHOOSE_QUEUED_H
 
-/* A queue, and requests in it, for the tests of it. */
+/* A queue with requests, for its tests. */
 
 #include "broker/choose/queue.h"
 #include "tests/unit/run.h"
@@ -21,7 +21,7 @@ static void tear_down(void)
     queue_deinit(&queue);
 }
 
-/* What is left is taken before its test forgets it. */
+/* Takes the remaining requests, which the test owns, before it ends. */
 static void empty(void)
 {
     while (queue_first(&queue, QUEUE_ALL))

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_BROKER_CHOOSE_ROUTED_H
 #define TESTS_UNIT_BROKER_CHOOSE_ROUTED_H
 
-/* A few workers and what is known of their caches, for the tests of routing. */
+/* A few workers and the book of their caches, for the tests of routing. */
 
 #include "broker/choose/admission.h"
 #include "broker/choose/routing.h"

@@ -2,9 +2,8 @@
 #ifndef TESTS_UNIT_CLIENT_LIB_FAKE_BROKER_H
 #define TESTS_UNIT_CLIENT_LIB_FAKE_BROKER_H
 
-/* A broker that does what a test tells it: opens sessions properly, and for a generate plays a script of what
- * it puts on the stream. Whatever the script leaves out is in its journal, and comes by replay. A thread of
- * the test. */
+/* A scripted broker, run as a thread of the test: it opens sessions properly, and for a generate it plays a
+ * script of frames on the stream. Frames that the script leaves out are in its journal, for replays. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,7 +16,7 @@ enum {
     STEP_STOP = -1,         /* the script ends */
     STEP_END = -2,          /* `end` on the DEALER */
     STEP_STALE = -3,        /* a frame of an older epoch with ids that must not be seen */
-    STEP_AFTER_REPLAY = -4, /* what follows is published when a replay was asked for, before it is answered */
+    STEP_AFTER_REPLAY = -4, /* the rest is published when a replay is requested, before it is answered */
     STEP_MOVE = -5,         /* the epoch grows */
     STEP_FORGET = -6,       /* the broker restarts: another boot, no session known */
 };
@@ -31,44 +30,45 @@ struct fake_config {
     bool forgets_requests;  /* after STEP_FORGET: attach is answered with unknown_request */
     const char *refusal;    /* a generate is answered with this error */
     bool silent;            /* answers nothing but the opening */
-    int hellos_refused;     /* after STEP_FORGET so many hellos are answered with "overloaded" */
+    int hellos_refused;     /* after STEP_FORGET this many hellos are answered with "overloaded" */
     bool knows_no_ids;      /* a tokenize is answered with "no_worker" */
     bool embeds;        /* the last frame has an embedding, of 0.6 and −0.8, and no frame has ids or text */
-    bool no_vector;     /* but it is left out */
-    bool no_frames;     /* a replay brings none */
+    bool no_vector;     /* but the embedding is left out */
+    bool no_frames;     /* a replay contains no frames */
     bool no_replays;    /* a replay is not answered */
-    bool refuses_first; /* before it too */
+    bool refuses_first; /* hellos and joins are refused before STEP_FORGET, too */
     bool cancels_unknown; /* a cancel is answered with unknown_request */
-    bool says_of;         /* errors say what they answer */
-    bool accepts_late;    /* a generate is not answered before a cancel has come */
-    int cancels_lost;     /* so many of them vanish; further ones are acknowledged */
-    uint32_t version;     /* of the protocol; 0: ours */
-    const char *stream;   /* the endpoint that it tells, if not its own */
-    const char *tcp;      /* bound there, as "127.0.0.1"; the folder is an endpoint */
-    bool takes_parts;     /* requests longer than 4,096 bytes come in parts, up to 64 KiB */
-    int welcomes_lost;    /* so many joins go without a welcome */
-    int joins_refused; /* so many are answered with "overloaded", after STEP_FORGET or as refuses_first says
-                        */
+    bool says_of;         /* errors name the kind of message that they answer */
+    bool accepts_late;    /* a generate is not answered before a cancel has arrived */
+    int cancels_lost;     /* this many cancels get lost; further ones are acknowledged */
+    uint32_t version;     /* of the protocol; 0: the current one */
+    const char *stream;   /* the stream's endpoint that it reports; NULL: the real one */
+    const char *tcp;      /* address to bind, as "127.0.0.1"; the folder is then an endpoint */
+    bool takes_parts;     /* requests longer than 4,096 bytes arrive in parts, up to 64 KiB */
+    int welcomes_lost;    /* this many joins get no welcome */
+    int joins_refused;    /* this many joins are answered with "overloaded", after STEP_FORGET or according to
+                           * refuses_first
+                           */
 };
 
 struct fake_broker;
 
-/* Starts; `folder` is its run directory. */
+/* Starts the broker; `ret_folder` is its run directory. */
 struct fake_broker *fake_broker_new(const struct fake_config *config, char ret_folder[RUNDIR_PATH_MAX + 1]);
 void fake_broker_free(struct fake_broker *broker);
 
 /* Its run directory. */
 const char *fake_broker_folder(const struct fake_broker *broker);
 
-/* How many messages of a kind it got. */
+/* How many messages of a kind it received. */
 int fake_broker_count(const struct fake_broker *broker, const char *kind);
 
-/* How many answers it was told to be taken. */
+/* How many answers were reported to it as taken. */
 int fake_broker_taken(const struct fake_broker *broker);
 
 /* The prompt of the last generate, once its request has ended, as "text Hi", "ids 1 2" or "chat user: Hi tool
- * add of 7: 4" (the last with name and call id); and what becomes of it without its session: ", cancel" or
- * ", keep 30"; then of what else it has: ", salt mine, not cached, tools […], pieces, needs embed". */
+ * add of 7: 4" (the last with name and call id); then what happens to it without its session: ", cancel" or
+ * ", keep 30"; then its other fields: ", salt mine, not cached, tools […], pieces, needs embed". */
 const char *fake_broker_prompt(const struct fake_broker *broker);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_CLIENT_LIB_FIXTURE_H
 #define TESTS_UNIT_CLIENT_LIB_FIXTURE_H
 
-/* A libquern client connected to a fake broker: one pair in each test program. What goes wrong fails the
- * running Check test. */
+/* A libquern client connected to a fake broker: one pair in each test program. Errors fail the running Check
+ * test. */
 
 #include <quern.h>
 
@@ -12,7 +12,7 @@
 extern struct fake_broker *broker;
 extern struct quern *client;
 
-/* What a callback gathered of one request. */
+/* The output of a request, gathered by a callback. */
 struct gathered {
     struct quern_id id;
     int n_ids;
@@ -24,16 +24,16 @@ struct gathered {
     uint32_t retry_after_ms, output_tokens;
 };
 
-/* A quern_output_fn; `arg` is a zeroed struct gathered. Checks that ids come in order and once, and that
- * nothing comes after the end. */
+/* A quern_output_fn; `arg` is a zeroed struct gathered. Checks that each id arrives once and in order, and
+ * that nothing follows the end. */
 void gather(void *arg, const struct quern_output *output);
 
-/* Starts the broker, and the client, which connects. */
+/* Starts the broker and the client, which connects. */
 void start(struct fake_config config);
 /* Ends both. */
 void stop(void);
 
-/* A request as the fake broker likes it. */
+/* A request that the fake broker accepts. */
 struct quern_request a_request(void);
 /* Sends one. */
 struct quern_id send_request(struct gathered *g);
@@ -48,10 +48,10 @@ void generate(struct gathered *g);
         ck_assert(condition);                                                                                \
     } while (0)
 
-/* Dispatches until it fails; the code, with its text in `err`. */
+/* Dispatches until that fails; returns the code, with its text in `err`. */
 int dispatch_until_broken(struct quern_error *err);
 
-/* The output of `n_frames` frames arrived whole, once, and ended once. */
+/* Checks that the output of `n_frames` frames arrived completely, once, and ended once. */
 void check_whole(const struct gathered *g, int n_frames);
 
 #endif

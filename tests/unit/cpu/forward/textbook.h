@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_CPU_FORWARD_TEXTBOOK_H
 #define TESTS_UNIT_CPU_FORWARD_TEXTBOOK_H
 
-/* A whole pass in plain C and double, which reads the description and the tensors as they are in the file,
- * and shares no arithmetic with a backend. */
+/* A whole forward pass in plain C with doubles, which reads the description and the tensors as stored in the
+ * file and shares no arithmetic with a backend. */
 
 #include <stdint.h>
 
@@ -11,7 +11,7 @@
 
 #define TEXTBOOK_IDS 71
 
-/* Each array is the caller's to free. */
+/* The caller frees each array. */
 struct textbook {
     double *logits; /* [TEXTBOOK_IDS][n_vocab] of all positions */
     double *sums;   /* [n_embd] of their final states */

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_CPU_MEMORY_TAKE_MATRIX_H
 #define TESTS_UNIT_CPU_MEMORY_TAKE_MATRIX_H
 
-/* A matrix by itself, with memory of its own and its bias, to be packed. */
+/* Makes a separate matrix, with its own memory and bias, ready to be packed. */
 
 #include <check.h>
 

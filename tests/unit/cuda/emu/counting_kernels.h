@@ -12,11 +12,11 @@ extern "C" {
  *
  * Thread i reads word i · stride of `memory`, and writes it to word i · stride of shared memory. */
 int counting_kernels_words(struct device_stream *stream, uint32_t *memory, uint32_t stride);
-/* The same with 16 bytes for words. */
+/* The same with 16-byte elements. */
 int counting_kernels_vectors(struct device_stream *stream, void *memory, uint32_t stride);
-/* All read the same word of shared memory; then odd threads write to memory, each its word. */
+/* All threads read the same word of shared memory; then each odd thread writes its word of memory. */
 int counting_kernels_broadcast(struct device_stream *stream, uint32_t *memory);
-/* Thread i goes i times round a loop, and reads word 32 · round + i of shared memory in each. */
+/* Thread i runs a loop i times and reads word 32 · round + i of shared memory in each round. */
 int counting_kernels_loop(struct device_stream *stream, uint32_t *memory);
 /* Reads memory before simt_start: out[i] = memory[i]. */
 int counting_kernels_early(struct device_stream *stream, const uint32_t *memory, uint32_t *out);

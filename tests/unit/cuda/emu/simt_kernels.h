@@ -15,7 +15,7 @@ int simt_kernels_sum(struct device_stream *stream, const float *x, uint32_t n, u
 int simt_kernels_product_s8(struct device_stream *stream, const int8_t *a, const int8_t *b, int32_t *d);
 int simt_kernels_product_f16(struct device_stream *stream, const uint16_t *a, const uint16_t *b, float *d);
 
-/* `words`, [4][n]: of pairs of halves a and b, their sums and their products. n ≤ 32 */
+/* `words`, [4][n]: pairs of halves a, b, their sums and their products. n ≤ 32. */
 int simt_kernels_halves(struct device_stream *stream, uint32_t *words, uint32_t n);
 
 #ifdef __cplusplus

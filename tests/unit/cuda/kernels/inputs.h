@@ -2,13 +2,13 @@
 #ifndef TESTS_UNIT_CUDA_KERNELS_INPUTS_H
 #define TESTS_UNIT_CUDA_KERNELS_INPUTS_H
 
-/* Rows of activations for products' tests. */
+/* Rows of activations for tests of products. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/layout.h"
 #include "tests/unit/cuda/kernels/on_device.h"
 
-/* As floats here, on the device quantized too, and what those quants stand for. */
+/* Activations as floats on the host, as floats and quants on the device, and the values of the quants. */
 struct inputs {
     struct device_activations x;
     float *values, *rounded; /* [n_rows][stride] */

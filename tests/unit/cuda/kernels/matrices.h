@@ -2,14 +2,14 @@
 #ifndef TESTS_UNIT_CUDA_KERNELS_MATRICES_H
 #define TESTS_UNIT_CUDA_KERNELS_MATRICES_H
 
-/* Matrices for products' tests. */
+/* Matrices for tests of products. */
 
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/layout.h"
 #include "tests/unit/cuda/kernels/on_device.h"
 #include "tests/unit/cpu/random_weights.h"
 
-/* A matrix on the device, and as floats here. */
+/* A matrix on the device, and as floats on the host. */
 struct weights {
     struct device_matrix matrix;
     float *floats, *bias; /* [n_rows][n_columns], [n_rows] or NULL */

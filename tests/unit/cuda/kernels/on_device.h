@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_CUDA_KERNELS_ON_DEVICE_H
 #define TESTS_UNIT_CUDA_KERNELS_ON_DEVICE_H
 
-/* The emulated device for kernels' tests: memory filled from and read back to the host. */
+/* The emulated device for tests of kernels: memory filled from the host and read back. */
 
 #include <check.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static inline void close_device(void)
     device = device_close(device);
 }
 
-/* Device memory that holds `bytes` bytes of `from`; of NULL, what nobody has written. */
+/* Device memory with `bytes` bytes copied from `from`; NULL: uninitialized. */
 static inline void *on_device(const void *from, size_t bytes)
 {
     void *memory = device_alloc(device, bytes);
@@ -40,7 +40,7 @@ static inline void *on_device(const void *from, size_t bytes)
     return memory;
 }
 
-/* What is in device memory after all that was queued; pinned memory, the device's. */
+/* The contents of device memory after all queued work, in pinned memory owned by the device. */
 static inline void *from_device(const void *memory, size_t bytes)
 {
     void *pinned = device_pinned(device, bytes);

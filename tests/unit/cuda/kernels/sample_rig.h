@@ -2,9 +2,9 @@
 #ifndef TESTS_UNIT_CUDA_KERNELS_SAMPLE_RIG_H
 #define TESTS_UNIT_CUDA_KERNELS_SAMPLE_RIG_H
 
-/* The memory of the end of a step, and steps over it that are compared with a plain run: the host's sampler
- * and the rules of engine/backend/backend.h, over the same memory. It says what all of it must be afterwards.
- */
+/* The memory used at the end of a step, and steps over it that are compared with a plain run: the host's
+ * sampler and the rules of engine/backend/backend.h over the same memory. The plain run determines the
+ * expected contents. */
 
 #include "cuda/kernels/kernels.h"
 #include "tests/unit/cuda/device.h"
@@ -68,7 +68,7 @@ static inline void set_up(uint32_t vocab)
     sample.scratch = take(1, bytes);
 }
 
-/* A slot that is greedy, has 10 ids, and goes on for long. */
+/* Opens a greedy slot with 10 ids that does not end soon. */
 static inline struct slot_state *open_slot(uint32_t slot)
 {
     slots.states[slot] = (struct slot_state){.position = 10,
@@ -115,7 +115,7 @@ static inline float *logits_of(const struct step_set *set, uint32_t nth)
     return logits + (size_t)(set->first_output + nth) * sample.stride;
 }
 
-/* Masks of a grammar, everything allowed; [n_rows][n_words]. */
+/* Adds grammar masks that allow everything; [n_rows][n_words]. */
 static inline uint32_t *add_masks(struct step_set *set, uint32_t n)
 {
     set->first_mask = n_masks;
@@ -191,7 +191,7 @@ static inline void accept_plainly(struct expected *expected, const struct step_s
         uses[id].in_output++;
     if (state->keeps_history)
         history[length - 1] = id;
-    if (state->window < length) { /* what is in the window now, counted anew */
+    if (state->window < length) { /* recounts the ids now in the window */
         memset(uses, 0, n_vocab * sizeof *uses);
         for (uint32_t i = length - state->window; i < length; i++) {
             uses[history[i]].in_prompt |= i < state->n_prompt;

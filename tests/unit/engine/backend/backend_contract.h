@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_H
 #define TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_H
 
-/* What every backend owes the engine, as tests over one table of functions. A program that links it runs them
- * beside its own. */
+/* The contract of backends with the engine, as tests over a table of functions. A program that links it runs
+ * these tests with its own. */
 
 #include <check.h>
 #include <stdbool.h>

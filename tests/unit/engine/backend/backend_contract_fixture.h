@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_FIXTURE_H
 #define TESTS_UNIT_ENGINE_BACKEND_BACKEND_CONTRACT_FIXTURE_H
 
-/* What the tests of backend_contract.h share: a backend that computes a small model, and a prompt for it. */
+/* Shared by the tests of backend_contract.h: a backend that computes a small model, and a prompt for it. */
 
 #include <check.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #include "engine/backend/backend.h"
 
-extern const struct backend_ops *contract_ops; /* of the backend that is tested */
+extern const struct backend_ops *contract_ops; /* of the tested backend */
 extern bool contract_exact;                    /* it promises the same bits, however rows are batched */
 
 #define N_BLOCKS 6
@@ -23,7 +23,7 @@ struct fixture {
     struct backend *backend;
     bool abandon;
     uint32_t seen;
-    uint64_t loaded, total; /* bytes of the weights, as it has told last */
+    uint64_t loaded, total; /* bytes of the weights, as last reported */
 };
 
 static const struct backend_slot greedy = {.sampling = {SAMPLING_OFF}, .end_position = 100};
@@ -40,13 +40,14 @@ int contract_wait(struct fixture *f, uint64_t ticket, const struct backend_resul
 int contract_run(struct fixture *f, const struct backend_row_set *sets, uint32_t n,
                  const struct backend_result **ret_results);
 
-/* Opens slot 0 with block 2 and feeds the prompt; the sampled ids. */
+/* Opens slot 0 with block 2 and feeds the prompt; returns the sampled ids. */
 const struct backend_result *contract_feed_prompt(struct fixture *f, const struct backend_slot *params);
 
-/* The logits after `id` at a position of slot 0, which then stands before it; its blocks are in `told`. */
+/* The logits after `id` at a position of slot 0, which is then before that position; its blocks are in
+ * `told`. */
 void contract_logits_of(struct fixture *f, uint32_t position, int32_t id, float *logits);
 
-/* The same, and the same bits where the backend promises that. */
+/* Checks that logits are equal: bit for bit if the backend promises that. */
 void contract_check_same_logits(const float *a, const float *b);
 
 /* A decode: the id that slot 0 sampled last, in its first block. */

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_ENGINE_BACKEND_WEIGHT_STORE_OPENING_H
 #define TESTS_UNIT_ENGINE_BACKEND_WEIGHT_STORE_OPENING_H
 
-/* A store of weights, opened as a worker does, for a file that only this run of the tests has. */
+/* Opens a weight store as a worker does, for a file that only this run of the tests uses. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 static const uint8_t digest[16] = "digest of file 1";
 
-/* A file that no other run of the tests has. */
+/* A file that no other run of the tests uses. */
 static inline struct weight_store_file file_of_test(bool settled)
 {
     struct weight_store_file file = {.settled = settled, .packing = 3};
@@ -24,8 +24,8 @@ static inline struct weight_store_file file_of_test(bool settled)
     return file;
 }
 
-/* For what runs in processes that are killed too: they share Check's pipe, so they must write nothing there.
- */
+/* An assertion that also works in processes that are killed: they share Check's pipe, so they must not write
+ * to it. */
 static inline void must(bool holds, const char *what)
 {
     if (holds)

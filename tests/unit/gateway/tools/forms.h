@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_GATEWAY_TOOLS_FORMS_H
 #define TESTS_UNIT_GATEWAY_TOOLS_FORMS_H
 
-/* Dialects as a pool tells them, each in another way of writing calls. */
+/* Dialects as reported by a pool, each with a different way of writing calls. */
 
 #include <string.h>
 

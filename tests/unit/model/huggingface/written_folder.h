@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_MODEL_HUGGINGFACE_WRITTEN_FOLDER_H
 #define TESTS_UNIT_MODEL_HUGGINGFACE_WRITTEN_FOLDER_H
 
-/* A model's folder that a test writes, file by file, and opens. What cannot be written fails the test. */
+/* A model's folder that a test writes file by file and opens. Write errors fail the test. */
 
 #include <jansson.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "common/files/rundir.h"
 #include "model/model.h"
 
-extern char dir[RUNDIR_PATH_MAX + 1];     /* where the test may have other files too */
+extern char dir[RUNDIR_PATH_MAX + 1];     /* for other files of the test, too */
 extern char folder[RUNDIR_PATH_MAX + 20]; /* "model" in it */
 
 /* A tokenizer.json with three tokens. */
@@ -19,11 +19,12 @@ extern char folder[RUNDIR_PATH_MAX + 20]; /* "model" in it */
     "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},"                  \
     "\"merges\":[\"a b\"]}}"
 
-/* Makes both, with these texts as config.json and tokenizer.json; removes both with all that is in them. */
+/* Makes both folders, with these texts as config.json and tokenizer.json; removes both with their
+ * contents. */
 void folder_begin(const char *config, const char *tokenizer);
 void folder_end(void);
 
-/* Path of a file of the folder, until the next call. */
+/* Path of a file of the folder, valid until the next call. */
 const char *path_of(const char *name);
 
 void write_bytes(const char *name, const void *data, size_t len);
@@ -41,10 +42,10 @@ void add_tensor(json_t *header, const struct shape *shape, const char *dtype, si
 void write_safetensors(const char *name, json_t *header, size_t align, size_t more, const void *data,
                        size_t len);
 
-/* The model at the path, which must be one, with every tensor made. To be freed. */
+/* Opens the model at the path, which must be valid, and makes every tensor. The caller frees it. */
 struct model *open_model(const char *path);
 
-/* Makes the tensors of a model that was opened: then all may be read. */
+/* Makes all tensors of an opened model, so that they can be read. */
 void make_tensors(const struct model *model);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written of tokenizer files that a test makes up. */
+/* Metadata written from tokenizer files that a test makes. */
 #ifndef TESTS_UNIT_MODEL_HUGGINGFACE_WRITTEN_TOKENS_H
 #define TESTS_UNIT_MODEL_HUGGINGFACE_WRITTEN_TOKENS_H
 
@@ -17,24 +17,25 @@
     "\"},\"behavior\":\"MergedWithPrevious\",\"invert\":false}"
 #define NORMALIZERS(parts) "{\"type\":\"Sequence\",\"normalizers\":[" parts "]}"
 
-/* The metadata, to be freed by the caller; a refusal fails the test. */
+/* The metadata, which the caller frees; a refusal fails the test. */
 struct gguf *accepted(const struct tokens_files *files);
 
-/* They are refused, with these words. */
+/* Checks that the files are refused with this text. */
 void refused(const struct tokens_files *files, const char *says);
 
-/* Bytes' BPE of "a", "b" and "ab", with these parts; all of them are JSON. Valid until the next call. */
+/* A byte-level BPE of "a", "b" and "ab", with these parts; all of them are JSON. Valid until the next
+ * call. */
 struct bytes bytes_json(const char *pre, const char *more_of_model, const char *more);
 
-/* SentencePiece's, whose word 3 is U+2581. Valid until the next call. */
+/* A SentencePiece BPE whose token 3 is U+2581. Valid until the next call. */
 struct bytes characters_json(const char *normalizer, const char *pre, const char *more);
 
 void expect_text(const struct gguf *gguf, const char *key, const char *expected);
 
-/* -1: it is not there. */
+/* The id under this key; -1: absent. */
 int64_t id(const struct gguf *gguf, const char *key);
 
-/* Which has to be there. */
+/* The flag under this key, which must exist. */
 bool flag(const struct gguf *gguf, const char *key);
 
 #endif

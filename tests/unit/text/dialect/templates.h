@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_TEXT_DIALECT_TEMPLATES_H
 #define TESTS_UNIT_TEXT_DIALECT_TEMPLATES_H
 
-/* Chat templates of our own, one for each way in which calls and thoughts are written. */
+/* Chat templates written for the tests, one for each way to write calls and thoughts. */
 
 #include "text/dialect/dialect.h"
 
@@ -12,10 +12,10 @@ struct own_template {
 extern const struct own_template own_templates[];
 extern const size_t n_own_templates;
 
-/* Derives the dialect of one of them; dialect_deinit is due. */
+/* Derives the dialect of one of them; the caller calls dialect_deinit. */
 void own_dialect(const char *name, struct model_dialect *dialect);
 
-/* That of any source. */
+/* The same for any source. */
 void derive_from(const char *source, struct model_dialect *dialect);
 
 #endif

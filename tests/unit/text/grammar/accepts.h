@@ -2,20 +2,21 @@
 #ifndef TESTS_UNIT_TEXT_GRAMMAR_ACCEPTS_H
 #define TESTS_UNIT_TEXT_GRAMMAR_ACCEPTS_H
 
-/* Texts tried on a grammar, as an answer would be made of them. */
+/* Tries texts on a grammar, as an answer would be generated. */
 
 #include "text/grammar/grammar.h"
 
-/* The grammar, which must be one. */
+/* Parses a grammar, which must be valid. */
 struct grammar *grammar_of(enum grammar_kind kind, const char *text);
 
 /* Whether the text is an answer: taken byte by byte, and it may end there. */
 bool accepts(struct grammar *grammar, const char *text);
 
-/* Why the grammar is refused; "" when it is not. */
+/* Why the grammar is refused; "": it is not. */
 const char *why_refused(enum grammar_kind kind, const char *text);
 
-/* A grammar with what it accepts and what it does not, each list ended by NULL. Fails the test by name. */
+/* A grammar with texts that it accepts and texts that it does not, each list terminated by NULL. A failure
+ * names the text. */
 #define MOST_TEXTS 24
 struct accepted {
     const char *grammar;

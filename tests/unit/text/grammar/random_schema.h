@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_TEXT_GRAMMAR_RANDOM_SCHEMA_H
 #define TESTS_UNIT_TEXT_GRAMMAR_RANDOM_SCHEMA_H
 
-/* Random JSON Schemas of the keywords that validate.h knows. Every object says additionalProperties: what a
- * schema leaves open is valid, and no grammar makes it. */
+/* Random JSON Schemas of the keywords that validate.h supports. Every object sets additionalProperties:
+ * properties that a schema leaves open are valid, but no grammar generates them. */
 
 #include <jansson.h>
 

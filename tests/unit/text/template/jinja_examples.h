@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_TEXT_TEMPLATE_JINJA_EXAMPLES_H
 #define TESTS_UNIT_TEXT_TEMPLATE_JINJA_EXAMPLES_H
 
-/* Small templates and what jinja2 (3.1, in its sandbox, with the settings of Hugging Face) makes of them. */
+/* Small templates and the output of jinja2 (3.1, in its sandbox, with Hugging Face's settings). */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const char *const variables_json =
     " \"items\": [3, 1, 2], \"people\": [{\"name\": \"Bo\", \"age\": 3}, {\"name\": \"al\", \"age\": 1}],"
     " \"map\": {\"b\": 1, \"a\": [1, \"q'\"]}, \"empty\": []}";
 
-/* Renders with the variables above; the text (or the error's) is in `text`, the marks in `marks`. */
+/* Renders with the variables above into `text` and `marks`; errors are in `err`. */
 static struct buffer text, marks;
 static struct error err;
 
@@ -53,7 +53,7 @@ struct example {
     const char *source, *expected;
 };
 
-/* Whichever call fails (of the first thousand), its code is what comes out, and nothing else. */
+/* Checks that if any call (of the first thousand) fails, the result is its code, without text. */
 static void expect_every_failure(const char *source)
 {
     const size_t n = failing_calls.n;

@@ -36,7 +36,7 @@ static inline void vocabulary_begin(struct test_vocabulary *v, const char *kind)
         ck_assert_int_eq(gguf_writer_string(v->writer, "tokenizer.ggml.model", kind), 0);
 }
 
-/* Returns the id; the text must outlive the vocabulary. */
+/* Adds a token and returns its id; the text must outlive the vocabulary. */
 static inline int32_t vocabulary_add(struct test_vocabulary *v, struct test_token token)
 {
     v->texts = realloc(v->texts, (v->n + 1) * sizeof *v->texts);
@@ -54,7 +54,7 @@ static inline void vocabulary_add_all(struct test_vocabulary *v, const struct te
         vocabulary_add(v, tokens[i]);
 }
 
-/* The 256 byte tokens of a SentencePiece vocabulary, from the next id on. */
+/* Adds the 256 byte tokens of a SentencePiece vocabulary, from the next id on. */
 static inline int32_t vocabulary_add_bytes(struct test_vocabulary *v)
 {
     static char names[256][8];
@@ -91,7 +91,7 @@ static inline struct gguf *vocabulary_to_gguf(struct test_vocabulary *v, struct 
     return gguf;
 }
 
-/* Opens what has been written, and frees the vocabulary: tokenizer_new's code. */
+/* Opens a tokenizer from the vocabulary, which is freed. Returns tokenizer_new's code. */
 static inline int vocabulary_open(struct test_vocabulary *v, struct tokenizer **ret_tokenizer,
                                   struct error *err)
 {
@@ -110,7 +110,7 @@ static inline struct tokenizer *vocabulary_must_open(struct test_vocabulary *v)
     return tokenizer;
 }
 
-/* The names of the ids of a text, with a bar between: "▁a|b|<0x0A>". In a static buffer. */
+/* The names of the ids of a text, separated by bars: "▁a|b|<0x0A>". In a static buffer. */
 static inline const char *tokens_of(const struct tokenizer *tokenizer, const char *text, unsigned flags)
 {
     static char names[4096];
@@ -127,7 +127,7 @@ static inline const char *tokens_of(const struct tokenizer *tokenizer, const cha
     return names;
 }
 
-/* tokenizer_piece of every id, one after the other. */
+/* The tokenizer_piece of every id, concatenated. */
 static inline void text_of_ids(const struct tokenizer *tokenizer, const struct ids *ids,
                                struct buffer *ret_text)
 {
@@ -169,8 +169,8 @@ static inline void expect_round_trips(const struct tokenizer *tokenizer, unsigne
     buffer_deinit(&again);
 }
 
-/* A long text of one repeated piece, with `end` behind it, is tokenized in a time that no quadratic way could
- * keep: 300 KB in under ten seconds even on a slow machine and under a sanitizer. */
+/* Checks that a long text of one repeated piece, followed by `end`, is tokenized faster than any quadratic
+ * method could: 300 KB in under ten seconds even on a slow machine and under a sanitizer. */
 static inline void expect_linear(const struct tokenizer *tokenizer, const char *piece, const char *end)
 {
     struct buffer text = {0};

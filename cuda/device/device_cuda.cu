@@ -7,11 +7,11 @@
  * that one, or one before it, did it. With $QUERN_CUDA_SYNC set each launch outside of a recording waits for
  * its kernel, and the name is exact; decodes are recorded unless $QUERN_EAGER is set.
  *
- * PROFILES. A launch is timed by events around it and waited for, so nothing runs beside it; what a launch of
- * nothing takes so is part of each time, and is shown.
- *
  * The runtime remembers errors a second time, for cudaGetLastError, which a launch reads. What is no fault
- * (not ready, no memory) is therefore taken from it at once. */
+ * (not ready, no memory) is therefore taken from it at once.
+ *
+ * Memory is in device_cuda_memory.cu, launches in device_cuda_launches.cu, recordings in
+ * device_cuda_graphs.cu. */
 
 #include "cuda/device/device_cuda_parts.h"
 
@@ -23,14 +23,10 @@
 
 #include "common/clock.h"
 #include "cuda/device/describe.h"
-#include "cuda/device/in_turn.h"
-#include "cuda/device/simt.h"
 
-#define DEFAULT_SHARED (48 * 1024) /* a kernel may have as much without asking */
-#define QUERY_US       10000       /* between looks at the queue, while a mailbox is watched */
-#define STALL_MS       30000       /* no step takes a tenth of it */
-#define EMPTY_LAUNCHES 16          /* timed, for a profile */
-#define OVERLAP_FROM   90          /* compute capability that simt_start waits with */
+#define QUERY_US     10000 /* between looks at the queue, while a mailbox is watched */
+#define STALL_MS     30000 /* no step takes a tenth of it */
+#define OVERLAP_FROM 90    /* compute capability that simt_start waits with */
 
 const char device_kind[] = "cuda";
 
@@ -103,6 +99,21 @@ int device_cuda_check_memory(struct device *device, const char *call, cudaError_
         return device_cuda_check(device, call, e);
     cudaGetLastError();
     return -ENOMEM;
+}
+
+int device_blame(struct device_stream *stream, const char *format, ...)
+{
+    struct device *device = stream->device;
+    char text[256], last[224];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cudaGetLastError();
+    describe_last(device, last, sizeof last);
+    if (device->fault == 0)
+        device->fault = error_set(&device->reason, -EIO, "%s: %s%s", device->properties.name, text, last);
+    return device->fault;
 }
 
 /* ---- life ---- */
@@ -284,103 +295,16 @@ struct device_counts device_counts(const struct device *device)
     return device->counts;
 }
 
-/* ---- memory ---- */
-
-static bool remember(struct allocation **list, void *memory, size_t bytes)
-{
-    struct allocation *entry = (struct allocation *)malloc(sizeof *entry);
-    if (!entry)
-        return false;
-    *entry = allocation{memory, bytes, *list};
-    *list = entry;
-    return true;
-}
-
-/* The bytes of what is forgotten. */
-static size_t forget(struct allocation **list, const void *memory)
-{
-    for (; *list; list = &(*list)->next)
-        if ((*list)->memory == memory) {
-            struct allocation *entry = *list;
-            size_t bytes = entry->bytes;
-            *list = entry->next;
-            free(entry);
-            return bytes;
-        }
-    abort(); /* it is not ours */
-}
-
-void *device_alloc(struct device *device, size_t bytes)
-{
-    void *memory = NULL;
-    if (device_cuda_check_memory(device, "cudaMalloc", cudaMalloc(&memory, bytes ? bytes : 1)) < 0)
-        return NULL;
-    if (!remember(&device->allocations, memory, bytes)) {
-        cudaFree(memory);
-        return NULL;
-    }
-    device->counts.allocations++;
-    device->counts.bytes += device_taken(bytes);
-    return memory;
-}
-
-void device_free(struct device *device, void *memory)
-{
-    if (!memory)
-        return;
-    device->counts.bytes -= device_taken(forget(&device->allocations, memory));
-    device_cuda_check(device, "cudaFree", cudaFree(memory));
-}
-
-struct device_arena *device_arena_new(struct device *device, size_t bytes)
-{
-    struct device_arena *arena = (struct device_arena *)calloc(1, sizeof *arena);
-    uint8_t *memory = arena ? (uint8_t *)device_alloc(device, bytes) : NULL;
-    if (!memory) {
-        free(arena);
-        return NULL;
-    }
-    *arena = device_arena{memory, bytes, 0, device->arenas};
-    device->arenas = arena;
-    return arena;
-}
-
-void *device_arena_take(struct device_arena *arena, size_t bytes)
-{
-    const size_t taken = device_part(bytes);
-    if (taken > arena->bytes - arena->used)
-        return NULL;
-    arena->used += taken;
-    return arena->memory + arena->used - taken;
-}
-
-void *device_pinned(struct device *device, size_t bytes)
-{
-    void *memory = NULL;
-    if (device_cuda_check_memory(device, "cudaHostAlloc",
-                                 cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocMapped)) < 0)
-        return NULL;
-    if (!remember(&device->pinned, memory, bytes)) {
-        cudaFreeHost(memory);
-        return NULL;
-    }
-    device->counts.allocations++;
-    return memory;
-}
-
-void device_pinned_free(struct device *device, void *memory)
-{
-    if (!memory)
-        return;
-    forget(&device->pinned, memory);
-    device_cuda_check(device, "cudaFreeHost", cudaFreeHost(memory));
-}
-
 /* ---- the queue ---- */
 
 struct device_stream *device_stream(struct device *device)
 {
     return &device->stream;
+}
+
+cudaStream_t device_cuda_stream(struct device_stream *stream)
+{
+    return stream->stream;
 }
 
 int device_copy(struct device_stream *stream, void *to, const void *from, size_t bytes)
@@ -459,186 +383,4 @@ int device_time_between(struct device_stream *stream, uint64_t *ret_ns)
 uint64_t device_clock_ns(const struct device *device)
 {
     return clock_ns();
-}
-
-/* ---- launches ---- */
-
-cudaStream_t device_cuda_stream(struct device_stream *stream)
-{
-    return stream->stream;
-}
-
-/* The first launch of a kernel loads its code, which a recording of the strict kind does not permit. */
-static int load(struct device *device, const char *name, const void *kernel, size_t shared_bytes)
-{
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    cudaFuncAttributes code;
-    cudaError_t e = cudaFuncGetAttributes(&code, kernel);
-    if (e == cudaSuccess && shared_bytes > DEFAULT_SHARED)
-        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    return device_cuda_check(device, name, e);
-}
-
-/* Where a kernel stands in the table, or is to stand: at the place of its address, or close behind. In a
- * table that is full there, it takes the place of another, which is loaded again. */
-static struct loaded_kernel *place_of(struct device *device, const void *kernel)
-{
-    const uint32_t first = (uint32_t)((uint64_t)(uintptr_t)kernel * 0x9e3779b97f4a7c15 >> 40);
-    for (uint32_t i = 0; i < 8; i++) {
-        struct loaded_kernel *place = &device->kernels[(first + i) % KERNEL_PLACES];
-        if (place->kernel == kernel || !place->kernel)
-            return place;
-    }
-    return &device->kernels[first % KERNEL_PLACES];
-}
-
-static bool is_timed(const struct device_stream *stream)
-{
-    return stream->device->timed && !stream->recording;
-}
-
-static int start_timer(struct device_stream *stream)
-{
-    struct device *device = stream->device;
-    return is_timed(stream) ? device_cuda_check(device, "cudaEventRecord",
-                                                cudaEventRecord(device->timers[0], stream->stream))
-                            : 0;
-}
-
-bool device_cuda_overlaps(const struct device_stream *stream)
-{
-    const struct device *device = stream->device;
-    return device->overlaps && !device->in_turn && stream->follows && !is_timed(stream);
-}
-
-void device_launch_in_turn(struct device *device, bool in_turn)
-{
-    device->in_turn = in_turn;
-}
-
-int device_cuda_before_launch(struct device_stream *stream, const char *name, const void *kernel,
-                              size_t shared_bytes)
-{
-    struct device *device = stream->device;
-    if (device->fault)
-        return device->fault;
-    struct loaded_kernel *place = place_of(device, kernel);
-    int r = 0;
-    if (place->kernel != kernel || place->shared_bytes < shared_bytes) {
-        r = load(device, name, kernel, shared_bytes);
-        *place = r == 0 ? loaded_kernel{kernel, shared_bytes} : *place;
-    }
-    return r < 0 ? r : start_timer(stream);
-}
-
-/* Waits for the kernel that was launched, and adds it to the profile. */
-static int take_time(struct device_stream *stream, const char *name, uint64_t n_blocks)
-{
-    struct device *device = stream->device;
-    float ms = 0;
-    cudaError_t e = cudaEventRecord(device->timers[1], stream->stream);
-    if (e == cudaSuccess)
-        e = cudaEventSynchronize(device->timers[1]);
-    if (e == cudaSuccess)
-        e = cudaEventElapsedTime(&ms, device->timers[0], device->timers[1]);
-    struct backend_kernel *kernel = profile_kernel(&device->profile, name);
-    kernel->n++;
-    kernel->n_blocks += n_blocks;
-    kernel->ns += (uint64_t)((double)ms * 1e6);
-    kernel->bytes += device->expected;
-    device->expected = 0;
-    return device_cuda_check(device, name, e);
-}
-
-/* Once device.last says what was queued. */
-static int end_launch(struct device_stream *stream, const char *name, uint64_t n_blocks, bool is_ours)
-{
-    struct device *device = stream->device;
-    cudaError_t e = cudaGetLastError();
-    device->counts.overlaps += device_cuda_overlaps(stream);
-    stream->follows = is_ours;
-    if (stream->recording)
-        stream->n_recorded++;
-    else
-        device->counts.launches++;
-    if (e == cudaSuccess && device->synchronous && !stream->recording)
-        e = cudaStreamSynchronize(stream->stream);
-    int r = device_cuda_check_queued(stream, name, e);
-    return r < 0 || !is_timed(stream) ? r : take_time(stream, name, n_blocks);
-}
-
-int device_cuda_after_launch(struct device_stream *stream, const char *name, dim3 grid, dim3 block)
-{
-    stream->device->last = queued_kernel{name, grid, block, false};
-    return end_launch(stream, name, (uint64_t)grid.x * grid.y * grid.z, true);
-}
-
-/* ---- libraries of the device ---- */
-
-/* The library loads its kernels when they are first wanted, as `load` does ours. */
-int device_library_begin(struct device_stream *stream, const char *name, void **ret_native)
-{
-    struct device *device = stream->device;
-    if (device->fault)
-        return device->fault;
-    stream->follows = false;
-    stream->mode = cudaStreamCaptureModeRelaxed;
-    int r = device_cuda_check(device, name, cudaThreadExchangeStreamCaptureMode(&stream->mode));
-    *ret_native = stream->stream;
-    return r < 0 ? r : start_timer(stream);
-}
-
-int device_library_end(struct device_stream *stream, const char *name)
-{
-    struct device *device = stream->device;
-    cudaThreadExchangeStreamCaptureMode(&stream->mode);
-    device->last = queued_kernel{name, dim3(0, 0, 0), dim3(0, 0, 0), false};
-    device->counts.library++;
-    return end_launch(stream, name, 0, false);
-}
-
-int device_blame(struct device_stream *stream, const char *format, ...)
-{
-    struct device *device = stream->device;
-    char text[256], last[224];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    cudaGetLastError();
-    describe_last(device, last, sizeof last);
-    if (device->fault == 0)
-        device->fault = error_set(&device->reason, -EIO, "%s: %s%s", device->properties.name, text, last);
-    return device->fault;
-}
-
-/* ---- profile ---- */
-
-int device_profile(struct device *device, bool on)
-{
-    int r = 0;
-    device->timed = false;
-    if (!on)
-        return 0;
-    for (uint32_t i = 0; i < 2 && r == 0; i++)
-        if (!device->timers[i])
-            r = device_cuda_check(device, "cudaEventCreate", cudaEventCreate(&device->timers[i]));
-    device->timed = r == 0;
-    return r;
-}
-
-void device_expect(struct device_stream *stream, size_t bytes)
-{
-    stream->device->expected = bytes;
-}
-
-/* What the timers themselves take stands in a row of its own. */
-uint32_t device_kernels(struct device *device, const struct backend_kernel **ret_kernels)
-{
-    for (uint32_t i = 0; i < EMPTY_LAUNCHES && is_timed(&device->stream); i++)
-        if (simt_launch(&device->stream, "(an empty kernel)", nothing, {1, 1, 1}, {SIMT_LANES, 1, 1}, 0) < 0)
-            break;
-    return profile_take(&device->profile, ret_kernels);
 }

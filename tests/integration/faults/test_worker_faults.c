@@ -140,7 +140,7 @@ static void run_kind(enum fault_kind kind, unsigned few, unsigned factor)
     unsigned step = 1, n = 0;
     bool all = getenv("QUERN_FAULTS_ALL") != NULL;
     for (unsigned k = 1; run_with(kind, k); k += step, n++)
-        if (!all && n > 0 && n % few == 0)
+        if (!all && n > 0 && (test_is_scaled() || n % few == 0))
             step *= factor;
     ck_assert_uint_gt(n, 0);
 }

@@ -37,8 +37,8 @@ SOON = 0.22
 class Pool:
     """A pool that is a member of the fleet in `folder`/fleet, under this name."""
 
-    def __init__(self, folder, name, *arguments, model=MODEL, member=True, clients=None):
-        self.folder, self.name, self.model = folder, name, model
+    def __init__(self, folder, name, *arguments, model=MODEL, member=True, clients=None, broker="quern-broker"):
+        self.folder, self.name, self.model, self.program = folder, name, model, broker
         self.home = folder / name
         self.home.mkdir()
         new_keys(self.home)
@@ -64,7 +64,7 @@ class Pool:
         return True
 
     def start(self):
-        self.process = Process(self.home, "quern-broker", self.model, "--rundir", str(self.home / "run"),
+        self.process = Process(self.home, self.program, self.model, "--rundir", str(self.home / "run"),
                                "--tcp", f"127.0.0.1:{self.port}", "--curve-key", str(self.home / "quern.cert_secret"),
                                *self.clients, *self.member, *self.arguments)
 

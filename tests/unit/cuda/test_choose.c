@@ -153,7 +153,7 @@ END_TEST
 
 START_TEST(the_rules_way_stays_where_no_other_is_clearly_faster)
 {
-    max_rows = 128;
+    max_rows = 64;
     struct backend *backend = open_on("multiply_thin=1.02", 0);
     read_table();
     ck_assert_int_gt((int)table.n_launches, 4);

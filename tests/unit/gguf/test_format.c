@@ -136,6 +136,34 @@ START_TEST(formats_are_found_by_number_and_by_name)
 }
 END_TEST
 
+/* Files with these are rejected by name; bytes of a block as in gguf-py's GGML_QUANT_SIZES. */
+START_TEST(formats_known_by_size_alone_have_names_and_no_conversions)
+{
+    static const struct {
+        uint32_t number;
+        const char *name;
+        uint32_t elements, bytes;
+    } known[] = {{9, "Q8_1", 32, 36},     {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66},
+                 {17, "IQ2_XS", 256, 74}, {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},
+                 {21, "IQ3_S", 256, 110}, {22, "IQ2_S", 256, 82},   {24, "I8", 1, 1},
+                 {25, "I16", 1, 2},       {26, "I32", 1, 4},        {27, "I64", 1, 8},
+                 {28, "F64", 1, 8},       {29, "IQ1_M", 256, 56},   {34, "TQ1_0", 256, 54},
+                 {35, "TQ2_0", 256, 66},  {40, "NVFP4", 64, 36}};
+    const size_t n = sizeof known / sizeof *known;
+    size_t n_named = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct format_traits *traits = format_traits(known[i].number);
+        ck_assert_str_eq(traits->name, known[i].name);
+        ck_assert_uint_eq(traits->block_elements, known[i].elements);
+        ck_assert_uint_eq(traits->block_bytes, known[i].bytes);
+        ck_assert(!traits->to_float && !traits->from_float);
+    }
+    for (uint32_t i = 0; i < FORMAT_LIMIT; i++)
+        n_named += format_traits(i)->name != NULL;
+    ck_assert_uint_eq(n_named, N_FORMATS + n);
+}
+END_TEST
+
 START_TEST(blocks_of_32_decode_as_drawn)
 {
     float out[32];
@@ -387,6 +415,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, between_two_halves_the_nearer_wins_and_ties_go_to_even);
     tcase_add_test(tests, bfloat16_rounds_to_nearest_even_and_keeps_nan);
     tcase_add_test(tests, formats_are_found_by_number_and_by_name);
+    tcase_add_test(tests, formats_known_by_size_alone_have_names_and_no_conversions);
     tcase_add_test(tests, blocks_of_32_decode_as_drawn);
     tcase_add_test(tests, mxfp4_blocks_decode_as_the_ocp_says);
     tcase_add_test(tests, blocks_of_256_decode_as_drawn);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -288,6 +289,29 @@ START_TEST(a_folder_that_everybody_may_write_to_is_refused_and_changes_nothing)
 }
 END_TEST
 
+/* The folder is opened, a file in it is not. */
+START_TEST(a_key_that_cannot_be_read_for_want_of_descriptors_is_read_later)
+{
+    uint8_t alice[CLIENT_KEY_BYTES], bob[CLIENT_KEY_BYTES];
+    struct rlimit usual, few;
+    add_key("alice", alice);
+    begin();
+    add_key("bob", bob);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const int next = dup(0);
+    ck_assert_int_ge(next, 0);
+    close(next);
+    few = (struct rlimit){(rlim_t)next + 1, usual.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    ck_assert(!look_twice());
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    ck_assert_uint_eq(number_of(bob), 0);
+    ck_assert_uint_ne(number_of(alice), 0);
+    ck_assert(!look_twice());
+    ck_assert_uint_ne(number_of(bob), 0);
+}
+END_TEST
+
 START_TEST(a_folder_that_is_none_or_too_large_is_refused_by_name)
 {
     char name[32];
@@ -318,6 +342,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_folder_that_is_gone_lets_nobody_in_until_it_is_back);
     tcase_add_test(tests, a_folder_behind_a_link_is_the_one_that_the_link_names_now);
     tcase_add_test(tests, a_folder_that_everybody_may_write_to_is_refused_and_changes_nothing);
+    tcase_add_test(tests, a_key_that_cannot_be_read_for_want_of_descriptors_is_read_later);
     tcase_add_test(tests, a_folder_that_is_none_or_too_large_is_refused_by_name);
 }
 

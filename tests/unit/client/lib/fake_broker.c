@@ -30,7 +30,7 @@ struct fake_broker {
     _Atomic int taken; /* ids told in pings */
     void *context, *router, *stream;
     struct message_decoder *decoder;
-    struct buffer out;
+    struct buffer out, joined; /* the parts of a generate */
     zmq_msg_t peer;
     struct id128 session;
     enum message_kind answered; /* what is being answered */
@@ -242,6 +242,26 @@ static void on_generate(struct fake_broker *b, const struct message *message)
     play(b, request);
 }
 
+/* The first part of a request starts over, as does the first part of the same one again. */
+static void on_part(struct fake_broker *b, const struct message *message)
+{
+    const uint32_t total = message->generate_part.total, at = message->generate_part.at;
+    struct message whole;
+    if (at == 0)
+        b->joined.len = 0;
+    if (at != b->joined.len) {
+        refuse(b, &message->generate_part.id, 0, PROTO_BAD_REQUEST, "the part does not follow");
+        return;
+    }
+    if (buffer_append(&b->joined, message->generate_part.data.data, message->generate_part.data.len) != 0)
+        abort();
+    if (b->joined.len < total)
+        return;
+    if (message_decode(b->decoder, b->joined.data, b->joined.len, &whole, NULL) == 0 &&
+        whole.kind == MESSAGE_GENERATE)
+        on_generate(b, &whole);
+}
+
 static void on_replay(struct fake_broker *b, const struct message *message)
 {
     struct fake_request *request = find(b, &message->replay.id);
@@ -313,6 +333,7 @@ static void on_hello(struct fake_broker *b, const struct message *message)
     m.hello_ok.boot = b->boot;
     m.hello_ok.stream = (struct text_list){&stream, 1};
     m.hello_ok.limits = (struct limits){.request_bytes = 4096,
+                                        .generate_bytes = b->config.takes_parts ? 1 << 16 : 0,
                                         .prompt_ids = 8,
                                         .stops = 2,
                                         .stop_bytes = 4,
@@ -381,6 +402,9 @@ static void on_message(struct fake_broker *b, const struct message *message)
     switch (message->kind) {
     case MESSAGE_GENERATE:
         on_generate(b, message);
+        break;
+    case MESSAGE_GENERATE_PART:
+        on_part(b, message);
         break;
     case MESSAGE_REPLAY:
         if (!b->config.no_replays)
@@ -490,6 +514,7 @@ void fake_broker_free(struct fake_broker *b)
     zmq_ctx_term(b->context);
     message_decoder_free(b->decoder);
     buffer_deinit(&b->out);
+    buffer_deinit(&b->joined);
     rundir_remove(b->folder);
     free(b);
 }

@@ -44,6 +44,7 @@ struct fake_config {
     uint32_t version;     /* of the protocol; 0: the current one */
     const char *stream;   /* the stream's endpoint that it reports; NULL: the real one */
     const char *tcp;      /* address to bind, as "127.0.0.1"; the folder is then an endpoint */
+    bool takes_parts;     /* requests longer than 4,096 bytes arrive in parts, up to 64 KiB */
     int welcomes_lost;    /* this many joins get no welcome */
     int joins_refused;    /* this many joins are answered with "overloaded", after STEP_FORGET or according to
                            * refuses_first

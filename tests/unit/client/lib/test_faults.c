@@ -7,6 +7,7 @@
 
 #include <quern.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #define CLOCK_SPEED 50
 #define LONG_MS     (20000 * CLOCK_SPEED) /* by the client's clock */
 #define FRAMES      5
+#define EACH        UINT_MAX /* of its calls fails */
 
 int __real_clock_gettime(clockid_t which, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t which, struct timespec *ret);
@@ -108,8 +110,9 @@ static void await_answer(struct quern *client, struct answer *a, const char *wha
     }
 }
 
-/* Sends a request with all that can be copied into one. */
-static void generate(struct quern *client, bool chat, bool cancel, struct quern_id *ret_id, const char *what)
+/* Sends a request with all that can be copied into one. `text`: its prompt; NULL: messages of a chat. */
+static void generate(struct quern *client, const char *text, bool cancel, struct quern_id *ret_id,
+                     const char *what)
 {
     static const char *const stop[] = {"a", "b"};
     static const struct quern_logit_bias bias = {1, 1};
@@ -119,9 +122,9 @@ static void generate(struct quern *client, bool chat, bool cancel, struct quern_
     struct quern_request request;
     struct quern_error err;
     quern_request_init(&request);
-    request.text = chat ? NULL : "Hi";
-    request.messages = chat ? messages : NULL;
-    request.n_messages = chat ? 2 : 0;
+    request.text = text;
+    request.messages = text ? NULL : messages;
+    request.n_messages = text ? 0 : 2;
     request.stop = stop;
     request.n_stop = 2;
     request.logit_bias = &bias;
@@ -196,12 +199,12 @@ static void use_all(const char *folder)
     if (!client)
         return;
     quern_set_patience(client, LONG_MS);
-    generate(client, false, false, &id, "a request over a restart");
-    generate(client, true, true, &other, "a chat that is cancelled");
+    generate(client, "Hi", false, &id, "a request over a restart");
+    generate(client, NULL, true, &other, "a chat that is cancelled");
     if (id.bytes[0] | id.bytes[1] | id.bytes[2])
         attach(client, id);
     ask(client);
-    generate(client, false, false, &other, "one more request");
+    generate(client, "Hi", false, &other, "one more request");
     quern_free(client);
 }
 
@@ -227,7 +230,18 @@ static void use_replay(const char *folder)
     struct quern *client = connect_to(folder);
     struct quern_id id;
     if (client)
-        generate(client, false, false, &id, "a request that is all replayed");
+        generate(client, "Hi", false, &id, "a request that is all replayed");
+    quern_free(client);
+}
+
+static void use_parts(const char *folder)
+{
+    static char text[3 * 4096];
+    struct quern *client = connect_to(folder);
+    struct quern_id id;
+    memset(text, 'a', sizeof text - 1);
+    if (client)
+        generate(client, text, false, &id, "a request in parts");
     quern_free(client);
 }
 
@@ -253,6 +267,7 @@ static bool run_with(enum fault_kind kind, unsigned n, void (*use)(const char *f
                                        .next_script = with_a_gap,
                                        .page_frames = 2,
                                        .cancels_lost = 1,
+                                       .takes_parts = use == use_parts,
                                        .says_of = true};
     struct fake_broker *broker = fake_broker_new(&config, folder);
     if (use == use_keys)
@@ -284,6 +299,7 @@ START_TEST(a_client_lacks_memory)
     run_kind(FAULT_MEMORY, 10, use_all);
     run_kind(FAULT_MEMORY, 4, use_keys);
     run_kind(FAULT_MEMORY, 10, use_replay);
+    run_kind(FAULT_MEMORY, EACH, use_parts);
 }
 END_TEST
 

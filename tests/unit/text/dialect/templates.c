@@ -51,6 +51,11 @@ const struct own_template own_templates[] = {
     {"named", TURNS CONTENT CALLS
      "[CALL]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}" END OPEN
      "{% endif %}"},
+    /* The text between marks, then such calls. */
+    {"spoken",
+     TURNS "{% if m.content %}<t>{{ m.content }}</t>{% endif %}" CALLS
+           "[CALL]{{ c.function.name }}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}" END OPEN
+           "{% endif %}"},
     /* Channels: everything has a header; one call. */
     {"channels", TOOLS
      "{% for m in messages %}{% if m.role != 'assistant' %}<|start|>{{ m.role }}<|message|>{{ m.content "

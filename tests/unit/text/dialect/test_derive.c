@@ -33,6 +33,7 @@ static const struct {
     {"python", "{\"to_text\": \"='\", \"behind_text\": \"'\", \"to_other\": \"=\", \"separator\": \", \"}",
      "{}"},
     {"named", "{\"head\": \"[CALL]\", \"middle\": \"[ARGS]\", \"between\": \"\"}", "{}"},
+    {"spoken", "{\"head\": \"[CALL]\", \"middle\": \"[ARGS]\", \"between\": \"\"}", "{}"},
     {"channels", "{\"head\": \" to=functions.\", \"middle\": \"<|channel|>commentary json<|message|>\"}",
      "{\"open\": \"<|channel|>analysis<|message|>\", \"close\": \"<|end|><|start|>assistant\", "
      "\"end\": \"<|end|><|start|>assistant<|channel|>final<|message|>\", \"key\": \"thinking\"}"},

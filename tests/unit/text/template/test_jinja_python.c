@@ -208,6 +208,7 @@ START_TEST(filters_methods_and_formats_give_what_pythons_give)
          "}}{{ '0x1A' | int(0, 16) }}{{ 'z' | int(0, 36) }}{{ '12' | int(0, 3) }}{{ '2' | int(9, 2) }}{{ "
          "3.99 | int }}{{ -3.99 | int }}{{ '3.99' | int }}{{ '1e3' | int }}{{ true | int }}{{ [] | int(4) }}",
          "12120-5072635523-33100014"},
+        {"{{ '  ' | int(7) }} {{ ' ' | int(7, 16) }} {{ '  ' | float(1.5) }}", "7 7 1.5"},
         {"{{ '1.5' | float }}{{ '1' | float }}{{ 'a' | float }}{{ 3 | float }}{{ true | float }}{{ ' 1.5\n' "
          "| float }}{{ '' | float(1.5) }}{{ '-2e3' | float }}",
          "1.51.00.03.01.01.51.5-2000.0"},

@@ -266,6 +266,8 @@ static double number_of(struct jinja_value value, double otherwise)
     memcpy(text, value.string->data, value.string->len);
     text[value.string->len] = '\0';
     double number = strtod(text, &end);
+    if (end == text)
+        return otherwise;
     while (*end == ' ' || *end == '\n')
         end++;
     return *end ? otherwise : number;

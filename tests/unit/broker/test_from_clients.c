@@ -165,6 +165,24 @@ START_TEST(a_ping_takes_note_of_what_was_taken)
 }
 END_TEST
 
+START_TEST(a_pong_tells_the_load_the_slots_and_how_much_caches_keep)
+{
+    struct message ping = {.kind = MESSAGE_PING, .ping = {.ref = 9, .load = true}};
+    uint64_t kept = 0;
+    broker->workers[0].cached.believed = 1; /* and was not there */
+    for (int w = 0; w < INSIDE_WORKERS; w++)
+        kept += hit_estimate_expects(&broker->workers[w].cached, 1000);
+    ck_assert_uint_eq(kept, 1999);
+    client_says(0, &ping);
+    const struct message pong = client_hears(0);
+    ck_assert_uint_eq(pong.pong.kept, 999);
+    ck_assert_uint_eq(pong.pong.slots, 4 * INSIDE_WORKERS);
+    ck_assert_uint_eq(pong.pong.load, 0);
+    ck_assert_uint_eq(pong.pong.own, 0);
+    ck_assert(!pong.pong.draining);
+}
+END_TEST
+
 START_TEST(gateways_hear_what_their_tenants_have_through_others)
 {
     const struct tenant_use uses[] = {{.id = {{1}}, .requests = 2, .tpm = 0.5}, {.id = {{2}}, .tokens = 7}};
@@ -537,6 +555,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_has_no_session_is_told_to_say_hello);
     tcase_add_test(tests, join_is_answered_on_the_stream);
     tcase_add_test(tests, a_ping_takes_note_of_what_was_taken);
+    tcase_add_test(tests, a_pong_tells_the_load_the_slots_and_how_much_caches_keep);
     tcase_add_test(tests, gateways_hear_what_their_tenants_have_through_others);
     tcase_add_test(tests, who_says_bye_has_taken_all);
     tcase_add_test(tests, the_status_bears_the_ref_of_who_asked);

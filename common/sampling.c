@@ -45,12 +45,14 @@ int sampling_check(const struct sampling *sampling, uint32_t n_vocab, struct err
         r = check_bias(&biases->items[i], n_vocab, err);
     if (r == 0 && sampling->bad_words.n + sampling->dry_breakers.sequences.n > SAMPLING_MOST_SEQUENCES)
         r = error_set(err, -EINVAL,
-                      "bad_words and dry_sequence_breakers: at most %d texts of several tokens are allowed",
+                      "bad_words and dry_sequence_breakers: at most %d sequences of tokens are allowed",
                       SAMPLING_MOST_SEQUENCES);
     if (r == 0 && sampling->bad_words.len + sampling->dry_breakers.sequences.len > SAMPLING_MOST_SEQUENCE_LEN)
-        r = error_set(err, -EINVAL,
-                      "bad_words and dry_sequence_breakers: too many tokens; at most %d are allowed",
-                      SAMPLING_MOST_SEQUENCE_LEN);
+        r = error_set(
+            err, -EINVAL,
+            "bad_words and dry_sequence_breakers: too many tokens; at most %d, with a length for each "
+            "sequence, are allowed",
+            SAMPLING_MOST_SEQUENCE_LEN);
     return r;
 }
 

@@ -41,8 +41,8 @@ void routing_deinit(struct routing *routing);
 void routing_admit(const struct routing *routing, struct request *request,
                    const struct generation *generation);
 
-/* Chooses a worker that fulfils the wish; `saved` in the wish is ignored and computed here. Results as
- * scheduler_pick. */
+/* Chooses a worker that fulfils the wish. For a request whose prompt was cut into pieces, `saved` is
+ * computed here for each worker. Results as scheduler_pick. */
 int routing_choose(const struct routing *routing, const struct scheduler_wish *wish, struct request *request,
                    struct worker **ret_worker);
 

@@ -15,7 +15,8 @@ static int parse(const struct secret_file *file, const char *path, struct fleet_
     const size_t len = strcspn(file->text, "\r\n");
     const size_t rest = strspn(file->text + len, "\r\n");
     if (len + rest != file->len)
-        return error_set(err, -EINVAL, "%s: more than one line; the secret of a fleet is one line", path);
+        return error_set(err, -EINVAL,
+                         "%s: more than one line, or a NUL byte; the secret of a fleet is one line", path);
     for (size_t i = 0; i < len; i++)
         if (file->text[i] <= ' ' || file->text[i] > '~')
             return error_set(err, -EINVAL, "%s: a space or an unprintable character at byte %zu", path, i);

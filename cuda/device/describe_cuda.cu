@@ -70,8 +70,8 @@ static int refuse(const char *item, struct error *err)
     char list[1024];
     selection_list_gpus(GPUS_FOLDER, list, sizeof list);
     if (!list[0])
-        return error_set(err, -ENODEV, "no GPU %s; nvidia-smi -L lists the available ones", item);
-    return error_set(err, -ENODEV, "no GPU %s; available: %s", item, list);
+        return error_set(err, -ENODEV, "no GPU is %s; nvidia-smi -L lists the available ones", item);
+    return error_set(err, -ENODEV, "no GPU is %s; available: %s", item, list);
 }
 
 /* Shows the driver these alone. *ret_n: how many of them it finds, up to the first that it does not. */

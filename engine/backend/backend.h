@@ -363,8 +363,8 @@ enum backend_end { BACKEND_RUNNING, BACKEND_END_STOP, BACKEND_END_LENGTH, BACKEN
  * SAMPLE_ALL by n_accepted + 1. A surplus set has no ids, and reports the slot's end. */
 struct backend_result {
     /* The sampled ids; the first n_accepted repeat the set's own ids 1 … n_accepted. SAMPLE_LAST gives 1,
-     * SAMPLE_ALL n_accepted + 1, so 1 if the draft's first id was wrong. Fewer at an end: a stop id, which is
-     * included, the last id of the length, or a row without a finite logit is the last. */
+     * SAMPLE_ALL n_accepted + 1, so 1 if the draft's first id was wrong. Fewer at an end: nothing follows
+     * a stop id, which is included, the last id of the length, or a row without a finite logit. */
     uint32_t n_ids;
     const int32_t *ids;
     uint32_t n_accepted;

@@ -58,9 +58,10 @@ static void say_failure(struct fleet_pool *pool, const char *reason)
 
 static void say_excess(const struct fleet_pool *pool)
 {
-    log_warn("fleet: %s reports too many cached prompts at once: the rest will be requested within the next "
-             "minute",
-             pool->member.name);
+    log_warn(
+        "fleet: %s reports too many cached prompts in a minute: the rest will be requested within the next "
+        "minute",
+        pool->member.name);
 }
 
 static void take(struct fleet_pool *pool, const struct quern_prefixes *told, uint64_t now)

@@ -316,7 +316,7 @@ static const char *reason_of_loss(const struct pool *pool, const struct quern_er
     if (!pool->wrong_key)
         return err->text;
     return pool->next_key ? "its server key has changed; trying server-key-next"
-                          : "it has neither of the server keys in its file";
+                          : "it has none of the server keys that are configured for it";
 }
 
 void pool_deinit(struct pool *pool)

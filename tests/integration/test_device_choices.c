@@ -106,6 +106,7 @@ static void await_library_products(struct quern *client)
         ck_assert_int_eq(quern_status(client, 60000, &status, NULL), 0);
         for (size_t i = 0; i < status->n_workers; i++)
             n += status->workers[i].library_products;
+        usleep(n == 0 ? 20000 : 0);
     }
     ck_assert_uint_gt(n, 0);
 }

@@ -177,10 +177,11 @@ bool words_find(const struct tokenizer *tokenizer, const struct generation *gene
                       ret_words->n_biases, SAMPLING_MAX_BIASES);
     if (ret_words->n_bad + ret_words->n_sequences > SAMPLING_MOST_SEQUENCES ||
         ret_words->bad.len + ret_words->sequences.len > SAMPLING_MOST_SEQUENCE_LEN)
-        return refuse(ret_refusal, PROTO_BAD_REQUEST,
-                      "bad_words and dry_sequence_breakers: too many token ids; at most %d texts of %d ids "
-                      "together are allowed",
-                      SAMPLING_MOST_SEQUENCES, SAMPLING_MOST_SEQUENCE_LEN);
+        return refuse(
+            ret_refusal, PROTO_BAD_REQUEST,
+            "bad_words and dry_sequence_breakers: too many token ids; at most %d are allowed, and each "
+            "text counts once for each of up to three tokenizations",
+            SAMPLING_MOST_SEQUENCE_LEN);
     return true;
 }
 

@@ -110,7 +110,7 @@ struct choices_counts choices_count(const struct choices *choices);
 /* A digest of all choices that affect bits; 0: no launch uses the library. */
 uint64_t choices_arithmetic(const struct choices *choices);
 
-/* "12 launches of products timed in 412 ms, 5 of 96 choices are not the rule's", for status and logs. */
+/* "12 launches of products timed in 412 ms, 5 of 96 choices differ from the rule", for status and logs. */
 #define CHOICES_SUMMARY 128
 void choices_summarize(const struct choices *choices, char ret_text[CHOICES_SUMMARY]);
 

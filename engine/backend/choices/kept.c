@@ -55,7 +55,7 @@ int kept_parse(const void *bytes, size_t len, struct choices *ret_choices, struc
     if (len != sizeof *file)
         return error_set(err, -EINVAL, "it has the wrong size");
     if (file->magic != MAGIC)
-        return error_set(err, -EINVAL, "it has another version");
+        return error_set(err, -EINVAL, "it is no table of this version");
     if (file->sum != sum_of(&file->choices))
         return error_set(err, -EINVAL, "its checksum is wrong");
     int r = choices_check(&file->choices, err);
@@ -86,7 +86,7 @@ static int read_table(const char *path, struct choices *ret_choices, struct erro
     void *bytes = malloc(size);
     int r = bytes ? 0 : -ENOMEM;
     if (r == 0 && !cache_folder_is_ours(fd))
-        r = error_set(&reason, -EINVAL, "it belongs to another user, or others can write to it");
+        r = error_set(&reason, -EINVAL, "it is not a regular file that only this user can write to");
     if (r == 0)
         r = kept_parse(bytes, read_bytes(fd, bytes, size), ret_choices, &reason);
     free(bytes);

@@ -127,7 +127,7 @@ class Fleet(fleet.Base):
         b.file.write_text("nonsense")
         for said in ("half:1: unterminated quote", "doubled ignored: a has the same address",
                      "b:1: \"nonsense\" is not NAME = VALUE; keeping its previous contents",
-                     "wrong-key: it has neither of the server keys in its file"):
+                     "wrong-key: it has none of the server keys that are configured for it"):
             gateway.says(said)
         for _ in range(10):
             self.assertEqual(self.ask(gateway)[0], 200)

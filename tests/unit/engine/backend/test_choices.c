@@ -237,13 +237,13 @@ START_TEST(a_spoiled_file_is_refused_with_a_reason_and_can_be_replaced)
         {"truncate -s 0 $F", "wrong size"},
         {"truncate -s -1 $F", "wrong size"},
         {"truncate -s 100M $F", "wrong size"},
-        {"printf X | dd of=$F bs=1 seek=0 conv=notrunc 2>/dev/null", "another version"},
+        {"printf X | dd of=$F bs=1 seek=0 conv=notrunc 2>/dev/null", "no table of this version"},
         {"printf X | dd of=$F bs=1 seek=9 conv=notrunc 2>/dev/null", "checksum"},
         {"printf X | dd of=$F bs=1 seek=400 conv=notrunc 2>/dev/null", "checksum"},
-        {"chmod g+w $F", "belongs to another user, or others can write to it"},
+        {"chmod g+w $F", "not a regular file that only this user can write to"},
         {"mv $F $F.aside && ln -s $F.aside $F", "symbolic links"},
-        {"rm $F; mkfifo $F", "belongs to another user, or others can write to it"},
-        {"rm $F; mkdir $F", "belongs to another user, or others can write to it"},
+        {"rm $F; mkfifo $F", "not a regular file that only this user can write to"},
+        {"rm $F; mkdir $F", "not a regular file that only this user can write to"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct choices found;

@@ -48,11 +48,11 @@ def is_refused(gateway, name, text, **body):
 class Stream:
     """A request whose answer takes longer than any test, until it is left. It is asked for until there is room."""
 
-    def __init__(self, gateway, name, **body):
-        until(lambda: self.begins(gateway, name, body), "the stream begins")
+    def __init__(self, gateway, name):
+        until(lambda: self.begins(gateway, name), "the stream begins")
 
-    def begins(self, gateway, name, body):
-        request = long_request(stream=True, **body).replace(b"\r\n", f"\r\nAuthorization: Bearer {KEYS[name]}\r\n".encode(), 1)
+    def begins(self, gateway, name):
+        request = long_request(stream=True).replace(b"\r\n", f"\r\nAuthorization: Bearer {KEYS[name]}\r\n".encode(), 1)
         self.connection = gateway.raw(request)
         head = self.connection.recv(1000)
         assert b" 200 " in head or b" 429 " in head, head

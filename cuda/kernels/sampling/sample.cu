@@ -348,6 +348,33 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
         find_last_bin(&row, shared, best, &m);
 }
 
+/* Lists the candidates of the bins that may hold a survivor, from a chunk each. Whether this block is the
+ * last: then `row` has the list, unless there are too many, and the block decides. */
+__device__ static inline bool list_candidates(struct sampled_row *row, struct sample_shared *shared,
+                                              float best, const struct sample_memory *m)
+{
+    struct sampled *sampled = m->sampled;
+    const float temperature = bin_temperature(row->slot);
+    const uint32_t base = blockIdx.x * CANDIDATES_CHUNK, last_bin = sampled->last_bin;
+    const uint32_t n = take_chunk(row, base, shared->descent.chunk);
+    for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS) {
+        const float logit = shared->descent.chunk[i];
+        if (!is_finite(logit) || bin_of(logit, best, temperature) > last_bin)
+            continue;
+        const uint32_t at = simt_atomic_add(&sampled->n_list, 1u);
+        if (at < LIST_MOST)
+            m->list[at] = key_of(logit, base + i);
+    }
+    if (!is_last(sampled, &shared->last))
+        return false;
+    const uint32_t n_list = simt_atomic_add(&sampled->n_list, 0u);
+    if (n_list <= LIST_MOST) {
+        row->list = m->list;
+        row->n_list = n_list;
+    }
+    return true;
+}
+
 /* Reads every logit once, and what the bins leave some twenty times, from the
  * list or, where they are more than it holds, or all, from the logits. */
 static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
@@ -361,30 +388,11 @@ static __global__ void __launch_bounds__(CANDIDATES_THREADS, 2)
     struct sampled_row row;
     if (!find_sampled_row(&row, &slots, &memory, &sample, blockIdx.y) || sampled->path != SAMPLED_CUT)
         return;
-    const float best = key_logit(sampled->best), temperature = bin_temperature(row.slot);
-    const uint32_t base = blockIdx.x * CANDIDATES_CHUNK, last_bin = sampled->last_bin;
-    if (last_bin == BINS - 1) { /* no list: one block looks at all */
-        const int32_t id = blockIdx.x == 0 ? choose(&row, shared, sampled) : 0;
-        if (blockIdx.x == 0 && threadIdx.x == 0)
-            sampled->id = id;
+    const bool all_may_survive = sampled->last_bin == BINS - 1; /* then one block looks at all of them */
+    const bool decides =
+        all_may_survive ? blockIdx.x == 0 : list_candidates(&row, shared, key_logit(sampled->best), &m);
+    if (!decides)
         return;
-    }
-    const uint32_t n = take_chunk(&row, base, shared->descent.chunk);
-    for (uint32_t i = threadIdx.x; i < n; i += CANDIDATES_THREADS) {
-        const float logit = shared->descent.chunk[i];
-        if (!is_finite(logit) || bin_of(logit, best, temperature) > last_bin)
-            continue;
-        const uint32_t at = simt_atomic_add(&sampled->n_list, 1u);
-        if (at < LIST_MOST)
-            m.list[at] = key_of(logit, base + i);
-    }
-    if (!is_last(sampled, &shared->last))
-        return;
-    const uint32_t n_list = simt_atomic_add(&sampled->n_list, 0u);
-    if (n_list <= LIST_MOST) {
-        row.list = m.list;
-        row.n_list = n_list;
-    }
     const int32_t id = choose(&row, shared, sampled);
     if (threadIdx.x == 0)
         sampled->id = id;

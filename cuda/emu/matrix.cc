@@ -10,6 +10,13 @@
 #define ROWS    16
 #define COLUMNS 8
 
+/* Compiled for wider registers too; the processor decides, and the results are the same. */
+#if defined __x86_64__ && defined __GLIBC__
+#define FOR_EACH_MACHINE __attribute__((target_clones("default", "avx2")))
+#else
+#define FOR_EACH_MACHINE
+#endif
+
 #if defined(__x86_64__) && !defined(__FMA__)
 const bool emu_has_fma = __builtin_cpu_supports("fma");
 #endif
@@ -45,17 +52,27 @@ template <class T> static void give_sums(const uint64_t *given, const T d[ROWS][
 
 /* ---- int8: 16 × 32 by 32 × 8 ---- */
 
-uint64_t emu_mma_s8(const uint64_t given[32])
+/* In 16 bits, which a processor multiplies and adds in pairs. */
+static void widen(const int8_t *bytes, int16_t *ret, uint32_t n)
 {
-    int8_t a[ROWS][32], b[COLUMNS][32];
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = bytes[i];
+}
+
+FOR_EACH_MACHINE uint64_t emu_mma_s8(const uint64_t given[32])
+{
+    int8_t a_bytes[ROWS][32], b_bytes[COLUMNS][32];
+    int16_t a[ROWS][32], b[COLUMNS][32];
     uint32_t d[ROWS][COLUMNS];
     for (uint32_t lane = 0; lane < 32; lane++) {
         const struct emu_operands *from = operands_of(given, lane);
         for (uint32_t i = 0; i < 4; i++)
-            memcpy(&a[row_of(lane, i % 2)][lane % 4 * 4 + i / 2 * 16], &from->a[i], 4);
+            memcpy(&a_bytes[row_of(lane, i % 2)][lane % 4 * 4 + i / 2 * 16], &from->a[i], 4);
         for (uint32_t i = 0; i < 2; i++)
-            memcpy(&b[lane / 4][lane % 4 * 4 + i * 16], &from->b[i], 4);
+            memcpy(&b_bytes[lane / 4][lane % 4 * 4 + i * 16], &from->b[i], 4);
     }
+    widen(a_bytes[0], a[0], ROWS * 32);
+    widen(b_bytes[0], b[0], COLUMNS * 32);
     take_sums(given, d);
     for (uint32_t row = 0; row < ROWS; row++)
         for (uint32_t column = 0; column < COLUMNS; column++) {
@@ -77,7 +94,7 @@ static void widen(const uint16_t *halves, float *ret, uint32_t n)
         ret[i] = format_f16_to_f32(halves[i]);
 }
 
-uint64_t emu_mma_f16(const uint64_t given[32])
+FOR_EACH_MACHINE uint64_t emu_mma_f16(const uint64_t given[32])
 {
     uint16_t a_halves[ROWS][16], b_halves[16][COLUMNS];
     float a[ROWS][16], b[16][COLUMNS], d[ROWS][COLUMNS];
